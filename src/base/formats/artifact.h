@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table a native artifact exports under kArtifactSymbol. Code generation writes it, the loader reads it.
+#pragma once
+#include <cstdint>
+
+namespace tilewright {
+
+inline constexpr char kArtifactMagic[8] = {'T', 'I', 'L', 'E', 'W', 'R', 'T', '1'};
+inline constexpr uint32_t kArtifactAbi = 1;
+inline constexpr const char* kArtifactSymbol = "tw_artifact_v1";
+inline constexpr const char* kParamsSymbol = "tw_params";  // start of the read-only, page-aligned weights
+inline constexpr const char* kPlanSymbol = "tw_plan";      // start of the plan's bytes
+inline constexpr const char* kRunSymbol = "tw_run";        // int tw_run(void* const* inputs, void* const* outputs, void* arena)
+
+// Every kernel has this signature: its arguments' addresses, and which share of the work is the caller's.
+using KernelFunction = void (*)(void* const* buffers, int64_t tid, int64_t nthreads);
+
+struct ArtifactTable {
+  char magic[8];
+  uint32_t abi;
+  uint32_t table_bytes;  // sizeof(ArtifactTable) of the writer
+  const void* plan;
+  uint64_t plan_bytes;
+  const void* params;
+  uint64_t params_bytes;
+  const KernelFunction* kernels;
+  uint64_t kernel_count;
+  uint64_t plan_hash;  // of the plan's bytes (base/hash.h)
+};
+
+}  // namespace tilewright

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The execution plan of a compiled model: what the compiler writes into an artifact and the runtime walks.
+// One definition for writer and reader; the bytes are versioned, little-endian, and checked when read.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+
+namespace tilewright::plan {
+
+inline constexpr uint32_t kPlanVersion = 1;
+
+// What a user passes or receives; shapes are the model's own (not physical ones).
+struct TensorInfo {
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+};
+
+enum class Space : uint8_t { kArena, kParams, kInput, kOutput };
+
+// A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64; inputs and outputs are the
+// user's memory (any alignment). Several buffers may name the same bytes (views, memory reuse).
+struct Buffer {
+  Space space = Space::kArena;
+  uint32_t index = 0;    // kInput/kOutput: which one; else 0
+  uint64_t offset = 0;   // bytes from the start of the space (or of the input/output)
+  uint64_t bytes = 0;    // extent a kernel may touch, halo included
+  DataType dtype;
+  std::vector<int64_t> shape;  // physical, for reports ("1x4x56x56x16")
+  std::string layout;          // "NCHW16c", "NCHW", "" when it does not matter
+  std::string name;            // the tensor's name, for reports
+};
+
+struct Step {
+  uint32_t kernel = 0;            // into Plan::kernels
+  std::vector<uint32_t> buffers;  // kernel arguments, into Plan::buffers
+  bool parallel = false;          // false: thread 0 alone runs it
+  std::string name;               // "nn.conv2d+add+nn.relu"
+  std::string source;             // the model's node names it came from
+  double flops = 0, bytes = 0;    // work and compulsory traffic, for reports
+  double predicted_us = 0;        // the cost model's one-thread time
+};
+
+struct Param {  // a constant in the params space, under its packed layout
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+  std::string layout;
+  uint64_t offset = 0, bytes = 0;
+};
+
+struct Plan {
+  std::string model_name, compiler_version;
+  std::string target;                      // the target string the kernels were built for
+  std::vector<std::string> cpu_features;   // features the kernels need ("avx512f", ...)
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<std::string> kernels;        // symbol names, in the order of the artifact's function table
+  std::vector<Buffer> buffers;
+  std::vector<Step> steps;
+  std::vector<Param> params;
+  uint64_t arena_bytes = 0, params_bytes = 0;
+  std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
+};
+
+std::string write_plan(const Plan& plan);
+// Errors: BadArtifact (damaged: bounds, counts, an index out of range), ArtifactVersion.
+Result<Plan> read_plan(std::span<const std::byte> bytes);
+
+}  // namespace tilewright::plan

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code generation: loop IR in, bytes out. Nothing here runs what it makes.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/formats/plan.h"
+#include "base/result.h"
+#include "ir/target.h"
+#include "tir/stmt.h"
+
+namespace tilewright::codegen {
+
+// Fills in the triple, the CPU (the host's when empty), vector width, registers and features. Errors: UnknownTarget.
+Result<Target> resolve_target(Target target);
+
+struct Kernels {
+  std::vector<std::string> objects;  // relocatable object files, in a fixed order
+};
+// Compiles kernels on `jobs` threads; deterministic bytes whatever the number of jobs. `progress(done, total)` may be null.
+Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
+                                const std::function<void(int, int)>& progress = {});
+// The text of a function's LLVM IR or assembly, for inspection ("ll" or "s").
+Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form);
+
+// The table, the plan and tw_run for an artifact: one more object file.
+Result<std::string> compile_glue(const plan::Plan& plan, const Target& target);
+// An object file with `bytes` in a page-aligned read-only section under kParamsSymbol. The bytes never pass through LLVM.
+std::string params_object(std::span<const std::span<const std::byte>> pieces, const Target& target);
+
+// Links objects into a shared library with the linker built in. Writes to a temporary name, then renames.
+Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target);
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/attrs.h"
+
+#include <cstdio>
+
+#include "base/format.h"
+
+namespace tilewright {
+namespace {
+
+std::string text(bool v) { return v ? "True" : "False"; }
+std::string text(int64_t v) { return std::to_string(v); }
+std::string text(double v) {
+  return format("{}f", v);
+}
+std::string text(const std::string& v) {
+  std::string out = "\"";
+  for (char c : v) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+std::string text(const DataType& v) { return "\"" + v.str() + "\""; }
+template <class T>
+std::string text(const std::vector<T>& v) {
+  std::string out = "[";
+  for (size_t i = 0; i < v.size(); ++i) out += (i ? ", " : "") + text(v[i]);
+  return out + "]";
+}
+template <class T>
+std::string text(const std::optional<T>& v) {
+  return v ? text(*v) : "None";
+}
+
+// One text per field; equality, hashing and printing all read it, so they cannot disagree.
+class FieldTexts : public AttrVisitor {
+ public:
+  std::vector<std::pair<std::string, std::string>> fields;
+#define TW_VISIT(T) \
+  void visit(const char* name, T* v) override { fields.emplace_back(name, text(*v)); }
+  TW_VISIT(bool)
+  TW_VISIT(int64_t)
+  TW_VISIT(double)
+  TW_VISIT(std::string)
+  TW_VISIT(DataType)
+  TW_VISIT(std::optional<int64_t>)
+  TW_VISIT(std::vector<int64_t>)
+  TW_VISIT(std::optional<std::vector<int64_t>>)
+  TW_VISIT(std::vector<double>)
+  TW_VISIT(std::vector<std::string>)
+  TW_VISIT(std::vector<std::vector<int64_t>>)
+#undef TW_VISIT
+};
+
+FieldTexts field_texts(const AttrsRef& attrs) {
+  FieldTexts out;
+  // FieldTexts only reads, so the cast keeps the node's immutability.
+  if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(out);
+  return out;
+}
+
+}  // namespace
+
+bool attrs_equal(const AttrsRef& a, const AttrsRef& b) {
+  if (a == b) return true;
+  if (!a || !b || std::string_view(a->type_name()) != b->type_name()) return false;
+  return field_texts(a).fields == field_texts(b).fields;
+}
+
+uint64_t attrs_hash(const AttrsRef& attrs) {
+  return std::hash<std::string>()(attrs ? attrs->type_name() + attrs_str(attrs) : std::string());
+}
+
+std::string attrs_str(const AttrsRef& attrs) {
+  std::string out;
+  for (auto& [name, value] : field_texts(attrs).fields) out += (out.empty() ? "" : ", ") + name + "=" + value;
+  return out;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/object.h"
+
+#include <vector>
+
+namespace tilewright {
+
+void Node::release(const Node* node) {
+  thread_local std::vector<const Node*> waiting;
+  thread_local bool draining = false;
+  waiting.push_back(node);
+  if (draining) return;
+  draining = true;
+  while (!waiting.empty()) {
+    const Node* next = waiting.back();
+    waiting.pop_back();
+    delete next;
+  }
+  waiting.shrink_to_fit();
+  draining = false;
+}
+
+}  // namespace tilewright

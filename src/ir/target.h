@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What code is generated for: the classic target string ("llvm -mcpu=znver4 -mattr=+avx2") and what kernels need to know.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tilewright {
+
+struct Target {
+  std::string kind = "llvm";
+  std::string mtriple;             // empty: the host's
+  std::string mcpu;                // empty: the host's
+  std::vector<std::string> mattr;  // "+avx512f", "-avx512f"
+  // Filled in by code generation's resolve_target from the CPU: the widest vector kernels should use, in bits, and the
+  // number of vector registers. 512/32 for AVX-512, 256/16 for AVX2, 128/16 for SSE.
+  int vector_bits = 0;
+  int vector_registers = 0;
+  std::vector<std::string> cpu_features;  // what the code needs at run time ("avx512f", "avx2", "fma", ...)
+  // The machine the cost model assumes (measured per CPU family; docs/performance.md).
+  double gflops = 110, l1_gbps = 190, l2_gbps = 100, l3_gbps = 70, dram_gbps = 30;
+  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
+
+  int lanes(int bits) const { return vector_bits / bits; }  // elements of a vector register
+  std::string str() const;                                  // canonical target string
+};
+
+// Parses a target string. Errors: UnknownTarget (kind or option), with the accepted ones as hint.
+Result<Target> parse_target(std::string_view text);
+
+}  // namespace tilewright

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator table: everything the compiler knows about an operator sits in one record, in one file of ops/.
+// Adding an operator: a record here (attributes, typing, reference, docs), a lowering, a frontend converter, a test.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+
+// Fusion classes of the classic stack (FuseOps): how an op's output index relates to its inputs'.
+enum class OpPattern : int {
+  kElemWise = 0,
+  kBroadcast = 1,
+  kInjective = 2,
+  kCommReduce = 3,
+  kOutEWiseFusable = 4,
+  kTuple = 7,
+  kOpaque = 8,
+};
+
+// A tensor of the reference interpreter. Floats (every floating dtype) are doubles, each with an absolute bound on how
+// far a float32-class implementation may stray; integers and bools are exact int64 (uint64 as its bits); strings apart.
+struct Value {
+  DataType dtype;
+  std::vector<int64_t> shape;
+  std::vector<double> f;          // is_float()
+  std::vector<double> bound;      // same length as f, or empty: all zero
+  std::vector<int64_t> i;         // integers and bool
+  std::vector<std::string> s;     // strings
+  int64_t size() const;
+  bool is_float() const { return dtype.is_float(); }
+};
+Value make_value(DataType dtype, std::vector<int64_t> shape);  // zero filled, no bounds
+Value value_from(const Tensor& tensor);
+Tensor to_tensor(const Value& value);  // rounds floats to the dtype
+
+struct TypeArgs {
+  std::span<const Type> types;   // one per argument, complete
+  std::span<const Expr> args;    // the arguments themselves (constants decide some output shapes)
+  const AttrsRef& attrs;
+  const TensorTypeNode& tensor(size_t i) const;  // argument i as a tensor type (a bug if it is not)
+};
+struct EvalArgs {
+  std::span<const Value> inputs;  // tuple arguments are flattened into their fields
+  const AttrsRef& attrs;
+  const Type& out_type;           // the call's inferred type
+  template <class A>
+  const A& as() const { return *attrs_as<A>(attrs); }
+};
+
+struct ArgDoc {
+  const char* name;
+  const char* doc;
+};
+
+struct OpDef {
+  const char* name = "";        // classic Relay name, for instance "nn.conv2d"
+  int num_inputs = 1;           // -1: one tuple argument or any number
+  OpPattern pattern = OpPattern::kOpaque;
+  const char* doc = "";         // one line, then shapes and dtypes
+  std::vector<ArgDoc> args;
+  // Checks the operands and gives the result type. Errors are TypeMismatch with both shapes in the message.
+  Result<Type> (*infer_type)(const TypeArgs&) = nullptr;
+  // Reference result(s), one Value per output tensor.
+  Result<std::vector<Value>> (*evaluate)(const EvalArgs&) = nullptr;
+  // A fresh attribute struct of the op's type, or null when it has none (used by the parser).
+  AttrsRef (*make_attrs)() = nullptr;
+  bool stateful = false;        // random, side effects: never folded, never merged
+};
+
+// Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.
+std::span<const OpDef> all_ops();
+const OpDef* find_op(std::string_view name);
+
+template <class A>
+AttrsRef make_default_attrs() {
+  return AttrsRef(new A());
+}
+
+}  // namespace tilewright::relay

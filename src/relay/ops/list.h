@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families of built-in operators: each is one file of this folder that defines `std::vector<OpDef> <family>_ops()`.
+#pragma once
+#define TW_OP_FAMILIES(X) \
+  X(elementwise) X(broadcast)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements and functions of the loop IR.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tir/expr.h"
+
+namespace tilewright::tir {
+
+#define TW_TIR_STMTS(X) X(For) X(Store) X(LetStmt) X(If) X(Seq) X(Allocate)
+enum class StmtKind : uint8_t {
+#define TW_KIND(name) k##name,
+  TW_TIR_STMTS(TW_KIND)
+#undef TW_KIND
+};
+class StmtNode : public Node {
+ public:
+  explicit StmtNode(StmtKind k) : kind(k) {}
+  const StmtKind kind;
+};
+using Stmt = Ref<StmtNode>;
+
+// kVectorized and kUnrolled are requests removed by the vectorize and unroll passes before code generation.
+enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled };
+
+class ForNode : public StmtNode {  // for var in [min, min + extent)
+ public:
+  ForNode(PrimExpr v, PrimExpr m, PrimExpr e, ForKind k, Stmt b)
+      : StmtNode(StmtKind::kFor), var(std::move(v)), min(std::move(m)), extent(std::move(e)), for_kind(k), body(std::move(b)) {}
+  const PrimExpr var, min, extent;
+  const ForKind for_kind;
+  const Stmt body;
+};
+class StoreNode : public StmtNode {  // buffer[index] = value; index and mask as in Load
+ public:
+  StoreNode(Buffer b, PrimExpr i, PrimExpr v, PrimExpr m)
+      : StmtNode(StmtKind::kStore), buffer(std::move(b)), index(std::move(i)), value(std::move(v)), mask(std::move(m)) {}
+  const Buffer buffer;
+  const PrimExpr index, value, mask;
+};
+class LetStmtNode : public StmtNode {
+ public:
+  LetStmtNode(PrimExpr v, PrimExpr x, Stmt b)
+      : StmtNode(StmtKind::kLetStmt), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
+  const PrimExpr var, value;
+  const Stmt body;
+};
+class IfNode : public StmtNode {
+ public:
+  IfNode(PrimExpr c, Stmt t, Stmt e)
+      : StmtNode(StmtKind::kIf), condition(std::move(c)), then_case(std::move(t)), else_case(std::move(e)) {}
+  const PrimExpr condition;
+  const Stmt then_case, else_case;  // else_case may be null
+};
+class SeqNode : public StmtNode {
+ public:
+  explicit SeqNode(std::vector<Stmt> s) : StmtNode(StmtKind::kSeq), stmts(std::move(s)) {}
+  const std::vector<Stmt> stmts;
+};
+class AllocateNode : public StmtNode {  // a kStack or kRegister buffer live in body; contents undefined at first
+ public:
+  AllocateNode(Buffer b, Stmt s) : StmtNode(StmtKind::kAllocate), buffer(std::move(b)), body(std::move(s)) {}
+  const Buffer buffer;
+  const Stmt body;
+};
+
+template <class T>
+const T* as(const Stmt& s) {
+  return dynamic_cast<const T*>(s.get());
+}
+Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::kSerial);
+Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask = {});
+Stmt let_stmt(PrimExpr var, PrimExpr value, Stmt body);
+Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case = {});
+Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences
+Stmt allocate(Buffer buffer, Stmt body);
+
+// A kernel. The machine signature is uniform: void name(void* const* buffers, int64_t tid, int64_t nthreads), buffers in
+// the order of `params`; the kernel does the share of thread `tid` (static partition). tid/nthreads are int64 variables.
+struct PrimFunc {
+  std::string name;
+  std::vector<Buffer> params;
+  PrimExpr tid, nthreads;  // variables, usable in the body; null for a kernel that runs whole on thread 0
+  Stmt body;
+};
+
+}  // namespace tilewright::tir
