@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the networks of the zoo as ONNX files, each with an .npz of inputs and onnxruntime's outputs.
+
+    python3 bench/zoo/export.py --list
+    python3 bench/zoo/export.py resnet18 mobilenet_v2 --out .cache/zoo
+
+The architectures come from torchvision (Debian: python3-torch, python3-torchvision) or from networks.py. Weights are
+random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
+and a wrong kernel shows in the output. The same name gives the same file on the same torch version.
+"""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+IMAGE = (1, 3, 224, 224)
+
+# name: (constructor, input shape, opset, keep BatchNorm as a node of its own)
+# The opsets differ on purpose: 13 spells LayerNorm and HardSwish as primitives, 14 and 17 as single operators.
+ZOO = {
+    "resnet18": ("torchvision:resnet18", IMAGE, 13, False),
+    "resnet18_bn": ("torchvision:resnet18", IMAGE, 13, True),
+    "mobilenet_v2": ("torchvision:mobilenet_v2", IMAGE, 13, False),
+    "resnet50": ("torchvision:resnet50", IMAGE, 13, False),
+    "squeezenet1_1": ("torchvision:squeezenet1_1", IMAGE, 13, False),
+    "mobilenet_v3_large": ("torchvision:mobilenet_v3_large", IMAGE, 14, False),
+    "efficientnet_b0": ("torchvision:efficientnet_b0", IMAGE, 13, False),
+    "shufflenet_v2": ("torchvision:shufflenet_v2_x1_0", IMAGE, 13, False),
+    "regnet_y_400mf": ("torchvision:regnet_y_400mf", IMAGE, 13, False),
+    "densenet121": ("torchvision:densenet121", IMAGE, 13, True),
+    "convnext_tiny": ("torchvision:convnext_tiny", IMAGE, 13, False),
+    "vgg16": ("torchvision:vgg16", IMAGE, 13, False),
+    "inception_v3": ("torchvision:inception_v3", (1, 3, 299, 299), 13, False),
+    "vit_b_16": ("torchvision:vit_b_16", IMAGE, 17, False),
+    "unet": ("networks:UNet", (1, 3, 256, 256), 13, False),
+    "yolov8n_like": ("networks:DetectorNano", (1, 3, 640, 640), 13, False),
+}
+
+
+def build(name):
+    """Returns the seeded network of that name in eval mode and its example input."""
+    import torch
+
+    constructor, shape, opset, keep_batch_norm = ZOO[name]
+    module, attribute = constructor.split(":")
+    torch.manual_seed(sum(name.encode()))
+    if module == "torchvision":
+        import torchvision
+
+        extra = {"init_weights": False} if attribute == "inception_v3" else {}
+        network = getattr(torchvision.models, attribute)(weights=None, **extra)
+    else:
+        import networks
+
+        network = getattr(networks, attribute)()
+    spread(network)
+    settle(network, shape)
+    return network.eval(), torch.randn(shape), opset, keep_batch_norm
+
+
+def spread(network):
+    """Makes parameters that libraries start at a constant (0, 1, 1e-6) differ from each other and matter."""
+    import torch
+
+    with torch.no_grad():
+        for module in network.modules():
+            if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.LayerNorm)):
+                module.weight.uniform_(0.6, 1.4)
+                module.bias.normal_(0, 0.2)
+            elif isinstance(module, torch.nn.Conv2d):
+                # He initialisation by fan-in: the variance survives ReLU, also in networks without any BatchNorm.
+                torch.nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
+                if module.bias is not None:
+                    module.bias.normal_(0, 0.1)
+            elif isinstance(module, torch.nn.Linear) and module.weight.std() < 1e-3:
+                module.weight.normal_(0, module.in_features ** -0.5)
+        for name, parameter in network.named_parameters():
+            if name.endswith("layer_scale"):
+                parameter.uniform_(0.2, 0.6)
+            elif name.endswith(("class_token", "head.bias")):
+                parameter.normal_(0, 0.5)
+
+
+def settle(network, shape):
+    """Gives every BatchNorm the statistics of one training-mode pass over noise of the input's shape."""
+    import torch
+
+    norms = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    if not norms:
+        return
+    for norm in norms:
+        norm.momentum = None  # None: a plain average, so one pass replaces the initial 0 and 1 entirely
+        norm.reset_running_stats()
+    network.train()
+    with torch.no_grad():
+        network(torch.randn((2,) + tuple(shape[1:])))
+
+
+def export(name, folder):
+    import torch
+
+    network, example, opset, keep_batch_norm = build(name)
+    path = folder / f"{name}.onnx"
+    partial = folder / f".{name}.onnx.part"
+    with torch.no_grad():
+        outputs = network(example)
+    count = 1 if torch.is_tensor(outputs) else len(outputs)
+    # PRESERVE on an eval-mode network keeps BatchNormalization nodes; EVAL folds them into the convolutions.
+    mode = torch.onnx.TrainingMode.PRESERVE if keep_batch_norm else torch.onnx.TrainingMode.EVAL
+    torch.onnx.export(network, example, str(partial), opset_version=opset, training=mode,
+                      do_constant_folding=not keep_batch_norm, input_names=["input"],
+                      output_names=["output"] if count == 1 else [f"output{i}" for i in range(count)])
+    os.replace(partial, path)
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write the zoo's networks as ONNX files.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="networks to write; none means all")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / ".cache/zoo", help="folder (default .cache/zoo)")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+    parser.add_argument("--force", action="store_true", help="write files that are there already, too")
+    parser.add_argument("--reference-python", default=str(ROOT / ".cache/venv/bin/python"),
+                        help="python that has the pinned onnxruntime, for the .npz files")
+    args = parser.parse_args()
+    if args.list:
+        print("\n".join(ZOO))
+        return 0
+    unknown = [name for name in args.names if name not in ZOO]
+    if unknown:
+        print(f"no network named {', '.join(unknown)}; there are: {', '.join(ZOO)}", file=sys.stderr)
+        return 2
+    args.out.mkdir(parents=True, exist_ok=True)
+    try:
+        import torch
+    except ImportError:
+        print("this needs torch and torchvision: apt-get install python3-torch python3-torchvision, "
+              "and /usr/bin/python3", file=sys.stderr)
+        return 1
+    torch.set_num_threads(os.cpu_count() or 1)
+    for name in args.names or ZOO:
+        path = args.out / f"{name}.onnx"
+        started = time.monotonic()
+        if args.force or not path.exists():
+            export(name, args.out)
+        if args.force or not path.with_suffix(".npz").exists():
+            command = [args.reference_python, str(pathlib.Path(__file__).with_name("reference.py")), str(path)]
+            if subprocess.run(command).returncode != 0:
+                print(f"{path}: no reference outputs; ./dev setup makes the python that computes them",
+                      file=sys.stderr)
+                return 1
+        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB  {time.monotonic() - started:.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
