@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The execution plan's bytes: round trip, and a reader that survives everything.
+#include "base/formats/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <random>
+
+namespace tilewright::plan {
+namespace {
+
+Plan small_plan() {
+  Plan p;
+  p.model_name = "net";
+  p.compiler_version = "0.1.0";
+  p.target = "llvm -mcpu=znver4";
+  p.cpu_features = {"avx2", "fma"};
+  p.inputs = {{"x", kFloat32, {1, 3, 8, 8}}, {"n", kInt64, {}}};
+  p.outputs = {{"y", kFloat32, {1, 10}}};
+  p.kernels = {"conv", "dense"};
+  p.arena_bytes = 4096;
+  p.params_bytes = 1024;
+  p.buffers = {{Space::kInput, 0, 0, 768, kFloat32, {1, 3, 8, 8}, "NCHW", "x"},
+               {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"},
+               {Space::kArena, 0, 128, 1024, kFloat32, {1, 1, 4, 4, 16}, "NCHW16c", "t"},
+               {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"}};
+  p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
+  p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
+  p.metadata = {{"author", "someone"}, {"character", "a\nb\nc"}};
+  return p;
+}
+
+std::span<const std::byte> as_bytes(const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); }
+
+TEST(Plan, RoundTrip) {
+  std::string bytes = write_plan(small_plan());
+  auto plan = read_plan(as_bytes(bytes));
+  ASSERT_TRUE(plan.ok()) << plan.error().str();
+  EXPECT_EQ(write_plan(*plan), bytes);
+  EXPECT_EQ(plan->inputs[1].dtype, kInt64);
+  EXPECT_EQ(plan->buffers[2].layout, "NCHW16c");
+  EXPECT_EQ(plan->steps[0].buffers, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_TRUE(plan->steps[0].parallel);
+  EXPECT_EQ(plan->metadata.at("character"), "a\nb\nc");
+}
+
+TEST(Plan, EmptyPlanRoundTrips) {
+  std::string bytes = write_plan(Plan{});
+  auto plan = read_plan(as_bytes(bytes));
+  ASSERT_TRUE(plan.ok()) << plan.error().str();
+  EXPECT_EQ(write_plan(*plan), bytes);
+}
+
+TEST(Plan, EveryTruncationIsRefused) {
+  std::string bytes = write_plan(small_plan());
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    auto plan = read_plan(as_bytes(bytes.substr(0, n)));
+    ASSERT_FALSE(plan.ok()) << n;
+    EXPECT_EQ(plan.error().code, ErrorCode::kBadArtifact) << n;
+  }
+  bytes += '\0';
+  EXPECT_FALSE(read_plan(as_bytes(bytes)).ok());
+}
+
+// A flipped bit may leave a valid plan; then it must hold what the runtime relies on.
+void expect_safe(const Plan& p) {
+  for (const auto& step : p.steps) {
+    ASSERT_LT(step.kernel, p.kernels.size());
+    for (uint32_t b : step.buffers) ASSERT_LT(b, p.buffers.size());
+  }
+  for (const auto& b : p.buffers) {
+    if (b.space == Space::kArena) { ASSERT_LE(b.offset + b.bytes, p.arena_bytes); }
+    if (b.space == Space::kParams) { ASSERT_LE(b.offset + b.bytes, p.params_bytes); }
+    if (b.space == Space::kInput) { ASSERT_LT(b.index, p.inputs.size()); }
+    if (b.space == Space::kOutput) { ASSERT_LT(b.index, p.outputs.size()); }
+  }
+}
+
+TEST(Plan, EveryBitFlipIsSafe) {
+  std::string bytes = write_plan(small_plan());
+  int refused = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
+      auto plan = read_plan(as_bytes(damaged));
+      if (plan.ok()) expect_safe(*plan);
+      else ++refused;
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(bytes.size()) * 3);
+}
+
+TEST(Plan, RandomDamageIsSafe) {
+  std::string bytes = write_plan(small_plan());
+  std::mt19937 random(7);
+  for (int round = 0; round < 20000; ++round) {
+    std::string damaged = bytes;
+    for (int k = 0; k < 1 + round % 8; ++k) {
+      size_t at = random() % damaged.size();
+      if (round % 3 == 0) damaged[at] = static_cast<char>(0xff);
+      else damaged[at] = static_cast<char>(random());
+    }
+    auto plan = read_plan(as_bytes(damaged));
+    if (plan.ok()) expect_safe(*plan);
+  }
+}
+
+TEST(Plan, WrongContentsAreRefused) {
+  struct Case {
+    const char* what;
+    std::function<void(Plan&)> damage;
+  };
+  const uint64_t huge = std::numeric_limits<uint64_t>::max() - 63;
+  const Case cases[] = {
+      {"kernel", [](Plan& p) { p.steps[0].kernel = 2; }},
+      {"step buffer", [](Plan& p) { p.steps[1].buffers[0] = 4; }},
+      {"arena extent", [](Plan& p) { p.buffers[2].bytes = 4096; }},
+      {"arena offset overflow", [&](Plan& p) { p.buffers[2].offset = huge; }},
+      {"params extent", [](Plan& p) { p.buffers[1].bytes = 1025; }},
+      {"params alignment", [](Plan& p) { p.buffers[1].offset = 4; }},
+      {"input index", [](Plan& p) { p.buffers[0].index = 2; }},
+      {"input extent", [](Plan& p) { p.buffers[0].bytes = 769; }},
+      {"output extent", [](Plan& p) { p.buffers[3].offset = 4; }},
+      {"param extent", [](Plan& p) { p.params[0].bytes = 2048; }},
+      {"param shape", [](Plan& p) { p.params[0].shape = {65}; }},
+      {"negative dim", [](Plan& p) { p.outputs[0].shape = {-1}; }},
+      {"huge shape", [](Plan& p) { p.inputs[0].shape = {1 << 30, 1 << 30}; }},
+      {"rank", [](Plan& p) { p.inputs[0].shape.assign(33, 1); }},
+      {"dtype bits", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 31, 1}; }},
+      {"dtype lanes", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 32, 4}; }},
+      {"arena size", [&](Plan& p) { p.arena_bytes = huge; }},
+  };
+  for (const auto& c : cases) {
+    Plan p = small_plan();
+    c.damage(p);
+    auto plan = read_plan(as_bytes(write_plan(p)));
+    ASSERT_FALSE(plan.ok()) << c.what;
+    EXPECT_EQ(plan.error().code, ErrorCode::kBadArtifact) << c.what;
+  }
+}
+
+TEST(Plan, AnotherVersionNamesTheWriter) {
+  std::string bytes = write_plan(small_plan());
+  bytes[4] = 9;
+  auto plan = read_plan(as_bytes(bytes));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().code, ErrorCode::kArtifactVersion);
+  EXPECT_NE(plan.error().message.find("0.1.0"), std::string::npos) << plan.error().message;
+}
+
+}  // namespace
+}  // namespace tilewright::plan
