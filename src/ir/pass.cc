@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/pass.h"
+
+#include <chrono>
+#include <fstream>
+
+#include "base/format.h"
+
+namespace tilewright::pass_detail {
+namespace {
+
+Status write_text(PassContext& context, const std::string& stem, const std::string& text) {
+  std::error_code error;
+  std::filesystem::create_directories(context.dump_dir, error);
+  auto path = context.dump_dir / format("{:03}_{}.txt", context.dumped, stem);
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file)
+    return Diagnostic(ErrorCode::kCannotWrite, "the text of the module cannot be written", path.string(),
+                      "give a folder that can be written to, with space left");
+  ++context.dumped;
+  return Ok{};
+}
+
+Diagnostic in_pass(Diagnostic error, const std::string& name) {
+  error.where = "pass " + name + (error.where.empty() ? "" : ": " + error.where);
+  return error;
+}
+
+// What was given to the pass that failed, so that the failure can be repeated alone.
+void dump_failure(const PassInfo& pass, PassContext& context, const Text& text_before) {
+  if (!context.dump_dir.empty()) (void)write_text(context, pass.name + ".failed_on", text_before());
+}
+
+}  // namespace
+
+Status dump_input(PassContext& context, const Text& text) {
+  if (context.dump_dir.empty() || context.dumped > 0) return Ok{};
+  return write_text(context, "input", text());
+}
+
+Status run_one(const PassInfo& pass, PassContext& context, const std::function<Result<bool>()>& body,
+               const std::function<Status()>& verify, const Text& text_before, const Text& text) {
+  PassRecord record{pass.name};
+  record.skipped = context.skip_reason(pass);
+  if (!record.skipped.empty()) {
+    context.log.push_back(std::move(record));
+    return Ok{};
+  }
+  if (!pass.mandatory) ++context.optional_passes_run;
+  for (const auto& instrument : context.instruments) instrument->before(pass, text_before);
+  auto start = std::chrono::steady_clock::now();
+  Result<bool> changed = [&]() -> Result<bool> {
+    try {
+      return body();
+    } catch (const InternalError& bug) {
+      return Diagnostic(ErrorCode::kInternal, bug.what(), {}, format("--disable-pass {} may work around it", pass.name));
+    }
+  }();
+  record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (!changed.ok()) {
+    dump_failure(pass, context, text_before);
+    return in_pass(changed.error(), pass.name);
+  }
+  record.ran = true;
+  record.changed = *changed;
+  context.log.push_back(record);
+  if (record.changed && context.verify) {
+    Status sound = verify();
+    if (!sound.ok()) {
+      dump_failure(pass, context, text_before);
+      return in_pass(sound.error(), pass.name);
+    }
+  }
+  if (record.changed && !context.dump_dir.empty()) TW_TRY_STATUS(write_text(context, pass.name, text()));
+  for (const auto& instrument : context.instruments) instrument->after(pass, record.changed, text);
+  return Ok{};
+}
+
+}  // namespace tilewright::pass_detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/pass_context.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/near_match.h"
+
+namespace tilewright {
+namespace {
+
+constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "string", *kListType = "list of strings";
+
+// The classic keys that mean something here, and our own (without a dotted classic prefix of another tool).
+constexpr ConfigKeyInfo kKeys[] = {
+    {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
+    {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
+    {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
+    {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
+    {"relay.backend.use_auto_scheduler", kBoolType, "take layouts from auto-scheduler records"},
+    {"relay.backend.use_meta_schedule", kBoolType, "take layouts from meta-schedule records"},
+    {"relay.fallback_device_type", kIntType, "device of parts without an annotation"},
+    {"testing.immutable_module", kBoolType, "check that passes leave their input as it was"},
+    {"tir.add_lower_pass", kListType, "user passes of the loop level"},
+    {"tir.debug_keep_trivial_loop", kBoolType, "keep loops of extent 1"},
+    {"tir.disable_assert", kBoolType, "leave out run-time checks of arguments"},
+    {"tir.disable_cse_tir", kBoolType, "no common subexpression elimination at the loop level"},
+    {"tir.disable_storage_rewrite", kBoolType, "no buffer reuse inside kernels"},
+    {"tir.disable_vectorize", kBoolType, "turn vector loops into scalar ones"},
+    {"tir.instrument_bound_checkers", kBoolType, "check every access at run time"},
+    {"tir.noalias", kBoolType, "assume that buffers do not overlap (default true)"},
+    {"tir.usmp.algorithm", kStringType, "memory planner: greedy_by_size, greedy_by_conflicts or hill_climb"},
+    {"tir.usmp.enable", kBoolType, "plan workspace memory of all kernels together"},
+};
+
+const char* type_of(const ConfigValue& value) {
+  static constexpr const char* kNames[] = {kBoolType, kIntType, "float", kStringType, kListType};
+  return kNames[value.index()];
+}
+
+}  // namespace
+
+std::span<const ConfigKeyInfo> all_config_keys() { return kKeys; }
+
+Status PassContext::set_config(const std::string& key, ConfigValue value) {
+  auto found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](auto& info) { return key == info.name; });
+  if (found == std::end(kKeys)) {
+    std::vector<std::string> names;
+    for (auto& info : kKeys) names.emplace_back(info.name);
+    return Diagnostic(ErrorCode::kInvalidArgument, format("no pass option is called '{}'", key), {}, did_you_mean(key, names));
+  }
+  // The classic front ends pass booleans as integers.
+  if (found->type == std::string_view(kBoolType))
+    if (const int64_t* number = std::get_if<int64_t>(&value)) value = *number != 0;
+  if (found->type != std::string_view(type_of(value)))
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("pass option '{}' takes a value of type {}, not {}", key, found->type, type_of(value)));
+  config[key] = std::move(value);
+  return Ok{};
+}
+
+Diagnostic unknown_pass(const std::string& name, std::span<const std::string> known) {
+  return Diagnostic(ErrorCode::kUnknownPass, format("no pass is called '{}'", name), {},
+                    did_you_mean(name, known, "'tilewright passes' lists them all"));
+}
+
+Status PassContext::check_names(std::span<const std::string> known) const {
+  for (const auto* names : {&required, &disabled})
+    for (const std::string& name : *names)
+      if (std::find(known.begin(), known.end(), name) == known.end()) return unknown_pass(name, known);
+  return Ok{};
+}
+
+std::string PassContext::skip_reason(const PassInfo& pass) const {
+  if (disabled.count(pass.name)) return "disabled";
+  if (!pass.mandatory && !required.count(pass.name) && opt_level < pass.opt_level)
+    return format("opt level {}", pass.opt_level);
+  if (!pass.mandatory && stop_after >= 0 && optional_passes_run >= stop_after) return "bisection";
+  for (const auto& instrument : instruments)
+    if (!instrument->should_run(pass)) return "instrument";
+  return {};
+}
+
+std::string PassContext::timing_report() const {
+  std::vector<const PassRecord*> ran;
+  for (const PassRecord& record : log)
+    if (record.ran) ran.push_back(&record);
+  std::stable_sort(ran.begin(), ran.end(), [](auto* a, auto* b) { return a->milliseconds > b->milliseconds; });
+  std::string out;
+  for (const PassRecord* record : ran)
+    out += format("{:10.3f} ms  {}{}\n", record->milliseconds, record->name, record->changed ? "" : "  (no change)");
+  return out;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run of passes is told (level, required, disabled, options, target) and what it reports (a record per pass). An
+// explicit object: nothing here is global, so two compilations in one process do not see each other.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/target.h"
+
+namespace tilewright {
+
+struct PassInfo {
+  std::string name;       // the classic name, for instance "FuseOps"
+  int opt_level = 0;      // runs when the context's level is at least this
+  std::string doc;        // one line
+  bool mandatory = false; // later stages cannot do without it: runs at every level and past a bisection's limit
+};
+
+// Options by classic key ("relay.FuseOps.max_depth"). An accepted key has one type; ConfigKey carries it into the code.
+using ConfigValue = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+template <class T>
+struct ConfigKey {
+  const char* name;
+  T fallback;
+};
+struct ConfigKeyInfo {
+  const char* name;
+  const char* type;  // "bool", "int", "float", "string", "list of strings"
+  const char* doc;
+};
+std::span<const ConfigKeyInfo> all_config_keys();
+
+// Callbacks around every pass that runs. `text` prints the module at that moment (printing costs, so it is a function).
+class PassInstrument {
+ public:
+  virtual ~PassInstrument() = default;
+  virtual bool should_run(const PassInfo&) { return true; }
+  virtual void before(const PassInfo&, const std::function<std::string()>& /*text*/) {}
+  virtual void after(const PassInfo&, bool /*changed*/, const std::function<std::string()>& /*text*/) {}
+};
+
+struct PassRecord {
+  std::string name;
+  bool ran = false;
+  bool changed = false;
+  double milliseconds = 0;  // the pass alone, without verifying and dumping
+  std::string skipped;      // why it did not run: "disabled", "opt level 3", "bisection", "instrument"
+};
+
+struct PassContext {
+  int opt_level = 2;
+  std::set<std::string> required, disabled;
+  std::map<std::string, ConfigValue> config;
+  std::optional<Target> target;
+  std::vector<std::shared_ptr<PassInstrument>> instruments;
+  std::filesystem::path dump_dir;  // when set: one numbered text file per pass that changed something
+  int64_t stop_after = -1;         // bisection: only the first so many optional passes run; -1 for all
+  bool verify = true;              // verify the module after each pass that changed it
+
+  // Filled in by the runner, over every pipeline run with this context.
+  std::vector<PassRecord> log;
+  int64_t optional_passes_run = 0;
+  int dumped = 0;
+
+  // Sets an option. Errors: InvalidArgument for an unknown key or a value of another type.
+  Status set_config(const std::string& key, ConfigValue value);
+  template <class T>
+  T get(const ConfigKey<T>& key) const {
+    auto it = config.find(key.name);
+    if (it == config.end()) return key.fallback;
+    const T* value = std::get_if<T>(&it->second);
+    return value ? *value : key.fallback;
+  }
+  // Checks that every required and disabled name is one of `known`. Error: UnknownPass.
+  Status check_names(std::span<const std::string> known) const;
+  // Why the pass must be skipped, or empty when it shall run.
+  std::string skip_reason(const PassInfo& pass) const;
+  // "pass, ms, changed" lines of the log, the slowest first.
+  std::string timing_report() const;
+};
+
+// UnknownPass with the nearest names as hint.
+Diagnostic unknown_pass(const std::string& name, std::span<const std::string> known);
+
+}  // namespace tilewright
