@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Direct convolution on channel-blocked activations: a tile of output pixels x blocks of output channels stays in
+// registers while the reduction over input channels and taps runs; padding is the input's halo, so no border code.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+struct Conv2dProblem {
+  int64_t batch = 1, in_channels = 0, out_channels = 0;  // logical: padding lanes not counted
+  int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;
+  int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
+  int64_t dilation_height = 1, dilation_width = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int64_t groups = 1;       // in_channels/groups and out_channels/groups are multiples of lanes when > 1
+  int lanes = 16;           // channels of a block; blocked data, packed weights and output share it
+  bool plain_data = false;  // data is (N, C, H, W): stems with few channels
+};
+
+struct Conv2dConfig {
+  int tile_height = 1, tile_width = 1;  // output pixels of a register tile; tile_height divides the output height
+  int oc_blocks = 1;                    // output channel blocks of a register tile
+  int ic_unroll = 4;                    // input channels unrolled in the reduction loop
+  bool flatten = false;                 // rows run together (1x1, stride 1, both views without gaps between rows)
+  bool operator==(const Conv2dConfig&) const = default;
+};
+
+// Whether rows of these views can be run together (Conv2dConfig::flatten).
+bool can_flatten(const Conv2dProblem& problem, const View& data, const View& out);
+Conv2dConfig default_config(const Conv2dProblem& problem, const Target& target, bool may_flatten);
+Cost estimate(const Conv2dProblem& problem, const Conv2dConfig& config, const Target& target);
+// Packed weights: (OC/v, IC/g/v, kh, kw, v of input, v of output); with plain data (OC/v, 1, kh, kw, IC, v).
+// Independent of the configuration. topi::pack_conv2d_weights (pack.h) makes them.
+std::vector<int64_t> packed_weight_shape(const Conv2dProblem& problem);
+// Elements that data's halo must have before and after each of (height, width); "after" may be less than the padding
+// where strides leave input unread.
+struct HaloNeed {
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+};
+HaloNeed halo_need(const Conv2dProblem& problem);
+
+// data: (N, ceil(IC/v), H, W, v) or plain (N, C, H, W), halo >= halo_need. weights: packed, contiguous.
+// out: (N, ceil(OC/v), OH, OW, v), any strides but v contiguous. Padding lanes of data must be zero (finite at least);
+// those of out get epilogue(0).
+tir::Stmt conv2d_nchwc(const Conv2dProblem& problem, const Conv2dConfig& config, const View& data, const View& weights,
+                       const View& out, const Epilogue& epilogue, const KernelContext& context);
+
+}  // namespace tilewright::topi

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: rows x column-vectors of C stay in registers while the whole reduction runs (K is never split, so
+// sums do not depend on tiles or threads).
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+enum class MatrixB {
+  kPacked,      // panels (ceil(N / (nr*v)), K, nr*v), zero-padded columns, shared by all batches (pack.h: pack_dense)
+  kRowMajor,    // an activation [batch,] K, N
+  kTransposed,  // an activation [batch,] N, K: panels are transposed into scratch first
+};
+
+struct GemmProblem {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  int64_t row_stride = 0;  // of A, in elements: decides about cache-set aliasing
+  MatrixB b = MatrixB::kPacked;
+  DataType dtype = kFloat32;
+};
+
+struct GemmConfig {
+  int mr = 8, nr = 2;  // rows and column vectors of a register tile; nr is also the panel width of packed B
+  int k_unroll = 4;
+  bool operator==(const GemmConfig&) const = default;
+};
+
+GemmConfig default_config(const GemmProblem& problem, const Target& target);
+Cost estimate(const GemmProblem& problem, const GemmConfig& config, const Target& target);
+// Shape of packed B: {panels, K, nr * lanes}.
+std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig& config, const Target& target);
+
+// a: (batch, M, K) or (M, K), K contiguous. b: see MatrixB, (batch, K, N), (batch, N, K) or without batch; its last
+// dimension contiguous. A batch extent of 1 or a missing one is broadcast. out: (batch, M, N) or (M, N), N contiguous;
+// the epilogue's index has the rank of out.
+tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View& a, const View& b, const View& out,
+               const Epilogue& epilogue, const KernelContext& context);
+
+}  // namespace tilewright::topi

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// out[index] = value(index) for every index: element-wise maps, broadcasts, layout changes.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+struct InjectiveConfig {
+  int lanes = 0;   // vector length along the last dimension; 1: scalar code; 0: the target's for 32-bit (64-bit) elements
+  int unroll = 4;  // vectors per loop iteration where the extent allows
+};
+
+// The innermost loop runs along out's last dimension in vectors with one masked vector at the end; the outer dimensions
+// (the inner one too when there is little else) are split over threads. Callers that know every operand to be
+// contiguous pass flattened views. `value` is asked for `lanes` elements along the last dimension.
+tir::Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context);
+Cost injective_cost(const View& out, double operand_bytes, double flops_per_element, const Target& target);
+
+}  // namespace tilewright::topi
