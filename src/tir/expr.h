@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scalar and vector expressions of the loop IR. Immutable; typed when built. A vector expression has lanes > 1.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 namespace tilewright::tir {
 
 // Leaves, binary operators, and the rest. Binary operands have equal dtypes (lanes included); comparisons and logic give bool.
+// Integers wrap. Undefined: an integer divided by zero, the smallest integer by -1, a shift by the width or more.
+// Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN (x86's
+// minps/maxps): max(0, x) keeps a NaN in x. FloorDiv, FloorMod, bits and shifts are for integers only.
 #define TW_TIR_BINARY(X)                                                                                  \
   X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
   X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
@@ -121,7 +125,9 @@ class ShuffleNode : public ExprNode {  // lanes of the concatenated inputs, by c
   const std::vector<PrimExpr> vectors;
   const std::vector<int> indices;
 };
-// Built-in functions of the loop IR, all pure. Math ones work on any lanes.
+// Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the width
+// for zero) for integers. round takes halves to even. reduce_*: while the lanes are even in number, lane i with lane
+// i + n/2; then the rest from first to last.
 #define TW_TIR_INTRINSICS(X)                                                                                 \
   X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
   X(ceil, 1) X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) \
@@ -152,6 +158,8 @@ class LetNode : public ExprNode {
 };
 
 bool is_binary(ExprKind kind);
+bool is_comparison(ExprKind kind);  // EQ NE LT LE GT GE
+const char* kind_name(ExprKind kind);
 template <class T>
 const T* as(const PrimExpr& e) {
   return dynamic_cast<const T*>(e.get());
@@ -178,7 +186,10 @@ PrimExpr min(PrimExpr a, PrimExpr b);
 PrimExpr max(PrimExpr a, PrimExpr b);
 PrimExpr lt(PrimExpr a, PrimExpr b);
 PrimExpr le(PrimExpr a, PrimExpr b);
+PrimExpr gt(PrimExpr a, PrimExpr b);
+PrimExpr ge(PrimExpr a, PrimExpr b);
 PrimExpr eq(PrimExpr a, PrimExpr b);
+PrimExpr ne(PrimExpr a, PrimExpr b);
 PrimExpr logical_and(PrimExpr a, PrimExpr b);
 PrimExpr logical_or(PrimExpr a, PrimExpr b);
 PrimExpr logical_not(PrimExpr a);
@@ -192,5 +203,9 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args);
 PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);  // a*b + c, one rounding
 PrimExpr let(PrimExpr var, PrimExpr value, PrimExpr body);
 PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask = {});
+
+// The value of an integer or bool constant, or of a float one, also when it is broadcast to lanes.
+std::optional<int64_t> as_const_int(const PrimExpr& e);
+std::optional<double> as_const_float(const PrimExpr& e);
 
 }  // namespace tilewright::tir
