@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Read-only mapping of files, and opening of files that a model names (which must lie inside the model's folder).
+#pragma once
+#include <string>
+
+#include "frontend/onnx/proto.h"
+
+namespace tilewright::onnx {
+
+// The whole file, mapped. Errors: FileNotFound.
+Result<SharedBytes> map_file(const std::string& path);
+
+// Maps `location` below `folder`: a relative path of plain components, no link anywhere on the way, a regular file with
+// one name on disk. Containment is by opening component by component without following links, so that no
+// race between check and use exists. Errors: MalformedModel (a path that breaks the rules), FileNotFound.
+Result<SharedBytes> map_file_below(const std::string& folder, const std::string& location, bool allow_hard_links);
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the small ONNX files of this folder (needs Debian's python3-onnx). The files are committed; run this after
+changing it and commit both. Deterministic: the same script gives the same bytes."""
+import os
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+FLOAT = TensorProto.FLOAT
+INT64 = TensorProto.INT64
+
+
+def save(name, nodes, inputs, outputs, initializers=(), opset=13, metadata=None, sparse=(), functions=(), domains=()):
+    graph = helper.make_graph(nodes, name, inputs, outputs, initializer=list(initializers), sparse_initializer=list(sparse))
+    imports = [helper.make_opsetid("", opset)] + [helper.make_opsetid(d, 1) for d in domains]
+    model = helper.make_model(graph, opset_imports=imports, producer_name="make_models", functions=list(functions))
+    model.ir_version = 8
+    for key, value in (metadata or {}).items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = key, value
+    with open(os.path.join(FOLDER, name + ".onnx"), "wb") as out:
+        out.write(model.SerializeToString(deterministic=True))
+
+
+def value(name, dtype, shape):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def constant(name, array):
+    return numpy_helper.from_array(np.asarray(array), name)
+
+
+def dtypes():
+    """One initializer of every element type, typed and raw, and a sparse one; each is an output."""
+    tensors = [
+        helper.make_tensor("t_float", FLOAT, [2], [1.5, -2.0]),
+        helper.make_tensor("t_double", TensorProto.DOUBLE, [2], [1.25, -2.0]),
+        helper.make_tensor("t_float16", TensorProto.FLOAT16, [2], [1.5, -2.0]),
+        helper.make_tensor("t_bfloat16", TensorProto.BFLOAT16, [2], [1.5, -2.0]),
+        helper.make_tensor("t_int8", TensorProto.INT8, [2], [-3, 7]),
+        helper.make_tensor("t_uint8", TensorProto.UINT8, [2], [3, 250]),
+        helper.make_tensor("t_int16", TensorProto.INT16, [2], [-300, 7]),
+        helper.make_tensor("t_uint16", TensorProto.UINT16, [2], [300, 65535]),
+        helper.make_tensor("t_int32", TensorProto.INT32, [2], [-70000, 7]),
+        helper.make_tensor("t_uint32", TensorProto.UINT32, [2], [70000, 4294967295]),
+        helper.make_tensor("t_int64", INT64, [2], [-(1 << 40), 7]),
+        helper.make_tensor("t_uint64", TensorProto.UINT64, [2], [1 << 40, 7]),
+        helper.make_tensor("t_bool", TensorProto.BOOL, [2], [True, False]),
+        helper.make_tensor("t_string", TensorProto.STRING, [2], [b"one", b"two"]),
+        helper.make_tensor("t_scalar", FLOAT, [], [4.0]),
+        helper.make_tensor("t_empty", FLOAT, [0, 3], []),
+        constant("r_float", np.array([1.5, -2.0], np.float32)),
+        constant("r_int64", np.array([[1, 2], [3, 4]], np.int64)),
+        constant("r_bool", np.array([True, False])),
+        constant("r_float16", np.array([1.5, -2.0], np.float16)),
+    ]
+
+    def low_bit(name, number, stored, dims, raw=None):
+        t = TensorProto()
+        t.name, t.data_type = name, number
+        t.dims.extend(dims)
+        if raw is None:
+            t.int32_data.extend(stored)
+        else:
+            t.raw_data = raw
+        tensors.append(t)
+
+    # This onnx release does not know these types by name: 17..20 float8, 21 uint4, 22 int4.
+    low_bit("t_e4m3fn", 17, [0x3C, 0xC0], [2])
+    low_bit("t_e5m2", 19, [0x3E, 0xC0], [2])
+    low_bit("t_uint4", 21, [0xF3, 0x01], [3])
+    low_bit("t_int4", 22, None, [3], raw=bytes([0xF3, 0x01]))
+    sparse = helper.make_sparse_tensor(constant("s_float", np.array([5.0, 6.0], np.float32)),
+                                       constant("", np.array([1, 4], np.int64)), [2, 3])
+    nodes = [helper.make_node("Relu", ["r_float"], ["out"], name="relu")]
+    save("dtypes", nodes, [], [value("out", FLOAT, [2])], tensors, sparse=[sparse])
+
+
+def attributes():
+    """Every kind of attribute on one node of a made-up operator."""
+    sub = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "sub", [], [value("y", FLOAT, [2])])
+    node = helper.make_node("Everything", ["x"], ["out"], name="everything", domain="test.domain", f=0.5, i=-7, s="text",
+                            t=constant("c", np.array([1, 2], np.int64)), g=sub, floats=[1.0, 2.5], ints=[1, -2, 3],
+                            strings=["a", "b"], tensors=[constant("d", np.array([1.0], np.float32))], graphs=[sub, sub])
+    save("attributes", [node], [value("x", FLOAT, [2])], [value("out", FLOAT, [2])], domains=["test.domain"])
+
+
+def external():
+    data = np.arange(6, dtype=np.float32)
+    with open(os.path.join(FOLDER, "external.bin"), "wb") as out:
+        out.write(b"\0" * 64 + data.tobytes())
+
+    def tensor(name, location, offset="64", length="24", extra=None):
+        t = TensorProto()
+        t.name, t.data_type, t.data_location = name, FLOAT, TensorProto.EXTERNAL
+        t.dims.extend([2, 3])
+        for key, text in (("location", location), ("offset", offset), ("length", length)) + tuple(extra or ()):
+            if text is not None:
+                entry = t.external_data.add()
+                entry.key, entry.value = key, text
+        return t
+
+    def write(name, t):
+        save(name, [helper.make_node("Add", ["x", "w"], ["y"], name="add")], [value("x", FLOAT, [2, 3])],
+             [value("y", FLOAT, [2, 3])], [t])
+
+    write("external", tensor("w", "external.bin"))
+    write("external_absolute", tensor("w", "/etc/passwd"))
+    write("external_parent", tensor("w", "sub/../../external.bin"))
+    write("external_missing", tensor("w", "no_such_file.bin"))
+    write("external_past_end", tensor("w", "external.bin", offset="80"))
+    write("external_negative", tensor("w", "external.bin", offset="-4"))
+    write("external_unknown_key", tensor("w", "external.bin", extra=(("pointer", "1234"),)))
+
+
+def convnet():
+    """Conv, BatchNormalization, Relu, MaxPool, Flatten, Gemm: one small real network with every link of the chain."""
+    rng = np.random.RandomState(7)
+
+    def weights(name, *shape):
+        return constant(name, (rng.rand(*shape) - 0.5).astype(np.float32))
+
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], name="conv", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("BatchNormalization", ["c", "scale", "bias", "mean", "var"], ["n"], name="norm"),
+        helper.make_node("Relu", ["n"], ["r"], name="relu"),
+        helper.make_node("MaxPool", ["r"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Flatten", ["p"], ["f"], name="flatten"),
+        helper.make_node("Gemm", ["f", "gw", "gb"], ["y"], name="gemm", transB=1),
+    ]
+    params = [weights("w", 4, 3, 3, 3), weights("b", 4), weights("scale", 4), weights("bias", 4), weights("mean", 4),
+              constant("var", (rng.rand(4) + 0.5).astype(np.float32)), weights("gw", 5, 16), weights("gb", 5)]
+    save("convnet", nodes, [value("x", FLOAT, ["batch", 3, 8, 8])], [value("y", FLOAT, ["batch", 5])], params,
+         metadata={"labels": "cat\ndog", "author": "nobody"})
+
+
+def main():
+    dtypes()
+    attributes()
+    external()
+    convnet()
+
+
+if __name__ == "__main__":
+    main()
