@@ -173,17 +173,13 @@ TEST(OnnxProto, FlippedBitsNeverCrash) {
 }
 
 // Hand-made bytes: field headers of ModelProto.graph (7), GraphProto.initializer (5), TensorProto.
-std::string field(int tag, const std::string& body) {
-  std::string out(1, static_cast<char>(tag << 3 | 2));
-  size_t n = body.size();
-  for (; n >= 128; n >>= 7) out += static_cast<char>(n | 128);
-  return out + static_cast<char>(n) + body;
-}
-std::string varint(int tag, uint64_t value) {
-  std::string out(1, static_cast<char>(tag << 3));
+std::string number(uint64_t value) {
+  std::string out;
   for (; value >= 128; value >>= 7) out += static_cast<char>(value | 128);
   return out + static_cast<char>(value);
 }
+std::string field(uint64_t tag, const std::string& body) { return number(tag << 3 | 2) + number(body.size()) + body; }
+std::string varint(uint64_t tag, uint64_t value) { return number(tag << 3) + number(value); }
 ErrorCode code_of(const std::string& graph) {
   auto r = read_model(shared_bytes(field(8, varint(2, 13)) + field(7, graph)), "");
   return r.ok() ? ErrorCode::kInternal : r.error().code;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -62,6 +63,11 @@ Result<SharedBytes> map_file_below(const std::string& folder, const std::string&
   if (location.empty()) return refuse("has no name");
   if (location.front() == '/' || location.find('\\') != std::string::npos || location.find('\0') != std::string::npos)
     return refuse("is not a plain relative path");
+  for (size_t at = 0; at <= location.size();) {
+    size_t end = std::min(location.find('/', at), location.size());
+    if (location.compare(at, end - at, "..") == 0) return refuse("leaves the model's folder");
+    at = end + 1;
+  }
   auto current = std::make_unique<Descriptor>(
       ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (current->fd < 0) return refuse("has no folder to lie in");
@@ -70,7 +76,7 @@ Result<SharedBytes> map_file_below(const std::string& folder, const std::string&
     size_t end = location.find('/', at);
     bool last = end == std::string::npos;
     std::string part = location.substr(at, last ? std::string::npos : end - at);
-    if (part.empty() || part == "..") return refuse("leaves the model's folder");
+    if (part.empty()) return refuse("is not a plain relative path");
     if (part != ".") {
       int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | (last ? O_NONBLOCK : O_DIRECTORY);
       auto next = std::make_unique<Descriptor>(::openat(current->fd, part.c_str(), flags));

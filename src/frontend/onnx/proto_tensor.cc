@@ -72,7 +72,10 @@ RawTensor read_fields(pbf_reader m, ReadState& state) {
       }
       case varint_field(7): t.ints.push_back(m.get_int64()); t.typed_fields |= 8; break;
       case bytes_field(7): append_all(&t.ints, m.get_packed_int64()); t.typed_fields |= 8; break;
-      case bytes_field(8): t.name = read_text(m, state); break;
+      case bytes_field(8):
+        t.name = read_text(m, state);
+        state.path.back() += format(" '{}'", t.name);
+        break;
       case bytes_field(9): t.raw = m.get_view(); break;
       case fixed64_field(10): t.doubles.push_back(m.get_double()); t.typed_fields |= 16; break;
       case bytes_field(10): append_all(&t.doubles, m.get_packed_double()); t.typed_fields |= 16; break;
@@ -208,7 +211,6 @@ int64_t element_count(const std::vector<int64_t>& dims, DataType dtype, ReadStat
 
 NamedTensor parse_tensor(pbf_reader message, ReadState& state) {
   RawTensor t = read_fields(message, state);
-  if (!t.name.empty()) state.path.back() += format(" '{}'", t.name);
   auto dtype = element_type(t.type);
   if (!dtype) state.fail(format("{} is not an element type", t.type));
   int64_t count = element_count(t.dims, *dtype, state);
