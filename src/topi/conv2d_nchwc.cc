@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/conv2d_nchwc.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+// Extents of the loops, derived from problem and configuration.
+struct Loops {
+  int64_t oc_blocks, ic_blocks, ic_block;  // blocks per convolution group; channels of an input block
+  int64_t oc_tiles;                        // register tiles over the output blocks of a group
+  int64_t height, width;                   // output pixels, after flattening
+  int64_t row_tiles, width_tiles, width_tail;
+  int64_t chunk, chunks;  // width tiles of a unit of work, and units per row tile
+  int64_t panel;          // elements of one output block's weights
+};
+
+Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
+  Loops l;
+  l.oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
+  l.ic_block = p.plain_data ? p.in_channels / p.groups : p.lanes;
+  l.ic_blocks = ceil_div(p.in_channels / p.groups, l.ic_block);
+  l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
+  l.height = c.flatten ? 1 : p.out_height;
+  l.width = c.flatten ? p.out_height * p.out_width : p.out_width;
+  l.row_tiles = l.height / c.tile_height;
+  l.width_tiles = l.width / c.tile_width;
+  l.width_tail = l.width % c.tile_width;
+  // Long rows are cut so that threads get even shares; a unit stays long enough to amortise finding its place.
+  l.chunk = std::max<int64_t>(1, std::min<int64_t>(l.width_tiles, 8));
+  l.chunks = std::max<int64_t>(1, ceil_div(l.width_tiles, l.chunk));
+  l.panel = l.ic_blocks * p.kernel_height * p.kernel_width * l.ic_block * p.lanes;
+  return l;
+}
+
+double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
+  Loops l = derive(p, c);
+  double channels = static_cast<double>(p.in_channels / p.groups);
+  double steps = (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height *
+                 p.kernel_width;
+  auto row = [&](int cols) {
+    double panel = static_cast<double>(l.panel) * 4 * cols;
+    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, target);
+    if (l.width_tail)
+      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, target);
+    return cycles;
+  };
+  double cycles = (l.oc_blocks / c.oc_blocks) * row(c.oc_blocks);
+  if (l.oc_blocks % c.oc_blocks) cycles += row(static_cast<int>(l.oc_blocks % c.oc_blocks));
+  return cycles * l.row_tiles * static_cast<double>(p.groups * p.batch);
+}
+
+int unroll_for(const Conv2dProblem& p) {
+  if (p.plain_data) return static_cast<int>(p.in_channels / p.groups);
+  // A shorter last block is walked in whole steps; its padding lanes meet zero weights.
+  int64_t rest = (p.in_channels / p.groups) % p.lanes;
+  int unroll = std::min(4, p.lanes);
+  return rest != 0 && rest < unroll ? static_cast<int>(std::max<int64_t>(1, rest == 3 ? 4 : rest)) : unroll;
+}
+
+}  // namespace
+
+bool can_flatten(const Conv2dProblem& p, const View& data, const View& out) {
+  return !p.plain_data && p.kernel_height == 1 && p.kernel_width == 1 && p.stride_height == 1 &&
+         p.stride_width == 1 && p.pad_top + p.pad_left + p.pad_bottom + p.pad_right == 0 &&
+         data.strides[2] == p.in_width * data.strides[3] && out.strides[2] == p.out_width * out.strides[3] &&
+         p.in_width == p.out_width && p.out_height > 1;
+}
+
+Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool may_flatten) {
+  Conv2dConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
+  for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
+    int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
+    for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)
+      for (int th = 1; th <= std::min<int64_t>(height, 14); ++th) {
+        if (height % th != 0) continue;
+        for (int tw = 1; tw <= width && tile_fits(th * tw, nr, target); ++tw) {
+          Conv2dConfig c{th, tw, nr, unroll_for(p), flat != 0};
+          double cycles = conv_cycles(p, c, target);
+          if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+        }
+      }
+  }
+  return best;
+}
+
+Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
+  double pixels = static_cast<double>(p.batch * p.out_height * p.out_width);
+  double taps = static_cast<double>(p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
+  Cost cost;
+  cost.flops = 2 * pixels * p.out_channels * taps;
+  double weights = 4 * taps * p.out_channels;
+  cost.bytes = 4.0 * p.batch * p.in_channels * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
+  cost.microseconds = std::max(conv_cycles(p, c, target) / cycles_per_microsecond(target),
+                               weights / (target.dram_gbps * 1e3));
+  return cost;
+}
+
+std::vector<int64_t> packed_weight_shape(const Conv2dProblem& p) {
+  Loops l = derive(p, Conv2dConfig{});
+  return {p.groups * l.oc_blocks, l.ic_blocks, p.kernel_height, p.kernel_width, l.ic_block, p.lanes};
+}
+
+HaloNeed halo_need(const Conv2dProblem& p) {
+  auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t in) {
+    return std::max<int64_t>(0, (out - 1) * stride - pad + (kernel - 1) * dilation - (in - 1));
+  };
+  return {p.pad_top, p.pad_left,
+          after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
+          after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width)};
+}
+
+Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& data, const View& weights,
+                  const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const Loops l = derive(p, c);
+  const int v = p.lanes;
+  TW_ICHECK(l.height % c.tile_height == 0, "conv2d_nchwc: the tile's height divides the output's");
+  TW_ICHECK(c.tile_height == 1 || !c.flatten, "conv2d_nchwc: flattened rows have height 1");
+  TW_ICHECK(p.groups == 1 || (p.out_channels / p.groups) % v == 0, "conv2d_nchwc: groups hold whole blocks");
+  // Element strides of data, whichever layout.
+  const int64_t data_n = data.strides[0], data_block = p.plain_data ? 0 : data.strides[1];
+  const int64_t data_h = data.strides[2], data_w = data.strides[3];
+  const int64_t data_c = p.plain_data ? data.strides[1] : data.strides[4];
+  const int64_t group_step = p.plain_data ? l.ic_block * data_c : l.ic_blocks * data_block;
+  const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
+  const int unroll = c.ic_unroll;
+  const int64_t block_steps = ceil_div(l.ic_block, unroll);
+  const int64_t last_steps = ceil_div(p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block, unroll);
+  TW_ICHECK(!p.plain_data || l.ic_block % unroll == 0, "conv2d_nchwc: plain data is unrolled whole");
+  TW_ICHECK(v % unroll == 0 || p.plain_data, "conv2d_nchwc: the unroll divides the block");
+
+  // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of image n.
+  auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols) {
+    RegisterTile acc(c.tile_height * tile_w, cols, vector);
+    auto pixel_offset = [&](int r) {
+      return (r / tile_w) * p.stride_height * data_h + (r % tile_w) * p.stride_width * data_w;
+    };
+    PrimExpr origin = n * data_n + group * group_step + h0 * (p.stride_height * data_h) +
+                      w0 * (p.stride_width * data_w) + (data.offset - p.pad_top * data_h - p.pad_left * data_w);
+    return bind("data_at", origin, [&](PrimExpr data_at) {
+      return bind("weights_at", oc0 * l.panel + weights.offset, [&](PrimExpr weights_at) {
+        Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+          return loop("kh", p.kernel_height, [&](PrimExpr kh) {
+            return loop("kw", p.kernel_width, [&](PrimExpr kw) {
+              PrimExpr data_k = data_at + (icb * data_block + kh * (p.dilation_height * data_h) +
+                                           kw * (p.dilation_width * data_w));
+              PrimExpr weights_k = weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
+              PrimExpr steps = block_steps == last_steps || l.ic_blocks == 1
+                                   ? make_int(last_steps)
+                                   : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps),
+                                            make_int(block_steps));
+              return bind("steps", steps, [&](PrimExpr steps) {
+                return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
+                  PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
+                  std::vector<Stmt> body;
+                  for (int u = 0; u < unroll; ++u)
+                    body.push_back(acc.step(
+                        [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
+                        [&](int col) {
+                          return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, v));
+                        }));
+                  return seq(std::move(body));
+                });
+              });
+            });
+          });
+        });
+        PrimExpr out_origin = n * out.strides[0] + oc0 * out.strides[1] + h0 * out.strides[2] +
+                              w0 * out.strides[3] + out.offset;
+        Stmt drain = bind("out_at", out_origin, [&](PrimExpr out_at) {
+          return acc.drain([&](int r, int col, PrimExpr value) {
+            PrimExpr h = h0 + (r / tile_w), w = w0 + (r % tile_w);
+            if (c.flatten) {
+              h = floordiv(w, p.out_width);
+              w = floormod(w, p.out_width);
+            }
+            Index index{n, oc0 + col, h, w, make_int(0)};
+            int64_t at = (r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] + col * out.strides[1];
+            return store(out.buffer, ramp(out_at + at, 1, v), epilogue(value, index, {}));
+          });
+        });
+        return acc.scope(seq({acc.clear(), reduce, drain}));
+      });
+    });
+  };
+
+  // The width tiles of one unit.
+  auto row = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr chunk, int cols) {
+    std::vector<Stmt> body;
+    if (l.width_tiles > 0) {
+      PrimExpr first = chunk * l.chunk;
+      PrimExpr end = l.width_tiles % l.chunk == 0 ? first + l.chunk : min(first + l.chunk, make_int(l.width_tiles));
+      body.push_back(loop("wt", first, end, [&](PrimExpr wt) {
+        return tile(n, group, oc0, h0, wt * c.tile_width, c.tile_width, cols);
+      }));
+    }
+    if (l.width_tail) {
+      Stmt tail = tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols);
+      body.push_back(l.chunks == 1 ? tail : make_if(eq(chunk, make_int(l.chunks - 1)), tail));
+    }
+    return seq(std::move(body));
+  };
+
+  const std::vector<int64_t> units{p.batch, p.groups, l.oc_tiles, l.row_tiles, l.chunks};
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units);
+    return bind("n", at[0], [&](PrimExpr n) {
+      return bind("group", at[1], [&](PrimExpr group) {
+        return bind("oc_tile", at[2], [&](PrimExpr oc_tile) {
+          return bind("h0", at[3] * c.tile_height, [&](PrimExpr h0) {
+            return bind("chunk", at[4], [&](PrimExpr chunk) {
+              return bind("oc0", group * l.oc_blocks + oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
+                int tail = static_cast<int>(l.oc_blocks % c.oc_blocks);
+                if (tail == 0) return row(n, group, oc0, h0, chunk, c.oc_blocks);
+                if (l.oc_tiles == 1) return row(n, group, oc0, h0, chunk, tail);
+                return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), row(n, group, oc0, h0, chunk, tail),
+                               row(n, group, oc0, h0, chunk, c.oc_blocks));
+              });
+            });
+          });
+        });
+      });
+    });
+  });
+}
+
+}  // namespace tilewright::topi

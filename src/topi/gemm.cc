@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/gemm.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+// Scratch of one transposed panel; beyond it the dot-product form is used.
+constexpr int64_t kMaxScratchBytes = 128 << 10;
+
+int lanes_of(const GemmProblem& p, const Target& target) {
+  return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
+}
+
+// Rows whose stride is a multiple of 4 KiB share one 8-way set of the L1 cache.
+bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
+
+double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& target) {
+  int64_t v = lanes_of(p, target), width = v * c.nr;
+  double panel = static_cast<double>(p.k) * width * 4;
+  auto column = [&](int cols) {
+    double cycles = (p.m / c.mr) * tile_cycles(c.mr, cols, static_cast<double>(p.k), panel, target);
+    if (p.m % c.mr) cycles += tile_cycles(static_cast<int>(p.m % c.mr), cols, static_cast<double>(p.k), panel, target);
+    return cycles;
+  };
+  double cycles = (p.n / width) * column(c.nr);
+  if (p.n % width) cycles += column(static_cast<int>(ceil_div(p.n % width, v)));
+  return cycles * static_cast<double>(p.batch);
+}
+
+}  // namespace
+
+GemmConfig default_config(const GemmProblem& p, const Target& target) {
+  GemmConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  int64_t v = lanes_of(p, target);
+  int max_rows = static_cast<int>(std::min<int64_t>(p.m, rows_alias(p) ? 8 : 16));
+  int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
+  for (int nr = 1; nr <= max_cols; ++nr)
+    for (int mr = 1; mr <= max_rows && tile_fits(mr, nr, target); ++mr) {
+      double cycles = gemm_cycles(p, {mr, nr, 4}, target);
+      if (cycles < best_cycles * 0.999) best = {mr, nr, 4}, best_cycles = cycles;
+    }
+  best.k_unroll = static_cast<int>(std::min<int64_t>(best.mr * best.nr >= 8 ? 4 : 8, std::max<int64_t>(1, p.k)));
+  return best;
+}
+
+Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
+  Cost cost;
+  double element = std::max<int>(8, p.dtype.bits) / 8.0;
+  cost.flops = 2.0 * p.batch * p.m * p.n * p.k;
+  double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
+  cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
+  cost.microseconds = gemm_cycles(p, c, target) / cycles_per_microsecond(target);
+  if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.dram_gbps * 1e3));
+  if (p.b == MatrixB::kTransposed)
+    cost.microseconds += 1.0 * p.batch * p.n * p.k / cycles_per_microsecond(target);
+  return cost;
+}
+
+std::vector<int64_t> packed_b_shape(const GemmProblem& p, const GemmConfig& c, const Target& target) {
+  int64_t width = int64_t{lanes_of(p, target)} * c.nr;
+  return {ceil_div(p.n, width), p.k, width};
+}
+
+Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& b, const View& out,
+          const Epilogue& epilogue, const KernelContext& context) {
+  const int v = lanes_of(p, *context.target);
+  const int64_t width = int64_t{v} * c.nr, panels = ceil_div(p.n, width), last = p.n - (panels - 1) * width;
+  const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
+  const int a_rank = a.rank(), out_rank = out.rank();
+  const int64_t a_batch = a_rank == 3 && a.shape[0] > 1 ? a.strides[0] : 0, a_row = a.strides[a_rank - 2];
+  const bool packed = p.b == MatrixB::kPacked, transposed = p.b == MatrixB::kTransposed;
+  const int64_t b_batch = !packed && b.rank() == 3 && b.shape[0] > 1 ? b.strides[0] : 0;
+  const int64_t out_batch = out_rank == 3 ? out.strides[0] : 0, out_row = out.strides[out_rank - 2];
+  const Buffer scratch =
+      transposed ? make_buffer("panel", b.dtype(), p.k * width, Scope::kStack, 64) : Buffer();
+  // How a panel's row of column vectors is found: (buffer, stride of k).
+  const Buffer b_buffer = transposed ? scratch : b.buffer;
+  const int64_t b_k = packed || transposed ? width : b.strides[b.rank() - 2];
+  const int unroll = static_cast<int>(std::min<int64_t>(c.k_unroll, p.k));
+
+  // rows x cols vectors of C at (m0, n0); b_at: element of B's first vector. `valid` columns are real.
+  auto tile = [&](PrimExpr batch, PrimExpr m0, PrimExpr n0, PrimExpr b_at, int rows, int64_t valid) {
+    const int cols = static_cast<int>(ceil_div(valid, v));
+    const PrimExpr mask = tail_mask(v, valid - int64_t{cols - 1} * v);
+    RegisterTile acc(rows, cols, vector);
+    return bind("a_at", batch * a_batch + m0 * a_row + a.offset, [&](PrimExpr a_at) {
+      auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u) {
+        return acc.step([&](int r) { return load(a.buffer, a_k + (r * a_row + u)); },
+                        [&](int col) {
+                          PrimExpr at = ramp(b_k_at + (u * b_k + int64_t{col} * v), 1, v);
+                          bool masked = p.b == MatrixB::kRowMajor && mask && col == cols - 1;
+                          return load(b_buffer, at, masked ? mask : PrimExpr());
+                        });
+      };
+      std::vector<Stmt> body{acc.clear()};
+      if (p.k >= unroll && unroll > 0)
+        body.push_back(loop("k", p.k / unroll, [&](PrimExpr k) {
+          std::vector<Stmt> steps;
+          for (int u = 0; u < unroll; ++u) steps.push_back(step(a_at + k * unroll, b_at + k * (unroll * b_k), u));
+          return seq(std::move(steps));
+        }));
+      if (unroll > 0)
+        for (int64_t k = p.k / unroll * unroll; k < p.k; ++k)
+          body.push_back(step(a_at + k, b_at + k * b_k, 0));
+      PrimExpr out_origin = batch * out_batch + m0 * out_row + n0 + out.offset;
+      body.push_back(bind("out_at", out_origin, [&](PrimExpr out_at) {
+        return acc.drain([&](int r, int col, PrimExpr value) {
+          Index index{m0 + r, n0 + int64_t{col} * v};
+          if (out_rank == 3) index.insert(index.begin(), batch);
+          PrimExpr lane_mask = col == cols - 1 ? mask : PrimExpr();
+          return store(out.buffer, ramp(out_at + (r * out_row + int64_t{col} * v), 1, v),
+                       epilogue(value, index, lane_mask), lane_mask);
+        });
+      }));
+      return acc.scope(seq(std::move(body)));
+    });
+  };
+
+  const int64_t row_tiles = p.m / c.mr, row_tail = p.m % c.mr;
+  const int64_t chunk = transposed ? std::max<int64_t>(1, row_tiles) : std::max<int64_t>(1, std::min<int64_t>(row_tiles, 8));
+  const int64_t chunks = std::max<int64_t>(1, ceil_div(row_tiles, chunk));
+  // The row tiles of one unit under one panel.
+  auto column = [&](PrimExpr batch, PrimExpr panel, PrimExpr part, int64_t valid) {
+    PrimExpr n0 = panel * width;
+    PrimExpr b_origin = packed       ? panel * (p.k * width) + b.offset
+                        : transposed ? make_int(0)
+                                     : batch * b_batch + n0 + b.offset;
+    return bind("b_at", b_origin, [&](PrimExpr b_at) {
+      std::vector<Stmt> body;
+      if (transposed) {
+        // Padding columns repeat the last real one: finite work, never stored.
+        body.push_back(loop("n", width, [&](PrimExpr n) {
+          PrimExpr real = valid == width ? n : min(n, make_int(valid - 1));
+          return bind("from", batch * b_batch + (n0 + real) * b.strides[b.rank() - 2] + b.offset, [&](PrimExpr from) {
+            return loop("k", p.k, [&](PrimExpr k) {
+              return store(scratch, k * width + n, load(b.buffer, from + k));
+            });
+          });
+        }));
+      }
+      if (row_tiles > 0) {
+        PrimExpr first = part * chunk;
+        PrimExpr end = row_tiles % chunk == 0 ? first + chunk : min(first + chunk, make_int(row_tiles));
+        body.push_back(loop("mt", first, end, [&](PrimExpr mt) {
+          return bind("m0", mt * c.mr, [&](PrimExpr m0) { return tile(batch, m0, n0, b_at, c.mr, valid); });
+        }));
+      }
+      if (row_tail) {
+        Stmt tail = tile(batch, make_int(row_tiles * c.mr), n0, b_at, static_cast<int>(row_tail), valid);
+        body.push_back(chunks == 1 ? tail : make_if(eq(part, make_int(chunks - 1)), tail));
+      }
+      Stmt all = seq(std::move(body));
+      return transposed ? allocate(scratch, all) : all;
+    });
+  };
+
+  const std::vector<int64_t> units{p.batch, panels, chunks};
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units);
+    return bind("batch", at[0], [&](PrimExpr batch) {
+      return bind("panel_number", at[1], [&](PrimExpr panel) {
+        return bind("part", at[2], [&](PrimExpr part) {
+          if (last == width) return column(batch, panel, part, width);
+          if (panels == 1) return column(batch, panel, part, last);
+          return make_if(eq(panel, make_int(panels - 1)), column(batch, panel, part, last),
+                         column(batch, panel, part, width));
+        });
+      });
+    });
+  });
+}
+
+}  // namespace tilewright::topi

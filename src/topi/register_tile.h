@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heart of every product kernel: rows x cols vector accumulators in registers, fully unrolled here, updated by one
+// outer product per reduction step. The rule rows*cols + cols + 1 <= registers keeps the code generator from spilling.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+class RegisterTile {
+ public:
+  // `vector` is the accumulator's dtype, lanes included.
+  RegisterTile(int rows, int cols, DataType vector);
+  int rows() const { return rows_; }
+  int cols() const { return cols_; }
+  tir::Stmt clear() const;
+  // acc[r][c] += a(r) * b(c): a gives a scalar (broadcast here), b a vector; both are converted to the accumulator's dtype.
+  tir::Stmt step(const std::function<tir::PrimExpr(int)>& a, const std::function<tir::PrimExpr(int)>& b) const;
+  // Every accumulator once, row by row.
+  tir::Stmt drain(const std::function<tir::Stmt(int row, int col, tir::PrimExpr value)>& store) const;
+  // The accumulators live in `body`.
+  tir::Stmt scope(tir::Stmt body) const;
+
+ private:
+  int rows_, cols_;
+  DataType vector_;
+  tir::Buffer acc_, a_, b_;
+};
+
+// Whether such a tile stays in registers.
+bool tile_fits(int rows, int cols, const Target& target);
+// Cycles of one tile: `steps` reduction steps with column vectors streaming from a panel of panel_bytes.
+double tile_cycles(int rows, int cols, double steps, double panel_bytes, const Target& target);
+// Cycles per microsecond under the target's FMA rate, so that estimates agree with its gflops.
+double cycles_per_microsecond(const Target& target);
+
+}  // namespace tilewright::topi
