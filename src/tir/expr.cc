@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tir/expr.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/format.h"
 #include "tir/scalar.h"
+#include "tir/typing.h"
 
 namespace tilewright::tir {
 namespace {
@@ -174,26 +174,6 @@ PrimExpr fold_float(ExprKind kind, const PrimExpr& a, const PrimExpr& b) {
   if (kind == ExprKind::kAdd && *c == 0 && std::signbit(*c)) return a;
   return {};
 }
-
-bool takes(ExprKind kind, DataType t) {
-  switch (kind) {
-    case ExprKind::kAdd: case ExprKind::kSub: case ExprKind::kMul: case ExprKind::kDiv:
-      return t.is_integral() || t.is_float();
-    case ExprKind::kMin: case ExprKind::kMax:
-    case ExprKind::kLT: case ExprKind::kLE: case ExprKind::kGT: case ExprKind::kGE:
-      return is_integer_like(t) || t.is_float();
-    case ExprKind::kEQ: case ExprKind::kNE:
-      return is_integer_like(t) || t.is_float();
-    case ExprKind::kFloorDiv: case ExprKind::kFloorMod: case ExprKind::kShiftLeft: case ExprKind::kShiftRight:
-      return t.is_integral();
-    case ExprKind::kAnd: case ExprKind::kOr:
-      return t.is_bool();
-    case ExprKind::kBitAnd: case ExprKind::kBitOr: case ExprKind::kBitXor:
-      return is_integer_like(t);
-    default:
-      return false;
-  }
-}
 }  // namespace
 
 const char* intrinsic_name(Intrinsic op) { return kIntrinsics[static_cast<int>(op)].name; }
@@ -242,10 +222,9 @@ PrimExpr make_var(std::string name, DataType dtype) { return make_node<VarNode>(
 PrimExpr binary(ExprKind kind, PrimExpr a, PrimExpr b) {
   TW_ICHECK(is_binary(kind), kind_name(kind));
   match_lanes(a, b);
-  TW_ICHECK(a->dtype == b->dtype && takes(kind, a->dtype), operand_types(kind_name(kind), a, b));
+  TW_ICHECK(a->dtype == b->dtype && operator_takes(kind, a->dtype), operand_types(kind_name(kind), a, b));
   const DataType type = a->dtype;
-  const bool gives_bool = is_comparison(kind) || kind == ExprKind::kAnd || kind == ExprKind::kOr;
-  const DataType result = gives_bool ? kBool.with_lanes(type.lanes) : type;
+  const DataType result = operator_result(kind, type);
   if (type.lanes > 1) {
     auto *ba = as_broadcast(a), *bb = as_broadcast(b);
     if (ba && bb) return broadcast(binary(kind, ba->value, bb->value), type.lanes);

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tir/passes/vectorize.h"
+
+#include <type_traits>
+#include <unordered_map>
+
+#include "tir/walk.h"
+
+namespace tilewright::tir {
+namespace {
+
+// Rewrites the body of one loop. `failed` means the loop has no vector form; what was returned is then meaningless.
+class LoopBody {
+ public:
+  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) { values_[loop.var.get()] = ramp(loop.min, 1, lanes); }
+  bool failed = false;
+
+  Stmt stmt(const Stmt& s) {
+    if (failed) return s;
+    switch (s->kind) {
+      case StmtKind::kFor: {
+        const auto& n = static_cast<const ForNode&>(*s);
+        auto lo = expr(n.min), extent = expr(n.extent);
+        if (failed || lo->dtype.lanes > 1 || extent->dtype.lanes > 1) return give_up(s);
+        Stmt body = stmt(n.body);
+        return failed ? s : make_for(n.var, lo, extent, body, n.for_kind);
+      }
+      case StmtKind::kStore: return store_stmt(s);
+      case StmtKind::kLetStmt: {
+        const auto& n = static_cast<const LetStmtNode&>(*s);
+        auto value = expr(n.value);
+        if (failed) return s;
+        auto var = n.var;
+        if (value->dtype != n.value->dtype) {
+          var = make_var(static_cast<const VarNode&>(*n.var).name, value->dtype);
+          values_[n.var.get()] = var;
+        }
+        Stmt body = stmt(n.body);
+        return failed ? s : let_stmt(var, value, body);
+      }
+      case StmtKind::kIf: {
+        const auto& n = static_cast<const IfNode&>(*s);
+        auto condition = expr(n.condition);
+        if (failed) return s;
+        if (condition->dtype.lanes == 1) {
+          Stmt then_case = stmt(n.then_case), else_case = n.else_case ? stmt(n.else_case) : Stmt();
+          return failed ? s : make_if(condition, then_case, else_case);
+        }
+        // The mask is taken before the branches run: they may change what the condition reads.
+        auto taken = make_var("taken", condition->dtype);
+        auto then_case = masked(taken, [&] { return stmt(n.then_case); });
+        Stmt else_case;
+        if (n.else_case) else_case = masked(logical_not(taken), [&] { return stmt(n.else_case); });
+        if (failed) return s;
+        return let_stmt(taken, condition, seq({then_case, else_case}));
+      }
+      case StmtKind::kSeq:
+        return map_children(s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
+      case StmtKind::kAllocate: {
+        const auto& n = static_cast<const AllocateNode&>(*s);
+        const BufferNode& b = *n.buffer;
+        if (b.scope != Scope::kRegister || b.dtype.lanes > 1) return give_up(s);
+        auto wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
+        widened_[&b] = wide;
+        Stmt body = stmt(n.body);
+        return failed ? s : allocate(wide, body);
+      }
+    }
+    return s;
+  }
+
+ private:
+  Stmt give_up(const Stmt& s) {
+    failed = true;
+    return s;
+  }
+  PrimExpr give_up(const PrimExpr& e) {
+    failed = true;
+    return e;
+  }
+
+  template <class F>
+  std::invoke_result_t<F> masked(const PrimExpr& condition, const F& inner) {
+    PrimExpr outer = mask_;
+    mask_ = outer ? logical_and(outer, condition) : condition;
+    // Loads differ under another mask, so nothing rewritten outside may be reused inside.
+    auto outer_done = std::exchange(done_, {});
+    auto result = inner();
+    mask_ = outer;
+    done_ = std::move(outer_done);
+    return result;
+  }
+
+  PrimExpr with_mask(const PrimExpr& own) {
+    if (!mask_) return own;
+    return own ? logical_and(own->dtype.lanes == 1 ? broadcast(own, lanes_) : own, mask_) : mask_;
+  }
+
+  Stmt store_stmt(const Stmt& s) {
+    const auto& n = static_cast<const StoreNode&>(*s);
+    auto index = expr(n.index), value = expr(n.value), mask = n.mask ? expr(n.mask) : PrimExpr();
+    if (failed) return s;
+    if (auto it = widened_.find(n.buffer.get()); it != widened_.end()) {
+      if (index->dtype.lanes > 1) return give_up(s);
+      if (mask_) value = select(mask_, value, load(it->second, index));
+      return store(it->second, index, value);
+    }
+    // One element written by every iteration: only the sequence of iterations says what it holds in the end.
+    if (n.index->dtype.lanes > 1 || index->dtype.lanes == 1) return give_up(s);
+    if (n.buffer->scope == Scope::kRegister) return give_up(s);
+    return store(n.buffer, index, value, with_mask(mask));
+  }
+
+  PrimExpr expr(const PrimExpr& e) {
+    if (failed) return e;
+    if (auto it = done_.find(e.get()); it != done_.end()) return it->second;
+    PrimExpr result = rewritten(e);
+    // A value that was a vector already and depends on the variable would need two kinds of lanes.
+    if (!failed && e->dtype.lanes > 1 && result != e) failed = true;
+    done_.emplace(e.get(), result);
+    return result;
+  }
+
+  PrimExpr rewritten(const PrimExpr& e) {
+    auto recurse = [this](const PrimExpr& child) { return expr(child); };
+    switch (e->kind) {
+      case ExprKind::kVar: {
+        auto it = values_.find(e.get());
+        return it == values_.end() ? e : it->second;
+      }
+      case ExprKind::kLoad: return load_expr(e);
+      case ExprKind::kLet: {
+        const auto& n = static_cast<const LetNode&>(*e);
+        auto value = expr(n.value);
+        if (failed) return e;
+        auto var = n.var;
+        if (value->dtype != n.value->dtype) {
+          var = make_var(static_cast<const VarNode&>(*n.var).name, value->dtype);
+          values_[n.var.get()] = var;
+        }
+        auto body = expr(n.body);
+        return failed ? e : value == n.value && body == n.body ? e : let(var, value, body);
+      }
+      case ExprKind::kCall: {
+        const auto& n = static_cast<const CallNode&>(*e);
+        if (n.op == Intrinsic::k_if_then_else) return choice(n);
+        break;
+      }
+      case ExprKind::kDiv:
+      case ExprKind::kFloorDiv:
+      case ExprKind::kFloorMod: {
+        const auto& n = static_cast<const BinaryNode&>(*e);
+        auto a = expr(n.a), b = expr(n.b);
+        if (failed) return e;
+        // Lanes that are off must not divide by what they happen to hold.
+        if (mask_ && e->dtype.is_integral() && b->dtype.lanes > 1 && !as_const_int(b))
+          return binary(e->kind, a, select(mask_, b, make_int(1, b->dtype)));
+        break;
+      }
+      case ExprKind::kShuffle:
+      case ExprKind::kRamp:
+      case ExprKind::kBroadcast: {
+        bool changed = false;
+        for_each_child(e, [&](const PrimExpr& child) { changed |= expr(child) != child; });
+        return changed ? give_up(e) : e;
+      }
+      default: break;
+    }
+    bool reduces_lanes = false;
+    if (auto* call = as<CallNode>(e)) reduces_lanes = call->args[0]->dtype.lanes > 1 && e->dtype.lanes == 1;
+    if (failed) return e;
+    PrimExpr result = map_children_unless_failed(e, recurse);
+    return reduces_lanes && result != e ? give_up(e) : result;
+  }
+
+  // The builders check dtypes, so nothing is built from the meaningless results of a failure.
+  PrimExpr map_children_unless_failed(const PrimExpr& e, const std::function<PrimExpr(const PrimExpr&)>& f) {
+    for_each_child(e, [&](const PrimExpr& child) {
+      PrimExpr result = f(child);
+      if (child->dtype.lanes > 1 && result != child) failed = true;
+    });
+    return failed ? e : map_children(e, f);
+  }
+
+  PrimExpr load_expr(const PrimExpr& e) {
+    const auto& n = static_cast<const LoadNode&>(*e);
+    auto index = expr(n.index), mask = n.mask ? expr(n.mask) : PrimExpr();
+    if (failed) return e;
+    if (auto it = widened_.find(n.buffer.get()); it != widened_.end())
+      return index->dtype.lanes > 1 ? give_up(e) : load(it->second, index);
+    if (n.buffer->scope == Scope::kRegister) return index == n.index ? e : give_up(e);
+    if (e->dtype.lanes > 1) return index == n.index && mask == n.mask && !mask_ ? e : give_up(e);
+    auto* same = as<BroadcastNode>(index);
+    if (mask_) {
+      // Even an element all lanes share may only be touched if some lane is on.
+      return load(n.buffer, broadcast_to_lanes(index), with_mask(mask));
+    }
+    if (same && (!mask || mask->dtype.lanes == 1)) return broadcast(load(n.buffer, same->value, mask), lanes_);
+    if (index->dtype.lanes == 1 && (!mask || mask->dtype.lanes == 1))
+      return index == n.index && mask == n.mask ? e : load(n.buffer, index, mask);
+    return load(n.buffer, broadcast_to_lanes(index), mask);
+  }
+
+  PrimExpr broadcast_to_lanes(const PrimExpr& e) { return e->dtype.lanes == 1 ? broadcast(e, lanes_) : e; }
+
+  PrimExpr choice(const CallNode& n) {
+    auto condition = expr(n.args[0]);
+    if (failed) return n.args[1];
+    if (condition->dtype.lanes == 1) {
+      auto t = expr(n.args[1]), f = expr(n.args[2]);
+      return failed ? n.args[1] : intrinsic(Intrinsic::k_if_then_else, {condition, t, f});
+    }
+    auto t = masked(condition, [&] { return expr(n.args[1]); });
+    auto f = masked(logical_not(condition), [&] { return expr(n.args[2]); });
+    return failed ? n.args[1] : select(condition, t, f);
+  }
+
+  const int lanes_;
+  PrimExpr mask_;  // lanes that run; null for all
+  std::unordered_map<const ExprNode*, PrimExpr> values_;  // vectors that stand for variables
+  std::unordered_map<const BufferNode*, Buffer> widened_;
+  std::unordered_map<const ExprNode*, PrimExpr> done_;
+};
+
+Stmt vectorized(const Stmt& s) {
+  Stmt inner = map_children(s, [](const PrimExpr& e) { return e; }, vectorized);
+  auto* loop = as<ForNode>(inner);
+  if (!loop || loop->for_kind != ForKind::kVectorized) return inner;
+  auto extent = as_const_int(loop->extent);
+  if (extent && *extent <= 0) return seq({});
+  if (extent == 1) return substitute(loop->body, {{loop->var.get(), loop->min}});
+  if (extent && *extent <= kMaxVectorLanes) {
+    LoopBody body(*loop, static_cast<int>(*extent));
+    Stmt result = body.stmt(loop->body);
+    if (!body.failed) return result;
+  }
+  return make_for(loop->var, loop->min, loop->extent, loop->body);
+}
+}  // namespace
+
+PrimFunc vectorize(PrimFunc function) {
+  function.body = vectorized(function.body);
+  return function;
+}
+}  // namespace tilewright::tir

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tir/verify.h"
+
+#include <unordered_set>
+
+#include "base/format.h"
+#include "tir/text.h"
+#include "tir/typing.h"
+#include "tir/walk.h"
+
+namespace tilewright::tir {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(Form form) : form_(form) {}
+  std::string error;  // what is wrong; empty while nothing is
+  Stmt place;         // the statement it is in
+
+  void function(const PrimFunc& f) {
+    if (!f.body) return fail("the function has no body");
+    for (const auto& p : f.params) {
+      if (p->scope != Scope::kGlobal) return fail(format("the parameter {} is not global", p->name));
+      if (!in_scope_.insert(p.get()).second) return fail(format("the parameter {} is given twice", p->name));
+      if (auto e = typing_error(*p); !e.empty()) return fail(e);
+    }
+    if (!f.tid != !f.nthreads) return fail("tid and nthreads come together or not at all");
+    for (const auto& v : {f.tid, f.nthreads}) {
+      if (!v) continue;
+      if (v->kind != ExprKind::kVar || v->dtype != kInt64) return fail("tid and nthreads are int64 variables");
+      if (!in_scope_.insert(v.get()).second) return fail("tid and nthreads are one variable");
+    }
+    stmt(f.body, 1);
+  }
+
+ private:
+  void fail(std::string what) {
+    if (error.empty()) error = std::move(what);
+  }
+
+  // Binds a variable or buffer for the time of `inner`. Expressions found right inside a scope are right only there.
+  template <class F>
+  void scoped(const Node* node, const std::string& name, const F& inner) {
+    if (!in_scope_.insert(node).second) return fail(format("{} is bound again inside its own scope", name));
+    size_t mark = checked_order_.size();
+    inner();
+    while (checked_order_.size() > mark) {
+      checked_.erase(checked_order_.back());
+      checked_order_.pop_back();
+    }
+    in_scope_.erase(node);
+  }
+
+  void bounds(const BufferNode& b, const PrimExpr& index, bool masked) {
+    if (!in_scope_.count(&b)) return fail(format("the buffer {} is used outside its scope", b.name));
+    const ExprNode* base = index.get();
+    int64_t span = 0;
+    if (auto* r = as<RampNode>(index)) {
+      base = r->base.get();
+      span = r->stride * (r->dtype.lanes - 1);
+    }
+    if (base->kind == ExprKind::kBroadcast) base = static_cast<const BroadcastNode*>(base)->value.get();
+    if (base->kind == ExprKind::kIntImm) {
+      int64_t at = static_cast<const IntImmNode*>(base)->value;
+      int64_t first = std::min(at, at + span), last = std::max(at, at + span);
+      if (!masked && (first < 0 || last >= b.size))
+        fail(first == last ? format("index {} is outside {}, which has {} elements", at, b.name, b.size)
+                           : format("indices {} to {} leave {}, which has {} elements", first, last, b.name, b.size));
+    } else if (form_ == Form::kFinal && b.scope == Scope::kRegister) {
+      fail(format("the register buffer {} is indexed by {}, which is not constant", b.name, to_text(index)));
+    }
+  }
+
+  void expr(const PrimExpr& e, int depth) {
+    if (!error.empty()) return;
+    if (!e) return fail("an expression is missing");
+    if (checked_.count(e.get())) return;
+    if (depth > kMaxExprDepth) return fail(format("an expression is more than {} levels deep", kMaxExprDepth));
+    if (e->kind == ExprKind::kLet) {
+      const auto& n = static_cast<const LetNode&>(*e);
+      if (auto what = typing_error(*e); !what.empty()) return fail(what);
+      expr(n.value, depth + 1);
+      scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { expr(n.body, depth + 1); });
+    } else {
+      for_each_child(e, [&](const PrimExpr& child) { expr(child, depth + 1); });
+      if (!error.empty()) return;
+      if (auto what = typing_error(*e); !what.empty()) return fail(what);
+      if (e->kind == ExprKind::kVar && !in_scope_.count(e.get()))
+        return fail(format("the variable {} is used outside its scope", static_cast<const VarNode&>(*e).name));
+      if (e->kind == ExprKind::kLoad) {
+        const auto& n = static_cast<const LoadNode&>(*e);
+        bounds(*n.buffer, n.index, bool(n.mask));
+      }
+    }
+    checked_.insert(e.get());
+    checked_order_.push_back(e.get());
+  }
+
+  void stmt(const Stmt& s, int depth) {
+    if (!error.empty()) return;
+    if (!s) return fail("a statement is missing");
+    if (depth > kMaxStmtDepth) return fail(format("statements are nested more than {} deep", kMaxStmtDepth));
+    for_each_own_expr(s, [&](const PrimExpr& e) { expr(e, 1); });
+    if (error.empty())
+      if (auto what = typing_error(*s); !what.empty()) fail(what);
+    if (error.empty()) check_own(s);
+    if (!error.empty()) {
+      if (!place) place = s;
+      return;
+    }
+    switch (s->kind) {
+      case StmtKind::kFor: {
+        const auto& n = static_cast<const ForNode&>(*s);
+        scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { stmt(n.body, depth + 1); });
+        break;
+      }
+      case StmtKind::kLetStmt: {
+        const auto& n = static_cast<const LetStmtNode&>(*s);
+        scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { stmt(n.body, depth + 1); });
+        break;
+      }
+      case StmtKind::kAllocate: {
+        const auto& n = static_cast<const AllocateNode&>(*s);
+        scoped(n.buffer.get(), n.buffer->name, [&] { stmt(n.body, depth + 1); });
+        break;
+      }
+      case StmtKind::kStore:
+      case StmtKind::kIf:
+      case StmtKind::kSeq:
+        for_each_child(s, [&](const Stmt& child) { stmt(child, depth + 1); });
+        break;
+    }
+  }
+
+  void check_own(const Stmt& s) {
+    if (auto* n = as<StoreNode>(s)) bounds(*n->buffer, n->index, bool(n->mask));
+    if (auto* n = as<AllocateNode>(s))
+      if (auto what = typing_error(*n->buffer); !what.empty()) fail(what);
+    if (auto* n = as<ForNode>(s); n && form_ == Form::kFinal && n->for_kind != ForKind::kSerial)
+      fail(format("the loop over {} is still to be {}", static_cast<const VarNode&>(*n->var).name,
+                  n->for_kind == ForKind::kVectorized ? "vectorized" : "unrolled"));
+  }
+
+  const Form form_;
+  std::unordered_set<const Node*> in_scope_;
+  std::unordered_set<const ExprNode*> checked_;
+  std::vector<const ExprNode*> checked_order_;
+};
+
+std::string first_line(const Stmt& s) {
+  // Only leaves are printed whole: the text of a loop nest is long, and of a too deep one recursive.
+  std::string text = s->kind == StmtKind::kStore ? to_text(s) : "";
+  text = text.substr(text.rfind('\n', text.size() < 2 ? 0 : text.size() - 2) + 1);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.size() > 160 ? text.substr(0, 157) + "..." : text;
+}
+}  // namespace
+
+Status verify(const PrimFunc& function, Form form) {
+  Verifier v(form);
+  v.function(function);
+  if (v.error.empty()) return Ok{};
+  std::string where = format("kernel {}", function.name);
+  bool printable = v.place && v.error.find("levels deep") == std::string::npos;
+  if (std::string line = printable ? first_line(v.place) : ""; !line.empty()) where += format(", '{}'", line);
+  return Diagnostic(ErrorCode::kVerifyFailed, v.error, where, "this is a fault of the pass or template that made the kernel");
+}
+
+}  // namespace tilewright::tir
