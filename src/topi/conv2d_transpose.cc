@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/conv2d_transpose.h"
+
+#include <algorithm>
+
+#include "topi/pack.h"
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+// One phase along one axis: outputs first, first + stride, ... (count of them) see `taps` taps, the j-th of which is
+// kernel element phase + stride * (taps - 1 - j); `pad` shifts the input (it may be negative).
+struct AxisPhase {
+  int64_t phase, first, count, taps, pad;
+};
+
+std::vector<AxisPhase> axis_phases(int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
+  std::vector<AxisPhase> phases;
+  for (int64_t phase = 0; phase < stride; ++phase) {
+    // Output o sits at position o + pad of the unpadded result; its phase is the position modulo the stride.
+    int64_t first = ((phase - pad) % stride + stride) % stride;
+    int64_t count = first < out ? ceil_div(out - first, stride) : 0;
+    int64_t taps = phase < kernel ? ceil_div(kernel - phase, stride) : 0;
+    phases.push_back({phase, first, count, taps, taps - 1 - (first + pad) / stride});
+  }
+  return phases;
+}
+
+struct Phase {
+  AxisPhase h, w;
+  int64_t weights;  // offset of its packed weights
+};
+
+std::vector<Phase> phases_of(const Conv2dTransposeProblem& p) {
+  std::vector<Phase> phases;
+  int64_t blocks = p.groups * ceil_div(p.out_channels / p.groups, p.lanes) * ceil_div(p.in_channels / p.groups, p.lanes);
+  int64_t offset = 0;
+  for (const AxisPhase& h : axis_phases(p.out_height, p.kernel_height, p.stride_height, p.pad_top))
+    for (const AxisPhase& w : axis_phases(p.out_width, p.kernel_width, p.stride_width, p.pad_left)) {
+      phases.push_back({h, w, offset});
+      offset += blocks * h.taps * w.taps * p.lanes * p.lanes;
+    }
+  return phases;
+}
+
+Conv2dProblem as_conv(const Conv2dTransposeProblem& p, const Phase& phase) {
+  Conv2dProblem c;
+  c.batch = p.batch, c.in_channels = p.in_channels, c.out_channels = p.out_channels;
+  c.in_height = p.in_height, c.in_width = p.in_width, c.out_height = phase.h.count, c.out_width = phase.w.count;
+  c.kernel_height = phase.h.taps, c.kernel_width = phase.w.taps;
+  c.pad_top = phase.h.pad, c.pad_left = phase.w.pad;
+  c.groups = p.groups, c.lanes = p.lanes;
+  return c;
+}
+
+}  // namespace
+
+Conv2dConfig default_config(const Conv2dTransposeProblem& p, const Target& target) {
+  Conv2dProblem largest;
+  int64_t most = -1;
+  for (const Phase& phase : phases_of(p)) {
+    Conv2dProblem c = as_conv(p, phase);
+    int64_t work = c.out_height * c.out_width * std::max<int64_t>(1, c.kernel_height * c.kernel_width);
+    if (work > most) largest = c, most = work;
+  }
+  Conv2dConfig config = default_config(largest, target, false);
+  if (config.tile_height > 1) {  // phases may have different heights
+    for (const Phase& phase : phases_of(p))
+      if (phase.h.count % config.tile_height != 0) {
+        Conv2dProblem one = largest;
+        one.out_height = 1;
+        return default_config(one, target, false);
+      }
+  }
+  return config;
+}
+
+Cost estimate(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const Target& target) {
+  Cost total;
+  for (const Phase& phase : phases_of(p)) {
+    Conv2dProblem c = as_conv(p, phase);
+    if (c.kernel_height * c.kernel_width == 0 || c.out_height * c.out_width == 0) continue;
+    Cost cost = estimate(c, config, target);
+    total.flops += cost.flops, total.bytes += cost.bytes, total.microseconds += cost.microseconds;
+  }
+  return total;
+}
+
+HaloNeed halo_need(const Conv2dTransposeProblem& p) {
+  HaloNeed need;
+  for (const Phase& phase : phases_of(p)) {
+    if (phase.h.taps * phase.w.taps == 0 || phase.h.count * phase.w.count == 0) continue;
+    HaloNeed h = halo_need(as_conv(p, phase));
+    need.top = std::max(need.top, h.top), need.left = std::max(need.left, h.left);
+    need.bottom = std::max(need.bottom, h.bottom), need.right = std::max(need.right, h.right);
+  }
+  return need;
+}
+
+Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTransposeProblem& p) {
+  const int64_t ic = p.in_channels / p.groups, oc = p.out_channels / p.groups;
+  const size_t element = weights.dtype().bytes();
+  std::vector<Tensor> parts;
+  int64_t total = 0;
+  for (const Phase& phase : phases_of(p)) {
+    if (phase.h.taps * phase.w.taps == 0) continue;
+    // The phase's taps as an ordinary (OC, IC/groups, kh, kw) kernel.
+    Tensor kernel(weights.dtype(), {p.out_channels, ic, phase.h.taps, phase.w.taps});
+    std::byte* to = kernel.mutable_raw();
+    for (int64_t o = 0; o < p.out_channels; ++o)
+      for (int64_t i = 0; i < ic; ++i)
+        for (int64_t y = 0; y < phase.h.taps; ++y)
+          for (int64_t x = 0; x < phase.w.taps; ++x, to += element) {
+            int64_t kh = phase.h.phase + p.stride_height * (phase.h.taps - 1 - y);
+            int64_t kw = phase.w.phase + p.stride_width * (phase.w.taps - 1 - x);
+            int64_t row = (o / oc * ic + i) * oc + o % oc;
+            __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element, element);
+          }
+    parts.push_back(pack_conv2d_weights(kernel, p.lanes, p.lanes));
+    total += parts.back().size();
+  }
+  Tensor packed(weights.dtype(), {total});
+  std::byte* to = packed.mutable_raw();
+  for (const Tensor& part : parts) {
+    __builtin_memcpy(to, part.raw(), part.bytes());
+    to += part.bytes();
+  }
+  return packed;
+}
+
+Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const View& data,
+                            const View& weights, const View& out, const Epilogue& epilogue,
+                            const KernelContext& context) {
+  std::vector<Stmt> body;
+  for (const Phase& phase : phases_of(p)) {
+    if (phase.h.count * phase.w.count == 0) continue;
+    View part = out, kernel = weights;
+    part.shape[2] = phase.h.count, part.shape[3] = phase.w.count;
+    part.offset += phase.h.first * out.strides[2] + phase.w.first * out.strides[3];
+    part.strides[2] *= p.stride_height, part.strides[3] *= p.stride_width;
+    kernel.offset += phase.weights;
+    auto place = [&](const Index& index) {
+      Index real = index;
+      real[2] = index[2] * p.stride_height + phase.h.first;
+      real[3] = index[3] * p.stride_width + phase.w.first;
+      return real;
+    };
+    Conv2dProblem conv = as_conv(p, phase);
+    if (conv.kernel_height * conv.kernel_width == 0) {
+      // Strides beyond the kernel leave pixels that no tap reaches.
+      const DataType vector = accumulator_dtype(data.dtype()).with_lanes(p.lanes);
+      const std::vector<int64_t> units(part.shape.begin(), part.shape.begin() + 4);
+      body.push_back(parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+        Index index = unravel(unit, units);
+        index.push_back(make_int(0));
+        return part.store(index, epilogue(make_const(vector, 0), place(index), {}));
+      }));
+      continue;
+    }
+    Conv2dConfig fitting = config;
+    if (conv.out_height % fitting.tile_height != 0) {
+      fitting.tile_width = std::max(1, fitting.tile_width * fitting.tile_height);
+      fitting.tile_height = 1;
+    }
+    fitting.tile_width = static_cast<int>(std::min<int64_t>(fitting.tile_width, conv.out_width));
+    body.push_back(conv2d_nchwc(conv, fitting, data, kernel, part,
+                                [&](PrimExpr value, const Index& index, const PrimExpr& mask) {
+                                  return epilogue(std::move(value), place(index), mask);
+                                },
+                                context));
+  }
+  return seq(std::move(body));
+}
+
+}  // namespace tilewright::topi

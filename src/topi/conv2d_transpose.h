@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposed convolution on channel-blocked activations, never by inserting zeros: each phase of the stride is a direct
+// convolution over the taps that reach it, storing every stride-th pixel.
+#pragma once
+#include "base/tensor.h"
+#include "topi/conv2d_nchwc.h"
+
+namespace tilewright::topi {
+
+struct Conv2dTransposeProblem {
+  int64_t batch = 1, in_channels = 0, out_channels = 0;
+  int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;  // output padding is in the output's extents
+  int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
+  int64_t pad_top = 0, pad_left = 0;  // removed from the output
+  int64_t groups = 1;                 // as in Conv2dProblem
+  int lanes = 16;
+};
+
+// Phases share the configuration chosen for the largest.
+Conv2dConfig default_config(const Conv2dTransposeProblem& problem, const Target& target);
+Cost estimate(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const Target& target);
+HaloNeed halo_need(const Conv2dTransposeProblem& problem);
+// (IC, OC/groups, kh, kw) -> one flat tensor: phase after phase, each as pack_conv2d_weights lays it out.
+Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);
+
+// Views as for conv2d_nchwc.
+tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const View& data,
+                                 const View& weights, const View& out, const Epilogue& epilogue,
+                                 const KernelContext& context);
+
+}  // namespace tilewright::topi

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution on plain layouts with any number of spatial dimensions, any groups: the kernel for shapes the blocked ones
+// do not take. Vectors run along the output's width; some output channels share each loaded input vector.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+struct ConvDirectProblem {
+  int64_t groups = 1;
+  std::vector<int64_t> kernel, strides, dilations, pads_before;  // one per spatial dimension
+};
+
+struct ConvDirectConfig {
+  int oc_rows = 4;  // output channels of a tile
+  int vectors = 2;  // output vectors along the width
+  bool operator==(const ConvDirectConfig&) const = default;
+};
+ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& out, int64_t out_channels, const Target& target);
+
+// data: (N, C, spatial...) with halo >= padding; weights: (OC, IC/groups, kernel...) as the model has them, contiguous;
+// out: (N, OC, spatial...). One to three spatial dimensions.
+tir::Stmt conv_direct(const ConvDirectProblem& problem, const ConvDirectConfig& config, const View& data,
+                      const View& weights, const View& out, const Epilogue& epilogue, const KernelContext& context);
+Cost estimate(const ConvDirectProblem& problem, const ConvDirectConfig& config, const View& data, const View& out,
+              const Target& target);
+
+}  // namespace tilewright::topi

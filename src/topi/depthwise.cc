@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/depthwise.h"
+
+#include <algorithm>
+
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) {
+  DepthwiseConfig c;
+  const int64_t taps = p.kernel_height * p.kernel_width;
+  // Weights, accumulators and one loaded input share the registers.
+  const int64_t registers = target.vector_registers;
+  c.weights_in_registers = taps + 1 + 4 <= registers;
+  int64_t room = registers - 1 - (c.weights_in_registers ? taps : 1);
+  int64_t widest = std::clamp<int64_t>(room, 1, 14);
+  // The widest tile wastes least on loop overhead; 7 to 8 accumulators already hide the latency, so a tile that divides
+  // the row wins over a wider one that leaves a tail.
+  int64_t best = 1;
+  double best_cost = 1e30;
+  for (int64_t w = 1; w <= std::min<int64_t>(widest, p.out_width); ++w) {
+    auto tile = [&](int64_t n) { return n ? std::max<double>(static_cast<double>(n), 4.2) * taps + 12 + 2.0 * n : 0.0; };
+    double cost = (p.out_width / w) * tile(w) + tile(p.out_width % w);
+    if (cost < best_cost * 0.995) best = w, best_cost = cost;
+  }
+  c.tile_width = static_cast<int>(best);
+  return c;
+}
+
+Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
+  const double taps = static_cast<double>(p.kernel_height * p.kernel_width);
+  const double blocks = static_cast<double>(ceil_div(p.channels, p.lanes));
+  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
+  auto tile = [&](double n) { return n > 0 ? std::max(n / per_cycle, 4.2) * taps + 12 + 2.0 * n : 0.0; };
+  Cost cost;
+  cost.flops = 2 * taps * p.batch * p.channels * p.out_height * p.out_width;
+  cost.bytes = 4 * blocks * p.lanes * p.batch * (p.in_height * p.in_width + p.out_height * p.out_width);
+  double cycles = p.batch * blocks * p.out_height *
+                  ((p.out_width / c.tile_width) * tile(c.tile_width) + tile(p.out_width % c.tile_width));
+  double rate = cost.bytes <= target.l2_bytes ? target.l2_gbps : target.l3_gbps;
+  cost.microseconds = std::max(cycles / cycles_per_microsecond(target), cost.bytes / (rate * 1e3));
+  return cost;
+}
+
+Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c, const View& data, const View& weights,
+                            const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int v = p.lanes;
+  const int64_t blocks = ceil_div(p.channels, v), kw = p.kernel_width, taps = p.kernel_height * kw;
+  const int64_t data_h = data.strides[2], data_w = data.strides[3];
+  const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
+  const Buffer tap = make_buffer("tap", vector, c.weights_in_registers ? taps : 1, Scope::kRegister);
+  const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
+  auto widened = [&](PrimExpr value) { return value->dtype == vector ? value : cast(vector, value); };
+  auto weight = [&](const PrimExpr& at, int64_t t) { return widened(load(weights.buffer, ramp(at + t * v, 1, v))); };
+
+  auto tile = [&](PrimExpr n, PrimExpr block, PrimExpr h, PrimExpr w0, PrimExpr data_row, PrimExpr out_row,
+                  PrimExpr weights_at, int width) {
+    Buffer acc = make_buffer("acc", vector, width, Scope::kRegister);
+    auto at = [&](int64_t i) { return make_int(i); };
+    auto accumulate = [&](int64_t i, PrimExpr input, PrimExpr t) {
+      return store(acc, at(i), multiply_add(std::move(input), std::move(t), load(acc, at(i))));
+    };
+    return bind("data_at", data_row + w0 * (p.stride_width * data_w), [&](PrimExpr data_at) {
+      std::vector<Stmt> body;
+      for (int i = 0; i < width; ++i) body.push_back(store(acc, at(i), make_const(vector, 0)));
+      auto input = [&](PrimExpr row, int64_t column) {
+        return widened(load(data.buffer, ramp(row + column * data_w, 1, v)));
+      };
+      // One row of taps: each input pixel is loaded once and meets every tap that uses it.
+      auto row_by_pixel = [&](PrimExpr row, int64_t kh) {
+        std::vector<Stmt> steps;
+        const int64_t span = (width - 1) * p.stride_width + (kw - 1) * p.dilation_width + 1;
+        for (int64_t x = 0; x < span; ++x) {
+          std::vector<Stmt> uses;
+          for (int64_t k = 0; k < kw; ++k) {
+            int64_t rest = x - k * p.dilation_width;
+            if (rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= width) continue;
+            uses.push_back(accumulate(rest / p.stride_width, load(pixel, at(0)), load(tap, at(kh * kw + k))));
+          }
+          if (uses.empty()) continue;
+          steps.push_back(store(pixel, at(0), input(row, x)));
+          steps.insert(steps.end(), uses.begin(), uses.end());
+        }
+        return seq(std::move(steps));
+      };
+      // Tap by tap, weights from the L1 cache.
+      auto row_by_tap = [&](PrimExpr row, PrimExpr kh) {
+        std::vector<Stmt> steps;
+        for (int64_t k = 0; k < kw; ++k) {
+          steps.push_back(store(tap, at(0), weight(weights_at + kh * (kw * v), k)));
+          for (int i = 0; i < width; ++i)
+            steps.push_back(accumulate(i, input(row, i * p.stride_width + k * p.dilation_width), load(tap, at(0))));
+        }
+        return seq(std::move(steps));
+      };
+      if (c.weights_in_registers) {
+        for (int64_t kh = 0; kh < p.kernel_height; ++kh)
+          body.push_back(row_by_pixel(data_at + kh * p.dilation_height * data_h, kh));
+      } else {
+        body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) {
+          return bind("row", data_at + kh * (p.dilation_height * data_h), [&](PrimExpr row) { return row_by_tap(row, kh); });
+        }));
+      }
+      for (int i = 0; i < width; ++i) {
+        Index index{n, block, h, w0 + int64_t{i}, make_int(0)};
+        PrimExpr to = out_row + w0 * out.strides[3] + i * out.strides[3];
+        body.push_back(store(out.buffer, ramp(to, 1, v), epilogue(load(acc, at(i)), index, {})));
+      }
+      return allocate(acc, seq(std::move(body)));
+    });
+  };
+
+  const std::vector<int64_t> units{p.batch, blocks, p.out_height};
+  const int64_t tiles = p.out_width / c.tile_width;
+  const int tail = static_cast<int>(p.out_width % c.tile_width);
+  auto row = [&](PrimExpr n, PrimExpr block, PrimExpr h, PrimExpr weights_at) {
+    PrimExpr data_origin = n * data.strides[0] + block * data.strides[1] + h * (p.stride_height * data_h) +
+                           (data.offset - p.pad_top * data_h - p.pad_left * data_w);
+    PrimExpr out_origin = n * out.strides[0] + block * out.strides[1] + h * out.strides[2] + out.offset;
+    return bind("data_row", data_origin, [&](PrimExpr data_row) {
+      return bind("out_row", out_origin, [&](PrimExpr out_row) {
+        std::vector<Stmt> body;
+        if (tiles > 0)
+          body.push_back(loop("wt", tiles, [&](PrimExpr wt) {
+            return tile(n, block, h, wt * c.tile_width, data_row, out_row, weights_at, c.tile_width);
+          }));
+        if (tail > 0)
+          body.push_back(tile(n, block, h, make_int(tiles * c.tile_width), data_row, out_row, weights_at, tail));
+        return seq(std::move(body));
+      });
+    });
+  };
+  Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units);
+    return bind("n", at[0], [&](PrimExpr n) {
+      return bind("block", at[1], [&](PrimExpr block) {
+        return bind("h", at[2], [&](PrimExpr h) {
+          return bind("weights_at", block * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
+            std::vector<Stmt> body;
+            if (c.weights_in_registers)
+              for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
+            body.push_back(row(n, block, h, weights_at));
+            return seq(std::move(body));
+          });
+        });
+      });
+    });
+  });
+  return allocate(tap, allocate(pixel, all));
+}
+
+}  // namespace tilewright::topi

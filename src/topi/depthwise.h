@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolution on channel-blocked activations: channels in lanes, taps held in registers, a run of output
+// pixels accumulating side by side; padding is the input's halo.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+struct DepthwiseProblem {
+  int64_t batch = 1, channels = 0;
+  int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;
+  int64_t kernel_height = 3, kernel_width = 3, stride_height = 1, stride_width = 1;
+  int64_t dilation_height = 1, dilation_width = 1;
+  int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int lanes = 16;
+};
+
+struct DepthwiseConfig {
+  int tile_width = 7;            // output pixels accumulated side by side
+  bool weights_in_registers = true;  // all taps loaded once per row of tiles (small kernels)
+  bool operator==(const DepthwiseConfig&) const = default;
+};
+
+DepthwiseConfig default_config(const DepthwiseProblem& problem, const Target& target);
+Cost estimate(const DepthwiseProblem& problem, const DepthwiseConfig& config, const Target& target);
+
+// data: (N, ceil(C/v), H, W, v), halo >= padding. weights: (ceil(C/v), kh, kw, v) contiguous (pack_depthwise_weights).
+// out: (N, ceil(C/v), OH, OW, v). Every strided layout with v contiguous will do.
+tir::Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& problem, const DepthwiseConfig& config, const View& data,
+                                 const View& weights, const View& out, const Epilogue& epilogue,
+                                 const KernelContext& context);
+
+}  // namespace tilewright::topi

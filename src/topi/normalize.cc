@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and layer normalisation.
+#include <algorithm>
+#include <limits>
+
+#include "topi/reduce.h"
+#include "topi/reduce_steps.h"
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+// Rows up to this many bytes are kept on the stack between passes; longer ones are computed again.
+constexpr int64_t kMaxRowBytes = 64 << 10;
+
+PrimExpr as_float32(PrimExpr value) {
+  DataType wanted = kFloat32.with_lanes(value->dtype.lanes);
+  return value->dtype == wanted ? value : cast(wanted, value);
+}
+
+PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)}); }
+
+// Softmax along an axis that is not the last: every lane has its own maximum and sum.
+Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, const View& out, const Epilogue& epilogue,
+                   const KernelContext& context) {
+  const int rank = static_cast<int>(p.shape.size());
+  int lanes = context.target->lanes(32);
+  if (p.shape.back() < lanes / 2) lanes = 1;
+  const int64_t vectors = ceil_div(p.shape.back(), lanes), rest = p.shape.back() - (vectors - 1) * lanes;
+  std::vector<int64_t> units = p.shape;
+  units[axis] = 1;
+  units.back() = vectors;
+  const DataType vector = kFloat32.with_lanes(lanes);
+  Buffer top = make_buffer("top", vector, 1, Scope::kRegister), sum = make_buffer("sum", vector, 1, Scope::kRegister);
+  const PrimExpr zero = make_int(0);
+  auto columns = [&](Index index, const PrimExpr& mask) {
+    auto value = [&](const PrimExpr& i) {
+      index[axis] = i;
+      return as_float32(input(index, lanes, mask));
+    };
+    auto each = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("i", p.shape[axis], body); };
+    return allocate(top, allocate(sum, seq({
+        store(top, zero, make_const(vector, -std::numeric_limits<double>::infinity())),
+        each([&](PrimExpr i) { return store(top, zero, max(load(top, zero), value(i))); }),
+        store(sum, zero, make_const(vector, 0)),
+        each([&](PrimExpr i) { return store(sum, zero, load(sum, zero) + exp_of(value(i) - load(top, zero))); }),
+        store(sum, zero, p.logarithm ? load(top, zero) + intrinsic(Intrinsic::k_log, {load(sum, zero)})
+                                     : div(make_const(vector, 1), load(sum, zero))),
+        each([&](PrimExpr i) {
+          PrimExpr x = value(i);
+          PrimExpr y = p.logarithm ? x - load(sum, zero) : exp_of(x - load(top, zero)) * load(sum, zero);
+          return out.store(index, epilogue(y, index, mask), mask);
+        })})));
+  };
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index index) {
+      PrimExpr number = index[rank - 1];
+      index[rank - 1] = number * int64_t{lanes};
+      PrimExpr mask = tail_mask(lanes, rest);
+      if (!mask) return columns(index, {});
+      if (vectors == 1) return columns(index, mask);
+      return make_if(eq(number, make_int(vectors - 1)), columns(index, mask), columns(index, {}));
+    });
+  });
+}
+
+}  // namespace
+
+Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
+             const KernelContext& context) {
+  const int rank = static_cast<int>(p.shape.size()), axis = p.axis < 0 ? p.axis + rank : p.axis;
+  if (axis != rank - 1) return softmax_inner(p, axis, input, out, epilogue, context);
+  const int64_t extent = p.shape.back();
+  const int lanes = context.target->lanes(32);
+  const bool keeps_row = extent * 4 <= kMaxRowBytes;
+  Buffer row = keeps_row ? make_buffer("row", kFloat32, extent, Scope::kStack, 64) : Buffer();
+  auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
+  std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
+  Stmt rows = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index outer) {
+      auto value = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+        Index index = outer;
+        index.push_back(i);
+        return as_float32(input(index, n, mask));
+      };
+      RowReduction largest({ReduceKind::kMax, kFloat32}, lanes, extent), total({ReduceKind::kSum, kFloat32}, lanes, extent);
+      // Pass 1 keeps the operand's values, pass 2 their exponentials.
+      auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
+        return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
+      };
+      auto kept = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+        return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
+      };
+      Stmt pass1 = seq({largest.clear(), largest.accumulate(value, keep)});
+      return largest.scope(seq({pass1, bind("top", largest.result(), [&](PrimExpr top) {
+        auto shifted = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+          return exp_of(kept(i, n, mask) - broadcast(top, n));
+        };
+        Stmt pass2 = seq({total.clear(), p.logarithm ? total.accumulate(shifted) : total.accumulate(shifted, keep)});
+        return total.scope(seq({pass2, bind("sum", total.result(), [&](PrimExpr sum) {
+          PrimExpr scale = p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum}) : div(make_float(1), sum);
+          return bind("scale", scale, [&](PrimExpr scale) {
+            return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+              Index index = outer;
+              index.push_back(i);
+              PrimExpr y = p.logarithm   ? kept(i, n, mask) - broadcast(scale, n)
+                           : keeps_row ? load(row, in_row(i, n), mask) * broadcast(scale, n)
+                                       : shifted(i, n, mask) * broadcast(scale, n);
+              return out.store(index, epilogue(y, index, mask), mask);
+            });
+          });
+        })}));
+      })}));
+    });
+  });
+  return keeps_row ? allocate(row, rows) : rows;
+}
+
+Stmt layer_norm(const LayerNormProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
+                const KernelContext& context) {
+  const int64_t extent = p.shape.back();
+  const int lanes = context.target->lanes(32);
+  const bool keeps_row = extent * 4 <= kMaxRowBytes;
+  Buffer row = keeps_row ? make_buffer("row", kFloat32, extent, Scope::kStack, 64) : Buffer();
+  auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
+  std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
+  const PrimExpr count = make_float(static_cast<double>(extent));
+  Stmt rows = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index outer) {
+      auto value = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+        Index index = outer;
+        index.push_back(i);
+        return as_float32(input(index, n, mask));
+      };
+      auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
+        return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
+      };
+      auto kept = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+        return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
+      };
+      // The variance is summed about the mean: sums of squares lose it when the mean is large.
+      auto normalise = [&](const PrimExpr& mean, const PrimExpr& mean_square) {
+        PrimExpr scale = div(make_float(1), intrinsic(Intrinsic::k_sqrt, {mean_square + make_float(p.epsilon)}));
+        return bind("scale", scale, [&](PrimExpr scale) {
+          return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+            Index index = outer;
+            index.push_back(i);
+            PrimExpr x = kept(i, n, mask);
+            if (mean) x = x - broadcast(mean, n);
+            return out.store(index, epilogue(x * broadcast(scale, n), index, mask), mask);
+          });
+        });
+      };
+      RowReduction sum({ReduceKind::kSum, kFloat32}, lanes, extent), squares({ReduceKind::kSum, kFloat32}, lanes, extent);
+      if (p.rms) {
+        auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+          PrimExpr x = kept(i, n, mask);
+          return x * x;
+        };
+        Stmt pass = seq({squares.clear(), squares.accumulate(square)});
+        Stmt fill = keeps_row ? along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+          return store(row, in_row(i, n), value(i, n, mask), mask);
+        }) : seq({});
+        return squares.scope(seq({fill, pass, bind("mean_square", div(squares.result(), count), [&](PrimExpr m) {
+          return normalise({}, m);
+        })}));
+      }
+      Stmt pass1 = seq({sum.clear(), sum.accumulate(value, keep)});
+      return sum.scope(seq({pass1, bind("mean", div(sum.result(), count), [&](PrimExpr mean) {
+        auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+          PrimExpr x = kept(i, n, mask) - broadcast(mean, n);
+          return x * x;
+        };
+        Stmt pass2 = seq({squares.clear(), squares.accumulate(square)});
+        return squares.scope(seq({pass2, bind("variance", div(squares.result(), count), [&](PrimExpr variance) {
+          return normalise(mean, variance);
+        })}));
+      })}));
+    });
+  });
+  return keeps_row ? allocate(row, rows) : rows;
+}
+
+Cost estimate(const SoftmaxProblem& p, const Target& target) {
+  Cost cost;
+  double elements = static_cast<double>(product(p.shape));
+  cost.flops = elements * 12;
+  cost.bytes = elements * 8;
+  cost.microseconds = elements * 0.35e-3 * 512 / std::max(128, target.vector_bits);
+  return cost;
+}
+
+Cost estimate(const LayerNormProblem& p, const Target& target) {
+  Cost cost;
+  double elements = static_cast<double>(product(p.shape));
+  cost.flops = elements * 8;
+  cost.bytes = elements * 8;
+  cost.microseconds = elements * 0.2e-3 * 512 / std::max(128, target.vector_bits);
+  return cost;
+}
+
+}  // namespace tilewright::topi

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/pool.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+PrimExpr lowest(DataType dtype) {
+  if (dtype.is_float()) return make_const(dtype, -std::numeric_limits<double>::infinity());
+  if (dtype.is_uint() || dtype.is_bool()) return make_int(0, dtype);
+  return make_int(dtype.bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (dtype.bits - 1)), dtype);
+}
+
+// Taps [lo, hi) of a window along one axis that lie inside [0, extent); `inside_pad` counts those inside the padding too.
+struct Window {
+  PrimExpr lo, hi, counted;
+};
+Window clamp_window(const PrimExpr& at, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad_before,
+                    int64_t pad_after, int64_t extent) {
+  PrimExpr start = at * stride + (-pad_before);  // position of tap 0
+  auto taps_below = [&](int64_t bound) {         // number of taps at positions < bound
+    PrimExpr n = floordiv(make_int(bound + dilation - 1) - start, dilation);
+    return max(min(n, make_int(kernel)), make_int(0));
+  };
+  PrimExpr lo = pad_before > 0 ? taps_below(0) : make_int(0);
+  return {lo, max(taps_below(extent), lo), taps_below(extent + pad_after)};
+}
+
+// One axis's outputs whose windows lie wholly inside: [first, last).
+struct Interior {
+  int64_t first, last;
+};
+Interior interior(int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t in) {
+  int64_t first = std::min(out, ceil_div(pad, stride));
+  int64_t room = in + pad - (kernel - 1) * dilation - 1;  // largest start offset that stays inside
+  int64_t last = room < 0 ? first : std::min(out, room / stride + 1);
+  return {first, std::max(first, last)};
+}
+
+class Pool {
+ public:
+  Pool(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue, bool blocked, int lanes)
+      : p_(p), data_(data), out_(out), epilogue_(epilogue), blocked_(blocked), lanes_(lanes),
+        acc_type_(p.kind == PoolKind::kMax ? data.dtype() : accumulator_dtype(data.dtype())) {}
+
+  Stmt row(const PrimExpr& n, const PrimExpr& c, const PrimExpr& h) const {
+    Window rows = clamp_window(h, p_.stride_height, p_.kernel_height, p_.dilation_height, p_.pad_top, p_.pad_bottom,
+                               p_.in_height);
+    Interior middle = interior(p_.out_width, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.in_width);
+    PrimExpr data_row = n * data_.strides[0] + c * data_.strides[1] + data_.offset +
+                        (h * p_.stride_height + (-p_.pad_top)) * data_.strides[2];
+    return bind("kh_lo", rows.lo, [&](PrimExpr lo) {
+      return bind("kh_hi", rows.hi, [&](PrimExpr hi) {
+        return bind("data_row", data_row, [&](PrimExpr data_row) {
+          Place place{n, c, h, {lo, hi, rows.counted}, data_row};
+          std::vector<Stmt> body;
+          if (middle.first > 0) body.push_back(border(place, 0, middle.first));
+          body.push_back(inner(place, middle));
+          if (middle.last < p_.out_width) body.push_back(border(place, middle.last, p_.out_width));
+          return seq(std::move(body));
+        });
+      });
+    });
+  }
+
+ private:
+  struct Place {
+    PrimExpr n, c, h;
+    Window rows;
+    PrimExpr data_row;
+  };
+
+  Stmt border(const Place& place, int64_t first, int64_t last) const {
+    return loop("w", make_int(first), make_int(last), [&](PrimExpr w) {
+      Window columns = clamp_window(w, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.pad_right,
+                                    p_.in_width);
+      return bind("kw_lo", columns.lo, [&](PrimExpr lo) {
+        return bind("kw_hi", columns.hi, [&](PrimExpr hi) {
+          return tile(place, w, 1, blocked_ ? lanes_ : 1, {}, {lo, hi, columns.counted});
+        });
+      });
+    });
+  }
+
+  Stmt inner(const Place& place, Interior middle) const {
+    const Window all{make_int(0), make_int(p_.kernel_width), make_int(p_.kernel_width)};
+    const int64_t step = blocked_ ? 1 : lanes_;
+    const int64_t pixels = middle.last - middle.first, vectors = pixels / step;
+    std::vector<Stmt> body;
+    int64_t wide = std::min<int64_t>(vectors, 4), done = 0;
+    if (wide > 0) {
+      body.push_back(loop("wt", vectors / wide, [&](PrimExpr wt) {
+        return tile(place, wt * (wide * step) + middle.first, static_cast<int>(wide), lanes_, {}, all);
+      }));
+      done = vectors / wide * wide;
+      if (vectors > done)
+        body.push_back(tile(place, make_int(middle.first + done * step), static_cast<int>(vectors - done), lanes_, {}, all));
+    }
+    if (int64_t rest = pixels - vectors * step)
+      body.push_back(tile(place, make_int(middle.first + vectors * step), 1, lanes_, tail_mask(lanes_, rest), all));
+    return seq(std::move(body));
+  }
+
+  // `count` vectors of outputs from column w on.
+  Stmt tile(const Place& place, const PrimExpr& w, int count, int lanes, const PrimExpr& mask, const Window& columns) const {
+    const DataType vector = acc_type_.with_lanes(lanes);
+    const int64_t step = blocked_ ? 1 : lanes;
+    Buffer acc = make_buffer("acc", vector, count, Scope::kRegister);
+    auto tap = [&](PrimExpr at) {
+      std::vector<Stmt> uses;
+      for (int i = 0; i < count; ++i) {
+        PrimExpr from = at + i * step * p_.stride_width * data_.strides[3];
+        if (lanes > 1) from = ramp(from, blocked_ ? 1 : p_.stride_width * data_.strides[3], lanes);
+        PrimExpr value = load(data_.buffer, from, mask), old = load(acc, make_int(i));
+        if (value->dtype != vector) value = cast(vector, value);
+        uses.push_back(store(acc, make_int(i), p_.kind == PoolKind::kMax ? max(old, value) : old + value));
+      }
+      return seq(std::move(uses));
+    };
+    std::vector<Stmt> body;
+    PrimExpr neutral = p_.kind == PoolKind::kMax ? lowest(vector) : make_const(vector, 0);
+    for (int i = 0; i < count; ++i) body.push_back(store(acc, make_int(i), neutral));
+    PrimExpr column = (w * p_.stride_width + (-p_.pad_left)) * data_.strides[3];
+    body.push_back(bind("column_at", place.data_row + column, [&](PrimExpr column_at) {
+      PrimExpr kh = make_var("kh"), kw = make_var("kw");
+      PrimExpr at = column_at + kh * (p_.dilation_height * data_.strides[2]);
+      const int64_t* whole = constant_value(columns.hi);
+      Stmt taps;
+      if (constant_value(columns.lo) && whole && *whole * count <= 32) {
+        std::vector<Stmt> steps;
+        for (int64_t k = *constant_value(columns.lo); k < *whole; ++k)
+          steps.push_back(tap(at + k * p_.dilation_width * data_.strides[3]));
+        taps = seq(std::move(steps));
+      } else {
+        taps = make_for(kw, columns.lo, columns.hi - columns.lo, tap(at + kw * (p_.dilation_width * data_.strides[3])));
+      }
+      return make_for(kh, place.rows.lo, place.rows.hi - place.rows.lo, taps);
+    }));
+    PrimExpr divisor;
+    if (p_.kind == PoolKind::kAverage) {
+      PrimExpr taps = p_.count_include_pad ? place.rows.counted * columns.counted
+                                           : (place.rows.hi - place.rows.lo) * (columns.hi - columns.lo);
+      divisor = broadcast(cast(acc_type_, max(taps, make_int(1))), lanes);
+    }
+    for (int i = 0; i < count; ++i) {
+      Index index{place.n, place.c, place.h, w + i * step};
+      if (blocked_) index.push_back(make_int(0));
+      PrimExpr value = load(acc, make_int(i));
+      if (divisor) value = div(value, divisor);
+      body.push_back(out_.store(index, epilogue_(value, index, mask), mask));
+    }
+    return allocate(acc, seq(std::move(body)));
+  }
+
+  const PoolProblem& p_;
+  const View &data_, &out_;
+  const Epilogue& epilogue_;
+  const bool blocked_;
+  const int lanes_;
+  const DataType acc_type_;
+};
+
+Stmt pool2d(const Pool& pool, const View& out, const KernelContext& context) {
+  const std::vector<int64_t> units{out.shape[0], out.shape[1], out.shape[2]};
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units);
+    return bind("n", at[0], [&](PrimExpr n) {
+      return bind("c", at[1], [&](PrimExpr c) { return bind("h", at[2], [&](PrimExpr h) { return pool.row(n, c, h); }); });
+    });
+  });
+}
+
+}  // namespace
+
+Stmt pool2d_nchwc(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
+                  const KernelContext& context) {
+  return pool2d(Pool(p, data, out, epilogue, true, static_cast<int>(out.shape[4])), out, context);
+}
+
+Stmt pool2d_nchw(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
+                 const KernelContext& context) {
+  // Strided lanes would be gathers, dearer than the scalar code.
+  bool vectors = p.stride_width == 1 && data.strides[3] == 1 && out.strides[3] == 1 && p.out_width > 1;
+  int lanes = vectors ? context.target->lanes(std::max<int>(32, data.dtype().bits)) : 1;
+  return pool2d(Pool(p, data, out, epilogue, false, lanes), out, context);
+}
+
+Stmt global_pool_nchwc(PoolKind kind, const View& data, const View& out, const Epilogue& epilogue,
+                       const KernelContext& context) {
+  const int v = static_cast<int>(data.shape[4]);
+  const int64_t height = data.shape[2], width = data.shape[3];
+  const DataType vector = (kind == PoolKind::kMax ? data.dtype() : accumulator_dtype(data.dtype())).with_lanes(v);
+  const bool rows_touch = data.strides[2] == width * data.strides[3];
+  const int64_t rows = rows_touch ? 1 : height, columns = rows_touch ? height * width : width;
+  const int wide = static_cast<int>(std::min<int64_t>(columns, 8));
+  Buffer acc = make_buffer("acc", vector, wide, Scope::kRegister);
+  auto combine = [&](PrimExpr a, PrimExpr b) { return kind == PoolKind::kMax ? max(a, b) : a + b; };
+  auto add = [&](PrimExpr at, int count) {
+    std::vector<Stmt> uses;
+    for (int i = 0; i < count; ++i) {
+      PrimExpr value = load(data.buffer, ramp(at + i * data.strides[3], 1, v));
+      if (value->dtype != vector) value = cast(vector, value);
+      uses.push_back(store(acc, make_int(i), combine(load(acc, make_int(i)), value)));
+    }
+    return seq(std::move(uses));
+  };
+  const std::vector<int64_t> units{data.shape[0], data.shape[1]};
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units);
+    return bind("n", at[0], [&](PrimExpr n) {
+      return bind("c", at[1], [&](PrimExpr c) {
+        std::vector<Stmt> body;
+        PrimExpr neutral = kind == PoolKind::kMax ? lowest(vector) : make_const(vector, 0);
+        for (int i = 0; i < wide; ++i) body.push_back(store(acc, make_int(i), neutral));
+        PrimExpr origin = n * data.strides[0] + c * data.strides[1] + data.offset;
+        body.push_back(bind("plane", origin, [&](PrimExpr plane) {
+          return loop("h", rows, [&](PrimExpr h) {
+            return bind("row", plane + h * data.strides[2], [&](PrimExpr row) {
+              Stmt whole = loop("w", columns / wide, [&](PrimExpr w) { return add(row + w * (wide * data.strides[3]), wide); });
+              int64_t rest = columns % wide;
+              return rest ? seq({whole, add(row + (columns - rest) * data.strides[3], static_cast<int>(rest))}) : whole;
+            });
+          });
+        }));
+        for (int half = 1; half < wide; half *= 2)
+          for (int i = 0; i + half < wide; i += 2 * half)
+            body.push_back(store(acc, make_int(i), combine(load(acc, make_int(i)), load(acc, make_int(i + half)))));
+        PrimExpr value = load(acc, make_int(0));
+        if (kind == PoolKind::kAverage) value = div(value, make_const(vector, static_cast<double>(height * width)));
+        Index index{n, c, make_int(0), make_int(0), make_int(0)};
+        body.push_back(out.store(index, epilogue(value, index, {})));
+        return allocate(acc, seq(std::move(body)));
+      });
+    });
+  });
+}
+
+Cost estimate(const PoolProblem& p, double planes, const Target& target) {
+  Cost cost;
+  double outputs = planes * p.out_height * p.out_width;
+  cost.flops = outputs * p.kernel_height * p.kernel_width;
+  cost.bytes = 4 * (planes * p.in_height * p.in_width + outputs);
+  cost.microseconds = std::max(cost.bytes / (target.l3_gbps * 1e3), cost.flops / (target.gflops * 0.3e3));
+  return cost;
+}
+
+}  // namespace tilewright::topi

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/reduce.h"
+
+#include <algorithm>
+
+#include "topi/reduce_steps.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+bool reduced(const std::vector<int>& axes, int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+// Nested loops over the reduced dimensions in `axes`, setting index; the body sees them all.
+Stmt over(const std::vector<int64_t>& shape, const std::vector<int>& axes, size_t level, Index& index,
+          const std::function<Stmt()>& body) {
+  if (level == axes.size()) return body();
+  return loop("r", shape[axes[level]], [&](PrimExpr r) {
+    index[axes[level]] = std::move(r);
+    return over(shape, axes, level + 1, index, body);
+  });
+}
+
+}  // namespace
+
+Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
+            const KernelContext& context) {
+  const int rank = static_cast<int>(p.shape.size());
+  TW_ICHECK(!p.axes.empty() && rank > 0, "reduce: axes");
+  const bool extremum = p.kind == ReduceKind::kMax || p.kind == ReduceKind::kMin;
+  const DataType element = extremum ? p.dtype : accumulator_dtype(p.dtype);
+  const bool keeps_dims = out.rank() == rank;
+  const int lanes = context.target->lanes(std::max<int>(32, element.bits));
+  const Combine combine{p.kind, element};
+  int64_t count = 1;
+  for (int axis : p.axes) count *= p.shape[axis];
+
+  std::vector<int> kept;
+  for (int i = 0; i < rank; ++i)
+    if (!reduced(p.axes, i)) kept.push_back(i);
+  auto out_index = [&](const Index& index) {
+    Index result;
+    for (int i = 0; i < rank; ++i)
+      if (!reduced(p.axes, i)) result.push_back(index[i]);
+      else if (keeps_dims) result.push_back(make_int(0));
+    return result;
+  };
+  auto finish = [&](const Index& index, PrimExpr value, const PrimExpr& mask) {
+    if (p.kind == ReduceKind::kMean) value = div(value, make_const(value->dtype, static_cast<double>(count)));
+    Index to = out_index(index);
+    return out.store(to, epilogue(value, to, mask), mask);
+  };
+  auto operand = [&](const Index& index, int n, const PrimExpr& mask) {
+    PrimExpr value = input(index, n, mask);
+    DataType wanted = element.with_lanes(n);
+    return value->dtype == wanted ? value : cast(wanted, value);
+  };
+
+  if (reduced(p.axes, rank - 1)) {
+    // Vectors along the reduced last dimension; each output is one horizontal reduction.
+    std::vector<int64_t> units;
+    for (int i : kept) units.push_back(p.shape[i]);
+    std::vector<int> outer(p.axes.begin(), p.axes.end() - 1);
+    return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      Index at = unravel(unit, units), index(rank);
+      for (size_t i = 0; i < kept.size(); ++i) index[kept[i]] = at[i];
+      return bind_all(index, [&](Index index) {
+        RowReduction row(combine, lanes, p.shape.back());
+        Stmt sums = over(p.shape, outer, 0, index, [&] {
+          return row.accumulate([&](PrimExpr i, int n, const PrimExpr& mask) {
+            Index from = index;
+            from.back() = std::move(i);
+            return operand(from, n, mask);
+          });
+        });
+        return row.scope(seq({row.clear(), sums, finish(index, row.result(), {})}));
+      });
+    });
+  }
+
+  // Vectors along the kept last dimension: every lane is its own sum.
+  const int64_t inner = p.shape.back(), vectors = inner / lanes, tail = inner % lanes;
+  std::vector<int64_t> units;
+  for (int i : kept)
+    if (i != rank - 1) units.push_back(p.shape[i]);
+  const int wide = static_cast<int>(std::clamp<int64_t>(vectors, 1, 4));
+  const int64_t groups = vectors / wide, rest = vectors % wide, parts = groups + (rest ? 1 : 0) + (tail ? 1 : 0);
+  units.push_back(std::max<int64_t>(1, parts));
+  auto span = [&](Index index, const PrimExpr& from, int n, const PrimExpr& mask) {
+    DataType vector = element.with_lanes(lanes);
+    Buffer acc = make_buffer("acc", vector, n, Scope::kRegister);
+    std::vector<Stmt> body;
+    for (int i = 0; i < n; ++i) body.push_back(store(acc, make_int(i), combine.neutral(vector)));
+    body.push_back(over(p.shape, p.axes, 0, index, [&] {
+      std::vector<Stmt> steps;
+      for (int i = 0; i < n; ++i) {
+        index.back() = from + int64_t{i} * lanes;
+        steps.push_back(store(acc, make_int(i), combine(load(acc, make_int(i)), operand(index, lanes, mask))));
+      }
+      return seq(std::move(steps));
+    }));
+    for (int i = 0; i < n; ++i) {
+      index.back() = from + int64_t{i} * lanes;
+      body.push_back(finish(index, load(acc, make_int(i)), mask));
+    }
+    return allocate(acc, seq(std::move(body)));
+  };
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index at = unravel(unit, units), index(rank);
+    for (int i = 0, j = 0; i < rank - 1; ++i)
+      if (!reduced(p.axes, i)) index[i] = at[j++];
+    PrimExpr part = at.back();
+    index.back() = part;
+    return bind_all(index, [&](Index index) {
+      PrimExpr part = index.back();
+      Stmt body = groups > 0 ? span(index, part * (int64_t{wide} * lanes), wide, {}) : Stmt();
+      auto also = [&](int64_t number, Stmt other) {
+        body = body ? make_if(eq(part, make_int(number)), other, body) : other;
+      };
+      if (rest) also(groups, span(index, make_int(groups * wide * lanes), static_cast<int>(rest), {}));
+      if (tail) also(groups + (rest ? 1 : 0), span(index, make_int(vectors * lanes), 1, tail_mask(lanes, tail)));
+      return body;
+    });
+  });
+}
+
+Stmt arg_reduce(const ArgReduceProblem& p, const Operand& input, const View& out, const KernelContext& context) {
+  const int rank = static_cast<int>(p.shape.size());
+  const bool keeps_dims = out.rank() == rank;
+  std::vector<int64_t> units = p.shape;
+  units[p.axis] = 1;
+  Buffer best = make_buffer("best", p.dtype, 1, Scope::kRegister), where = make_buffer("where", kInt64, 1, Scope::kRegister);
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index index) {
+      const PrimExpr zero = make_int(0);
+      Index to = index;
+      if (!keeps_dims) to.erase(to.begin() + p.axis);
+      index[p.axis] = zero;
+      Stmt start = seq({store(best, zero, input(index, 1, {})), store(where, zero, zero)});
+      Stmt walk = loop("i", make_int(1), make_int(std::max<int64_t>(1, p.shape[p.axis])), [&](PrimExpr i) {
+        index[p.axis] = i;
+        PrimExpr value = make_var("value", p.dtype), old = load(best, zero);
+        PrimExpr better = p.largest ? (p.last_index ? ge(value, old) : gt(value, old))
+                                    : (p.last_index ? le(value, old) : lt(value, old));
+        if (p.dtype.is_float()) {
+          PrimExpr nan = ne(value, value), held = ne(old, old);
+          better = logical_or(better, p.last_index ? nan : logical_and(nan, logical_not(held)));
+          better = logical_and(better, logical_or(nan, logical_not(held)));
+        }
+        PrimExpr take = make_var("take", kBool);
+        return let_stmt(value, input(index, 1, {}),
+                        let_stmt(take, better,
+                                 seq({store(where, zero, select(take, i, load(where, zero))),
+                                      store(best, zero, select(take, value, old))})));
+      });
+      if (p.shape[p.axis] <= 1) walk = seq({});
+      return allocate(best, allocate(where, seq({start, walk, out.store(to, cast(out.dtype(), load(where, zero)))})));
+    });
+  });
+}
+
+Cost estimate(const ReduceProblem& p, const Target& target) {
+  Cost cost;
+  double elements = static_cast<double>(product(p.shape));
+  cost.flops = elements;
+  cost.bytes = elements * p.dtype.bits / 8;
+  cost.microseconds = cost.bytes / (target.l3_gbps * 1e3);
+  return cost;
+}
+
+}  // namespace tilewright::topi

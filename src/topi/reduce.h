@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions, softmax and normalisation over operands computed on the fly. The order of every sum is fixed by the
+// shape: several vector accumulators, then a tree over lanes.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+enum class ReduceKind { kSum, kMean, kProd, kMax, kMin };
+
+struct ReduceProblem {
+  ReduceKind kind = ReduceKind::kSum;
+  std::vector<int64_t> shape;  // of the input
+  std::vector<int> axes;       // reduced, ascending, not empty
+  DataType dtype = kFloat32;   // of the input's elements; sums of narrower ones run in accumulator_dtype
+};
+
+// out has the input's rank (reduced extents 1) or lacks the reduced axes; the epilogue's index follows out.
+tir::Stmt reduce(const ReduceProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
+                 const KernelContext& context);
+Cost estimate(const ReduceProblem& problem, const Target& target);
+
+// Index of the largest (or smallest) element along one axis: the first one, or the last. out is an integer view shaped as
+// above. NaN counts as larger (smaller) than everything.
+struct ArgReduceProblem {
+  bool largest = true, last_index = false;
+  std::vector<int64_t> shape;
+  int axis = 0;
+  DataType dtype = kFloat32;
+};
+tir::Stmt arg_reduce(const ArgReduceProblem& problem, const Operand& input, const View& out, const KernelContext& context);
+
+struct SoftmaxProblem {
+  std::vector<int64_t> shape;
+  int axis = -1;
+  bool logarithm = false;  // log_softmax
+};
+// float32 (narrower floats are computed in it); out has the input's shape.
+tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
+                  const KernelContext& context);
+Cost estimate(const SoftmaxProblem& problem, const Target& target);
+
+// (x - mean) / sqrt(variance + epsilon) over the last dimension; scale and bias are the epilogue's, by the index's last
+// element. `rms` leaves the mean out (x / sqrt(mean(x^2) + epsilon)).
+struct LayerNormProblem {
+  std::vector<int64_t> shape;
+  double epsilon = 1e-5;
+  bool rms = false;
+};
+tir::Stmt layer_norm(const LayerNormProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
+                     const KernelContext& context);
+Cost estimate(const LayerNormProblem& problem, const Target& target);
+
+}  // namespace tilewright::topi

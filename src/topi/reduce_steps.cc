@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/reduce_steps.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+PrimExpr Combine::operator()(const PrimExpr& a, const PrimExpr& b) const {
+  switch (kind) {
+    case ReduceKind::kSum:
+    case ReduceKind::kMean: return a + b;
+    case ReduceKind::kProd: return a * b;
+    case ReduceKind::kMax: return element.is_bool() ? logical_or(a, b) : max(a, b);
+    case ReduceKind::kMin: return element.is_bool() ? logical_and(a, b) : min(a, b);
+  }
+  return a;
+}
+
+PrimExpr Combine::neutral(DataType dtype) const {
+  const double infinity = std::numeric_limits<double>::infinity();
+  switch (kind) {
+    case ReduceKind::kSum:
+    case ReduceKind::kMean: return make_const(dtype, 0);
+    case ReduceKind::kProd: return make_const(dtype, 1);
+    case ReduceKind::kMax:
+      if (dtype.is_float()) return make_const(dtype, -infinity);
+      return make_int(dtype.is_int() ? -int64_t{1} << (dtype.bits - 1) : 0, dtype);
+    case ReduceKind::kMin:
+      if (dtype.is_float()) return make_const(dtype, infinity);
+      if (dtype.is_bool()) return make_int(1, dtype);
+      return make_int(dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} >> (65 - dtype.bits))
+                                     : static_cast<int64_t>(~uint64_t{0} >> (64 - dtype.bits)), dtype);
+  }
+  return {};
+}
+
+PrimExpr Combine::across(const PrimExpr& vector) const {
+  const int lanes = vector->dtype.lanes;
+  if (lanes == 1) return vector;
+  if (!element.is_bool()) {
+    if (kind == ReduceKind::kSum || kind == ReduceKind::kMean) return intrinsic(Intrinsic::k_reduce_add, {vector});
+    if (kind == ReduceKind::kMax) return intrinsic(Intrinsic::k_reduce_max, {vector});
+    if (kind == ReduceKind::kMin) return intrinsic(Intrinsic::k_reduce_min, {vector});
+  }
+  // The upper half meets the lower half until one lane is left.
+  std::vector<int> low(lanes / 2), high(lanes / 2);
+  for (int i = 0; i < lanes / 2; ++i) low[i] = i, high[i] = i + lanes / 2;
+  return across((*this)(shuffle({vector}, low), shuffle({vector}, high)));
+}
+
+RowReduction::RowReduction(Combine combine, int lanes, int64_t extent)
+    : combine_(combine), lanes_(extent < lanes / 2 ? 1 : lanes), extent_(extent) {
+  wide_ = static_cast<int>(std::clamp<int64_t>(extent / lanes_, 1, 4));
+  acc_ = make_buffer("acc", combine.element.with_lanes(lanes_), wide_, Scope::kRegister);
+  value_ = make_buffer("value", combine.element.with_lanes(lanes_), 1, Scope::kRegister);
+}
+
+Stmt RowReduction::clear() const {
+  std::vector<Stmt> body;
+  for (int i = 0; i < wide_; ++i) body.push_back(store(acc_, make_int(i), combine_.neutral(acc_->dtype)));
+  return seq(std::move(body));
+}
+
+Stmt RowReduction::accumulate(const Element& element,
+                              const std::function<Stmt(PrimExpr, PrimExpr, const PrimExpr&)>& also) const {
+  const int64_t vectors = extent_ / lanes_, tail = extent_ % lanes_;
+  auto step = [&](int slot, const PrimExpr& i, const PrimExpr& mask) {
+    PrimExpr value = load(value_, make_int(0)), acc = load(acc_, make_int(slot));
+    std::vector<Stmt> body{store(value_, make_int(0), element(i, lanes_, mask))};
+    PrimExpr addend = mask ? select(mask, value, combine_.neutral(value->dtype)) : value;
+    body.push_back(store(acc_, make_int(slot), combine_(acc, addend)));
+    if (also) body.push_back(also(i, value, mask));
+    return seq(std::move(body));
+  };
+  std::vector<Stmt> body;
+  if (vectors >= wide_)
+    body.push_back(loop("j", vectors / wide_, [&](PrimExpr j) {
+      std::vector<Stmt> steps;
+      for (int s = 0; s < wide_; ++s) steps.push_back(step(s, j * (int64_t{wide_} * lanes_) + int64_t{s} * lanes_, {}));
+      return seq(std::move(steps));
+    }));
+  for (int64_t j = vectors / wide_ * wide_; j < vectors; ++j)
+    body.push_back(step(static_cast<int>(j % wide_), make_int(j * lanes_), {}));
+  if (tail) body.push_back(step(0, make_int(vectors * lanes_), tail_mask(lanes_, tail)));
+  return seq(std::move(body));
+}
+
+PrimExpr RowReduction::result() const {
+  std::vector<PrimExpr> parts;
+  for (int i = 0; i < wide_; ++i) parts.push_back(load(acc_, make_int(i)));
+  while (parts.size() > 1) {
+    std::vector<PrimExpr> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(i + 1 < parts.size() ? combine_(parts[i], parts[i + 1]) : parts[i]);
+    parts = std::move(next);
+  }
+  return combine_.across(parts[0]);
+}
+
+Stmt RowReduction::scope(Stmt body) const { return allocate(acc_, allocate(value_, std::move(body))); }
+
+Stmt along_row(int lanes, int64_t extent, int unroll,
+               const std::function<Stmt(PrimExpr, int, const PrimExpr&)>& f) {
+  if (extent < lanes / 2) lanes = 1;
+  const int64_t vectors = extent / lanes, tail = extent % lanes;
+  const int64_t wide = std::clamp<int64_t>(vectors, 1, unroll);
+  std::vector<Stmt> body;
+  if (vectors >= wide)
+    body.push_back(loop("j", vectors / wide, [&](PrimExpr j) {
+      std::vector<Stmt> steps;
+      for (int64_t s = 0; s < wide; ++s) steps.push_back(f(j * (wide * lanes) + s * lanes, lanes, {}));
+      return seq(std::move(steps));
+    }));
+  for (int64_t j = vectors / wide * wide; j < vectors; ++j) body.push_back(f(make_int(j * lanes), lanes, {}));
+  if (tail) body.push_back(f(make_int(vectors * lanes), lanes, tail_mask(lanes, tail)));
+  return seq(std::move(body));
+}
+
+Stmt bind_all(const Index& index, const std::function<Stmt(Index)>& body) {
+  Index named = index;
+  std::function<Stmt(size_t)> from = [&](size_t i) -> Stmt {
+    if (i == named.size()) return body(named);
+    if (!named[i]) return from(i + 1);
+    return bind("i", named[i], [&](PrimExpr var) {
+      named[i] = std::move(var);
+      return from(i + 1);
+    });
+  };
+  return from(0);
+}
+
+}  // namespace tilewright::topi
