@@ -135,7 +135,7 @@ AttrsRef make_attrs(F&& fill) {
 // Children in evaluation order (callee first when it is not an op).
 std::vector<Expr> children(const Expr& e);
 // Every expression reachable from `root`, operands before users, each once; iterative. Does not enter Function bodies
-// unless `enter_functions`.
+// unless `enter_functions`; a root that is itself a Function is always entered.
 std::vector<Expr> post_order(const Expr& root, bool enter_functions = false);
 // Rebuilds the graph bottom-up without recursion: `rewrite(old, with_new_children)` returns the replacement. Unchanged
 // nodes keep their identity. Function bodies are rewritten when `enter_functions`.

@@ -75,6 +75,8 @@ struct OpDef {
 // Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.
 std::span<const OpDef> all_ops();
 const OpDef* find_op(std::string_view name);
+// Checks the operands of a call (their number, that they are tensors) and infers its type; incomplete when an operand is.
+Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs);
 
 template <class A>
 AttrsRef make_default_attrs() {

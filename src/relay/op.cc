@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/op.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/format.h"
+#include "relay/ops/list.h"
+
+namespace tilewright::relay {
+
+#define TW_FAMILY(name) std::vector<OpDef> name##_ops();
+TW_OP_FAMILIES(TW_FAMILY)
+#undef TW_FAMILY
+
+namespace {
+
+// The table and one shared Op expression per entry.
+struct Table {
+  std::vector<OpDef> ops;
+  std::vector<Expr> exprs;
+  Table() {
+    auto add = [&](std::vector<OpDef> family) {
+      for (OpDef& op : family) ops.push_back(std::move(op));
+    };
+#define TW_FAMILY(name) add(name##_ops());
+    TW_OP_FAMILIES(TW_FAMILY)
+#undef TW_FAMILY
+    std::sort(ops.begin(), ops.end(), [](const OpDef& a, const OpDef& b) { return std::strcmp(a.name, b.name) < 0; });
+    for (size_t i = 1; i < ops.size(); ++i)
+      TW_ICHECK(std::strcmp(ops[i - 1].name, ops[i].name) != 0, std::string("two operators named ") + ops[i].name);
+    for (const OpDef& op : ops) exprs.push_back(make_node<OpNode>(&op));
+  }
+};
+
+const Table& table() {
+  static const Table kTable;
+  return kTable;
+}
+
+bool tensor_or_tuple(const Type& type) {
+  if (as_tensor(type)) return true;
+  const auto* tuple = as_tuple(type);
+  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
+}
+
+bool incomplete(const Type& type) {
+  if (type->kind == TypeKind::kIncomplete) return true;
+  const auto* tuple = as_tuple(type);
+  return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), incomplete);
+}
+
+}  // namespace
+
+std::span<const OpDef> all_ops() { return table().ops; }
+
+const OpDef* find_op(std::string_view name) {
+  const auto& ops = table().ops;
+  auto it = std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
+  return it != ops.end() && it->name == name ? &*it : nullptr;
+}
+
+const TensorTypeNode& TypeArgs::tensor(size_t i) const {
+  TW_ICHECK(i < types.size() && as_tensor(types[i]), "tensor argument");
+  return *as_tensor(types[i]);
+}
+
+Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs) {
+  const std::string name = def.name;
+  auto fail = [&](std::string message) { return Diagnostic(ErrorCode::kTypeMismatch, std::move(message), name); };
+  if (def.num_inputs >= 0 && args.size() != static_cast<size_t>(def.num_inputs))
+    return fail(format("it takes {} operand{}, not {}", def.num_inputs, def.num_inputs == 1 ? "" : "s", args.size()));
+  std::vector<Type> types;
+  for (const Expr& arg : args) {
+    if (incomplete(arg->type)) return incomplete_type();
+    bool accepted = def.num_inputs >= 0 ? as_tensor(arg->type) != nullptr : tensor_or_tuple(arg->type);
+    if (!accepted) return fail(format("operand {} is {}, not a tensor", types.size(), type_str(arg->type)));
+    types.push_back(arg->type);
+  }
+  TypeArgs type_args{types, args, attrs};
+  Result<Type> type = def.infer_type(type_args);
+  if (!type.ok()) return std::move(type).error().at(name);
+  return type;
+}
+
+Result<Expr> try_call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, Span span) {
+  const OpDef* def = find_op(op);
+  if (!def) {
+    return Diagnostic(ErrorCode::kUnknownOp, format("no operator is named \"{}\"", op), span ? *span : "",
+                      "list the operators with: tilewright ops");
+  }
+  if (def->make_attrs) {
+    AttrsRef fresh = def->make_attrs();
+    if (!attrs)
+      attrs = fresh;
+    else if (std::strcmp(attrs->type_name(), fresh->type_name()) != 0)
+      return Diagnostic(ErrorCode::kTypeMismatch, format("its attributes are {}, not {}", fresh->type_name(), attrs->type_name()), def->name);
+  } else if (attrs) {
+    return Diagnostic(ErrorCode::kTypeMismatch, format("it has no attributes, but got {}", attrs->type_name()), def->name);
+  }
+  Type type = TW_TRY(infer_call_type(*def, args, attrs));
+  Expr callee = table().exprs[static_cast<size_t>(def - table().ops.data())];
+  return Expr(make_node<CallNode>(std::move(callee), std::move(args), std::move(attrs), std::move(type), std::move(span)));
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every attribute struct of the built-in operators. Names, fields and defaults are the classic stack's; fields it does
+// not have are marked "ours". An empty out_dtype means "as the input".
+#pragma once
+#include "relay/ops/attrs_image.h"
+#include "relay/ops/attrs_nn.h"
+#include "relay/ops/attrs_recurrent.h"
+#include "relay/ops/attrs_reduce.h"
+#include "relay/ops/attrs_transform.h"

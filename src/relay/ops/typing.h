@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the type rules of the operators share: errors, axes, broadcasting over symbolic dims.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/format.h"
+#include "relay/op.h"
+
+namespace tilewright::relay {
+
+inline Diagnostic type_error(std::string message, std::string hint = {}) {
+  return Diagnostic(ErrorCode::kTypeMismatch, std::move(message), "", std::move(hint));
+}
+
+// Known to be different: both constant and unequal. Two different symbols may still turn out equal.
+inline bool dims_differ(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a.value() != b.value(); }
+// Of two dims that must agree, the one that says more.
+inline const Dim& known_dim(const Dim& a, const Dim& b) {
+  if (a.is_const()) return a;
+  if (b.is_const()) return b;
+  return a.node()->kind == DimKind::kAny ? b : a;
+}
+
+// An axis counted from either end as 0..rank-1.
+Result<int64_t> checked_axis(int64_t axis, size_t rank);
+// The same for a list without duplicates, sorted.
+Result<std::vector<int64_t>> checked_axes(const std::vector<int64_t>& axes, size_t rank);
+// numpy broadcasting, aligned at the last axis.
+Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
+// The operands with tuples replaced by their fields.
+std::vector<Type> flat_types(const TypeArgs& args);
+// Operand i's data when it is a constant, else null.
+const Tensor* constant_operand(const TypeArgs& args, size_t i);
+std::vector<int64_t> int_values(const Tensor& tensor);
+// "" means `like`.
+Result<DataType> dtype_or(const std::string& name, DataType like);
+
+// 1, n or 2n padding values as begins then ends of n axes.
+Result<std::vector<int64_t>> full_padding(const std::vector<int64_t>& padding, size_t spatial);
+// A per-axis list with the right length and every value >= least.
+Status checked_window(const char* what, const std::vector<int64_t>& values, size_t spatial, int64_t least = 1);
+
+template <class A>
+const A& attrs_of(const TypeArgs& args) {
+  return *attrs_as<A>(args.attrs);
+}
+
+}  // namespace tilewright::relay
