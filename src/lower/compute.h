@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compute definitions: what one element (or one vector along the last dimension) of an operator's result is, given its
+// operands. They cover elementwise, broadcasting and injective operators; contractions and reductions have templates.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "relay/op.h"
+#include "topi/view.h"
+
+namespace tilewright::lower {
+
+struct ComputeArgs {
+  const relay::CallNode& call;
+  std::span<const topi::Operand> operands;        // tuple arguments flattened
+  std::span<const TensorTypeNode* const> types;   // the operands' types
+  const TensorTypeNode& out;                      // the type of the result asked for
+  int output;                                     // which result of a multi-result operator
+  const std::vector<tir::PrimExpr>& index;        // scalar int64 indices of the first lane
+  int lanes;                                      // 1, or a vector along the last dimension
+  const tir::PrimExpr& mask;                      // bool lanes that are real, or null: all are
+
+  template <class A>
+  const A& attrs() const { return *attrs_as<A>(call.attrs); }
+  int64_t out_dim(size_t i) const { return out.shape[i].value(); }
+  int64_t in_dim(size_t operand, size_t i) const { return types[operand]->shape[i].value(); }
+  size_t in_rank(size_t operand) const { return types[operand]->shape.size(); }
+  // Operand i at an index of its own: `n` is 1 or `lanes` (then under the mask).
+  tir::PrimExpr at(size_t i, const std::vector<tir::PrimExpr>& where, int n) const {
+    return operands[i](where, n, n > 1 ? mask : tir::PrimExpr());
+  }
+  // Operand i read at the result's index under numpy broadcasting.
+  tir::PrimExpr broadcast_operand(size_t i) const;
+  // A vector whose lane l is `element(index with last + l)`: for index maps that do not keep the last dimension contiguous.
+  tir::PrimExpr by_lane(const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&)>& element) const;
+};
+
+using ComputeFn = tir::PrimExpr (*)(const ComputeArgs&);
+struct ComputeDef {
+  const char* op;
+  ComputeFn compute;
+};
+std::span<const ComputeDef> elementwise_computes();
+std::span<const ComputeDef> transform_computes();
+// The definition of an operator, or null when it needs a template.
+ComputeFn find_compute(std::string_view op);
+
+// Row-major flat index of `index` in `shape`, and back.
+tir::PrimExpr flatten_index(const std::vector<tir::PrimExpr>& index, std::span<const int64_t> shape);
+std::vector<tir::PrimExpr> unflatten_index(const tir::PrimExpr& flat, std::span<const int64_t> shape);
+
+}  // namespace tilewright::lower

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise and broadcasting operators. Sources of meaning: the ONNX operator specifications and numpy broadcasting.
+#include <cmath>
+#include <limits>
+
+#include "base/format.h"
+#include "lower/compute.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace tir;
+using A = const ComputeArgs&;
+
+PrimExpr x_of(A a) { return a.broadcast_operand(0); }
+PrimExpr constant(A a, const PrimExpr& like, double v) { return make_const(like->dtype, v); }
+
+// One-operand intrinsics. Integer operands of float functions do not occur (typing refuses them).
+template <Intrinsic op>
+PrimExpr unary(A a) { return intrinsic(op, {x_of(a)}); }
+// floor, ceil, round, trunc leave integers alone.
+template <Intrinsic op>
+PrimExpr rounding(A a) {
+  PrimExpr x = x_of(a);
+  return x->dtype.is_float() ? intrinsic(op, {x}) : x;
+}
+template <ExprKind kind>
+PrimExpr arithmetic(A a) { return binary(kind, a.broadcast_operand(0), a.broadcast_operand(1)); }
+
+PrimExpr floor_divide(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  return x->dtype.is_float() ? intrinsic(Intrinsic::k_floor, {div(x, y)}) : floordiv(x, y);
+}
+// The sign of the divisor (numpy's and ONNX Mod's fmod=0).
+PrimExpr floor_mod(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  return x->dtype.is_float() ? x - intrinsic(Intrinsic::k_floor, {div(x, y)}) * y : floormod(x, y);
+}
+// The sign of the dividend (C's %, ONNX Mod's fmod=1).
+PrimExpr trunc_mod(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  return x->dtype.is_float() ? intrinsic(Intrinsic::k_fmod, {x, y}) : x - div(x, y) * y;
+}
+PrimExpr trunc_divide(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  return x->dtype.is_float() ? intrinsic(Intrinsic::k_trunc, {div(x, y)}) : div(x, y);
+}
+PrimExpr power(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  if (x->dtype.is_float()) return intrinsic(Intrinsic::k_pow, {x, y});
+  return cast(x->dtype.element(), intrinsic(Intrinsic::k_pow, {cast(kFloat64, x), cast(kFloat64, y)}));
+}
+PrimExpr absolute(A a) {
+  PrimExpr x = x_of(a);
+  if (x->dtype.is_float()) return intrinsic(Intrinsic::k_fabs, {x});
+  return x->dtype.is_uint() ? x : max(x, constant(a, x, 0) - x);
+}
+PrimExpr sign(A a) {
+  PrimExpr x = x_of(a), zero = constant(a, x, 0), one = constant(a, x, 1);
+  PrimExpr negative = x->dtype.is_uint() ? zero : constant(a, x, -1);
+  // NaN compares false both ways and stays itself.
+  return select(lt(zero, x), one, select(lt(x, zero), negative, x));
+}
+PrimExpr relu(A a) {
+  PrimExpr x = x_of(a);
+  return max(x, constant(a, x, 0));
+}
+PrimExpr clip(A a) {
+  const auto& attrs = a.attrs<relay::ClipAttrs>();
+  PrimExpr x = x_of(a);
+  // Integer bounds may lie outside the type: clamp them to what it can hold.
+  double lo = attrs.a_min, hi = attrs.a_max;
+  if (x->dtype.is_integral()) {
+    int bits = x->dtype.bits - (x->dtype.is_int() ? 1 : 0);
+    double top = std::ldexp(1.0, bits);
+    lo = std::max(lo, x->dtype.is_int() ? -top : 0.0);
+    if (hi >= top) return max(x, constant(a, x, lo));
+  }
+  return min(max(x, constant(a, x, lo)), constant(a, x, hi));
+}
+PrimExpr leaky_relu(A a) {
+  PrimExpr x = x_of(a);
+  return select(lt(x, constant(a, x, 0)), x * constant(a, x, a.attrs<relay::LeakyReluAttrs>().alpha), x);
+}
+PrimExpr cast_to(A a) {
+  PrimExpr x = x_of(a);
+  DataType to = a.out.dtype;
+  if (to.is_bool()) return binary(ExprKind::kNE, x, constant(a, x, 0));
+  return cast(to, x);
+}
+PrimExpr identity(A a) { return x_of(a); }
+PrimExpr negative(A a) {
+  PrimExpr x = x_of(a);
+  return x->dtype.is_float() ? x * constant(a, x, -1) : constant(a, x, 0) - x;
+}
+PrimExpr reciprocal_sqrt(A a) { return intrinsic(Intrinsic::k_rsqrt, {x_of(a)}); }
+PrimExpr invert(A a) { return logical_not(x_of(a)); }
+PrimExpr bitwise_not(A a) {
+  PrimExpr x = x_of(a);
+  return binary(ExprKind::kBitXor, x, constant(a, x, -1));
+}
+PrimExpr logical_xor(A a) { return binary(ExprKind::kNE, a.broadcast_operand(0), a.broadcast_operand(1)); }
+PrimExpr where(A a) { return select(a.broadcast_operand(0), a.broadcast_operand(1), a.broadcast_operand(2)); }
+
+// Operand 1 is a vector along `axis` of the data.
+PrimExpr channel_operand(A a, int64_t axis) {
+  size_t rank = a.index.size(), at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+  if (a.in_dim(1, 0) == 1) return broadcast(a.at(1, {make_int(0)}, 1), a.lanes);
+  if (at + 1 == rank) return a.at(1, {a.index[at]}, a.lanes);
+  return broadcast(a.at(1, {a.index[at]}, 1), a.lanes);
+}
+PrimExpr bias_add(A a) { return x_of(a) + channel_operand(a, a.attrs<relay::BiasAddAttrs>().axis); }
+PrimExpr prelu(A a) {
+  PrimExpr x = x_of(a);
+  return select(lt(x, constant(a, x, 0)), x * channel_operand(a, a.attrs<relay::PReluAttrs>().axis), x);
+}
+
+constexpr ComputeDef kComputes[] = {
+    {"abs", absolute},
+    {"acos", unary<Intrinsic::k_acos>},
+    {"acosh", unary<Intrinsic::k_acosh>},
+    {"add", arithmetic<ExprKind::kAdd>},
+    {"asin", unary<Intrinsic::k_asin>},
+    {"asinh", unary<Intrinsic::k_asinh>},
+    {"atan", unary<Intrinsic::k_atan>},
+    {"atanh", unary<Intrinsic::k_atanh>},
+    {"bitwise_and", arithmetic<ExprKind::kBitAnd>},
+    {"bitwise_not", bitwise_not},
+    {"bitwise_or", arithmetic<ExprKind::kBitOr>},
+    {"bitwise_xor", arithmetic<ExprKind::kBitXor>},
+    {"cast", cast_to},
+    {"ceil", rounding<Intrinsic::k_ceil>},
+    {"clip", clip},
+    {"copy", identity},
+    {"cos", unary<Intrinsic::k_cos>},
+    {"cosh", unary<Intrinsic::k_cosh>},
+    {"divide", arithmetic<ExprKind::kDiv>},
+    {"equal", arithmetic<ExprKind::kEQ>},
+    {"erf", unary<Intrinsic::k_erf>},
+    {"exp", unary<Intrinsic::k_exp>},
+    {"floor", rounding<Intrinsic::k_floor>},
+    {"floor_divide", floor_divide},
+    {"floor_mod", floor_mod},
+    {"greater", arithmetic<ExprKind::kGT>},
+    {"greater_equal", arithmetic<ExprKind::kGE>},
+    {"isfinite", unary<Intrinsic::k_isfinite>},
+    {"isinf", unary<Intrinsic::k_isinf>},
+    {"isnan", unary<Intrinsic::k_isnan>},
+    {"left_shift", arithmetic<ExprKind::kShiftLeft>},
+    {"less", arithmetic<ExprKind::kLT>},
+    {"less_equal", arithmetic<ExprKind::kLE>},
+    {"log", unary<Intrinsic::k_log>},
+    {"log10", unary<Intrinsic::k_log10>},
+    {"log2", unary<Intrinsic::k_log2>},
+    {"logical_and", arithmetic<ExprKind::kAnd>},
+    {"logical_not", invert},
+    {"logical_or", arithmetic<ExprKind::kOr>},
+    {"logical_xor", logical_xor},
+    {"maximum", arithmetic<ExprKind::kMax>},
+    {"minimum", arithmetic<ExprKind::kMin>},
+    {"mod", trunc_mod},
+    {"multiply", arithmetic<ExprKind::kMul>},
+    {"negative", negative},
+    {"nn.bias_add", bias_add},
+    {"nn.dropout", identity},
+    {"nn.leaky_relu", leaky_relu},
+    {"nn.prelu", prelu},
+    {"nn.relu", relu},
+    {"not_equal", arithmetic<ExprKind::kNE>},
+    {"power", power},
+    {"right_shift", arithmetic<ExprKind::kShiftRight>},
+    {"round", rounding<Intrinsic::k_round>},
+    {"rsqrt", reciprocal_sqrt},
+    {"sigmoid", unary<Intrinsic::k_sigmoid>},
+    {"sign", sign},
+    {"sin", unary<Intrinsic::k_sin>},
+    {"sinh", unary<Intrinsic::k_sinh>},
+    {"sqrt", unary<Intrinsic::k_sqrt>},
+    {"subtract", arithmetic<ExprKind::kSub>},
+    {"tan", unary<Intrinsic::k_tan>},
+    {"tanh", unary<Intrinsic::k_tanh>},
+    {"trunc", rounding<Intrinsic::k_trunc>},
+    {"trunc_divide", trunc_divide},
+    {"trunc_mod", trunc_mod},
+    {"where", where},
+};
+
+}  // namespace
+
+std::span<const ComputeDef> elementwise_computes() { return kComputes; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+// Injective operators: where an element of the result comes from. A vector along the last dimension stays one load
+// where the map keeps it contiguous, otherwise it is gathered lane by lane.
+#include <algorithm>
+#include <numeric>
+
+#include "lower/compute.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace tir;
+using A = const ComputeArgs&;
+using Index = std::vector<PrimExpr>;
+
+std::vector<int64_t> dims(const TensorTypeNode& type) { return *static_shape(type.shape); }
+size_t axis_of(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+PrimExpr if_else(PrimExpr condition, PrimExpr yes, PrimExpr no) {
+  if (const auto* c = as<IntImmNode>(condition)) return c->value ? yes : no;
+  return intrinsic(Intrinsic::k_if_then_else, {std::move(condition), std::move(yes), std::move(no)});
+}
+
+// The same row-major position in another shape: reshape, expand_dims, squeeze, batch_flatten.
+PrimExpr reshape(A a) {
+  auto in = dims(*a.types[0]), out = dims(a.out);
+  auto at = [&](const Index& index, int lanes) {
+    // Equal trailing dims need no arithmetic.
+    size_t same = 0;
+    while (same < in.size() && same < out.size() && in[in.size() - 1 - same] == out[out.size() - 1 - same]) ++same;
+    if (same == in.size() || same == out.size()) {
+      Index mapped(in.size(), make_int(0));
+      for (size_t d = 0; d < same; ++d) mapped[in.size() - 1 - d] = index[out.size() - 1 - d];
+      return a.at(0, mapped, lanes);
+    }
+    std::vector<int64_t> in_head(in.begin(), in.end() - same), out_head(out.begin(), out.end() - same);
+    Index head(index.begin(), index.end() - same);
+    Index mapped = unflatten_index(flatten_index(head, out_head), in_head);
+    mapped.insert(mapped.end(), index.end() - same, index.end());
+    return a.at(0, mapped, lanes);
+  };
+  if (a.lanes == 1) return at(a.index, 1);
+  bool contiguous = !in.empty() && !out.empty() &&
+                    (in.back() == out.back() || (in.back() % a.lanes == 0 && out.back() % a.lanes == 0));
+  if (contiguous) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+PrimExpr transpose(A a) {
+  std::vector<int64_t> axes;
+  if (auto given = a.attrs<relay::TransposeAttrs>().axes; given && !given->empty()) axes = *given;
+  size_t rank = a.index.size();
+  if (axes.empty()) {
+    axes.resize(rank);
+    std::iota(axes.rbegin(), axes.rend(), 0);
+  }
+  auto at = [&](const Index& index, int lanes) {
+    Index mapped(rank);
+    for (size_t d = 0; d < rank; ++d) mapped[axis_of(axes[d], rank)] = index[d];
+    return a.at(0, mapped, lanes);
+  };
+  if (a.lanes == 1 || axis_of(axes.back(), rank) == rank - 1) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+PrimExpr broadcast_to(A a) { return a.broadcast_operand(0); }
+
+// begin and stride of every dimension, after clamping and negative indices.
+void slice_start(A a, std::vector<int64_t>* begin, std::vector<int64_t>* stride) {
+  const auto& attrs = a.attrs<relay::StridedSliceAttrs>();
+  size_t rank = a.index.size();
+  begin->assign(rank, 0);
+  stride->assign(rank, 1);
+  for (size_t i = 0; i < attrs.begin.size(); ++i) {
+    size_t d = attrs.axes && !attrs.axes->empty() ? axis_of((*attrs.axes)[i], rank) : i;
+    int64_t extent = a.in_dim(0, d);
+    int64_t s = attrs.slice_mode == "size" || attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
+    int64_t b = attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i];
+    (*begin)[d] = s > 0 ? std::clamp<int64_t>(b, 0, extent) : std::clamp<int64_t>(b, -1, extent - 1);
+    (*stride)[d] = s;
+  }
+}
+PrimExpr strided_slice(A a) {
+  std::vector<int64_t> begin, stride;
+  slice_start(a, &begin, &stride);
+  auto at = [&](const Index& index, int lanes) {
+    Index mapped;
+    for (size_t d = 0; d < index.size(); ++d) mapped.push_back(index[d] * stride[d] + begin[d]);
+    return a.at(0, mapped, lanes);
+  };
+  if (a.lanes == 1 || stride.back() == 1) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+PrimExpr split(A a) {
+  const auto& attrs = a.attrs<relay::SplitAttrs>();
+  size_t axis = axis_of(attrs.axis, a.index.size());
+  int64_t start = attrs.sections > 0 ? a.in_dim(0, axis) / attrs.sections * a.output
+                                     : (a.output == 0 ? 0 : attrs.indices_or_sections[static_cast<size_t>(a.output) - 1]);
+  Index mapped = a.index;
+  mapped[axis] = mapped[axis] + start;
+  return a.at(0, mapped, a.lanes);
+}
+
+// The operand whose slot along `axis` holds the index; `slot(i)` is operand i's extent there.
+PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots, const std::function<PrimExpr(size_t, const Index&, int, int64_t)>& read) {
+  auto at = [&](const Index& index, int lanes) {
+    PrimExpr out;
+    int64_t start = 0;
+    std::vector<int64_t> starts;
+    for (int64_t s : slots) {
+      starts.push_back(start);
+      start += s;
+    }
+    for (size_t i = slots.size(); i-- > 0;) {
+      if (slots[i] == 0) continue;
+      PrimExpr here = read(i, index, lanes, starts[i]);
+      out = out ? if_else(lt(index[axis], make_int(starts[i] + slots[i])), here, out) : here;
+    }
+    return out;
+  };
+  bool whole = axis + 1 != a.index.size() ||
+               std::all_of(slots.begin(), slots.end(), [&](int64_t s) { return s % a.lanes == 0; });
+  if (a.lanes == 1 || whole) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+PrimExpr concatenate(A a) {
+  size_t axis = axis_of(a.attrs<relay::ConcatenateAttrs>().axis, a.index.size());
+  std::vector<int64_t> slots;
+  for (size_t i = 0; i < a.operands.size(); ++i) slots.push_back(a.in_dim(i, axis));
+  return joined(a, axis, slots, [&](size_t i, const Index& index, int lanes, int64_t start) {
+    Index mapped = index;
+    mapped[axis] = mapped[axis] - start;
+    return a.at(i, mapped, lanes);
+  });
+}
+PrimExpr stack(A a) {
+  size_t axis = axis_of(a.attrs<relay::StackAttrs>().axis, a.index.size());
+  return joined(a, axis, std::vector<int64_t>(a.operands.size(), 1), [&](size_t i, const Index& index, int lanes, int64_t) {
+    Index mapped = index;
+    mapped.erase(mapped.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (axis + 1 == index.size()) return broadcast(a.at(i, mapped, 1), lanes);
+    return a.at(i, mapped, lanes);
+  });
+}
+
+// An index operand's value inside [0, extent): "wrap" wraps, "fast" counts negative ones from the end (ONNX), and the rest
+// clamps, so that no run-time value reads out of bounds.
+PrimExpr bounded(PrimExpr value, int64_t extent, const std::string& mode) {
+  PrimExpr i = cast(kInt64, std::move(value));
+  if (mode == "wrap") return floormod(i, extent);
+  if (mode == "fast") i = select(lt(i, make_int(0)), i + extent, i);
+  return max(min(i, make_int(extent - 1)), make_int(0));
+}
+PrimExpr take(A a) {
+  const auto& attrs = a.attrs<relay::TakeAttrs>();
+  size_t index_rank = a.in_rank(1), data_rank = a.in_rank(0);
+  auto at = [&](const Index& index, int lanes) -> PrimExpr {
+    if (!attrs.axis) {
+      auto shape = dims(*a.types[0]);
+      int64_t total = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+      return a.at(0, unflatten_index(bounded(a.at(1, index, 1), total, attrs.mode), shape), 1);
+    }
+    size_t axis = axis_of(*attrs.axis, data_rank), batch = static_cast<size_t>(attrs.batch_dims);
+    Index where(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
+    where.insert(where.end(), index.begin() + static_cast<std::ptrdiff_t>(axis),
+                 index.begin() + static_cast<std::ptrdiff_t>(axis + index_rank - batch));
+    Index mapped(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(axis));
+    mapped.push_back(bounded(a.at(1, where, 1), a.in_dim(0, axis), attrs.mode));
+    mapped.insert(mapped.end(), index.begin() + static_cast<std::ptrdiff_t>(axis + index_rank - batch), index.end());
+    return a.at(0, mapped, lanes);
+  };
+  bool keeps_last = attrs.axis && axis_of(*attrs.axis, data_rank) + 1 < data_rank;
+  if (a.lanes == 1 || keeps_last) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+PrimExpr gather(A a) {
+  size_t axis = axis_of(a.attrs<relay::GatherAttrs>().axis, a.index.size());
+  return a.by_lane([&](const Index& index) {
+    Index mapped = index;
+    mapped[axis] = bounded(a.at(1, index, 1), a.in_dim(0, axis), "fast");
+    return a.at(0, mapped, 1);
+  });
+}
+
+// Elements outside the data read as the pad value (constant mode) or mirror back (edge, reflect).
+PrimExpr pad(A a) {
+  const auto& attrs = a.attrs<relay::PadAttrs>();
+  size_t rank = a.index.size();
+  auto at = [&](const Index& index, int lanes) {
+    Index mapped;
+    PrimExpr inside;
+    for (size_t d = 0; d < rank; ++d) {
+      int64_t before = attrs.pad_width[d][0], after = attrs.pad_width[d][1], extent = a.in_dim(0, d);
+      PrimExpr i = index[d] - before;
+      if (attrs.pad_mode == "edge") i = max(min(i, make_int(extent - 1)), make_int(0));
+      if (attrs.pad_mode == "reflect") {
+        i = select(lt(i, make_int(0)), make_int(0) - i, i);
+        i = select(lt(make_int(extent - 1), i), make_int(2 * (extent - 1)) - i, i);
+      }
+      if (attrs.pad_mode == "constant" && (before != 0 || after != 0)) {
+        PrimExpr ok = logical_and(le(make_int(0), i), lt(i, make_int(extent)));
+        inside = inside ? logical_and(inside, ok) : ok;
+      }
+      mapped.push_back(i);
+    }
+    PrimExpr value = a.at(0, mapped, lanes);
+    if (!inside) return value;
+    PrimExpr fill = a.operands.size() > 1 ? a.at(1, Index(a.in_rank(1), make_int(0)), 1) : make_const(a.out.dtype, 0);
+    return if_else(inside, value, broadcast(fill, lanes));
+  };
+  bool last_padded = attrs.pad_width[rank - 1][0] != 0 || attrs.pad_width[rank - 1][1] != 0;
+  if (a.lanes == 1 || !last_padded) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+PrimExpr tile(A a) {
+  size_t extra = a.index.size() - a.in_rank(0);
+  auto at = [&](const Index& index, int lanes) {
+    Index mapped;
+    for (size_t d = 0; d < a.in_rank(0); ++d)
+      mapped.push_back(a.in_dim(0, d) == a.out_dim(d + extra) ? index[d + extra] : floormod(index[d + extra], a.in_dim(0, d)));
+    return a.at(0, mapped, lanes);
+  };
+  bool whole = a.in_rank(0) > 0 && (a.in_dim(0, a.in_rank(0) - 1) == a.out_dim(a.index.size() - 1) ||
+                                    (a.in_dim(0, a.in_rank(0) - 1) % a.lanes == 0 && a.out_dim(a.index.size() - 1) % a.lanes == 0));
+  if (a.lanes == 1 || whole) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+PrimExpr repeat(A a) {
+  const auto& attrs = a.attrs<relay::RepeatAttrs>();
+  size_t axis = axis_of(attrs.axis.value_or(0), a.index.size());
+  return a.by_lane([&](const Index& index) {
+    Index mapped = index;
+    mapped[axis] = floordiv(mapped[axis], attrs.repeats);
+    return a.at(0, mapped, 1);
+  });
+}
+PrimExpr reverse(A a) {
+  size_t axis = axis_of(a.attrs<relay::ReverseAttrs>().axis, a.index.size());
+  auto at = [&](const Index& index, int lanes) {
+    Index mapped = index;
+    mapped[axis] = make_int(a.in_dim(0, axis) - 1) - mapped[axis];
+    return a.at(0, mapped, lanes);
+  };
+  if (a.lanes == 1 || axis + 1 != a.index.size()) return at(a.index, a.lanes);
+  return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+// NCHW <-> NCHW{v}c. Channels beyond the data's are zero in the blocked form and dropped on the way back.
+PrimExpr layout_transform(A a) {
+  size_t in_rank = a.in_rank(0), out_rank = a.index.size();
+  if (out_rank == in_rank + 1) {
+    int64_t channels = a.in_dim(0, 1), block = a.out_dim(out_rank - 1);
+    return a.by_lane([&](const Index& index) {
+      Index mapped(index.begin(), index.end() - 1);
+      mapped[1] = index[1] * block + index.back();
+      PrimExpr value = a.at(0, mapped, 1);
+      if (channels % block == 0) return value;
+      return if_else(lt(mapped[1], make_int(channels)), value, make_const(a.out.dtype, 0));
+    });
+  }
+  if (in_rank == out_rank + 1) {
+    int64_t block = a.in_dim(0, in_rank - 1);
+    return a.by_lane([&](const Index& index) {
+      Index mapped = index;
+      mapped[1] = floordiv(index[1], block);
+      mapped.push_back(floormod(index[1], block));
+      return a.at(0, mapped, 1);
+    });
+  }
+  return a.at(0, a.index, a.lanes);
+}
+
+PrimExpr depth_to_space(A a) {
+  const auto& attrs = a.attrs<relay::SubPixelAttrs>();
+  int64_t block = attrs.block_size, channels = a.out_dim(1);
+  return a.by_lane([&](const Index& index) {
+    PrimExpr y = floormod(index[2], block), x = floormod(index[3], block);
+    PrimExpr c = attrs.mode != "DCR" ? index[1] * (block * block) + y * block + x : (y * block + x) * channels + index[1];
+    return a.at(0, {index[0], c, floordiv(index[2], block), floordiv(index[3], block)}, 1);
+  });
+}
+PrimExpr space_to_depth(A a) {
+  int64_t block = a.attrs<relay::SubPixelAttrs>().block_size, channels = a.in_dim(0, 1);
+  return a.by_lane([&](const Index& index) {
+    PrimExpr offset = floordiv(index[1], channels), c = floormod(index[1], channels);
+    return a.at(0, {index[0], c, index[2] * block + floordiv(offset, block), index[3] * block + floormod(offset, block)}, 1);
+  });
+}
+
+constexpr ComputeDef kComputes[] = {
+    {"broadcast_to", broadcast_to},
+    {"concatenate", concatenate},
+    {"expand_dims", reshape},
+    {"gather", gather},
+    {"layout_transform", layout_transform},
+    {"nn.batch_flatten", reshape},
+    {"nn.depth_to_space", depth_to_space},
+    {"nn.pad", pad},
+    {"nn.space_to_depth", space_to_depth},
+    {"repeat", repeat},
+    {"reshape", reshape},
+    {"reverse", reverse},
+    {"split", split},
+    {"squeeze", reshape},
+    {"stack", stack},
+    {"strided_slice", strided_slice},
+    {"take", take},
+    {"tile", tile},
+    {"transpose", transpose},
+};
+
+}  // namespace
+
+std::span<const ComputeDef> transform_computes() { return kComputes; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "relay/op.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+class Extractor {
+ public:
+  Result<Graph> run(const Module& module) {
+    const FunctionNode* main = module.main_function();
+    if (!main) return Diagnostic(ErrorCode::kUnsupportedModel, "the module has no main function");
+    for (const Expr& param : main->params) {
+      const auto* var = as<VarNode>(param);
+      auto ids = TW_TRY(new_tensors(var->type, var->name, GraphTensor::Kind::kInput));
+      if (ids.size() != 1) return Diagnostic(ErrorCode::kUnsupportedModel, format("input '{}' is a tuple", var->name));
+      graph_.inputs.push_back(ids[0]);
+      values_[param.get()] = ids;
+    }
+    for (const Expr& e : post_order(main->body)) TW_TRY_STATUS(visit(e));
+    for (int id : values_.at(main->body.get())) TW_TRY_STATUS(add_output(id));
+    auto names = main->attrs.find("output_names");
+    if (names != main->attrs.end())
+      if (const auto* list = std::get_if<std::vector<std::string>>(&names->second)) graph_.output_names = *list;
+    for (size_t i = graph_.output_names.size(); i < graph_.outputs.size(); ++i)
+      graph_.output_names.push_back(format("output_{}", i));
+    return std::move(graph_);
+  }
+
+ private:
+  Result<std::vector<int>> new_tensors(const Type& type, const std::string& name, GraphTensor::Kind kind) {
+    std::vector<int> ids;
+    if (const auto* tuple = as_tuple(type)) {
+      for (size_t i = 0; i < tuple->fields.size(); ++i) {
+        auto inner = TW_TRY(new_tensors(tuple->fields[i], format("{}.{}", name, i), kind));
+        ids.insert(ids.end(), inner.begin(), inner.end());
+      }
+      return ids;
+    }
+    const auto* tensor = as_tensor(type);
+    if (!tensor) return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' has type {}", name, type_str(type)));
+    auto shape = static_shape(tensor->shape);
+    if (!shape)
+      return Diagnostic(ErrorCode::kFreeDimension, format("'{}' has the free shape {}", name, tilewright::shape_str(tensor->shape)),
+                        {}, "give the input sizes with --shape name=1x3x224x224");
+    GraphTensor t;
+    t.name = name;
+    t.dtype = tensor->dtype;
+    t.shape = *shape;
+    t.kind = kind;
+    graph_.tensors.push_back(std::move(t));
+    ids.push_back(static_cast<int>(graph_.tensors.size()) - 1);
+    return ids;
+  }
+
+  int param_tensor(const ConstantNode* constant, const std::string& name) {
+    auto it = params_.find(constant);
+    if (it != params_.end()) return it->second;
+    GraphTensor t;
+    t.name = constant->span ? *constant->span : name;
+    t.dtype = constant->data.dtype();
+    t.shape = constant->data.shape();
+    t.kind = GraphTensor::Kind::kParam;
+    t.data = constant->data;
+    graph_.tensors.push_back(std::move(t));
+    int id = static_cast<int>(graph_.tensors.size()) - 1;
+    params_[constant] = id;
+    return id;
+  }
+
+  Status visit(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kVar:
+        if (!values_.count(e.get())) return Diagnostic(ErrorCode::kVerifyFailed, "main uses an unbound variable");
+        return Ok{};
+      case ExprKind::kConstant:
+        values_[e.get()] = {param_tensor(as<ConstantNode>(e), format("const_{}", params_.size()))};
+        return Ok{};
+      case ExprKind::kTuple: {
+        std::vector<int> ids;
+        for (const Expr& f : as<TupleNode>(e)->fields) {
+          const auto& inner = values_.at(f.get());
+          ids.insert(ids.end(), inner.begin(), inner.end());
+        }
+        values_[e.get()] = std::move(ids);
+        return Ok{};
+      }
+      case ExprKind::kTupleGetItem: {
+        const auto* get = as<TupleGetItemNode>(e);
+        values_[e.get()] = {values_.at(get->tuple.get()).at(static_cast<size_t>(get->index))};
+        return Ok{};
+      }
+      case ExprKind::kCall:
+        return visit_call(e);
+      case ExprKind::kOp:
+      case ExprKind::kFunction:
+        return Ok{};
+      case ExprKind::kGlobalVar:
+      case ExprKind::kLet:
+      case ExprKind::kIf:
+        break;
+    }
+    return Diagnostic(ErrorCode::kUnsupportedModel, "control flow cannot be compiled for the graph executor");
+  }
+
+  Status visit_call(const Expr& e) {
+    const auto* call = as<CallNode>(e);
+    const auto* function = as<FunctionNode>(call->callee);
+    if (!function || !function->primitive())
+      return Diagnostic(ErrorCode::kVerifyFailed, "main calls something that is not a fusion group");
+    Group group;
+    group.function = function;
+    for (const Expr& arg : call->args) {
+      const auto& ids = values_.at(arg.get());
+      group.inputs.insert(group.inputs.end(), ids.begin(), ids.end());
+    }
+    std::vector<std::string> sources;
+    for (const Expr& inner : post_order(function->body)) {
+      if (const auto* constant = as<ConstantNode>(inner); constant && constant->data.size() != 1) {
+        group.lifted.push_back(constant);
+        group.inputs.push_back(param_tensor(constant, format("const_{}", params_.size())));
+      }
+      if (const OpDef* op = called_op(inner)) {
+        group.name += (group.name.empty() ? "" : "+") + std::string(op->name);
+        if (inner->span && !inner->span->empty() &&
+            std::find(sources.begin(), sources.end(), *inner->span) == sources.end())
+          sources.push_back(*inner->span);
+      }
+    }
+    for (const auto& s : sources) group.source += (group.source.empty() ? "" : "+") + s;
+    std::string name = sources.empty() ? format("t{}", graph_.tensors.size()) : sources.back();
+    group.outputs = TW_TRY(new_tensors(e->type, name, GraphTensor::Kind::kComputed));
+    values_[e.get()] = group.outputs;
+    add_group(std::move(group));
+    return Ok{};
+  }
+
+  void add_group(Group group) {
+    int index = static_cast<int>(graph_.groups.size());
+    for (int id : group.inputs) {
+      auto& users = graph_.tensors[id].consumers;
+      if (users.empty() || users.back() != index) users.push_back(index);
+    }
+    for (size_t i = 0; i < group.outputs.size(); ++i) {
+      graph_.tensors[group.outputs[i]].producer = index;
+      graph_.tensors[group.outputs[i]].producer_output = static_cast<int>(i);
+    }
+    graph_.groups.push_back(std::move(group));
+  }
+
+  Status add_output(int id) {
+    if (graph_.tensors[id].kind != GraphTensor::Kind::kComputed || graph_.tensors[id].is_output) {
+      Type type = tensor_type(to_shape(graph_.tensors[id].shape), graph_.tensors[id].dtype);
+      Expr x = make_var("x", type);
+      Expr copy = make_function({x}, call("copy", {x}), {{"Primitive", int64_t{1}}});
+      graph_.keep.push_back(copy);
+      Group group;
+      group.function = as<FunctionNode>(copy);
+      group.inputs = {id};
+      group.name = "copy";
+      group.outputs = TW_TRY(new_tensors(type, graph_.tensors[id].name + ".out", GraphTensor::Kind::kComputed));
+      id = group.outputs[0];
+      add_group(std::move(group));
+    }
+    graph_.tensors[id].is_output = true;
+    graph_.outputs.push_back(id);
+    return Ok{};
+  }
+
+  Graph graph_;
+  std::unordered_map<const ExprNode*, std::vector<int>> values_;
+  std::unordered_map<const ConstantNode*, int> params_;
+};
+
+}  // namespace
+
+Result<Graph> extract_graph(const relay::Module& fused) { return Extractor().run(fused); }
+
+}  // namespace tilewright::lower

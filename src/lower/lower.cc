@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/lower.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+#include "tir/passes/lower_kernel.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+// Everything a kernel's code depends on, as text: operators, attributes, types, wiring and where its operands lie.
+std::string kernel_key(const Graph& graph, const Group& group, const Buffers& buffers) {
+  std::string key;
+  std::unordered_map<const ExprNode*, size_t> number;
+  for (const Expr& e : post_order(group.function->body)) {
+    size_t n = number.size();
+    number[e.get()] = n;
+    key += format("{}:{}", n, static_cast<int>(e->kind));
+    if (const OpDef* op = called_op(e)) key += format(" {}[{}]", op->name, attrs_str(as<CallNode>(e)->attrs));
+    if (const auto* constant = as<ConstantNode>(e); constant && constant->data.size() == 1)
+      key += format(" ={:a}", constant->data.dtype().is_float() ? constant->data.at_double(0) : static_cast<double>(constant->data.at_int(0)));
+    if (const auto* get = as<TupleGetItemNode>(e)) key += format(" .{}", get->index);
+    for (const Expr& kid : children(e))
+      if (auto it = number.find(kid.get()); it != number.end()) key += format(" %{}", it->second);
+    key += " " + type_str(e->type) + "\n";
+  }
+  for (const Expr& p : group.function->params) {
+    auto it = number.find(p.get());
+    key += it == number.end() ? " -" : format(" p%{}", it->second);
+  }
+  auto place = [&](int id) {
+    const auto& t = graph.tensors[id];
+    const Placement& p = buffers.tensors[id];
+    key += format("|{} {} {} {} {}", t.dtype.str(), tilewright::shape_str(t.shape), tilewright::shape_str(p.strides), p.offset,
+                  tilewright::shape_str(p.halo_before) + tilewright::shape_str(p.halo_after));
+    key += format(" {} {}", static_cast<int>(buffers.storages[p.storage].space), p.storage_offset % 64);
+  };
+  for (int id : group.inputs) place(id);
+  for (int id : group.outputs) place(id);
+  // The same tensor as two operands makes one buffer, so aliasing is part of the key.
+  for (size_t i = 0; i < group.inputs.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (group.inputs[i] == group.inputs[j]) key += format("={}~{}", i, j);
+  return key + group.choice->implementation;
+}
+
+// A symbol name out of a group's operators: "nn.conv2d+add+nn.relu" -> "conv2d_add_relu".
+std::string symbol_of(const std::string& group) {
+  std::string out;
+  size_t at = 0;
+  while (at < group.size() && out.size() < 60) {
+    size_t end = std::min(group.find('+', at), group.size());
+    std::string part = group.substr(at, end - at);
+    if (auto dot = part.rfind('.'); dot != std::string::npos) part = part.substr(dot + 1);
+    if (part.rfind("contrib_", 0) == 0) part = part.substr(8);
+    for (char& c : part)
+      if (!isalnum(static_cast<unsigned char>(c))) c = '_';
+    out += (out.empty() ? "" : "_") + part;
+    at = end + 1;
+  }
+  return "tw_" + out;
+}
+
+topi::View view_of(const tir::Buffer& buffer, const GraphTensor& t, const Placement& p) {
+  topi::View v;
+  v.buffer = buffer;
+  v.shape = t.shape;
+  v.strides = p.strides;
+  v.offset = p.offset;
+  bool halo = std::any_of(p.halo_before.begin(), p.halo_before.end(), [](int64_t h) { return h != 0; }) ||
+              std::any_of(p.halo_after.begin(), p.halo_after.end(), [](int64_t h) { return h != 0; });
+  if (halo) {
+    v.halo_before = p.halo_before;
+    v.halo_after = p.halo_after;
+  }
+  return v;
+}
+
+// Zeros around a result: for each dimension with a halo, the slab before and after it, over the interior of the dimensions
+// before it and the whole (halo included) of those behind. Planes (the two outer dimensions, which have no halo) are
+// split over threads; the interior's writer never touches a slab, so both run side by side within the step.
+tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) {
+  using namespace tir;
+  size_t rank = out.shape.size();
+  bool vector = out.halo_before[rank - 1] == 0 && out.halo_after[rank - 1] == 0 && out.strides[rank - 1] == 1 && out.shape[rank - 1] <= 64;
+  size_t inner = vector ? rank - 1 : rank;  // dimensions that loops cover
+  int lanes = vector ? static_cast<int>(out.shape[rank - 1]) : 1;
+  return topi::parallel_for(context, "plane", out.shape[0] * out.shape[1], [&](PrimExpr plane) {
+    std::vector<Stmt> slabs;
+    for (size_t d = 2; d < inner; ++d)
+      for (auto [from, to] : {std::pair{-out.halo_before[d], int64_t{0}}, std::pair{out.shape[d], out.shape[d] + out.halo_after[d]}}) {
+        if (from == to) continue;
+        topi::Index index{floordiv(plane, out.shape[1]), floormod(plane, out.shape[1])};
+        std::function<Stmt(size_t)> nest = [&](size_t at) -> Stmt {
+          if (at == inner) {
+            topi::Index full = index;
+            if (vector) full.push_back(make_int(0));
+            return out.store(full, make_const(out.dtype().with_lanes(lanes), 0));
+          }
+          int64_t begin = at < d ? 0 : at == d ? from : -out.halo_before[at];
+          int64_t end = at < d ? out.shape[at] : at == d ? to : out.shape[at] + out.halo_after[at];
+          return topi::loop("i", make_int(begin), make_int(end), [&](PrimExpr i) {
+            index.push_back(i);
+            Stmt body = nest(at + 1);
+            index.pop_back();
+            return body;
+          });
+        };
+        slabs.push_back(nest(2));
+      }
+    return seq(std::move(slabs));
+  });
+}
+
+class Lowering {
+ public:
+  Lowering(const Target& target, const KernelChooser& chooser) : target_(target), chooser_(chooser) {}
+
+  Result<Lowered> run(const Module& fused) {
+    Module module = split_groups(fused);
+    graph_ = TW_TRY(extract_graph(module));
+    TW_TRY_STATUS(choose_all());
+    repack();
+    HaloNeeds needs;
+    for (const Group& group : graph_.groups) needs.push_back(group.choice->halos);
+    buffers_ = TW_TRY(plan_buffers(&graph_, std::move(needs)));
+    TW_TRY_STATUS(choose_all());  // copying groups the planner added
+    describe();
+    for (size_t i = 0; i < graph_.groups.size(); ++i)
+      if (!buffers_.elided[i]) TW_TRY_STATUS(emit(graph_.groups[i]));
+    out_.plan.metadata = module.metadata;
+    return std::move(out_);
+  }
+
+ private:
+  Status choose_all() {
+    std::vector<std::string> missing;
+    for (Group& group : graph_.groups) {
+      if (group.choice) continue;
+      auto choice = choose_implementation(graph_, group, target_, chooser_);
+      if (choice.ok()) {
+        group.choice = *choice;
+        continue;
+      }
+      std::string line = (choice.error().where.empty() ? "" : choice.error().where + ": ") + choice.error().message;
+      if (std::find(missing.begin(), missing.end(), line) == missing.end()) missing.push_back(line);
+    }
+    if (missing.empty()) return Ok{};
+    std::string all = missing[0];
+    for (size_t i = 1; i < missing.size() && i < 20; ++i) all += "\n  " + missing[i];
+    if (missing.size() > 20) all += format("\n  and {} more", missing.size() - 20);
+    return Diagnostic(ErrorCode::kUnsupportedOp, all, {}, "`tilewright ops` lists the operators that compile");
+  }
+
+  void repack() {
+    std::map<std::tuple<int, std::string, std::vector<int64_t>>, int> done;
+    for (Group& group : graph_.groups) {
+      for (const Tensor& table : group.choice->tables) {
+        GraphTensor t;
+        t.name = "table";
+        t.dtype = table.dtype();
+        t.shape = table.shape();
+        t.kind = GraphTensor::Kind::kParam;
+        t.data = table;
+        group.inputs.push_back(static_cast<int>(graph_.tensors.size()));
+        graph_.tensors.push_back(std::move(t));
+      }
+      for (const auto& [input, pack] : group.choice->repacks) {
+        int id = group.inputs[static_cast<size_t>(input)];
+        Tensor packed = pack(graph_.tensors[id].data);
+        auto [it, fresh] = done.try_emplace({id, group.choice->implementation, packed.shape()}, static_cast<int>(graph_.tensors.size()));
+        if (fresh) {
+          GraphTensor t = graph_.tensors[id];
+          t.consumers.clear();
+          t.shape = packed.shape();
+          t.original = graph_.tensors[id].data;
+          t.data = packed;
+          graph_.tensors.push_back(std::move(t));
+        }
+        group.inputs[static_cast<size_t>(input)] = it->second;
+        graph_.tensors[it->second].consumers.push_back(static_cast<int>(&group - graph_.groups.data()));
+        auto& users = graph_.tensors[id].consumers;
+        users.erase(std::remove(users.begin(), users.end(), static_cast<int>(&group - graph_.groups.data())), users.end());
+      }
+    }
+  }
+
+  // Inputs, outputs and parameters of the plan.
+  void describe() {
+    plan::Plan& p = out_.plan;
+    p.target = target_.str();
+    p.cpu_features = target_.cpu_features;
+    p.arena_bytes = static_cast<uint64_t>(buffers_.arena_bytes);
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const auto& t = graph_.tensors[graph_.inputs[i]];
+      p.inputs.push_back({t.name, t.dtype, t.shape});
+    }
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const auto& t = graph_.tensors[graph_.outputs[i]];
+      p.outputs.push_back({graph_.output_names[i], t.dtype, t.shape});
+    }
+    // Parameters that a kernel still reads, in the order of their first use.
+    std::vector<bool> used(buffers_.storages.size(), false);
+    std::vector<int64_t> offsets(buffers_.storages.size(), 0);
+    uint64_t at = 0;
+    for (size_t g = 0; g < graph_.groups.size(); ++g) {
+      if (buffers_.elided[g]) continue;
+      for (int id : graph_.groups[g].inputs) {
+        const auto& place = buffers_.tensors[id];
+        Storage& s = buffers_.storages[place.storage];
+        if (s.space != plan::Space::kParams || used[place.storage]) continue;
+        used[place.storage] = true;
+        s.offset = static_cast<int64_t>(at);
+        const GraphTensor& root = param_root(place.storage);
+        p.params.push_back({root.name, root.dtype, root.shape, "", at, static_cast<uint64_t>(s.bytes)});
+        out_.params.push_back(root.data);
+        at = (at + static_cast<uint64_t>(s.bytes) + 63) / 64 * 64;
+      }
+    }
+    // Kernels may read a full vector at the last element.
+    p.params_bytes = at == 0 ? 0 : at + 64;
+  }
+
+  const GraphTensor& param_root(int storage) const {
+    for (size_t id = 0; id < graph_.tensors.size(); ++id)
+      if (buffers_.tensors[id].storage == storage && graph_.tensors[id].kind == GraphTensor::Kind::kParam) return graph_.tensors[id];
+    internal_error(__FILE__, __LINE__, "a parameter storage without its tensor");
+  }
+
+  uint32_t plan_buffer(int id) {
+    const Placement& p = buffers_.tensors[id];
+    const Storage& s = buffers_.storages[p.storage];
+    const GraphTensor& t = graph_.tensors[id];
+    plan::Buffer b;
+    b.space = s.space;
+    b.index = s.index;
+    b.offset = static_cast<uint64_t>(p.storage_offset + (s.space == plan::Space::kArena || s.space == plan::Space::kParams ? s.offset : 0));
+    b.bytes = static_cast<uint64_t>(p.bytes);
+    b.dtype = t.dtype;
+    b.shape = t.shape;
+    b.layout = t.shape.size() == 5 ? format("NCHW{}c", t.shape[4]) : "";
+    b.name = t.name;
+    auto [it, fresh] = plan_buffer_of_.try_emplace(id, static_cast<uint32_t>(out_.plan.buffers.size()));
+    if (fresh) out_.plan.buffers.push_back(std::move(b));
+    return it->second;
+  }
+
+  Status emit(const Group& group) {
+    auto [slot, fresh] = kernels_.try_emplace(kernel_key(graph_, group, buffers_), static_cast<uint32_t>(out_.kernels.size()));
+    if (fresh) {
+      std::string base = symbol_of(group.name);
+      int& copies = names_[base];
+      auto kernel = build(group, copies++ == 0 ? base : format("{}_{}", base, copies - 1));
+      if (!kernel.ok()) return std::move(kernel).error().at(group.source);
+      out_.plan.kernels.push_back(kernel->name);
+      out_.kernels.push_back(std::move(*kernel));
+    }
+    plan::Step step;
+    step.kernel = slot->second;
+    for (int id : distinct_inputs(group)) step.buffers.push_back(plan_buffer(id));
+    for (int id : group.outputs) step.buffers.push_back(plan_buffer(id));
+    step.parallel = group.choice->parallel;
+    step.name = group.name;
+    step.source = group.source;
+    step.flops = group.choice->cost.flops;
+    step.bytes = group.choice->cost.bytes;
+    step.predicted_us = group.choice->cost.microseconds;
+    out_.plan.steps.push_back(std::move(step));
+    StepTrace trace;
+    trace.function = relay::Expr(group.function);
+    for (int id : group.inputs) trace.inputs.push_back(operand_trace(id));
+    for (int id : group.outputs) trace.outputs.push_back(operand_trace(id));
+    out_.traces.push_back(std::move(trace));
+    return Ok{};
+  }
+
+  OperandTrace operand_trace(int id) {
+    const GraphTensor& t = graph_.tensors[id];
+    const Placement& p = buffers_.tensors[id];
+    OperandTrace o{plan_buffer(id), t.dtype, t.shape, p.strides, p.offset, {}};
+    if (t.kind == GraphTensor::Kind::kParam) o.constant = t.original.defined() ? t.original : t.data;
+    return o;
+  }
+
+  static std::vector<int> distinct_inputs(const Group& group) {
+    std::vector<int> out;
+    for (int id : group.inputs)
+      if (std::find(out.begin(), out.end(), id) == out.end()) out.push_back(id);
+    return out;
+  }
+
+  Result<tir::PrimFunc> build(const Group& group, std::string name) {
+    tir::PrimFunc f;
+    f.name = std::move(name);
+    std::map<int, tir::Buffer> buffer_of;
+    auto make = [&](int id, bool read_only, size_t number) {
+      const GraphTensor& t = graph_.tensors[id];
+      const Placement& p = buffers_.tensors[id];
+      const Storage& s = buffers_.storages[p.storage];
+      bool ours = s.space == plan::Space::kArena || s.space == plan::Space::kParams;
+      int alignment = static_cast<int>(t.dtype.bytes());
+      if (ours) {
+        alignment = 64;
+        while (p.storage_offset % alignment != 0) alignment /= 2;
+      }
+      int64_t elements = p.bytes / std::max<int64_t>(1, static_cast<int64_t>(t.dtype.bytes()));
+      tir::Buffer b = tir::make_buffer(format("{}{}", read_only ? "in" : "out", number), t.dtype, elements, tir::Scope::kGlobal, alignment, read_only);
+      buffer_of[id] = b;
+      f.params.push_back(b);
+    };
+    size_t number = 0;
+    for (int id : distinct_inputs(group)) make(id, true, number++);
+    number = 0;
+    for (int id : group.outputs) make(id, false, number++);
+    std::vector<topi::View> inputs, outputs;
+    for (int id : group.inputs) inputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
+    for (int id : group.outputs) outputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
+    topi::KernelContext context{&target_, {}, {}};
+    if (group.choice->parallel) {
+      context.tid = f.tid = tir::make_var("tid");
+      context.nthreads = f.nthreads = tir::make_var("nthreads");
+    }
+    GroupScope scope(group, inputs, outputs);
+    std::vector<tir::Stmt> body;
+    for (const auto& out : outputs)
+      if (!out.halo_before.empty()) body.push_back(clear_halo(out, context));
+    body.push_back(group.choice->emit(scope, context));
+    f.body = tir::seq(std::move(body));
+    return tir::lower_kernel(f);
+  }
+
+  const Target& target_;
+  const KernelChooser& chooser_;
+  Graph graph_;
+  Buffers buffers_;
+  Lowered out_;
+  std::map<std::string, uint32_t> kernels_;
+  std::map<std::string, int> names_;
+  std::map<int, uint32_t> plan_buffer_of_;
+};
+
+}  // namespace
+
+Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser) {
+  return Lowering(target, chooser).run(fused);
+}
+
+}  // namespace tilewright::lower

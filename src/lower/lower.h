@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a fused module to kernels and the plan that runs them: choose implementations, pack weights, plan buffers, emit
+// loop IR. Equal kernels are emitted once.
+#pragma once
+#include <vector>
+
+#include "base/formats/plan.h"
+#include "ir/target.h"
+#include "lower/strategy.h"
+#include "relay/expr.h"
+
+namespace tilewright::lower {
+
+// Where a step's operand lies, for those who look into a run (verify, the debugger).
+struct OperandTrace {
+  uint32_t buffer = 0;                   // into plan.buffers
+  DataType dtype;
+  std::vector<int64_t> shape, strides;   // logical extents; strides and offset in elements from the buffer's start
+  int64_t offset = 0;
+  Tensor constant;                       // the operand as the graph has it (before packing), when it is a constant
+};
+struct StepTrace {
+  relay::Expr function;                  // the group: parameters in the order of inputs (tuples flattened)
+  std::vector<OperandTrace> inputs, outputs;
+};
+
+struct Lowered {
+  std::vector<tir::PrimFunc> kernels;  // distinct; plan.kernels are their names
+  plan::Plan plan;
+  std::vector<Tensor> params;          // contents of plan.params, in order
+  std::vector<StepTrace> traces;       // one per plan step
+};
+
+// The module's shapes must be static and its target resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
+Result<Lowered> lower_module(const relay::Module& fused, const Target& target, const KernelChooser& chooser = KernelChooser());
+
+}  // namespace tilewright::lower

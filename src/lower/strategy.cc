@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/strategy.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "lower/compute.h"
+#include "relay/op.h"
+#include "topi/injective.h"
+
+namespace tilewright::lower {
+using namespace relay;
+
+std::vector<int64_t> Problem::out_shape() const {
+  const auto* t = as_tensor(anchor.expr->type);
+  return t ? *static_shape(t->shape) : std::vector<int64_t>{};
+}
+namespace {
+const TensorTypeNode* flat_arg_type(const CallNode& call, size_t i) {
+  for (const Expr& arg : call.args) {
+    const auto* tuple = as_tuple(arg->type);
+    size_t n = tuple ? tuple->fields.size() : 1;
+    if (i < n) return as_tensor(tuple ? tuple->fields[i] : arg->type);
+    i -= n;
+  }
+  return nullptr;
+}
+}  // namespace
+std::vector<int64_t> Problem::arg_shape(size_t i) const { return *static_shape(flat_arg_type(*anchor.call, i)->shape); }
+DataType Problem::arg_dtype(size_t i) const { return flat_arg_type(*anchor.call, i)->dtype; }
+bool Problem::constant(size_t i) const {
+  return anchor.inputs[i] >= 0 && input(i).kind == GraphTensor::Kind::kParam &&
+         std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;
+}
+
+size_t KernelChooser::choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const {
+  size_t best = 0;
+  for (size_t i = 1; i < choices.size(); ++i)
+    if (plevels[i] > plevels[best] ||
+        (plevels[i] == plevels[best] && choices[i]->cost.microseconds < choices[best]->cost.microseconds))
+      best = i;
+  return best;
+}
+
+std::vector<const Implementation*> implementations_of(std::string_view op) {
+  std::vector<const Implementation*> out;
+  for (auto table : {conv_implementations(), matmul_implementations(), reduce_implementations()})
+    for (const Implementation& i : table)
+      if (op == i.op) out.push_back(&i);
+  return out;
+}
+
+namespace {
+
+// One loop nest per result over its compute definition.
+std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target) {
+  auto choice = std::make_shared<Choice>();
+  choice->implementation = "injective";
+  double elements = 0;
+  for (int id : group.outputs) {
+    double n = 1;
+    for (int64_t d : graph.tensors[id].shape) n *= static_cast<double>(d);
+    elements += n;
+    choice->cost.bytes += n * static_cast<double>(graph.tensors[id].dtype.bytes());
+  }
+  for (int id : group.inputs) {
+    double n = 1;
+    for (int64_t d : graph.tensors[id].shape) n *= static_cast<double>(d);
+    choice->cost.bytes += n * static_cast<double>(graph.tensors[id].dtype.bytes());
+  }
+  choice->cost.flops = elements;
+  choice->cost.microseconds = choice->cost.bytes / (target.l2_gbps * 1e3);
+  choice->parallel = elements > 4096;
+  choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
+    std::vector<tir::Stmt> stmts;
+    for (size_t i = 0; i < scope.group().outputs.size(); ++i)
+      stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)), {}, context));
+    return tir::seq(std::move(stmts));
+  };
+  return choice;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group, const Target& target,
+                                                            const KernelChooser& chooser) {
+  Anchor anchor = find_anchor(*group.function);
+  if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
+  Problem problem{graph, group, anchor, target};
+  std::vector<std::shared_ptr<Choice>> choices;
+  std::vector<int> plevels;
+  for (const Implementation* implementation : implementations_of(anchor.op)) {
+    auto choice = implementation->configure(problem);
+    if (!choice) continue;
+    choice->implementation = implementation->name;
+    choices.push_back(std::move(choice));
+    plevels.push_back(implementation->plevel);
+  }
+  if (choices.empty()) {
+    std::string types;
+    for (size_t i = 0; const auto* t = flat_arg_type(*anchor.call, i); ++i)
+      types += (i ? ", " : "") + format("Tensor[{}, {}]", tilewright::shape_str(t->shape), t->dtype.str());
+    return Diagnostic(ErrorCode::kUnsupportedOp, format("no kernel for {}({}) [{}]", anchor.op, types, attrs_str(anchor.call->attrs)),
+                      group.source.empty() ? "" : format("node '{}'", group.source),
+                      "this operator runs in the reference interpreter only; `tilewright ops` lists what compiles");
+  }
+  size_t at = chooser.choose(problem, choices, plevels);
+  return std::shared_ptr<const Choice>(choices[at]);
+}
+
+std::optional<topi::View> collapse_leading(const topi::View& view, size_t keep) {
+  topi::View out = view;
+  while (out.shape.size() > keep) {
+    // Dimension 0 into dimension 1.
+    bool fits = out.shape[0] == 1 || out.shape[1] == 1 || out.strides[0] == out.strides[1] * out.shape[1];
+    auto no_halo = [](const std::vector<int64_t>& h) { return h.size() < 2 || (h[0] == 0 && h[1] == 0); };
+    if (!fits || !no_halo(out.halo_before) || !no_halo(out.halo_after)) return std::nullopt;
+    int64_t stride = out.shape[1] == 1 ? out.strides[0] : out.strides[1];
+    if (out.shape[0] == 1) stride = out.strides[1];
+    out.shape[1] *= out.shape[0];
+    out.strides[1] = stride;
+    for (auto* v : {&out.shape, &out.strides, &out.halo_before, &out.halo_after})
+      if (!v->empty()) v->erase(v->begin());
+  }
+  while (out.shape.size() < keep) {
+    out.shape.insert(out.shape.begin(), 1);
+    out.strides.insert(out.strides.begin(), 0);
+    if (!out.halo_before.empty()) out.halo_before.insert(out.halo_before.begin(), 0);
+    if (!out.halo_after.empty()) out.halo_after.insert(out.halo_after.begin(), 0);
+  }
+  return out;
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and pools.
+#include <algorithm>
+#include <map>
+
+#include "lower/strategy.h"
+#include "relay/ops/attrs.h"
+#include "topi/conv2d_nchwc.h"
+#include "topi/conv2d_transpose.h"
+#include "topi/conv_direct.h"
+#include "topi/depthwise.h"
+#include "topi/pool.h"
+#include "topi/resize.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+struct Pads {
+  int64_t top, left, bottom, right;
+};
+// 1, 2 or 4 values: all sides, (height, width), or (top, left, bottom, right).
+Pads pads(const std::vector<int64_t>& p) {
+  if (p.size() == 1) return {p[0], p[0], p[0], p[0]};
+  if (p.size() == 2) return {p[0], p[1], p[0], p[1]};
+  return {p[0], p[1], p[2], p[3]};
+}
+
+// What a reader of `rank`-dimensional data with height and width at 2 and 3 touches beyond it.
+Halo spatial_halo(size_t rank, int64_t top, int64_t left, int64_t bottom, int64_t right) {
+  Halo h;
+  h.before.assign(rank, 0);
+  h.after.assign(rank, 0);
+  h.before[2] = top;
+  h.before[3] = left;
+  h.after[2] = bottom;
+  h.after[3] = right;
+  return h;
+}
+
+// Fields that direct and depthwise problems have in common.
+template <class P>
+void fill_spatial(P* p, const Conv2DNCHWcAttrs& attrs, const std::vector<int64_t>& data, const std::vector<int64_t>& out) {
+  Pads pad = pads(attrs.padding);
+  p->batch = data[0];
+  p->in_height = data[2];
+  p->in_width = data[3];
+  p->out_height = out[2];
+  p->out_width = out[3];
+  p->kernel_height = (*attrs.kernel_size)[0];
+  p->kernel_width = (*attrs.kernel_size)[1];
+  p->stride_height = attrs.strides[0];
+  p->stride_width = attrs.strides[1];
+  p->dilation_height = attrs.dilation[0];
+  p->dilation_width = attrs.dilation[1];
+  p->pad_top = pad.top;
+  p->pad_left = pad.left;
+  p->pad_bottom = pad.bottom;
+  p->pad_right = pad.right;
+  p->lanes = static_cast<int>(out[4]);
+}
+
+// Rows below and columns right of the data that the last window reads.
+template <class P>
+Halo window_halo(const P& p, size_t rank) {
+  auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t before, int64_t in) {
+    return std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation - before - (in - 1));
+  };
+  return spatial_halo(rank, p.pad_top, p.pad_left,
+                      after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
+                      after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width));
+}
+
+std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const auto& attrs = p.attrs<Conv2DNCHWcAttrs>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  topi::Conv2dProblem problem;
+  fill_spatial(&problem, attrs, data, out);
+  problem.plain_data = data.size() == 4;
+  problem.in_channels = problem.plain_data ? data[1] : attrs.in_channels.value_or(data[1] * data[4]);
+  problem.out_channels = attrs.channels.value_or(out[1] * out[4]);
+  problem.groups = attrs.groups;
+  topi::HaloNeed need = topi::halo_need(problem);
+  auto choice = std::make_shared<Choice>();
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(data.size(), need.top, need.left, need.bottom, need.right);
+  // 1x1 convolutions run rows together when neither side has gaps; whether they have is known once buffers are planned.
+  Anchor anchor = p.anchor;
+  int data_input = p.input_index(0), weight_input = p.input_index(1);
+  const Target* target = &p.target;
+  choice->cost = topi::estimate(problem, topi::default_config(problem, p.target, true), p.target);
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    const auto& x = scope.input(static_cast<size_t>(data_input));
+    auto config = topi::default_config(problem, *target, topi::can_flatten(problem, x, scope.output()));
+    topi::View w = topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer, topi::packed_weight_shape(problem));
+    return topi::conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const auto& attrs = p.attrs<Conv2DNCHWcAttrs>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  topi::DepthwiseProblem problem;
+  fill_spatial(&problem, attrs, data, out);
+  problem.channels = attrs.channels.value_or(out[1] * out[4]);
+  auto choice = std::make_shared<Choice>();
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = window_halo(problem, data.size());
+  auto config = topi::default_config(problem, p.target);
+  choice->cost = topi::estimate(problem, config, p.target);
+  Anchor anchor = p.anchor;
+  int data_input = p.input_index(0), weight_input = p.input_index(1);
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    const auto& x = scope.input(static_cast<size_t>(data_input));
+    topi::View w = topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer,
+                                   {(problem.channels + problem.lanes - 1) / problem.lanes, problem.kernel_height, problem.kernel_width, problem.lanes});
+    return topi::depthwise_conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// nn.conv1d/2d/3d on plain layouts: what the blocked kernels do not take.
+template <class A>
+std::shared_ptr<Choice> plain_conv(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const auto& attrs = p.attrs<A>();
+  if (attrs.data_layout.substr(0, 2) != "NC" || attrs.data_layout.find('c') != std::string::npos || attrs.kernel_layout.substr(0, 2) != "OI" ||
+      !(attrs.out_layout.empty() || attrs.out_layout == attrs.data_layout))
+    return nullptr;
+  auto data = p.arg_shape(0), weights = p.arg_shape(1), out = p.out_shape();
+  size_t spatial = data.size() - 2;
+  auto padding = attrs.padding;
+  if (padding.size() == 1) padding.assign(2 * spatial, padding[0]);
+  if (padding.size() == spatial) padding.insert(padding.end(), padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(spatial));
+  topi::ConvDirectProblem problem;
+  problem.groups = attrs.groups;
+  Halo halo;
+  halo.before.assign(data.size(), 0);
+  halo.after.assign(data.size(), 0);
+  double flops = 2.0 * static_cast<double>(out[0] * out[1]);
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t kernel = weights[i + 2], stride = attrs.strides[i], dilation = attrs.dilation[i], before = padding[i];
+    problem.kernel.push_back(kernel);
+    problem.strides.push_back(stride);
+    problem.dilations.push_back(dilation);
+    problem.pads_before.push_back(before);
+    halo.before[i + 2] = before;
+    halo.after[i + 2] = std::max<int64_t>(0, (out[i + 2] - 1) * stride + (kernel - 1) * dilation - before - (data[i + 2] - 1));
+    flops *= static_cast<double>(out[i + 2] * kernel);
+  }
+  flops *= static_cast<double>(weights[1]);
+  auto choice = std::make_shared<Choice>();
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = halo;
+  choice->cost.flops = flops;
+  choice->cost.microseconds = flops / (p.target.gflops * 0.4e3);
+  Anchor anchor = p.anchor;
+  auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
+  const Target* target = &p.target;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    auto config = topi::default_config(problem, scope.output(), weights[0], *target);
+    return topi::conv_direct(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// nn.conv2d_transpose over blocked data with a constant kernel (IOHW).
+std::shared_ptr<Choice> transposed_conv2d(const Problem& p) {
+  const auto& attrs = p.attrs<Conv2DTransposeAttrs>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || data.size() != 5 || !p.constant(1) || attrs.kernel_layout != "IOHW" ||
+      attrs.dilation != std::vector<int64_t>{1, 1})
+    return nullptr;
+  auto weights = p.arg_shape(1);
+  Pads pad = pads(attrs.padding);
+  topi::Conv2dTransposeProblem problem;
+  problem.batch = data[0];
+  problem.in_channels = weights[0];
+  problem.out_channels = weights[1] * attrs.groups;
+  problem.in_height = data[2];
+  problem.in_width = data[3];
+  problem.out_height = out[2];
+  problem.out_width = out[3];
+  problem.kernel_height = weights[2];
+  problem.kernel_width = weights[3];
+  problem.stride_height = attrs.strides[0];
+  problem.stride_width = attrs.strides[1];
+  problem.pad_top = pad.top;
+  problem.pad_left = pad.left;
+  problem.groups = attrs.groups;
+  problem.lanes = static_cast<int>(data[4]);
+  auto config = topi::default_config(problem, p.target);
+  topi::HaloNeed need = topi::halo_need(problem);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, config, p.target);
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
+  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
+  Anchor anchor = p.anchor;
+  auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::conv2d_transpose_nchwc(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// image.resize2d by tables of taps.
+std::shared_ptr<Choice> resize2d(const Problem& p) {
+  using C = topi::ResizeCoordinates;
+  using R = topi::ResizeRounding;
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const auto& attrs = p.attrs<Resize2DAttrs>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4) return nullptr;
+  topi::ResizeAxis axis;
+  if (attrs.method == "nearest_neighbor") axis.method = topi::ResizeMethod::kNearest;
+  else if (attrs.method == "linear") axis.method = topi::ResizeMethod::kLinear;
+  else axis.method = topi::ResizeMethod::kCubic;
+  static const std::map<std::string, C> kCoordinates{{"half_pixel", C::kHalfPixel}, {"pytorch_half_pixel", C::kPytorchHalfPixel},
+                                                     {"align_corners", C::kAlignCorners}, {"asymmetric", C::kAsymmetric},
+                                                     {"half_pixel_symmetric", C::kHalfPixelSymmetric}};
+  auto coordinates = kCoordinates.find(attrs.coordinate_transformation_mode);
+  if (coordinates == kCoordinates.end()) return nullptr;
+  axis.coordinates = coordinates->second;
+  static const std::map<std::string, R> kRounding{{"", R::kRoundPreferFloor}, {"round_prefer_floor", R::kRoundPreferFloor},
+                                                  {"round_prefer_ceil", R::kRoundPreferCeil}, {"floor", R::kFloor}, {"ceil", R::kCeil}};
+  auto rounding = kRounding.find(attrs.rounding_method);
+  if (rounding == kRounding.end()) return nullptr;
+  axis.rounding = rounding->second;
+  axis.cubic_coefficient = attrs.cubic_alpha;
+  axis.exclude_outside = attrs.cubic_exclude != 0;
+  auto choice = std::make_shared<Choice>();
+  for (size_t d : {size_t{2}, size_t{3}}) {
+    axis.in = data[d];
+    axis.out = out[d];
+    axis.scale = attrs.scales.size() == 2 ? attrs.scales[d - 2] : 0;
+    choice->tables.push_back(topi::resize_indices(axis));
+    choice->tables.push_back(topi::resize_weights(axis));
+  }
+  choice->cost.bytes = 8;
+  for (int64_t d : out) choice->cost.bytes *= static_cast<double>(d);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  Anchor anchor = p.anchor;
+  auto input = static_cast<size_t>(p.input_index(0)), tables = p.group.inputs.size();
+  auto method = axis.method;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    topi::ResizeTables t{scope.input(tables), scope.input(tables + 1), scope.input(tables + 2), scope.input(tables + 3)};
+    return topi::resize2d(method, t, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// Windows over (N, C/v, H, W, v) or (N, C, H, W).
+template <class A, topi::PoolKind kind>
+std::shared_ptr<Choice> pool2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const auto& attrs = p.attrs<A>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  bool blocked = data.size() == 5;
+  if (!blocked && (data.size() != 4 || attrs.layout != "NCHW")) return nullptr;
+  Pads pad = pads(attrs.padding);
+  topi::PoolProblem problem;
+  problem.kind = kind;
+  problem.in_height = data[2];
+  problem.in_width = data[3];
+  problem.out_height = out[2];
+  problem.out_width = out[3];
+  problem.kernel_height = attrs.pool_size[0];
+  problem.kernel_width = attrs.pool_size[1];
+  problem.stride_height = attrs.strides[0];
+  problem.stride_width = attrs.strides[1];
+  problem.dilation_height = attrs.dilation[0];
+  problem.dilation_width = attrs.dilation[1];
+  problem.pad_top = pad.top;
+  problem.pad_left = pad.left;
+  problem.pad_bottom = pad.bottom;
+  problem.pad_right = pad.right;
+  if constexpr (kind == topi::PoolKind::kAverage) problem.count_include_pad = attrs.count_include_pad;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, static_cast<double>(data[0] * data[1] * (blocked ? data[4] : 1)), p.target);
+  Anchor anchor = p.anchor;
+  auto input = static_cast<size_t>(p.input_index(0));
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    auto emit = blocked ? topi::pool2d_nchwc : topi::pool2d_nchw;
+    return emit(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+template <topi::PoolKind kind>
+std::shared_ptr<Choice> global_pool2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  auto data = p.arg_shape(0);
+  Anchor anchor = p.anchor;
+  auto input = static_cast<size_t>(p.input_index(0));
+  auto choice = std::make_shared<Choice>();
+  if (data.size() == 5) {
+    choice->cost.bytes = static_cast<double>(data[0] * data[1] * data[2] * data[3] * data[4]) * 4;
+    choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+      return topi::global_pool_nchwc(kind, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+    };
+  } else {
+    topi::PoolProblem problem;
+    problem.kind = kind;
+    problem.in_height = problem.kernel_height = data[2];
+    problem.in_width = problem.kernel_width = data[3];
+    problem.out_height = problem.out_width = 1;
+    choice->cost = topi::estimate(problem, static_cast<double>(data[0] * data[1]), p.target);
+    choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+      return topi::pool2d_nchw(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+    };
+  }
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  return choice;
+}
+
+constexpr Implementation kImplementations[] = {
+    {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.direct", 10, direct_conv2d},
+    {"nn.contrib_depthwise_conv2d_NCHWc", "depthwise_conv2d_nchwc.direct", 10, depthwise_conv2d},
+    {"image.resize2d", "resize2d.tables", 10, resize2d},
+    {"nn.conv1d", "conv1d.direct", 5, plain_conv<Conv1DAttrs>},
+    {"nn.conv2d", "conv2d.direct", 5, plain_conv<Conv2DAttrs>},
+    {"nn.conv3d", "conv3d.direct", 5, plain_conv<Conv3DAttrs>},
+    {"nn.conv2d_transpose", "conv2d_transpose_nchwc.phases", 10, transposed_conv2d},
+    {"nn.avg_pool2d", "avg_pool2d", 10, pool2d<AvgPool2DAttrs, topi::PoolKind::kAverage>},
+    {"nn.global_avg_pool2d", "global_avg_pool2d", 10, global_pool2d<topi::PoolKind::kAverage>},
+    {"nn.global_max_pool2d", "global_max_pool2d", 10, global_pool2d<topi::PoolKind::kMax>},
+    {"nn.max_pool2d", "max_pool2d", 10, pool2d<MaxPool2DAttrs, topi::PoolKind::kMax>},
+};
+
+}  // namespace
+
+std::span<const Implementation> conv_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products.
+#include "lower/compute.h"
+#include "lower/strategy.h"
+#include "relay/ops/attrs.h"
+#include "topi/gemm.h"
+#include "topi/pack.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+// The epilogue over an output whose leading dimensions were run together: rows come back as their own indices.
+topi::Epilogue expand_rows(topi::Epilogue inner, std::vector<int64_t> shape, size_t kept) {
+  return [=](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+    // index: (kept - 1 collapsed dims..., trailing ones as they are); only the first one was merged.
+    size_t merged = shape.size() - (kept - 1);
+    std::vector<int64_t> head(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(merged));
+    topi::Index full = unflatten_index(index[0], head);
+    full.insert(full.end(), index.begin() + 1, index.end());
+    return inner(std::move(value), full, mask);
+  };
+}
+
+struct Product {
+  topi::GemmProblem problem;
+  bool transposed_b = false;
+};
+
+// C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
+std::shared_ptr<Choice> packed_product(const Problem& p, bool b_is_nk) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return nullptr;
+  auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
+  if (b.size() != 2 || a.empty() || out.size() != a.size()) return nullptr;
+  topi::GemmProblem problem;
+  problem.k = a.back();
+  problem.n = b_is_nk ? b[0] : b[1];
+  problem.m = 1;
+  for (size_t i = 0; i + 1 < a.size(); ++i) problem.m *= a[i];
+  problem.row_stride = problem.k;
+  problem.b = topi::MatrixB::kPacked;
+  auto config = topi::default_config(problem, p.target);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, config, p.target);
+  int64_t width = config.nr * p.target.lanes(32);
+  int a_input = p.input_index(0), b_input = p.input_index(1);
+  choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk, width); });
+  Anchor anchor = p.anchor;
+  auto packed_shape = topi::packed_b_shape(problem, config, p.target);
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    auto x = collapse_leading(scope.input(static_cast<size_t>(a_input)), 2), y = collapse_leading(scope.output(), 2);
+    TW_ICHECK(x && y, "dense operands have halos");
+    topi::View w = topi::make_view(scope.input(static_cast<size_t>(b_input)).buffer, packed_shape);
+    return topi::gemm(problem, config, *x, w, *y, expand_rows(scope.epilogue(anchor), out, 2), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> dense(const Problem& p) { return packed_product(p, true); }
+std::shared_ptr<Choice> matmul_packed(const Problem& p) {
+  const auto& attrs = p.attrs<MatmulAttrs>();
+  return attrs.transpose_a ? nullptr : packed_product(p, attrs.transpose_b);
+}
+
+// Both operands are activations; leading dimensions equal, or one side's all 1.
+std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, bool transpose_b) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_dtype(1) != kFloat32 || transpose_a) return nullptr;
+  auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
+  if (a.size() < 2 || b.size() < 2) return nullptr;
+  auto batch = [](const std::vector<int64_t>& s) {
+    int64_t n = 1;
+    for (size_t i = 0; i + 2 < s.size(); ++i) n *= s[i];
+    return n;
+  };
+  int64_t nb = batch(out);
+  if ((batch(a) != nb && batch(a) != 1) || (batch(b) != nb && batch(b) != 1)) return nullptr;
+  topi::GemmProblem problem;
+  problem.batch = nb;
+  problem.m = a[a.size() - 2];
+  problem.k = a.back();
+  problem.n = out.back();
+  problem.row_stride = problem.k;
+  problem.b = transpose_b ? topi::MatrixB::kTransposed : topi::MatrixB::kRowMajor;
+  auto config = topi::default_config(problem, p.target);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, config, p.target);
+  int a_input = p.input_index(0), b_input = p.input_index(1);
+  Anchor anchor = p.anchor;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    auto x = collapse_leading(scope.input(static_cast<size_t>(a_input)), 3), y = collapse_leading(scope.output(), 3);
+    auto z = collapse_leading(scope.input(static_cast<size_t>(b_input)), 3);
+    TW_ICHECK(x && y && z, "matmul operands have halos");
+    topi::Epilogue epilogue = scope.epilogue(anchor);
+    if (out.size() == 2)
+      epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+        return inner(std::move(value), {index[1], index[2]}, mask);
+      };
+    else
+      epilogue = expand_rows(scope.epilogue(anchor), out, 3);
+    return topi::gemm(problem, config, *x, *z, *y, epilogue, context);
+  };
+  return choice;
+}
+std::shared_ptr<Choice> batch_matmul(const Problem& p) {
+  const auto& attrs = p.attrs<BatchMatmulAttrs>();
+  return activation_product(p, attrs.transpose_a, attrs.transpose_b);
+}
+std::shared_ptr<Choice> matmul(const Problem& p) {
+  const auto& attrs = p.attrs<MatmulAttrs>();
+  return activation_product(p, attrs.transpose_a, attrs.transpose_b);
+}
+std::shared_ptr<Choice> dense_of_activations(const Problem& p) { return activation_product(p, false, true); }
+
+constexpr Implementation kImplementations[] = {
+    {"nn.batch_matmul", "batch_matmul.gemm", 10, batch_matmul},
+    {"nn.dense", "dense.packed", 10, dense},
+    {"nn.dense", "dense.gemm", 5, dense_of_activations},
+    {"nn.matmul", "matmul.packed", 10, matmul_packed},
+    {"nn.matmul", "matmul.gemm", 5, matmul},
+};
+
+}  // namespace
+
+std::span<const Implementation> matmul_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions, softmax and layer normalisation: templates over operands computed on the fly.
+#include <algorithm>
+
+#include "lower/strategy.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+#include "topi/reduce.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+std::vector<int> reduced_axes(const std::optional<std::vector<int64_t>>& axis, bool exclude, size_t rank) {
+  std::vector<bool> listed(rank, !axis);
+  if (axis)
+    for (int64_t a : *axis) listed[static_cast<size_t>(a < 0 ? a + static_cast<int64_t>(rank) : a)] = true;
+  std::vector<int> out;
+  for (size_t d = 0; d < rank; ++d)
+    if (listed[d] != (exclude && axis)) out.push_back(static_cast<int>(d));
+  return out;
+}
+
+template <topi::ReduceKind kind>
+std::shared_ptr<Choice> reduce(const Problem& p) {
+  DataType type = p.arg_dtype(0);
+  if (type.is_bool() || type.is_string()) return nullptr;
+  const auto& attrs = p.attrs<ReduceAttrs>();
+  topi::ReduceProblem problem;
+  problem.kind = kind;
+  problem.shape = p.arg_shape(0);
+  problem.axes = reduced_axes(attrs.axis, attrs.exclude, problem.shape.size());
+  problem.dtype = type;
+  if (problem.axes.empty()) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  Anchor anchor = p.anchor;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::reduce(problem, scope.anchor_operand(anchor, 0), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+template <bool largest>
+std::shared_ptr<Choice> arg_reduce(const Problem& p) {
+  const auto& attrs = p.attrs<ArgReduceAttrs>();
+  topi::ArgReduceProblem problem;
+  problem.shape = p.arg_shape(0);
+  auto axes = reduced_axes(attrs.axis, attrs.exclude, problem.shape.size());
+  // Only the whole group may be the anchor: the template has no epilogue.
+  if (axes.size() != 1 || p.group.function->body != p.anchor.expr || p.arg_dtype(0).is_bool()) return nullptr;
+  problem.axis = axes[0];
+  problem.largest = largest;
+  problem.last_index = attrs.select_last_index;
+  problem.dtype = p.arg_dtype(0);
+  auto choice = std::make_shared<Choice>();
+  for (double n = 1; int64_t d : problem.shape) choice->cost.bytes = 4 * (n *= static_cast<double>(d));
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  Anchor anchor = p.anchor;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::arg_reduce(problem, scope.anchor_operand(anchor, 0), scope.output(), context);
+  };
+  return choice;
+}
+
+template <bool logarithm>
+std::shared_ptr<Choice> softmax(const Problem& p) {
+  if (!p.arg_dtype(0).is_float()) return nullptr;
+  topi::SoftmaxProblem problem;
+  problem.shape = p.arg_shape(0);
+  int64_t axis = p.attrs<SoftmaxAttrs>().axis;
+  problem.axis = static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(problem.shape.size()) : axis);
+  problem.logarithm = logarithm;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  Anchor anchor = p.anchor;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::softmax(problem, scope.anchor_operand(anchor, 0), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> layer_norm(const Problem& p) {
+  const auto& attrs = p.attrs<LayerNormAttrs>();
+  topi::LayerNormProblem problem;
+  problem.shape = p.arg_shape(0);
+  int64_t rank = static_cast<int64_t>(problem.shape.size());
+  if ((attrs.axis < 0 ? attrs.axis + rank : attrs.axis) != rank - 1 || p.arg_dtype(0) != kFloat32) return nullptr;
+  problem.epsilon = attrs.epsilon;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  Anchor anchor = p.anchor;
+  bool scale = attrs.scale, center = attrs.center;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    // gamma and beta along the last dimension come before whatever the group does with the result.
+    topi::Epilogue epilogue = [=, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+      int lanes = value->dtype.lanes;
+      tir::PrimExpr gamma = scale ? scope.anchor_operand(anchor, 1)({index.back()}, lanes, mask) : nullptr;
+      tir::PrimExpr beta = center ? scope.anchor_operand(anchor, 2)({index.back()}, lanes, mask) : nullptr;
+      if (gamma && beta)
+        value = tir::fma(value, gamma, beta);
+      else if (gamma)
+        value = value * gamma;
+      else if (beta)
+        value = value + beta;
+      return inner(value, index, mask);
+    };
+    return topi::layer_norm(problem, scope.anchor_operand(anchor, 0), scope.output(), epilogue, context);
+  };
+  return choice;
+}
+
+constexpr Implementation kImplementations[] = {
+    {"argmax", "argmax", 10, arg_reduce<true>},
+    {"argmin", "argmin", 10, arg_reduce<false>},
+    {"max", "max", 10, reduce<topi::ReduceKind::kMax>},
+    {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
+    {"min", "min", 10, reduce<topi::ReduceKind::kMin>},
+    {"nn.layer_norm", "layer_norm", 10, layer_norm},
+    {"nn.log_softmax", "log_softmax", 10, softmax<true>},
+    {"nn.softmax", "softmax", 10, softmax<false>},
+    {"prod", "prod", 10, reduce<topi::ReduceKind::kProd>},
+    {"sum", "sum", 10, reduce<topi::ReduceKind::kSum>},
+};
+
+}  // namespace
+
+std::span<const Implementation> reduce_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower
