@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries and programs a user sees.
+
+# The runtime library stays below 500 KB: what is not hot is compiled for size, and what nothing calls is dropped.
+foreach(room base runtime)
+  if(TARGET tw_${room})
+    target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
+endforeach()
+file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc
+     ${CMAKE_SOURCE_DIR}/src/base/format.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc)
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor|thread_team)\\.cc$")
+set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+
 if(TARGET tw_runtime)
-add_library(tilewright_runtime SHARED $<TARGET_OBJECTS:tw_base> $<TARGET_OBJECTS:tw_runtime>)
-target_include_directories(tilewright_runtime PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
-                           $<INSTALL_INTERFACE:include>)
-target_link_libraries(tilewright_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
-target_link_options(tilewright_runtime PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s)
+  add_library(tilewright_runtime SHARED $<TARGET_OBJECTS:tw_base> $<TARGET_OBJECTS:tw_runtime>)
+  target_include_directories(tilewright_runtime PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:include>)
+  target_link_libraries(tilewright_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(tilewright_runtime PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s
+                      -Wl,--exclude-libs,ALL -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/runtime.map)
+  set_target_properties(tilewright_runtime PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 endif()

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one place where fmt's code is compiled (fmt offers this by its format-inl.h).
+// A fixed thousands separator keeps std::locale, a megabyte of code, out of the runtime library.
+#define FMT_STATIC_THOUSANDS_SEPARATOR ','
 #include "base/format.h"
 
 #include <fmt/format-inl.h>
@@ -8,10 +10,6 @@ FMT_BEGIN_NAMESPACE
 namespace detail {
 template FMT_API auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;
 template FMT_API auto dragonbox::to_decimal(double x) noexcept -> dragonbox::decimal_fp<double>;
-#ifndef FMT_STATIC_THOUSANDS_SEPARATOR
-template FMT_API locale_ref::locale_ref(const std::locale& loc);
-template FMT_API auto locale_ref::get<std::locale>() const -> std::locale;
-#endif
 template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
 template FMT_API void buffer<char>::append(const char*, const char*);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tilewright's runtime, the stable C interface: load a compiled model, give it tensors, run it.
+ *
+ * Conventions
+ *   - Every fallible call returns 0 or the number of an error (501 is E501; docs/errors/ has a page for each). The message of the
+ *     last error of this thread is tw_last_error_message(). Nothing throws, nothing aborts.
+ *   - Structures start with their own size: set it to sizeof before the call; a newer library fills only what you have room for.
+ *   - Tensors are DLPack DLTensor, in host memory. Given tensors may have strides and any alignment where a call copies; bound ones
+ *     must be compact and row-major.
+ *   - Modules are immutable and may be shared by threads. An executor serves one call at a time; make one for each thread.
+ *   - Pointers that a call returns belong to the module, executor or profile they came from.
+ */
+#ifndef TILEWRIGHT_C_API_H_
+#define TILEWRIGHT_C_API_H_
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tilewright/dlpack.h"
+
+#if defined(_WIN32)
+#define TW_API
+#else
+#define TW_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TW_C_API_VERSION 1
+
+typedef struct tw_module tw_module;
+typedef struct tw_executor tw_executor;
+typedef struct tw_profile tw_profile;
+
+/* ---- errors and versions ------------------------------------------------------------------------------------------------- */
+
+typedef struct tw_error_info {
+  size_t size;
+  int32_t code;        /* 0 when no call of this thread has failed yet */
+  const char* name;    /* "ShapeMismatch" */
+  const char* message; /* one sentence */
+  const char* where;   /* file or tensor; may be empty */
+  const char* hint;    /* what to do; may be empty */
+} tw_error_info;
+
+/* "error[E505 ShapeMismatch]: where: message\n  hint: ..."; empty when nothing failed. Valid until this thread's next failed call. */
+TW_API const char* tw_last_error_message(void);
+TW_API int32_t tw_last_error(tw_error_info* out);
+/* "0.1.0" */
+TW_API const char* tw_version(void);
+/* TW_C_API_VERSION of the library; it grows with additions, which never break callers of an older header. */
+TW_API uint32_t tw_c_api_version(void);
+
+/* ---- modules: compiled models ---------------------------------------------------------------------------------------------- */
+
+typedef struct tw_module_options {
+  size_t size;
+  int32_t verify_params; /* 1: read all weights and compare their check sum; 0 (default): check everything but the weights */
+} tw_module_options;
+
+typedef struct tw_module_info {
+  size_t size;
+  const char* name;
+  const char* compiler_version;
+  const char* target;
+  uint64_t num_inputs, num_outputs, num_steps, num_params, num_metadata;
+  uint64_t params_bytes; /* mapped, read-only, shared by all executors (and processes) */
+  uint64_t arena_bytes;  /* working memory of each executor */
+  double flops;          /* of one run */
+} tw_module_info;
+
+typedef struct tw_tensor_info {
+  size_t size;
+  const char* name;
+  const char* dtype_name; /* "float32" */
+  DLDataType dtype;
+  int32_t ndim;
+  const int64_t* shape;
+  uint64_t bytes;
+} tw_tensor_info;
+
+/* Loads an artifact; `options` may be null. Errors: 102 (no such file), 501 (damaged), 502 (version), 503 (CPU features). */
+TW_API int32_t tw_module_load(const char* path, const tw_module_options* options, tw_module** out);
+/* Executors keep what they need: a module may be freed before them. Null is allowed. */
+TW_API void tw_module_free(tw_module* module);
+TW_API int32_t tw_module_get_info(const tw_module* module, tw_module_info* out);
+TW_API int32_t tw_module_get_input_info(const tw_module* module, uint64_t index, tw_tensor_info* out);
+TW_API int32_t tw_module_get_output_info(const tw_module* module, uint64_t index, tw_tensor_info* out);
+/* The index, or -1 when there is no such name (which is no error). */
+TW_API int64_t tw_module_get_input_index(const tw_module* module, const char* name);
+TW_API int64_t tw_module_get_output_index(const tw_module* module, const char* name);
+/* The model's own metadata (labels, character lists); *value is null when the key is absent. */
+TW_API int32_t tw_module_get_metadata(const tw_module* module, const char* key, const char** value);
+TW_API int32_t tw_module_get_metadata_at(const tw_module* module, uint64_t index, const char** key, const char** value);
+
+/* ---- executors: memory and threads to run a module with -------------------------------------------------------------------- */
+
+typedef struct tw_executor_options {
+  size_t size;
+  int32_t num_threads; /* 0 (default): one per physical core that this process may use (affinity, container quota), or what
+                          TILEWRIGHT_NUM_THREADS says */
+  int32_t spin_us;     /* how long idle threads spin before they sleep; -1 (default): 100; 0: sleep at once */
+} tw_executor_options;
+
+/* `options` may be null. */
+TW_API int32_t tw_executor_create(tw_module* module, const tw_executor_options* options, tw_executor** out);
+TW_API void tw_executor_free(tw_executor* executor);
+TW_API int32_t tw_executor_num_threads(const tw_executor* executor);
+
+/* Copies a tensor into an input. Errors: 504 (name, index), 505 (shape), 506 (dtype). */
+TW_API int32_t tw_executor_set_input(tw_executor* executor, const char* name, const DLTensor* tensor);
+TW_API int32_t tw_executor_set_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor);
+/* Uses the caller's memory, which must stay valid (and, for inputs, unchanged during a run) until it is replaced. */
+TW_API int32_t tw_executor_bind_input(tw_executor* executor, const char* name, const DLTensor* tensor);
+TW_API int32_t tw_executor_bind_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor);
+TW_API int32_t tw_executor_bind_output_at(tw_executor* executor, uint64_t index, const DLTensor* tensor);
+/* Errors: 101 (an input was never set, or the executor is running in another thread). */
+TW_API int32_t tw_executor_run(tw_executor* executor);
+/* A view of the input's or output's memory, writable for inputs; valid until the executor is freed or the tensor is bound anew.
+ * The first view of an input that was never set counts as setting it (to zeros). */
+TW_API int32_t tw_executor_get_input(tw_executor* executor, uint64_t index, DLTensor* out);
+TW_API int32_t tw_executor_get_output(tw_executor* executor, uint64_t index, DLTensor* out);
+/* Copies an output into a tensor of the same shape and dtype. */
+TW_API int32_t tw_executor_copy_output(tw_executor* executor, uint64_t index, const DLTensor* destination);
+/* Sets the inputs that a .params file (the classic byte layout) names; other names in it are ignored. */
+TW_API int32_t tw_executor_load_params(tw_executor* executor, const void* data, uint64_t bytes);
+/* Binds the inputs that the .params file names to the memory of the other executor's inputs of the same names; the other must
+ * outlive this one. Compiled-in weights are shared anyway. */
+TW_API int32_t tw_executor_share_params(tw_executor* executor, const tw_executor* other, const void* data, uint64_t bytes);
+
+/* ---- profiles: where the time goes ------------------------------------------------------------------------------------------ */
+
+typedef struct tw_step_profile {
+  size_t size;
+  const char* name;    /* the fused operators, "nn.conv2d+nn.relu" */
+  const char* source;  /* the model's nodes */
+  const char* kernel;  /* symbol */
+  const char* shapes;  /* of the arguments, physical */
+  double min_us, median_us, mean_us;
+  double busy_us;      /* mean time in the kernel, summed over threads */
+  double flops, bytes; /* work and compulsory traffic of one execution */
+  double predicted_us; /* the cost model's one-thread time; 0 when unknown */
+  int32_t parallel;
+} tw_step_profile;
+
+/* Runs `repeats` times with a clock around every step. All inputs must be set. */
+TW_API int32_t tw_executor_profile(tw_executor* executor, uint64_t repeats, tw_profile** out);
+TW_API void tw_profile_free(tw_profile* profile);
+TW_API uint64_t tw_profile_num_steps(const tw_profile* profile);
+TW_API int32_t tw_profile_get_step(const tw_profile* profile, uint64_t index, tw_step_profile* out);
+/* "table" (sorted by time), "json", or "trace" (Chrome's trace event format, of the last repeat). */
+TW_API int32_t tw_profile_text(tw_profile* profile, const char* form, const char** out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TILEWRIGHT_C_API_H_ */

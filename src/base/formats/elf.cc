@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layout: System V ABI gABI chapters 4 and 5; GNU hash and version tables as glibc's dynamic linker walks them.
+#include "base/formats/elf.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/format.h"
+
+namespace tilewright {
+namespace {
+
+constexpr uint64_t kMaxImageBytes = uint64_t{1} << 42;
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> file) : file_(file) {}
+
+  Result<ElfImage> read() {
+    TW_TRY_STATUS(header());
+    TW_TRY_STATUS(segments());
+    TW_TRY_STATUS(sections());
+    TW_TRY_STATUS(dynamic());
+    TW_TRY_STATUS(symbols());
+    TW_TRY_STATUS(relocations());
+    return std::move(image_);
+  }
+
+ private:
+  static Diagnostic bad(std::string what) {
+    return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "the file is damaged; compile the model again");
+  }
+  static bool fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
+  template <class T>
+  T at(uint64_t offset) const {  // the caller has checked the extent
+    T value;
+    std::memcpy(&value, file_.data() + offset, sizeof(T));
+    return value;
+  }
+  // A value in the loaded image, read from the file; nullopt outside of what the file stores.
+  template <class T>
+  std::optional<T> loaded(uint64_t address) const {
+    auto offset = image_.file_offset(address, sizeof(T));
+    if (!offset) return std::nullopt;
+    return at<T>(*offset);
+  }
+
+  Status header() {
+    if (file_.size() < sizeof(Elf64_Ehdr) || std::memcmp(file_.data(), ELFMAG, SELFMAG) != 0)
+      return Diagnostic(ErrorCode::kBadArtifact, "the file is not a compiled model (no ELF shared library)", {},
+                        "compile a model first: tilewright compile model.onnx -o model.so");
+    header_ = at<Elf64_Ehdr>(0);
+    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB ||
+        header_.e_ident[EI_VERSION] != EV_CURRENT || header_.e_version != EV_CURRENT || header_.e_type != ET_DYN)
+      return bad("the file is not a 64-bit little-endian shared library");
+#if defined(__x86_64__)
+    const unsigned machine = EM_X86_64;
+#elif defined(__aarch64__)
+    const unsigned machine = EM_AARCH64;
+#else
+    const unsigned machine = header_.e_machine;
+#endif
+    if (header_.e_machine != machine)
+      return Diagnostic(ErrorCode::kCpuMismatch,
+                        format("the library is for machine number {}, this one is {}", header_.e_machine, machine), {},
+                        "compile the model for this machine with --target");
+    if (header_.e_ehsize != sizeof(Elf64_Ehdr) || header_.e_phentsize != sizeof(Elf64_Phdr) || header_.e_phnum == 0 ||
+        !fits(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), file_.size()))
+      return bad("the program headers lie outside of the file");
+    image_.file_bytes = header_.e_phoff + uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr);
+    return Ok{};
+  }
+
+  Status segments() {
+    std::vector<Elf64_Phdr> others;
+    for (unsigned i = 0; i < header_.e_phnum; ++i) {
+      auto p = at<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
+      if (!fits(p.p_offset, p.p_filesz, file_.size()) || p.p_memsz > kMaxImageBytes || p.p_vaddr > kMaxImageBytes)
+        return bad(format("segment {} covers bytes {} to {}+{} of a file of {} bytes", i, p.p_offset, p.p_offset, p.p_filesz,
+                          file_.size()));
+      if (p.p_type != PT_NULL) image_.file_bytes = std::max(image_.file_bytes, p.p_offset + p.p_filesz);
+      if (p.p_type != PT_LOAD) {
+        others.push_back(p);
+        continue;
+      }
+      bool aligned = p.p_align >= 4096 && (p.p_align & (p.p_align - 1)) == 0 && p.p_align <= (1u << 26) &&
+                     p.p_vaddr % p.p_align == p.p_offset % p.p_align;
+      uint64_t end = image_.segments.empty() ? 0 : image_.segments.back().address + image_.segments.back().memory_bytes;
+      if (!aligned || p.p_filesz > p.p_memsz || p.p_vaddr < end) return bad(format("segment {} is laid out wrongly", i));
+      image_.segments.push_back({p.p_offset, p.p_vaddr, p.p_filesz, p.p_memsz, (p.p_flags & PF_W) != 0, (p.p_flags & PF_X) != 0});
+    }
+    if (image_.segments.empty()) return bad("the library loads nothing");
+    for (const auto& p : others) {
+      const ElfSegment* home = image_.segment_of(p.p_vaddr, 0);
+      bool mapped = image_.segment_of(p.p_vaddr, p.p_memsz) != nullptr;
+      switch (p.p_type) {
+        case PT_DYNAMIC:
+          if (dynamic_bytes_ != 0 || !image_.file_offset(p.p_vaddr, p.p_filesz)) return bad("the dynamic section is misplaced");
+          dynamic_ = p.p_vaddr;
+          dynamic_bytes_ = p.p_filesz;
+          break;
+        case PT_TLS:
+          if (!mapped || p.p_filesz > p.p_memsz || p.p_memsz > (1u << 20) || p.p_align > 4096)
+            return bad("the thread-local segment is laid out wrongly");
+          break;
+        case PT_GNU_RELRO:  // whole pages, which may end after the segment's bytes
+          if (!home || p.p_vaddr + p.p_memsz > (home->address + home->memory_bytes + 4095) / 4096 * 4096)
+            return bad("the read-only part of the data is misplaced");
+          break;
+        case PT_PHDR:
+        case PT_NOTE:
+        case PT_GNU_PROPERTY:
+        case PT_GNU_EH_FRAME:
+          if (!mapped) return bad(format("a segment of type {:#x} lies outside of what is loaded", p.p_type));
+          break;
+        default:
+          break;
+      }
+    }
+    if (dynamic_bytes_ == 0) return bad("the library has no dynamic section");
+    return Ok{};
+  }
+
+  // Sections are for tools, not for loading; a table that points outside of the file still shows damage (truncation).
+  Status sections() {
+    if (header_.e_shnum == 0) return Ok{};
+    uint64_t bytes = uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
+    if (header_.e_shentsize != sizeof(Elf64_Shdr) || !fits(header_.e_shoff, bytes, file_.size()))
+      return bad("the section headers lie outside of the file");
+    image_.file_bytes = std::max(image_.file_bytes, header_.e_shoff + bytes);
+    for (unsigned i = 0; i < header_.e_shnum; ++i) {
+      auto s = at<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
+      if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL) continue;
+      if (!fits(s.sh_offset, s.sh_size, file_.size())) return bad(format("section {} lies outside of the file", i));
+      image_.file_bytes = std::max(image_.file_bytes, s.sh_offset + s.sh_size);
+    }
+    return Ok{};
+  }
+
+  Status dynamic() {
+    for (uint64_t i = 0; i + sizeof(Elf64_Dyn) <= dynamic_bytes_; i += sizeof(Elf64_Dyn)) {
+      auto entry = *loaded<Elf64_Dyn>(dynamic_ + i);
+      if (entry.d_tag == DT_NULL) {
+        terminated_ = true;
+        break;
+      }
+      tags_.push_back(entry);
+    }
+    if (!terminated_) return bad("the dynamic section has no end");
+    strings_ = tag(DT_STRTAB);
+    strings_bytes_ = tag(DT_STRSZ);
+    auto strings_at = image_.file_offset(strings_, strings_bytes_);
+    if (!strings_at || strings_bytes_ == 0 || at<char>(*strings_at + strings_bytes_ - 1) != 0)
+      return bad("the table of names is damaged");
+    for (const auto& entry : tags_) {
+      uint64_t v = entry.d_un.d_val;
+      switch (entry.d_tag) {
+        case DT_NEEDED:
+        case DT_SONAME:
+        case DT_RPATH:
+        case DT_RUNPATH:
+          if (v >= strings_bytes_) return bad("a library name lies outside of the table of names");
+          break;
+        case DT_INIT:
+        case DT_FINI: {
+          const ElfSegment* s = image_.segment_of(v, 1);
+          if (!s || !s->executable) return bad("an entry function lies outside of the code");
+          break;
+        }
+        case DT_SYMENT:
+          if (v != sizeof(Elf64_Sym)) return bad("symbols have a wrong size");
+          break;
+        case DT_RELAENT:
+          if (v != sizeof(Elf64_Rela)) return bad("relocations have a wrong size");
+          break;
+        case DT_PLTREL:
+          if (v != DT_RELA) return bad("the relocations have a kind that is not used on this machine");
+          break;
+        case DT_REL:
+        case DT_TEXTREL:
+        case DT_AUDIT:
+        case DT_DEPAUDIT:
+        case DT_FILTER:
+        case DT_AUXILIARY:
+          return bad(format("the dynamic section has an entry ({:#x}) that an artifact never has", entry.d_tag));
+        default:
+          break;
+      }
+    }
+    for (auto [where, size] : {std::pair{DT_INIT_ARRAY, DT_INIT_ARRAYSZ}, std::pair{DT_FINI_ARRAY, DT_FINI_ARRAYSZ}})
+      if (tag(size) % 8 != 0 || (tag(size) && !image_.segment_of(tag(where), tag(size))))
+        return bad("an array of entry functions lies outside of what is loaded");
+    return Ok{};
+  }
+
+  Status symbols() {
+    uint64_t table = tag(DT_SYMTAB);
+    uint64_t count = 0;
+    if (has(DT_GNU_HASH)) {
+      count = TW_TRY(gnu_hash_symbols(tag(DT_GNU_HASH)));
+    } else if (has(DT_HASH)) {
+      count = TW_TRY(sysv_hash_symbols(tag(DT_HASH)));
+    } else {
+      return bad("the library has no symbol hash table");
+    }
+    // The hash tables index defined symbols only; undefined ones that precede them are counted through the section.
+    if (!image_.file_offset(table, count * sizeof(Elf64_Sym))) return bad("the symbol table lies outside of the file");
+    symbol_count_ = count;
+    for (uint64_t i = 0; i < count; ++i) {
+      auto s = *loaded<Elf64_Sym>(table + i * sizeof(Elf64_Sym));
+      if (s.st_name >= strings_bytes_) return bad(format("symbol {} has no name", i));
+      if (s.st_shndx == SHN_UNDEF) continue;
+      if (s.st_shndx != SHN_ABS && ELF64_ST_TYPE(s.st_info) != STT_TLS && !image_.segment_of(s.st_value, 0))
+        return bad(format("symbol {} lies outside of what is loaded", i));
+      if (ELF64_ST_TYPE(s.st_info) == STT_GNU_IFUNC && !executable(s.st_value)) return bad(format("symbol {} is no code", i));
+      auto name_at = *image_.file_offset(strings_ + s.st_name, 1);
+      image_.symbols.push_back({reinterpret_cast<const char*>(file_.data() + name_at), s.st_value, s.st_size});
+    }
+    return versions();
+  }
+
+  Result<uint64_t> gnu_hash_symbols(uint64_t table) {
+    auto head = loaded<std::array<uint32_t, 4>>(table);
+    if (!head) return bad("the symbol hash table lies outside of the file");
+    auto [buckets, first, masks, shift] = *head;
+    uint64_t bucket_at = table + 16 + uint64_t{masks} * 8, chain_at = bucket_at + uint64_t{buckets} * 4;
+    if (buckets == 0 || masks == 0 || (masks & (masks - 1)) || shift > 63 || !image_.file_offset(table, chain_at - table))
+      return bad("the symbol hash table is damaged");
+    uint64_t count = first;
+    for (uint32_t b = 0; b < buckets; ++b) {
+      uint64_t i = *loaded<uint32_t>(bucket_at + b * 4);
+      if (i == 0) continue;
+      if (i < first) return bad("the symbol hash table is damaged");
+      for (;; ++i) {
+        auto hash = loaded<uint32_t>(chain_at + (i - first) * 4);
+        if (!hash) return bad("a chain of the symbol hash table has no end");
+        if (*hash & 1) break;
+      }
+      count = std::max(count, i + 1);
+    }
+    return count;
+  }
+
+  Result<uint64_t> sysv_hash_symbols(uint64_t table) {
+    auto head = loaded<std::array<uint32_t, 2>>(table);
+    if (!head) return bad("the symbol hash table lies outside of the file");
+    auto [buckets, chains] = *head;
+    if (buckets == 0 || !image_.file_offset(table, 8 + (uint64_t{buckets} + chains) * 4))
+      return bad("the symbol hash table is damaged");
+    uint64_t visited = 0;
+    for (uint32_t b = 0; b < buckets; ++b)
+      for (uint32_t i = *loaded<uint32_t>(table + 8 + b * 4ull); i != 0;
+           i = *loaded<uint32_t>(table + 8 + (uint64_t{buckets} + i) * 4))
+        if (i >= chains || ++visited > chains) return bad("a chain of the symbol hash table has no end");
+    return uint64_t{chains};
+  }
+
+  Status versions() {
+    unsigned highest = 1;
+    uint64_t at = tag(DT_VERNEED);
+    for (uint64_t more = has(DT_VERNEED); more;) {
+      auto need = loaded<Elf64_Verneed>(at);
+      if (!need || need->vn_file >= strings_bytes_) return bad("the version table is damaged");
+      uint64_t aux_at = at + need->vn_aux;
+      for (uint64_t next = 1; next; aux_at += next) {
+        auto aux = loaded<Elf64_Vernaux>(aux_at);
+        if (!aux || aux->vna_name >= strings_bytes_) return bad("the version table is damaged");
+        highest = std::max<unsigned>(highest, aux->vna_other & 0x7fff);
+        next = aux->vna_next;
+      }
+      more = need->vn_next;
+      at += need->vn_next;
+    }
+    if (has(DT_VERDEF)) return bad("the library defines symbol versions, which an artifact never does");
+    if (!has(DT_VERSYM)) return Ok{};
+    for (uint64_t i = 0; i < symbol_count_; ++i) {
+      auto index = loaded<uint16_t>(tag(DT_VERSYM) + i * 2);
+      if (!index || (*index & 0x7fffu) > highest) return bad("the version table is damaged");
+    }
+    return Ok{};
+  }
+
+  Status relocations() {
+    TW_TRY_STATUS(relocation_table(tag(DT_RELA), tag(DT_RELASZ)));
+    TW_TRY_STATUS(relocation_table(tag(DT_JMPREL), tag(DT_PLTRELSZ)));
+    if (tag(DT_RELACOUNT) > tag(DT_RELASZ) / sizeof(Elf64_Rela)) return bad("the relocation table is damaged");
+    uint64_t relr = tag(36 /* DT_RELR */), relr_bytes = tag(35 /* DT_RELRSZ */);
+    if (relr_bytes == 0) return Ok{};
+    if (relr_bytes % 8 != 0 || !image_.file_offset(relr, relr_bytes)) return bad("the relocation table lies outside of the file");
+    uint64_t where = 0;
+    for (uint64_t i = 0; i < relr_bytes; i += 8) {
+      uint64_t entry = *loaded<uint64_t>(relr + i);
+      if ((entry & 1) == 0) {
+        if (!writable(entry, 8)) return bad("a relocation writes outside of the data");
+        where = entry + 8;
+        continue;
+      }
+      for (int bit = 1; bit < 64; ++bit)
+        if ((entry >> bit & 1) && !writable(where + (bit - 1) * 8, 8)) return bad("a relocation writes outside of the data");
+      where += 63 * 8;
+    }
+    return Ok{};
+  }
+
+  Status relocation_table(uint64_t table, uint64_t bytes) {
+    if (bytes == 0) return Ok{};
+    if (bytes % sizeof(Elf64_Rela) != 0 || !image_.file_offset(table, bytes))
+      return bad("the relocation table lies outside of the file");
+    for (uint64_t i = 0; i < bytes; i += sizeof(Elf64_Rela)) {
+      auto r = *loaded<Elf64_Rela>(table + i);
+      if (ELF64_R_TYPE(r.r_info) == 0) continue;
+      if (!writable(r.r_offset, 8)) return bad("a relocation writes outside of the data");
+      if (ELF64_R_SYM(r.r_info) >= std::max<uint64_t>(symbol_count_, 1)) return bad("a relocation names no symbol");
+#if defined(__x86_64__)
+      if (ELF64_R_TYPE(r.r_info) == R_X86_64_IRELATIVE && !executable(r.r_addend))
+        return bad("a relocation calls something that is no code");
+      if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE && in_entry_arrays(r.r_offset) && !executable(r.r_addend))
+        return bad("an entry function lies outside of the code");
+#endif
+    }
+    return Ok{};
+  }
+
+  bool in_entry_arrays(uint64_t address) const {
+    return (address >= tag(DT_INIT_ARRAY) && address - tag(DT_INIT_ARRAY) < tag(DT_INIT_ARRAYSZ)) ||
+           (address >= tag(DT_FINI_ARRAY) && address - tag(DT_FINI_ARRAY) < tag(DT_FINI_ARRAYSZ));
+  }
+  bool writable(uint64_t address, uint64_t bytes) const {
+    const ElfSegment* s = image_.segment_of(address, bytes);
+    return s && s->writable;
+  }
+  bool executable(uint64_t address) const {
+    const ElfSegment* s = image_.segment_of(address, 1);
+    return s && s->executable;
+  }
+  bool has(int64_t t) const {
+    return std::any_of(tags_.begin(), tags_.end(), [&](const Elf64_Dyn& d) { return d.d_tag == t; });
+  }
+  uint64_t tag(int64_t t) const {
+    for (const auto& entry : tags_)
+      if (entry.d_tag == t) return entry.d_un.d_val;
+    return 0;
+  }
+
+  std::span<const std::byte> file_;
+  ElfImage image_;
+  Elf64_Ehdr header_{};
+  std::vector<Elf64_Dyn> tags_;
+  uint64_t dynamic_ = 0, dynamic_bytes_ = 0, strings_ = 0, strings_bytes_ = 0, symbol_count_ = 0;
+  bool terminated_ = false;
+};
+
+}  // namespace
+
+const ElfSymbol* ElfImage::find(std::string_view name) const {
+  for (const auto& s : symbols)
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+const ElfSegment* ElfImage::segment_of(uint64_t address, uint64_t bytes) const {
+  for (const auto& s : segments)
+    if (address >= s.address && address - s.address <= s.memory_bytes && bytes <= s.memory_bytes - (address - s.address))
+      return &s;
+  return nullptr;
+}
+
+std::optional<uint64_t> ElfImage::file_offset(uint64_t address, uint64_t bytes) const {
+  for (const auto& s : segments)
+    if (address >= s.address && address - s.address <= s.file_bytes && bytes <= s.file_bytes - (address - s.address))
+      return s.offset + (address - s.address);
+  return std::nullopt;
+}
+
+Result<ElfImage> read_elf(std::span<const std::byte> file) { return Reader(file).read(); }
+
+}  // namespace tilewright

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A checked look at a 64-bit little-endian ELF shared library before anything trusts it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tilewright {
+
+struct ElfSegment {
+  uint64_t offset = 0, address = 0, file_bytes = 0, memory_bytes = 0;
+  bool writable = false, executable = false;
+};
+
+struct ElfSymbol {
+  std::string_view name;  // into the file's bytes
+  uint64_t address = 0, bytes = 0;
+};
+
+struct ElfImage {
+  std::vector<ElfSegment> segments;  // the ones that are loaded, by rising address
+  std::vector<ElfSymbol> symbols;    // defined dynamic symbols
+  uint64_t file_bytes = 0;           // where the ELF file's own content ends; anything after it is a trailer
+  const ElfSymbol* find(std::string_view name) const;
+  // The segment holding [address, address+bytes), or null.
+  const ElfSegment* segment_of(uint64_t address, uint64_t bytes) const;
+  // The same range as an offset in the file; nothing when it is not (wholly) stored there.
+  std::optional<uint64_t> file_offset(uint64_t address, uint64_t bytes) const;
+};
+
+// Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded, so
+// that the dynamic linker does not fault on it. Errors: BadArtifact.
+Result<ElfImage> read_elf(std::span<const std::byte> file);
+
+}  // namespace tilewright

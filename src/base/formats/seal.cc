@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/formats/seal.h"
+
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/formats/artifact.h"
+#include "base/formats/elf.h"
+#include "base/hash.h"
+
+namespace tilewright {
+namespace {
+
+constexpr char kSealMagic[8] = {'T', 'W', 'S', 'E', 'A', 'L', '0', '1'};
+constexpr uint64_t kSealBytes = 6 * 8 + sizeof kSealMagic;  // the fields, their own hash, the mark as the file's last bytes
+
+uint64_t hash_content(std::span<const std::byte> elf, const ArtifactSeal& seal) {
+  uint64_t before = hash_bytes(elf.data(), seal.params_offset);
+  uint64_t after = seal.params_offset + seal.params_bytes;
+  return hash_bytes(elf.data() + after, elf.size() - after, before);
+}
+
+Diagnostic damaged(const char* what) {
+  return Diagnostic(ErrorCode::kBadArtifact, what, {}, "the file changed after it was written; compile the model again");
+}
+
+}  // namespace
+
+Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
+  ElfImage image = TW_TRY(read_elf(elf));
+  ArtifactSeal seal;
+  seal.elf_bytes = elf.size();
+  if (const ElfSymbol* params = image.find(kParamsSymbol)) {
+    if (auto offset = image.file_offset(params->address, params->bytes)) {
+      seal.params_offset = *offset;
+      seal.params_bytes = params->bytes;
+    }
+  }
+  seal.content_hash = hash_content(elf, seal);
+  seal.params_hash = hash_bytes(elf.data() + seal.params_offset, seal.params_bytes);
+  ByteWriter out;
+  for (uint64_t field : {seal.elf_bytes, seal.params_offset, seal.params_bytes, seal.content_hash, seal.params_hash})
+    out.write<uint64_t>(field);
+  out.write<uint64_t>(hash_bytes(out.str().data(), out.str().size()));
+  out.write_bytes(kSealMagic, sizeof kSealMagic);
+  return out.take();
+}
+
+Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte> file) {
+  if (file.size() < kSealBytes ||
+      std::memcmp(file.data() + file.size() - sizeof kSealMagic, kSealMagic, sizeof kSealMagic) != 0)
+    return std::optional<ArtifactSeal>();
+  auto trailer = file.last(kSealBytes);
+  ByteReader in(trailer);
+  ArtifactSeal seal;
+  for (uint64_t* field : {&seal.elf_bytes, &seal.params_offset, &seal.params_bytes, &seal.content_hash, &seal.params_hash})
+    *field = in.read<uint64_t>();
+  uint64_t fields = in.position();
+  if (in.read<uint64_t>() != hash_bytes(trailer.data(), fields) || seal.elf_bytes != file.size() - kSealBytes ||
+      seal.params_offset > seal.elf_bytes || seal.params_bytes > seal.elf_bytes - seal.params_offset)
+    return damaged("the artifact's check sums are damaged");
+  return std::optional<ArtifactSeal>(seal);
+}
+
+Status check_artifact_seal(std::span<const std::byte> file, const ArtifactSeal& seal, bool params_too) {
+  auto elf = file.first(seal.elf_bytes);
+  if (hash_content(elf, seal) != seal.content_hash) return damaged("the artifact's content does not match its check sum");
+  if (params_too && hash_bytes(elf.data() + seal.params_offset, seal.params_bytes) != seal.params_hash)
+    return damaged("the artifact's weights do not match their check sum");
+  return Ok{};
+}
+
+}  // namespace tilewright

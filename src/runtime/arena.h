@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Zeroed working memory straight from the system, 64-byte aligned (2 MiB aligned and in huge pages when large).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "base/result.h"
+
+namespace tilewright::runtime {
+
+class Arena {
+ public:
+  Arena() = default;
+  // Errors: LimitExceeded (the system has not that much).
+  static Result<Arena> allocate(uint64_t bytes);
+  ~Arena();
+  Arena(Arena&& other) noexcept { swap(other); }
+  Arena& operator=(Arena&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  std::byte* data() const { return data_; }
+
+ private:
+  void swap(Arena& other) {
+    std::swap(mapping_, other.mapping_);
+    std::swap(mapped_, other.mapped_);
+    std::swap(data_, other.data_);
+  }
+  void* mapping_ = nullptr;
+  uint64_t mapped_ = 0;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace tilewright::runtime

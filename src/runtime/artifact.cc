@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/artifact.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/format.h"
+#include "base/formats/elf.h"
+#include "base/formats/seal.h"
+#include "base/hash.h"
+#include "runtime/cpu.h"
+
+namespace tilewright::runtime {
+namespace {
+
+// A file mapped for reading while it is checked.
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path) {
+    auto fail = [&](const char* doing) {
+      return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be {}: {}", doing, std::strerror(errno)), path,
+                        "check the path and its permissions");
+    };
+    MappedFile file;
+    file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file.fd_ < 0) return fail("opened");
+    struct stat info;
+    if (fstat(file.fd_, &info) != 0) return fail("read");
+    if (!S_ISREG(info.st_mode))
+      return Diagnostic(ErrorCode::kBadArtifact, "this is a folder or a device, not a compiled model", path);
+    if (info.st_size == 0) return Diagnostic(ErrorCode::kBadArtifact, "the file is empty", path);
+    file.size_ = static_cast<size_t>(info.st_size);
+    file.data_ = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, file.fd_, 0);
+    if (file.data_ == MAP_FAILED) return fail("mapped");
+    return file;
+  }
+  MappedFile(MappedFile&& other) noexcept { std::swap(fd_, other.fd_), std::swap(data_, other.data_), std::swap(size_, other.size_); }
+  ~MappedFile() {
+    if (data_ != MAP_FAILED) munmap(data_, size_);
+    if (fd_ >= 0) close(fd_);
+  }
+  int release_descriptor() { return std::exchange(fd_, -1); }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
+
+ private:
+  MappedFile() = default;
+  int fd_ = -1;
+  void* data_ = MAP_FAILED;
+  size_t size_ = 0;
+};
+
+Diagnostic bad(std::string what) {
+  return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the model again");
+}
+
+Diagnostic wrong_version(std::string what) {
+  return Diagnostic(ErrorCode::kArtifactVersion, std::move(what), {}, "compile the model again with the version you run");
+}
+
+// Everything that can be known without running anything of the file.
+Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& options) {
+  auto seal = TW_TRY(read_artifact_seal(file));
+  if (seal) {
+    TW_TRY_STATUS(check_artifact_seal(file, *seal, options.verify_params));
+    file = file.first(seal->elf_bytes);
+  }
+  ElfImage image = TW_TRY(read_elf(file));
+  const ElfSymbol* table = image.find(kArtifactSymbol);
+  if (!table) {
+    for (const auto& s : image.symbols)
+      if (s.name.starts_with("tw_artifact_v"))
+        return wrong_version(format("the artifact has format {}, this runtime reads {}", s.name.substr(12),
+                                    std::string_view(kArtifactSymbol).substr(12)));
+    return bad("the shared library is not a compiled model: it has no table of kernels");
+  }
+  if (!image.file_offset(table->address, sizeof(ArtifactTable))) return bad("the table of kernels lies outside of the file");
+  return image;
+}
+
+// The table after loading: its pointers stay within the library that was checked.
+Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t base) {
+  if (std::memcmp(table.magic, kArtifactMagic, sizeof table.magic) != 0) return bad("the table of kernels lacks its mark");
+  if (table.abi != kArtifactAbi || table.table_bytes < sizeof(ArtifactTable))
+    return wrong_version(format("the artifact has ABI {} ({} bytes), this runtime has {} ({} bytes)", table.abi,
+                                table.table_bytes, kArtifactAbi, sizeof(ArtifactTable)));
+  auto inside = [&](const void* p, uint64_t bytes) {
+    return image.segment_of(reinterpret_cast<uint64_t>(p) - base, bytes) != nullptr;
+  };
+  if (!inside(table.plan, table.plan_bytes)) return bad("the execution plan lies outside of the library");
+  if (table.params_bytes != 0 && !inside(table.params, table.params_bytes)) return bad("the weights lie outside of the library");
+  if (table.params_bytes != 0 && reinterpret_cast<uint64_t>(table.params) % 64 != 0) return bad("the weights are not aligned");
+  if (table.kernel_count > (1u << 24) || !inside(table.kernels, table.kernel_count * sizeof(KernelFunction)))
+    return bad("the list of kernels lies outside of the library");
+  for (uint64_t i = 0; i < table.kernel_count; ++i) {
+    const ElfSegment* s = image.segment_of(reinterpret_cast<uint64_t>(table.kernels[i]) - base, 1);
+    if (!s || !s->executable) return bad(format("kernel {} lies outside of the code", i));
+  }
+  if (hash_bytes(table.plan, table.plan_bytes) != table.plan_hash) return bad("the execution plan does not match its check sum");
+  return Ok{};
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string out;
+  for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, const LoadOptions& options) {
+  MappedFile file = TW_TRY(MappedFile::open(path));
+  auto image = check_file(file.bytes(), options);
+  if (!image.ok()) return std::move(image).error().at(path);
+
+  std::shared_ptr<Artifact> artifact(new Artifact);
+  artifact->path_ = path;
+  // Through the descriptor that was checked: the dynamic linker takes a path it has seen before for the library it loaded
+  // then, even when a newer file has replaced it. The descriptor stays open so that no other library gets its number.
+  artifact->file_ = file.release_descriptor();
+  artifact->library_ = dlopen(format("/proc/self/fd/{}", artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!artifact->library_ && access("/proc/self/fd", F_OK) != 0) {
+    char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for in the system's folders
+    artifact->library_ = dlopen(absolute ? absolute : path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::free(absolute);
+  }
+  link_map* map = nullptr;
+  if (!artifact->library_ || dlinfo(artifact->library_, RTLD_DI_LINKMAP, &map) != 0 || !map) {
+    const char* why = dlerror();
+    return bad(format("the library cannot be loaded: {}", why ? why : "unknown reason")).at(path);
+  }
+  const void* symbol = dlsym(artifact->library_, kArtifactSymbol);
+  if (reinterpret_cast<uint64_t>(symbol) - map->l_addr != image->find(kArtifactSymbol)->address)
+    return bad("the table of kernels is not where the file says").at(path);
+  ArtifactTable table;
+  std::memcpy(&table, symbol, sizeof table);
+  if (auto status = check_table(table, *image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
+
+  auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), table.plan_bytes});
+  if (!plan.ok()) {
+    Diagnostic d = std::move(plan).error();
+    d.where = path;
+    return d;
+  }
+  if (plan->kernels.size() != table.kernel_count || plan->params_bytes > table.params_bytes)
+    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}", plan->kernels.size(),
+                      plan->params_bytes, table.kernel_count, table.params_bytes))
+        .at(path);
+  if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
+    return Diagnostic(ErrorCode::kCpuMismatch,
+                      format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path,
+                      "compile the model on this machine, or with --target for an older CPU");
+  artifact->plan_ = std::move(*plan);
+  artifact->kernels_ = {table.kernels, table.kernel_count};
+  artifact->params_ = static_cast<const std::byte*>(table.params);
+  if (table.params_bytes != 0) {  // start reading the weights while the caller prepares its inputs
+    uint64_t first = reinterpret_cast<uint64_t>(table.params) / 4096 * 4096;
+    madvise(reinterpret_cast<void*>(first), reinterpret_cast<uint64_t>(table.params) + table.params_bytes - first, MADV_WILLNEED);
+  }
+  return std::shared_ptr<const Artifact>(std::move(artifact));
+}
+
+Artifact::~Artifact() {
+  if (library_) dlclose(library_);
+  if (file_ >= 0) close(file_);
+}
+
+}  // namespace tilewright::runtime

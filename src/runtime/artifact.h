@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiled model, loaded: its plan, its mapped weights, its kernels. Immutable, shared by executors.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/formats/artifact.h"
+#include "base/formats/plan.h"
+#include "base/result.h"
+
+namespace tilewright::runtime {
+
+struct LoadOptions {
+  bool verify_params = false;  // read all weights and compare their check sum
+};
+
+class Artifact {
+ public:
+  // Checks the file before the dynamic linker sees it. Errors: FileNotFound, BadArtifact, ArtifactVersion, CpuMismatch.
+  static Result<std::shared_ptr<const Artifact>> load(const std::string& path, const LoadOptions& options = {});
+  ~Artifact();
+  Artifact(const Artifact&) = delete;
+  Artifact& operator=(const Artifact&) = delete;
+
+  const plan::Plan& plan() const { return plan_; }
+  std::span<const KernelFunction> kernels() const { return kernels_; }
+  const std::byte* params() const { return params_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  Artifact() = default;
+  std::string path_;
+  int file_ = -1;  // open as long as the library is loaded, see load()
+  void* library_ = nullptr;
+  plan::Plan plan_;
+  std::span<const KernelFunction> kernels_;
+  const std::byte* params_ = nullptr;
+};
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface over the runtime's classes: nothing thrown inside leaves, every error becomes a number and a message.
+#include "tilewright/c_api.h"
+
+#include <cstring>
+#include <new>
+
+#include "runtime/dltensor.h"
+#include "runtime/executor.h"
+
+#ifndef TILEWRIGHT_VERSION
+#define TILEWRIGHT_VERSION "0.1.0"
+#endif
+
+using namespace tilewright;
+using namespace tilewright::runtime;
+
+struct tw_module {
+  explicit tw_module(std::shared_ptr<const Artifact> loaded) : artifact(std::move(loaded)) {
+    for (const auto& t : artifact->plan().inputs) input_dtypes.push_back(t.dtype.str());
+    for (const auto& t : artifact->plan().outputs) output_dtypes.push_back(t.dtype.str());
+  }
+  std::shared_ptr<const Artifact> artifact;
+  std::vector<std::string> input_dtypes, output_dtypes;  // names, for tw_tensor_info
+};
+struct tw_executor {
+  std::unique_ptr<Executor> executor;
+};
+struct tw_profile {
+  std::unique_ptr<Profile> profile;
+  std::string text;
+};
+
+namespace {
+
+struct LastError {
+  Diagnostic diagnostic;
+  std::string text;
+};
+thread_local LastError last_error;
+
+int32_t fail(Diagnostic d) {
+  last_error.diagnostic = std::move(d);
+  last_error.text = last_error.diagnostic.str();
+  return static_cast<int32_t>(last_error.diagnostic.code);
+}
+
+// Runs a body that returns a Status; exceptions become errors.
+template <class F>
+int32_t guarded(F body) noexcept {
+  try {
+    try {
+      Status status = body();
+      return status.ok() ? 0 : fail(std::move(status).error());
+    } catch (const std::bad_alloc&) {
+      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+    } catch (const std::exception& e) {
+      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
+    }
+  } catch (...) {  // not even the message could be stored
+    return static_cast<int32_t>(ErrorCode::kInternal);
+  }
+}
+
+Diagnostic null_argument(const char* name) {
+  return Diagnostic(ErrorCode::kInvalidArgument, std::string("argument '") + name + "' is null");
+}
+#define TW_REQUIRE(argument) \
+  if (!(argument)) return null_argument(#argument)
+
+// Copies as much of a filled structure as the caller's version of it has room for.
+template <class T>
+Status deliver(T filled, T* out) {
+  TW_REQUIRE(out);
+  size_t size = out->size;
+  if (size < sizeof(size_t)) return Diagnostic(ErrorCode::kInvalidArgument, "the structure's size field is not set", {}, "set it to sizeof");
+  filled.size = size;
+  std::memcpy(static_cast<void*>(out), &filled, std::min(size, sizeof(T)));
+  return Ok{};
+}
+
+// The caller's options, with defaults where its version ends.
+template <class T>
+Result<T> options_of(const T* given) {
+  T options{};
+  if (given) {
+    if (given->size < sizeof(size_t))
+      return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
+    std::memcpy(static_cast<void*>(&options), given, std::min(given->size, sizeof(T)));
+  }
+  return options;
+}
+
+Status tensor_info(const std::vector<plan::TensorInfo>& tensors, const std::vector<std::string>& dtypes, uint64_t index,
+                   const char* kind, tw_tensor_info* out) {
+  TW_TRY_STATUS(check_index(tensors, index, kind));
+  const plan::TensorInfo& t = tensors[index];
+  return deliver({0, t.name.c_str(), dtypes[index].c_str(), to_dlpack(t.dtype), static_cast<int32_t>(t.shape.size()),
+                  t.shape.data(), byte_size(t)},
+                 out);
+}
+
+int64_t index_of(const std::vector<plan::TensorInfo>& tensors, const char* name) {
+  for (size_t i = 0; name && i < tensors.size(); ++i)
+    if (tensors[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* tw_last_error_message(void) { return last_error.text.c_str(); }
+
+int32_t tw_last_error(tw_error_info* out) {
+  const Diagnostic& d = last_error.diagnostic;
+  bool none = last_error.text.empty();
+  return guarded([&] {
+    return deliver({0, none ? 0 : static_cast<int32_t>(d.code), none ? "" : error_name(d.code), d.message.c_str(),
+                    d.where.c_str(), d.hint.c_str()},
+                   out);
+  });
+}
+
+const char* tw_version(void) { return TILEWRIGHT_VERSION; }
+uint32_t tw_c_api_version(void) { return TW_C_API_VERSION; }
+
+int32_t tw_module_load(const char* path, const tw_module_options* options, tw_module** out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(path);
+    TW_REQUIRE(out);
+    *out = nullptr;
+    auto given = TW_TRY(options_of(options));
+    auto artifact = TW_TRY(Artifact::load(path, {given.verify_params != 0}));
+    *out = new tw_module(std::move(artifact));
+    return Ok{};
+  });
+}
+
+void tw_module_free(tw_module* module) { delete module; }
+
+int32_t tw_module_get_info(const tw_module* module, tw_module_info* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    const plan::Plan& p = module->artifact->plan();
+    double flops = 0;
+    for (const auto& step : p.steps) flops += step.flops;
+    return deliver({0, p.model_name.c_str(), p.compiler_version.c_str(), p.target.c_str(), p.inputs.size(), p.outputs.size(),
+                    p.steps.size(), p.params.size(), p.metadata.size(), p.params_bytes, p.arena_bytes, flops},
+                   out);
+  });
+}
+
+int32_t tw_module_get_input_info(const tw_module* module, uint64_t index, tw_tensor_info* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    return tensor_info(module->artifact->plan().inputs, module->input_dtypes, index, "input", out);
+  });
+}
+
+int32_t tw_module_get_output_info(const tw_module* module, uint64_t index, tw_tensor_info* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    return tensor_info(module->artifact->plan().outputs, module->output_dtypes, index, "output", out);
+  });
+}
+
+int64_t tw_module_get_input_index(const tw_module* module, const char* name) {
+  return module ? index_of(module->artifact->plan().inputs, name) : -1;
+}
+
+int64_t tw_module_get_output_index(const tw_module* module, const char* name) {
+  return module ? index_of(module->artifact->plan().outputs, name) : -1;
+}
+
+int32_t tw_module_get_metadata(const tw_module* module, const char* key, const char** value) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    TW_REQUIRE(key);
+    TW_REQUIRE(value);
+    const auto& metadata = module->artifact->plan().metadata;
+    auto found = metadata.find(key);
+    *value = found == metadata.end() ? nullptr : found->second.c_str();
+    return Ok{};
+  });
+}
+
+int32_t tw_module_get_metadata_at(const tw_module* module, uint64_t index, const char** key, const char** value) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    TW_REQUIRE(key);
+    TW_REQUIRE(value);
+    const auto& metadata = module->artifact->plan().metadata;
+    if (index >= metadata.size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such metadata entry");
+    auto entry = std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index));
+    *key = entry->first.c_str();
+    *value = entry->second.c_str();
+    return Ok{};
+  });
+}
+
+int32_t tw_executor_create(tw_module* module, const tw_executor_options* options, tw_executor** out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(module);
+    TW_REQUIRE(out);
+    *out = nullptr;
+    ExecutorOptions chosen;
+    if (options) {
+      tw_executor_options given{0, 0, -1};
+      if (options->size < sizeof(size_t)) return null_argument("options->size");
+      std::memcpy(&given, options, std::min(options->size, sizeof given));
+      chosen = {given.num_threads, given.spin_us};
+    }
+    auto executor = TW_TRY(Executor::create(module->artifact, chosen));
+    *out = new tw_executor{std::move(executor)};
+    return Ok{};
+  });
+}
+
+void tw_executor_free(tw_executor* executor) { delete executor; }
+
+int32_t tw_executor_num_threads(const tw_executor* executor) { return executor ? executor->executor->threads() : 0; }
+
+int32_t tw_executor_set_input(tw_executor* executor, const char* name, const DLTensor* tensor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(name);
+    return executor->executor->set_input(TW_TRY(find_tensor(executor->executor->plan().inputs, name, "input")), tensor);
+  });
+}
+
+int32_t tw_executor_set_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->set_input(index, tensor);
+  });
+}
+
+int32_t tw_executor_bind_input(tw_executor* executor, const char* name, const DLTensor* tensor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(name);
+    return executor->executor->bind_input(TW_TRY(find_tensor(executor->executor->plan().inputs, name, "input")), tensor);
+  });
+}
+
+int32_t tw_executor_bind_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->bind_input(index, tensor);
+  });
+}
+
+int32_t tw_executor_bind_output_at(tw_executor* executor, uint64_t index, const DLTensor* tensor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->bind_output(index, tensor);
+  });
+}
+
+int32_t tw_executor_run(tw_executor* executor) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->run();
+  });
+}
+
+int32_t tw_executor_get_input(tw_executor* executor, uint64_t index, DLTensor* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(out);
+    *out = TW_TRY(executor->executor->input(index));
+    return Ok{};
+  });
+}
+
+int32_t tw_executor_get_output(tw_executor* executor, uint64_t index, DLTensor* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(out);
+    *out = TW_TRY(executor->executor->output(index));
+    return Ok{};
+  });
+}
+
+int32_t tw_executor_copy_output(tw_executor* executor, uint64_t index, const DLTensor* destination) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->copy_output(index, destination);
+  });
+}
+
+int32_t tw_executor_load_params(tw_executor* executor, const void* data, uint64_t bytes) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(data);
+    return executor->executor->load_params({static_cast<const std::byte*>(data), bytes});
+  });
+}
+
+int32_t tw_executor_share_params(tw_executor* executor, const tw_executor* other, const void* data, uint64_t bytes) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(other);
+    TW_REQUIRE(data);
+    return executor->executor->share_params(*other->executor, {static_cast<const std::byte*>(data), bytes});
+  });
+}
+
+int32_t tw_executor_profile(tw_executor* executor, uint64_t repeats, tw_profile** out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    TW_REQUIRE(out);
+    *out = nullptr;
+    auto profile = TW_TRY(executor->executor->profile(repeats));
+    *out = new tw_profile{std::move(profile), {}};
+    return Ok{};
+  });
+}
+
+void tw_profile_free(tw_profile* profile) { delete profile; }
+
+uint64_t tw_profile_num_steps(const tw_profile* profile) { return profile ? profile->profile->steps().size() : 0; }
+
+int32_t tw_profile_get_step(const tw_profile* profile, uint64_t index, tw_step_profile* out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(profile);
+    if (index >= profile->profile->steps().size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such step");
+    const StepProfile& s = profile->profile->steps()[index];
+    return deliver({0, s.name.c_str(), s.source.c_str(), s.kernel.c_str(), s.shapes.c_str(), s.min_us, s.median_us, s.mean_us,
+                    s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel},
+                   out);
+  });
+}
+
+int32_t tw_profile_text(tw_profile* profile, const char* form, const char** out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(profile);
+    TW_REQUIRE(form);
+    TW_REQUIRE(out);
+    std::string_view wanted = form;
+    if (wanted == "table") profile->text = profile->profile->table();
+    else if (wanted == "json") profile->text = profile->profile->json();
+    else if (wanted == "trace") profile->text = profile->profile->trace();
+    else
+      return Diagnostic(ErrorCode::kInvalidArgument, "a profile has no form '" + std::string(wanted) + "'", {},
+                        "use table, json or trace");
+    *out = profile->text.c_str();
+    return Ok{};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs an artifact: owns the arena, the thread team and the tensors that were not bound by the caller.
+// One caller at a time; several executors of one artifact are independent.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+#include "runtime/arena.h"
+#include "runtime/artifact.h"
+#include "runtime/profile.h"
+#include "runtime/thread_team.h"
+#include "tilewright/dlpack.h"
+
+namespace tilewright::runtime {
+
+struct ExecutorOptions {
+  int threads = 0;   // 0: default_thread_count()
+  int spin_us = -1;  // -1: 100
+};
+
+class Executor {
+ public:
+  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options = {});
+
+  const plan::Plan& plan() const { return artifact_->plan(); }
+  const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
+  int threads() const { return team_.size(); }
+
+  // Copies into the executor's own memory. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, InvalidArgument.
+  Status set_input(uint64_t index, const DLTensor* tensor);
+  // Reads from (writes to) the caller's memory until bound or set anew.
+  Status bind_input(uint64_t index, const DLTensor* tensor);
+  Status bind_output(uint64_t index, const DLTensor* tensor);
+  Status run();
+  // Views; the first look at an input that was never set sets it to zeros, so that a caller can fill it in place.
+  Result<DLTensor> input(uint64_t index);
+  Result<DLTensor> output(uint64_t index) const;
+  Status copy_output(uint64_t index, const DLTensor* destination) const;
+  // Runs with a clock around every step.
+  Result<std::unique_ptr<Profile>> profile(uint64_t repeats);
+
+  // Classic names: inputs named in a .params file are set (or bound to another executor's); other names are ignored.
+  Status load_params(std::span<const std::byte> bytes);
+  Status share_params(const Executor& other, std::span<const std::byte> bytes);
+
+ private:
+  struct Slot {
+    Tensor own;
+    void* data = nullptr;
+    bool set = false;
+  };
+  struct Call {
+    KernelFunction kernel;
+    uint32_t first_argument;
+    bool parallel;
+    bool meet_before;  // false only between two steps of thread 0
+  };
+
+  Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
+  void allocate(Slot& slot, const plan::TensorInfo& info);
+  Status prepare();  // inputs are set, arguments point where they should
+  void walk(int tid, int threads);
+  void walk_timed(int tid, int threads);
+
+  std::shared_ptr<const Artifact> artifact_;
+  ThreadTeam team_;
+  Arena arena_;
+  std::vector<Slot> inputs_, outputs_;
+  std::vector<Call> calls_;
+  std::vector<void*> arguments_;  // of all calls, one after the other
+  bool arguments_stale_ = true;
+  std::atomic<bool> running_{false};
+  Interval* times_ = nullptr;  // of the repeat being profiled
+};
+
+// "input 'x'", with what the model has when there is no such index. Errors: UnknownInput.
+Result<uint64_t> find_tensor(const std::vector<plan::TensorInfo>& tensors, std::string_view name, const char* kind);
+Status check_index(const std::vector<plan::TensorInfo>& tensors, uint64_t index, const char* kind);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The classic .params layout: u64 mark, u64 0, names, then one tensor record per name.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+
+namespace tilewright::runtime {
+
+struct NamedTensor {
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;  // into the file's bytes, any alignment
+};
+
+// Errors: BadArtifact (damaged or not such a file).
+Result<std::vector<NamedTensor>> read_params_file(std::span<const std::byte> bytes);
+std::string write_params_file(std::span<const NamedTensor> tensors);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/thread_team.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <system_error>
+
+namespace tilewright::runtime {
+namespace {
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb");
+#endif
+}
+
+long futex(const std::atomic<uint32_t>& word, int operation, uint32_t value) {
+  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+  return syscall(SYS_futex, &word, operation | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void WaitWord::advance() {
+  // Sequentially consistent on both sides: either we see the sleeper's count, or it sees the new word and does not sleep.
+  word_.fetch_add(1, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(word_, FUTEX_WAKE, INT_MAX);
+}
+
+void WaitWord::wait_while(uint32_t old, int spin_us) {
+  if (load() != old) return;
+  if (spin_us > 0) {
+    auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (load() != old) return;
+        pause();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+  }
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (word_.load(std::memory_order_seq_cst) == old) futex(word_, FUTEX_WAIT, old);
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+ThreadTeam::ThreadTeam(int threads, int spin_us) : spin_us_(spin_us), owner_(getpid()) {
+  if (threads <= 1) return;
+  // Workers take no signals: those belong to the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  workers_.reserve(static_cast<size_t>(threads) - 1);
+  try {
+    for (int tid = 1; tid < threads; ++tid) workers_.emplace_back([this, tid] { worker(tid); });
+  } catch (const std::system_error&) {
+    // Results do not depend on the number of threads, so fewer will do.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  size_ = 1 + static_cast<int>(workers_.size());
+  alone_ = size_ == 1;
+}
+
+ThreadTeam::~ThreadTeam() {
+  if (getpid() != owner_) {
+    for (auto& w : workers_) w.detach();
+    return;
+  }
+  stop_ = true;
+  start_.advance();
+  for (auto& w : workers_) w.join();
+}
+
+void ThreadTeam::run(Work work, void* context) {
+  alone_ = size_ == 1 || getpid() != owner_;
+  if (alone_) return work(context, 0, 1);
+  work_ = work;
+  context_ = context;
+  start_.advance();
+  work(context, 0, size_);
+  barrier();
+}
+
+void ThreadTeam::barrier() {
+  if (alone_) return;
+  uint32_t phase = phase_.load();  // cannot change before this thread has arrived
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    phase_.advance();
+  } else {
+    phase_.wait_while(phase, spin_us_);
+  }
+}
+
+void ThreadTeam::worker(int tid) {
+  for (uint32_t seen = 0;;) {
+    start_.wait_while(seen, spin_us_);
+    ++seen;
+    if (stop_) return;
+    work_(context_, tid, size_);
+    barrier();
+  }
+}
+
+}  // namespace tilewright::runtime
