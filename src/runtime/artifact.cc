@@ -74,6 +74,10 @@ Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& 
     file = file.first(seal->elf_bytes);
   }
   ElfImage image = TW_TRY(read_elf(file));
+  if (image.machine != this_elf_machine())
+    return Diagnostic(ErrorCode::kCpuMismatch,
+                      format("the library is for ELF machine {}, this machine is {}", image.machine, this_elf_machine()), {},
+                      "compile the model for this machine with --target");
   const ElfSymbol* table = image.find(kArtifactSymbol);
   if (!table) {
     for (const auto& s : image.symbols)

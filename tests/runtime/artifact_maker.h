@@ -63,7 +63,7 @@ inline void make_artifact(const ArtifactSource& a, const std::string& path) {
   c += "\ntypedef void (*kernel)(void* const*, int64_t, int64_t);\nstatic const kernel kernels[] = {";
   for (const auto& k : a.plan.kernels) c += k + ",";
   c += "};\n__attribute__((aligned(64))) const unsigned char tw_plan[] = {" + byte_list(plan.data(), plan.size()) + "};\n";
-  c += "__attribute__((aligned(4096))) const unsigned char tw_params[] = {" + byte_list(a.params.data(), a.params.size() * 4) + "};\n";
+  c += "__attribute__((aligned(4096), section(\".tw_params\"))) const unsigned char tw_params[] = {" + byte_list(a.params.data(), a.params.size() * 4) + "};\n";
   c += format("const struct {{ char magic[8]; uint32_t abi, table_bytes; const void* plan; uint64_t plan_bytes; const void* params;"
               " uint64_t params_bytes; const kernel* kernels; uint64_t kernel_count, plan_hash; }} {} = {{ {{{}}}, {}, {}, tw_plan, {},"
               " tw_params, {}, kernels, {}, {}ull }};\n",
@@ -74,10 +74,8 @@ inline void make_artifact(const ArtifactSource& a, const std::string& path) {
   std::string command = format("cc -O1 -w -shared -fPIC -nostdlib -o {} {}.c", made, path);
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   if (a.seal) {
-    std::string elf = read_file(made);
-    auto seal = make_artifact_seal(std::as_bytes(std::span(elf.data(), elf.size())));
-    ASSERT_TRUE(seal.ok()) << seal.error().str();
-    write_file(made, elf + *seal);
+    Status sealed = append_artifact_seal(made);
+    ASSERT_TRUE(sealed.ok()) << sealed.error().str();
   }
   std::filesystem::rename(made, path);
 }

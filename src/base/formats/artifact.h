@@ -9,6 +9,7 @@ inline constexpr char kArtifactMagic[8] = {'T', 'I', 'L', 'E', 'W', 'R', 'T', '1
 inline constexpr uint32_t kArtifactAbi = 1;
 inline constexpr const char* kArtifactSymbol = "tw_artifact_v1";
 inline constexpr const char* kParamsSymbol = "tw_params";  // start of the read-only, page-aligned weights
+inline constexpr const char* kParamsSection = ".tw_params";
 inline constexpr const char* kPlanSymbol = "tw_plan";      // start of the plan's bytes
 inline constexpr const char* kRunSymbol = "tw_run";        // int tw_run(void* const* inputs, void* const* outputs, void* arena)
 

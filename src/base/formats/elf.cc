@@ -56,17 +56,7 @@ class Reader {
     if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB ||
         header_.e_ident[EI_VERSION] != EV_CURRENT || header_.e_version != EV_CURRENT || header_.e_type != ET_DYN)
       return bad("the file is not a 64-bit little-endian shared library");
-#if defined(__x86_64__)
-    const unsigned machine = EM_X86_64;
-#elif defined(__aarch64__)
-    const unsigned machine = EM_AARCH64;
-#else
-    const unsigned machine = header_.e_machine;
-#endif
-    if (header_.e_machine != machine)
-      return Diagnostic(ErrorCode::kCpuMismatch,
-                        format("the library is for machine number {}, this one is {}", header_.e_machine, machine), {},
-                        "compile the model for this machine with --target");
+    image_.machine = header_.e_machine;
     if (header_.e_ehsize != sizeof(Elf64_Ehdr) || header_.e_phentsize != sizeof(Elf64_Phdr) || header_.e_phnum == 0 ||
         !fits(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), file_.size()))
       return bad("the program headers lie outside of the file");
@@ -131,11 +121,21 @@ class Reader {
     if (header_.e_shentsize != sizeof(Elf64_Shdr) || !fits(header_.e_shoff, bytes, file_.size()))
       return bad("the section headers lie outside of the file");
     image_.file_bytes = std::max(image_.file_bytes, header_.e_shoff + bytes);
+    auto section = [&](unsigned i) { return at<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr)); };
+    std::span<const std::byte> names;
+    if (header_.e_shstrndx < header_.e_shnum) {
+      auto s = section(header_.e_shstrndx);
+      if (s.sh_type == SHT_STRTAB && fits(s.sh_offset, s.sh_size, file_.size())) names = file_.subspan(s.sh_offset, s.sh_size);
+      if (names.empty() || names.back() != std::byte{0}) return bad("the names of the sections are damaged");
+    }
     for (unsigned i = 0; i < header_.e_shnum; ++i) {
-      auto s = at<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr));
+      auto s = section(i);
       if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL) continue;
       if (!fits(s.sh_offset, s.sh_size, file_.size())) return bad(format("section {} lies outside of the file", i));
+      if (!names.empty() && s.sh_name >= names.size()) return bad(format("section {} has no name", i));
       image_.file_bytes = std::max(image_.file_bytes, s.sh_offset + s.sh_size);
+      const char* name = names.empty() ? "" : reinterpret_cast<const char*>(names.data() + s.sh_name);
+      image_.sections.push_back({name, s.sh_offset, s.sh_size});
     }
     return Ok{};
   }
@@ -314,12 +314,11 @@ class Reader {
       if (ELF64_R_TYPE(r.r_info) == 0) continue;
       if (!writable(r.r_offset, 8)) return bad("a relocation writes outside of the data");
       if (ELF64_R_SYM(r.r_info) >= std::max<uint64_t>(symbol_count_, 1)) return bad("a relocation names no symbol");
-#if defined(__x86_64__)
+      if (header_.e_machine != EM_X86_64) continue;
       if (ELF64_R_TYPE(r.r_info) == R_X86_64_IRELATIVE && !executable(r.r_addend))
         return bad("a relocation calls something that is no code");
       if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE && in_entry_arrays(r.r_offset) && !executable(r.r_addend))
         return bad("an entry function lies outside of the code");
-#endif
     }
     return Ok{};
   }
@@ -373,6 +372,16 @@ std::optional<uint64_t> ElfImage::file_offset(uint64_t address, uint64_t bytes) 
     if (address >= s.address && address - s.address <= s.file_bytes && bytes <= s.file_bytes - (address - s.address))
       return s.offset + (address - s.address);
   return std::nullopt;
+}
+
+unsigned this_elf_machine() {
+#if defined(__x86_64__)
+  return EM_X86_64;
+#elif defined(__aarch64__)
+  return EM_AARCH64;
+#else
+  return EM_NONE;
+#endif
 }
 
 Result<ElfImage> read_elf(std::span<const std::byte> file) { return Reader(file).read(); }

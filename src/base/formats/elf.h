@@ -22,9 +22,16 @@ struct ElfSymbol {
   uint64_t address = 0, bytes = 0;
 };
 
+struct ElfSection {
+  std::string_view name;
+  uint64_t offset = 0, bytes = 0;  // in the file
+};
+
 struct ElfImage {
   std::vector<ElfSegment> segments;  // the ones that are loaded, by rising address
   std::vector<ElfSymbol> symbols;    // defined dynamic symbols
+  std::vector<ElfSection> sections;  // those with bytes in the file; a stripped file may have none
+  unsigned machine = 0;              // EM_X86_64, ...
   uint64_t file_bytes = 0;           // where the ELF file's own content ends; anything after it is a trailer
   const ElfSymbol* find(std::string_view name) const;
   // The segment holding [address, address+bytes), or null.
@@ -36,5 +43,7 @@ struct ElfImage {
 // Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded, so
 // that the dynamic linker does not fault on it. Errors: BadArtifact.
 Result<ElfImage> read_elf(std::span<const std::byte> file);
+// The machine this code runs on, as in ElfImage::machine.
+unsigned this_elf_machine();
 
 }  // namespace tilewright

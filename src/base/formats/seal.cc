@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/formats/seal.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstring>
 
 #include "base/checked.h"
@@ -30,11 +36,10 @@ Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
   ElfImage image = TW_TRY(read_elf(elf));
   ArtifactSeal seal;
   seal.elf_bytes = elf.size();
-  if (const ElfSymbol* params = image.find(kParamsSymbol)) {
-    if (auto offset = image.file_offset(params->address, params->bytes)) {
-      seal.params_offset = *offset;
-      seal.params_bytes = params->bytes;
-    }
+  for (const ElfSection& s : image.sections) {
+    if (s.name != kParamsSection) continue;
+    seal.params_offset = s.offset;
+    seal.params_bytes = s.bytes;
   }
   seal.content_hash = hash_content(elf, seal);
   seal.params_hash = hash_bytes(elf.data() + seal.params_offset, seal.params_bytes);
@@ -44,6 +49,30 @@ Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
   out.write<uint64_t>(hash_bytes(out.str().data(), out.str().size()));
   out.write_bytes(kSealMagic, sizeof kSealMagic);
   return out.take();
+}
+
+Status append_artifact_seal(const std::string& path) {
+  auto fail = [&](int error) {
+    return Diagnostic(ErrorCode::kCannotWrite, std::string("the file cannot be written: ") + std::strerror(error), path,
+                      "check that the folder may be written and has free space");
+  };
+  int file = open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (file < 0) return fail(errno);
+  struct stat info {};
+  void* data = fstat(file, &info) == 0 ? mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  if (data == MAP_FAILED) {
+    int error = errno;
+    close(file);
+    return fail(error);
+  }
+  auto seal = make_artifact_seal({static_cast<const std::byte*>(data), static_cast<size_t>(info.st_size)});
+  munmap(data, static_cast<size_t>(info.st_size));
+  ssize_t written = seal.ok() ? write(file, seal->data(), seal->size()) : 0;
+  int error = written < 0 ? errno : ENOSPC;
+  if (close(file) != 0) written = -1, error = errno;
+  if (!seal.ok()) return std::move(seal).error().at(path);
+  if (written != static_cast<ssize_t>(seal->size())) return fail(error);
+  return Ok{};
 }
 
 Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte> file) {

@@ -20,6 +20,8 @@ struct ArtifactSeal {
 
 // The trailer for a finished library; append it to the file. Errors: BadArtifact (no valid ELF file).
 Result<std::string> make_artifact_seal(std::span<const std::byte> elf);
+// Seals a finished file in place. Errors: BadArtifact, CannotWrite.
+Status append_artifact_seal(const std::string& path);
 // The seal at the end of a file, or nothing when there is none. Errors: BadArtifact (damaged trailer).
 Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte> file);
 // Compares the file's content (and its weights, when asked) with the seal. Errors: BadArtifact.
