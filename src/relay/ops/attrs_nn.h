@@ -57,8 +57,8 @@ struct Conv2DNCHWcAttrs : ConvFields<Conv2DNCHWcAttrs> {
   }
 };
 
-// nn.conv*_transpose. The kernel's first letter of kernel_layout counts the input channels for "IOHW" (ONNX and
-// PyTorch weights; set it explicitly) and the output channels for "OIHW" (the classic default).
+// nn.conv*_transpose. The kernel is (C, O/groups, ...), as in ONNX and PyTorch: "IOHW", and likewise the classic default
+// "OIHW", whose letters never meant what they say for this operator.
 template <class D>
 struct ConvTransposeFields : Attrs<D> {
   std::optional<int64_t> channels;

@@ -2,4 +2,4 @@
 // The families of built-in operators: each is one file of this folder that defines `std::vector<OpDef> <family>_ops()`.
 #pragma once
 #define TW_OP_FAMILIES(X) \
-  X(elementwise) X(broadcast)
+  X(elementwise) X(broadcast) X(layout) X(nn_conv) X(nn_dense) X(nn_norm) X(nn_pool) X(transform)
