@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+# Real models, compiled and compared with onnxruntime. Those that are not fetched or exported are skipped, and say so.
+if(TARGET tilewright)
+  set(models ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/e2e/models.py)
+  execute_process(COMMAND ${models} --list OUTPUT_VARIABLE names OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" names "${names}")
+  foreach(name ${names})
+    add_test(NAME e2e.${name} COMMAND ${models} ${name} --tool $<TARGET_FILE:tilewright>)
+    set_tests_properties(e2e.${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
+  endforeach()
+endif()
