@@ -123,6 +123,10 @@ Result<NamedTensor> read_tensor(const SharedBytes& bytes);
 // A serialised SequenceProto of tensors.
 Result<std::vector<Tensor>> read_sequence(const SharedBytes& bytes);
 
+// A serialised OptionalProto that holds a tensor (one or none) or a sequence.
+Result<std::vector<Tensor>> read_optional_tensor(const SharedBytes& bytes);
+Result<std::vector<Tensor>> read_optional_sequence(const SharedBytes& bytes);
+
 // The DataType of an ONNX element type number, or nothing when it is unknown or undefined.
 std::optional<DataType> element_type(int64_t onnx_type);
 

@@ -282,24 +282,55 @@ Result<NamedTensor> read_tensor(const SharedBytes& bytes) {
   });
 }
 
-Result<std::vector<Tensor>> read_sequence(const SharedBytes& bytes) {
+namespace {
+
+std::vector<Tensor> parse_sequence(pbf_reader m, ReadState& state) {
+  std::vector<Tensor> out;
+  int64_t kind = 1;
+  while (m.next()) switch (m.tag_and_type()) {
+      case varint_field(2): kind = m.get_int32(); break;
+      case bytes_field(3): {
+        Place place(state, format("element {}", out.size()));
+        out.push_back(parse_tensor(m.get_message(), state).data);
+        break;
+      }
+      default: m.skip();
+    }
+  if (kind != 1 && kind != 0) state.fail("only sequences of tensors are supported");
+  return out;
+}
+
+template <class Read>
+Result<std::vector<Tensor>> read_guarded(const SharedBytes& bytes, const char* what, Read&& read) {
   ReadState state;
   state.source = bytes;
-  state.path = {"sequence"};
-  return guarded<std::vector<Tensor>>(state, [&] {
+  state.path = {what};
+  return guarded<std::vector<Tensor>>(
+      state, [&] { return read(pbf_reader(reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()), state); });
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> read_sequence(const SharedBytes& bytes) { return read_guarded(bytes, "sequence", parse_sequence); }
+
+Result<std::vector<Tensor>> read_optional_tensor(const SharedBytes& bytes) {
+  return read_guarded(bytes, "optional", [](pbf_reader m, ReadState& state) {
     std::vector<Tensor> out;
-    pbf_reader m(reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size());
-    int64_t kind = 1;
-    while (m.next()) switch (m.tag_and_type()) {
-        case varint_field(2): kind = m.get_int32(); break;
-        case bytes_field(3): {
-          Place place(state, format("element {}", out.size()));
-          out.push_back(parse_tensor(m.get_message(), state).data);
-          break;
-        }
-        default: m.skip();
-      }
-    if (kind != 1 && kind != 0) state.fail("only sequences of tensors are supported");
+    while (m.next()) {
+      if (m.tag_and_type() == bytes_field(3)) out = {parse_tensor(m.get_message(), state).data};
+      else m.skip();
+    }
+    return out;
+  });
+}
+
+Result<std::vector<Tensor>> read_optional_sequence(const SharedBytes& bytes) {
+  return read_guarded(bytes, "optional", [](pbf_reader m, ReadState& state) {
+    std::vector<Tensor> out;
+    while (m.next()) {
+      if (m.tag_and_type() == bytes_field(5)) out = parse_sequence(m.get_message(), state);
+      else m.skip();
+    }
     return out;
   });
 }

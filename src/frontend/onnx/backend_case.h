@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Test folders in the layout of ONNX's backend tests: model.onnx and test_data_set_*/{input,output}_*.pb.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/import.h"
+
+namespace tilewright::onnx {
+
+// What an input or output file holds: a tensor, or a sequence of them; an optional without a value is neither.
+struct CaseValue {
+  std::string name;
+  Tensor tensor;
+  std::vector<Tensor> sequence;
+  bool is_sequence = false;
+  bool absent = false;
+};
+
+struct BackendCase {
+  std::string name, folder;
+  Model model;
+  struct DataSet {
+    std::vector<CaseValue> inputs, outputs;
+  };
+  std::vector<DataSet> sets;
+};
+
+// Reads a folder. Errors: FileNotFound, MalformedModel.
+Result<BackendCase> load_backend_case(const std::string& folder);
+
+// The model imported for one data set: free dimensions take the data's sizes, and inputs whose values the import needs
+// (the target of a Reshape, axes, pads ...) become constants. `constants` receives their names; main's "input_names"
+// says which inputs are left, in order.
+Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data, std::vector<std::string>* constants);
+
+}  // namespace tilewright::onnx

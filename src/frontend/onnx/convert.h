@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a converter sees: one ONNX node, the values of its inputs, and calls that build graph IR. A converter gives up
+// with fail() and its kin, which leave by an exception that the importer turns into a diagnostic naming the node.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/onnx/proto.h"
+#include "relay/expr.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::onnx {
+
+using relay::Expr;
+using relay::make_attrs;
+
+// What a name stands for during the import: a tensor expression, a sequence whose length is known, or nothing (an
+// absent optional).
+struct Value {
+  Expr expr;
+  std::shared_ptr<const std::vector<Value>> sequence;
+  bool poisoned = false;  // made by a node that could not be converted; its users are not converted either
+  Value() = default;
+  Value(Expr e) : expr(std::move(e)) {}
+  bool present() const { return expr || sequence; }
+};
+using Values = std::vector<Value>;
+
+struct ConversionFailure {
+  Diagnostic diagnostic;
+};
+
+class Importer;
+struct Scope;
+
+class NodeContext {
+ public:
+  NodeContext(Importer& importer, Scope& scope, const Node& node, int64_t opset, std::vector<Value> inputs);
+  const Node& node() const { return node_; }
+  int64_t opset() const { return opset_; }
+
+  // Inputs. input() fails when the input is absent or not a tensor.
+  size_t input_count() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i].present(); }
+  Expr input(size_t i) const;
+  const Value& value(size_t i) const;
+  std::vector<Expr> all_inputs() const;
+  bool wants(size_t output) const { return output < node_.outputs.size() && !node_.outputs[output].empty(); }
+  // The value of an input that must be known at import time. `what` names it in the error.
+  Tensor constant(size_t i, const char* what) const { return constant(input(i), what); }
+  Tensor constant(const Expr& e, const char* what) const;
+  std::vector<int64_t> ints(size_t i, const char* what) const;
+  int64_t int_scalar(size_t i, const char* what) const;
+  static const Tensor* known(const Expr& e);  // null when it is not a constant
+
+  // Attributes; a value of another kind is an error. Without a default the attribute is required.
+  bool has_attr(std::string_view name) const { return attr(name, AttributeKind::kUndefined) != nullptr; }
+  int64_t int_attr(std::string_view name) const;
+  int64_t int_attr(std::string_view name, int64_t fallback) const;
+  double float_attr(std::string_view name, double fallback) const;
+  std::string string_attr(std::string_view name, std::string fallback) const;
+  std::vector<int64_t> ints_attr(std::string_view name, std::vector<int64_t> fallback = {}) const;
+  std::vector<double> floats_attr(std::string_view name, std::vector<double> fallback = {}) const;
+  std::vector<std::string> strings_attr(std::string_view name) const;
+  const Attribute* attr(std::string_view name, AttributeKind kind) const;
+  DataType dtype_attr(std::string_view name, DataType fallback) const;
+
+  // Types.
+  const TensorTypeNode& type(const Expr& e) const;
+  const Shape& shape(const Expr& e) const { return type(e).shape; }
+  DataType dtype(const Expr& e) const { return type(e).dtype; }
+  int64_t rank(const Expr& e) const { return static_cast<int64_t>(type(e).shape.size()); }
+  // All sizes as numbers; a symbolic one fails as FreeDimension.
+  std::vector<int64_t> dims(const Expr& e) const;
+  // An axis in [-rank, rank) made non-negative.
+  int64_t axis(int64_t axis, int64_t rank) const;
+
+  // Building. Calls on small constants are evaluated at once.
+  Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs = {}) const;
+  Expr get(const Expr& tuple, int64_t index) const;
+  Expr constant_of(Tensor t) const;
+  Expr scalar(double value, DataType dtype) const;
+  Expr scalar_like(double value, const Expr& like) const { return scalar(value, dtype(like)); }
+  Expr ints_constant(const std::vector<int64_t>& values) const;
+  Expr reshape(const Expr& e, std::vector<int64_t> newshape) const;
+  Expr transpose(const Expr& e, std::vector<int64_t> axes) const;
+  Expr cast(const Expr& e, DataType dtype) const;
+  Expr squeeze(const Expr& e, std::vector<int64_t> axes) const;
+  Expr expand(const Expr& e, int64_t axis, int64_t count = 1) const;
+  Expr concat(std::vector<Expr> parts, int64_t axis) const;
+  Expr slice(const Expr& e, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) const;
+  Expr broadcast_to(const Expr& e, std::vector<int64_t> shape) const;
+  Expr reduce(std::string_view op, const Expr& e, std::vector<int64_t> axes, bool keepdims) const;
+  Expr add(const Expr& a, const Expr& b) const { return call("add", {a, b}); }
+  Expr sub(const Expr& a, const Expr& b) const { return call("subtract", {a, b}); }
+  Expr mul(const Expr& a, const Expr& b) const { return call("multiply", {a, b}); }
+  Expr div(const Expr& a, const Expr& b) const { return call("divide", {a, b}); }
+  Expr where(const Expr& c, const Expr& a, const Expr& b) const { return call("where", {c, a, b}); }
+
+  // Imports a subgraph (an If's branch, a Loop's body) in this place; `arguments` are the values of its inputs.
+  Values inline_graph(const Graph& graph, std::vector<Value> arguments) const;
+
+  // Giving up. fail: the model breaks the operator's rules. unsupported: a legal use that is not implemented, collected
+  // with all others of the model. fail_type: operands that do not fit.
+  [[noreturn]] void fail(std::string message, std::string hint = {}) const;
+  [[noreturn]] void fail_type(std::string message) const;
+  [[noreturn]] void unsupported(std::string what) const;
+
+ private:
+  Importer& importer_;
+  Scope& scope_;
+  const Node& node_;
+  int64_t opset_;
+  std::vector<Value> inputs_;
+  relay::Span span_;
+};
+
+using Converter = Values (*)(NodeContext&);
+struct ConverterEntry {
+  const char* op;
+  int since;  // the first version of the operator this converter reads
+  Converter convert;
+  const char* domain = "";
+};
+
+// The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
+#define TW_CONVERTER_FAMILIES(X) \
+  X(elementwise) X(activation) X(conv) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control)
+#define TW_FAMILY(name) std::span<const ConverterEntry> name##_converters();
+TW_CONVERTER_FAMILIES(TW_FAMILY)
+#undef TW_FAMILY
+
+// The converter with the highest `since` not above `version`, or null. Domains: "" and "com.microsoft" and others.
+const ConverterEntry* find_converter(const std::string& domain, const std::string& op, int64_t version);
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations, most of them composed of graph operators that fuse into whatever produces their input.
+#include <cmath>
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+// log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|)).
+Expr softplus_of(NodeContext& c, const Expr& x) {
+  Expr tail = c.call("exp", {c.call("negative", {c.call("abs", {x})})});
+  return c.add(c.call("nn.relu", {x}), c.call("log", {c.add(tail, c.scalar_like(1, x))}));
+}
+Values softplus(NodeContext& c) { return {softplus_of(c, c.input(0))}; }
+
+Values softsign(NodeContext& c) {
+  Expr x = c.input(0);
+  return {c.div(x, c.add(c.call("abs", {x}), c.scalar_like(1, x)))};
+}
+
+// relu(x) + alpha * (exp(min(x, 0) / beta) - 1)
+Expr exponential_unit(NodeContext& c, const Expr& x, double alpha, double beta) {
+  Expr below = c.call("minimum", {x, c.scalar_like(0, x)});
+  if (beta != 1) below = c.div(below, c.scalar_like(beta, x));
+  Expr curve = c.sub(c.call("exp", {below}), c.scalar_like(1, x));
+  return c.add(c.call("nn.relu", {x}), alpha == 1 ? curve : c.mul(curve, c.scalar_like(alpha, x)));
+}
+Values elu(NodeContext& c) { return {exponential_unit(c, c.input(0), c.float_attr("alpha", 1), 1)}; }
+Values celu(NodeContext& c) {
+  double alpha = c.float_attr("alpha", 1);
+  return {exponential_unit(c, c.input(0), alpha, alpha)};
+}
+Values selu(NodeContext& c) {
+  bool old = c.opset() < 6;
+  double alpha = c.float_attr("alpha", old ? 1.6732 : 1.67326319217681884765625);
+  double gamma = c.float_attr("gamma", old ? 1.0507 : 1.05070102214813232421875);
+  Expr x = c.input(0);
+  return {c.mul(exponential_unit(c, x, alpha, 1), c.scalar_like(gamma, x))};
+}
+
+Expr clip01(NodeContext& c, const Expr& x) {
+  return c.call("clip", {x}, make_attrs<relay::ClipAttrs>([&](auto& a) {
+                  a.a_min = 0;
+                  a.a_max = 1;
+                }));
+}
+Values hard_sigmoid(NodeContext& c) {
+  Expr x = c.input(0);
+  Expr line = c.add(c.mul(x, c.scalar_like(c.float_attr("alpha", 0.2f), x)), c.scalar_like(c.float_attr("beta", 0.5), x));
+  return {clip01(c, line)};
+}
+Values hard_swish(NodeContext& c) {
+  Expr x = c.input(0);
+  Expr line = c.add(c.mul(x, c.scalar_like(1.0 / 6, x)), c.scalar_like(0.5, x));
+  return {c.mul(x, clip01(c, line))};
+}
+Values mish(NodeContext& c) {
+  Expr x = c.input(0);
+  return {c.mul(x, c.call("tanh", {softplus_of(c, x)}))};
+}
+Values swish(NodeContext& c) {
+  Expr x = c.input(0);
+  double alpha = c.float_attr("alpha", 1);
+  return {c.mul(x, c.call("sigmoid", {alpha == 1 ? x : c.mul(x, c.scalar_like(alpha, x))}))};
+}
+Values quick_gelu(NodeContext& c) {
+  Expr x = c.input(0);
+  return {c.mul(x, c.call("sigmoid", {c.mul(x, c.scalar_like(c.float_attr("alpha", 1.702f), x))}))};
+}
+
+Expr gelu_of(NodeContext& c, const Expr& x, bool tanh) {
+  Expr half = c.mul(x, c.scalar_like(0.5, x)), one = c.scalar_like(1, x);
+  if (!tanh) return c.mul(half, c.add(c.call("erf", {c.mul(x, c.scalar_like(std::sqrt(0.5), x))}), one));
+  Expr cubic = c.mul(c.mul(c.mul(x, x), x), c.scalar_like(0.044715, x));
+  Expr inner = c.mul(c.add(x, cubic), c.scalar_like(std::sqrt(2 / M_PI), x));
+  return c.mul(half, c.add(c.call("tanh", {inner}), one));
+}
+Values gelu(NodeContext& c) {
+  std::string approximate = c.string_attr("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") c.fail(format("its approximation '{}' is neither none nor tanh", approximate));
+  return {gelu_of(c, c.input(0), approximate == "tanh")};
+}
+Values bias_gelu(NodeContext& c) { return {gelu_of(c, c.add(c.input(0), c.input(1)), false)}; }
+Values fast_gelu(NodeContext& c) { return {gelu_of(c, c.has(1) ? c.add(c.input(0), c.input(1)) : c.input(0), true)}; }
+
+Values leaky_relu(NodeContext& c) {
+  double alpha = c.float_attr("alpha", 0.01f);
+  return {c.call("nn.leaky_relu", {c.input(0)}, make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha; }))};
+}
+
+Values prelu(NodeContext& c) {
+  Expr x = c.input(0), slope = c.input(1);
+  // Before opset 7 a vector of slopes runs along the channels.
+  if (c.opset() < 7 && c.rank(slope) == 1 && c.rank(x) > 2) slope = c.expand(slope, 1, c.rank(x) - 2);
+  // (C, 1, 1) against (N, C, H, W): one slope for each channel.
+  auto s = static_shape(c.shape(slope));
+  if (s && c.rank(x) >= 2 && c.rank(slope) == c.rank(x) - 1 && c.shape(x)[1] == c.shape(slope)[0]) {
+    bool vector = true;
+    for (size_t i = 1; i < s->size(); ++i) vector &= (*s)[i] == 1;
+    if (vector) return {c.call("nn.prelu", {x, c.reshape(slope, {(*s)[0]})}, make_attrs<relay::PReluAttrs>([](auto& a) { a.axis = 1; }))};
+  }
+  return {c.where(c.call("less", {x, c.scalar_like(0, x)}), c.mul(slope, x), x)};
+}
+
+Values thresholded_relu(NodeContext& c) {
+  Expr x = c.input(0);
+  return {c.where(c.call("greater", {x, c.scalar_like(c.float_attr("alpha", 1), x)}), x, c.scalar_like(0, x))};
+}
+
+Values shrink(NodeContext& c) {
+  Expr x = c.input(0);
+  double lambda = c.float_attr("lambd", 0.5), bias = c.float_attr("bias", 0);
+  Expr middle = c.where(c.call("greater", {x, c.scalar_like(lambda, x)}), c.sub(x, c.scalar_like(bias, x)), c.scalar_like(0, x));
+  return {c.where(c.call("less", {x, c.scalar_like(-lambda, x)}), c.add(x, c.scalar_like(bias, x)), middle)};
+}
+
+// Before opset 13 the tensor is a matrix: the axes before `axis` and those from it on.
+Values softmax_like(NodeContext& c, const char* op) {
+  Expr x = c.input(0);
+  int64_t rank = c.rank(x);
+  int64_t axis = c.axis(c.int_attr("axis", c.opset() < 13 ? 1 : -1), std::max<int64_t>(rank, 1));
+  auto along = [&](const Expr& e, int64_t a) {
+    return c.call(op, {e}, make_attrs<relay::SoftmaxAttrs>([&](auto& attrs) { attrs.axis = a; }));
+  };
+  if (c.opset() >= 13 || axis == rank - 1) return {along(x, axis)};
+  std::vector<int64_t> dims = c.dims(x);
+  int64_t rows = 1, columns = 1;
+  for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<size_t>(i)];
+  return {c.reshape(along(c.reshape(x, {rows, columns}), 1), dims)};
+}
+Values softmax(NodeContext& c) { return softmax_like(c, "nn.softmax"); }
+Values log_softmax(NodeContext& c) { return softmax_like(c, "nn.log_softmax"); }
+
+// One at the first largest element along the axis, zero elsewhere.
+Values hardmax(NodeContext& c) {
+  Expr x = c.input(0);
+  std::vector<int64_t> dims = c.dims(x);
+  int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", c.opset() < 13 ? 1 : -1), rank);
+  Expr matrix = x;
+  std::vector<int64_t> shape = dims;
+  if (c.opset() < 13) {
+    int64_t rows = 1, columns = 1;
+    for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<size_t>(i)];
+    shape = {rows, columns};
+    matrix = c.reshape(x, shape);
+    axis = 1;
+  }
+  Expr best = c.call("argmax", {matrix}, make_attrs<relay::ArgReduceAttrs>([&](auto& a) {
+                       a.axis = std::vector<int64_t>{axis};
+                       a.dtype = kInt64;
+                     }));
+  DataType dtype = c.dtype(x);
+  Expr hot = c.call("one_hot", {best, c.scalar(1, dtype), c.scalar(0, dtype)}, make_attrs<relay::OneHotAttrs>([&](auto& a) {
+                      a.depth = shape[static_cast<size_t>(axis)];
+                      a.axis = axis;
+                      a.dtype = dtype;
+                    }));
+  return {c.opset() < 13 ? c.reshape(hot, dims) : hot};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"Softplus", 1, softplus}, {"Softsign", 1, softsign}, {"Elu", 1, elu}, {"Celu", 12, celu}, {"Selu", 1, selu},
+    {"HardSigmoid", 1, hard_sigmoid}, {"HardSwish", 14, hard_swish}, {"Mish", 18, mish}, {"Swish", 24, swish},
+    {"Gelu", 20, gelu}, {"LeakyRelu", 1, leaky_relu}, {"PRelu", 1, prelu}, {"ThresholdedRelu", 1, thresholded_relu},
+    {"Shrink", 9, shrink}, {"Softmax", 1, softmax}, {"LogSoftmax", 1, log_softmax}, {"Hardmax", 1, hardmax},
+    {"Gelu", 1, gelu, "com.microsoft"}, {"BiasGelu", 1, bias_gelu, "com.microsoft"},
+    {"FastGelu", 1, fast_gelu, "com.microsoft"}, {"QuickGelu", 1, quick_gelu, "com.microsoft"},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> activation_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

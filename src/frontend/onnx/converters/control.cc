@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow that is decided at import time, sequences of known length, and operators that do nothing at inference.
+#include <algorithm>
+
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+constexpr int64_t kMaxUnrolled = 10'000;  // steps of one loop
+
+Values identity(NodeContext& c) { return {c.value(0)}; }
+
+Values dropout(NodeContext& c) {
+  bool training = c.opset() >= 12 ? c.has(2) && c.constant(c.input(2), "training_mode").at_int(0) != 0 : false;
+  if (training) {
+    // A ratio of zero drops nothing.
+    double ratio = c.has(1) ? c.constant(c.input(1), "ratio").at_double(0) : 0.5;
+    if (ratio != 0) c.unsupported("training");
+  }
+  Values out = {c.input(0)};
+  if (c.wants(1)) {
+    Expr one = c.scalar(1, c.opset() >= 10 ? kBool : c.dtype(c.input(0)));
+    out.push_back(c.broadcast_to(one, c.dims(c.input(0))));
+  }
+  return out;
+}
+
+const Graph& subgraph(NodeContext& c, const char* name) {
+  const Attribute* a = c.attr(name, AttributeKind::kGraph);
+  if (!a) c.fail(format("its attribute '{}' is missing", name));
+  return *a->graphs.at(0);
+}
+
+Values if_else(NodeContext& c) {
+  const Tensor* known = c.known(c.input(0));
+  if (!known) {
+    c.constant(c.input(0), "condition");  // fails, and notes which inputs it depends on
+  }
+  if (known->size() != 1) c.fail_type("its condition is not one boolean");
+  Values out = c.inline_graph(subgraph(c, known->at_int(0) != 0 ? "then_branch" : "else_branch"), {});
+  if (out.size() < c.node().outputs.size()) c.fail("its branch has fewer outputs than it");
+  return out;
+}
+
+// Unrolled: the number of steps must be known. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
+Values loop(NodeContext& c) {
+  const Graph& body = subgraph(c, "body");
+  int64_t limit = INT64_MAX;
+  if (c.has(0)) limit = c.int_scalar(0, "trip count");
+  bool go = !c.has(1) || c.constant(c.input(1), "condition").at_int(0) != 0;
+  Values carried;
+  for (size_t i = 2; i < c.input_count(); ++i) carried.push_back(c.has(i) ? c.value(i) : Value());
+  if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1)
+    c.fail(format("its body has {} inputs and {} outputs for {} carried values", body.inputs.size(), body.outputs.size(), carried.size()));
+  std::vector<std::vector<Expr>> scanned(body.outputs.size() - 1 - carried.size());
+  for (int64_t step = 0; go && step < limit; ++step) {
+    if (step >= kMaxUnrolled) c.unsupported(format("more than {} steps", kMaxUnrolled));
+    Values arguments = {c.constant_of(Tensor::scalar<int64_t>(kInt64, step)), c.scalar(1, kBool)};
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    Values made = c.inline_graph(body, arguments);
+    go = made[0].expr && c.constant(made[0].expr, "loop condition").at_int(0) != 0;
+    for (size_t i = 0; i < carried.size(); ++i) carried[i] = made[i + 1];
+    for (size_t i = 0; i < scanned.size(); ++i) {
+      if (!made[i + 1 + carried.size()].expr) c.fail_type("its body scans something that is not a tensor");
+      scanned[i].push_back(c.expand(made[i + 1 + carried.size()].expr, 0));
+    }
+  }
+  Values out = carried;
+  for (size_t i = 0; i < scanned.size(); ++i) {
+    if (scanned[i].empty()) {
+      // No step: an empty tensor of the body's type.
+      const ValueType& t = body.outputs[i + 1 + carried.size()].type;
+      std::vector<int64_t> shape = {0};
+      if (!t.elem || !t.shape) c.unsupported("a loop without steps and with an output of unknown type");
+      for (const auto& d : *t.shape) shape.push_back(d.value.value_or(0));
+      out.push_back(c.constant_of(Tensor::zeros(*t.elem, shape)));
+    } else {
+      out.push_back(c.concat(scanned[i], 0));
+    }
+  }
+  return out;
+}
+
+// Unrolled along the scan axes. Body: (state..., slices...) -> (state..., slices...).
+Values scan(NodeContext& c) {
+  bool batched = c.opset() < 9;  // version 8 has an axis of batches in front and an optional first input
+  if (batched) c.unsupported("the batched Scan of opset 8");
+  const Graph& body = subgraph(c, "body");
+  int64_t scans = c.int_attr("num_scan_inputs");
+  auto inputs = static_cast<int64_t>(c.input_count());
+  if (scans < 1 || scans > inputs) c.fail(format("it has {} scan inputs of {} inputs", scans, inputs));
+  auto states = static_cast<size_t>(inputs - scans);
+  if (body.inputs.size() != c.input_count() || body.outputs.size() < states) c.fail("its body does not fit its inputs");
+  size_t outputs = body.outputs.size() - states;
+  auto list = [&](const char* name, size_t n) {
+    auto v = c.ints_attr(name, std::vector<int64_t>(n, 0));
+    if (v.size() != n) c.fail(format("its {} has {} values where {} are needed", name, v.size(), n));
+    return v;
+  };
+  auto in_axes = list("scan_input_axes", static_cast<size_t>(scans)), in_back = list("scan_input_directions", static_cast<size_t>(scans));
+  auto out_axes = list("scan_output_axes", outputs), out_back = list("scan_output_directions", outputs);
+  int64_t steps = -1;
+  for (size_t i = 0; i < static_cast<size_t>(scans); ++i) {
+    Expr x = c.input(states + i);
+    in_axes[i] = c.axis(in_axes[i], c.rank(x));
+    int64_t size = c.dims(x)[static_cast<size_t>(in_axes[i])];
+    if (steps >= 0 && size != steps) c.fail_type(format("its scan inputs have {} and {} steps", steps, size));
+    steps = size;
+  }
+  if (steps < 1 || steps > kMaxUnrolled) c.unsupported(format("{} steps", steps));
+  Values state;
+  for (size_t i = 0; i < states; ++i) state.push_back(c.value(i));
+  std::vector<std::vector<Expr>> made(outputs);
+  for (int64_t step = 0; step < steps; ++step) {
+    Values arguments = state;
+    for (size_t i = 0; i < static_cast<size_t>(scans); ++i) {
+      int64_t at = in_back[i] != 0 ? steps - 1 - step : step;
+      arguments.push_back(c.squeeze(c.slice(c.input(states + i), in_axes[i], at, at + 1), {in_axes[i]}));
+    }
+    Values result = c.inline_graph(body, arguments);
+    for (size_t i = 0; i < states; ++i) state[i] = result[i];
+    for (size_t i = 0; i < outputs; ++i) {
+      Expr e = result[states + i].expr;
+      if (!e) c.fail_type("its body makes something that is not a tensor");
+      made[i].push_back(c.expand(e, c.axis(out_axes[i], c.rank(e) + 1)));
+    }
+  }
+  Values out = state;
+  for (size_t i = 0; i < outputs; ++i) {
+    if (out_back[i] != 0) std::reverse(made[i].begin(), made[i].end());
+    out.push_back(c.concat(made[i], c.axis(out_axes[i], c.rank(made[i][0]))));
+  }
+  return out;
+}
+
+// Sequences.
+Value sequence_of(std::vector<Value> values) {
+  Value v;
+  v.sequence = std::make_shared<const std::vector<Value>>(std::move(values));
+  return v;
+}
+const std::vector<Value>& sequence(NodeContext& c, size_t i) {
+  const Value& v = c.value(i);
+  if (!v.sequence) c.fail_type(format("its input {} is not a sequence", i));
+  return *v.sequence;
+}
+int64_t position(NodeContext& c, size_t input, int64_t size) {
+  int64_t at = c.int_scalar(input, "position");
+  if (at < -size || at >= size) c.fail(format("its position {} is out of range for {} elements", at, size));
+  return at < 0 ? at + size : at;
+}
+
+Values sequence_construct(NodeContext& c) {
+  std::vector<Value> values;
+  for (const Expr& e : c.all_inputs()) values.emplace_back(e);
+  return {sequence_of(std::move(values))};
+}
+Values sequence_empty(NodeContext&) { return {sequence_of({})}; }
+Values sequence_at(NodeContext& c) {
+  const auto& s = sequence(c, 0);
+  return {s[static_cast<size_t>(position(c, 1, static_cast<int64_t>(s.size())))]};
+}
+Values sequence_insert(NodeContext& c) {
+  std::vector<Value> s = sequence(c, 0);
+  auto size = static_cast<int64_t>(s.size());
+  int64_t at = size;
+  if (c.has(2)) {
+    at = c.int_scalar(2, "position");
+    if (at < -size || at > size) c.fail(format("its position {} is out of range for {} elements", at, size));
+    if (at < 0) at += size;
+  }
+  s.insert(s.begin() + at, c.value(1));
+  return {sequence_of(std::move(s))};
+}
+Values sequence_erase(NodeContext& c) {
+  std::vector<Value> s = sequence(c, 0);
+  if (s.empty()) c.fail("its sequence is empty");
+  auto size = static_cast<int64_t>(s.size());
+  s.erase(s.begin() + (c.has(1) ? position(c, 1, size) : size - 1));
+  return {sequence_of(std::move(s))};
+}
+Values sequence_length(NodeContext& c) {
+  return {c.constant_of(Tensor::scalar<int64_t>(kInt64, static_cast<int64_t>(sequence(c, 0).size())))};
+}
+Values concat_from_sequence(NodeContext& c) {
+  std::vector<Expr> parts;
+  bool fresh = c.int_attr("new_axis", 0) != 0;
+  const auto& s = sequence(c, 0);
+  if (s.empty()) c.fail("its sequence is empty");
+  int64_t rank = c.rank(s[0].expr) + (fresh ? 1 : 0), axis = c.axis(c.int_attr("axis"), rank);
+  for (const Value& v : s) parts.push_back(fresh ? c.expand(v.expr, axis) : v.expr);
+  return {c.concat(parts, axis)};
+}
+Values split_to_sequence(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  bool keep = c.int_attr("keepdims", 1) != 0 || c.has(1);
+  std::vector<int64_t> parts;
+  if (c.has(1) && c.constant(c.input(1), "split sizes").rank() == 1) {
+    parts = c.ints(1, "split sizes");
+  } else {
+    int64_t part = c.has(1) ? c.int_scalar(1, "split size") : 1;
+    if (part < 1 || size / part > kMaxUnrolled) c.fail(format("its split size is {}", part));
+    for (int64_t at = 0; at < size; at += part) parts.push_back(std::min(part, size - at));
+  }
+  std::vector<Value> out;
+  int64_t at = 0;
+  for (int64_t part : parts) {
+    if (part < 0 || part > size - at) c.fail_type(format("its split sizes exceed the axis of {}", size));
+    Expr e = c.slice(x, axis, at, at + part);
+    out.emplace_back(keep ? e : c.squeeze(e, {axis}));
+    at += part;
+  }
+  return {sequence_of(std::move(out))};
+}
+Values sequence_map(NodeContext& c) {
+  const Graph& body = subgraph(c, "body");
+  const auto& first = sequence(c, 0);
+  std::vector<std::vector<Value>> outputs(c.node().outputs.size());
+  if (body.outputs.size() != outputs.size()) c.fail("its body has another number of outputs");
+  for (size_t i = 0; i < first.size(); ++i) {
+    Values arguments;
+    for (size_t k = 0; k < c.input_count(); ++k) {
+      const Value& v = c.value(k);
+      if (v.sequence && i >= v.sequence->size()) c.fail("its sequences have different lengths");
+      arguments.push_back(v.sequence ? (*v.sequence)[i] : v);
+    }
+    Values made = c.inline_graph(body, arguments);
+    for (size_t k = 0; k < outputs.size(); ++k) outputs[k].push_back(made[k]);
+  }
+  Values out;
+  for (auto& o : outputs) out.push_back(sequence_of(std::move(o)));
+  return out;
+}
+
+// Optionals: an absent one is a Value without content.
+Values optional(NodeContext& c) { return {c.has(0) ? c.value(0) : Value()}; }
+Values optional_has_element(NodeContext& c) { return {c.scalar(c.has(0), kBool)}; }
+Values optional_get_element(NodeContext& c) { return {c.value(0)}; }
+
+constexpr ConverterEntry kTable[] = {
+    {"Identity", 1, identity}, {"Dropout", 1, dropout}, {"If", 1, if_else}, {"Loop", 1, loop}, {"Scan", 8, scan},
+    {"SequenceConstruct", 11, sequence_construct}, {"SequenceEmpty", 11, sequence_empty}, {"SequenceAt", 11, sequence_at},
+    {"SequenceInsert", 11, sequence_insert}, {"SequenceErase", 11, sequence_erase}, {"SequenceLength", 11, sequence_length},
+    {"ConcatFromSequence", 11, concat_from_sequence}, {"SplitToSequence", 11, split_to_sequence}, {"SequenceMap", 17, sequence_map},
+    {"Optional", 15, optional}, {"OptionalHasElement", 15, optional_has_element}, {"OptionalGetElement", 15, optional_get_element},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> control_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

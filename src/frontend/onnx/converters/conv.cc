@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions and pools of one to three spatial axes.
+#include <algorithm>
+
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Window {
+  int64_t n = 0;  // spatial axes
+  Ints kernel, strides, dilations, pads;
+};
+
+void check_size(NodeContext& c, const Ints& values, size_t want, const char* what, int64_t least) {
+  if (values.size() != want) c.fail(format("its {} has {} values where {} are needed", what, values.size(), want));
+  for (int64_t v : values)
+    if (v < least || v > (int64_t{1} << 31)) c.fail(format("its {} holds {}, which is out of range", what, v));
+}
+
+double product(const Ints& values) {
+  double out = 1;
+  for (int64_t v : values) out *= static_cast<double>(v);
+  return out;
+}
+
+// The padding that makes ceil(size / stride) outputs; the odd one goes to the end (SAME_UPPER) or to the begin.
+void auto_pads(NodeContext& c, const Expr& x, const std::string& mode, Window* w) {
+  Ints sizes = c.dims(x);
+  size_t n = static_cast<size_t>(w->n);
+  w->pads.assign(2 * n, 0);
+  if (mode == "VALID") return;
+  if (mode != "SAME_UPPER" && mode != "SAME_LOWER") c.fail(format("its auto_pad '{}' is unknown", mode));
+  for (size_t i = 0; i < n; ++i) {
+    int64_t size = sizes[i + 2], out = (size + w->strides[i] - 1) / w->strides[i];
+    int64_t extent = (w->kernel[i] - 1) * w->dilations[i] + 1;
+    int64_t total = std::max<int64_t>(0, (out - 1) * w->strides[i] + extent - size);
+    int64_t small = total / 2, large = total - small;
+    w->pads[i] = mode == "SAME_UPPER" ? small : large;
+    w->pads[i + n] = mode == "SAME_UPPER" ? large : small;
+  }
+}
+
+Window read_window(NodeContext& c, const Expr& x, Ints kernel) {
+  Window w;
+  w.n = c.rank(x) - 2;
+  if (w.n < 1) c.fail_type(format("its input of rank {} has no spatial axis", c.rank(x)));
+  if (w.n > 3) c.unsupported("more than three spatial axes");
+  auto n = static_cast<size_t>(w.n);
+  w.kernel = std::move(kernel);
+  check_size(c, w.kernel, n, "kernel_shape", 1);
+  w.strides = c.ints_attr("strides", Ints(n, 1));
+  check_size(c, w.strides, n, "strides", 1);
+  w.dilations = c.ints_attr("dilations", Ints(n, 1));
+  check_size(c, w.dilations, n, "dilations", 1);
+  w.pads = c.ints_attr("pads", Ints(2 * n, 0));
+  if (w.pads.empty()) w.pads.assign(2 * n, 0);
+  check_size(c, w.pads, 2 * n, "pads", -(int64_t{1} << 31));
+  std::string mode = c.string_attr("auto_pad", "NOTSET");
+  if (mode != "NOTSET" && !mode.empty()) auto_pads(c, x, mode, &w);
+  return w;
+}
+
+// Negative padding crops, before the operator.
+Expr crop_negative_pads(NodeContext& c, Expr x, Window* w) {
+  auto n = static_cast<size_t>(w->n);
+  for (size_t i = 0; i < n; ++i) {
+    int64_t &begin = w->pads[i], &end = w->pads[i + n];
+    if (begin >= 0 && end >= 0) continue;
+    x = c.slice(x, static_cast<int64_t>(i) + 2, std::max<int64_t>(0, -begin), end < 0 ? end : INT64_MAX);
+    begin = std::max<int64_t>(begin, 0);
+    end = std::max<int64_t>(end, 0);
+  }
+  return x;
+}
+
+Ints kernel_of(NodeContext& c, const Expr& weight) {
+  Ints dims = c.dims(weight);
+  if (dims.size() < 3) c.fail_type(format("its weight has rank {}, at least 3 is needed", dims.size()));
+  Ints kernel(dims.begin() + 2, dims.end());
+  Ints declared = c.ints_attr("kernel_shape");
+  if (!declared.empty() && declared != kernel)
+    c.fail(format("its kernel_shape {} is not its weight's {}", shape_str(declared), shape_str(kernel)));
+  return kernel;
+}
+
+Expr add_bias(NodeContext& c, const Expr& y, size_t input) {
+  if (!c.has(input)) return y;
+  return c.call("nn.bias_add", {y, c.input(input)}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }));
+}
+
+template <class A>
+AttrsRef conv_attrs(NodeContext& c, const Window& w, int64_t groups, int64_t channels) {
+  return make_attrs<A>([&](auto& a) {
+    a.strides = w.strides;
+    a.padding = w.pads;
+    a.dilation = w.dilations;
+    a.groups = groups;
+    a.channels = channels;
+    a.kernel_size = w.kernel;
+  });
+}
+
+Values conv(NodeContext& c) {
+  Expr x = c.input(0), weight = c.input(1);
+  Window w = read_window(c, x, kernel_of(c, weight));
+  int64_t groups = c.int_attr("group", 1);
+  if (groups < 1) c.fail(format("its group is {}", groups));
+  x = crop_negative_pads(c, x, &w);
+  int64_t channels = c.dims(weight)[0];
+  Expr y;
+  if (w.n == 1) y = c.call("nn.conv1d", {x, weight}, conv_attrs<relay::Conv1DAttrs>(c, w, groups, channels));
+  if (w.n == 2) y = c.call("nn.conv2d", {x, weight}, conv_attrs<relay::Conv2DAttrs>(c, w, groups, channels));
+  if (w.n == 3) y = c.call("nn.conv3d", {x, weight}, conv_attrs<relay::Conv3DAttrs>(c, w, groups, channels));
+  return {add_bias(c, y, 2)};
+}
+
+template <class A>
+AttrsRef transposed_attrs(const Window& w, int64_t groups, int64_t channels, const Ints& output_padding, const char* kernel_layout) {
+  return make_attrs<A>([&](auto& a) {
+    a.strides = w.strides;
+    a.padding = w.pads;
+    a.output_padding = output_padding;
+    a.dilation = w.dilations;
+    a.groups = groups;
+    a.channels = channels;
+    a.kernel_size = w.kernel;
+    a.kernel_layout = kernel_layout;
+  });
+}
+
+Values conv_transpose(NodeContext& c) {
+  Expr x = c.input(0), weight = c.input(1);
+  // auto_pad means something else here: read the window without it.
+  std::string mode = c.string_attr("auto_pad", "NOTSET");
+  Window w;
+  w.n = c.rank(x) - 2;
+  if (w.n < 1) c.fail_type("its input has no spatial axis");
+  if (w.n > 3) c.unsupported("more than three spatial axes");
+  auto n = static_cast<size_t>(w.n);
+  w.kernel = kernel_of(c, weight);
+  w.strides = c.ints_attr("strides", Ints(n, 1));
+  w.dilations = c.ints_attr("dilations", Ints(n, 1));
+  w.pads = c.ints_attr("pads", Ints(2 * n, 0));
+  Ints extra = c.ints_attr("output_padding", Ints(n, 0)), wanted = c.ints_attr("output_shape");
+  check_size(c, w.kernel, n, "kernel_shape", 1);
+  check_size(c, w.strides, n, "strides", 1);
+  check_size(c, w.dilations, n, "dilations", 1);
+  check_size(c, w.pads, 2 * n, "pads", 0);
+  check_size(c, extra, n, "output_padding", 0);
+  bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (mode == "VALID") w.pads.assign(2 * n, 0);
+  if (same || !wanted.empty()) {
+    Ints sizes = c.dims(x);
+    if (wanted.empty())
+      for (size_t i = 0; i < n; ++i) wanted.push_back(sizes[i + 2] * w.strides[i]);
+    // Old files give the batch and channels as well.
+    if (wanted.size() == n + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+    check_size(c, wanted, n, "output_shape", 1);
+    for (size_t i = 0; i < n; ++i) {
+      int64_t total = w.strides[i] * (sizes[i + 2] - 1) + extra[i] + (w.kernel[i] - 1) * w.dilations[i] + 1 - wanted[i];
+      if (total < 0) {
+        extra[i] -= total;
+        total = 0;
+      }
+      int64_t small = total / 2, large = total - small;
+      w.pads[i] = mode == "SAME_UPPER" ? small : large;
+      w.pads[i + n] = mode == "SAME_UPPER" ? large : small;
+    }
+  }
+  int64_t groups = c.int_attr("group", 1);
+  if (groups < 1) c.fail(format("its group is {}", groups));
+  int64_t channels = c.dims(weight)[1] * groups;
+  Expr y;
+  if (w.n == 1) y = c.call("nn.conv1d_transpose", {x, weight}, transposed_attrs<relay::Conv1DTransposeAttrs>(w, groups, channels, extra, "IOW"));
+  if (w.n == 2) y = c.call("nn.conv2d_transpose", {x, weight}, transposed_attrs<relay::Conv2DTransposeAttrs>(w, groups, channels, extra, "IOHW"));
+  if (w.n == 3) y = c.call("nn.conv3d_transpose", {x, weight}, transposed_attrs<relay::Conv3DTransposeAttrs>(w, groups, channels, extra, "IODHW"));
+  return {add_bias(c, y, 2)};
+}
+
+template <class A>
+AttrsRef pool_attrs(const Window& w, bool ceil_mode, bool include_pad) {
+  return make_attrs<A>([&](auto& a) {
+    a.pool_size = w.kernel;
+    a.strides = w.strides;
+    a.dilation = w.dilations;
+    a.padding = w.pads;
+    a.ceil_mode = ceil_mode;
+    a.count_include_pad = include_pad;
+  });
+}
+Expr max_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
+  if (w.n == 1) return c.call("nn.max_pool1d", {x}, pool_attrs<relay::MaxPool1DAttrs>(w, ceil_mode, false));
+  if (w.n == 2) return c.call("nn.max_pool2d", {x}, pool_attrs<relay::MaxPool2DAttrs>(w, ceil_mode, false));
+  return c.call("nn.max_pool3d", {x}, pool_attrs<relay::MaxPool3DAttrs>(w, ceil_mode, false));
+}
+Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
+  if (w.n == 1) return c.call("nn.avg_pool1d", {x}, pool_attrs<relay::AvgPool1DAttrs>(w, ceil_mode, include_pad));
+  if (w.n == 2) return c.call("nn.avg_pool2d", {x}, pool_attrs<relay::AvgPool2DAttrs>(w, ceil_mode, include_pad));
+  return c.call("nn.avg_pool3d", {x}, pool_attrs<relay::AvgPool3DAttrs>(w, ceil_mode, include_pad));
+}
+
+Values max_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  if (c.wants(1)) c.unsupported("the indices of the largest elements");
+  Window w = read_window(c, x, c.ints_attr("kernel_shape"));
+  return {max_pool_of(c, x, w, c.int_attr("ceil_mode", 0) != 0)};
+}
+
+Values average_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  Window w = read_window(c, x, c.ints_attr("kernel_shape"));
+  return {avg_pool_of(c, x, w, c.int_attr("ceil_mode", 0) != 0, c.int_attr("count_include_pad", 0) != 0)};
+}
+
+// The p-norm of each window: (k * average(|x|^p))^(1/p), padding counted as zeros.
+Values lp_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  Window w = read_window(c, x, c.ints_attr("kernel_shape"));
+  // Opset 1 holds p as a float.
+  double p = c.opset() < 2 ? c.float_attr("p", 2) : static_cast<double>(c.int_attr("p", 2));
+  if (!(p >= 1)) c.fail(format("its p is {}", p));
+  Expr powers = c.call("power", {c.call("abs", {x}), c.scalar_like(p, x)});
+  Expr average = avg_pool_of(c, powers, w, c.int_attr("ceil_mode", 0) != 0, true);
+  Expr sum = c.mul(average, c.scalar_like(product(w.kernel), x));
+  return {c.call("power", {sum, c.scalar_like(1 / p, x)})};
+}
+
+Ints spatial_axes(NodeContext& c, const Expr& x) {
+  if (c.rank(x) < 3) c.fail_type(format("its input of rank {} has no spatial axis", c.rank(x)));
+  Ints axes;
+  for (int64_t i = 2; i < c.rank(x); ++i) axes.push_back(i);
+  return axes;
+}
+Values global_average_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  if (c.rank(x) == 4) return {c.call("nn.global_avg_pool2d", {x}, make_attrs<relay::GlobalPool2DAttrs>([](auto&) {}))};
+  return {c.reduce("mean", x, spatial_axes(c, x), true)};
+}
+Values global_max_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  if (c.rank(x) == 4) return {c.call("nn.global_max_pool2d", {x}, make_attrs<relay::GlobalPool2DAttrs>([](auto&) {}))};
+  return {c.reduce("max", x, spatial_axes(c, x), true)};
+}
+Values global_lp_pool(NodeContext& c) {
+  Expr x = c.input(0);
+  double p = c.opset() < 2 ? c.float_attr("p", 2) : static_cast<double>(c.int_attr("p", 2));
+  if (!(p >= 1)) c.fail(format("its p is {}", p));
+  Expr sum = c.reduce("sum", c.call("power", {c.call("abs", {x}), c.scalar_like(p, x)}), spatial_axes(c, x), true);
+  return {c.call("power", {sum, c.scalar_like(1 / p, x)})};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"Conv", 1, conv}, {"ConvTranspose", 1, conv_transpose}, {"MaxPool", 1, max_pool}, {"AveragePool", 1, average_pool},
+    {"LpPool", 1, lp_pool}, {"GlobalAveragePool", 1, global_average_pool}, {"GlobalMaxPool", 1, global_max_pool},
+    {"GlobalLpPool", 1, global_lp_pool},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> conv_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

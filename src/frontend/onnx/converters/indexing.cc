@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers, scatters and what selects by index or condition.
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Non-negative indices: those below zero count from the end of a dimension.
+Expr from_the_end(NodeContext& c, const Expr& indices, const Dim& size) {
+  if (c.dtype(indices).is_uint() || !size.is_const()) return indices;
+  if (const Tensor* t = c.known(indices)) {
+    bool plain = true;
+    for (int64_t i = 0; i < t->size(); ++i) plain &= t->at_int(i) >= 0;
+    if (plain) return indices;
+  }
+  Expr wrapped = c.add(indices, c.scalar_like(static_cast<double>(size.value()), indices));
+  return c.where(c.call("less", {indices, c.scalar_like(0, indices)}), wrapped, indices);
+}
+
+void check_constant_indices(NodeContext& c, const Expr& indices, const Dim& size) {
+  const Tensor* t = c.known(indices);
+  if (!t || !size.is_const()) return;
+  for (int64_t i = 0; i < t->size(); ++i)
+    if (t->at_int(i) < -size.value() || t->at_int(i) >= size.value()) c.fail(format("the index {} is out of range for a size of {}", t->at_int(i), size.value()));
+}
+
+Values gather(NodeContext& c) {
+  Expr x = c.input(0), indices = c.input(1);
+  int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x));
+  check_constant_indices(c, indices, c.shape(x)[static_cast<size_t>(axis)]);
+  return {c.call("take", {x, indices}, make_attrs<relay::TakeAttrs>([&](auto& a) {
+                   a.axis = axis;
+                   a.mode = "fast";
+                 }))};
+}
+
+Values gather_elements(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x));
+  const Dim& size = c.shape(x)[static_cast<size_t>(axis)];
+  check_constant_indices(c, c.input(1), size);
+  return {c.call("gather", {x, from_the_end(c, c.input(1), size)}, make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
+}
+
+// The graph IR keeps the index tuple in front, ONNX at the end. Indices below zero count from the end of their axis.
+Expr tuple_first(NodeContext& c, Expr indices, const Expr& data, int64_t batch_dims) {
+  int64_t rank = c.rank(indices);
+  if (rank < 1) c.fail_type("its indices are a scalar");
+  auto width = c.shape(indices)[static_cast<size_t>(rank - 1)].constant();
+  if (!width) width = c.dims(indices).back();
+  if (batch_dims < 0 || batch_dims + *width > c.rank(data)) c.fail_type(format("index tuples of {} are too long for an operand of rank {}", *width, c.rank(data)));
+  Ints sizes;
+  bool known = true;
+  for (int64_t i = 0; i < *width; ++i) {
+    auto d = c.shape(data)[static_cast<size_t>(batch_dims + i)].constant();
+    known = known && d;
+    sizes.push_back(d.value_or(0));
+  }
+  const Tensor* t = c.known(indices);
+  bool negative = !t;
+  for (int64_t i = 0; t && i < t->size(); ++i) negative |= t->at_int(i) < 0;
+  if (negative && known && !sizes.empty()) {
+    Expr limits = c.cast(c.ints_constant(sizes), c.dtype(indices));
+    indices = c.where(c.call("less", {indices, c.scalar_like(0, indices)}), c.add(indices, limits), indices);
+  }
+  Ints axes = {rank - 1};
+  for (int64_t i = 0; i + 1 < rank; ++i) axes.push_back(i);
+  return c.transpose(indices, axes);
+}
+
+Values gather_nd(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t batch = c.int_attr("batch_dims", 0);
+  return {c.call("gather_nd", {x, tuple_first(c, c.input(1), x, batch)}, make_attrs<relay::GatherNDAttrs>([&](auto& a) { a.batch_dims = batch; }))};
+}
+
+std::string reduction_of(NodeContext& c) {
+  std::string reduction = c.string_attr("reduction", "none");
+  if (reduction == "none") return "update";
+  if (reduction != "add" && reduction != "mul" && reduction != "min" && reduction != "max") c.fail(format("its reduction '{}' is unknown", reduction));
+  return reduction;
+}
+
+Values scatter_nd(NodeContext& c) {
+  Expr x = c.input(0);
+  std::string mode = reduction_of(c);
+  return {c.call("scatter_nd", {x, tuple_first(c, c.input(1), x, 0), c.input(2)}, make_attrs<relay::ScatterNDAttrs>([&](auto& a) { a.mode = mode; }))};
+}
+
+Values scatter_elements(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x));
+  std::string reduction = reduction_of(c);
+  const Dim& size = c.shape(x)[static_cast<size_t>(axis)];
+  check_constant_indices(c, c.input(1), size);
+  return {c.call("scatter_elements", {x, from_the_end(c, c.input(1), size), c.input(2)}, make_attrs<relay::ScatterElementsAttrs>([&](auto& a) {
+                   a.axis = axis;
+                   a.reduction = reduction;
+                 }))};
+}
+
+Values one_hot(NodeContext& c) {
+  Expr indices = c.input(0), values = c.input(2);
+  Tensor depth_value = c.constant(1, "depth");
+  if (depth_value.size() != 1) c.fail_type("its depth is not one number");
+  auto depth = static_cast<int64_t>(depth_value.at_double(0));
+  if (depth < 1 || depth > (int64_t{1} << 31)) c.fail(format("its depth is {}", depth));
+  int64_t axis = c.axis(c.int_attr("axis", -1), c.rank(indices) + 1);
+  Expr whole = c.cast(indices, kInt64);
+  whole = c.where(c.call("less", {whole, c.scalar(0, kInt64)}), c.add(whole, c.scalar(static_cast<double>(depth), kInt64)), whole);
+  auto pick = [&](int64_t i) { return c.squeeze(c.slice(values, 0, i, i + 1), {0}); };
+  return {c.call("one_hot", {whole, pick(1), pick(0)}, make_attrs<relay::OneHotAttrs>([&](auto& a) {
+                   a.depth = depth;
+                   a.axis = axis;
+                   a.dtype = c.dtype(values);
+                 }))};
+}
+
+Values non_zero(NodeContext& c) {
+  Expr x = c.input(0);
+  return {c.cast(c.transpose(c.call("argwhere", {x}), {1, 0}), kInt64)};
+}
+
+Values compress(NodeContext& c) {
+  Expr x = c.input(0);
+  Tensor condition = c.constant(1, "condition");
+  if (condition.rank() != 1) c.fail_type("its condition is not a vector");
+  int64_t axis = 0;
+  if (c.has_attr("axis")) axis = c.axis(c.int_attr("axis"), c.rank(x));
+  else x = c.reshape(x, {-1});
+  Ints kept;
+  for (int64_t i = 0; i < condition.size(); ++i)
+    if (condition.at_int(i) != 0) kept.push_back(i);
+  check_constant_indices(c, c.ints_constant(kept), c.shape(x)[static_cast<size_t>(axis)]);
+  return {c.call("take", {x, c.ints_constant(kept)}, make_attrs<relay::TakeAttrs>([&](auto& a) {
+                   a.axis = axis;
+                   a.mode = "fast";
+                 }))};
+}
+
+Values reverse_sequence(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t rank = c.rank(x);
+  return {c.call("reverse_sequence", {x, c.input(1)}, make_attrs<relay::ReverseSequenceAttrs>([&](auto& a) {
+                   a.seq_axis = c.axis(c.int_attr("time_axis", 0), rank);
+                   a.batch_axis = c.axis(c.int_attr("batch_axis", 1), rank);
+                 }))};
+}
+
+Values grid_sample(NodeContext& c) {
+  Expr x = c.input(0), grid = c.input(1);
+  if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
+  std::string mode = c.string_attr("mode", "linear"), padding = c.string_attr("padding_mode", "zeros");
+  if (mode == "linear") mode = "bilinear";
+  if (mode == "cubic") mode = "bicubic";
+  if (mode != "bilinear" && mode != "bicubic" && mode != "nearest") c.fail(format("its mode '{}' is unknown", mode));
+  if (padding != "zeros" && padding != "border" && padding != "reflection") c.fail(format("its padding_mode '{}' is unknown", padding));
+  return {c.call("image.grid_sample", {x, c.transpose(grid, {0, 3, 1, 2})}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {
+                   a.method = mode;
+                   a.padding_mode = padding;
+                   a.align_corners = c.int_attr("align_corners", 0) != 0;
+                 }))};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"Gather", 1, gather}, {"GatherElements", 11, gather_elements}, {"GatherND", 11, gather_nd}, {"ScatterND", 11, scatter_nd},
+    {"ScatterElements", 11, scatter_elements}, {"Scatter", 9, scatter_elements}, {"OneHot", 9, one_hot}, {"NonZero", 9, non_zero},
+    {"Compress", 9, compress}, {"ReverseSequence", 10, reverse_sequence}, {"GridSample", 16, grid_sample},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> indexing_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

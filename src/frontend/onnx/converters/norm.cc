@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Normalisations.
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// A vector along the channel axis (1) of a tensor of `rank`.
+Expr per_channel(NodeContext& c, const Expr& v, int64_t rank) { return rank > 2 ? c.expand(v, 1, rank - 2) : v; }
+
+Values batch_norm(NodeContext& c) {
+  Expr x = c.input(0), scale = c.input(1), bias = c.input(2), mean = c.input(3), var = c.input(4);
+  double epsilon = c.float_attr("epsilon", 1e-5f);
+  bool training = c.opset() >= 14 ? c.int_attr("training_mode", 0) != 0 : c.opset() < 7 && c.int_attr("is_test", 0) == 0 && c.wants(1);
+  if (c.opset() < 9 && c.int_attr("spatial", 1) == 0) c.unsupported("normalisation of every element apart (spatial=0)");
+  if (!training) {
+    // The statistics may have another type than the data; the result has the data's.
+    DataType dtype = c.dtype(x);
+    Expr y = c.call("nn.batch_norm", {x, c.cast(scale, dtype), c.cast(bias, dtype), c.cast(mean, dtype), c.cast(var, dtype)},
+                    make_attrs<relay::BatchNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
+    return {c.get(y, 0)};
+  }
+  double momentum = c.float_attr("momentum", 0.9f);
+  Ints axes;
+  for (int64_t i = 0; i < c.rank(x); ++i)
+    if (i != 1) axes.push_back(i);
+  Expr batch_mean = c.reduce("mean", x, axes, false);
+  Expr centered = c.sub(x, per_channel(c, batch_mean, c.rank(x)));
+  Expr batch_var = c.reduce("mean", c.mul(centered, centered), axes, false);
+  Expr inverse = c.call("rsqrt", {c.add(batch_var, c.scalar_like(epsilon, batch_var))});
+  Expr y = c.add(c.mul(centered, per_channel(c, c.mul(inverse, scale), c.rank(x))), per_channel(c, bias, c.rank(x)));
+  auto running = [&](const Expr& old, const Expr& fresh) {
+    return c.add(c.mul(old, c.scalar_like(momentum, old)), c.mul(c.cast(fresh, c.dtype(old)), c.scalar_like(1 - momentum, old)));
+  };
+  return {y, running(mean, batch_mean), running(var, batch_var)};
+}
+
+Values instance_norm(NodeContext& c) {
+  double epsilon = c.float_attr("epsilon", 1e-5f);
+  return {c.call("nn.instance_norm", {c.input(0), c.input(1), c.input(2)}, make_attrs<relay::InstanceNormAttrs>([&](auto& a) { a.epsilon = epsilon; }))};
+}
+
+// Normalised over the axes from `axis` on, in float32 at least; gives the mean and the inverse deviation, too.
+Values layer_norm(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", -1), rank);
+  double epsilon = c.float_attr("epsilon", 1e-5f);
+  bool statistics = c.wants(1) || c.wants(2);
+  bool vector = axis == rank - 1 && c.rank(c.input(1)) == 1 && (!c.has(2) || c.rank(c.input(2)) == 1);
+  if (vector && !statistics && c.has(2) && c.dtype(x) == kFloat32)
+    return {c.call("nn.layer_norm", {x, c.input(1), c.input(2)}, make_attrs<relay::LayerNormAttrs>([&](auto& a) {
+                     a.axis = rank - 1;
+                     a.epsilon = epsilon;
+                   }))};
+  DataType dtype = c.dtype(x), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+  Expr wide_x = c.cast(x, wide);
+  Ints axes;
+  for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
+  Expr mean = c.reduce("mean", wide_x, axes, true);
+  Expr centered = c.sub(wide_x, mean);
+  Expr var = c.reduce("mean", c.mul(centered, centered), axes, true);
+  Expr inverse = c.call("rsqrt", {c.add(var, c.scalar_like(epsilon, var))});
+  Expr y = c.mul(c.cast(c.mul(centered, inverse), dtype), c.input(1));
+  if (c.has(2)) y = c.add(y, c.input(2));
+  return {y, mean, inverse};
+}
+
+Values rms_norm(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", -1), rank);
+  double epsilon = c.float_attr("epsilon", 1e-5f);
+  DataType dtype = c.dtype(x), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+  Expr wide_x = c.cast(x, wide);
+  Ints axes;
+  for (int64_t i = axis; i < rank; ++i) axes.push_back(i);
+  Expr power = c.reduce("mean", c.mul(wide_x, wide_x), axes, true);
+  Expr inverse = c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))});
+  return {c.mul(c.cast(c.mul(wide_x, inverse), dtype), c.input(1))};
+}
+
+Values group_norm(NodeContext& c) {
+  Expr x = c.input(0), scale = c.input(1), bias = c.input(2);
+  int64_t groups = c.int_attr("num_groups");
+  double epsilon = c.float_attr("epsilon", 1e-5f);
+  Ints dims = c.dims(x);
+  if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0) c.fail(format("{} groups do not divide its channels", groups));
+  // Opset 18 held one scale for each group, 21 one for each channel.
+  if (c.dims(scale) != Ints{dims[1]}) {
+    auto spread = [&](const Expr& v) {
+      return c.reshape(c.broadcast_to(c.reshape(v, {groups, 1}), {groups, dims[1] / groups}), {dims[1]});
+    };
+    scale = spread(scale);
+    bias = spread(bias);
+  }
+  return {c.call("nn.group_norm", {x, scale, bias}, make_attrs<relay::GroupNormAttrs>([&](auto& a) {
+                   a.num_groups = groups;
+                   a.axis = 1;
+                   a.epsilon = epsilon;
+                 }))};
+}
+
+Values lrn(NodeContext& c) {
+  int64_t size = c.int_attr("size");
+  if (size < 1) c.fail(format("its size is {}", size));
+  return {c.call("nn.lrn", {c.input(0)}, make_attrs<relay::LRNAttrs>([&](auto& a) {
+                   a.size = size;
+                   a.axis = 1;
+                   a.bias = c.float_attr("bias", 1);
+                   a.alpha = c.float_attr("alpha", 1e-4f);
+                   a.beta = c.float_attr("beta", 0.75);
+                 }))};
+}
+
+Values lp_normalization(NodeContext& c) {
+  Expr x = c.input(0);
+  int64_t axis = c.axis(c.int_attr("axis", -1), c.rank(x)), p = c.int_attr("p", 2);
+  if (p != 1 && p != 2) c.fail(format("its p is {}, which is neither 1 nor 2", p));
+  Expr norm = p == 1 ? c.reduce("sum", c.call("abs", {x}), {axis}, true)
+                     : c.call("sqrt", {c.reduce("sum", c.mul(x, x), {axis}, true)});
+  // A zero vector stays zero.
+  Expr zero = c.scalar_like(0, x);
+  Expr safe = c.where(c.call("equal", {norm, zero}), c.scalar_like(1, x), norm);
+  return {c.div(x, safe)};
+}
+
+// (x - mean) / (deviation + 1e-9) over the axes.
+Values mean_variance_norm(NodeContext& c) {
+  Expr x = c.input(0);
+  Ints axes = c.ints_attr("axes", {0, 2, 3});
+  Expr mean = c.reduce("mean", x, axes, true);
+  Expr square_mean = c.reduce("mean", c.mul(x, x), axes, true);
+  Expr deviation = c.call("sqrt", {c.sub(square_mean, c.mul(mean, mean))});
+  return {c.div(c.sub(x, mean), c.add(deviation, c.scalar_like(1e-9, x)))};
+}
+
+// com.microsoft: normalised sum of input and skip (and bias).
+Values skip_layer_norm(NodeContext& c) {
+  Expr sum = c.add(c.input(0), c.input(1));
+  if (c.has(4)) sum = c.add(sum, c.input(4));
+  double epsilon = c.float_attr("epsilon", 1e-12f);
+  if (!c.has(3)) c.unsupported("no beta");
+  Expr y = c.call("nn.layer_norm", {sum, c.input(2), c.input(3)}, make_attrs<relay::LayerNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
+  Values out = {y};
+  if (c.wants(1) || c.wants(2)) c.unsupported("its statistics outputs");
+  if (c.wants(3)) out.resize(3), out.push_back(sum);
+  return out;
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"BatchNormalization", 1, batch_norm}, {"InstanceNormalization", 1, instance_norm},
+    {"RMSNormalization", 23, rms_norm}, {"GroupNormalization", 18, group_norm}, {"LRN", 1, lrn},
+    {"LpNormalization", 1, lp_normalization}, {"MeanVarianceNormalization", 9, mean_variance_norm},
+    {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"}, {"LayerNormalization", 1, layer_norm},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> norm_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantised operators, written out in arithmetic: scaling, rounding to even and saturating are exact in float32 for
+// 8-bit values; integer products are accumulated in double, which is exact for every size that fits memory.
+#include "base/format.h"
+#include "frontend/onnx/converters/linear.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// A scale or zero point against a tensor: a scalar, a vector along `axis`, or blocks of `block` elements along it.
+Expr spread(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) {
+  int64_t rank = c.rank(x);
+  if (c.rank(v) == 0) return v;
+  if (c.rank(v) == 1) {
+    auto n = c.shape(v)[0].constant();
+    if (n && *n == 1) return c.reshape(v, {});
+    axis = c.axis(axis, rank);
+    return c.expand(v, 1, rank - axis - 1);
+  }
+  if (c.rank(v) != rank || block < 1) c.fail_type(format("scales of rank {} do not fit an operand of rank {}", c.rank(v), rank));
+  axis = c.axis(axis, rank);
+  Expr wide = c.call("repeat", {v}, make_attrs<relay::RepeatAttrs>([&](auto& a) {
+                       a.repeats = block;
+                       a.axis = axis;
+                     }));
+  int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+  return c.slice(wide, axis, 0, size);
+}
+
+// The range of an integer type of at most 32 bits.
+std::pair<double, double> limits(DataType t) {
+  if (t.is_uint()) return {0, static_cast<double>((uint64_t{1} << t.bits) - 1)};
+  auto half = static_cast<double>(uint64_t{1} << (t.bits - 1));
+  return {-half, half - 1};
+}
+
+// saturate(round(x) + zero_point) as `to`; x is float32.
+Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType to) {
+  Expr rounded = c.call("round", {x});
+  if (zero_point) rounded = c.add(rounded, c.cast(zero_point, c.dtype(x)));
+  auto [low, high] = limits(to);
+  Expr bounded = c.call("clip", {rounded}, make_attrs<relay::ClipAttrs>([l = low, h = high](auto& a) {
+                          a.a_min = l;
+                          a.a_max = h;
+                        }));
+  return c.cast(bounded, to);
+}
+
+Values quantize(NodeContext& c) {
+  Expr x = c.input(0), scale = c.input(1);
+  int64_t axis = c.int_attr("axis", 1), block = c.int_attr("block_size", 0);
+  DataType to = c.has(2) ? c.dtype(c.input(2)) : c.dtype_attr("output_dtype", kUInt8);
+  DataType work = c.dtype(x).is_float() && c.dtype(x).bits >= 32 ? c.dtype(x) : kFloat32;
+  Expr ratio = c.div(c.cast(x, work), c.cast(spread(c, scale, x, axis, block), work));
+  if (to.is_float()) return {c.cast(ratio, to)};
+  Expr zero = c.has(2) ? spread(c, c.input(2), x, axis, block) : Expr();
+  return {to_integers(c, ratio, zero, to)};
+}
+
+Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block, DataType to) {
+  // Differences of 32-bit integers need more than float32.
+  DataType work = c.dtype(x).is_integral() && c.dtype(x).bits > 16 ? kFloat64 : kFloat32;
+  Expr value = c.cast(x, work);
+  if (zero_point) value = c.sub(value, c.cast(spread(c, zero_point, x, axis, block), work));
+  Expr product = c.mul(value, c.cast(spread(c, scale, x, axis, block), work));
+  return c.cast(product, to);
+}
+
+Values dequantize(NodeContext& c) {
+  DataType to = c.opset() >= 23 ? c.dtype_attr("output_dtype", c.dtype(c.input(1))) : c.dtype(c.input(1));
+  return {dequantized(c, c.input(0), c.input(1), c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1), c.int_attr("block_size", 0), to)};
+}
+
+Values dynamic_quantize(NodeContext& c) {
+  Expr x = c.input(0), zero = c.scalar(0, kFloat32);
+  Ints axes;
+  for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
+  // The range holds zero.
+  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}), low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
+  Expr scale = c.div(c.sub(high, low), c.scalar(255, kFloat32));
+  Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
+  return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
+}
+
+// value - zero_point in double; a vector of zero points runs along `axis`.
+Expr centered(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis) {
+  Expr value = c.cast(x, kFloat64);
+  return zero_point ? c.sub(value, c.cast(spread(c, zero_point, x, axis, 0), kFloat64)) : value;
+}
+
+Values matmul_integer(NodeContext& c) {
+  Expr a = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), c.rank(c.input(0)) - 2);
+  Expr b = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), -1);
+  return {c.cast(matmul_of(c, a, b), kInt32)};
+}
+
+Values qlinear_matmul(NodeContext& c) {
+  Expr a = c.input(0), b = c.input(3);
+  Expr product = matmul_of(c, centered(c, a, c.input(2), c.rank(a) - 2), centered(c, b, c.input(5), -1));
+  auto wide = [&](Expr s, int64_t axis) { return c.cast(spread(c, s, product, axis, 0), kFloat64); };
+  Expr ratio = c.div(c.mul(wide(c.input(1), c.rank(product) - 2), wide(c.input(4), -1)), c.cast(c.input(6), kFloat64));
+  return {to_integers(c, c.mul(product, ratio), c.input(7), c.dtype(c.input(7)))};
+}
+
+// A two-dimensional convolution in double, with the attributes of Conv.
+Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
+  if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
+  Ints kernel = {c.dims(w)[2], c.dims(w)[3]};
+  std::string mode = c.string_attr("auto_pad", "NOTSET");
+  Ints strides = c.ints_attr("strides", {1, 1}), dilations = c.ints_attr("dilations", {1, 1}), pads = c.ints_attr("pads", {0, 0, 0, 0});
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4) c.fail("its strides, dilations or pads have the wrong length");
+  if (mode == "SAME_UPPER" || mode == "SAME_LOWER") c.unsupported("auto_pad");
+  return c.call("nn.conv2d", {x, w}, make_attrs<relay::Conv2DAttrs>([&](auto& a) {
+                  a.strides = strides;
+                  a.padding = pads;
+                  a.dilation = dilations;
+                  a.groups = c.int_attr("group", 1);
+                  a.channels = c.dims(w)[0];
+                  a.kernel_size = kernel;
+                }));
+}
+
+Values conv_integer(NodeContext& c) {
+  Expr x = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), 1);
+  Expr w = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), 0);
+  return {c.cast(integer_conv(c, x, w), kInt32)};
+}
+
+Values qlinear_conv(NodeContext& c) {
+  Expr y = integer_conv(c, centered(c, c.input(0), c.input(2), 1), centered(c, c.input(3), c.input(5), 0));
+  if (c.has(8)) y = c.add(y, c.expand(c.cast(c.input(8), kFloat64), 1, c.rank(y) - 2));
+  Expr w_scale = c.cast(spread(c, c.input(4), y, 1, 0), kFloat64);
+  Expr ratio = c.div(c.mul(c.cast(c.input(1), kFloat64), w_scale), c.cast(c.input(6), kFloat64));
+  return {to_integers(c, c.mul(y, ratio), c.input(7), c.dtype(c.input(7)))};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"QuantizeLinear", 10, quantize}, {"DequantizeLinear", 10, dequantize}, {"DynamicQuantizeLinear", 11, dynamic_quantize},
+    {"MatMulInteger", 10, matmul_integer}, {"QLinearMatMul", 10, qlinear_matmul}, {"ConvInteger", 10, conv_integer},
+    {"QLinearConv", 10, qlinear_conv},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> quant_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize and Upsample, over the axes after batch and channels.
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Doubles = std::vector<double>;
+
+struct Plan {
+  Ints sizes;      // of every axis
+  Doubles scales;  // of every axis
+  Doubles roi;     // starts then ends of every axis; empty: none
+  std::string mode, coordinates, nearest;
+  double cubic = -0.75, extrapolation = 0;
+  bool exclude_outside = false, antialias = false;
+};
+
+Doubles doubles(NodeContext& c, size_t input, const char* what) {
+  Tensor t = c.constant(c.input(input), what);
+  if (!t.dtype().is_float() || t.rank() != 1) c.fail_type(format("its {} must be a vector of floats", what));
+  Doubles out;
+  for (int64_t i = 0; i < t.size(); ++i) out.push_back(t.at_double(i));
+  return out;
+}
+
+void check_scales(NodeContext& c, const Doubles& scales, size_t want) {
+  if (scales.size() != want) c.fail(format("it has {} scales for {} axes", scales.size(), want));
+  for (double s : scales)
+    if (!(s > 0) || s > 1e6) c.fail(format("a scale is {}", s));
+}
+
+template <class A>
+AttrsRef resize_attrs(const Plan& p, size_t first) {
+  return make_attrs<A>([&](auto& a) {
+    a.size.assign(p.sizes.begin() + static_cast<int64_t>(first), p.sizes.end());
+    a.scales.assign(p.scales.begin() + static_cast<int64_t>(first), p.scales.end());
+    if (!p.roi.empty()) {
+      size_t rank = p.sizes.size();
+      for (size_t half = 0; half < 2; ++half)
+        for (size_t i = first; i < rank; ++i) a.roi.push_back(p.roi[half * rank + i]);
+    }
+    a.method = p.mode == "nearest" ? "nearest_neighbor" : p.mode;
+    a.coordinate_transformation_mode = p.coordinates;
+    a.rounding_method = p.nearest;
+    a.cubic_alpha = p.cubic;
+    a.cubic_exclude = p.exclude_outside;
+    a.extrapolation_value = p.extrapolation;
+    a.antialias = p.antialias;
+  });
+}
+
+// The graph operators resize the axes after the first two; others are moved there, or flattened away when not resized.
+Expr apply(NodeContext& c, Expr x, Plan p) {
+  Ints dims = c.dims(x);
+  size_t rank = dims.size();
+  auto touched = [&](size_t i) { return p.sizes[i] != dims[i] || p.scales[i] != 1 || (!p.roi.empty() && p.coordinates == "tf_crop_and_resize" && (p.roi[i] != 0 || p.roi[rank + i] != 1)); };
+  Ints moved, kept;
+  for (size_t i = 0; i < rank; ++i) (touched(i) ? moved : kept).push_back(static_cast<int64_t>(i));
+  if (moved.empty()) return x;
+  bool plain = rank >= 3 && rank <= 5 && !touched(0) && !touched(1);
+  if (!plain) {
+    if (moved.size() > 3) c.unsupported("more than three resized axes");
+    // To (1, product of the others, resized axes...), and back.
+    Ints order = kept;
+    order.insert(order.end(), moved.begin(), moved.end());
+    Plan q = p;
+    q.sizes = {1, 1};
+    q.scales = {1, 1};
+    q.roi.clear();
+    Ints flat = {1, 1}, result;
+    for (int64_t i : kept) flat[1] *= dims[static_cast<size_t>(i)];
+    q.sizes[1] = flat[1];
+    for (int64_t i : moved) {
+      flat.push_back(dims[static_cast<size_t>(i)]);
+      q.sizes.push_back(p.sizes[static_cast<size_t>(i)]);
+      q.scales.push_back(p.scales[static_cast<size_t>(i)]);
+    }
+    if (!p.roi.empty())
+      for (size_t half = 0; half < 2; ++half) {
+        q.roi.push_back(half ? 1 : 0), q.roi.push_back(half ? 1 : 0);
+        for (int64_t i : moved) q.roi.push_back(p.roi[half * rank + static_cast<size_t>(i)]);
+      }
+    for (int64_t i : order) result.push_back(p.sizes[static_cast<size_t>(i)]);
+    Expr y = apply(c, c.reshape(c.transpose(x, order), flat), q);
+    Ints back(rank);
+    for (size_t i = 0; i < rank; ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+    return c.transpose(c.reshape(y, result), back);
+  }
+  if (rank == 3) return c.call("image.resize1d", {x}, resize_attrs<relay::Resize1DAttrs>(p, 2));
+  if (rank == 4) return c.call("image.resize2d", {x}, resize_attrs<relay::Resize2DAttrs>(p, 2));
+  return c.call("image.resize3d", {x}, resize_attrs<relay::Resize3DAttrs>(p, 2));
+}
+
+// floor(size * scale), with the product rounded to float first as the runtimes that define it do.
+int64_t scaled(int64_t size, double scale) { return static_cast<int64_t>(std::floor(static_cast<float>(static_cast<double>(size) * scale))); }
+
+Plan plan_from_scales(NodeContext& c, const Ints& dims, const Doubles& scales) {
+  check_scales(c, scales, dims.size());
+  Plan p;
+  p.scales = scales;
+  for (size_t i = 0; i < dims.size(); ++i) p.sizes.push_back(scaled(dims[i], scales[i]));
+  return p;
+}
+
+std::string checked_mode(NodeContext& c) {
+  std::string mode = c.string_attr("mode", "nearest");
+  if (mode == "bilinear" || mode == "trilinear") mode = "linear";
+  if (mode != "nearest" && mode != "linear" && mode != "cubic") c.fail(format("its mode '{}' is unknown", mode));
+  return mode;
+}
+
+// Opsets below 11: corners at the origin, nearest rounds down.
+Values upsample(NodeContext& c) {
+  Expr x = c.input(0);
+  Ints dims = c.dims(x);
+  Doubles scales;
+  if (c.opset() < 7) {
+    scales.assign(dims.size(), 1);
+    if (dims.size() != 4) c.fail_type("its input has another rank than 4");
+    scales[2] = c.float_attr("height_scale", 1);
+    scales[3] = c.float_attr("width_scale", 1);
+  } else if (c.opset() < 9) {
+    scales = c.floats_attr("scales");
+  } else {
+    scales = doubles(c, 1, "scales");
+  }
+  Plan p = plan_from_scales(c, dims, scales);
+  p.mode = checked_mode(c);
+  p.coordinates = "asymmetric";
+  p.nearest = "floor";
+  return {apply(c, x, p)};
+}
+
+Values resize(NodeContext& c) {
+  Expr x = c.input(0);
+  Ints dims = c.dims(x);
+  auto rank = static_cast<int64_t>(dims.size());
+  Ints axes = c.ints_attr("axes");
+  for (int64_t& a : axes) a = c.axis(a, rank);
+  if (axes.empty())
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  // Values for the listed axes, spread over all of them.
+  auto spread = [&](auto values, auto fallback) {
+    std::vector<decltype(fallback)> out(dims.size(), fallback);
+    for (size_t i = 0; i < axes.size(); ++i) out[static_cast<size_t>(axes[i])] = values[i];
+    return out;
+  };
+  std::string coordinates = c.string_attr("coordinate_transformation_mode", "half_pixel");
+  if (coordinates == "tf_half_pixel_for_nn") coordinates = "half_pixel";
+  Plan p;
+  bool by_scales = c.has(2) && !(c.known(c.input(2)) && c.known(c.input(2))->size() == 0);
+  if (by_scales) {
+    Doubles scales = doubles(c, 2, "scales");
+    check_scales(c, scales, axes.size());
+    p = plan_from_scales(c, dims, spread(scales, 1.0));
+  } else {
+    if (!c.has(3)) c.fail("it has neither scales nor sizes");
+    Ints sizes = c.ints(3, "sizes");
+    if (sizes.size() != axes.size()) c.fail(format("it has {} sizes for {} axes", sizes.size(), axes.size()));
+    Doubles scales;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      int64_t from = dims[static_cast<size_t>(axes[i])];
+      if (sizes[i] < 1 || from < 1) c.fail(format("it makes {} elements of {}", sizes[i], from));
+      scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(from));
+    }
+    std::string policy = c.string_attr("keep_aspect_ratio_policy", "stretch");
+    if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") c.fail(format("its keep_aspect_ratio_policy '{}' is unknown", policy));
+    if (policy != "stretch" && !scales.empty()) {
+      double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
+      for (size_t i = 0; i < sizes.size(); ++i) {
+        scales[i] = scale;
+        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[static_cast<size_t>(axes[i])]) + 0.5));
+      }
+    }
+    p.scales = spread(scales, 1.0);
+    p.sizes = dims;
+    for (size_t i = 0; i < axes.size(); ++i) p.sizes[static_cast<size_t>(axes[i])] = sizes[i];
+  }
+  p.mode = checked_mode(c);
+  p.coordinates = coordinates;
+  p.nearest = c.string_attr("nearest_mode", "round_prefer_floor");
+  p.cubic = c.float_attr("cubic_coeff_a", -0.75);
+  p.exclude_outside = c.int_attr("exclude_outside", 0) != 0;
+  p.extrapolation = c.float_attr("extrapolation_value", 0);
+  p.antialias = c.int_attr("antialias", 0) != 0;
+  if (coordinates == "tf_crop_and_resize") {
+    Doubles roi = doubles(c, 1, "roi");
+    if (roi.size() != 2 * axes.size()) c.fail(format("it has {} roi values for {} axes", roi.size(), axes.size()));
+    Doubles starts = spread(Doubles(roi.begin(), roi.begin() + static_cast<int64_t>(axes.size())), 0.0);
+    Doubles ends = spread(Doubles(roi.begin() + static_cast<int64_t>(axes.size()), roi.end()), 1.0);
+    p.roi = starts;
+    p.roi.insert(p.roi.end(), ends.begin(), ends.end());
+  }
+  return {apply(c, x, p)};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"Upsample", 1, upsample},
+    {"Resize", 10, upsample},
+    {"Resize", 11, resize},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> resize_converters() { return kTable; }
+
+}  // namespace tilewright::onnx

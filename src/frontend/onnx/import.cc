@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/import.h"
+
+#include <algorithm>
+#include <cctype>
+#include <queue>
+#include <set>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "frontend/onnx/importer.h"
+
+namespace tilewright::onnx {
+namespace {
+
+// Calls on constants no larger than this are evaluated during the import: shape computations and the parameters of
+// operators. Larger ones (weights) are the constant folding pass's business.
+constexpr int64_t kMaxFoldedElements = 1 << 16;
+
+[[noreturn]] void refuse(ErrorCode code, std::string message, std::string where = {}, std::string hint = {}) {
+  throw ConversionFailure{Diagnostic(code, std::move(message), std::move(where), std::move(hint))};
+}
+
+// Names a subgraph takes from outside are found among everything its nodes read.
+void collect_reads(const Node& node, std::vector<std::string>* out) {
+  for (const auto& name : node.inputs)
+    if (!name.empty()) out->push_back(name);
+  for (const auto& a : node.attributes)
+    for (const auto& g : a.graphs) {
+      for (const auto& n : g->nodes) collect_reads(n, out);
+      for (const auto& v : g->outputs) out->push_back(v.name);
+    }
+}
+
+// Node indices, producers before users; file order wherever it is one already.
+std::vector<size_t> execution_order(const std::vector<Node>& nodes) {
+  std::unordered_map<std::string, size_t> producer;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const auto& name : nodes[i].outputs)
+      if (!name.empty() && !producer.emplace(name, i).second)
+        refuse(ErrorCode::kMalformedModel, format("two nodes make the value '{}'", name), "node " + nodes[i].label());
+  std::vector<std::vector<size_t>> users(nodes.size());
+  std::vector<size_t> missing(nodes.size(), 0);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    std::vector<std::string> reads;
+    collect_reads(nodes[i], &reads);
+    std::set<size_t> from;
+    for (const auto& name : reads)
+      if (auto it = producer.find(name); it != producer.end()) from.insert(it->second);
+    for (size_t p : from) {
+      users[p].push_back(i);
+      ++missing[i];
+    }
+  }
+  std::priority_queue<size_t, std::vector<size_t>, std::greater<>> ready;
+  for (size_t i = 0; i < nodes.size(); ++i)
+    if (missing[i] == 0) ready.push(i);
+  std::vector<size_t> order;
+  while (!ready.empty()) {
+    size_t i = ready.top();
+    ready.pop();
+    order.push_back(i);
+    for (size_t u : users[i])
+      if (--missing[u] == 0) ready.push(u);
+  }
+  if (order.size() < nodes.size())
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (missing[i] > 0) refuse(ErrorCode::kMalformedModel, "the node depends on its own result (a cycle in the graph)", "node " + nodes[i].label());
+  return order;
+}
+
+// Exporters name dimensions freely; the graph IR's text form wants identifiers.
+std::string symbol_name(const std::string& param) {
+  std::string out;
+  for (char c : param) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
+  return out;
+}
+
+// The type of a tensor, or of the tensor an optional holds; null for others.
+const ValueType* tensor_of(const ValueType& type) {
+  if (type.kind == ValueType::kOptional && type.element) return tensor_of(*type.element);
+  return type.kind == ValueType::kTensor ? &type : nullptr;
+}
+
+std::string type_text(const Value& v) {
+  if (v.sequence) return "sequence";
+  if (!v.expr) return v.poisoned ? "?" : "absent";
+  return type_str(v.expr->type);
+}
+
+}  // namespace
+
+void Importer::need_constant(const Expr& e) {
+  if (!options_.needed_constants) return;
+  for (const Expr& part : relay::post_order(e))
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      if (part == inputs_[i]) {
+        auto& names = *options_.needed_constants;
+        if (std::find(names.begin(), names.end(), input_names_[i]) == names.end()) names.push_back(input_names_[i]);
+      }
+}
+
+Expr Importer::call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, const relay::Span& span) {
+  const relay::OpDef* def = relay::find_op(op);
+  if (!def) refuse(ErrorCode::kUnsupportedOp, format("the graph operator '{}' is missing", op));
+  auto result = relay::try_call(op, args, attrs, span);
+  if (!result) throw ConversionFailure{std::move(result).error()};
+  Expr e = std::move(result).value();
+  bool static_result = true;
+  int64_t elements = 0;
+  auto add_type = [&](const Type& t) {
+    const auto* tensor = as_tensor(t);
+    auto dims = tensor ? static_shape(tensor->shape) : std::nullopt;
+    if (!dims) {
+      static_result = false;
+      return;
+    }
+    auto count = checked_element_count(*dims);
+    if (!count) throw ConversionFailure{std::move(count).error()};
+    elements = std::min<int64_t>(elements + *count, int64_t{1} << 50);
+  };
+  if (const auto* tuple = as_tuple(e->type))
+    for (const Type& t : tuple->fields) add_type(t);
+  else
+    add_type(e->type);
+  if (def->stateful || !def->evaluate || (static_result && elements > kMaxFoldedElements)) return e;
+
+  std::vector<relay::Value> values;
+  int64_t read = 0;
+  auto add_value = [&](const Expr& arg) {
+    const auto* c = relay::as<relay::ConstantNode>(arg);
+    if (!c || (read += c->data.size()) > kMaxFoldedElements || c->data.dtype().code == TypeCode::kComplex) return false;
+    values.push_back(relay::value_from(c->data));
+    return true;
+  };
+  for (const Expr& arg : args) {
+    if (const auto* tuple = relay::as<relay::TupleNode>(arg)) {
+      for (const Expr& field : tuple->fields)
+        if (!add_value(field)) return e;
+    } else if (!add_value(arg)) {
+      return e;
+    }
+  }
+  auto out = def->evaluate(relay::EvalArgs{values, attrs, e->type});
+  if (!out) throw ConversionFailure{std::move(out).error()};
+  std::vector<Expr> constants;
+  for (const auto& v : *out) constants.push_back(relay::make_constant(relay::to_tensor(v), span));
+  return as_tuple(e->type) ? relay::make_tuple(std::move(constants), span) : constants.at(0);
+}
+
+const Function* Importer::find_function(const Node& node) const {
+  for (const auto& f : model_.functions)
+    if (f.name == node.op_type && f.domain == node.domain && f.overload == node.overload) return &f;
+  return nullptr;
+}
+
+void Importer::note_unsupported(const Node& node, int64_t version, const std::vector<Value>& inputs, std::string why) {
+  std::string types;
+  for (const auto& v : inputs) types += (types.empty() ? "" : ", ") + type_text(v);
+  std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
+  std::string shown = !node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0];
+  unsupported_.push_back({name, format("'{}' ({})", shown, types), std::move(why), version});
+}
+
+Diagnostic Importer::unsupported_report() const {
+  struct Group {
+    int64_t version = 0;
+    std::string why;
+    std::vector<std::string> places;
+  };
+  std::map<std::pair<std::string, std::string>, Group> groups;
+  for (const auto& u : unsupported_) {
+    Group& g = groups[{u.op, u.why}];
+    g.version = u.version;
+    g.places.push_back(u.where);
+  }
+  std::string text = format("{} of the model's nodes cannot be compiled yet", unsupported_.size());
+  for (const auto& [key, g] : groups) {
+    text += format("\n  {} (opset {}{}{}) x{}: ", key.first, g.version, key.second.empty() ? "" : "; ", key.second, g.places.size());
+    for (size_t i = 0; i < g.places.size() && i < 4; ++i) text += (i ? ", " : "") + g.places[i];
+    if (g.places.size() > 4) text += ", ...";
+  }
+  return Diagnostic(ErrorCode::kUnsupportedOp, text, "",
+                    "export the model with these operators decomposed (another opset, or a model-local function of the same name), "
+                    "or take them out; `tilewright ops --onnx` lists what is supported");
+}
+
+Values Importer::inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs) {
+  Scope inner;
+  inner.depth = scope.depth + 1;
+  if (inner.depth > kMaxGraphDepth) refuse(ErrorCode::kLimitExceeded, "functions call each other too deeply (or without end)");
+  inner.opsets = function.opsets.empty() ? scope.opsets : &function.opsets;
+  inner.prefix = scope.prefix + (node.name.empty() ? node.op_type : node.name) + "/";
+  for (const auto& a : function.defaults) inner.function_attributes[a.name] = &a;
+  for (const auto& a : node.attributes) {
+    const Attribute* value = &a;
+    if (!a.reference.empty()) {
+      auto it = scope.function_attributes.find(a.reference);
+      if (it == scope.function_attributes.end()) continue;
+      value = it->second;
+    }
+    inner.function_attributes[a.name] = value;
+  }
+  if (inputs.size() > function.inputs.size())
+    refuse(ErrorCode::kMalformedModel, format("the function '{}' takes {} inputs, the node gives {}", function.name, function.inputs.size(), inputs.size()));
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    inner.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : Value();
+  import_nodes(function.nodes, inner);
+  Values out;
+  for (const auto& name : function.outputs) {
+    const Value* v = inner.find(name);
+    if (!v) refuse(ErrorCode::kMalformedModel, format("the function '{}' does not make its output '{}'", function.name, name));
+    out.push_back(*v);
+  }
+  return out;
+}
+
+Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inputs) {
+  if (++unrolled > kMaxNodes) refuse(ErrorCode::kLimitExceeded, format("the model grows beyond {} nodes when its functions and loops are expanded", kMaxNodes));
+  if (const Function* f = find_function(node)) return inline_function(*f, node, scope, std::move(inputs));
+  auto it = scope.opsets->find(node.domain);
+  // A domain the model forgot to import is taken at its first version; the standard one must be there.
+  int64_t version = it != scope.opsets->end() ? it->second : node.domain.empty() ? 0 : 1;
+  if (version == 0) refuse(ErrorCode::kMalformedModel, "the model does not import the standard operator set");
+  const ConverterEntry* entry = find_converter(node.domain, node.op_type, version);
+  bool poisoned = std::any_of(inputs.begin(), inputs.end(), [](const Value& v) { return v.poisoned; });
+  Value bad;
+  bad.poisoned = true;
+  Values outputs(node.outputs.size(), bad);
+  if (!entry) {
+    note_unsupported(node, version, inputs, "");
+    return outputs;
+  }
+  if (poisoned) return outputs;
+  std::vector<Value> kept = inputs;
+  try {
+    NodeContext context(*this, scope, node, version, std::move(inputs));
+    Values made = entry->convert(context);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (node.outputs[i].empty()) continue;
+      if (i >= made.size()) {
+        note_unsupported(node, version, kept, format("its output {}", i));
+        return outputs;
+      }
+    }
+    return made;
+  } catch (ConversionFailure& failure) {
+    if (failure.diagnostic.code != ErrorCode::kUnsupportedOp || !failure.diagnostic.where.empty()) throw;
+    note_unsupported(node, version, kept, failure.diagnostic.message);
+    return outputs;
+  }
+}
+
+void Importer::import_node(const Node& node, Scope& scope) {
+  std::vector<Value> inputs;
+  for (const auto& name : node.inputs) {
+    if (name.empty()) {
+      inputs.emplace_back();
+      continue;
+    }
+    const Value* v = scope.find(name);
+    if (!v) refuse(ErrorCode::kMalformedModel, format("the node reads '{}', which nothing makes", name));
+    inputs.push_back(*v);
+  }
+  Values outputs = convert(node, scope, std::move(inputs));
+  for (size_t i = 0; i < node.outputs.size() && i < outputs.size(); ++i) {
+    if (node.outputs[i].empty()) continue;
+    if (!scope.values.emplace(node.outputs[i], outputs[i]).second)
+      refuse(ErrorCode::kMalformedModel, format("the value '{}' is made twice", node.outputs[i]));
+  }
+}
+
+void Importer::import_nodes(const std::vector<Node>& nodes, Scope& scope) {
+  for (size_t i : execution_order(nodes)) {
+    try {
+      import_node(nodes[i], scope);
+    } catch (ConversionFailure& failure) {
+      Diagnostic& d = failure.diagnostic;
+      std::string place = "node " + nodes[i].label();
+      if (d.where.rfind("node ", 0) != 0) d.where = d.where.empty() ? place : place + ": " + d.where;
+      throw;
+    }
+  }
+}
+
+Values Importer::import_graph(const Graph& graph, Scope& scope) {
+  if (scope.depth > kMaxGraphDepth) refuse(ErrorCode::kLimitExceeded, "subgraphs are nested too deeply");
+  for (const auto& t : graph.initializers) scope.values.try_emplace(t.name, relay::make_constant(t.data, relay::make_span(t.name)));
+  import_nodes(graph.nodes, scope);
+  Values out;
+  for (const auto& info : graph.outputs) {
+    const Value* v = scope.find(info.name);
+    if (!v) refuse(ErrorCode::kMalformedModel, format("nothing makes the graph's output '{}'", info.name));
+    out.push_back(*v);
+  }
+  return out;
+}
+
+void Importer::bind_shapes() {
+  for (const auto& [name, sizes] : options_.shapes) {
+    const ValueInfo* info = nullptr;
+    std::string known;
+    for (const auto& input : model_.graph.inputs) {
+      if (input.name == name) info = &input;
+      known += (known.empty() ? "" : ", ") + input.name;
+    }
+    if (!info) refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "shapes", "its inputs are " + known);
+    const ValueType* type = tensor_of(info->type);
+    if (!type) refuse(ErrorCode::kShapeMismatch, format("the input '{}' is not a tensor", name), "shapes");
+    if (!type->shape) continue;
+    const auto& dims = *type->shape;
+    if (dims.size() != sizes.size())
+      refuse(ErrorCode::kShapeMismatch, format("the input '{}' has {} dimensions, {} were given", name, dims.size(), sizes.size()), "shapes", "the model says " + info->type.str());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (sizes[i] < -1) refuse(ErrorCode::kInvalidArgument, format("{} is not a size", sizes[i]), "shapes");
+      if (sizes[i] == -1) continue;
+      if (dims[i].value && *dims[i].value != sizes[i])
+        refuse(ErrorCode::kShapeMismatch, format("dimension {} of the input '{}' is {}, not {}", i, name, *dims[i].value, sizes[i]), "shapes", "the model says " + info->type.str());
+      if (dims[i].param.empty() || dims[i].param == "?") continue;
+      auto [it, fresh] = symbols_.emplace(dims[i].param, Dim(sizes[i]));
+      if (!fresh && !(it->second == Dim(sizes[i])))
+        refuse(ErrorCode::kShapeMismatch, format("the dimension '{}' is given as {} and as {}", dims[i].param, it->second.str(), sizes[i]), "shapes");
+    }
+  }
+}
+
+Result<relay::Module> Importer::run() try {
+  bind_shapes();
+  Scope scope;
+  scope.opsets = &model_.opsets;
+  std::set<std::string> initialized;
+  for (const auto& t : model_.graph.initializers) initialized.insert(t.name);
+  for (const auto& [name, tensor] : options_.constants) {
+    bool known = std::any_of(model_.graph.inputs.begin(), model_.graph.inputs.end(), [&, n = name](const auto& i) { return i.name == n; });
+    if (!known) refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "constants");
+    scope.values.emplace(name, relay::make_constant(tensor, relay::make_span(name)));
+  }
+  for (const auto& info : model_.graph.inputs) {
+    // Before IR version 4 every initializer was listed as an input, too.
+    if (initialized.count(info.name) || options_.constants.count(info.name)) continue;
+    std::string where = format("input '{}'", info.name);
+    if (auto given = options_.values.find(info.name); given != options_.values.end()) {
+      Value v;
+      bool optional = info.type.kind == ValueType::kOptional;
+      if (!optional || !given->second.empty()) {
+        std::vector<Value> elements;
+        for (const Tensor& t : given->second) elements.emplace_back(relay::make_constant(t, relay::make_span(info.name)));
+        v.sequence = std::make_shared<const std::vector<Value>>(std::move(elements));
+      }
+      scope.values.emplace(info.name, v);
+      continue;
+    }
+    const ValueType* type = tensor_of(info.type);
+    if (!type) refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled yet", info.type.str()), where);
+    if (!type->elem) refuse(ErrorCode::kMalformedModel, "the input has no element type", where);
+    auto given = options_.shapes.find(info.name);
+    Shape shape;
+    if (type->shape) {
+      for (size_t i = 0; i < type->shape->size(); ++i) {
+        const auto& d = (*type->shape)[i];
+        auto bound = symbols_.find(d.param);
+        if (d.value) shape.push_back(*d.value);
+        else if (given != options_.shapes.end() && given->second[i] >= 0) shape.push_back(given->second[i]);
+        else if (bound != symbols_.end()) shape.push_back(bound->second);
+        else shape.push_back(d.param.empty() || d.param == "?" ? Dim::any() : Dim::symbol(symbol_name(d.param)));
+      }
+    } else if (given != options_.shapes.end()) {
+      for (int64_t size : given->second) shape.push_back(size >= 0 ? Dim(size) : Dim::any());
+    } else {
+      refuse(ErrorCode::kFreeDimension, "the input has no shape", where, format("give its sizes: --shape {}=...", info.name));
+    }
+    if (auto dims = static_shape(shape))
+      if (auto count = checked_element_count(*dims); !count) throw ConversionFailure{std::move(count).error().at(where)};
+    Expr var = relay::make_var(info.name, tensor_type(shape, *type->elem), relay::make_span(info.name));
+    inputs_.push_back(var);
+    input_names_.push_back(info.name);
+    scope.values.emplace(info.name, var);
+  }
+  std::vector<Expr> params = inputs_;
+  if (!options_.freeze_params) {
+    for (const auto& t : model_.graph.initializers) {
+      if (!t.data.dtype().is_float()) continue;
+      Expr var = relay::make_var(t.name, tensor_type(to_shape(t.data.shape()), t.data.dtype()), relay::make_span(t.name));
+      params.push_back(var);
+      scope.values.emplace(t.name, var);
+      if (options_.params) options_.params->emplace(t.name, t.data);
+    }
+  }
+  Values outputs = import_graph(model_.graph, scope);
+  if (!unsupported_.empty()) return unsupported_report();
+  if (outputs.empty()) refuse(ErrorCode::kMalformedModel, "the model has no output");
+  std::vector<Expr> results;
+  std::vector<std::string> output_names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = model_.graph.outputs[i].name;
+    if (!outputs[i].expr)
+      refuse(ErrorCode::kUnsupportedModel, "outputs that are sequences or absent cannot be compiled yet", format("output '{}'", name));
+    results.push_back(outputs[i].expr);
+    output_names.push_back(name);
+  }
+  relay::DictAttrs attrs;
+  attrs["input_names"] = input_names_;
+  attrs["output_names"] = output_names;
+  Expr body = results.size() == 1 ? results[0] : relay::make_tuple(results);
+  relay::Module module;
+  module.functions["main"] = relay::make_function(params, body, attrs);
+  module.metadata = model_.metadata;
+  return module;
+} catch (ConversionFailure& failure) {
+  return std::move(failure.diagnostic);
+} catch (const std::bad_alloc&) {
+  return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to import the model");
+} catch (const InternalError& bug) {
+  return Diagnostic(ErrorCode::kInternal, bug.what());
+}
+
+Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options) { return Importer(model, options).run(); }
+
+Result<relay::Module> import_onnx(const SharedBytes& bytes, const ImportOptions& options) {
+  Model model = TW_TRY(read_model(bytes, "", options.read));
+  return import_onnx(model, options);
+}
+
+Result<relay::Module> import_onnx(const std::string& path, const ImportOptions& options) {
+  Model model = TW_TRY(read_model(path, options.read));
+  auto module = import_onnx(model, options);
+  if (module) return module;
+  Diagnostic error = std::move(module).error();
+  error.where = path + (error.where.empty() ? "" : ": " + error.where);
+  return error;
+}
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX to the graph IR. Shapes that can be computed are: a chain Shape, Gather, Concat, Reshape of a model whose input
+// sizes are known leaves nothing but constants. Everything a model uses that cannot be imported is reported in one
+// diagnostic, node by node.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/proto.h"
+#include "relay/expr.h"
+
+namespace tilewright::onnx {
+
+struct ImportOptions {
+  // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound everywhere.
+  std::map<std::string, std::vector<int64_t>> shapes;
+  // Inputs that become constants of the module (a Reshape's target that the model takes as an input, say).
+  std::map<std::string, Tensor> constants;
+  // Inputs that are sequences (their elements) or absent optionals (an empty list): values of the import, too.
+  std::map<std::string, std::vector<Tensor>> values;
+  // Initializers become Constants. Otherwise float initializers become parameters of main (after the inputs), and
+  // `params` receives their values; integers stay constants, since shapes depend on them.
+  bool freeze_params = true;
+  std::map<std::string, Tensor>* params = nullptr;
+  // Receives the inputs whose values the import would have needed to go on (see `constants`).
+  std::vector<std::string>* needed_constants = nullptr;
+  ReadOptions read;
+};
+
+// Reads and imports a model. main's parameters are the model's inputs in order; its body is the output, or a tuple of
+// the outputs. main carries "input_names" and "output_names"; spans are node names; metadata goes to the Module.
+// Errors: FileNotFound, MalformedModel, LimitExceeded, UnsupportedOp (all such nodes at once), UnsupportedModel,
+// FreeDimension, TypeMismatch, UnknownInput and ShapeMismatch (options.shapes).
+Result<relay::Module> import_onnx(const std::string& path, const ImportOptions& options = {});
+Result<relay::Module> import_onnx(const SharedBytes& bytes, const ImportOptions& options = {});
+Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options = {});
+
+// One line per operator that can be imported: "Conv 1", "Add 7" (name, first version of the converter).
+struct SupportedOp {
+  std::string domain, op;
+  int since;
+};
+std::vector<SupportedOp> supported_ops();
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/onnx/import.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "frontend/onnx_files.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using relay::Module;
+
+// A model of nodes over float inputs and outputs, without a file.
+Model model_of(std::vector<Node> nodes, std::vector<std::string> inputs, std::string output, int64_t opset = 13) {
+  Model m;
+  m.opsets[""] = opset;
+  m.graph.nodes = std::move(nodes);
+  auto info = [](const std::string& name) {
+    ValueInfo v;
+    v.name = name;
+    v.type.kind = ValueType::kTensor;
+    v.type.elem = kFloat32;
+    v.type.shape = std::vector<ValueType::DimInfo>{{2, ""}, {std::nullopt, "n"}};
+    return v;
+  };
+  for (const auto& name : inputs) m.graph.inputs.push_back(info(name));
+  m.graph.outputs.push_back(info(output));
+  return m;
+}
+Node node(std::string op, std::vector<std::string> in, std::vector<std::string> out, std::vector<Attribute> attributes = {}) {
+  Node n;
+  n.op_type = std::move(op);
+  n.inputs = std::move(in);
+  n.outputs = std::move(out);
+  n.attributes = std::move(attributes);
+  return n;
+}
+Attribute int_attribute(std::string name, int64_t value) {
+  Attribute a;
+  a.name = std::move(name);
+  a.kind = AttributeKind::kInt;
+  a.i = value;
+  return a;
+}
+Diagnostic error_of(const Model& m, const ImportOptions& options = {}) {
+  auto r = import_onnx(m, options);
+  EXPECT_FALSE(r.ok());
+  return r.ok() ? Diagnostic() : r.error();
+}
+
+TEST(OnnxImport, NamesTypesAndSpans) {
+  Model m = model_of({node("Add", {"a", "b"}, {"s"}), node("Relu", {"s"}, {"y"})}, {"a", "b"}, "y");
+  m.metadata["labels"] = "cat";
+  m.graph.nodes[0].name = "sum";
+  auto r = import_onnx(m);
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  EXPECT_EQ(r->metadata.at("labels"), "cat");
+  const auto* main = r->main_function();
+  ASSERT_EQ(main->params.size(), 2u);
+  EXPECT_EQ(std::get<std::vector<std::string>>(main->attrs.at("input_names")), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(std::get<std::vector<std::string>>(main->attrs.at("output_names")), (std::vector<std::string>{"y"}));
+  EXPECT_EQ(type_str(main->body->type), "Tensor[(2, n), float32]");
+  ASSERT_TRUE(relay::is_call_to(main->body, "nn.relu"));
+  const auto* relu = relay::as<relay::CallNode>(main->body);
+  EXPECT_EQ(*relu->args[0]->span, "sum");
+  EXPECT_EQ(*relu->span, "y");  // a node without a name is called by its output
+}
+
+TEST(OnnxImport, ShapesBindDimensionsEverywhere) {
+  Model m = model_of({node("Add", {"a", "b"}, {"y"})}, {"a", "b"}, "y");
+  ImportOptions options;
+  options.shapes["a"] = {-1, 7};
+  auto r = import_onnx(m, options);
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  EXPECT_EQ(type_str(r->main_function()->params[1]->type), "Tensor[(2, 7), float32]");
+  options.shapes["nothing"] = {1};
+  EXPECT_EQ(error_of(m, options).code, ErrorCode::kUnknownInput);
+  options.shapes = {{"a", {3, 7}}};
+  EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
+  options.shapes = {{"a", {2}}};
+  EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
+  options.shapes = {{"a", {2, 7}}, {"b", {2, 8}}};
+  EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
+}
+
+TEST(OnnxImport, InputsCanBecomeConstants) {
+  Model m = model_of({node("Add", {"a", "b"}, {"y"})}, {"a", "b"}, "y");
+  ImportOptions options;
+  options.constants["b"] = Tensor::zeros(kFloat32, {2, 5});
+  options.shapes["a"] = {2, 5};
+  auto r = import_onnx(m, options);
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  EXPECT_EQ(r->main_function()->params.size(), 1u);
+}
+
+TEST(OnnxImport, EveryUnsupportedNodeIsReported) {
+  Model m = model_of({node("Foo", {"a"}, {"t"}), node("Relu", {"t"}, {"u"}), node("Bar", {"u"}, {"v"}), node("Foo", {"v"}, {"y"})}, {"a"}, "y");
+  m.graph.nodes[2].name = "third";
+  Diagnostic d = error_of(m);
+  EXPECT_EQ(d.code, ErrorCode::kUnsupportedOp);
+  EXPECT_NE(d.message.find("3 of the model's nodes"), std::string::npos) << d.message;
+  EXPECT_NE(d.message.find("Foo (opset 13) x2: 't' (Tensor[(2, n), float32]), 'y' (?)"), std::string::npos) << d.message;
+  EXPECT_NE(d.message.find("Bar (opset 13) x1: 'third'"), std::string::npos) << d.message;
+  EXPECT_FALSE(d.hint.empty());
+}
+
+TEST(OnnxImport, MalformedGraphs) {
+  auto code = [](std::vector<Node> nodes) { return error_of(model_of(std::move(nodes), {"a"}, "y")).code; };
+  EXPECT_EQ(code({node("Relu", {"nothing"}, {"y"})}), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code({node("Relu", {"a"}, {"x"})}), ErrorCode::kMalformedModel);  // no y
+  EXPECT_EQ(code({node("Add", {"a", "y"}, {"x"}), node("Relu", {"x"}, {"y"})}), ErrorCode::kMalformedModel);  // a cycle
+  EXPECT_EQ(code({node("Relu", {"a"}, {"y"}), node("Relu", {"a"}, {"y"})}), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code({node("Relu", {"a"}, {"a"}), node("Relu", {"a"}, {"y"})}), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code({node("Relu", {}, {"y"})}), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code({node("Softmax", {"a"}, {"y"}, {int_attribute("axis", 9)})}), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code({node("Elu", {"a"}, {"y"}, {int_attribute("alpha", 9)})}), ErrorCode::kMalformedModel);  // wrong kind
+  Diagnostic d = error_of(model_of({node("Relu", {"a"}, {"x"}), node("Add", {"x", "gone"}, {"y"})}, {"a"}, "y"));
+  EXPECT_EQ(d.where, "node 'y' (Add)");
+}
+
+TEST(OnnxImport, NodesMayComeInAnyOrder) {
+  auto r = import_onnx(model_of({node("Relu", {"x"}, {"y"}), node("Neg", {"a"}, {"x"})}, {"a"}, "y"));
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  EXPECT_TRUE(relay::is_call_to(r->main_function()->body, "nn.relu"));
+}
+
+TEST(OnnxImport, FunctionsAreInlined) {
+  Model m = model_of({node("Twice", {"a"}, {"y"}, {int_attribute("unused", 1)})}, {"a"}, "y");
+  m.graph.nodes[0].name = "call";
+  Function f;
+  f.name = "Twice";
+  f.inputs = {"v"};
+  f.outputs = {"w"};
+  f.nodes = {node("Neg", {"v"}, {"t"}), node("Neg", {"t"}, {"w"})};
+  m.functions.push_back(f);
+  auto r = import_onnx(m);
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  EXPECT_EQ(*r->main_function()->body->span, "call/w");
+  // A function that calls itself ends in an error.
+  m.functions[0].nodes = {node("Twice", {"v"}, {"w"})};
+  EXPECT_EQ(error_of(m).code, ErrorCode::kLimitExceeded);
+}
+
+TEST(OnnxImport, FlippedBitsNeverCrash) {
+  std::mt19937 random(7);
+  for (const char* name : {"convnet.onnx", "dtypes.onnx"}) {
+    std::string text = file_text(model_path(name));
+    for (int round = 0; round < 2000; ++round) {
+      std::string damaged = text;
+      for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
+        damaged[random() % damaged.size()] ^= static_cast<char>(1u << (random() % 8));
+      auto r = import_onnx(shared_bytes(damaged));
+      EXPECT_TRUE(r.ok() || r.error().code != ErrorCode::kInternal) << r.error().str();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::onnx
