@@ -26,6 +26,11 @@ foreach(room base runtime ir arith relay tir topi lower codegen frontend driver)
     tw_room_tests(${room})
   endif()
 endforeach()
+if(TARGET test_topi AND TARGET tw_codegen)
+  target_link_libraries(test_topi PRIVATE tw_codegen)  # kernels are tested as machine code
+  add_executable(kernel_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/kernels/kernel_bench.cc)
+  target_link_libraries(kernel_bench PRIVATE tw_topi tw_codegen)
+endif()
 # The rules of the house, and a proof that each of them can fail.
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 foreach(tool check_layers check_files)

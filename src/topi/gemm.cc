@@ -13,7 +13,7 @@ using namespace tir;
 namespace {
 
 // Scratch of one transposed panel; beyond it the dot-product form is used.
-constexpr int64_t kMaxScratchBytes = 128 << 10;
+constexpr int64_t kMaxScratchBytes = 64 << 10;
 
 int lanes_of(const GemmProblem& p, const Target& target) {
   return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
@@ -75,6 +75,8 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   const int v = lanes_of(p, *context.target);
   const int64_t width = int64_t{v} * c.nr, panels = ceil_div(p.n, width), last = p.n - (panels - 1) * width;
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
+  if (p.b == MatrixB::kTransposed && p.k * width * static_cast<int64_t>(b.dtype().bytes()) > kMaxScratchBytes)
+    return gemm_dot(p, a, b, out, epilogue, context);
   const int a_rank = a.rank(), out_rank = out.rank();
   const int64_t a_batch = a_rank == 3 && a.shape[0] > 1 ? a.strides[0] : 0, a_row = a.strides[a_rank - 2];
   const bool packed = p.b == MatrixB::kPacked, transposed = p.b == MatrixB::kTransposed;

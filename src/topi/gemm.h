@@ -35,5 +35,8 @@ std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig
 // the epilogue's index has the rank of out.
 tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View& a, const View& b, const View& out,
                const Epilogue& epilogue, const KernelContext& context);
+// kTransposed without scratch, for a long K; gemm turns to it by itself when a panel would not fit the stack.
+tir::Stmt gemm_dot(const GemmProblem& problem, const View& a, const View& b, const View& out, const Epilogue& epilogue,
+                   const KernelContext& context);
 
 }  // namespace tilewright::topi

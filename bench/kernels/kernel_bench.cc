@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak, which
+// is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
+//   kernel_bench [filter] [--threads-share N] [--seconds S]
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "topi/conv2d_nchwc.h"
+#include "topi/depthwise.h"
+#include "topi/gemm.h"
+#include "topi/injective.h"
+#include "topi/pool.h"
+#include "topi/reduce.h"
+#include "../../tests/topi/kernel_set.h"
+
+namespace tilewright::topi::testing {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Bench {
+  std::string name;
+  double flops = 0, bytes = 0, predicted_us = 0;
+  std::vector<int64_t> sizes;  // elements of each buffer
+  int kernel = 0;
+  std::string config;
+};
+
+class Suite {
+ public:
+  explicit Suite(std::string filter) : filter_(std::move(filter)) { add_peak(); }
+
+  bool wanted(const std::string& name) const { return name.find(filter_) != std::string::npos; }
+
+  void add(std::string name, Cost cost, std::string config, const std::vector<tir::Buffer>& buffers,
+           const std::function<tir::Stmt(const KernelContext&)>& body) {
+    Bench b{std::move(name), cost.flops, cost.bytes, cost.microseconds, {}, 0, std::move(config)};
+    for (const auto& buffer : buffers) b.sizes.push_back(buffer->size);
+    b.kernel = set_.add(buffers, body);
+    benches_.push_back(std::move(b));
+  }
+
+  void conv(const char* net, int64_t ic, int64_t oc, int64_t in, int64_t k, int64_t s, int64_t pad, bool plain = false) {
+    Conv2dProblem p;
+    p.in_channels = ic, p.out_channels = oc, p.in_height = p.in_width = in;
+    p.kernel_height = p.kernel_width = k, p.stride_height = p.stride_width = s;
+    p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = pad;
+    p.out_height = p.out_width = (in + 2 * pad - k) / s + 1;
+    p.lanes = target().lanes(32), p.plain_data = plain;
+    std::string name = format("{} conv {}x{} s{} {}->{} @{}", net, k, k, s, ic, oc, in);
+    if (!wanted(name)) return;
+    const int64_t v = p.lanes;
+    HaloNeed need = halo_need(p);
+    View data = plain ? view_with_halo("data", {1, ic, in, in}, {0, 0, need.top, need.left}, {0, 0, need.bottom, need.right}, kFloat32, true)
+                      : view_with_halo("data", {1, ceil_div(ic, v), in, in, v}, {0, 0, need.top, need.left, 0},
+                                       {0, 0, need.bottom, need.right, 0}, kFloat32, true);
+    auto shape = packed_weight_shape(p);
+    View weights = make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    View out = view_with_halo("out", {1, ceil_div(oc, v), p.out_height, p.out_width, v}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0});
+    Conv2dConfig c = default_config(p, target(), can_flatten(p, data, out));
+    if (const char* forced = std::getenv("TILE")) {
+      int flat = 0;
+      std::sscanf(forced, "%dx%dx%d,%d,%d", &c.tile_height, &c.tile_width, &c.oc_blocks, &c.ic_unroll, &flat);
+      c.flatten = flat && can_flatten(p, data, out);
+    }
+    add(name, estimate(p, c, target()), format("{}x{}x{}u{}{}", c.tile_height, c.tile_width, c.oc_blocks, c.ic_unroll, c.flatten ? "f" : ""),
+        {data.buffer, weights.buffer, out.buffer}, [&](const KernelContext& context) {
+          return conv2d_nchwc(p, c, data, weights, out, relu(), context);
+        });
+  }
+
+  void product_of(const char* net, int64_t m, int64_t n, int64_t k, MatrixB kind = MatrixB::kPacked, int64_t batch = 1) {
+    GemmProblem p;
+    p.batch = batch, p.m = m, p.n = n, p.k = k, p.row_stride = k, p.b = kind;
+    const char* kinds[] = {"packed", "KxN", "NxK"};
+    std::string name = format("{} gemm {}{}x{}x{} {}", net, batch > 1 ? format("{}*", batch) : "", m, n, k, kinds[static_cast<int>(kind)]);
+    if (!wanted(name)) return;
+    GemmConfig c = default_config(p, target());
+    if (const char* forced = std::getenv("TILE")) std::sscanf(forced, "%dx%d,%d", &c.mr, &c.nr, &c.k_unroll);
+    auto shape = kind == MatrixB::kPacked      ? packed_b_shape(p, c, target())
+                 : kind == MatrixB::kRowMajor ? std::vector<int64_t>{batch, k, n}
+                                              : std::vector<int64_t>{batch, n, k};
+    View a = make_view(tir::make_buffer("a", kFloat32, batch * m * k, tir::Scope::kGlobal, 64, true), {batch, m, k});
+    View b = make_view(tir::make_buffer("b", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    View out = make_view(tir::make_buffer("out", kFloat32, batch * m * n, tir::Scope::kGlobal, 64), {batch, m, n});
+    add(name, estimate(p, c, target()), format("{}x{}u{}", c.mr, c.nr, c.k_unroll), {a.buffer, b.buffer, out.buffer},
+        [&](const KernelContext& context) { return gemm(p, c, a, b, out, relu(), context); });
+  }
+
+  void depthwise(const char* net, int64_t channels, int64_t in, int64_t k, int64_t s) {
+    DepthwiseProblem p;
+    p.channels = channels, p.in_height = p.in_width = in, p.kernel_height = p.kernel_width = k;
+    p.stride_height = p.stride_width = s, p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = k / 2;
+    p.out_height = p.out_width = (in + 2 * (k / 2) - k) / s + 1;
+    p.lanes = target().lanes(32);
+    std::string name = format("{} depthwise {}x{} s{} {} @{}", net, k, k, s, channels, in);
+    if (!wanted(name)) return;
+    const int64_t v = p.lanes, blocks = ceil_div(channels, v), pad = k / 2;
+    View data = view_with_halo("data", {1, blocks, in, in, v}, {0, 0, pad, pad, 0}, {0, 0, pad, pad, 0}, kFloat32, true);
+    View weights = make_view(tir::make_buffer("weights", kFloat32, blocks * k * k * v, tir::Scope::kGlobal, 64, true), {blocks, k, k, v});
+    View out = make_view(tir::make_buffer("out", kFloat32, blocks * p.out_height * p.out_width * v, tir::Scope::kGlobal, 64),
+                         {1, blocks, p.out_height, p.out_width, v});
+    DepthwiseConfig c = default_config(p, target());
+    if (const char* forced = std::getenv("TILE")) c.tile_width = std::atoi(forced);
+    add(name, estimate(p, c, target()), format("1x{}", c.tile_width), {data.buffer, weights.buffer, out.buffer},
+        [&](const KernelContext& context) { return depthwise_conv2d_nchwc(p, c, data, weights, out, relu(), context); });
+  }
+
+  void rows(const char* kind, int64_t count, int64_t extent) {
+    std::string name = format("{} {}x{}", kind, count, extent);
+    if (!wanted(name)) return;
+    View in = make_view(tir::make_buffer("in", kFloat32, count * extent, tir::Scope::kGlobal, 64, true), {count, extent});
+    View out = make_view(tir::make_buffer("out", kFloat32, count * extent, tir::Scope::kGlobal, 64), {count, extent});
+    bool soft = std::string_view(kind) == "softmax", norm = std::string_view(kind) == "layer_norm";
+    SoftmaxProblem s{{count, extent}};
+    LayerNormProblem l{{count, extent}};
+    Cost cost = soft ? estimate(s, target()) : norm ? estimate(l, target()) : injective_cost(out, 4.0 * count * extent, 4, target());
+    cost.flops = static_cast<double>(count * extent);
+    add(name, cost, "", {in.buffer, out.buffer}, [&](const KernelContext& context) {
+      if (soft) return softmax(s, view_operand(in), out, convert_epilogue(kFloat32), context);
+      if (norm) return layer_norm(l, view_operand(in), out, convert_epilogue(kFloat32), context);
+      return injective(flattened(out), [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+        tir::PrimExpr x = flattened(in).load(index, lanes, mask);
+        return std::string_view(kind) == "silu" ? x * tir::intrinsic(tir::Intrinsic::k_sigmoid, {x})
+                                                : tir::max(x, tir::make_const(x->dtype, 0));
+      }, {}, context);
+    });
+  }
+
+  void run(double seconds, int threads) {
+    double begin = now();
+    set_.build();
+    std::printf("compiled %zu kernels in %.0f ms\n", benches_.size(), (now() - begin) * 1e3);
+    std::printf("%-44s %-12s %9s %9s %8s %7s %9s\n", "kernel", "config", "us", "model us", "GFLOP/s", "% peak", "GB/s");
+    auto* peak = set_.function(0);
+    Memory constants(64);
+    void* peak_buffers[] = {constants.data()};
+    for (const Bench& b : benches_) {
+      std::vector<Memory> memory;
+      for (int64_t size : b.sizes) {
+        memory.emplace_back(size);
+        memory.back().randomize(1);
+      }
+      std::vector<void*> buffers;
+      for (Memory& m : memory) buffers.push_back(m.data());
+      auto* f = set_.function(b.kernel);
+      double best = 1e30, best_peak = 1e30, until = now() + seconds;
+      f(buffers.data(), 0, threads);
+      do {
+        double t0 = now();
+        peak(peak_buffers, 0, 1);
+        double t1 = now();
+        int times = std::max(1, std::min(64, static_cast<int>(200e-6 / std::max(1e-6, best))));
+        for (int i = 0; i < times; ++i) f(buffers.data(), 0, threads);
+        double t2 = now();
+        best_peak = std::min(best_peak, t1 - t0);
+        best = std::min(best, (t2 - t1) / times);
+      } while (now() < until);
+      double peak_rate = peak_flops_ / best_peak, rate = b.flops / threads / best;
+      std::printf("%-44s %-12s %9.1f %9.1f %8.1f %6.1f%% %9.1f\n", b.name.c_str(), b.config.c_str(), best * 1e6, b.predicted_us,
+                  rate * 1e-9, 100 * rate / peak_rate, b.bytes / threads / best * 1e-9);
+      std::fflush(stdout);
+    }
+  }
+
+ private:
+  const Target& target() const { return set_.target(); }
+  static Epilogue relu() {
+    return [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return tir::max(value, tir::make_const(value->dtype, 0)); };
+  }
+  // Independent chains of fused multiply-adds, nothing else.
+  void add_peak() {
+    const int v = target().lanes(32), chains = 12, steps = 4, turns = 20000;
+    const DataType vector = kFloat32.with_lanes(v);
+    tir::Buffer constants = tir::make_buffer("constants", kFloat32, 64, tir::Scope::kGlobal, 64);
+    peak_flops_ = 2.0 * v * chains * steps * turns;
+    set_.add({constants}, [&](const KernelContext&) {
+      tir::Buffer acc = tir::make_buffer("acc", vector, chains, tir::Scope::kRegister);
+      tir::PrimExpr x = tir::make_var("x", vector), zero = tir::make_int(0);
+      std::vector<tir::Stmt> clear, body, drain;
+      for (int i = 0; i < chains; ++i) clear.push_back(tir::store(acc, tir::make_int(i), tir::make_const(vector, i)));
+      for (int s = 0; s < steps; ++s)
+        for (int i = 0; i < chains; ++i)
+          body.push_back(tir::store(acc, tir::make_int(i), tir::fma(tir::load(acc, tir::make_int(i)), x, x)));
+      for (int i = 0; i < chains; ++i)
+        drain.push_back(tir::store(constants, tir::ramp(tir::make_int(16), 1, v), tir::load(acc, tir::make_int(i)) + tir::load(constants, tir::ramp(tir::make_int(16), 1, v))));
+      tir::Stmt all = tir::seq({tir::seq(clear), loop("turn", turns, [&](tir::PrimExpr) { return tir::seq(body); }), tir::seq(drain)});
+      return tir::allocate(acc, tir::let_stmt(x, tir::load(constants, tir::ramp(zero, 1, v)), all));
+    });
+  }
+
+  KernelSet set_;
+  std::string filter_;
+  double peak_flops_ = 0;
+  std::vector<Bench> benches_;
+};
+
+int run(int argc, char** argv) {
+  std::string filter;
+  double seconds = 0.3;
+  int threads = 1;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
+    else if (word == "--threads-share" && i + 1 < argc) threads = std::atoi(argv[++i]);
+    else filter = word;
+  }
+  Suite s(filter);
+  s.conv("resnet50", 3, 64, 224, 7, 2, 3, true);
+  for (auto [width, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {
+    s.conv("resnet50", width == 64 ? 256 : width * 4, width, in, 1, 1, 0);
+    if (width == 64) s.conv("resnet50", 64, 64, 56, 1, 1, 0);
+    s.conv("resnet50", width, width, in, 3, 1, 1);
+    s.conv("resnet50", width, width * 4, in, 1, 1, 0);
+    if (width == 512) continue;
+    s.conv("resnet50", width * 4, width * 2, in, 1, 1, 0);
+    s.conv("resnet50", width * 2, width * 2, in, 3, 2, 1);
+    s.conv("resnet50", width * 4, width * 8, in, 1, 2, 0);
+  }
+  s.conv("mobilenetv2", 3, 32, 224, 3, 2, 1, true);
+  s.conv("mobilenetv2", 144, 24, 56, 1, 1, 0);
+  s.conv("mobilenetv2", 24, 144, 56, 1, 1, 0);
+  s.conv("mobilenetv2", 96, 576, 14, 1, 1, 0);
+  s.conv("mobilenetv2", 320, 1280, 7, 1, 1, 0);
+  s.conv("yolov8n", 32, 32, 80, 3, 1, 1);
+  s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
+  s.product_of("minilm", 128, 384, 384);
+  s.product_of("minilm", 128, 1536, 384);
+  s.product_of("minilm", 128, 384, 1536);
+  s.product_of("bert", 128, 768, 3072);
+  s.product_of("vit", 197, 768, 768);
+  s.product_of("minilm", 16, 1536, 384);
+  s.product_of("fc", 1, 1000, 2048);
+  s.product_of("fc", 1, 4096, 4096);
+  s.product_of("fc", 4, 1000, 2048);
+  s.product_of("attention", 128, 128, 32, MatrixB::kTransposed, 12);
+  s.product_of("attention", 128, 32, 128, MatrixB::kRowMajor, 12);
+  s.product_of("attention", 197, 197, 64, MatrixB::kTransposed, 12);
+  s.product_of("attention", 197, 64, 197, MatrixB::kRowMajor, 12);
+  s.depthwise("mobilenetv2", 32, 112, 3, 1);
+  s.depthwise("mobilenetv2", 144, 56, 3, 1);
+  s.depthwise("mobilenetv2", 192, 28, 3, 1);
+  s.depthwise("mobilenetv2", 576, 14, 3, 1);
+  s.depthwise("mobilenetv2", 960, 7, 3, 1);
+  s.depthwise("mobilenetv2", 144, 56, 3, 2);
+  s.depthwise("efficientnet", 240, 28, 5, 1);
+  s.depthwise("efficientnet", 672, 14, 5, 2);
+  s.rows("softmax", 1536, 128);
+  s.rows("softmax", 2364, 197);
+  s.rows("layer_norm", 128, 384);
+  s.rows("layer_norm", 197, 768);
+  s.rows("silu", 64, 4096);
+  s.rows("relu", 64, 4096);
+  s.run(seconds, threads);
+  return 0;
+}
+
+}  // namespace
+}  // namespace tilewright::topi::testing
+
+int main(int argc, char** argv) { return tilewright::topi::testing::run(argc, argv); }

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/gemm.h"
+
+#include "harness.h"
+#include "topi/pack.h"
+
+namespace tilewright::topi::testing {
+namespace {
+
+struct Run {
+  GemmProblem p;
+  GemmConfig config;
+  View a, b, out, bias;
+  int kernel;
+  int64_t a_pad, out_pad;
+  std::string name() const {
+    return format("batch{} m{} n{} k{} b{} mr{} nr{} pads {} {}", p.batch, p.m, p.n, p.k, static_cast<int>(p.b), config.mr,
+                  config.nr, a_pad, out_pad);
+  }
+};
+
+View matrix(const char* name, int64_t batch, int64_t rows, int64_t columns, int64_t pad, bool read_only) {
+  View view = make_view(tir::make_buffer(name, kFloat32, batch * rows * (columns + pad), tir::Scope::kGlobal, 64, read_only),
+                        {batch, rows, columns});
+  view.strides = {rows * (columns + pad), columns + pad, 1};
+  return view;
+}
+
+struct Shape {
+  int64_t batch, m, n, k;
+  MatrixB b = MatrixB::kPacked;
+  int64_t a_pad = 0, out_pad = 0;
+  GemmConfig config = {0, 0, 0};
+};
+
+void check(const std::vector<Shape>& shapes) {
+  KernelSet set;
+  std::vector<Run> runs;
+  for (const Shape& s : shapes) {
+    Run r;
+    r.p.batch = s.batch, r.p.m = s.m, r.p.n = s.n, r.p.k = s.k, r.p.b = s.b, r.p.row_stride = s.k + s.a_pad;
+    r.a_pad = s.a_pad, r.out_pad = s.out_pad;
+    r.config = s.config.mr ? s.config : default_config(r.p, set.target());
+    r.a = matrix("a", s.batch, s.m, s.k, s.a_pad, true);
+    r.out = matrix("out", s.batch, s.m, s.n, s.out_pad, false);
+    if (s.b == MatrixB::kPacked) {
+      auto shape = packed_b_shape(r.p, r.config, set.target());
+      r.b = make_view(tir::make_buffer("b", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    } else {
+      bool transposed = s.b == MatrixB::kTransposed;
+      r.b = matrix("b", s.batch, transposed ? s.n : s.k, transposed ? s.k : s.n, 0, true);
+    }
+    r.bias = make_view(tir::make_buffer("bias", kFloat32, s.n, tir::Scope::kGlobal, 4, true), {s.n});
+    r.kernel = set.add({r.a.buffer, r.b.buffer, r.out.buffer, r.bias.buffer}, [&](const KernelContext& context) {
+      return gemm(r.p, r.config, r.a, r.b, r.out,
+                  [&](tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask) {
+                    return value + r.bias.load({index[2]}, value->dtype.lanes, mask);
+                  },
+                  context);
+    });
+    runs.push_back(std::move(r));
+  }
+  set.build();
+  if (::testing::Test::HasFatalFailure()) return;
+  for (const Run& r : runs) {
+    const GemmProblem& p = r.p;
+    Memory a(r.a.buffer->size), bias(p.n);
+    a.randomize(1), bias.randomize(2);
+    Tensor b(kFloat32, {p.batch, p.k, p.n});  // logical; one matrix shared by the batch when packed
+    std::mt19937 random(3);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (float& x : b.as_mutable<float>()) x = uniform(random);
+    auto b_at = [&](int64_t batch, int64_t k, int64_t n) {
+      return b.as<float>()[((p.b == MatrixB::kPacked ? 0 : batch) * p.k + k) * p.n + n];
+    };
+    Memory physical(r.b.buffer->size);
+    if (p.b == MatrixB::kPacked) {
+      Tensor one(kFloat32, {p.k, p.n}), turned(kFloat32, {p.n, p.k});
+      for (int64_t k = 0; k < p.k; ++k)
+        for (int64_t n = 0; n < p.n; ++n)
+          one.as_mutable<float>()[k * p.n + n] = turned.as_mutable<float>()[n * p.k + k] = b_at(0, k, n);
+      int64_t width = r.b.shape[2];
+      Tensor packed = pack_dense(one, false, width), again = pack_dense(turned, true, width);
+      ASSERT_EQ(packed.shape(), r.b.shape);
+      ASSERT_EQ(std::memcmp(packed.raw(), again.raw(), packed.bytes()), 0);
+      std::memcpy(physical.data(), packed.raw(), packed.bytes());
+    } else {
+      for_each_index({p.batch, p.k, p.n}, [&](const auto& i) {
+        bool transposed = p.b == MatrixB::kTransposed;
+        physical[transposed ? flat_at(r.b, {i[0], i[2], i[1]}) : flat_at(r.b, {i[0], i[1], i[2]})] = b_at(i[0], i[1], i[2]);
+      });
+    }
+    Memory first(r.out.buffer->size, 99);
+    for (int threads : {1, 3}) {
+      Memory out(r.out.buffer->size, 99);
+      set.run(r.kernel, {a.data(), physical.data(), out.data(), bias.data()}, threads);
+      ASSERT_TRUE(out.intact()) << r.name();
+      if (threads > 1) {
+        ASSERT_EQ(std::memcmp(out.data(), first.data(), out.size() * 4), 0) << r.name();
+        continue;
+      }
+      std::memcpy(first.data(), out.data(), out.size() * 4);
+      for_each_index({p.batch, p.m, p.n + r.out_pad}, [&](const auto& i) {
+        float actual = out[flat_at(r.out, i)];
+        if (i[2] >= p.n) {
+          ASSERT_EQ(actual, 99) << "outside the view: " << r.name();
+          return;
+        }
+        double sum = bias[i[2]];
+        for (int64_t k = 0; k < p.k; ++k) sum += double{a[flat_at(r.a, {i[0], i[1], k})]} * b_at(i[0], k, i[2]);
+        expect_close(actual, sum, std::sqrt(double(p.k)), r.name());
+      });
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Gemm, PackedShapes) {
+  check({{1, 8, 32, 16}, {1, 49, 64, 20}, {1, 1, 128, 64}, {1, 1, 1000, 33}, {1, 3, 10, 7}, {1, 16, 48, 100}, {2, 5, 33, 9},
+         {1, 17, 31, 1}, {1, 100, 5, 3}, {1, 2, 200, 50}, {1, 12, 12, 12, MatrixB::kPacked, 3, 5}, {3, 7, 64, 8}, {1, 1, 1, 1}});
+}
+
+TEST(Gemm, RowsFourKibApart) { check({{1, 20, 40, 1024}, {1, 9, 33, 30, MatrixB::kPacked, 2018, 0}}); }
+
+TEST(Gemm, ActivationsAsB) {
+  check({{2, 20, 33, 17, MatrixB::kRowMajor}, {3, 7, 64, 32, MatrixB::kRowMajor}, {1, 9, 5, 4, MatrixB::kRowMajor},
+         {2, 20, 33, 17, MatrixB::kTransposed}, {4, 128, 128, 64, MatrixB::kTransposed}, {1, 3, 5, 30, MatrixB::kTransposed},
+         {2, 1, 50, 64, MatrixB::kTransposed}, {1, 6, 40, 5000, MatrixB::kTransposed}, {2, 1, 50, 64, MatrixB::kRowMajor}});
+}
+
+TEST(Gemm, EveryTileGivesTheSame) {
+  std::vector<Shape> shapes;
+  for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {14, 2, 4}, {7, 3, 3}, {28, 1, 4}, {4, 6, 8}})
+    if (c.mr * c.nr + c.nr + 1 <= host_target().vector_registers) shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c});
+  check(shapes);
+}
+
+}  // namespace
+}  // namespace tilewright::topi::testing
