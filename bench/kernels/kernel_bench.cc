@@ -131,6 +131,8 @@ class Suite {
   }
 
   void run(double seconds, int threads) {
+    if (std::getenv("ASM"))
+      for (const Bench& b : benches_) std::puts(codegen::kernel_text(set_.prim_func(b.kernel), target(), std::getenv("ASM")).value().c_str());
     double begin = now();
     set_.build();
     std::printf("compiled %zu kernels in %.0f ms\n", benches_.size(), (now() - begin) * 1e3);

@@ -123,7 +123,7 @@ Stmt parallel_for(const KernelContext& context, const char* name, int64_t extent
   });
 }
 
-Stmt bind(const char* name, const PrimExpr& value, const std::function<Stmt(PrimExpr)>& body) {
+Stmt bind(const char* name, PrimExpr value, const std::function<Stmt(PrimExpr)>& body) {
   if (value->kind == ExprKind::kIntImm || value->kind == ExprKind::kVar) return body(value);
   PrimExpr var = make_var(name, value->dtype);
   return let_stmt(var, value, body(var));

@@ -72,7 +72,8 @@ tir::Stmt loop(const char* name, tir::PrimExpr begin, tir::PrimExpr end,
                const std::function<tir::Stmt(tir::PrimExpr)>& body);
 tir::Stmt loop(const char* name, int64_t extent, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // `let name = value in body(name)`; constants and variables are passed through.
-tir::Stmt bind(const char* name, const tir::PrimExpr& value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
+// By value: the body may overwrite where the value came from.
+tir::Stmt bind(const char* name, tir::PrimExpr value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // The index of flat element `unit` in a row-major space of `extents`.
 Index unravel(const tir::PrimExpr& unit, const std::vector<int64_t>& extents);
 // Lanes [0, valid) on; null when all are.
