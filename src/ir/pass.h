@@ -21,7 +21,8 @@ struct Pass {
 template <class M>
 struct PassLevel {
   std::function<std::string(const M&)> print;
-  std::function<Status(const M&)> verify;
+  // The module after a pass, and the one before it, which has been verified already.
+  std::function<Status(const M& after, const M& before)> verify;
   // Whether a pass left the module alone; by identity, so it is cheap.
   std::function<bool(const M&, const M&)> same;
 };
@@ -72,7 +73,7 @@ Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const 
       current = TW_TRY(pass->run(before, context));
       return !level.same(before, current);
     };
-    TW_TRY_STATUS(pass_detail::run_one(pass->info, context, body, [&] { return level.verify(current); },
+    TW_TRY_STATUS(pass_detail::run_one(pass->info, context, body, [&] { return level.verify(current, before); },
                                        [&] { return level.print(before); }, [&] { return level.print(current); }));
   }
   return current;

@@ -35,7 +35,7 @@ const std::vector<Pass<Text>>& table() {
 const PassLevel<Text>& level() {
   static const PassLevel<Text> kLevel = {
       [](const Text& t) { return t + "\n"; },
-      [](const Text& t) -> Status {
+      [](const Text& t, const Text&) -> Status {
         if (t.find('!') != Text::npos) return Diagnostic(ErrorCode::kVerifyFailed, "there is a '!'");
         return Ok{};
       },

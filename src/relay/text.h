@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text form of graph modules: the classic Relay text, version 0.0.5. Constants other than scalars are kept aside and
+// written as meta[relay.Constant][i]. Beyond the classic form: symbolic dims in types, names in quotes (%"input:0") when
+// they are not identifiers, and the model's own metadata as #[metadata("key") = "value"] lines.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+
+struct TextOptions {
+  bool types = true;   // "/* ty=... */" after each operation
+  bool spans = false;  // "/* from conv1+bn1 */" too
+};
+
+struct ModuleText {
+  std::string text;
+  std::vector<Tensor> constants;  // meta[relay.Constant][i]
+};
+
+ModuleText print_module(const Module& module, const TextOptions& options = {});
+// One expression with what it needs above it, for messages and tests.
+std::string print_expr(const Expr& e, const TextOptions& options = {});
+// "Tensor[(8), float32]": a type as the text form writes it.
+std::string type_text(const Type& type);
+
+struct ParseOptions {
+  std::string origin = "text";  // the file's name in messages
+  // Constants that were not given become zeros when the text says their type, as in classic listings without metadata.
+  bool zero_missing_constants = false;
+};
+
+// Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.
+Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {}, const ParseOptions& options = {});
+
+}  // namespace tilewright::relay

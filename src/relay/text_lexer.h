@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens of the Relay text form. Positions are "origin:line:column", both counted from 1.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tilewright::relay {
+
+struct Token {
+  enum Kind { kEnd, kName, kLocal, kGlobal, kInt, kFloat, kString, kPunctuation, kBad };
+  Kind kind = kEnd;
+  std::string text;    // names without '%' or '@'; strings unescaped; punctuation as written; kBad: what is wrong
+  int64_t integer = 0;
+  double real = 0;
+  std::string suffix;  // of numbers: "", "f", "f16", "f64", "i64"
+  size_t begin = 0;
+
+  bool is(std::string_view punctuation) const { return kind == kPunctuation && text == punctuation; }
+  bool is_name(std::string_view name) const { return kind == kName && text == name; }
+};
+
+class Lexer {
+ public:
+  Lexer(std::string_view text, std::string origin) : text_(text), origin_(std::move(origin)) {}
+  const Token& peek();
+  Token next();
+  // The first character that is not space after the token just peeked.
+  char after_peek();
+  // ".3" right behind the token just taken: the field of a tuple.
+  std::optional<int64_t> accept_field();
+  // "/* ty=" behind the token just taken; the type and "*/" follow as ordinary input.
+  bool accept_type_comment();
+  bool accept_comment_end();
+  // Inside dimensions "//" is a division; elsewhere it starts a comment.
+  void set_in_dims(bool in_dims) { in_dims_ = in_dims; }
+  Diagnostic error(size_t at, std::string message, ErrorCode code = ErrorCode::kParseError, std::string hint = {}) const;
+  std::string place(size_t at) const;
+
+ private:
+  void skip_space();
+  Token scan();
+  Token scan_number();
+  Token scan_string();
+  Token scan_name_after(Token::Kind kind);
+
+  std::string_view text_;
+  std::string origin_;
+  size_t position_ = 0;
+  bool in_dims_ = false;
+  std::optional<Token> ahead_;
+};
+
+// How a token is called in messages: "'('", "%x", "the end of the text".
+std::string describe(const Token& token);
+
+}  // namespace tilewright::relay

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of attributes in the text form, and their assignment to an operator's attribute struct.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/attrs.h"
+#include "relay/text_lexer.h"
+
+namespace tilewright::relay {
+
+struct Literal {
+  enum Kind { kNone, kBool, kInt, kFloat, kString, kList };
+  Kind kind = kNone;
+  int64_t integer = 0;  // kBool, kInt
+  double real = 0;      // kInt, kFloat
+  std::string text;
+  std::vector<Literal> list;
+
+  // As the value of a function's attribute; nothing when no kind of AttrValue holds it.
+  std::optional<AttrValue> as_attr() const;
+};
+
+struct NamedLiteral {
+  std::string name;
+  Literal value;
+  size_t at = 0;
+};
+
+Result<Literal> parse_literal(Lexer& lexer, int depth = 0);
+// Sets the named fields of `attrs` (a fresh struct, or null when the operator has none). Errors: ParseError for an
+// unknown name (with the nearest) or a value of the wrong kind.
+Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values, const Lexer& lexer);
+
+}  // namespace tilewright::relay

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/text.h"
+
+namespace tilewright::relay {
+namespace {
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (c == '\n')
+      out += "\\n";
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+// Letters, digits and '_', not starting with a digit: what needs no quotes. ("%1" names a binding, "%x.0" a field.)
+bool is_identifier(const std::string& name) {
+  auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), plain);
+}
+
+std::string name_text(const std::string& name) { return is_identifier(name) ? name : quoted(name); }
+
+std::string float_text(double v) {
+  if (std::isnan(v)) return "nan";
+  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
+  return format("{}", v);
+}
+
+std::string text_of(bool v) { return v ? "True" : "False"; }
+std::string text_of(int64_t v) { return std::to_string(v); }
+std::string text_of(double v) { return float_text(v) + "f"; }
+std::string text_of(const std::string& v) { return quoted(v); }
+std::string text_of(const DataType& v) { return quoted(v.str()); }
+template <class T>
+std::string text_of(const std::vector<T>& v) {
+  std::string out = "[";
+  for (size_t i = 0; i < v.size(); ++i) out += (i ? ", " : "") + text_of(v[i]);
+  return out + "]";
+}
+template <class T>
+std::string text_of(const std::optional<T>& v) {
+  return v ? text_of(*v) : "None";
+}
+
+class FieldTexts : public AttrVisitor {
+ public:
+  std::vector<std::pair<std::string, std::string>> fields;
+#define TW_VISIT(...) \
+  void visit(const char* name, __VA_ARGS__* v) override { fields.emplace_back(name, text_of(*v)); }
+  TW_VISIT(bool)
+  TW_VISIT(int64_t)
+  TW_VISIT(double)
+  TW_VISIT(std::string)
+  TW_VISIT(DataType)
+  TW_VISIT(std::optional<int64_t>)
+  TW_VISIT(std::vector<int64_t>)
+  TW_VISIT(std::optional<std::vector<int64_t>>)
+  TW_VISIT(std::vector<double>)
+  TW_VISIT(std::vector<std::string>)
+  TW_VISIT(std::vector<std::vector<int64_t>>)
+#undef TW_VISIT
+};
+
+std::vector<std::pair<std::string, std::string>> fields_of(const AttrsRef& attrs) {
+  FieldTexts visitor;
+  if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(visitor);  // the visitor only reads
+  return std::move(visitor.fields);
+}
+
+// Scalars of these dtypes are written in place.
+std::optional<std::string> scalar_text(const Tensor& t) {
+  if (t.rank() != 0) return std::nullopt;
+  if (t.dtype() == kBool) return std::string(t.at_int(0) ? "True" : "False");
+  if (t.dtype() == kInt32) return format("{}", t.at_int(0));
+  if (t.dtype() == kInt64) return format("{}i64", t.at_int(0));
+  if (!t.dtype().is_float()) return std::nullopt;
+  double v = t.at_double(0);
+  if (!std::isfinite(v)) return std::nullopt;
+  if (t.dtype() == kFloat32) return format("{}f", static_cast<float>(v));
+  if (t.dtype() == kFloat64) return format("{}f64", v);
+  if (t.dtype() == kFloat16) return format("{}f16", static_cast<float>(v));
+  return std::nullopt;
+}
+
+class Printer {
+ public:
+  Printer(const TextOptions& options, std::vector<Tensor>* constants) : options_(options), constants_(constants) {}
+
+  void module(const Module& m) {
+    out_ = "#[version = \"0.0.5\"]\n";
+    for (auto& [key, value] : m.metadata) out_ += format("#[metadata({}) = {}]\n", quoted(key), quoted(value));
+    bool first = true;
+    for (auto& [name, function] : m.functions) {
+      if (!first) out_ += "\n";
+      first = false;
+      bound_.clear();
+      used_names_.clear();
+      next_binding_ = 0;
+      const auto* node = as<FunctionNode>(function);
+      if (!node) continue;
+      out_ += "def @" + name_text(name);
+      function_text(*node);
+      out_ += "\n";
+    }
+  }
+
+  void expression(const Expr& e) {
+    // Free variables have no place that introduces them; name them first so that bindings do not take their names.
+    block(e);
+  }
+
+  std::string take() { return std::move(out_); }
+
+ private:
+  void line_start() { out_.append(static_cast<size_t>(2 * indent_), ' '); }
+
+  std::string comment(const Expr& e) const {
+    std::string inside;
+    if (options_.types) inside += " ty=" + type_text(e->type);
+    if (options_.spans && e->span && e->span->find("*/") == std::string::npos) inside += " from " + *e->span;
+    return inside.empty() ? "" : " /*" + inside + " */";
+  }
+
+  // A variable's text, unique in the definition.
+  std::string declare(const Expr& var) {
+    std::string base = as<VarNode>(var)->name;
+    if (base.empty()) base = "v";
+    std::string name = base;
+    for (int i = 1; !used_names_.insert(name).second; ++i) name = base + std::to_string(i);
+    return bound_[var.get()] = "%" + name_text(name);
+  }
+
+  // "(%x: T, ..., Primitive=1) -> T {\n body \n}"
+  void function_text(const FunctionNode& f) {
+    out_ += "(";
+    bool first = true;
+    auto separate = [&] {
+      if (!first) out_ += ", ";
+      first = false;
+    };
+    for (const Expr& param : f.params) {
+      separate();
+      out_ += declare(param) + ": " + type_text(param->type);
+    }
+    for (auto& [name, value] : f.attrs) {
+      separate();
+      out_ += name_text_dotted(name) + "=" + std::visit([](auto& v) { return text_of(v); }, value);
+    }
+    out_ += ") -> " + type_text(f.body->type) + " {\n";
+    ++indent_;
+    block(f.body);
+    --indent_;
+    line_start();
+    out_ += "}";
+  }
+
+  static std::string name_text_dotted(const std::string& name) {
+    std::string plain = name;
+    std::replace(plain.begin(), plain.end(), '.', '_');
+    return is_identifier(plain) ? name : quoted(name);
+  }
+
+  // Bindings that `root` needs, then `root` as the block's result.
+  void block(Expr root) {
+    while (const auto* let = as<LetNode>(root)) {
+      bind_operands(let->value);
+      std::string value = bound_or_rhs(let->value);
+      std::string var = declare(let->var);
+      line_start();
+      out_ += format("let {}: {} = {};\n", var, type_text(let->var->type), value);
+      root = Expr(let->body);
+    }
+    bind_operands(root);
+    std::string result = bound_or_rhs(root);
+    line_start();
+    out_ += result + "\n";
+  }
+
+  // Children that are evaluated in the same block.
+  static std::vector<Expr> operands(const Expr& e) {
+    if (const auto* branch = as<IfNode>(e)) return {branch->condition};
+    if (e->kind == ExprKind::kFunction || e->kind == ExprKind::kLet) return {};
+    std::vector<Expr> out = children(e);
+    // A called function is written right above its call, after what the call is given.
+    if (e->kind == ExprKind::kCall && !called_op(e)) std::rotate(out.begin(), out.begin() + 1, out.end());
+    return out;
+  }
+
+  static bool is_inline(const Expr& e) {
+    return e->kind == ExprKind::kVar || e->kind == ExprKind::kGlobalVar || e->kind == ExprKind::kConstant ||
+           e->kind == ExprKind::kOp;
+  }
+
+  // Writes "%n = ...;" for everything below `root` that has no name yet.
+  void bind_operands(const Expr& root) {
+    std::vector<std::pair<Expr, size_t>> stack;
+    std::unordered_map<const ExprNode*, std::vector<Expr>> kids;
+    auto push = [&](const Expr& e) {
+      if (is_inline(e) || bound_.count(e.get()) || kids.count(e.get())) return;
+      kids[e.get()] = operands(e);
+      stack.emplace_back(e, 0);
+    };
+    push(root);
+    while (!stack.empty()) {
+      auto& [e, next] = stack.back();
+      auto& list = kids[e.get()];
+      if (next < list.size()) {
+        push(list[next++]);
+        continue;
+      }
+      Expr done = e;
+      stack.pop_back();
+      if (done == root) continue;
+      std::string value = rhs(done);
+      std::string name = format("%{}", next_binding_++);
+      line_start();
+      out_ += name + " = " + value + ";\n";
+      bound_[done.get()] = name;
+    }
+  }
+
+  std::string bound_or_rhs(const Expr& e) {
+    auto it = bound_.find(e.get());
+    return it != bound_.end() ? it->second : rhs(e);
+  }
+
+  // How an operand is named; it has been bound already unless it is written in place.
+  std::string operand(const Expr& e) { return bound_or_rhs(e); }
+
+  std::string list(const std::vector<Expr>& es) {
+    std::string out;
+    for (size_t i = 0; i < es.size(); ++i) out += (i ? ", " : "") + operand(es[i]);
+    return out;
+  }
+
+  std::string constant(const Expr& e) {
+    const Tensor& data = as<ConstantNode>(e)->data;
+    if (auto scalar = scalar_text(data)) return *scalar + comment(e);
+    auto [it, fresh] = constant_index_.try_emplace(e.get(), constant_index_.size());
+    if (fresh && constants_) constants_->push_back(data);
+    return format("meta[relay.Constant][{}]", it->second) + comment(e);
+  }
+
+  // The text of a nested block, which is collected apart because the current line is not finished.
+  template <class F>
+  std::string apart(F&& write) {
+    std::string saved = std::move(out_);
+    out_.clear();
+    write();
+    std::swap(saved, out_);
+    return saved;
+  }
+
+  std::string rhs(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kVar:
+        return declare(e);  // a free variable met for the first time
+      case ExprKind::kGlobalVar:
+        return "@" + name_text(as<GlobalVarNode>(e)->name);
+      case ExprKind::kConstant:
+        return constant(e);
+      case ExprKind::kOp:
+        return as<OpNode>(e)->def->name;
+      case ExprKind::kCall: {
+        const auto& call = *as<CallNode>(e);
+        std::string args = list(call.args);
+        std::string attrs = attributes(call);
+        if (!args.empty() && !attrs.empty()) args += ", ";
+        return operand(call.callee) + "(" + args + attrs + ")" + comment(e);
+      }
+      case ExprKind::kFunction:
+        return "fn " + apart([&] { function_text(*as<FunctionNode>(e)); }) + comment(e);
+      case ExprKind::kTuple: {
+        const auto& fields = as<TupleNode>(e)->fields;
+        return "(" + list(fields) + (fields.size() == 1 ? ",)" : ")") + comment(e);
+      }
+      case ExprKind::kTupleGetItem:
+        return format("{}.{}", operand(as<TupleGetItemNode>(e)->tuple), as<TupleGetItemNode>(e)->index) + comment(e);
+      case ExprKind::kLet:
+        return "(\n" + nested(e) + indentation() + ")";
+      case ExprKind::kIf: {
+        const auto& branch = *as<IfNode>(e);
+        std::string condition = operand(branch.condition);
+        return format("if ({}) {{\n", condition) + nested(branch.then_branch) + indentation() + "} else {\n" +
+               nested(branch.else_branch) + indentation() + "}" + comment(e);
+      }
+    }
+    return "";
+  }
+
+  std::string indentation() const { return std::string(static_cast<size_t>(2 * indent_), ' '); }
+  std::string nested(const Expr& e) {
+    return apart([&] {
+      ++indent_;
+      block(e);
+      --indent_;
+    });
+  }
+
+  // "axis=1, keepdims=True": fields that differ from the operator's defaults.
+  std::string attributes(const CallNode& call) {
+    if (!call.attrs) return "";
+    const auto* op = as<OpNode>(call.callee);
+    std::vector<std::pair<std::string, std::string>> defaults;
+    if (op && op->def->make_attrs) {
+      auto& cached = defaults_[op->def];
+      if (cached.empty()) cached = fields_of(op->def->make_attrs());
+      defaults = cached;
+    }
+    std::string out;
+    auto fields = fields_of(call.attrs);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (i < defaults.size() && defaults[i] == fields[i]) continue;
+      out += (out.empty() ? "" : ", ") + fields[i].first + "=" + fields[i].second;
+    }
+    return out;
+  }
+
+  const TextOptions& options_;
+  std::vector<Tensor>* constants_;
+  std::string out_;
+  int indent_ = 0;
+  int64_t next_binding_ = 0;
+  std::unordered_map<const ExprNode*, std::string> bound_;
+  std::unordered_map<const ExprNode*, size_t> constant_index_;
+  std::unordered_map<const OpDef*, std::vector<std::pair<std::string, std::string>>> defaults_;
+  std::set<std::string> used_names_;
+};
+
+std::string types_text(const std::vector<Type>& types) {
+  std::string out;
+  for (size_t i = 0; i < types.size(); ++i) out += (i ? ", " : "") + type_text(types[i]);
+  return out;
+}
+
+}  // namespace
+
+std::string type_text(const Type& type) {
+  switch (type->kind) {
+    case TypeKind::kTensor: {
+      const auto& t = *as_tensor(type);
+      if (t.shape.empty()) return t.dtype.str();
+      std::string dims;
+      for (size_t i = 0; i < t.shape.size(); ++i) dims += (i ? ", " : "") + t.shape[i].str();
+      return "Tensor[(" + dims + "), " + t.dtype.str() + "]";
+    }
+    case TypeKind::kTuple:
+      return "(" + types_text(as_tuple(type)->fields) + (as_tuple(type)->fields.size() == 1 ? ",)" : ")");
+    case TypeKind::kFunc:
+      return "fn (" + types_text(as_func(type)->args) + ") -> " + type_text(as_func(type)->result);
+    case TypeKind::kIncomplete:
+      return "_";
+  }
+  return "_";
+}
+
+ModuleText print_module(const Module& module, const TextOptions& options) {
+  ModuleText out;
+  Printer printer(options, &out.constants);
+  printer.module(module);
+  out.text = printer.take();
+  return out;
+}
+
+std::string print_expr(const Expr& e, const TextOptions& options) {
+  Printer printer(options, nullptr);
+  printer.expression(e);
+  return printer.take();
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/verifier.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/text.h"
+
+namespace tilewright::relay {
+namespace {
+
+using NodeSet = std::unordered_set<const ExprNode*>;
+
+bool is_complete(const Type& type) {
+  switch (type->kind) {
+    case TypeKind::kTensor:
+      return true;
+    case TypeKind::kTuple:
+      return std::all_of(as_tuple(type)->fields.begin(), as_tuple(type)->fields.end(), is_complete);
+    case TypeKind::kFunc:
+      return is_complete(as_func(type)->result) && std::all_of(as_func(type)->args.begin(), as_func(type)->args.end(), is_complete);
+    case TypeKind::kIncomplete:
+      return false;
+  }
+  return false;
+}
+
+// Equal, where a `?` of either side stands for any size: each inference makes its own.
+bool agree(const Type& a, const Type& b) {
+  if (a == b) return true;
+  if (a->kind != b->kind) return false;
+  auto all = [](const std::vector<Type>& x, const std::vector<Type>& y) {
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), agree);
+  };
+  switch (a->kind) {
+    case TypeKind::kTensor: {
+      const auto &x = *as_tensor(a), &y = *as_tensor(b);
+      auto any = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
+      auto same = [&](const Dim& p, const Dim& q) { return p == q || any(p) || any(q); };
+      return x.dtype == y.dtype && x.shape.size() == y.shape.size() && std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), same);
+    }
+    case TypeKind::kTuple:
+      return all(as_tuple(a)->fields, as_tuple(b)->fields);
+    case TypeKind::kFunc:
+      return all(as_func(a)->args, as_func(b)->args) && agree(as_func(a)->result, as_func(b)->result);
+    case TypeKind::kIncomplete:
+      return false;
+  }
+  return false;
+}
+
+std::string describe(const Expr& e) {
+  if (const OpDef* op = called_op(e)) return op->name;
+  switch (e->kind) {
+    case ExprKind::kVar:
+      return "%" + as<VarNode>(e)->name;
+    case ExprKind::kGlobalVar:
+      return "@" + as<GlobalVarNode>(e)->name;
+    case ExprKind::kConstant:
+      return "a constant";
+    case ExprKind::kOp:
+      return as<OpNode>(e)->def->name;
+    case ExprKind::kCall:
+      return "a call";
+    case ExprKind::kFunction:
+      return "a function";
+    case ExprKind::kTuple:
+      return "a tuple";
+    case ExprKind::kTupleGetItem:
+      return "a tuple's field";
+    case ExprKind::kLet:
+      return "a let";
+    case ExprKind::kIf:
+      return "an if";
+  }
+  return "?";
+}
+
+class Verifier {
+ public:
+  Verifier(const Module& module, const Module* verified) : module_(module) {
+    if (!verified) return;
+    for (auto& [name, function] : verified->functions)
+      for (const Expr& e : post_order(function, true)) trusted_.insert(e.get());
+  }
+
+  Status run() {
+    for (auto& [name, function] : module_.functions) {
+      current_ = "@" + name;
+      if (!as<FunctionNode>(function)) return fail("is not a function");
+      // Operands before users, functions inside functions first, each expression once in the whole module.
+      for (const Expr& e : post_order(function, true)) {
+        if (!done_.insert(e.get()).second) continue;
+        TW_TRY_STATUS(node(e));
+        if (as<FunctionNode>(e)) TW_TRY_STATUS(scope(e));
+      }
+      if (!free_[function.get()].empty()) return unbound(*free_[function.get()].begin(), "");
+    }
+    return Ok{};
+  }
+
+ private:
+  Diagnostic fail(std::string message, const Expr& e = {}) const {
+    std::string place = current_;
+    if (e) place += ": " + describe(e) + (e->span ? " from " + *e->span : "");
+    return Diagnostic(ErrorCode::kVerifyFailed, std::move(message), std::move(place));
+  }
+  Diagnostic unbound(const ExprNode* var, std::string_view where) const {
+    return fail(format("the variable %{} is used but not bound{}", static_cast<const VarNode*>(var)->name, where));
+  }
+
+  Status node(const Expr& e) {
+    for (const Expr& kid : children(e))
+      if (!done_.count(kid.get())) return fail("it is its own operand", e);
+    if (e->kind == ExprKind::kOp) return Ok{};
+    if (!is_complete(e->type)) return fail(format("its type {} is not complete", type_text(e->type)), e);
+    switch (e->kind) {
+      case ExprKind::kCall:
+        return call_node(e, *as<CallNode>(e));
+      case ExprKind::kGlobalVar: {
+        auto it = module_.functions.find(as<GlobalVarNode>(e)->name);
+        if (it == module_.functions.end()) return fail("it names no function of the module", e);
+        if (!agree(e->type, it->second->type))
+          return fail(format("it is used as {}, but is {}", type_text(e->type), type_text(it->second->type)), e);
+        return Ok{};
+      }
+      case ExprKind::kConstant:
+        if (!as<ConstantNode>(e)->data.defined()) return fail("it has no data", e);
+        return Ok{};
+      case ExprKind::kIf: {
+        const auto& branch = *as<IfNode>(e);
+        const auto* condition = as_tensor(branch.condition->type);
+        if (!condition || !condition->dtype.is_bool() || !condition->shape.empty())
+          return fail(format("its condition is {}, not bool", type_text(branch.condition->type)), e);
+        if (!agree(branch.then_branch->type, branch.else_branch->type))
+          return fail(format("its branches give {} and {}", type_text(branch.then_branch->type), type_text(branch.else_branch->type)), e);
+        return Ok{};
+      }
+      case ExprKind::kLet: {
+        const auto& let = *as<LetNode>(e);
+        if (!as<VarNode>(let.var)) return fail("it binds something that is not a variable", e);
+        if (!agree(let.var->type, let.value->type))
+          return fail(format("{} is {}, its value {}", describe(let.var), type_text(let.var->type), type_text(let.value->type)), e);
+        return bind(let.var);
+      }
+      case ExprKind::kFunction:
+        for (const Expr& param : as<FunctionNode>(e)->params) {
+          if (!as<VarNode>(param)) return fail("a parameter is not a variable", e);
+          TW_TRY_STATUS(bind(param));
+        }
+        return Ok{};
+      case ExprKind::kVar:
+      case ExprKind::kOp:
+      case ExprKind::kTuple:
+      case ExprKind::kTupleGetItem:
+        return Ok{};
+    }
+    return Ok{};
+  }
+
+  Status call_node(const Expr& e, const CallNode& call) {
+    if (const OpDef* op = called_op(e)) {
+      if (trusted_.count(e.get())) return Ok{};
+      auto inferred = infer_call_type(*op, call.args, call.attrs);
+      if (!inferred.ok()) return fail(inferred.error().message, e);
+      if (!agree(*inferred, call.type))
+        return fail(format("its type is {}, its operands give {}", type_text(call.type), type_text(*inferred)), e);
+      return Ok{};
+    }
+    const auto* function = as_func(call.callee->type);
+    if (!function) return fail(format("it calls a value of type {}", type_text(call.callee->type)), e);
+    if (function->args.size() != call.args.size())
+      return fail(format("it passes {} arguments to a function of {}", call.args.size(), function->args.size()), e);
+    for (size_t i = 0; i < call.args.size(); ++i)
+      if (!agree(function->args[i], call.args[i]->type))
+        return fail(format("argument {} is {}, the function takes {}", i, type_text(call.args[i]->type), type_text(function->args[i])), e);
+    if (!agree(function->result, call.type))
+      return fail(format("its type is {}, the function gives {}", type_text(call.type), type_text(function->result)), e);
+    return Ok{};
+  }
+
+  Status bind(const Expr& var) {
+    if (!bound_.insert(var.get()).second) return fail("it is bound twice", var);
+    return Ok{};
+  }
+
+  // Which variables a function takes from outside: those used in its body or free in functions inside, less its own.
+  Status scope(const Expr& e) {
+    const auto& function = *as<FunctionNode>(e);
+    NodeSet own, used;
+    for (const Expr& param : function.params) own.insert(param.get());
+    for (const Expr& inner : post_order(function.body)) {
+      if (const auto* let = as<LetNode>(inner)) own.insert(let->var.get());
+      if (as<VarNode>(inner)) used.insert(inner.get());
+      if (as<FunctionNode>(inner))
+        for (const ExprNode* var : free_[inner.get()]) used.insert(var);
+    }
+    if (as<FunctionNode>(function.body))  // post_order enters its root, which is a scope of its own here
+      used = {free_[function.body.get()].begin(), free_[function.body.get()].end()};
+    auto& free = free_[e.get()];
+    for (const ExprNode* var : used)
+      if (!own.count(var)) free.push_back(var);
+    if (function.primitive() && !free.empty()) return unbound(free.front(), " inside a primitive function");
+    return Ok{};
+  }
+
+  const Module& module_;
+  std::string current_;
+  NodeSet trusted_, done_, bound_;
+  std::unordered_map<const ExprNode*, std::vector<const ExprNode*>> free_;
+};
+
+}  // namespace
+
+Status verify_module(const Module& module, const Module* verified) { return Verifier(module, verified).run(); }
+
+}  // namespace tilewright::relay
