@@ -27,10 +27,15 @@ Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& tar
 
 // The table, the plan and tw_run for an artifact: one more object file.
 Result<std::string> compile_glue(const plan::Plan& plan, const Target& target);
-// An object file with `bytes` in a page-aligned read-only section under kParamsSymbol. The bytes never pass through LLVM.
-std::string params_object(std::span<const std::span<const std::byte>> pieces, const Target& target);
+// An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The bytes
+// never pass through LLVM. The second form writes it without a copy in memory.
+using ByteSpans = std::span<const std::span<const std::byte>>;
+std::string params_object(ByteSpans pieces, const Target& target);
+Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
 
-// Links objects into a shared library with the linker built in. Writes to a temporary name, then renames.
-Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target);
+// Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
+// copy in memory. Works in a folder beside `path` and renames: a failure leaves nothing. Errors: CannotWrite, LinkFailed.
+Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
+                   const ByteSpans* params = nullptr);
 
 }  // namespace tilewright::codegen

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels to object files on several threads. One module and one context per kernel: the bytes of an object depend on
+// its kernel alone, whatever the number of threads.
+#include <llvm/ADT/SmallString.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+
+#include "base/format.h"
+#include "codegen/codegen.h"
+#include "codegen/llvm/kernel.h"
+#include "codegen/llvm/machine.h"
+
+namespace tilewright::codegen {
+namespace {
+
+std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine) {
+  auto module = std::make_unique<llvm::Module>("tilewright", context);
+  module->setTargetTriple(target.mtriple);
+  module->setDataLayout(machine.createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  return module;
+}
+
+Result<std::string> compile_one(const tir::PrimFunc& function, const Target& target, llvm::TargetMachine& machine) {
+  llvm::LLVMContext context;
+  auto module = new_module(context, target, machine);
+  TW_TRY_STATUS(emit_kernel(*module, function, target));
+  optimize_kernels(*module, machine);
+  auto object = emit_machine_code(*module, machine, /*assembly=*/false);
+  if (!object) return std::move(object).error().at(format("kernel {}", function.name));
+  return object;
+}
+
+}  // namespace
+
+Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly) {
+  std::string problem;
+  module.getContext().setDiagnosticHandlerCallBack(
+#if LLVM_VERSION_MAJOR >= 19
+      [](const llvm::DiagnosticInfo* info, void* out) {
+        const llvm::DiagnosticInfo& i = *info;
+#else
+      [](const llvm::DiagnosticInfo& i, void* out) {
+#endif
+        if (i.getSeverity() != llvm::DS_Error) return;
+        llvm::raw_string_ostream stream(*static_cast<std::string*>(out));
+        llvm::DiagnosticPrinterRawOStream printer(stream);
+        i.print(printer);
+      },
+      &problem);
+  llvm::SmallString<0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+#if LLVM_VERSION_MAJOR >= 18
+  auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+#else
+  auto type = assembly ? llvm::CGFT_AssemblyFile : llvm::CGFT_ObjectFile;
+#endif
+  if (machine.addPassesToEmitFile(passes, stream, nullptr, type))
+    return Diagnostic(ErrorCode::kCodegenFailed, "this target cannot write object files");
+  passes.run(module);
+  if (!problem.empty()) return Diagnostic(ErrorCode::kCodegenFailed, "LLVM: " + problem);
+  return std::string(bytes.data(), bytes.size());
+}
+
+Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
+                                const std::function<void(int, int)>& progress) {
+  std::unordered_set<std::string> names;
+  for (const tir::PrimFunc& function : functions)
+    if (!names.insert(function.name).second)
+      return Diagnostic(ErrorCode::kCodegenFailed, format("two kernels are named '{}'", function.name));
+  initialize_llvm();
+  const size_t count = functions.size();
+  Kernels out;
+  out.objects.resize(count);
+  std::vector<std::optional<Diagnostic>> errors(count);
+  std::atomic<size_t> next{0};
+  std::atomic<bool> stop{false};
+  std::mutex progress_lock;
+  int done = 0;
+  auto work = [&] {
+    TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
+    for (size_t i; !stop && (i = next++) < count;) {
+      // An exception must not leave a thread; it is a bug and is reported as one.
+      try {
+        auto object = compile_one(functions[i], target, *machine);
+        if (object) out.objects[i] = std::move(object).value();
+        else errors[i] = std::move(object).error();
+      } catch (const std::exception& e) {
+        errors[i] = Diagnostic(ErrorCode::kInternal, e.what(), format("kernel {}", functions[i].name));
+      }
+      if (errors[i]) stop = true;
+      if (progress) {
+        std::lock_guard lock(progress_lock);
+        progress(++done, static_cast<int>(count));
+      }
+    }
+  };
+  const size_t threads = std::min<size_t>(count, static_cast<size_t>(std::max(1, jobs)));
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
+  if (count > 0) work();
+  for (std::thread& thread : others) thread.join();
+  for (auto& error : errors)
+    if (error) return std::move(*error);
+  return out;
+}
+
+Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form) {
+  if (form != "ll" && form != "s")
+    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form), {}, "use ll or s");
+  TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
+  llvm::LLVMContext context;
+  auto module = new_module(context, target, *machine);
+  TW_TRY_STATUS(emit_kernel(*module, function, target));
+  optimize_kernels(*module, *machine);
+  if (form == "s") return emit_machine_code(*module, *machine, true);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module->print(stream, nullptr);
+  return stream.str();
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run, which runs
+// the plan on one thread with no runtime library.
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "base/formats/artifact.h"
+#include "base/hash.h"
+#include "codegen/codegen.h"
+#include "codegen/llvm/kernel.h"
+#include "codegen/llvm/machine.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using llvm::Value;
+constexpr size_t kStepsPerFunction = 200;  // one huge function would make code generation superlinear
+
+struct Glue {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  llvm::IRBuilder<> b{context};
+  const plan::Plan& plan;
+  const Target& target;
+  std::vector<llvm::Function*> kernels;
+
+  llvm::GlobalVariable* constant(llvm::Constant* value, const char* name, bool exported) {
+    auto* global = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(name, value->getType()));
+    global->setConstant(true);
+    global->setInitializer(value);
+    if (!exported) global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    return global;
+  }
+
+  void declare_kernels() {
+    auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty()}, false);
+    for (const std::string& name : plan.kernels) {
+      llvm::FunctionCallee callee = module->getOrInsertFunction(name, type);
+      auto* function = llvm::cast<llvm::Function>(callee.getCallee());
+      function->setVisibility(llvm::GlobalValue::HiddenVisibility);
+      function->setDoesNotThrow();
+      kernels.push_back(function);
+    }
+  }
+
+  void emit_table(const std::string& bytes, llvm::Constant* params) {
+    llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+    llvm::Constant* plan_bytes = constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
+    llvm::cast<llvm::GlobalVariable>(plan_bytes)->setAlignment(llvm::Align(64));
+    std::vector<llvm::Constant*> pointers(kernels.begin(), kernels.end());
+    auto* array = llvm::ArrayType::get(b.getPtrTy(), pointers.size());
+    llvm::Constant* functions = constant(llvm::ConstantArray::get(array, pointers), "tw_kernels", false);
+    auto u64 = [&](uint64_t v) { return llvm::ConstantInt::get(i64, v); };
+    // The fields of ArtifactTable in order; both are made of aligned 4- and 8-byte members, so no padding differs.
+    static_assert(sizeof(ArtifactTable) == 16 + 7 * 8);
+    llvm::Constant* fields[] = {llvm::ConstantDataArray::getString(context, llvm::StringRef(kArtifactMagic, 8), false),
+                                llvm::ConstantInt::get(i32, kArtifactAbi),
+                                llvm::ConstantInt::get(i32, sizeof(ArtifactTable)),
+                                plan_bytes,
+                                u64(bytes.size()),
+                                params,
+                                u64(plan.params_bytes),
+                                functions,
+                                u64(kernels.size()),
+                                u64(hash_bytes(bytes.data(), bytes.size()))};
+    constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true)->setAlignment(llvm::Align(8));
+  }
+
+  // void part(inputs, outputs, arena, params): some steps, one after another.
+  llvm::Function* emit_part(size_t first, size_t last) {
+    llvm::Type* ptr = b.getPtrTy();
+    auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, ptr}, false);
+    auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, format("tw_run.{}", first / kStepsPerFunction), *module);
+    set_function_attributes(function, target);
+    function->addFnAttr(llvm::Attribute::NoInline);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
+    size_t widest = 1;
+    for (size_t i = first; i < last; ++i) widest = std::max(widest, plan.steps[i].buffers.size());
+    Value* slots = b.CreateAlloca(llvm::ArrayType::get(ptr, widest));
+    for (size_t i = first; i < last; ++i) {
+      const plan::Step& step = plan.steps[i];
+      for (size_t k = 0; k < step.buffers.size(); ++k) {
+        const plan::Buffer& buffer = plan.buffers[step.buffers[k]];
+        Value* base = nullptr;
+        switch (buffer.space) {
+          case plan::Space::kInput:
+          case plan::Space::kOutput: {
+            Value* list = function->getArg(buffer.space == plan::Space::kInput ? 0 : 1);
+            base = b.CreateLoad(ptr, b.CreateConstInBoundsGEP1_64(ptr, list, buffer.index));
+            break;
+          }
+          case plan::Space::kArena: base = function->getArg(2); break;
+          case plan::Space::kParams: base = function->getArg(3); break;
+        }
+        if (buffer.offset != 0) base = b.CreateConstGEP1_64(b.getInt8Ty(), base, buffer.offset);
+        b.CreateStore(base, b.CreateConstInBoundsGEP1_64(ptr, slots, k));
+      }
+      b.CreateCall(kernels[step.kernel], {slots, b.getInt64(0), b.getInt64(1)});
+    }
+    b.CreateRetVoid();
+    return function;
+  }
+
+  // Denormals are flushed while kernels run: decaying activations would otherwise cost up to a hundred times as much.
+  Value* enter_flush_mode(Value* slot) {
+    if (is_x86(target)) {
+      b.CreateIntrinsic(llvm::Intrinsic::x86_sse_stmxcsr, {}, {slot});
+      Value* saved = b.CreateLoad(b.getInt32Ty(), slot);
+      b.CreateStore(b.CreateOr(saved, b.getInt32(0x8040)), slot);  // FTZ, DAZ
+      b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
+      return saved;
+    }
+    Value* saved = b.CreateIntrinsic(llvm::Intrinsic::aarch64_get_fpcr, {}, {});
+    b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {b.CreateOr(saved, b.getInt64(1 << 24))});
+    return saved;
+  }
+  void leave_flush_mode(Value* slot, Value* saved) {
+    if (is_x86(target)) {
+      b.CreateStore(saved, slot);
+      b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
+    } else {
+      b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {saved});
+    }
+  }
+
+  void emit_run(llvm::Constant* params) {
+    std::vector<llvm::Function*> parts;
+    for (size_t i = 0; i < plan.steps.size(); i += kStepsPerFunction)
+      parts.push_back(emit_part(i, std::min(plan.steps.size(), i + kStepsPerFunction)));
+    // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
+    auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
+    where->setInitializer(params);
+    where->setLinkage(llvm::GlobalValue::InternalLinkage);
+    where->setSection(".data.rel.ro");
+    where->setExternallyInitialized(true);
+    llvm::Type* ptr = b.getPtrTy();
+    auto* type = llvm::FunctionType::get(b.getInt32Ty(), {ptr, ptr, ptr}, false);
+    auto* run = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kRunSymbol, *module);
+    set_function_attributes(run, target);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", run));
+    Value* slot = b.CreateAlloca(b.getInt32Ty());
+    Value* weights = b.CreateLoad(ptr, where);
+    Value* saved = enter_flush_mode(slot);
+    for (llvm::Function* part : parts) b.CreateCall(part, {run->getArg(0), run->getArg(1), run->getArg(2), weights});
+    leave_flush_mode(slot, saved);
+    b.CreateRet(b.getInt32(0));
+  }
+};
+
+Status check_plan(const plan::Plan& plan) {
+  auto bug = [](std::string message) { return Diagnostic(ErrorCode::kInternal, std::move(message)); };
+  for (const plan::Step& step : plan.steps) {
+    if (step.kernel >= plan.kernels.size()) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, plan.kernels.size()));
+    for (uint32_t buffer : step.buffers)
+      if (buffer >= plan.buffers.size()) return bug(format("step '{}' names buffer {} of {}", step.name, buffer, plan.buffers.size()));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::string> stub_object(std::span<const std::string> names, const Target& target) {
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  llvm::LLVMContext context;
+  llvm::Module module("stub", context);
+  module.setTargetTriple(target.mtriple);
+  module.setDataLayout(machine->createDataLayout());
+  for (const std::string& name : names) {
+    auto* function = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false),
+                                            llvm::GlobalValue::ExternalLinkage, name, module);
+    llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", function));
+    b.CreateRetVoid();
+  }
+  return emit_machine_code(module, *machine, false);
+}
+
+Result<std::string> compile_glue(const plan::Plan& plan, const Target& target) {
+  TW_TRY_STATUS(check_plan(plan));
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  Glue glue{.plan = plan, .target = target};
+  glue.module = std::make_unique<llvm::Module>("tilewright.glue", glue.context);
+  glue.module->setTargetTriple(target.mtriple);
+  glue.module->setDataLayout(machine->createDataLayout());
+  glue.module->setPICLevel(llvm::PICLevel::BigPIC);
+  auto* params = llvm::cast<llvm::GlobalVariable>(glue.module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
+  params->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  glue.declare_kernels();
+  glue.emit_table(plan::write_plan(plan), params);
+  glue.emit_run(params);
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(*glue.module, &stream)) return Diagnostic(ErrorCode::kInternal, "malformed LLVM IR: " + stream.str());
+  return emit_machine_code(*glue.module, *machine, false);
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linking in process with lld. All files of one link, the result too, live in a fresh folder beside the result, which is
+// renamed into place at the end: a failure or a full disk leaves nothing behind.
+#include <lld/Common/Driver.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+
+#include "base/format.h"
+#include "codegen/codegen.h"
+#include "codegen/llvm/machine.h"
+
+#if LLVM_VERSION_MAJOR >= 17
+LLD_HAS_DRIVER(elf)
+#endif
+
+namespace tilewright::codegen {
+namespace {
+
+namespace fs = std::filesystem;
+
+Diagnostic cannot_write(const std::string& path, const std::string& why) {
+  return Diagnostic(ErrorCode::kCannotWrite, format("the library cannot be written: {}", why), path,
+                    "check that the folder exists, may be written and has free space");
+}
+
+// What kernels may call (math.cc).
+constexpr const char* kLibmNames[] = {"exp",  "log",  "tanh", "erf",  "pow",   "sin",   "cos",   "tan",  "asin", "acos",   "atan",
+                                      "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "log2", "log10", "fmod", "sincos", "rint",
+                                      "floor", "ceil", "trunc", "round", "roundeven", "nearbyint", "fma", "ldexp"};
+
+bool is_libm(std::string_view name) {
+  for (std::string_view known : kLibmNames)
+    if (name == known || (name.size() == known.size() + 1 && name.back() == 'f' && name.substr(0, known.size()) == known)) return true;
+  return false;
+}
+
+// Removes a folder and what is in it when the link is over, however it ends.
+struct WorkFolder {
+  fs::path path;
+  ~WorkFolder() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+};
+
+Status write_file(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) return cannot_write(path.string(), "no space, or the folder vanished");
+  return Ok{};
+}
+
+// Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again.
+Status run_lld(const std::vector<std::string>& arguments) {
+  static std::mutex lock;
+  static bool broken = false;
+  std::lock_guard guard(lock);
+  if (broken)
+    return Diagnostic(ErrorCode::kLinkFailed, "the linker failed earlier in this process and cannot run again", {}, "start the program again");
+  std::vector<const char*> args;
+  for (const std::string& a : arguments) args.push_back(a.c_str());
+  std::string said;
+  llvm::raw_string_ostream out(said);
+#if LLVM_VERSION_MAJOR >= 17
+  const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
+  const lld::Result result = lld::lldMain(args, out, out, drivers);
+  const int code = result.retCode;
+#else
+  const lld::SafeReturn result = lld::safeLldMain(static_cast<int>(args.size()), args.data(), out, out);
+  const int code = result.ret;
+#endif
+  broken = !result.canRunAgain;
+  out.flush();
+  if (code == 0) return Ok{};
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  std::replace(said.begin(), said.end(), '\n', ';');
+  return Diagnostic(ErrorCode::kLinkFailed, said.empty() ? "the linker failed without a message" : said);
+}
+
+// Symbols that the objects use and none defines.
+Result<std::set<std::string>> undefined_symbols(std::span<const std::string> objects) {
+  std::set<std::string> used, defined;
+  for (const std::string& bytes : objects) {
+    auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
+    if (!file) return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
+    for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
+      auto name = symbol.getName();
+      auto flags = symbol.getFlags();
+      if (!name || !flags) {
+        llvm::consumeError(name.takeError()), llvm::consumeError(flags.takeError());
+        continue;
+      }
+      ((*flags & llvm::object::SymbolRef::SF_Undefined) ? used : defined).insert(name->str());
+    }
+  }
+  for (const std::string& name : defined) used.erase(name);
+  return used;
+}
+
+// A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version that only newer
+// C libraries have, and linking needs no development files.
+Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target, const fs::path& folder) {
+  std::vector<std::string> list(names.begin(), names.end());
+  fs::path object = folder / "libm.o", library = folder / "libm.so.6";
+  TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target))));
+  TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(), object.string()}));
+  return library.string();
+}
+
+}  // namespace
+
+Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+  const fs::path folder = fs::path(path).parent_path();
+  std::error_code error;
+  if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
+  if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
+  std::string pattern = path + ".tmp.XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) return cannot_write(path, std::strerror(errno));
+  WorkFolder work{pattern};
+
+  std::vector<std::string> arguments = {"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
+                                        "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"};
+  const fs::path result = work.path / "library.so";
+  arguments.insert(arguments.end(), {"-o", result.string()});
+  for (size_t i = 0; i < objects.size(); ++i) {
+    fs::path file = work.path / format("{}.o", i);
+    TW_TRY_STATUS(write_file(file, objects[i]));
+    arguments.push_back(file.string());
+  }
+  if (params != nullptr) {
+    fs::path file = work.path / "params.o";
+    TW_TRY_STATUS(write_params_object(*params, target, file.string()));
+    arguments.push_back(file.string());
+  }
+  std::set<std::string> math;
+  for (const std::string& name : TW_TRY(undefined_symbols(objects)))
+    if (is_libm(name)) math.insert(name);
+  if (!math.empty()) arguments.push_back(TW_TRY(libm_stub(math, target, work.path)));
+
+  Status linked = run_lld(arguments);
+  if (!linked) {
+    // Running out of space shows as the linker's message only.
+    const std::string& said = linked.error().message;
+    for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
+      if (said.find(sign) != std::string::npos) return cannot_write(path, said);
+    return std::move(linked).error().at(path);
+  }
+  fs::rename(result, path, error);
+  if (error) return cannot_write(path, error.message());
+  return Ok{};
+}
+
+}  // namespace tilewright::codegen

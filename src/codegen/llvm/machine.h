@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of this folder share about the target machine. LLVM's own headers stay in the .cc files.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "ir/target.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace tilewright::codegen {
+
+struct TargetMachineDeleter {
+  void operator()(llvm::TargetMachine* machine) const;
+};
+using TargetMachinePtr = std::unique_ptr<llvm::TargetMachine, TargetMachineDeleter>;
+
+enum class Effort { kKernel, kGlue };
+
+void initialize_llvm();  // once per process; safe to call often
+// `target` must come from resolve_target.
+TargetMachinePtr make_target_machine(const Target& target, Effort effort);
+// LLVM's feature string ("+avx512f,-xop") of a resolved target.
+std::string feature_string(const Target& target);
+bool has_feature(const Target& target, std::string_view name);
+bool is_x86(const Target& target);
+
+// Errors are what LLVM reported through the context's diagnostics.
+Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
+// An object that defines functions of these names which do nothing, to link against.
+Result<std::string> stub_object(std::span<const std::string> names, const Target& target);
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which CPU code is generated for: the host's or a named one, its vectors and the features code may use.
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+
+#include "base/format.h"
+#include "codegen/codegen.h"
+#include "codegen/llvm/machine.h"
+
+namespace tilewright::codegen {
+namespace {
+
+// Features generated code can come to depend on, each checkable at run time. The list is the contract with the loader,
+// so anything else LLVM would use unasked is turned off (kUnwanted).
+constexpr const char* kX86Features[] = {
+    "sse3",     "ssse3",    "sse4.1",     "sse4.2",     "popcnt",     "movbe",        "avx",
+    "f16c",     "fma",      "avx2",       "bmi",        "bmi2",       "lzcnt",        "gfni",
+    "avx512f",  "avx512cd", "avx512bw",   "avx512dq",   "avx512vl",   "avx512ifma",   "avx512vbmi",
+    "avxvnni",  "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16", "avx512fp16"};
+constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve"};
+// Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
+constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
+
+// Per-core rates of CPU families the cost model starts from. Zen 4 is measured; the others follow from their number of
+// 512-bit or 256-bit FMA units, usual sustained clock and cache sizes.
+struct Family {
+  const char* prefix;
+  double gflops, l1_gbps, l2_gbps, l3_gbps, dram_gbps;
+  int64_t l1_bytes, l2_bytes;
+};
+constexpr Family kFamilies[] = {
+    {"znver5", 220, 380, 190, 90, 40, 48 << 10, 1 << 20},     {"znver4", 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
+    {"znver3", 105, 200, 100, 80, 25, 32 << 10, 512 << 10},   {"znver2", 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
+    {"znver1", 50, 90, 60, 40, 18, 32 << 10, 512 << 10},      {"sapphirerapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
+    {"emeraldrapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20}, {"graniterapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
+    {"icelake-server", 180, 300, 110, 30, 12, 48 << 10, 1280 << 10}, {"cascadelake", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
+    {"skylake-avx512", 150, 250, 100, 25, 12, 32 << 10, 1 << 20}, {"x86-64-v4", 115, 190, 100, 50, 20, 32 << 10, 1 << 20},
+    {"x86-64-v2", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},   {"x86-64-v3", 100, 180, 80, 50, 18, 32 << 10, 256 << 10},
+    {"x86-64", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},      {"haswell", 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
+    {"skylake", 110, 190, 80, 40, 18, 32 << 10, 256 << 10},   {"alderlake", 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
+    {"neoverse-n1", 40, 80, 50, 30, 15, 64 << 10, 1 << 20},   {"neoverse-v1", 80, 160, 70, 40, 20, 64 << 10, 1 << 20},
+};
+
+void fill_rates(Target* target) {
+  for (const Family& family : kFamilies)
+    if (target->mcpu.rfind(family.prefix, 0) == 0) {
+      target->gflops = family.gflops, target->l1_gbps = family.l1_gbps, target->l2_gbps = family.l2_gbps;
+      target->l3_gbps = family.l3_gbps, target->dram_gbps = family.dram_gbps;
+      target->l1_bytes = family.l1_bytes, target->l2_bytes = family.l2_bytes;
+      return;
+    }
+}
+
+std::string join_features(const Target& target, bool x86) {
+  std::string out = x86 ? kX86Unwanted : "";
+  for (const std::string& feature : target.mattr) out += (out.empty() ? "" : ",") + feature;
+  return out;
+}
+
+std::span<const char* const> known_features(bool x86) {
+  return x86 ? std::span<const char* const>(kX86Features) : std::span<const char* const>(kAArch64Features);
+}
+
+llvm::StringMap<bool> host_features() {
+#if LLVM_VERSION_MAJOR >= 19
+  return llvm::sys::getHostCPUFeatures();
+#else
+  llvm::StringMap<bool> features;
+  llvm::sys::getHostCPUFeatures(features);
+  return features;
+#endif
+}
+
+Diagnostic unknown(std::string message, std::string hint) {
+  return Diagnostic(ErrorCode::kUnknownTarget, std::move(message), {}, std::move(hint));
+}
+
+}  // namespace
+
+void initialize_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+bool is_x86(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }
+
+std::string feature_string(const Target& target) { return join_features(target, is_x86(target)); }
+
+bool has_feature(const Target& target, std::string_view name) {
+  return std::find(target.cpu_features.begin(), target.cpu_features.end(), name) != target.cpu_features.end();
+}
+
+void TargetMachineDeleter::operator()(llvm::TargetMachine* machine) const { delete machine; }
+
+TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
+  initialize_llvm();
+  std::string error;
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.mtriple, error);
+  TW_ICHECK(backend != nullptr, error);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what carries the contract flag
+#if LLVM_VERSION_MAJOR >= 18
+  auto level = effort == Effort::kKernel ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less;
+#else
+  auto level = effort == Effort::kKernel ? llvm::CodeGenOpt::Default : llvm::CodeGenOpt::Less;
+#endif
+  return TargetMachinePtr(backend->createTargetMachine(target.mtriple, target.mcpu, feature_string(target), options,
+                                                       llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+}
+
+Result<Target> resolve_target(Target target) {
+  initialize_llvm();
+  const llvm::Triple host(llvm::sys::getProcessTriple());
+  llvm::Triple triple(target.mtriple.empty() ? host.str() : llvm::Triple::normalize(target.mtriple));
+  std::string error;
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple.str(), error);
+  const bool x86 = triple.getArch() == llvm::Triple::x86_64, arm = triple.getArch() == llvm::Triple::aarch64;
+  if (backend == nullptr || !(x86 || arm) || !triple.isOSBinFormatELF())
+    return unknown(format("there is no code generator for '{}'", triple.str()),
+                   "use x86_64-linux-gnu or aarch64-linux-gnu, or leave -mtriple out for this machine");
+  target.mtriple = triple.str();
+
+  std::unique_ptr<llvm::MCSubtargetInfo> all(backend->createMCSubtargetInfo(target.mtriple, "generic", ""));
+  const bool native = target.mcpu == "native" || (target.mcpu.empty() && triple.getArch() == host.getArch());
+  if (native && triple.getArch() != host.getArch())
+    return unknown(format("-mcpu=native is this machine's CPU, which is not {}", triple.getArchName().str()), "name a CPU");
+  if (native) {
+    target.mcpu = llvm::sys::getHostCPUName().str();
+    if (!all->isCPUStringValid(target.mcpu)) target.mcpu = "generic";
+    // A virtual machine may hide features its CPU model has, and an unknown model has features "generic" lacks.
+    std::unique_ptr<llvm::MCSubtargetInfo> model(backend->createMCSubtargetInfo(target.mtriple, target.mcpu, ""));
+    llvm::StringMap<bool> host_has = host_features();
+    std::vector<std::string> differences;
+    for (const char* feature : known_features(x86)) {
+      auto found = host_has.find(feature);
+      if (found == host_has.end()) continue;
+      if (found->second != model->checkFeatures(format("+{}", feature)))
+        differences.push_back((found->second ? "+" : "-") + std::string(feature));
+    }
+    target.mattr.insert(target.mattr.begin(), differences.begin(), differences.end());
+  } else if (target.mcpu.empty()) {
+    target.mcpu = "generic";
+  } else if (!all->isCPUStringValid(target.mcpu)) {
+    return unknown(format("there is no {} CPU named '{}'", x86 ? "x86-64" : "AArch64", target.mcpu),
+                   x86 ? "use native, x86-64-v2, x86-64-v3, x86-64-v4, znver4, skylake-avx512 or another name LLVM knows"
+                       : "use native, generic, neoverse-n1, neoverse-v1, apple-m1 or another name LLVM knows");
+  }
+#if LLVM_VERSION_MAJOR >= 17
+  for (const std::string& feature : target.mattr) {
+    bool found = false;
+    for (const auto& known : all->getAllProcessorFeatures()) found |= feature.substr(1) == known.Key;
+    if (!found)
+      return unknown(format("'{}' in -mattr is not a feature of {}", feature, x86 ? "x86-64" : "AArch64"),
+                     x86 ? "features are written as +avx2, +fma, +avx512f, -avx512f" : "features are written as +dotprod, -sve");
+  }
+#endif
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      backend->createMCSubtargetInfo(target.mtriple, target.mcpu, join_features(target, x86)));
+  target.cpu_features.clear();
+  for (const char* feature : known_features(x86))
+    if (info->checkFeatures(format("+{}", feature))) target.cpu_features.push_back(feature);
+
+  auto has = [&](const char* name) { return has_feature(target, name); };
+  target.vector_bits = 128, target.vector_registers = x86 ? 16 : 32;
+  if (has("avx2")) target.vector_bits = 256;
+  if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq"))
+    target.vector_bits = 512, target.vector_registers = 32;
+  fill_rates(&target);
+  return target;
+}
+
+}  // namespace tilewright::codegen

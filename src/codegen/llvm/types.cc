@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/llvm/types.h"
+
+#include <llvm/IR/DerivedTypes.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include "codegen/llvm/machine.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using llvm::Value;
+
+llvm::Type* element_type(llvm::LLVMContext& c, DataType dtype) {
+  switch (dtype.code) {
+    case TypeCode::kInt:
+    case TypeCode::kUInt:
+      return dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64 ? llvm::Type::getIntNTy(c, dtype.bits) : nullptr;
+    case TypeCode::kFloat:
+      return dtype.bits == 32   ? llvm::Type::getFloatTy(c)
+             : dtype.bits == 64 ? llvm::Type::getDoubleTy(c)
+             : dtype.bits == 16 ? llvm::Type::getInt16Ty(c)
+                                : nullptr;
+    case TypeCode::kBFloat:
+      return llvm::Type::getInt16Ty(c);
+    case TypeCode::kBool:
+      return llvm::Type::getInt1Ty(c);
+    case TypeCode::kFloat8E4M3FN:
+    case TypeCode::kFloat8E4M3FNUZ:
+    case TypeCode::kFloat8E5M2:
+    case TypeCode::kFloat8E5M2FNUZ:
+    case TypeCode::kFloat8E8M0:
+    case TypeCode::kFloat4E2M1:
+    case TypeCode::kComplex:
+    case TypeCode::kString:
+    case TypeCode::kHandle:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+// The same shape (scalar or vector) over another element type.
+llvm::Type* reshape_type(Value* like, llvm::Type* element) { return with_lanes(element, lanes_of(like)); }
+
+Value* int_like(Value* like, uint64_t value) { return llvm::ConstantInt::get(like->getType(), value); }
+
+Value* half_bits_to_float(llvm::IRBuilderBase& b, Value* bits) {
+  llvm::Type* i32 = reshape_type(bits, b.getInt32Ty());
+  llvm::Type* f32 = reshape_type(bits, b.getFloatTy());
+  Value* h = b.CreateZExt(bits, i32);
+  Value* sign = b.CreateShl(b.CreateAnd(h, int_like(h, 0x8000)), int_like(h, 16));
+  Value* magnitude = b.CreateAnd(h, int_like(h, 0x7fff));
+  // Subnormal halves are small integers times 2^-24; going through an integer conversion survives denormals-are-zero.
+  Value* subnormal = b.CreateBitCast(
+      b.CreateFMul(b.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), i32);
+  Value* normal = b.CreateAdd(b.CreateShl(magnitude, int_like(h, 13)), int_like(h, 112u << 23));
+  Value* special = b.CreateOr(b.CreateShl(magnitude, int_like(h, 13)), int_like(h, 0x7f800000));
+  Value* out = b.CreateSelect(b.CreateICmpULT(magnitude, int_like(h, 0x400)), subnormal, normal);
+  out = b.CreateSelect(b.CreateICmpUGE(magnitude, int_like(h, 0x7c00)), special, out);
+  return b.CreateBitCast(b.CreateOr(out, sign), f32);
+}
+
+Value* float_to_half_bits(llvm::IRBuilderBase& b, Value* value) {
+  llvm::Type* i32 = reshape_type(value, b.getInt32Ty());
+  Value* bits = b.CreateBitCast(value, i32);
+  Value* sign = b.CreateAnd(bits, int_like(bits, 0x80000000u));
+  Value* a = b.CreateXor(bits, sign);
+  Value* special = b.CreateSelect(b.CreateICmpUGT(a, int_like(a, 0x7f800000)), int_like(a, 0x7e00), int_like(a, 0x7c00));
+  // Adding 0.5 puts a subnormal half's last bit at the float's last bit, so that the addition rounds it.
+  Value* half = llvm::ConstantFP::get(value->getType(), 0.5);
+  Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), half), i32);
+  Value* subnormal = b.CreateSub(sum, int_like(a, 0x3f000000));
+  Value* odd = b.CreateAnd(b.CreateLShr(a, int_like(a, 13)), int_like(a, 1));
+  Value* rounded = b.CreateAdd(b.CreateAdd(a, int_like(a, 0xc8000fffu)), odd);  // rebias 127 -> 15, then round to even
+  Value* normal = b.CreateLShr(rounded, int_like(a, 13));
+  Value* out = b.CreateSelect(b.CreateICmpULT(a, int_like(a, 0x38800000)), subnormal, normal);
+  out = b.CreateSelect(b.CreateICmpUGE(a, int_like(a, 0x47800000)), special, out);
+  out = b.CreateOr(out, b.CreateLShr(sign, int_like(sign, 16)));
+  return b.CreateTrunc(out, reshape_type(value, b.getInt16Ty()));
+}
+
+// double to float32 rounded to odd: a second rounding to a narrower format then gives the correctly rounded result.
+Value* double_to_float_odd(llvm::IRBuilderBase& b, Value* value) {
+  llvm::Type* f32 = reshape_type(value, b.getFloatTy());
+  llvm::Type* i32 = reshape_type(value, b.getInt32Ty());
+  Value* nearest = b.CreateFPTrunc(value, f32);
+  Value* back = b.CreateFPExt(nearest, value->getType());
+  Value* bits = b.CreateBitCast(nearest, i32);
+  Value* inexact = b.CreateFCmpONE(back, value);  // false for NaN
+  Value* even = b.CreateICmpEQ(b.CreateAnd(bits, int_like(bits, 1)), int_like(bits, 0));
+  Value* toward_zero = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                       b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
+  Value* step = b.CreateSelect(toward_zero, int_like(bits, uint64_t(-1)), int_like(bits, 1));
+  Value* moved = b.CreateSelect(b.CreateAnd(inexact, even), b.CreateAdd(bits, step), bits);
+  return b.CreateBitCast(moved, f32);
+}
+
+Value* int_to_float(llvm::IRBuilderBase& b, Value* value, DataType from, llvm::Type* to) {
+  return from.is_int() ? b.CreateSIToFP(value, to) : b.CreateUIToFP(value, to);
+}
+
+}  // namespace
+
+bool is_small_float(DataType dtype) {
+  return (dtype.code == TypeCode::kFloat && dtype.bits == 16) || dtype.code == TypeCode::kBFloat;
+}
+
+llvm::Type* with_lanes(llvm::Type* element, int lanes) {
+  return lanes == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+}
+
+int lanes_of(Value* value) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  return vector ? static_cast<int>(vector->getNumElements()) : 1;
+}
+
+llvm::Type* value_type(llvm::LLVMContext& context, DataType dtype) {
+  llvm::Type* element = element_type(context, dtype);
+  return element && dtype.lanes > 0 ? with_lanes(element, dtype.lanes) : nullptr;
+}
+
+llvm::Type* storage_type(llvm::LLVMContext& context, DataType dtype) {
+  if (dtype.is_bool()) return with_lanes(llvm::Type::getInt8Ty(context), dtype.lanes);
+  return value_type(context, dtype);
+}
+
+Value* to_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
+  return dtype.is_bool() ? b.CreateZExt(value, reshape_type(value, b.getInt8Ty())) : value;
+}
+
+Value* from_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
+  return dtype.is_bool() ? b.CreateICmpNE(value, int_like(value, 0)) : value;
+}
+
+Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
+  llvm::Type* f32 = reshape_type(value, b.getFloatTy());
+  if (dtype.code == TypeCode::kBFloat) {
+    Value* wide = b.CreateZExt(value, reshape_type(value, b.getInt32Ty()));
+    return b.CreateBitCast(b.CreateShl(wide, int_like(wide, 16)), f32);
+  }
+  if (has_feature(target, "f16c") || !is_x86(target))
+    return b.CreateFPExt(b.CreateBitCast(value, reshape_type(value, b.getHalfTy())), f32);
+  return half_bits_to_float(b, value);
+}
+
+Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
+  if (dtype.code == TypeCode::kBFloat) {
+    Value* bits = b.CreateBitCast(value, reshape_type(value, b.getInt32Ty()));
+    Value* odd = b.CreateAnd(b.CreateLShr(bits, int_like(bits, 16)), int_like(bits, 1));
+    Value* rounded = b.CreateAdd(b.CreateAdd(bits, int_like(bits, 0x7fff)), odd);
+    Value* quiet = b.CreateOr(bits, int_like(bits, 0x400000));
+    Value* out = b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded);
+    return b.CreateTrunc(b.CreateLShr(out, int_like(out, 16)), reshape_type(value, b.getInt16Ty()));
+  }
+  if (has_feature(target, "f16c") || !is_x86(target))
+    return b.CreateBitCast(b.CreateFPTrunc(value, reshape_type(value, b.getHalfTy())), reshape_type(value, b.getInt16Ty()));
+  return float_to_half_bits(b, value);
+}
+
+Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to, const Target& target) {
+  if (from.element() == to.element()) return value;
+  llvm::Type* f32 = reshape_type(value, b.getFloatTy());
+  llvm::Type* f64 = reshape_type(value, b.getDoubleTy());
+  if (is_small_float(from)) {
+    value = widen_small(b, value, from, target);
+    from = kFloat32.with_lanes(from.lanes);
+    if (to.element() == kFloat32) return value;
+  }
+  if (is_small_float(to)) {
+    if (from.is_integral() && from.bits >= 32) {
+      value = int_to_float(b, value, from, f64);
+      from = kFloat64.with_lanes(from.lanes);
+    } else if (!from.is_float()) {
+      value = int_to_float(b, value, from, f32);
+    }
+    if (from.element() == kFloat64) value = double_to_float_odd(b, value);
+    return narrow_small(b, value, to, target);
+  }
+  llvm::Type* type = reshape_type(value, value_type(b.getContext(), to.element()));
+  if (to.is_bool())
+    return from.is_float() ? b.CreateFCmpUNE(value, llvm::ConstantFP::getZero(value->getType())) : b.CreateICmpNE(value, int_like(value, 0));
+  if (from.is_float() && to.is_float()) return b.CreateFPCast(value, type);
+  if (to.is_float()) return int_to_float(b, value, from, type);
+  if (from.is_float()) {
+    // Narrow integers go through a wider signed one and wrap, as compilers do on x86 and numpy shows.
+    if (to.is_uint() && to.bits == 64) return b.CreateFreeze(b.CreateFPToUI(value, type));
+    int bits = to.is_int() ? (to.bits < 32 ? 32 : to.bits) : (to.bits < 32 ? 32 : 64);
+    Value* wide = b.CreateFreeze(b.CreateFPToSI(value, reshape_type(value, b.getIntNTy(static_cast<unsigned>(bits)))));
+    return b.CreateTrunc(wide, type);
+  }
+  return b.CreateIntCast(value, type, from.is_int());
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How element types appear in LLVM IR. A value of float16 or bfloat16 is an i16 holding its bits, so that no target
+// needs library calls for it; bool is i1 as a value and a byte in memory.
+#pragma once
+#include "base/dtype.h"
+#include "ir/target.h"
+
+namespace llvm {
+class IRBuilderBase;
+class LLVMContext;
+class Type;
+class Value;
+}  // namespace llvm
+
+namespace tilewright::codegen {
+
+bool is_small_float(DataType dtype);  // float16, bfloat16
+// Null where code generation has no such type (strings, float8, packed 4-bit integers).
+llvm::Type* value_type(llvm::LLVMContext& context, DataType dtype);
+llvm::Type* storage_type(llvm::LLVMContext& context, DataType dtype);
+llvm::Type* with_lanes(llvm::Type* element, int lanes);
+int lanes_of(llvm::Value* value);
+
+llvm::Value* to_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
+llvm::Value* from_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
+
+// Between 16-bit formats and float32; rounding to nearest, ties to even.
+llvm::Value* widen_small(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype, const Target& target);
+llvm::Value* narrow_small(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype, const Target& target);
+
+// Value conversion by C rules. Float to integer out of range gives some value, never undefined behaviour.
+llvm::Value* convert(llvm::IRBuilderBase& b, llvm::Value* value, DataType from, DataType to, const Target& target);
+
+}  // namespace tilewright::codegen
