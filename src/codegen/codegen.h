@@ -34,7 +34,8 @@ std::string params_object(ByteSpans pieces, const Target& target);
 Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
 
 // Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
-// copy in memory. Works in a folder beside `path` and renames: a failure leaves nothing. Errors: CannotWrite, LinkFailed.
+// copy in memory. The library is sealed (base/formats/seal.h). Works in a folder beside `path` and renames: a failure
+// leaves nothing. Errors: CannotWrite, LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params = nullptr);
 

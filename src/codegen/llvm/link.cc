@@ -18,6 +18,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/formats/seal.h"
 #include "codegen/codegen.h"
 #include "codegen/llvm/machine.h"
 
@@ -158,6 +159,8 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
       if (said.find(sign) != std::string::npos) return cannot_write(path, said);
     return std::move(linked).error().at(path);
   }
+  Status sealed = append_artifact_seal(result.string());
+  if (!sealed) return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal") : std::move(sealed).error().at(path);
   fs::rename(result, path, error);
   if (error) return cannot_write(path, error.message());
   return Ok{};

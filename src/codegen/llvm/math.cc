@@ -8,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "codegen/llvm/machine.h"
@@ -220,15 +221,12 @@ llvm::Value* VectorMath::sin_or_cos(V x, bool cosine) {
   b_.SetInsertPoint(near_block);
   constexpr double kPio2 = 1.57079632679489661923;
   V n = unary(in::rint, b_.CreateFMul(x, number(x, 1 / kPio2)));
-  // With fma the pieces need not be short; without it each of the first two products must be exact (n < 2^15: 9 bits).
-  constexpr double kFma1 = 0x1.921fb6p+0, kFma2 = -0x1.777a5cp-25, kFma3 = kPio2 - kFma1 - kFma2;
-  constexpr double kShort1 = 0x1.92p+0, kShort2 = 0x1.fb4p-12, kShort3 = 0x1.444p-24, kShort4 = kPio2 - kShort1 - kShort2 - kShort3;
+  // pi/2 in pieces, beyond double's precision in sum. With fma they need not be short; without it every product but the
+  // last must be exact: 9 bits by n < 2^15.
+  constexpr double kFma[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
+  constexpr double kShort[] = {0x1.92p+0, 0x1.fbp-12, 0x1.51p-22, 0x1.0bp-34, 0x1.184698p-44};
   V r = x;
-  if (has_fma_) {
-    for (double piece : {kFma1, kFma2, kFma3}) r = fma(n, number(x, -piece), r);
-  } else {
-    for (double piece : {kShort1, kShort2, kShort3, kShort4}) r = fma(n, number(x, -piece), r);
-  }
+  for (double piece : has_fma_ ? std::span<const double>(kFma) : std::span<const double>(kShort)) r = fma(n, number(x, -piece), r);
   V q = b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType()));
   if (cosine) q = b_.CreateAdd(q, integer(x, 1));
   V t = b_.CreateFMul(r, r);
