@@ -12,6 +12,7 @@
 #include "topi/injective.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
+#include "topi/transpose.h"
 #include "../../tests/topi/kernel_set.h"
 
 namespace tilewright::topi::testing {
@@ -127,6 +128,20 @@ class Suite {
         return std::string_view(kind) == "silu" ? x * tir::intrinsic(tir::Intrinsic::k_sigmoid, {x})
                                                 : tir::max(x, tir::make_const(x->dtype, 0));
       }, {}, context);
+    });
+  }
+
+  void layout(const char* kind, int64_t channels, int64_t in) {
+    std::string name = format("{} {} @{}", kind, channels, in);
+    if (!wanted(name)) return;
+    const int64_t v = target().lanes(32), blocks = ceil_div(channels, v);
+    View plain = make_view(tir::make_buffer("plain", kFloat32, channels * in * in, tir::Scope::kGlobal, 64), {1, channels, in, in});
+    View blocked = make_view(tir::make_buffer("blocked", kFloat32, blocks * v * in * in, tir::Scope::kGlobal, 64), {1, blocks, in, in, v});
+    bool to = std::string_view(kind) == "to_blocked";
+    Cost cost = transpose_cost(to ? blocked : plain, target());
+    cost.flops = static_cast<double>(channels * in * in);
+    add(name, cost, "", {plain.buffer, blocked.buffer}, [&](const KernelContext& context) {
+      return to ? to_blocked(plain, blocked, convert_epilogue(kFloat32), context) : from_blocked(blocked, plain, convert_epilogue(kFloat32), context);
     });
   }
 
@@ -256,6 +271,8 @@ int run(int argc, char** argv) {
   s.rows("layer_norm", 197, 768);
   s.rows("silu", 64, 4096);
   s.rows("relu", 64, 4096);
+  s.layout("to_blocked", 64, 56);
+  s.layout("from_blocked", 512, 14);
   s.run(seconds, threads);
   return 0;
 }

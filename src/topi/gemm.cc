@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "topi/register_tile.h"
+#include "topi/transpose.h"
 
 namespace tilewright::topi {
 
@@ -48,6 +49,16 @@ GemmConfig default_config(const GemmProblem& p, const Target& target) {
       double cycles = gemm_cycles(p, {mr, nr, 4}, target);
       if (cycles < best_cycles * 0.999) best = {mr, nr, 4}, best_cycles = cycles;
     }
+  if (p.m <= 2) {
+    // Few rows: the panels stream past once, and wide ones are one long stream with enough sums in flight.
+    best.mr = static_cast<int>(std::max<int64_t>(1, p.m));
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int nr = max_cols; nr >= std::min(max_cols, 4); --nr) {
+      if (!tile_fits(best.mr, nr, target)) continue;
+      int64_t vectors = round_up(ceil_div(p.n, v), nr);
+      if (vectors < least) least = vectors, best.nr = nr;
+    }
+  }
   best.k_unroll = static_cast<int>(std::min<int64_t>(best.mr * best.nr >= 8 ? 4 : 8, std::max<int64_t>(1, p.k)));
   return best;
 }
@@ -139,14 +150,27 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
     return bind("b_at", b_origin, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
       if (transposed) {
-        // Padding columns repeat the last real one: finite work, never stored.
-        body.push_back(loop("n", width, [&](PrimExpr n) {
-          PrimExpr real = valid == width ? n : min(n, make_int(valid - 1));
-          return bind("from", batch * b_batch + (n0 + real) * b.strides[b.rank() - 2] + b.offset, [&](PrimExpr from) {
-            return loop("k", p.k, [&](PrimExpr k) {
-              return store(scratch, k * width + n, load(b.buffer, from + k));
-            });
-          });
+        // v rows of B at a time, through registers. Padding columns repeat the last real one: finite work, never stored.
+        const int64_t b_row = b.strides[b.rank() - 2], k_tail = p.k % v;
+        body.push_back(loop("column", ceil_div(valid, v), [&](PrimExpr column) {
+          auto turn = [&](PrimExpr k, int64_t real_k) {
+            PrimExpr mask = tail_mask(v, real_k);
+            return transpose_tile(
+                b.dtype().element(), v,
+                [&](int r) {
+                  PrimExpr n = column * int64_t{v} + r;
+                  if (valid % v != 0) n = min(n, make_int(valid - 1));
+                  return load(b.buffer, ramp(batch * b_batch + (n0 + n) * b_row + k + b.offset, 1, v), mask);
+                },
+                [&](int i, PrimExpr value) {
+                  if (i >= real_k) return seq({});
+                  return store(scratch, ramp((k + i) * width + column * int64_t{v}, 1, v), value);
+                });
+          };
+          std::vector<Stmt> parts;
+          if (p.k >= v) parts.push_back(loop("k", p.k / v, [&](PrimExpr k) { return turn(k * int64_t{v}, v); }));
+          if (k_tail) parts.push_back(turn(make_int(p.k - k_tail), k_tail));
+          return seq(std::move(parts));
         }));
       }
       if (row_tiles > 0) {

@@ -57,7 +57,7 @@ double tile_cycles(int rows, int cols, double steps, double panel_bytes, const T
   // can be updated every 4 cycles. Bytes a cycle from where the panel lives: about 54, 25, 14 for L1, L2, L3.
   double per_cycle = target.vector_bits >= 512 ? 1 : 2;
   double column_bytes = cols * target.vector_bits / 8.0;
-  double rate = panel_bytes <= target.l1_bytes * 0.6 ? 54 : panel_bytes <= target.l2_bytes * 0.7 ? 25 : 12;
+  double rate = panel_bytes <= target.l1_bytes * 0.6 ? 54 : panel_bytes <= target.l2_bytes * 0.45 ? 25 : 12;
   double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * 0.5, 4.2, column_bytes / rate});
   return steps * (step + 0.15) + 30 + 2.0 * rows * cols / per_cycle;
 }

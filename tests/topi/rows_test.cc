@@ -8,6 +8,7 @@
 #include "harness.h"
 #include "topi/injective.h"
 #include "topi/reduce.h"
+#include "topi/transpose.h"
 
 namespace tilewright::topi::testing {
 namespace {
@@ -85,6 +86,43 @@ TEST(Injective, MapsBroadcastsTransposes) {
     });
     checks.push_back({"transpose " + shape_str(shape), in, across, kernel,
                       [=](const Memory& m, const Shape& i) { return double{m[flat_at(in, {i[1], i[0]})]}; }});
+  }
+  run_checks(set, checks);
+}
+
+TEST(Transpose, PermutationsAndBlocks) {
+  KernelSet set;
+  std::vector<Check> checks;
+  struct Case { Shape shape; std::vector<int> order; };
+  for (Case q : {Case{{33, 50}, {1, 0}}, {{16, 32}, {1, 0}}, {{2, 40, 3, 17}, {0, 2, 1, 3}}, {{2, 5, 3, 64}, {0, 2, 3, 1}}, {{3, 20, 19}, {2, 0, 1}},
+                 {{1, 7, 100}, {0, 2, 1}}, {{2, 3, 4, 5, 6}, {4, 3, 2, 1, 0}}}) {
+    View in = input_view(q.shape), turned = in;
+    for (size_t d = 0; d < q.order.size(); ++d) turned.shape[d] = in.shape[q.order[d]], turned.strides[d] = in.strides[q.order[d]];
+    View out = output_view(turned.shape);
+    if (!is_transposing(turned, out)) continue;
+    int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
+      return transpose_copy(turned, out, [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
+    });
+    checks.push_back({"permuted " + shape_str(q.shape), in, out, kernel,
+                      [=](const Memory& m, const Shape& i) { return 2.0 * m[flat_at(turned, i)]; }});
+  }
+  const int64_t v = set.target().lanes(32);
+  for (Shape shape : {Shape{1, 32, 5, 7}, {2, 20, 4, 33}, {1, 3, 9, 9}, {1, 1, 1, 1}, {2, 16, 16, 16}}) {
+    Shape blocked{shape[0], ceil_div(shape[1], v), shape[2], shape[3], v};
+    View in = input_view(shape), out = output_view(blocked);
+    int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
+      return to_blocked(in, out, convert_epilogue(kFloat32), context);
+    });
+    checks.push_back({"to blocks " + shape_str(shape), in, out, kernel, [=](const Memory& m, const Shape& i) {
+                        int64_t c = i[1] * v + i[4];
+                        return c < shape[1] ? double{m[flat_at(in, {i[0], c, i[2], i[3]})]} : 0.0;
+                      }});
+    View from = input_view(blocked), plain = output_view(shape);
+    kernel = set.add({from.buffer, plain.buffer}, [&](const KernelContext& context) {
+      return from_blocked(from, plain, convert_epilogue(kFloat32), context);
+    });
+    checks.push_back({"from blocks " + shape_str(shape), from, plain, kernel,
+                      [=](const Memory& m, const Shape& i) { return double{m[flat_at(from, {i[0], i[1] / v, i[2], i[3], i[1] % v})]}; }});
   }
   run_checks(set, checks);
 }

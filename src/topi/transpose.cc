@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/transpose.h"
+
+#include <algorithm>
+
+#include "topi/reduce_steps.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(int)>& load_row,
+                    const std::function<Stmt(int, PrimExpr)>& store_column) {
+  const DataType vector = element.with_lanes(lanes);
+  std::vector<Stmt> body;
+  std::vector<Buffer> stages;
+  stages.push_back(make_buffer("rows", vector, lanes, Scope::kRegister));
+  for (int r = 0; r < lanes; ++r) body.push_back(store(stages[0], make_int(r), load_row(r)));
+  // Round by round, bit `distance` of the row number trades places with the same bit of the lane number.
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const Buffer from = stages.back(), to = make_buffer("rows", vector, lanes, Scope::kRegister);
+    std::vector<int> low, high;
+    for (int j = 0; j < lanes; ++j) {
+      low.push_back(j & distance ? lanes + j - distance : j);
+      high.push_back(j & distance ? lanes + j : j + distance);
+    }
+    for (int r = 0; r < lanes; ++r) {
+      if (r & distance) continue;
+      PrimExpr a = load(from, make_int(r)), b = load(from, make_int(r + distance));
+      body.push_back(store(to, make_int(r), shuffle({a, b}, low)));
+      body.push_back(store(to, make_int(r + distance), shuffle({a, b}, high)));
+    }
+    stages.push_back(to);
+  }
+  for (int c = 0; c < lanes; ++c) body.push_back(store_column(c, load(stages.back(), make_int(c))));
+  Stmt all = seq(std::move(body));
+  for (const Buffer& stage : stages) all = allocate(stage, all);
+  return all;
+}
+
+namespace {
+
+// A batch of matrices: in[outer..., r * in_row + c] -> out[outer..., c * out_column + r].
+struct Matrices {
+  std::vector<int64_t> outer;  // extents
+  int64_t rows = 0, columns = 0;
+  int64_t in_row = 0, out_column = 0;
+  std::vector<int64_t> in_outer, out_outer;  // strides
+  int64_t in_offset = 0, out_offset = 0;
+  // Rows and columns of a matrix that exist; the others are zero (rows) or not stored (columns). Null: all.
+  std::function<PrimExpr(const Index& outer)> real_rows, real_columns;
+  std::function<Index(const Index& outer, const PrimExpr& row, const PrimExpr& column)> out_index;
+};
+
+Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int v = context.target->lanes(std::max<int>(32, std::max(in.dtype().bits, out.dtype().bits)));
+  const DataType element = in.dtype();
+  const int64_t row_tiles = ceil_div(m.rows, v), column_tiles = ceil_div(m.columns, v);
+  auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0, const PrimExpr& c0,
+                  const PrimExpr& rows, const PrimExpr& columns, bool whole) {
+    const PrimExpr lane = ramp(make_int(0), 1, v);
+    const PrimExpr column_mask = whole ? PrimExpr() : lt(lane, broadcast(columns - c0, v));
+    const PrimExpr row_real = whole ? PrimExpr() : lt(lane, broadcast(rows - r0, v));
+    const PrimExpr row_mask = whole || m.rows % v == 0 ? PrimExpr() : lt(lane, broadcast(make_int(m.rows) - r0, v));
+    return transpose_tile(
+        element, v,
+        [&](int r) {
+          PrimExpr row = whole ? r0 + r : min(r0 + r, rows - 1);
+          return load(in.buffer, ramp(in_at + row * m.in_row + c0, 1, v), column_mask);
+        },
+        [&](int c, PrimExpr value) {
+          if (row_real && m.real_rows) value = select(row_real, value, make_const(value->dtype, 0));
+          PrimExpr column = c0 + c;
+          Stmt put = store(out.buffer, ramp(out_at + column * m.out_column + r0, 1, v),
+                           epilogue(value, m.out_index(outer, r0, column), row_mask), row_mask);
+          return whole ? put : make_if(lt(column, columns), put);
+        });
+  };
+  std::vector<int64_t> units = m.outer;
+  units.push_back(row_tiles);
+  units.push_back(column_tiles);
+  const size_t outer_rank = m.outer.size();
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index at) {
+      Index outer(at.begin(), at.begin() + static_cast<int64_t>(outer_rank));
+      PrimExpr in_at = make_int(m.in_offset), out_at = make_int(m.out_offset);
+      for (size_t i = 0; i < outer_rank; ++i) {
+        in_at = in_at + outer[i] * m.in_outer[i];
+        out_at = out_at + outer[i] * m.out_outer[i];
+      }
+      PrimExpr rows = m.real_rows ? m.real_rows(outer) : make_int(m.rows);
+      PrimExpr columns = m.real_columns ? m.real_columns(outer) : make_int(m.columns);
+      return bind_all({in_at, out_at, at[outer_rank] * int64_t{v}, at[outer_rank + 1] * int64_t{v}, rows, columns}, [&](Index x) {
+        PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
+        return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true),
+                       tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false));
+      });
+    });
+  });
+}
+
+// The dimension that is contiguous in `in` but not the last; -1 if there is none.
+int contiguous_dimension(const View& in) {
+  int best = -1;
+  for (int d = 0; d + 1 < in.rank(); ++d)
+    if (in.strides[d] == 1 && in.shape[d] > 1 && (best < 0 || in.shape[d] > in.shape[best])) best = d;
+  return best;
+}
+
+}  // namespace
+
+bool is_transposing(const View& in, const View& out) {
+  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 32 && out.strides.back() == 1 && in.strides.back() != 1 &&
+         in.shape.back() > 1 && contiguous_dimension(in) >= 0;
+}
+
+Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int rank = in.rank(), q = contiguous_dimension(in);
+  Matrices m;
+  m.rows = in.shape.back(), m.in_row = in.strides.back();
+  m.columns = in.shape[q], m.out_column = out.strides[q];
+  m.in_offset = in.offset, m.out_offset = out.offset;
+  std::vector<int> outer;
+  for (int d = 0; d + 1 < rank; ++d) {
+    if (d == q) continue;
+    outer.push_back(d);
+    m.outer.push_back(in.shape[d]), m.in_outer.push_back(in.strides[d]), m.out_outer.push_back(out.strides[d]);
+  }
+  m.out_index = [=](const Index& at, const PrimExpr& row, const PrimExpr& column) {
+    Index index(rank);
+    for (size_t i = 0; i < outer.size(); ++i) index[outer[i]] = at[i];
+    index[q] = column, index[rank - 1] = row;
+    return index;
+  };
+  return copy_matrices(m, in, out, epilogue, context);
+}
+
+Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int64_t channels = in.shape[1], v = out.shape[4], width = in.shape[3];
+  // Rows of pixels run together where nothing lies between them on either side.
+  const bool flat = in.strides[2] == width && out.strides[2] == width * out.strides[3];
+  Matrices m;
+  m.outer = {in.shape[0], out.shape[1], flat ? 1 : in.shape[2]};
+  m.in_outer = {in.strides[0], v * in.strides[1], in.strides[2]};
+  m.out_outer = {out.strides[0], out.strides[1], out.strides[2]};
+  m.rows = v, m.in_row = in.strides[1];
+  m.columns = flat ? in.shape[2] * width : width, m.out_column = out.strides[3];
+  m.in_offset = in.offset, m.out_offset = out.offset;
+  if (channels % v != 0)
+    m.real_rows = [=](const Index& outer) { return min(make_int(channels) - outer[1] * v, make_int(v)); };
+  m.out_index = [=](const Index& at, const PrimExpr& row, const PrimExpr& column) {
+    return Index{at[0], at[1], flat ? floordiv(column, width) : at[2], flat ? floormod(column, width) : column, row};
+  };
+  return copy_matrices(m, in, out, epilogue, context);
+}
+
+Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int64_t channels = out.shape[1], v = in.shape[4], width = out.shape[3];
+  const bool flat = out.strides[2] == width && in.strides[2] == width * in.strides[3];
+  Matrices m;
+  m.outer = {in.shape[0], in.shape[1], flat ? 1 : in.shape[2]};
+  m.in_outer = {in.strides[0], in.strides[1], in.strides[2]};
+  m.out_outer = {out.strides[0], v * out.strides[1], out.strides[2]};
+  m.rows = flat ? out.shape[2] * width : width, m.in_row = in.strides[3];
+  m.columns = v, m.out_column = out.strides[1];
+  m.in_offset = in.offset, m.out_offset = out.offset;
+  if (channels % v != 0)
+    m.real_columns = [=](const Index& outer) { return min(make_int(channels) - outer[1] * v, make_int(v)); };
+  m.out_index = [=](const Index& at, const PrimExpr& row, const PrimExpr& column) {
+    return Index{at[0], at[1] * v + column, flat ? floordiv(row, width) : at[2], flat ? floormod(row, width) : row};
+  };
+  return copy_matrices(m, in, out, epilogue, context);
+}
+
+Cost transpose_cost(const View& out, const Target& target) {
+  Cost cost;
+  cost.bytes = 2.0 * static_cast<double>(product(out.shape)) * out.dtype().bits / 8;
+  cost.microseconds = cost.bytes / (target.l3_gbps * 0.4e3);
+  return cost;
+}
+
+}  // namespace tilewright::topi

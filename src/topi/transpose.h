@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transposing copies through registers: v contiguous vectors in, v contiguous vectors out, log2(v) rounds of shuffles
+// between. Layout changes between plain and channel-blocked tensors are such copies.
+#pragma once
+#include "topi/view.h"
+
+namespace tilewright::topi {
+
+// Transposes lanes x lanes elements: load(r) gives row r, store(c, value) takes column c.
+tir::Stmt transpose_tile(DataType element, int lanes, const std::function<tir::PrimExpr(int)>& load,
+                         const std::function<tir::Stmt(int, tir::PrimExpr)>& store);
+
+// out[index] = epilogue(in[index]) where the last dimension is contiguous in out and another one is in `in`: any
+// permutation of dimensions, given as a view of permuted strides.
+bool is_transposing(const View& in, const View& out);
+tir::Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+// (N, C, H, W) -> (N, ceil(C/v), H, W, v), padding lanes zero; and back. Strides are free but for contiguous W and v.
+tir::Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+tir::Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+Cost transpose_cost(const View& out, const Target& target);
+
+}  // namespace tilewright::topi
