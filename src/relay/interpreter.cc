@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/interpreter.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/checked.h"
+#include "base/format.h"
+
+namespace tilewright::relay {
+namespace {
+
+size_t field_count(const Type& type) {
+  const auto* tuple = as_tuple(type);
+  if (!tuple) return 1;
+  size_t n = 0;
+  for (const Type& f : tuple->fields) n += field_count(f);
+  return n;
+}
+
+bool is_static(const Type& type) {
+  if (const auto* t = as_tensor(type)) return static_shape(t->shape).has_value();
+  const auto* tuple = as_tuple(type);
+  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), is_static);
+}
+
+Status within_limit(const Type& type, int64_t limit) {
+  if (const auto* tuple = as_tuple(type)) {
+    for (const Type& f : tuple->fields) TW_TRY_STATUS(within_limit(f, limit));
+    return Ok{};
+  }
+  const auto* t = as_tensor(type);
+  auto shape = t ? static_shape(t->shape) : std::nullopt;
+  if (!shape) return Ok{};
+  int64_t n = TW_TRY(checked_element_count(*shape));
+  if (n > limit) return Diagnostic(ErrorCode::kLimitExceeded, format("a tensor of {} elements is more than the interpreter's limit of {}", n, limit));
+  return Ok{};
+}
+
+Type type_of(const Value& v) { return tensor_type(to_shape(v.shape), v.dtype); }
+
+// A value as an expression whose type and, when small, data are known: what a type rule may look at.
+Expr known_operand(const Value& v) {
+  constexpr int64_t kSmall = 4096;
+  if (v.size() <= kSmall) return make_constant(to_tensor(v));
+  return make_var("operand", type_of(v));
+}
+
+// "conv1 (nn.conv2d)": the model's name for the node and the operator.
+std::string place_of(const Expr& e) {
+  const OpDef* op = called_op(e);
+  if (!e->span) return op ? op->name : "";
+  return op ? format("{} ({})", *e->span, op->name) : *e->span;
+}
+
+// Scopes of variables and the results of one Function body, Let or branch being evaluated.
+struct Scope {
+  Environment values;
+  const Scope* outer = nullptr;
+  std::unordered_map<const ExprNode*, int> uses;  // still to come, of the nodes evaluated in this scope
+  const std::vector<Value>* find(const ExprNode* e) const {
+    for (const Scope* s = this; s; s = s->outer) {
+      auto it = s->values.find(e);
+      if (it != s->values.end()) return &it->second;
+    }
+    return nullptr;
+  }
+};
+
+class Evaluator {
+ public:
+  explicit Evaluator(const InterpretOptions& options) : options_(options) {}
+
+  // Evaluates `root` in a scope of its own. Recursion happens only for nested functions and branches.
+  Result<std::vector<Value>> run(const Expr& root, Scope* scope, int depth) {
+    if (depth > 200) return Diagnostic(ErrorCode::kLimitExceeded, "functions nest or recurse deeper than 200 calls");
+    std::vector<Expr> order = operands_first(root, *scope);
+    auto& uses = scope->uses;
+    for (const Expr& e : order)
+      for (const Expr& kid : eager_children(e)) ++uses[kid.get()];
+    ++uses[root.get()];
+    for (const Expr& e : order) {
+      Result<std::vector<Value>> values = one(e, scope, depth);
+      if (!values.ok()) return std::move(values).error().at(place_of(e));
+      if (options_.hook && e->kind != ExprKind::kFunction && e->kind != ExprKind::kGlobalVar) TW_TRY_STATUS(options_.hook(e, *values));
+      for (const Expr& kid : eager_children(e))
+        if (--uses[kid.get()] == 0) scope->values.erase(kid.get());
+      if (uses[e.get()] > 0) scope->values[e.get()] = std::move(values).value();
+    }
+    const std::vector<Value>* result = scope->find(root.get());
+    TW_ICHECK(result, "the root was evaluated");
+    return *result;
+  }
+
+ private:
+  // Operands that are evaluated before the node itself; branches and bodies are entered later, by `one`.
+  static std::vector<Expr> eager_children(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kFunction:
+        return {};
+      case ExprKind::kLet:
+        return {as<LetNode>(e)->value};
+      case ExprKind::kIf:
+        return {as<IfNode>(e)->condition};
+      case ExprKind::kCall: {
+        const auto* c = as<CallNode>(e);
+        return c->args;
+      }
+      case ExprKind::kVar:
+      case ExprKind::kGlobalVar:
+      case ExprKind::kConstant:
+      case ExprKind::kOp:
+      case ExprKind::kTuple:
+      case ExprKind::kTupleGetItem:
+        return children(e);
+    }
+    return {};
+  }
+
+  static std::vector<Expr> operands_first(const Expr& root, const Scope& scope) {
+    struct Frame {
+      Expr expr;
+      std::vector<Expr> kids;
+      size_t next = 0;
+    };
+    std::vector<Expr> out;
+    std::unordered_map<const ExprNode*, bool> seen;
+    std::vector<Frame> stack;
+    auto push = [&](const Expr& e) {
+      if (scope.find(e.get()) || !seen.try_emplace(e.get(), true).second) return;
+      stack.push_back({e, eager_children(e)});
+    };
+    push(root);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (top.next == top.kids.size()) {
+        out.push_back(top.expr);
+        stack.pop_back();
+      } else {
+        Expr kid = top.kids[top.next++];
+        push(kid);
+      }
+    }
+    return out;
+  }
+
+  Result<std::vector<Value>> one(const Expr& e, Scope* scope, int depth) {
+    switch (e->kind) {
+      case ExprKind::kVar: {
+        const auto* v = scope->find(e.get());
+        if (v) return *v;
+        return Diagnostic(ErrorCode::kUnknownInput, format("variable {} has no value", as<VarNode>(e)->name));
+      }
+      case ExprKind::kConstant:
+        return std::vector<Value>{value_from(as<ConstantNode>(e)->data)};
+      case ExprKind::kGlobalVar:
+      case ExprKind::kFunction:
+      case ExprKind::kOp:
+        return std::vector<Value>{};
+      case ExprKind::kTuple: {
+        std::vector<Value> out;
+        for (const Expr& f : as<TupleNode>(e)->fields) {
+          const auto& v = *scope->find(f.get());
+          out.insert(out.end(), v.begin(), v.end());
+        }
+        return out;
+      }
+      case ExprKind::kTupleGetItem:
+        return field(*as<TupleGetItemNode>(e), *scope);
+      case ExprKind::kLet:
+        return let_chain(e, scope, depth);
+      case ExprKind::kIf: {
+        const auto* n = as<IfNode>(e);
+        const auto& c = *scope->find(n->condition.get());
+        if (c.size() != 1 || c[0].i.size() != 1) return Diagnostic(ErrorCode::kTypeMismatch, "the condition of an If is not one bool");
+        Scope inner{{}, scope, {}};
+        return run(c[0].i[0] ? n->then_branch : n->else_branch, &inner, depth + 1);
+      }
+      case ExprKind::kCall:
+        return call(*as<CallNode>(e), scope, depth);
+    }
+    return std::vector<Value>{};
+  }
+
+  static Result<std::vector<Value>> field(const TupleGetItemNode& get, const Scope& scope) {
+    const auto& all = *scope.find(get.tuple.get());
+    const auto* type = as_tuple(get.tuple->type);
+    if (!type) return std::vector<Value>{all.at(static_cast<size_t>(get.index))};
+    size_t first = 0;
+    for (int64_t i = 0; i < get.index; ++i) first += field_count(type->fields[static_cast<size_t>(i)]);
+    size_t n = field_count(type->fields[static_cast<size_t>(get.index)]);
+    return std::vector<Value>(all.begin() + static_cast<int64_t>(first), all.begin() + static_cast<int64_t>(first + n));
+  }
+
+  // let a = x; let b = y; ... body, without recursion along the chain.
+  Result<std::vector<Value>> let_chain(const Expr& first, Scope* scope, int depth) {
+    Scope inner{{}, scope, {}};
+    inner.values[as<LetNode>(first)->var.get()] = *scope->find(as<LetNode>(first)->value.get());
+    Expr e = as<LetNode>(first)->body;
+    while (const auto* let = as<LetNode>(e)) {
+      Scope value_scope{{}, &inner, {}};
+      inner.values[let->var.get()] = TW_TRY(run(let->value, &value_scope, depth + 1));
+      e = let->body;
+    }
+    Scope body{{}, &inner, {}};
+    return run(e, &body, depth + 1);
+  }
+
+  const FunctionNode* function_of(const Expr& callee) const {
+    if (const auto* global = as<GlobalVarNode>(callee)) {
+      if (!options_.module) return nullptr;
+      auto it = options_.module->functions.find(global->name);
+      return it == options_.module->functions.end() ? nullptr : as<FunctionNode>(it->second);
+    }
+    return as<FunctionNode>(callee);
+  }
+
+  Result<std::vector<Value>> call(const CallNode& c, Scope* scope, int depth) {
+    if (const auto* op = as<OpNode>(c.callee)) {
+      TW_TRY_STATUS(within_limit(c.type, options_.max_elements));
+      std::vector<Value> flat;
+      std::vector<size_t> fields;
+      if (c.args.size() == 1) {  // borrowed
+        const auto& v = *scope->find(c.args[0].get());
+        fields.push_back(as_tuple(c.args[0]->type) ? v.size() : 0);
+        return evaluate_op(*op->def, v, fields, c.attrs, c.type);
+      }
+      for (const Expr& a : c.args) {
+        auto own = scope->values.find(a.get());
+        if (own != scope->values.end() && scope->uses[a.get()] == 1) {  // the last use: moved
+          fields.push_back(as_tuple(a->type) ? own->second.size() : 0);
+          for (Value& v : own->second) flat.push_back(std::move(v));
+          continue;
+        }
+        const auto& v = *scope->find(a.get());
+        fields.push_back(as_tuple(a->type) ? v.size() : 0);
+        flat.insert(flat.end(), v.begin(), v.end());
+      }
+      return evaluate_op(*op->def, flat, fields, c.attrs, c.type);
+    }
+    const FunctionNode* f = function_of(c.callee);
+    if (!f) return Diagnostic(ErrorCode::kUnknownFunction, "the callee is not a function of this module");
+    if (f->params.size() != c.args.size()) return Diagnostic(ErrorCode::kTypeMismatch, format("a function of {} parameters is called with {}", f->params.size(), c.args.size()));
+    Scope inner;
+    for (size_t i = 0; i < c.args.size(); ++i) inner.values[f->params[i].get()] = *scope->find(c.args[i].get());
+    Scope body{{}, &inner, {}};
+    return run(f->body, &body, depth + 1);
+  }
+
+  const InterpretOptions& options_;
+};
+
+Status check_input(const std::string& name, const Type& type, const Value& v, std::map<std::string, int64_t>* symbols) {
+  const auto* t = as_tensor(type);
+  if (!t) return Ok{};
+  if (v.dtype != t->dtype) return Diagnostic(ErrorCode::kDtypeMismatch, format("input {} is {}, the model takes {}", name, v.dtype.str(), t->dtype.str()));
+  bool same = v.shape.size() == t->shape.size();
+  for (size_t i = 0; same && i < v.shape.size(); ++i) {
+    const Dim& d = t->shape[i];
+    if (!d.is_const() && d.node()->kind == DimKind::kSymbol) {
+      same = symbols->try_emplace(d.node()->name, v.shape[i]).first->second == v.shape[i];
+    } else if (auto known = d.evaluate(*symbols)) {
+      same = *known == v.shape[i];
+    }
+  }
+  if (!same) return Diagnostic(ErrorCode::kShapeMismatch, format("input {} is {}, the model takes {}", name, shape_str(v.shape), shape_str(t->shape)));
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs, std::span<const size_t> fields_per_operand,
+                                       const AttrsRef& attrs, const Type& out_type) {
+  Type type = out_type;
+  if (!type || !is_static(type)) {
+    std::vector<Expr> operands;
+    size_t at = 0;
+    for (size_t n : fields_per_operand) {
+      std::vector<Expr> fields;
+      for (size_t i = 0; i < std::max<size_t>(n, 1); ++i) fields.push_back(known_operand(inputs[at++]));
+      operands.push_back(n ? make_tuple(std::move(fields)) : fields[0]);
+    }
+    type = TW_TRY(infer_call_type(def, operands, attrs));
+  }
+  return def.evaluate(EvalArgs{inputs, attrs, type});
+}
+
+Result<std::vector<Value>> evaluate(const Expr& expr, const Environment& free_vars, const InterpretOptions& options) {
+  Scope outer{free_vars, nullptr, {}};
+  Scope scope{{}, &outer, {}};
+  return Evaluator(options).run(expr, &scope, 0);
+}
+
+Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs, const InterpretOptions& options) {
+  const FunctionNode* main = module.main_function();
+  if (!main) return Diagnostic(ErrorCode::kInvalidArgument, "the module has no function \"main\"");
+  InterpretOptions with_module = options;
+  with_module.module = &module;
+  Scope outer;
+  std::map<std::string, int64_t> symbols;
+  size_t used = 0;
+  for (const Expr& p : main->params) {
+    const std::string& name = as<VarNode>(p)->name;
+    auto it = inputs.find(name);
+    if (it == inputs.end()) return Diagnostic(ErrorCode::kUnknownInput, format("input {} has no value", name));
+    TW_TRY_STATUS(check_input(name, p->type, it->second, &symbols));
+    outer.values[p.get()] = {it->second};
+    ++used;
+  }
+  if (used != inputs.size())
+    for (auto& [name, value] : inputs)
+      if (std::none_of(main->params.begin(), main->params.end(), [&](const Expr& p) { return as<VarNode>(p)->name == name; }))
+        return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input {}", name));
+  Scope scope{{}, &outer, {}};
+  return Evaluator(with_module).run(main->body, &scope, 0);
+}
+
+}  // namespace tilewright::relay
