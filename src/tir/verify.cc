@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tir/verify.h"
 
+#include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/format.h"
@@ -71,29 +73,39 @@ class Verifier {
     }
   }
 
-  void expr(const PrimExpr& e, int depth) {
-    if (!error.empty()) return;
-    if (!e) return fail("an expression is missing");
-    if (checked_.count(e.get())) return;
-    if (depth > kMaxExprDepth) return fail(format("an expression is more than {} levels deep", kMaxExprDepth));
+  // `depth` bounds this recursion; the height found bounds that of others, who may meet shared nodes in another order.
+  // Returns the height of e.
+  int expr(const PrimExpr& e, int depth) {
+    int height = 1;
+    auto child_height = [&](const PrimExpr& child) { height = std::max(height, expr(child, depth + 1) + 1); };
+    if (!error.empty()) return height;
+    if (!e) return fail("an expression is missing"), height;
+    if (auto it = checked_.find(e.get()); it != checked_.end()) return it->second;
+    if (depth > kMaxExprDepth) return too_deep();
     if (e->kind == ExprKind::kLet) {
       const auto& n = static_cast<const LetNode&>(*e);
-      if (auto what = typing_error(*e); !what.empty()) return fail(what);
-      expr(n.value, depth + 1);
-      scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { expr(n.body, depth + 1); });
+      if (auto what = typing_error(*e); !what.empty()) return fail(what), height;
+      child_height(n.value);
+      scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { child_height(n.body); });
     } else {
-      for_each_child(e, [&](const PrimExpr& child) { expr(child, depth + 1); });
-      if (!error.empty()) return;
-      if (auto what = typing_error(*e); !what.empty()) return fail(what);
+      for_each_child(e, child_height);
+      if (!error.empty()) return height;
+      if (auto what = typing_error(*e); !what.empty()) return fail(what), height;
       if (e->kind == ExprKind::kVar && !in_scope_.count(e.get()))
-        return fail(format("the variable {} is used outside its scope", static_cast<const VarNode&>(*e).name));
+        fail(format("the variable {} is used outside its scope", static_cast<const VarNode&>(*e).name));
       if (e->kind == ExprKind::kLoad) {
         const auto& n = static_cast<const LoadNode&>(*e);
         bounds(*n.buffer, n.index, bool(n.mask));
       }
     }
-    checked_.insert(e.get());
+    if (height > kMaxExprDepth) return too_deep();
+    checked_.emplace(e.get(), height);
     checked_order_.push_back(e.get());
+    return height;
+  }
+  int too_deep() {
+    fail(format("an expression is more than {} levels deep", kMaxExprDepth));
+    return kMaxExprDepth;
   }
 
   void stmt(const Stmt& s, int depth) {
@@ -143,7 +155,7 @@ class Verifier {
 
   const Form form_;
   std::unordered_set<const Node*> in_scope_;
-  std::unordered_set<const ExprNode*> checked_;
+  std::unordered_map<const ExprNode*, int> checked_;  // and its height
   std::vector<const ExprNode*> checked_order_;
 };
 
