@@ -32,14 +32,19 @@ bool is_reserved(const std::string& name) {
   return words.count(name) != 0 || parse_dtype(name).ok();
 }
 
-std::string identifier(const std::string& hint) {
+// Letters, digits, '_' and '.', not starting with a digit.
+std::string plain_word(const std::string& hint) {
   std::string name;
   for (char c : hint) {
     bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
     bool later = (c >= '0' && c <= '9') || c == '.';
     name += letter || (later && !name.empty()) ? c : '_';
   }
-  if (name.empty()) name = "v";
+  return name.empty() ? "v" : name;
+}
+
+std::string identifier(const std::string& hint) {
+  std::string name = plain_word(hint);
   return is_reserved(name) ? name + "_" : name;
 }
 
@@ -55,7 +60,7 @@ class Printer {
   std::string out;
 
   void function(const PrimFunc& f) {
-    out += format("func {}(", identifier(f.name));
+    out += format("func {}(", plain_word(f.name));
     for (size_t i = 0; i < f.params.size(); ++i) {
       if (i) out += ", ";
       out += format("{}: {}", bind(f.params[i].get(), f.params[i]->name), buffer_type(*f.params[i]));

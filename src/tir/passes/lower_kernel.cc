@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "tir/passes/simplify.h"
 #include "tir/passes/unroll.h"
 #include "tir/passes/vectorize.h"
 #include "tir/verify.h"
@@ -12,6 +13,7 @@ namespace tilewright::tir {
 const KernelPass kKernelPasses[] = {
     {"unroll", unroll},
     {"vectorize", vectorize},
+    {"simplify", simplify},
 };
 const int kKernelPassCount = static_cast<int>(std::size(kKernelPasses));
 
