@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/fuzz/NAME_fuzz.cc becomes fuzz_NAME, and a test that runs it on a few thousand seeded inputs. The first lines of the
+# file name the room it needs ("fuzz-room: frontend") and, if it has one, the folder of its seeds ("fuzz-seeds: tests/...").
+# With TILEWRIGHT_FUZZ_COVERAGE (./dev fuzz) inputs that reach new code are kept; only the target fuzz_targets links then.
+file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/*_fuzz.cc)
+foreach(source ${targets})
+  get_filename_component(name ${source} NAME_WE)
+  string(REGEX REPLACE "_fuzz$" "" name ${name})
+  file(STRINGS ${source} facts LIMIT_COUNT 8)
+  string(REGEX MATCH "fuzz-room: ([a-z]+)" found "${facts}")
+  set(room ${CMAKE_MATCH_1})
+  if(NOT found OR NOT TARGET tw_${room})
+    continue()
+  endif()
+  set(seeds tests/fuzz/corpus/${name})
+  if("${facts}" MATCHES "fuzz-seeds: ([A-Za-z0-9_/.]+)")
+    set(seeds ${CMAKE_MATCH_1})
+  endif()
+  add_executable(fuzz_${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/driver_main.cc)
+  target_link_libraries(fuzz_${name} PRIVATE tw_${room})
+  target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(fuzz_${name} PRIVATE TW_FUZZ_CORPUS="${CMAKE_SOURCE_DIR}/${seeds}"
+                             TW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set_target_properties(fuzz_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  list(APPEND programs fuzz_${name})
+  add_test(NAME fuzz.${name} COMMAND fuzz_${name} --runs 3000)
+endforeach()
+add_custom_target(fuzz_targets DEPENDS ${programs})
