@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs that need the compiler, whose library is loaded only for them: `run` starts without it.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "cli/verbs.h"
+
+namespace tilewright::cli {
+
+const char* const kCompilerVerbsHelp = R"(  compile                     Compile an ONNX model to a shared library
+  verify                      Compare a compiled model with the reference, layer by layer
+  inspect                     Show what is in a model, an artifact or a parameter file
+  ops                         List the operators and what supports them
+  passes                      List the passes and pipelines
+  targets                     List the targets and what this machine has
+)";
+
+namespace {
+
+constexpr const char* kCompilerVerbs[] = {"compile", "verify", "inspect", "ops", "passes", "targets"};
+constexpr const char* kLibrary = "libtilewright_compiler.so";
+
+std::string own_folder() {
+  char path[PATH_MAX];
+  ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+  std::string text(path, n > 0 ? static_cast<size_t>(n) : 0);
+  return text.substr(0, text.rfind('/') + 1);
+}
+
+}  // namespace
+
+bool is_compiler_verb(const std::string& verb) {
+  for (const char* known : kCompilerVerbs)
+    if (verb == known) return true;
+  return false;
+}
+
+Result<int> call_compiler(int argc, const char* const* argv) {
+  std::string why;
+  // Beside the program (a build folder), then where an installation has it, then wherever the system looks.
+  for (const std::string& place : {own_folder() + kLibrary, own_folder() + "../lib/" + kLibrary,
+                                   own_folder() + "../lib/x86_64-linux-gnu/" + kLibrary, std::string(kLibrary)}) {
+    if (place.find('/') != std::string::npos && access(place.c_str(), R_OK) != 0) continue;
+    void* library = dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!library) {
+      const char* error = dlerror();
+      why = error ? error : "";
+      continue;
+    }
+    using Main = int (*)(int, const char* const*);
+    auto entry = reinterpret_cast<Main>(dlsym(library, "tw_compiler_main"));
+    if (!entry) return Diagnostic(ErrorCode::kLinkFailed, "the compiler library has no entry point", place, "install matching versions");
+    return entry(argc, argv);  // the library stays loaded until the process ends
+  }
+  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' needs the compiler, which is not installed here: {}", argv[1], why),
+                    {}, format("put {} beside the program or into ../lib", kLibrary));
+}
+
+int exit_code_of(int error_number) {
+  switch (static_cast<ErrorCode>(error_number)) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnknownTarget:
+    case ErrorCode::kUnknownPass:
+      return 1;
+    case ErrorCode::kAccuracyExceeded:
+    case ErrorCode::kTimeLimit:
+      return 3;
+    case ErrorCode::kCodegenFailed:
+    case ErrorCode::kLinkFailed:
+      return 4;
+    case ErrorCode::kInternal:
+      return 70;
+    case ErrorCode::kInterrupted:
+      return 130;
+    case ErrorCode::kFileNotFound:
+    case ErrorCode::kCannotWrite:
+    case ErrorCode::kLimitExceeded:
+    case ErrorCode::kMalformedModel:
+    case ErrorCode::kUnsupportedOp:
+    case ErrorCode::kUnsupportedModel:
+    case ErrorCode::kFreeDimension:
+    case ErrorCode::kTypeMismatch:
+    case ErrorCode::kUnknownOp:
+    case ErrorCode::kParseError:
+    case ErrorCode::kVerifyFailed:
+    case ErrorCode::kBadArtifact:
+    case ErrorCode::kArtifactVersion:
+    case ErrorCode::kCpuMismatch:
+    case ErrorCode::kUnknownInput:
+    case ErrorCode::kShapeMismatch:
+    case ErrorCode::kDtypeMismatch:
+    case ErrorCode::kUnknownFunction:
+      return 2;
+  }
+  return 70;
+}
+
+}  // namespace tilewright::cli

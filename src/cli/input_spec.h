@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --input says, and the tensors it means for a model.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/npy.h"
+
+namespace tilewright::cli {
+
+struct InputInfo {
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+};
+
+// One tensor for each of the model's inputs, in its order. Each spec is [NAME=]VALUE with VALUE one of
+//   @FILE.npy  @FILE.npz[:ENTRY]  @FILE.pb  @PICTURE  random  zeros  ones  NUMBER[,NUMBER...]
+// followed by ,option=value pairs where it has options; inputs without a spec are random, drawn from `seed`.
+// Errors: InvalidArgument, UnknownInput, ShapeMismatch, DtypeMismatch and those of the readers.
+Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs, uint64_t seed);
+
+// A tensor file by its suffix (.npy, .npz, .pb), names included where the format has them.
+Result<NamedTensors> read_tensor_file(const std::string& path);
+// Errors also: InvalidArgument (a suffix that holds one tensor, several tensors).
+Status write_tensor_file(const std::string& path, const NamedTensors& tensors);
+
+// The help text about inputs, for the verbs that take them.
+extern const char* const kInputHelp;
+
+}  // namespace tilewright::cli

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/model_run.h"
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/format.h"
+#include "cli/file.h"
+#include "cli/input_spec.h"
+
+namespace tilewright::cli {
+
+void add_model_options(CLI::App& verb, ModelOptions* o) {
+  verb.add_option("MODEL", o->model, "The compiled model, a .so file")->required();
+  verb.add_option("-i,--input", o->inputs, "[NAME=]VALUE: a file, a picture, random, zeros, ones or numbers (see below)")
+      ->allow_extra_args(false);
+  verb.add_option("-t,--threads", o->threads, "Threads; 0: one per physical core that may be used")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  verb.add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
+  verb.add_option("--trace", o->trace, "Write one profiled run as a Chrome trace (chrome://tracing, Perfetto)")->type_name("FILE");
+  verb.add_flag("--json", o->json, "Print the results as one JSON object");
+}
+
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+uint64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+Timing summarize(std::vector<double> ms) {
+  Timing t;
+  if (ms.empty()) return t;
+  std::sort(ms.begin(), ms.end());
+  auto n = static_cast<double>(ms.size());
+  t.runs = static_cast<int>(ms.size());
+  t.min = ms.front();
+  t.median = ms.size() % 2 ? ms[ms.size() / 2] : (ms[ms.size() / 2 - 1] + ms[ms.size() / 2]) / 2;
+  t.p90 = ms[std::min(ms.size() - 1, static_cast<size_t>(std::ceil(0.9 * n)) - (n > 1 ? 1 : 0))];
+  t.mean = std::accumulate(ms.begin(), ms.end(), 0.0) / n;
+  double squares = 0;
+  for (double v : ms) squares += (v - t.mean) * (v - t.mean);
+  t.deviation = n > 1 ? std::sqrt(squares / (n - 1)) : 0;
+  return t;
+}
+
+Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
+  double begin = now_ms();
+  Model model(options.model);
+  Executor executor(model, options.threads);
+  auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), now_ms() - begin});
+  std::vector<InputInfo> inputs;
+  for (const TensorInfo& t : model.inputs()) inputs.push_back({t.name, TW_TRY(parse_dtype(t.dtype)), t.shape});
+  std::vector<Tensor> tensors = TW_TRY(make_inputs(inputs, options.inputs, options.seed));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    std::vector<int64_t> shape = inputs[i].shape;
+    DLTensor view{tensors[i].mutable_raw(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), model.inputs()[i].dl_dtype,
+                  shape.data(), nullptr, 0};
+    run->executor.set_input(inputs[i].name, view);
+  }
+  return run;
+}
+
+Result<NamedTensors> outputs_of(const ModelRun& run) {
+  NamedTensors out;
+  for (size_t i = 0; i < run.model.outputs().size(); ++i) {
+    const TensorInfo& info = run.model.outputs()[i];
+    Tensor t(TW_TRY(parse_dtype(info.dtype)), info.shape);
+    if (t.bytes()) std::memcpy(t.mutable_raw(), run.executor.output(i).data, t.bytes());
+    out.emplace_back(info.name, std::move(t));
+  }
+  return out;
+}
+
+std::string json_shape(const std::vector<int64_t>& shape) {
+  std::string out = "[";
+  for (size_t i = 0; i < shape.size(); ++i) out += (i ? "," : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+std::string milliseconds(double ms) {
+  if (ms < 0.1) return format("{:.1f} us", ms * 1000);
+  return ms < 10 ? format("{:.3f} ms", ms) : format("{:.1f} ms", ms);
+}
+
+std::string byte_count(uint64_t bytes) {
+  auto b = static_cast<double>(bytes);
+  if (bytes >= (1u << 20)) return format("{:.1f} MiB", b / (1 << 20));
+  if (bytes >= 1024) return format("{:.1f} KiB", b / 1024);
+  return format("{} B", bytes);
+}
+
+Status write_text(const std::string& path, const std::string& text) { return write_file(path, bytes_of(text)); }
+
+}  // namespace tilewright::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `run` and `bench` share: options, loading a model with its inputs, timing, describing outputs.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/npy.h"
+#include "tilewright/runtime.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tilewright::cli {
+
+struct ModelOptions {
+  std::string model;
+  std::vector<std::string> inputs;
+  int threads = 0;
+  uint64_t seed = 0;
+  bool json = false;
+  std::string trace;
+};
+void add_model_options(CLI::App& verb, ModelOptions* options);
+
+double now_ms();
+uint64_t peak_rss_bytes();
+
+struct Timing {
+  int runs = 0;
+  double min = 0, median = 0, p90 = 0, mean = 0, deviation = 0;  // milliseconds
+};
+Timing summarize(std::vector<double> ms);
+
+// A loaded model with its inputs set.
+struct ModelRun {
+  Model model;
+  Executor executor;
+  double load_ms = 0;  // opening, checking and mapping the artifact, making the executor
+};
+// Throws tilewright::Error for what the runtime refuses.
+Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options);
+
+// The outputs as they stand, copied.
+Result<NamedTensors> outputs_of(const ModelRun& run);
+
+// "4x16", or [4,16] in JSON.
+std::string json_shape(const std::vector<int64_t>& shape);
+std::string milliseconds(double ms);  // "1.234 ms", "12.3 us"
+std::string byte_count(uint64_t bytes);
+Status write_text(const std::string& path, const std::string& text);
+
+}  // namespace tilewright::cli

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures as network inputs: decode (JPEG, PNG, BMP, GIF, PNM, TGA), resize, crop, normalise, lay out.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/result.h"
+#include "base/tensor.h"
+
+namespace tilewright::cli {
+
+struct PictureOptions {
+  int width = 0, height = 0;  // resize to exactly this; 0: not asked for
+  int shorter = 0;            // resize so that the shorter side has this length; 0: not asked for
+  int crop = 0;               // then cut this square out of the middle; 0: no
+  bool antialias = true;      // shrink with a wide triangle filter, as Pillow does; false: two taps, as OpenCV does
+  std::vector<double> mean = {0}, std = {1};  // one value, or one per channel, in the model's channel order
+  double scale = -1;          // -1: 1/255 for floating inputs, 1 for others
+  std::string color;          // "rgb", "bgr", "gray"; "": by the model's channel count
+  std::string layout;         // "nchw", "nhwc"; "": by the model's shape
+};
+
+// The picture as a tensor of the model's dtype and shape: (pixel * scale - mean) / std. Without resize options it is
+// resized to the model's height and width. Errors: FileNotFound, MalformedModel (no picture), ShapeMismatch, InvalidArgument.
+Result<Tensor> load_picture(const std::string& path, const PictureOptions& options, DataType dtype,
+                            const std::vector<int64_t>& shape);
+
+}  // namespace tilewright::cli

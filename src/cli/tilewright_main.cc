@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tilewright program: parses the verb, runs it, turns errors into one line and an exit code.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+
+#include "base/format.h"
+#include "cli/verbs.h"
+#include "tilewright/runtime.h"
+
+namespace {
+
+using tilewright::Diagnostic;
+using tilewright::ErrorCode;
+
+int report(const std::string& text, int error_number) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", text.c_str());
+  return tilewright::cli::exit_code_of(error_number);
+}
+
+int report(const Diagnostic& d) { return report(d.str(), static_cast<int>(d.code)); }
+
+int run(int argc, char** argv) {
+  if (argc > 1 && tilewright::cli::is_compiler_verb(argv[1])) {
+    auto code = tilewright::cli::call_compiler(argc, argv);
+    return code.ok() ? *code : report(code.error());
+  }
+  CLI::App app("Tilewright compiles neural networks to native code and runs them.", "tilewright");
+  app.set_version_flag("--version", std::string("tilewright ") + tw_version());
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer(std::string(tilewright::cli::kCompilerVerbsHelp) +
+             "\n"
+             "Examples:\n"
+             "  tilewright compile model.onnx -o model.so\n"
+             "  tilewright run model.so --input @photo.jpg,preset=imagenet --top 5\n"
+             "  tilewright bench model.so --threads 2\n"
+             "\n"
+             "'tilewright VERB --help' explains each verb. Results go to standard output, errors to standard error.\n"
+             "Exit codes: 0 success, 1 wrong usage, 2 bad input or model, 3 verification failed, 4 build failed,\n"
+             "70 a bug in Tilewright.");
+  tilewright::cli::Action action;
+  tilewright::cli::add_run_verb(app, &action);
+  tilewright::cli::add_bench_verb(app, &action);
+  if (argc == 1) {
+    std::fprintf(stderr, "%s", app.help().c_str());
+    return 1;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
+    std::string what = e.what();
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return report({ErrorCode::kInvalidArgument, what, {}, tilewright::format("try 'tilewright{} --help'", verb)});
+  }
+  auto code = action();
+  return code.ok() ? *code : report(code.error());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends quietly
+  try {
+    return run(argc, argv);
+  } catch (const tilewright::Error& e) {
+    return report(e.what(), e.code());
+  } catch (const std::bad_alloc&) {
+    return report({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+  } catch (const std::exception& e) {
+    return report({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
+  }
+}

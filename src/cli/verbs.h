@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the tilewright program. `run` and `bench` need the runtime only; the others live in the compiler library.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tilewright::cli {
+
+// What a parsed command line does: an exit code, or an error to print.
+using Action = std::function<Result<int>()>;
+
+// Each adds a subcommand and stores its action when it is chosen.
+void add_run_verb(CLI::App& app, Action* action);
+void add_bench_verb(CLI::App& app, Action* action);
+
+// Whether the compiler library serves the verb, and the call into it. Errors: FileNotFound (no such library here).
+bool is_compiler_verb(const std::string& verb);
+Result<int> call_compiler(int argc, const char* const* argv);
+extern const char* const kCompilerVerbsHelp;
+
+// The process's exit code for an error: 1 usage, 2 bad input or model, 3 verification, 4 build, 70 a bug of ours.
+int exit_code_of(int error_number);
+
+}  // namespace tilewright::cli
