@@ -176,9 +176,9 @@ class Simplifier {
   }
 
   PrimExpr simplified(const PrimExpr& e) {
-    if (IndexAlgebra::handles(e->dtype)) {
+    if (IndexAlgebra::handles(e->dtype))
       if (auto f = form(e)) return algebra_.expr(*f, e->dtype);
-    } else if (e->kind == ExprKind::kVar) {
+    if (e->kind == ExprKind::kVar) {
       auto it = values_.find(e.get());
       return it == values_.end() ? e : it->second;
     }
@@ -231,7 +231,10 @@ class Simplifier {
     const DataType type = e->dtype;
     switch (e->kind) {
       case ExprKind::kVar:
-        if (type.lanes > 1) return std::nullopt;
+        if (type.lanes > 1) {
+          auto it = values_.find(e.get());
+          return it == values_.end() ? std::nullopt : form(it->second);
+        }
         if (auto* known = algebra_.variable(e.get())) return *known;
         return algebra_.opaque(e, IndexAlgebra::dtype_range(type), true);
       case ExprKind::kAdd: case ExprKind::kSub: case ExprKind::kMul:

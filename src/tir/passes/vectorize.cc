@@ -3,6 +3,7 @@
 
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "tir/walk.h"
 
@@ -30,11 +31,7 @@ class LoopBody {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         auto value = expr(n.value);
         if (failed) return s;
-        auto var = n.var;
-        if (value->dtype != n.value->dtype) {
-          var = make_var(static_cast<const VarNode&>(*n.var).name, value->dtype);
-          values_[n.var.get()] = var;
-        }
+        auto var = bind_let(n.var, value);
         Stmt body = stmt(n.body);
         return failed ? s : let_stmt(var, value, body);
       }
@@ -60,10 +57,10 @@ class LoopBody {
         const auto& n = static_cast<const AllocateNode&>(*s);
         const BufferNode& b = *n.buffer;
         if (b.scope != Scope::kRegister || b.dtype.lanes > 1) return give_up(s);
-        auto wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
-        widened_[&b] = wide;
+        Buffer& wide = widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
+        if (!wide) wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
         Stmt body = stmt(n.body);
-        return failed ? s : allocate(wide, body);
+        return failed ? s : allocate(widened_[&b], body);
       }
     }
     return s;
@@ -79,15 +76,31 @@ class LoopBody {
     return e;
   }
 
+  // The variable that holds a let's value from here on. Lets beside each other may share their variable and parts of their
+  // bodies, so what was rewritten under an earlier one must hold under this: once a vector, the variable stays one.
+  PrimExpr bind_let(const PrimExpr& var, PrimExpr& value) {
+    auto known = values_.find(var.get());
+    if (known != values_.end()) {
+      value = broadcast_to_lanes(value);
+      return known->second;
+    }
+    if (value->dtype == var->dtype) return var;
+    done_.clear();
+    ++generation_;
+    return values_[var.get()] = make_var(static_cast<const VarNode&>(*var).name, value->dtype);
+  }
+
   template <class F>
   std::invoke_result_t<F> masked(const PrimExpr& condition, const F& inner) {
     PrimExpr outer = mask_;
     mask_ = outer ? logical_and(outer, condition) : condition;
     // Loads differ under another mask, so nothing rewritten outside may be reused inside.
     auto outer_done = std::exchange(done_, {});
+    const int generation = generation_;
     auto result = inner();
     mask_ = outer;
-    done_ = std::move(outer_done);
+    if (generation == generation_) done_ = std::move(outer_done);
+    else done_.clear();
     return result;
   }
 
@@ -133,11 +146,7 @@ class LoopBody {
         const auto& n = static_cast<const LetNode&>(*e);
         auto value = expr(n.value);
         if (failed) return e;
-        auto var = n.var;
-        if (value->dtype != n.value->dtype) {
-          var = make_var(static_cast<const VarNode&>(*n.var).name, value->dtype);
-          values_[n.var.get()] = var;
-        }
+        auto var = bind_let(n.var, value);
         auto body = expr(n.body);
         return failed ? e : value == n.value && body == n.body ? e : let(var, value, body);
       }
@@ -217,6 +226,7 @@ class LoopBody {
 
   const int lanes_;
   PrimExpr mask_;  // lanes that run; null for all
+  int generation_ = 0;  // counts the clearings of done_
   std::unordered_map<const ExprNode*, PrimExpr> values_;  // vectors that stand for variables
   std::unordered_map<const BufferNode*, Buffer> widened_;
   std::unordered_map<const ExprNode*, PrimExpr> done_;
