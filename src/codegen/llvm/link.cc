@@ -66,9 +66,8 @@ Status write_file(const fs::path& path, const std::string& bytes) {
 
 // Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again.
 Status run_lld(const std::vector<std::string>& arguments) {
-  static std::mutex lock;
   static bool broken = false;
-  std::lock_guard guard(lock);
+  std::lock_guard guard(llvm_options_lock());  // lld sets and resets options
   if (broken)
     return Diagnostic(ErrorCode::kLinkFailed, "the linker failed earlier in this process and cannot run again", {}, "start the program again");
   std::vector<const char*> args;

@@ -2,6 +2,7 @@
 // What the files of this folder share about the target machine. LLVM's own headers stay in the .cc files.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +25,8 @@ using TargetMachinePtr = std::unique_ptr<llvm::TargetMachine, TargetMachineDelet
 
 enum class Effort { kKernel, kGlue };
 
+// Held while LLVM's process-wide options are changed or relied upon.
+std::mutex& llvm_options_lock();
 void initialize_llvm();  // once per process; safe to call often
 // `target` must come from resolve_target.
 TargetMachinePtr make_target_machine(const Target& target, Effort effort);

@@ -97,6 +97,11 @@ void initialize_llvm() {
   });
 }
 
+std::mutex& llvm_options_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
 bool is_x86(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }
 
 std::string feature_string(const Target& target) { return join_features(target, is_x86(target)); }
