@@ -249,8 +249,9 @@ struct Sampler {
   }
   double coordinate(double v, int64_t n) const {
     double p = pixel(v, n);
+    if (a.method == "bicubic") return p;  // its 16 pixels are mapped one by one instead
     if (a.padding_mode == "border") return std::clamp(p, 0.0, static_cast<double>(n - 1));
-    if (a.padding_mode == "reflection" && a.method != "bicubic") return std::clamp(reflect(p, n), 0.0, static_cast<double>(n - 1));
+    if (a.padding_mode == "reflection") return std::clamp(reflect(p, n), 0.0, static_cast<double>(n - 1));
     return p;
   }
   double at(int64_t plane, int64_t r, int64_t c) const {
@@ -279,7 +280,6 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   for (int64_t b = 0; b < n; ++b)
     for (int64_t p = 0; p < area; ++p) {
       auto finite = [&](double v) { return std::isnan(v) ? -kFar : std::clamp(v, -kFar, kFar); };
-      // pixel() first, so that a clamp to the border still sees the right side
       const double px = finite(s.coordinate(grid.f[(b * 2) * area + p], s.w)), py = finite(s.coordinate(grid.f[(b * 2 + 1) * area + p], s.h));
       const double fx = std::floor(px), fy = std::floor(py), dx = px - fx, dy = py - fy;
       const auto ix = static_cast<int64_t>(fx), iy = static_cast<int64_t>(fy);

@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes tests/data/relay/op_cases.txt: operators of the graph IR with what onnxruntime or numpy compute for them.
+
+Needs numpy, onnx and onnxruntime. Run it from the repository's root after adding a case:
+  python3 tests/relay/make_op_cases.py
+"""
+import pathlib
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+rng = np.random.default_rng(7)
+lines = []
+
+
+def f(*shape, low=-2.0, high=2.0):
+    return np.round(rng.uniform(low, high, shape), 3).astype(np.float32)
+
+
+def i64(*values):
+    return np.array(values, dtype=np.int64)
+
+
+def ort(kind, inputs, outputs=1, opset=21, **attrs):
+    """The node's results by onnxruntime; a None input is left out."""
+    names = ["" if x is None else f"i{k}" for k, x in enumerate(inputs)]
+    outs = [f"o{k}" for k in range(outputs)]
+    node = helper.make_node(kind, names, outs, **attrs)
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in zip(names, inputs) if n]
+    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(o) for o in outs])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    got = session.run(None, {n: x for n, x in zip(names, inputs) if n})
+    return got if outputs > 1 else got[0]
+
+
+def text(value):
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, (list, tuple)):
+        if value and isinstance(value[0], (list, tuple)):
+            return ";".join(",".join(str(v) for v in row) for row in value)
+        return " ".join(str(v) for v in value)
+    return str(value)
+
+
+def tensor(tag, x):
+    x = np.asarray(x)
+    if x.dtype.kind == "f":
+        data = " ".join("%.7g" % v for v in x.ravel())
+    else:
+        data = " ".join(str(int(v)) for v in x.ravel())
+    lines.append(f"{tag} {x.dtype} {' '.join(map(str, x.shape))} : {data}".replace("  ", " "))
+
+
+def case(op, inputs, outputs, tuple_operand=False, **attrs):
+    lines.append(f"op {op}" + (" tuple" if tuple_operand else ""))
+    for name, value in attrs.items():
+        lines.append(f"attr {name} {text(value)}")
+    for x in inputs:
+        tensor("in", x)
+    for x in outputs if isinstance(outputs, (list, tuple)) else [outputs]:
+        tensor("out", x)
+
+
+def convolutions():
+    for n in (1, 2, 3):
+        size = [6, 7, 5][:n]
+        x = f(2, 4, *size)
+        w = f(6, 2, *([3, 2, 3][:n]))
+        pads = [1, 0, 2][:n] + [0, 1, 1][:n]
+        strides, dil = [2, 1, 1][:n], [1, 2, 1][:n]
+        y = ort("Conv", [x, w], pads=pads, strides=strides, dilations=dil, group=2)
+        case(f"nn.conv{n}d", [x, w], y, strides=strides, padding=pads, dilation=dil, groups=2, channels=6, kernel_size=list(w.shape[2:]))
+        wt = f(4, 3, *([3, 2, 3][:n]))
+        out_pad = [1, 0, 0][:n]
+        y = ort("ConvTranspose", [x, wt], pads=pads, strides=strides, dilations=dil, group=2, output_padding=out_pad)
+        letters = ["W", "HW", "DHW"][n - 1]
+        case(f"nn.conv{n}d_transpose", [x, wt], y, strides=strides, padding=pads, dilation=dil, groups=2, channels=6, output_padding=out_pad, kernel_layout="IO" + letters)
+    x, w = f(1, 3, 8, 8), f(5, 3, 3, 3)
+    y = ort("Conv", [x, w], pads=[1, 1, 1, 1])
+    case("nn.conv2d", [x.transpose(0, 2, 3, 1), w.transpose(2, 3, 1, 0)], y.transpose(0, 2, 3, 1), padding=[1, 1, 1, 1], data_layout="NHWC", kernel_layout="HWIO")
+    # Blocks of 4 lanes with tails: 6 input channels and 5 output channels in two blocks each.
+    x, w = f(1, 6, 5, 6), f(5, 6, 3, 3)
+    y = ort("Conv", [x, w], pads=[1, 1, 1, 1], strides=[2, 1])
+    case("nn.contrib_conv2d_NCHWc", [block(x, 1, 4), block_weight(w, 4)], block(y, 1, 4), strides=[2, 1], padding=[1, 1, 1, 1], channels=5, in_channels=6,
+         data_layout="NCHW4c", out_layout="NCHW4c", kernel_layout="OIHW4i4o")
+    case("nn.contrib_conv2d_NCHWc", [x, block(w, 0, 4)], block(y, 1, 4), strides=[2, 1], padding=[1, 1, 1, 1], channels=5, data_layout="NCHW", out_layout="NCHW4c",
+         kernel_layout="OIHW4o")
+    wd = f(6, 1, 3, 3)
+    y = ort("Conv", [x, wd], pads=[1, 1, 1, 1], group=6)
+    case("nn.contrib_depthwise_conv2d_NCHWc", [block(x, 1, 4), block(wd, 0, 4)[..., None, :]], block(y, 1, 4), padding=[1, 1, 1, 1], groups=6, channels=6, in_channels=6,
+         data_layout="NCHW4c", out_layout="NCHW4c", kernel_layout="OIHW1i4o")
+    case("layout_transform", [x], block(x, 1, 4), src_layout="NCHW", dst_layout="NCHW4c")
+    case("layout_transform", [block(x, 1, 4)], x, src_layout="NCHW4c", dst_layout="NCHW", channels=6)
+    case("layout_transform", [w], block_weight(w, 4), src_layout="OIHW", dst_layout="OIHW4i4o")
+    case("layout_transform", [block_weight(w, 4)], w, src_layout="OIHW4i4o", dst_layout="OIHW", channels=5, in_channels=6)
+
+
+def block(x, axis, v):
+    """The axis in blocks of v that go last; zero padded."""
+    n = -(-x.shape[axis] // v)
+    pad = [(0, 0)] * x.ndim
+    pad[axis] = (0, n * v - x.shape[axis])
+    x = np.pad(x, pad)
+    x = x.reshape(*x.shape[:axis], n, v, *x.shape[axis + 1:])
+    return np.moveaxis(x, axis + 1, -1)
+
+
+def block_weight(w, v):
+    return block(block(w, 1, v), 0, v)
+
+
+def products():
+    a, b = f(2, 3, 4), f(4, 5)
+    case("nn.dense", [a, b.T.copy()], a @ b, units=5)
+    case("nn.contrib_dense_pack", [a, block(b.T.copy(), 0, 4)], a @ b, units=5, weight_layout="NC4n")
+    case("nn.matmul", [f_t := f(4, 3), b], f_t.T @ b, transpose_a=True)
+    p, q = f(2, 1, 3, 4), f(3, 4, 5)
+    case("nn.batch_matmul", [p, q], p @ q, transpose_b=False)
+    case("nn.batch_matmul", [p, q.swapaxes(1, 2).copy()], p @ q)
+    m, n = rng.integers(-128, 127, (3, 4)).astype(np.int8), rng.integers(-128, 127, (5, 4)).astype(np.int8)
+    case("nn.dense", [m, n], m.astype(np.int32) @ n.astype(np.int32).T, out_dtype="int32")
+    x, y = f(2, 3, 4), f(2, 4, 5)
+    case("einsum", [x, y], np.einsum("bij,bjk->bik", x, y), tuple_operand=True, equation="bij,bjk->bik")
+    case("einsum", [x], np.einsum("...ij->...", x), tuple_operand=True, equation="...ij->...")
+    s = f(3, 3)
+    case("einsum", [s], np.einsum("ii->i", s), tuple_operand=True, equation="ii->i")
+    case("einsum", [f_t, f_t], np.einsum("ij,ik", f_t, f_t), tuple_operand=True, equation="ij,ik")
+
+
+def pools():
+    for n in (1, 2, 3):
+        x = f(1, 2, *([7, 6, 5][:n]))
+        k, s, d = [3, 2, 2][:n], [2, 2, 1][:n], [1, 2, 1][:n]
+        pads = [1, 0, 1][:n] + [0, 1, 1][:n]
+        for ceil in (0, 1):
+            y = ort("MaxPool", [x], kernel_shape=k, strides=s, dilations=d, pads=pads, ceil_mode=ceil)
+            case(f"nn.max_pool{n}d", [x], y, pool_size=k, strides=s, dilation=d, padding=pads, ceil_mode=bool(ceil))
+            for include in (0, 1):
+                y = ort("AveragePool", [x], kernel_shape=k, strides=s, pads=pads, ceil_mode=ceil, count_include_pad=include)
+                case(f"nn.avg_pool{n}d", [x], y, pool_size=k, strides=s, padding=pads, ceil_mode=bool(ceil), count_include_pad=bool(include))
+    x = f(2, 3, 4, 5)
+    case("nn.global_avg_pool2d", [x], ort("GlobalAveragePool", [x]))
+    case("nn.global_max_pool2d", [x], ort("GlobalMaxPool", [x]))
+    case("nn.global_avg_pool2d", [block(x, 1, 4)], block(ort("GlobalAveragePool", [x]), 1, 4), layout="NCHW4c")
+    case("nn.max_pool2d", [x.transpose(0, 2, 3, 1)], ort("MaxPool", [x], kernel_shape=[2, 2]).transpose(0, 2, 3, 1), pool_size=[2, 2], layout="NHWC")
+    x = f(1, 1, 5)
+    case("nn.adaptive_avg_pool1d", [x], np.array([[[x[0, 0, 0:3].mean(), x[0, 0, 2:5].mean()]]], np.float32), output_size=[2])
+    for n in (2, 3):
+        x = f(1, 2, *([4, 3, 6][:n]))
+        parts = x.reshape(1, 2, 2, 2, 1, 3) if n == 2 else x.reshape(1, 2, 2, 2, 1, 3, 2, 3)
+        axes = (3, 5) if n == 2 else (3, 5, 7)
+        case(f"nn.adaptive_avg_pool{n}d", [x], parts.mean(axes), output_size=[2, 1, 2][:n])
+        case(f"nn.adaptive_max_pool{n}d", [x], parts.max(axes), output_size=[2, 1, 2][:n])
+    x = f(1, 1, 5)
+    case("nn.adaptive_max_pool1d", [x], np.array([[[x[0, 0, 0:2].max(), x[0, 0, 1:4].max(), x[0, 0, 3:5].max()]]], np.float32), output_size=[3])
+
+
+def norms():
+    x = f(2, 4, 3, 3)
+    g, b = f(4), f(4)
+    for axis in (1, -1):
+        case("nn.softmax", [x], ort("Softmax", [x], axis=axis), axis=axis)
+        case("nn.log_softmax", [x], ort("LogSoftmax", [x], axis=axis), axis=axis)
+    mean, var = f(4), f(4, low=0.5, high=2)
+    case("nn.batch_norm", [x, g, b, mean, var], [ort("BatchNormalization", [x, g, b, mean, var], epsilon=0.01), mean, var], epsilon=0.01)
+    case("nn.instance_norm", [x, g, b], ort("InstanceNormalization", [x, g, b]))
+    case("nn.group_norm", [x, g, b], ort("GroupNormalization", [x, g, b], num_groups=2), num_groups=2)
+    y, gy, by = f(2, 3, 5), f(5), f(5)
+    case("nn.layer_norm", [y, gy, by], ort("LayerNormalization", [y, gy, by]))
+    case("nn.l2_normalize", [x], ort("LpNormalization", [x], axis=1, p=2), axis=[1])
+    case("nn.lrn", [f_x := f(1, 6, 2, 2)], ort("LRN", [f_x], size=5, alpha=0.2, beta=0.6, bias=1.5), size=5, alpha=0.2, beta=0.6, bias=1.5)
+    case("nn.dropout", [y], [y, np.ones_like(y)])
+
+
+def elementwise():
+    x = f(3, 5)
+    p = f(3, 5, low=0.1, high=2)
+    u = f(3, 5, low=-0.9, high=0.9)
+    for op in "Abs Atan Asinh Ceil Cos Cosh Erf Exp Floor Sigmoid Sign Sin Sinh Tan Tanh".split():
+        case(op.lower(), [x], ort(op, [x]))
+    for op in "Log Sqrt".split():
+        case(op.lower(), [p], ort(op, [p]))
+    for op in "Acos Asin Atanh".split():
+        case(op.lower(), [u], ort(op, [u]))
+    case("acosh", [p + 1], ort("Acosh", [p + 1]))
+    case("log2", [p], np.log2(p))
+    case("log10", [p], np.log10(p))
+    case("rsqrt", [p], 1 / np.sqrt(p))
+    case("trunc", [x], np.trunc(x))
+    r = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4], np.float32)
+    case("round", [r], ort("Round", [r]))
+    case("negative", [x], -x)
+    case("nn.relu", [x], np.maximum(x, 0))
+    case("nn.leaky_relu", [x], ort("LeakyRelu", [x], alpha=0.1), alpha=0.1)
+    case("nn.prelu", [f_x := f(2, 3, 2), f_a := f(3)], np.where(f_x < 0, f_x * f_a[:, None], f_x))
+    case("clip", [x], np.clip(x, -1, 0.5), a_min=-1.0, a_max=0.5)
+    case("cast", [x], x.astype(np.int32), dtype="int32")
+    case("cast", [np.array([300, -1, 255], np.int64)], np.array([44, 255, 255], np.uint8), dtype="uint8")
+    special = np.array([np.nan, np.inf, -np.inf, 0, 1], np.float32)
+    case("isnan", [special], np.isnan(special))
+    case("isinf", [special], np.isinf(special))
+    case("isfinite", [special], np.isfinite(special))
+    case("nn.relu", [special], np.array([np.nan, np.inf, 0, 0, 1], np.float32))
+    i = np.array([-7, 7, 0, 5], np.int32)
+    case("bitwise_not", [i], ~i)
+    case("abs", [i], np.abs(i))
+    case("logical_not", [np.array([True, False])], np.array([False, True]))
+
+
+def broadcast():
+    a, b = f(2, 1, 3), f(4, 1)
+    for op, g in [("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide), ("maximum", np.maximum), ("minimum", np.minimum),
+                  ("less", np.less), ("greater_equal", np.greater_equal), ("floor_mod", np.mod), ("mod", np.fmod), ("floor_divide", np.floor_divide)]:
+        case(op, [a, b], g(a, b))
+    case("power", [np.abs(a), b], np.power(np.abs(a), b))
+    i, j = np.array([-7, 7, -8, 9], np.int32), np.array([3, -3, 2, -2], np.int32)
+    case("floor_divide", [i, j], i // j)
+    case("divide", [i, j], np.trunc(i / j).astype(np.int32))
+    case("floor_mod", [i, j], np.mod(i, j))
+    case("trunc_mod", [i, j], np.fmod(i, j))
+    case("left_shift", [np.abs(i), np.array([1, 2, 3, 40], np.int32)], np.array([14, 28, 64, 0], np.int32))
+    case("right_shift", [i, np.array([1, 2, 3, 40], np.int32)], np.array([-4, 1, -1, 0], np.int32))
+    case("bitwise_xor", [i, j], i ^ j)
+    case("bitwise_and", [i, j], i & j)
+    case("bitwise_or", [i, j], i | j)
+    case("trunc_divide", [i, j], np.trunc(i / j).astype(np.int32))
+    t, o = np.array([True, True, False, False]), np.array([True, False, True, False])
+    case("logical_and", [t, o], t & o)
+    case("logical_or", [t, o], t | o)
+    case("logical_xor", [t, o], t ^ o)
+    same = np.array([-7, 3, -8, -2], np.int32)
+    case("equal", [i, same], i == same)
+    case("not_equal", [i, same], i != same)
+    case("less_equal", [i, same], i <= same)
+    big = np.array([2**63 + 5, 7], np.uint64)
+    case("divide", [big, np.array([3, 2], np.uint64)], big // np.array([3, 2], np.uint64))
+    case("greater", [big, np.array([8, 8], np.uint64)], np.array([True, False]))
+    c = np.array([[True], [False]])
+    case("where", [c, f_x := f(3), f_y := f(2, 3)], np.where(c, f_x, f_y))
+    case("nn.bias_add", [f_x := f(2, 3, 4), f_b := f(3)], f_x + f_b[:, None])
+
+
+def transforms():
+    x = f(2, 3, 4)
+    case("reshape", [x], x.reshape(2, 12), newshape=[0, -1])
+    case("reshape", [x], x.reshape(2, 3, 2, 2), newshape=[-2][:0] + [0, 0, -4, 2, -1])
+    case("reshape", [x], x.reshape(6, 4), newshape=[-3, 0])
+    case("transpose", [x], x.transpose(2, 0, 1), axes=[2, 0, 1])
+    case("transpose", [x], x.T)
+    case("squeeze", [x[:, None]], x, axis=[1])
+    case("expand_dims", [x], x[:, None, None], axis=1, num_newaxis=2)
+    case("concatenate", [x, x[:, :1]], np.concatenate([x, x[:, :1]], 1), tuple_operand=True, axis=1)
+    case("stack", [x, x + 1], np.stack([x, x + 1], -1), tuple_operand=True, axis=-1)
+    case("split", [x], np.split(x, 2, 2), sections=2, axis=2)
+    case("split", [x], np.split(x, [1, 3], 2), indices_or_sections=[1, 3], axis=2)
+    far = 2**63 - 1
+    case("strided_slice", [x], x[:, ::-1, 1:far:2], begin=[-1, 1], end=[-far, far], strides=[-1, 2], axes=[1, 2])
+    case("strided_slice", [x], x[1:, :-1], begin=[1, 0], end=[5, -1])
+    case("strided_slice", [x], x[:, 1:3, 2:], begin=[0, 1, 2], end=[-1, 2, -1], slice_mode="size")
+    case("strided_slice", [x], x[:, 2:1], begin=[2], end=[1], axes=[1])
+    case("strided_slice", [x], x[:, 2:0:-1], begin=[100], end=[-3], strides=[-1], axes=[1])
+    case("reverse", [x], x[:, ::-1], axis=1)
+    t = f(4, 3)
+    n = i64(1, 4, 2)
+    case("reverse_sequence", [t, n], ort("ReverseSequence", [t, n], time_axis=0, batch_axis=1), seq_axis=0, batch_axis=1)
+    case("repeat", [x], np.repeat(x, 2, 1), repeats=2, axis=1)
+    case("repeat", [x], np.repeat(x, 2), repeats=2)
+    case("tile", [x], np.tile(x, (2, 1, 1, 3)), reps=[2, 1, 1, 3])
+    case("tile", [x], np.tile(x, (2, 2)), reps=[2, 2])
+    case("broadcast_to", [x[:, :1]], np.broadcast_to(x[:, :1], (5, 2, 3, 4)), shape=[5, 2, 3, 4])
+    case("nn.batch_flatten", [x], x.reshape(2, 12))
+    case("copy", [x], x)
+    case("zeros_like", [x], np.zeros_like(x))
+    case("ones_like", [x], np.ones_like(x))
+    case("full_like", [x, np.float32(3)], np.full_like(x, 3))
+    case("ones", [], np.ones((2,), np.int64), shape=[2], dtype="int64")
+    case("zeros", [], np.zeros((2, 3), np.float32), shape=[2, 3], dtype="float32")
+    case("full", [np.array(7, np.int64)], np.full((2, 2), 7, np.int64), shape=[2, 2])
+    case("arange", [np.array(10, np.int64), np.array(-4, np.int64), np.array(-3, np.int64)], np.arange(10, -4, -3), dtype="int64")
+    case("shape_of", [x], i64(2, 3, 4), dtype="int64")
+    case("ndarray_size", [x], np.array(24, np.int32))
+    v, w = f(3), f(2)
+    case("meshgrid", [v, w], np.meshgrid(v, w, indexing="ij"), tuple_operand=True)
+    case("meshgrid", [v, w], np.meshgrid(v, w, indexing="xy"), tuple_operand=True, indexing="xy")
+    m = f(2, 3, 4)
+    case("trilu", [m, np.array(1, np.int64)], np.triu(m, 1))
+    case("trilu", [m, np.array(-1, np.int64)], np.tril(m, -1), upper=False)
+
+
+def indexing():
+    x = f(3, 4)
+    case("take", [x, i64(2, 0, -1)], x[[2, 0, 2]], axis=0, mode="fast")
+    case("take", [x, i64(1, 9, -4).reshape(3, 1)], x[:, [1, 3, 0]].reshape(3, 3, 1), axis=1)
+    case("take", [x, i64(5, -1)], x[:, [1, 3]], axis=1, mode="wrap")
+    bx, bi = f(2, 3, 4), i64(1, 0, 2, 2).reshape(2, 2)
+    case("take", [bx, bi], np.stack([bx[k][bi[k]] for k in range(2)]), axis=1, batch_dims=1)
+    ix = i64(0, 2, 1, -1, 1, 1, 0, 2).reshape(2, 4)
+    case("gather", [x, ix], ort("GatherElements", [x, ix], axis=0), axis=0)
+    d, nd = f(2, 3, 4), i64(0, 1, 1, 2).reshape(2, 2)
+    case("gather_nd", [d, nd.T.copy()], ort("GatherND", [d, nd]))
+    nb = i64(1, 2).reshape(2, 1)
+    case("gather_nd", [d, nb.T.copy()], ort("GatherND", [d, nb], batch_dims=1), batch_dims=1)
+    up = f(2, 4)
+    for onnx_name, name in [("none", "update"), ("add", "add"), ("mul", "mul"), ("max", "max"), ("min", "min")]:
+        j = ix if onnx_name != "none" else i64(0, 2, 1, -1, 1, 1, 0, 0).reshape(2, 4)
+        case("scatter_elements", [x, j, up], ort("ScatterElements", [x, j, up], axis=0, reduction=onnx_name), axis=0, reduction=name)
+        us = f(2, 4)
+        j = nd if onnx_name == "none" else i64(0, 1, 0, 1).reshape(2, 2)
+        case("scatter_nd", [d, j.T.copy(), us], ort("ScatterND", [d, j, us], reduction=onnx_name), mode=name)
+    h = i64(1, -1, 7)
+    case("one_hot", [h, np.float32(3), np.float32(-1)], ort("OneHot", [h, np.array(4, np.int64), np.array([-1, 3], np.float32)]), depth=4)
+    case("one_hot", [h, np.float32(1), np.float32(0)], ort("OneHot", [h, np.array(4, np.int64), np.array([0, 1], np.float32)], axis=0), depth=4, axis=0)
+    z = np.array([[1, 0, 2], [0, 0, 3]], np.float32)
+    case("argwhere", [z], np.argwhere(z))
+
+
+def sorting():
+    x = np.array([[3, 1, 2, 3], [0, -1, 5, 5]], np.float32)
+    values, index = ort("TopK", [x, i64(2)], outputs=2, axis=1)
+    case("topk", [x], [values, index], k=2, axis=1, dtype="int64")
+    values, index = ort("TopK", [x, i64(3)], outputs=2, axis=-1, largest=0)
+    case("topk", [x, i64(3)], [values, index], is_ascend=True, dtype="int64")
+    case("sort", [x], np.sort(x, 0), axis=0)
+    case("argsort", [x], np.argsort(-x, 1, kind="stable").astype(np.int32), axis=1, is_ascend=False)
+    for exclusive in (0, 1):
+        for reverse in (0, 1):
+            y = ort("CumSum", [x, np.array(1, np.int64)], exclusive=exclusive, reverse=reverse)
+            case("cumsum", [x], y, axis=1, exclusive=bool(exclusive), reverse=bool(reverse))
+    case("cumprod", [x], np.cumprod(x, 0), axis=0)
+    case("cumsum", [x], np.cumsum(x))
+    u = np.array([2, 1, 1, 3, 4, 3], np.float32)
+    for flag in (0, 1):
+        case("unique", [u], ort("Unique", [u], outputs=4, sorted=flag), sorted=bool(flag))
+    m = np.array([[1, 0, 0], [1, 0, 0], [2, 3, 4]], np.float32)
+    case("unique", [m], ort("Unique", [m], outputs=4, axis=0), axis=0)
+
+
+def reductions():
+    x = f(2, 3, 4)
+    for op, g in [("sum", np.sum), ("mean", np.mean), ("prod", np.prod), ("max", np.max), ("min", np.min)]:
+        case(op, [x], g(x, axis=(0, 2)), axis=[0, 2])
+        case(op, [x], g(x, axis=1, keepdims=True), axis=[0, -1], exclude=True, keepdims=True)
+        case(op, [x], g(x))
+    case("sum", [x], x, axis=[])
+    case("logsumexp", [x], ort("ReduceLogSumExp", [x, i64(1)], keepdims=0), axis=[1])
+    case("variance", [x], x.var(axis=2), axis=[2])
+    case("variance", [x], x.var(axis=2, ddof=1), axis=[2], unbiased=True)
+    b = np.array([[True, False], [True, True]])
+    case("all", [b], b.all(0), axis=[0])
+    case("any", [b], b.any(1), axis=[1])
+    t = np.array([[2, 2, 1], [1, 3, 3]], np.float32)
+    for last in (0, 1):
+        case("argmax", [t], ort("ArgMax", [t], axis=1, keepdims=0, select_last_index=last), axis=[1], select_last_index=bool(last), dtype="int64")
+        case("argmin", [t], ort("ArgMin", [t], axis=0, keepdims=1, select_last_index=last), axis=[0], keepdims=True, select_last_index=bool(last), dtype="int64")
+    case("argmax", [t], np.array(4, np.int32))
+    n = np.array([[3, -4], [5, 6]], np.int32)
+    case("sum", [n], n.sum(0).astype(np.int32), axis=[0])
+    case("min", [n], n.min(1), axis=[1])
+    empty = np.zeros((0, 2), np.float32)
+    case("max", [empty], np.full(2, -np.inf, np.float32), axis=[0])
+    case("sum", [empty], np.zeros(2, np.float32), axis=[0])
+
+
+def pads():
+    x = f(1, 3, 4)
+    widths = [[0, 0], [2, 1], [1, 2]]
+    flat = i64(0, 2, 1, 0, 1, 2)
+    case("nn.pad", [x, np.float32(9)], ort("Pad", [x, flat, np.array(9, np.float32)]), pad_width=widths)
+    for mode in ("edge", "reflect", "wrap"):
+        case("nn.pad", [x, np.float32(0)], ort("Pad", [x, flat], mode=mode), pad_width=widths, pad_mode=mode)
+    case("nn.pad", [x, np.float32(1)], np.pad(x[:, 1:, :-1], [(0, 0), (0, 1), (2, 0)], constant_values=1), pad_width=[[0, 0], [-1, 1], [2, -1]])
+    case("nn.mirror_pad", [x], np.pad(x, widths, mode="symmetric"), pad_width=widths)
+    case("nn.mirror_pad", [x], np.pad(x, widths, mode="reflect"), pad_width=widths, mode="REFLECT")
+    d = f(1, 8, 2, 3)
+    for mode, onnx_mode in (("DCR", "DCR"), ("CDR", "CRD")):
+        case("nn.depth_to_space", [d], ort("DepthToSpace", [d], blocksize=2, mode=onnx_mode), block_size=2, mode=mode)
+    s = f(1, 2, 4, 6)
+    case("nn.space_to_depth", [s], ort("SpaceToDepth", [s], blocksize=2), block_size=2)
+
+
+def images():
+    x = f(1, 1, 4, 5)
+    methods = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+    for mode, method in methods.items():
+        for transform in ("half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"):
+            for size in ([7, 3], [1, 10]):
+                sizes = i64(1, 1, *size)
+                attrs = dict(mode=mode, coordinate_transformation_mode=transform)
+                if mode == "cubic":
+                    attrs["cubic_coeff_a"] = -0.75
+                case("image.resize2d", [x], ort("Resize", [x, None, None, sizes], **attrs), size=size, method=method, coordinate_transformation_mode=transform, cubic_alpha=-0.75)
+    for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+        y = ort("Resize", [x, None, None, i64(1, 1, 6, 8)], mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode=rounding)
+        case("image.resize2d", [x], y, size=[6, 8], method="nearest_neighbor", rounding_method=rounding)
+    scales = np.array([1, 1, 1.7, 0.6], np.float32)
+    for mode in ("linear", "cubic"):
+        y = ort("Resize", [x, None, scales], mode=mode)
+        case("image.resize2d", [x], y, size=list(y.shape[2:]), method=mode, scales=[1.7, 0.6], cubic_alpha=-0.75)
+    y = ort("Resize", [x, None, None, i64(1, 1, 3, 9)], mode="cubic", exclude_outside=1)
+    case("image.resize2d", [x], y, size=[3, 9], method="cubic", cubic_exclude=1, cubic_alpha=-0.75)
+    for mode in ("linear", "cubic"):
+        y = ort("Resize", [x, None, None, i64(1, 1, 2, 3)], mode=mode, antialias=1)
+        case("image.resize2d", [x], y, size=[2, 3], method=mode, antialias=True, cubic_alpha=-0.75)
+    roi = np.array([0, 0, 0.2, -0.1, 1, 1, 0.8, 1.2], np.float32)
+    y = ort("Resize", [x, roi, None, i64(1, 1, 3, 4)], mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=10.0)
+    case("image.resize2d", [x], y, size=[3, 4], coordinate_transformation_mode="tf_crop_and_resize", roi=[0.2, -0.1, 0.8, 1.2], extrapolation_value=10.0)
+    l1, l3 = f(1, 2, 5), f(1, 1, 2, 3, 4)
+    case("image.resize1d", [l1], ort("Resize", [l1, None, None, i64(1, 2, 8)], mode="linear"), size=[8])
+    case("image.resize3d", [l3], ort("Resize", [l3, None, None, i64(1, 1, 3, 5, 2)], mode="linear"), size=[3, 5, 2])
+    case("nn.upsampling", [x], x.repeat(2, 2).repeat(3, 3), scale_h=2.0, scale_w=3.0)
+    grid = f(1, 3, 4, 2, low=-1.3, high=1.3)
+    for mode, method in (("linear", "bilinear"), ("nearest", "nearest"), ("cubic", "bicubic")):
+        for padding in ("zeros", "border", "reflection"):
+            for align in (0, 1):
+                y = ort("GridSample", [x, grid], mode=mode, padding_mode=padding, align_corners=align)
+                case("image.grid_sample", [x, grid.transpose(0, 3, 1, 2)], y, method=method, padding_mode=padding, align_corners=bool(align))
+
+
+def recurrent():
+    t, n, i, h = 4, 2, 3, 2
+    x = f(t, n, i)
+    for direction in ("forward", "reverse", "bidirectional"):
+        d = 2 if direction == "bidirectional" else 1
+        lengths = np.array([4, 2], np.int32)
+        h0, c0 = f(d, n, h), f(d, n, h)
+        w, r, b = f(d, 4 * h, i), f(d, 4 * h, h), f(d, 8 * h)
+        case("nn.lstm", [x, w, r, b, h0, c0], ort("LSTM", [x, w, r, b, None, h0, c0], outputs=3, hidden_size=h, direction=direction), hidden_size=h, direction=direction)
+        p = f(d, 3 * h)
+        y = ort("LSTM", [x, w, r, b, lengths, h0, c0, p], outputs=3, hidden_size=h, direction=direction)
+        case("nn.lstm", [x, w, r, b, h0, c0, p, lengths], y, hidden_size=h, direction=direction, has_peephole=True, has_lengths=True)
+        w, r, b = f(d, 3 * h, i), f(d, 3 * h, h), f(d, 6 * h)
+        for before in (0, 1):
+            y = ort("GRU", [x, w, r, b, lengths, h0], outputs=2, hidden_size=h, direction=direction, linear_before_reset=before)
+            case("nn.gru", [x, w, r, b, h0, lengths], y, hidden_size=h, direction=direction, linear_before_reset=bool(before), has_lengths=True)
+        w, r, b = f(d, h, i), f(d, h, h), f(d, 2 * h)
+        y = ort("RNN", [x, w, r, b, None, h0], outputs=2, hidden_size=h, direction=direction, activations=["Relu"] * d)
+        case("nn.rnn", [x, w, r, b, h0], y, hidden_size=h, direction=direction, activations=["Relu"] * d)
+
+
+for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent):
+    make()
+path = pathlib.Path(__file__).resolve().parents[2] / "tests/data/relay/op_cases.txt"
+path.parent.mkdir(parents=True, exist_ok=True)
+path.write_text("# Made by tests/relay/make_op_cases.py with onnxruntime %s and numpy.\n" % onnxruntime.__version__ + "\n".join(lines) + "\n")
+print(sum(line.startswith("op ") for line in lines), "cases,", path.stat().st_size, "bytes")
