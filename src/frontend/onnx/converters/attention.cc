@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention and its relatives, written out in matrix products and softmax so that the compiler's own matching sees them.
+#include <cmath>
+#include <limits>
+
+#include "base/format.h"
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Expr batch_matmul(NodeContext& c, const Expr& a, const Expr& b, bool transpose_b) {
+  return c.call("nn.batch_matmul", {a, b}, make_attrs<relay::BatchMatmulAttrs>([&](auto& attrs) { attrs.transpose_b = transpose_b; }));
+}
+Expr softmax(NodeContext& c, const Expr& x) {
+  return c.call("nn.softmax", {x}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
+}
+Expr repeat(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
+  if (times == 1) return x;
+  return c.call("repeat", {x}, make_attrs<relay::RepeatAttrs>([&](auto& a) {
+                  a.repeats = times;
+                  a.axis = axis;
+                }));
+}
+// 0, 1, ... n-1 as int64.
+Expr count(NodeContext& c, int64_t n, int64_t first = 0) {
+  Ints v(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) v[static_cast<size_t>(i)] = first + i;
+  return c.ints_constant(v);
+}
+
+// (batch, sequence, heads * size) as (batch, heads, sequence, size).
+Expr split_heads(NodeContext& c, const Expr& x, int64_t heads) {
+  Ints d = c.dims(x);
+  if (heads < 1 || d[2] % heads != 0) c.fail(format("{} heads do not divide a size of {}", heads, d[2]));
+  return c.transpose(c.reshape(x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
+}
+Expr merge_heads(NodeContext& c, const Expr& x) {
+  Ints d = c.dims(x);
+  return c.reshape(c.transpose(x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+}
+
+Values attention(NodeContext& c) {
+  Expr q = c.input(0), k = c.input(1), v = c.input(2);
+  int64_t rank = c.rank(q);
+  if ((rank != 3 && rank != 4) || c.rank(k) != rank || c.rank(v) != rank) c.fail_type("its queries, keys and values must all have rank 3 or 4");
+  DataType dtype = c.dtype(q);
+  if (rank == 3) {
+    int64_t q_heads = c.int_attr("q_num_heads"), kv_heads = c.int_attr("kv_num_heads");
+    q = split_heads(c, q, q_heads), k = split_heads(c, k, kv_heads), v = split_heads(c, v, kv_heads);
+  }
+  double scale = c.float_attr("scale", 1 / std::sqrt(static_cast<double>(c.dims(q)[3])));
+  int64_t past = 0;
+  if (c.has(4)) {
+    past = c.dims(c.input(4))[2];
+    k = c.concat({c.input(4), k}, 2);
+  }
+  if (c.has(5)) v = c.concat({c.input(5), v}, 2);
+  Expr present_key = k, present_value = v;
+  int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1], queries = c.dims(q)[2], keys = c.dims(k)[2];
+  if (kv_heads < 1 || q_heads % kv_heads != 0) c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
+  // Every key head serves as many query heads.
+  k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
+
+  Expr scores = batch_matmul(c, c.mul(q, c.scalar(scale, dtype)), k, true);
+  int64_t mode = c.int_attr("qk_matmul_output_mode", 0);
+  double cap = c.float_attr("softcap", 0);
+  if (cap > 0) scores = c.mul(c.call("tanh", {c.div(scores, c.scalar(cap, dtype))}), c.scalar(cap, dtype));
+  Expr shown = scores;
+  Expr low = c.scalar(-kInfinity, dtype), zero = c.scalar(0, dtype);
+  if (c.has(3)) {
+    Expr mask = c.input(3);
+    bool boolean = c.dtype(mask).is_bool();
+    // A shorter mask hides the keys past its end.
+    int64_t missing = keys - c.dims(mask).back();
+    if (missing > 0) {
+      std::vector<Ints> widths(static_cast<size_t>(c.rank(mask)), Ints{0, 0});
+      widths.back()[1] = missing;
+      mask = c.call("nn.pad", {mask, boolean ? c.scalar(0, kBool) : c.scalar(-kInfinity, c.dtype(mask))},
+                    make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
+    }
+    scores = c.add(scores, boolean ? c.where(mask, zero, low) : c.cast(mask, dtype));
+  }
+  if (c.int_attr("is_causal", 0) != 0) {
+    // Query i sees the past and the keys up to its own place.
+    Expr seen = c.call("greater_equal", {c.expand(count(c, queries, past), 1), c.expand(count(c, keys), 0)});
+    scores = c.add(scores, c.where(seen, zero, low));
+  }
+  if (c.has(6)) {
+    // The number of keys of each batch that are not padding.
+    Expr limit = c.expand(c.cast(c.input(6), kInt64), 1, 3);
+    Expr index = c.reshape(count(c, keys), {1, 1, 1, keys});
+    scores = c.add(scores, c.where(c.call("less", {index, limit}), zero, low));
+  }
+  if (mode == 2) shown = scores;
+  DataType precision = c.dtype_attr("softmax_precision", dtype);
+  Expr weights = softmax(c, c.cast(scores, precision));
+  if (mode == 3) shown = c.cast(weights, dtype);
+  Expr y = c.cast(batch_matmul(c, c.cast(weights, dtype), v, false), dtype);
+  if (rank == 3) y = merge_heads(c, y);
+  return {y, present_key, present_value, shown};
+}
+
+Values rotary_embedding(NodeContext& c) {
+  Expr x = c.input(0), cosine = c.input(1), sine = c.input(2);
+  int64_t rank = c.rank(x);
+  if (rank != 3 && rank != 4) c.fail_type("its input must have rank 3 or 4");
+  // (batch, sequence, heads, size)
+  Expr heads = x;
+  if (rank == 3) {
+    Ints d = c.dims(x);
+    int64_t n = c.int_attr("num_heads", 0);
+    if (n < 1 || d[2] % n != 0) c.fail(format("{} heads do not divide a size of {}", n, d[2]));
+    heads = c.reshape(x, {d[0], d[1], n, d[2] / n});
+  } else {
+    heads = c.transpose(x, {0, 2, 1, 3});
+  }
+  Ints d = c.dims(heads);
+  int64_t size = d[3], rotated = c.int_attr("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = size;
+  if (rotated < 2 || rotated > size || rotated % 2 != 0) c.fail(format("it rotates {} of {} elements", rotated, size));
+  auto angles = [&](Expr cache) {
+    if (c.has(3)) cache = c.call("take", {cache, c.input(3)}, make_attrs<relay::TakeAttrs>([](auto& a) {
+                                   a.axis = 0;
+                                   a.mode = "fast";
+                                 }));
+    return c.expand(cache, 2);
+  };
+  cosine = angles(cosine), sine = angles(sine);
+  bool interleaved = c.int_attr("interleaved", 0) != 0;
+  Expr part = rotated == size ? heads : c.slice(heads, 3, 0, rotated);
+  Expr a = interleaved ? c.slice(part, 3, 0, rotated, 2) : c.slice(part, 3, 0, rotated / 2);
+  Expr b = interleaved ? c.slice(part, 3, 1, rotated, 2) : c.slice(part, 3, rotated / 2, rotated);
+  Expr real = c.sub(c.mul(cosine, a), c.mul(sine, b)), imaginary = c.add(c.mul(sine, a), c.mul(cosine, b));
+  Expr turned = interleaved ? c.reshape(c.concat({c.expand(real, 4), c.expand(imaginary, 4)}, 4), {d[0], d[1], d[2], rotated})
+                            : c.concat({real, imaginary}, 3);
+  if (rotated < size) turned = c.concat({turned, c.slice(heads, 3, rotated, size)}, 3);
+  return {rank == 3 ? c.reshape(turned, c.dims(x)) : c.transpose(turned, {0, 2, 1, 3})};
+}
+
+// A recurrence over time on a (key, value) state; unrolled.
+Values linear_attention(NodeContext& c) {
+  int64_t q_heads = c.int_attr("q_num_heads"), kv_heads = c.int_attr("kv_num_heads");
+  std::string rule = c.string_attr("update_rule", "gated_delta");
+  bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
+  if (!gated && !delta && rule != "linear") c.fail(format("its update_rule '{}' is unknown", rule));
+  if (gated != c.has(4) || delta != c.has(5)) c.fail(format("its decay and beta inputs do not fit the update_rule '{}'", rule));
+  if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0) c.fail(format("{} query heads do not share {} key heads", q_heads, kv_heads));
+  DataType dtype = c.dtype(c.input(0));
+  auto heads = [&](size_t i, int64_t n) { return split_heads(c, c.cast(c.input(i), kFloat32), n); };
+  Expr q = heads(0, q_heads), k = heads(1, kv_heads), v = heads(2, kv_heads);
+  Ints kd = c.dims(k), vd = c.dims(v);
+  int64_t batch = kd[0], steps = kd[2], key = kd[3], value = vd[3];
+  if (steps > 4096) c.unsupported(format("{} steps", steps));
+  double scale = c.float_attr("scale", 0);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(key));
+  Expr decay, beta;
+  if (gated) {
+    int64_t width = c.dims(c.input(4))[2];
+    decay = heads(4, kv_heads);
+    if (width != kv_heads && width != kv_heads * key) c.fail_type(format("a decay of width {} does not fit", width));
+  }
+  if (delta) beta = heads(5, c.dims(c.input(5))[2]);
+  DataType state_type = c.has(3) ? c.dtype(c.input(3)) : dtype;
+  Expr state = c.has(3) ? c.cast(c.input(3), kFloat32) : c.constant_of(Tensor::zeros(kFloat32, {batch, kv_heads, key, value}));
+  auto at = [&](const Expr& x, int64_t t) { return c.slice(x, 2, t, t + 1); };             // (batch, heads, 1, size)
+  auto column = [&](const Expr& x) { return c.transpose(x, {0, 1, 3, 2}); };              // (batch, heads, size, 1)
+  std::vector<Expr> outputs;
+  for (int64_t t = 0; t < steps; ++t) {
+    Expr kt = column(at(k, t)), vt = at(v, t);
+    if (gated) state = c.mul(state, c.call("exp", {column(at(decay, t))}));
+    if (delta) vt = c.mul(at(beta, t), c.sub(vt, c.reduce("sum", c.mul(state, kt), {2}, true)));
+    state = c.add(state, c.mul(kt, vt));
+    Expr shared = repeat(c, state, q_heads / kv_heads, 1);
+    outputs.push_back(c.reduce("sum", c.mul(shared, column(at(q, t))), {2}, true));
+  }
+  Expr y = merge_heads(c, c.mul(c.concat(outputs, 2), c.scalar(scale, kFloat32)));
+  return {c.cast(y, dtype), c.cast(state, state_type)};
+}
+
+// A depthwise convolution over time that looks back only.
+Values causal_conv(NodeContext& c) {
+  Expr x = c.input(0), weight = c.input(1);
+  if (c.rank(x) != 3 || c.rank(weight) != 3) c.fail_type("its input and weight must have rank 3");
+  Ints d = c.dims(x);
+  int64_t width = c.dims(weight)[2];
+  std::string activation = c.string_attr("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish") c.fail(format("its activation '{}' is unknown", activation));
+  Expr past = c.has(3) ? c.input(3) : c.constant_of(Tensor::zeros(c.dtype(x), {d[0], d[1], width - 1}));
+  Expr padded = width > 1 ? c.concat({past, x}, 2) : x;
+  Expr y = c.call("nn.conv1d", {padded, weight}, make_attrs<relay::Conv1DAttrs>([&](auto& a) {
+                    a.groups = d[1];
+                    a.channels = d[1];
+                    a.kernel_size = Ints{width};
+                    a.padding = {0, 0};
+                  }));
+  if (c.has(2)) y = c.call("nn.bias_add", {y, c.input(2)}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }));
+  if (activation != "none") y = c.mul(y, c.call("sigmoid", {y}));
+  return {y, c.slice(padded, 2, d[2], d[2] + width - 1)};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary_embedding}, {"LinearAttention", 26, linear_attention},
+    {"CausalConvWithState", 26, causal_conv},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> attention_converters() { return kTable; }
+
+}  // namespace tilewright::onnx
