@@ -4,39 +4,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <map>
-#include <unordered_map>
 
 #include "base/format.h"
 #include "frontend/onnx/backend_case.h"
-#include "relay/op.h"
+#include "frontend/interpret.h"
 
 using namespace tilewright;
 
 namespace {
-
-using Results = std::vector<relay::Value>;
-
-Result<Results> interpret(const relay::FunctionNode& main, const std::vector<Tensor>& inputs) {
-  std::unordered_map<const relay::ExprNode*, Results> values;
-  for (size_t i = 0; i < main.params.size(); ++i) values[main.params[i].get()] = {relay::value_from(inputs.at(i))};
-  for (const relay::Expr& e : relay::post_order(main.body)) {
-    if (values.count(e.get())) continue;
-    if (const auto* c = relay::as<relay::ConstantNode>(e)) values[e.get()] = {relay::value_from(c->data)};
-    if (const auto* t = relay::as<relay::TupleNode>(e))
-      for (const auto& f : t->fields) values[e.get()].push_back(values[f.get()].at(0));
-    if (const auto* g = relay::as<relay::TupleGetItemNode>(e)) values[e.get()] = {values[g->tuple.get()].at(static_cast<size_t>(g->index))};
-    const relay::OpDef* op = relay::called_op(e);
-    if (!op) continue;
-    const auto* call = relay::as<relay::CallNode>(e);
-    Results args;
-    for (const auto& a : call->args)
-      for (const auto& v : values[a.get()]) args.push_back(v);
-    if (!op->evaluate) return Diagnostic(ErrorCode::kUnsupportedOp, format("'{}' cannot be evaluated", op->name));
-    values[e.get()] = TW_TRY(op->evaluate(relay::EvalArgs{args, call->attrs, e->type}));
-  }
-  return values[main.body.get()];
-}
 
 std::string compare(const Tensor& got, const Tensor& want) {
   if (got.dtype() != want.dtype()) return format("dtype {} instead of {}", got.dtype().str(), want.dtype().str());
@@ -71,7 +46,7 @@ std::string run_case(const std::string& folder, int* constants_used) {
     for (const auto& name : names)
       for (const auto& v : set.inputs)
         if (v.name == name) inputs.push_back(v.tensor);
-    auto results = interpret(*main, inputs);
+    auto results = onnx::interpret(*main, inputs);
     if (!results) return "evaluation: " + results.error().str();
     for (size_t i = 0; i < set.outputs.size(); ++i) {
       if (set.outputs[i].is_sequence || set.outputs[i].absent) return "a sequence output";

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "frontend/interpret.h"
 #include "frontend/onnx_files.h"
 
 namespace tilewright::onnx {
@@ -141,6 +142,55 @@ TEST(OnnxImport, FunctionsAreInlined) {
   // A function that calls itself ends in an error.
   m.functions[0].nodes = {node("Twice", {"v"}, {"w"})};
   EXPECT_EQ(error_of(m).code, ErrorCode::kLimitExceeded);
+}
+
+Module import_file(const std::string& name, const ImportOptions& options = {}) {
+  auto r = import_onnx(model_path(name), options);
+  EXPECT_TRUE(r.ok()) << (r.ok() ? "" : r.error().str());
+  return r.ok() ? std::move(r).value() : Module();
+}
+
+TEST(OnnxImport, ShapeChainsVanish) {
+  ImportOptions options;
+  options.shapes["x"] = {2, 3, 8};
+  Module m = import_file("shape_chain.onnx", options);
+  const auto* main = m.main_function();
+  ASSERT_NE(main, nullptr);
+  EXPECT_EQ(type_str(main->body->type), "Tensor[(2, 6, 4), float32]");
+  EXPECT_EQ(relay::post_order(main->body).size(), 2u);  // x and the reshape
+}
+
+TEST(OnnxImport, FreeDimensionsAreListed) {
+  auto r = import_onnx(model_path("shape_chain.onnx"));
+  ASSERT_FALSE(r.ok());
+  EXPECT_EQ(r.error().code, ErrorCode::kFreeDimension) << r.error().str();
+  EXPECT_NE(r.error().message.find("x is float32[batch,3,8]"), std::string::npos) << r.error().str();
+  EXPECT_NE(r.error().hint.find("--shape x=1x3x8"), std::string::npos) << r.error().str();
+  // A network that needs no sizes keeps them symbolic.
+  EXPECT_EQ(type_str(import_file("convnet.onnx").main_function()->body->type), "Tensor[(batch, 5), float32]");
+}
+
+TEST(OnnxImport, ControlFlowIsUnrolled) {
+  Module m = import_file("control.onnx");
+  const auto* main = m.main_function();
+  ASSERT_NE(main, nullptr);
+  std::vector<float> x = {1, -2};
+  auto out = interpret(*main, {Tensor::from<float>(kFloat32, {2}, x)});
+  ASSERT_TRUE(out.ok()) << out.error().str();
+  // x doubled is 2 -4; the loop makes 4, 8, 16; the scan adds them to 16.
+  EXPECT_EQ(out->at(0).f, (std::vector<double>{44, -88}));
+  EXPECT_EQ(out->at(1).f, (std::vector<double>{20, -40, 28, -56, 44, -88}));
+}
+
+TEST(OnnxImport, UnfrozenParametersAreInputs) {
+  std::map<std::string, Tensor> params;
+  ImportOptions options;
+  options.freeze_params = false;
+  options.params = &params;
+  Module m = import_file("convnet.onnx", options);
+  EXPECT_EQ(params.size(), 8u);
+  EXPECT_EQ(m.main_function()->params.size(), 9u);
+  EXPECT_EQ(std::get<std::vector<std::string>>(m.main_function()->attrs.at("input_names")).size(), 1u);
 }
 
 TEST(OnnxImport, FlippedBitsNeverCrash) {

@@ -52,9 +52,10 @@ const Tensor* NodeContext::known(const Expr& e) {
 
 Tensor NodeContext::constant(const Expr& e, const char* what) const {
   if (const Tensor* t = known(e)) return *t;
-  importer_.need_constant(e);
-  throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, format("its {} depends on values known only at run time", what), "",
-                                     "give the sizes of the inputs (--shape NAME=...) or export the model with them fixed")};
+  std::string names;
+  for (const auto& name : importer_.inputs_of(e)) names += (names.empty() ? "" : ", ") + name;
+  throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, format("its {} is known only at run time (it is computed from the inputs {})", what, names), "",
+                                     "export the model with it fixed, or bind those inputs to values (the import option `constants`)")};
 }
 
 std::vector<int64_t> NodeContext::ints(size_t i, const char* what) const {
@@ -137,7 +138,7 @@ const TensorTypeNode& NodeContext::type(const Expr& e) const {
 
 std::vector<int64_t> NodeContext::dims(const Expr& e) const {
   if (auto d = static_shape(shape(e))) return *d;
-  importer_.need_constant(e);
+  importer_.inputs_of(e);
   throw ConversionFailure{Diagnostic(ErrorCode::kFreeDimension, format("an operand of type {} has dimensions whose sizes must be known here", type_str(e->type)), "",
                                      "give the sizes of the inputs: --shape NAME=1x3x224x224")};
 }

@@ -91,14 +91,17 @@ std::string type_text(const Value& v) {
 
 }  // namespace
 
-void Importer::need_constant(const Expr& e) {
-  if (!options_.needed_constants) return;
+std::vector<std::string> Importer::inputs_of(const Expr& e) {
+  std::vector<std::string> names;
   for (const Expr& part : relay::post_order(e))
     for (size_t i = 0; i < inputs_.size(); ++i)
-      if (part == inputs_[i]) {
-        auto& names = *options_.needed_constants;
-        if (std::find(names.begin(), names.end(), input_names_[i]) == names.end()) names.push_back(input_names_[i]);
-      }
+      if (part == inputs_[i]) names.push_back(input_names_[i]);
+  if (options_.needed_constants)
+    for (const auto& name : names) {
+      auto& needed = *options_.needed_constants;
+      if (std::find(needed.begin(), needed.end(), name) == needed.end()) needed.push_back(name);
+    }
+  return names;
 }
 
 Expr Importer::call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, const relay::Span& span) {
@@ -184,6 +187,29 @@ Diagnostic Importer::unsupported_report() const {
   return Diagnostic(ErrorCode::kUnsupportedOp, text, "",
                     "export the model with these operators decomposed (another opset, or a model-local function of the same name), "
                     "or take them out; `tilewright ops --onnx` lists what is supported");
+}
+
+// A failure for want of a value is for want of a size when input sizes are free: say which, and what to type.
+Diagnostic Importer::with_free_dimensions(Diagnostic failure) const {
+  if (failure.code != ErrorCode::kUnsupportedModel && failure.code != ErrorCode::kFreeDimension) return failure;
+  std::string listed, typed;
+  for (const auto& info : model_.graph.inputs) {
+    const ValueType* type = tensor_of(info.type);
+    auto var = std::find(input_names_.begin(), input_names_.end(), info.name);
+    if (!type || !type->shape || var == input_names_.end()) continue;
+    const Shape& shape = as_tensor(inputs_[static_cast<size_t>(var - input_names_.begin())]->type)->shape;
+    if (static_shape(shape)) continue;
+    listed += format("{}{} is {}", listed.empty() ? "" : ", ", info.name, type->str());
+    typed += format(" --shape {}=", info.name);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      typed += i ? "x" : "";
+      // The first dimension is the batch nearly always.
+      typed += shape[i].is_const() ? std::to_string(shape[i].value()) : i == 0 ? "1" : "?";
+    }
+  }
+  if (listed.empty()) return failure;
+  return Diagnostic(ErrorCode::kFreeDimension, format("the model's input sizes must be given: {} ({})", listed, failure.message), failure.where,
+                    format("type{}, with a number for each '?'", typed));
 }
 
 Values Importer::inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs) {
@@ -408,7 +434,7 @@ Result<relay::Module> Importer::run() try {
   module.metadata = model_.metadata;
   return module;
 } catch (ConversionFailure& failure) {
-  return std::move(failure.diagnostic);
+  return with_free_dimensions(std::move(failure.diagnostic));
 } catch (const std::bad_alloc&) {
   return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to import the model");
 } catch (const InternalError& bug) {

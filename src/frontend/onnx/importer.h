@@ -33,7 +33,8 @@ class Importer {
   // Used by NodeContext.
   Values import_graph(const Graph& graph, Scope& scope);
   Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, const relay::Span& span);
-  void need_constant(const Expr& e);
+  // The model inputs an expression reads; also noted as needed constants.
+  std::vector<std::string> inputs_of(const Expr& e);
   int64_t unrolled = 0;  // nodes imported by unrolling, bounded by kMaxNodes
 
  private:
@@ -49,6 +50,7 @@ class Importer {
   const Function* find_function(const Node& node) const;
   void note_unsupported(const Node& node, int64_t version, const std::vector<Value>& inputs, std::string why);
   Diagnostic unsupported_report() const;
+  Diagnostic with_free_dimensions(Diagnostic failure) const;
 
   const Model& model_;
   const ImportOptions& options_;

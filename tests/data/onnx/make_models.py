@@ -137,8 +137,46 @@ def convnet():
          metadata={"labels": "cat\ndog", "author": "nobody"})
 
 
+def shape_chain():
+    """What exporters write for x.view(x.size(0), -1, 4): all of it must be gone after the import."""
+    i64 = lambda name, v: constant(name, np.array(v, np.int64))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["batch"], axis=0),
+        helper.make_node("Unsqueeze", ["batch", "axes"], ["batch1"]),
+        helper.make_node("Concat", ["batch1", "minus", "four"], ["target"], axis=0),
+        helper.make_node("Reshape", ["x", "target"], ["y"], name="view"),
+    ]
+    params = [i64("zero", 0), i64("axes", [0]), i64("minus", [-1]), i64("four", [4])]
+    save("shape_chain", nodes, [value("x", FLOAT, ["batch", 3, 8])], [value("y", FLOAT, None)], params)
+
+
+def control():
+    """An If on a constant, a Loop of three steps and a Scan, all decided at import."""
+    then = helper.make_graph([helper.make_node("Add", ["x", "x"], ["t"])], "then", [], [value("t", FLOAT, [2])])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [value("e", FLOAT, [2])])
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["state", "two"], ["next"]), helper.make_node("Identity", ["go"], ["again"]),
+         helper.make_node("Identity", ["next"], ["seen"])],
+        "body", [value("step", INT64, []), value("go", TensorProto.BOOL, []), value("state", FLOAT, [2])],
+        [value("again", TensorProto.BOOL, []), value("next", FLOAT, [2]), value("seen", FLOAT, [2])],
+        [constant("two", np.array(2, np.float32))])
+    step = helper.make_graph([helper.make_node("Add", ["sum", "row"], ["sum_out"]), helper.make_node("Identity", ["sum_out"], ["row_out"])],
+                             "step", [value("sum", FLOAT, [2]), value("row", FLOAT, [2])],
+                             [value("sum_out", FLOAT, [2]), value("row_out", FLOAT, [2])])
+    nodes = [
+        helper.make_node("If", ["condition"], ["doubled"], then_branch=then, else_branch=other),
+        helper.make_node("Loop", ["trips", "", "doubled"], ["last", "all"], body=body),
+        helper.make_node("Scan", ["last", "all"], ["total", "running"], body=step, num_scan_inputs=1),
+    ]
+    params = [constant("condition", np.array(True)), constant("trips", np.array(3, np.int64))]
+    save("control", nodes, [value("x", FLOAT, [2])], [value("total", FLOAT, [2]), value("running", FLOAT, [3, 2])], params)
+
+
 def main():
     dtypes()
+    shape_chain()
+    control()
     attributes()
     external()
     convnet()

@@ -47,6 +47,14 @@ Values reciprocal(NodeContext& c) {
 Values power(NodeContext& c) {
   Expr a = c.input(0), b = legacy_broadcast(c, a, c.input(1));
   DataType result = c.dtype(a);
+  // Small whole powers and the root are exact and far cheaper as products; negative bases stay real numbers.
+  if (const Tensor* t = c.known(b); t && t->size() == 1 && c.rank(b) <= c.rank(a) && result.is_float()) {
+    double exponent = t->at_double(0);
+    if (exponent == 1) return {a};
+    if (exponent == 2) return {c.mul(a, a)};
+    if (exponent == 3) return {c.mul(c.mul(a, a), a)};
+    if (exponent == 0.5) return {c.call("sqrt", {a})};
+  }
   // The exponent may have another type; the result has the base's.
   if (result.is_float() || !c.dtype(b).is_float()) return {c.call("power", {a, c.cast(b, result)})};
   return {c.cast(c.call("power", {c.cast(a, kFloat64), c.cast(b, kFloat64)}), result)};
