@@ -22,9 +22,16 @@ if(TARGET tw_runtime)
   set_target_properties(tilewright_runtime PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 endif()
 
+
 if(TARGET tw_cli)
   find_package(ZLIB REQUIRED)
   target_link_libraries(tw_cli PUBLIC ZLIB::ZLIB)
   add_executable(tilewright ${CMAKE_SOURCE_DIR}/src/cli/tilewright_main.cc)
   target_link_libraries(tilewright PRIVATE tw_cli)
+endif()
+
+if(TILEWRIGHT_COMPILER)
+  # The compiler as one library; the command line loads it for the verbs that need it.
+  add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver>)
+  target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_frontend tw_runtime)
 endif()

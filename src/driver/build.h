@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole way: a module (or an ONNX file) through passes, lowering and code generation to a library file.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/formats/plan.h"
+#include "ir/pass_context.h"
+#include "lower/lower.h"
+#include "relay/expr.h"
+
+namespace tilewright::driver {
+
+// Called as work goes on: the stage's name and how much of it is done (0..1).
+using Progress = std::function<void(const char* stage, double fraction)>;
+
+struct BuildOptions {
+  std::string target = "llvm";
+  int opt_level = 3;
+  std::vector<std::string> required_passes, disabled_passes;
+  std::map<std::string, ConfigValue> config;
+  std::string dump_ir;      // folder for numbered text files after each pass; empty: none
+  int jobs = 0;             // code generation threads; 0: one per core
+  int64_t stop_after = -1;  // bisection: only the first so many optional passes
+  std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
+  Progress progress;
+};
+
+struct Built {
+  relay::Module imported;    // before any pass
+  relay::Module optimized;   // what was lowered
+  lower::Lowered lowered;
+  std::vector<std::string> objects;
+  Target target;
+  std::vector<PassRecord> passes;
+};
+
+// Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a bug of ours.
+Result<Built> build(const relay::Module& module, const BuildOptions& options);
+// The same up to the fused, laid-out module; no code.
+Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
+// Reads the model, then builds. Errors also: FileNotFound, MalformedModel and the importer's others.
+Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
+
+// Writes a shared library. The file appears whole or not at all. Errors: CannotWrite, LinkFailed.
+Status export_library(const Built& built, const std::string& path);
+
+}  // namespace tilewright::driver

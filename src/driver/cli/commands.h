@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs of the command line that need the compiler. Each adds its options to the program and returns what runs it.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/build.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tilewright::driver {
+
+// Exit codes (docs/cli.md).
+enum ExitCode { kExitOk = 0, kExitUsage = 1, kExitInput = 2, kExitMismatch = 3, kExitBuild = 4, kExitInternal = 70 };
+int exit_code(ErrorCode code);
+// Prints the diagnostic to stderr and gives its exit code.
+int fail(const Diagnostic& diagnostic);
+
+// The options every compiling verb takes.
+struct CompileFlags {
+  std::string model, target = "llvm", dump_ir;
+  int opt_level = 3, jobs = 0;
+  std::vector<std::string> shapes, required, disabled, config;
+  bool quiet = false;
+  void add_to(CLI::App* app);
+  Result<BuildOptions> options() const;  // parses the shapes and the config
+};
+// "name=1x3x224x224" -> name and dims. Error: InvalidArgument.
+Result<std::pair<std::string, std::vector<int64_t>>> parse_shape(const std::string& text);
+
+// One line on a terminal that says what is going on; nothing in a pipe.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  ~ProgressLine() { clear(); }
+  Progress callback();
+  void clear();
+
+ private:
+  bool active_;
+};
+
+using Command = std::function<int()>;
+Command add_compile(CLI::App* app);
+Command add_verify(CLI::App* app);
+Command add_inspect(CLI::App* app);
+Command add_ops(CLI::App* app);
+Command add_passes(CLI::App* app);
+Command add_targets(CLI::App* app);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "driver/cli/commands.h"
+
+namespace tilewright::driver {
+namespace {
+
+std::string human_bytes(double n) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB"};
+  int u = 0;
+  for (; n >= 1024 && u < 3; ++u) n /= 1024;
+  return u == 0 ? format("{:.0f} B", n) : format("{:.1f} {}", n, units[u]);
+}
+
+struct Flags : CompileFlags {
+  std::string output;
+  bool json = false, timing = false;
+};
+
+int run(const Flags& flags) {
+  auto options = flags.options();
+  if (!options.ok()) return fail(options.error());
+  std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
+  ProgressLine line(flags.quiet || flags.json);
+  options->progress = line.callback();
+  auto start = std::chrono::steady_clock::now();
+  auto built = build_onnx(flags.model, *options);
+  if (!built.ok()) {
+    line.clear();
+    return fail(std::move(built).error().at(flags.model));
+  }
+  if (options->progress) options->progress("link", 0);
+  auto written = export_library(*built, output);
+  line.clear();
+  if (!written.ok()) return fail(written.error());
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::error_code ignored;
+  auto size = std::filesystem::file_size(output, ignored);
+  const auto& plan = built->lowered.plan;
+  if (flags.json) {
+    nlohmann::json j{{"output", output},          {"target", plan.target},         {"seconds", seconds},
+                     {"kernels", plan.kernels.size()}, {"steps", plan.steps.size()}, {"weights_bytes", plan.params_bytes},
+                     {"arena_bytes", plan.arena_bytes}, {"file_bytes", size}};
+    for (const auto* list : {&plan.inputs, &plan.outputs})
+      for (const auto& t : *list) j[list == &plan.inputs ? "inputs" : "outputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    if (flags.timing)
+      for (const auto& p : built->passes) j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
+    std::printf("%s\n", j.dump(2).c_str());
+    return kExitOk;
+  }
+  if (flags.quiet) return kExitOk;
+  std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", output.c_str(), plan.kernels.size(),
+              plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
+              human_bytes(static_cast<double>(plan.arena_bytes)).c_str(), human_bytes(static_cast<double>(size)).c_str(), seconds);
+  std::printf("target: %s\n", plan.target.c_str());
+  for (const auto& t : plan.inputs) std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  for (const auto& t : plan.outputs) std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  if (flags.timing)
+    for (const auto& p : built->passes)
+      if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
+  return kExitOk;
+}
+
+}  // namespace
+
+Command add_compile(CLI::App* app) {
+  auto* cmd = app->add_subcommand("compile", "Compile an ONNX model to a native library");
+  auto flags = std::make_shared<Flags>();
+  cmd->add_option("model", flags->model, "The model file (.onnx)")->required();
+  cmd->add_option("-o,--output", flags->output, "The library to write; default: the model's name with .so");
+  flags->add_to(cmd);
+  cmd->add_flag("--json", flags->json, "Print the result as JSON");
+  cmd->add_flag("--timing", flags->timing, "List the time of each pass");
+  cmd->footer(
+      "Examples:\n"
+      "  tilewright compile resnet50.onnx -o resnet50.so\n"
+      "  tilewright compile model.onnx -o model.so --shape images=1x3x640x640\n"
+      "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
+  return [flags] { return run(*flags); };
+}
+
+}  // namespace tilewright::driver

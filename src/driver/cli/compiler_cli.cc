@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entry of the compiler library that the `tilewright` program calls for verbs the runtime alone cannot do.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "driver/cli/commands.h"
+
+extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc, const char* const* argv) {
+  using namespace tilewright::driver;
+  CLI::App app("Compile neural networks to native code", "tilewright");
+  app.require_subcommand(1);
+  Command chosen;
+  auto add = [&](Command (*make)(CLI::App*), const char* name) {
+    Command command = make(&app);
+    app.get_subcommand(name)->callback([&chosen, command] { chosen = command; });
+  };
+  add(add_compile, "compile");
+
+  add(add_inspect, "inspect");
+  add(add_ops, "ops");
+  add(add_passes, "passes");
+  add(add_targets, "targets");
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::ParseError& e) {
+    int code = app.exit(e);
+    return code == 0 ? kExitOk : kExitUsage;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "error[E901 Internal]: %s\n  hint: this is a bug in Tilewright; please report it with the model\n", e.what());
+    return kExitInternal;
+  }
+}
