@@ -15,6 +15,7 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
     app.get_subcommand(name)->callback([&chosen, command] { chosen = command; });
   };
   add(add_compile, "compile");
+  add(add_verify, "verify");
 
   add(add_inspect, "inspect");
   add(add_ops, "ops");

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/cli/backend_cases.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "driver/cli/commands.h"
+#include "frontend/onnx/backend_case.h"
+#include "frontend/onnx/import.h"
+
+namespace tilewright::driver {
+namespace {
+namespace fs = std::filesystem;
+
+struct Outcome {
+  std::string verdict;  // "passed", "failed", "unsupported"
+  std::string detail;
+};
+
+Outcome from_diagnostic(const Diagnostic& d) {
+  bool unsupported = d.code == ErrorCode::kUnsupportedOp || d.code == ErrorCode::kUnsupportedModel || d.code == ErrorCode::kFreeDimension;
+  std::string text = (d.where.empty() ? "" : d.where + ": ") + d.message;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return {unsupported ? "unsupported" : "failed", format("{} {}", error_name(d.code), text)};
+}
+
+// Inside the child process: compile, run each data set, compare. The tolerances are those of the ONNX test runner.
+Outcome run_case(const fs::path& folder) {
+  auto loaded = onnx::load_backend_case(folder.string());
+  if (!loaded.ok()) return from_diagnostic(loaded.error());
+  double worst = 0;
+  for (const auto& set : loaded->sets) {
+    VerifyOptions options;
+    options.layers = false;
+    options.rtol = 1e-3;
+    options.atol = 1e-5;
+    for (size_t i = 0; i < set.inputs.size(); ++i) options.inputs[set.inputs[i].name] = set.inputs[i].data;
+    for (const auto& output : set.outputs) options.expected[output.name] = output.data;
+    options.build.jobs = 1;
+    onnx::ImportOptions import;
+    for (const auto& input : set.inputs) import.shapes[input.name] = input.data.shape();
+    std::vector<std::string> needed;
+    import.needed_constants = &needed;
+    auto module = onnx::import_onnx((folder / "model.onnx").string(), import);
+    // Inputs that decide shapes (a Reshape's target, say) are constants of the compiled model.
+    for (int round = 0; round < 8 && !module.ok() && !needed.empty(); ++round) {
+      for (const auto& name : needed)
+        if (auto it = options.inputs.find(name); it != options.inputs.end()) import.constants[name] = it->second;
+      needed.clear();
+      module = onnx::import_onnx((folder / "model.onnx").string(), import);
+    }
+    if (!module.ok()) return from_diagnostic(module.error());
+    auto report = verify_module(*module, options);
+    if (!report.ok()) return from_diagnostic(report.error());
+    worst = std::max(worst, report->largest_output_error);
+    if (report->largest_output_error > 1) return {"failed", report->outputs.empty() ? "" : report->outputs[0]};
+  }
+  return {"passed", format("{:.2g} of the tolerance", worst)};
+}
+
+Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
+  int channel[2];
+  if (pipe(channel) != 0) return {"failed", "no pipe"};
+  std::fflush(stdout);
+  pid_t child = fork();
+  if (child < 0) return {"failed", "no process"};
+  if (child == 0) {
+    close(channel[0]);
+    rlimit memory{static_cast<rlim_t>(limits.megabytes) << 20, static_cast<rlim_t>(limits.megabytes) << 20};
+    setrlimit(RLIMIT_AS, &memory);
+    rlimit core{0, 0};
+    setrlimit(RLIMIT_CORE, &core);
+    Outcome o;
+    try {
+      o = run_case(folder);
+    } catch (const std::exception& e) {
+      o = {"failed", format("error inside: {}", e.what())};
+    }
+    std::string line = o.verdict + "\n" + o.detail;
+    ssize_t ignored = write(channel[1], line.data(), line.size());
+    (void)ignored;
+    _exit(0);
+  }
+  close(channel[1]);
+  std::string text;
+  auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(limits.seconds);
+  bool late = false;
+  for (char buffer[4096];;) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    pollfd waiting{channel[0], POLLIN, 0};
+    if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
+      kill(child, SIGKILL);
+      late = true;
+      break;
+    }
+    ssize_t n = read(channel[0], buffer, sizeof buffer);
+    if (n <= 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  close(channel[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (late) return {"failed", format("took more than {} s", limits.seconds)};
+  if (WIFSIGNALED(status)) return {"failed", format("ended by signal {}", strsignal(WTERMSIG(status)))};
+  size_t newline = text.find('\n');
+  if (newline == std::string::npos) return {"failed", "no result"};
+  return {text.substr(0, newline), text.substr(newline + 1)};
+}
+
+// Folders with a model.onnx, in order.
+std::vector<fs::path> find_cases(const std::vector<std::string>& folders) {
+  std::vector<fs::path> out;
+  for (const auto& folder : folders) {
+    if (fs::exists(fs::path(folder) / "model.onnx")) {
+      out.push_back(folder);
+      continue;
+    }
+    std::vector<fs::path> inner;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder, ignored))
+      if (fs::exists(entry.path() / "model.onnx")) inner.push_back(entry.path());
+    std::sort(inner.begin(), inner.end());
+    out.insert(out.end(), inner.begin(), inner.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_backend_cases(const std::vector<std::string>& folders, const BackendLimits& limits, bool json) {
+  int passed = 0, failed = 0, unsupported = 0;
+  auto j = nlohmann::json::array();
+  for (const auto& folder : find_cases(folders)) {
+    Outcome o = run_guarded(folder, limits);
+    (o.verdict == "passed" ? passed : o.verdict == "failed" ? failed : unsupported)++;
+    if (json)
+      j.push_back({{"case", folder.filename().string()}, {"verdict", o.verdict}, {"detail", o.detail}});
+    else
+      std::printf("%s: %s%s%s\n", folder.filename().c_str(), o.verdict.c_str(), o.detail.empty() ? "" : ": ", o.detail.c_str());
+  }
+  if (json)
+    std::printf("%s\n", nlohmann::json{{"cases", j}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}}.dump(2).c_str());
+  else
+    std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
+  return failed == 0 ? kExitOk : kExitMismatch;
+}
+
+Status load_expected(const std::string& folder, const std::string& model, VerifyOptions* options) {
+  auto set = TW_TRY(onnx::load_data_set(folder, model));
+  for (const auto& input : set.inputs) options->inputs[input.name] = input.data;
+  for (const auto& output : set.outputs) options->expected[output.name] = output.data;
+  return Ok{};
+}
+
+}  // namespace tilewright::driver

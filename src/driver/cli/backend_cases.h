@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders in the layout of the ONNX backend tests: model.onnx and test_data_set_*/input_*.pb, output_*.pb.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "driver/verify.h"
+
+namespace tilewright::driver {
+
+struct BackendLimits {
+  int seconds = 60;
+  int megabytes = 8192;
+};
+
+// Compiles and runs every folder in a process of its own under the limits; a line each (passed, failed: largest error,
+// unsupported: what) and the counts. A folder without a model stands for the folders inside it. Exit code: 0 when none
+// failed, 3 otherwise.
+int run_backend_cases(const std::vector<std::string>& folders, const BackendLimits& limits, bool json);
+
+// Inputs and expected outputs out of a test_data_set folder, named as the model names them.
+Status load_expected(const std::string& folder, const std::string& model, VerifyOptions* options);
+
+}  // namespace tilewright::driver

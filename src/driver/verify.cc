@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/verify.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "base/format.h"
+#include "frontend/onnx/import.h"
+#include "relay/interpreter.h"
+#include "relay/op.h"
+#include "runtime/artifact.h"
+
+namespace tilewright::driver {
+namespace {
+
+// Memory of a run that is walked step by step here, on one thread, so that every kernel's operands can be looked at.
+class SteppedRun {
+ public:
+  SteppedRun(const runtime::Artifact& artifact, const std::vector<Tensor>& inputs) : artifact_(artifact), inputs_(inputs) {
+    const auto& plan = artifact.plan();
+    arena_ = Tensor::zeros(kUInt8, {static_cast<int64_t>(plan.arena_bytes + 64)});
+    for (const auto& t : plan.outputs) outputs_.push_back(Tensor::zeros(t.dtype, t.shape));
+  }
+  void run_step(size_t i) {
+    const auto& step = artifact_.plan().steps[i];
+    std::vector<void*> args;
+    for (uint32_t b : step.buffers) args.push_back(const_cast<std::byte*>(address(b)));
+    artifact_.kernels()[step.kernel](args.data(), 0, 1);
+  }
+  const std::byte* address(uint32_t buffer) const {
+    const auto& b = artifact_.plan().buffers[buffer];
+    switch (b.space) {
+      case plan::Space::kArena:
+        return arena_.raw() + b.offset;
+      case plan::Space::kParams:
+        return artifact_.params() + b.offset;
+      case plan::Space::kInput:
+        return inputs_[b.index].raw() + b.offset;
+      case plan::Space::kOutput:
+        return outputs_[b.index].raw() + b.offset;
+    }
+    return nullptr;
+  }
+  // An operand's elements in row-major order.
+  Tensor read(const lower::OperandTrace& o) const {
+    if (o.constant.defined()) return o.constant;
+    Tensor out(o.dtype, o.shape);
+    const std::byte* base = address(o.buffer);
+    auto width = static_cast<int64_t>(o.dtype.bytes());
+    std::vector<int64_t> index(o.shape.size(), 0);
+    for (int64_t n = 0; n < out.size(); ++n) {
+      int64_t at = o.offset;
+      for (size_t d = 0; d < index.size(); ++d) at += index[d] * o.strides[d];
+      std::memcpy(out.mutable_raw() + n * width, base + at * width, static_cast<size_t>(width));
+      for (size_t d = index.size(); d-- > 0 && ++index[d] == o.shape[d];) index[d] = 0;
+    }
+    return out;
+  }
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+
+ private:
+  const runtime::Artifact& artifact_;
+  const std::vector<Tensor>& inputs_;
+  Tensor arena_;
+  std::vector<Tensor> outputs_;
+};
+
+struct Comparison {
+  double worst = 0;      // error over budget
+  double largest = 0;    // largest absolute error
+  double magnitude = 0;  // largest magnitude of the reference
+  int64_t at = -1;
+};
+
+// Element-wise |ours - reference| against rtol*|reference| + atol*max|reference| (+ the interpreter's own bound).
+Comparison compare(const Tensor& ours, const relay::Value& reference, double rtol, double atol) {
+  Comparison c;
+  int64_t n = reference.size();
+  auto value = [&](int64_t i) { return reference.is_float() ? reference.f[static_cast<size_t>(i)] : static_cast<double>(reference.i[static_cast<size_t>(i)]); };
+  for (int64_t i = 0; i < n; ++i)
+    if (std::isfinite(value(i))) c.magnitude = std::max(c.magnitude, std::fabs(value(i)));
+  for (int64_t i = 0; i < n; ++i) {
+    double r = value(i), x = reference.is_float() ? ours.at_double(i) : static_cast<double>(ours.at_int(i));
+    if ((std::isnan(r) && std::isnan(x)) || r == x) continue;
+    double error = std::fabs(x - r);
+    double budget = reference.is_float() ? rtol * std::fabs(r) + atol * c.magnitude + (reference.bound.empty() ? 0 : reference.bound[static_cast<size_t>(i)]) : 0;
+    double ratio = std::isfinite(error) && std::isfinite(budget) && budget > 0 ? error / budget : HUGE_VAL;
+    c.largest = std::max(c.largest, error);
+    if (ratio > c.worst) {
+      c.worst = ratio;
+      c.at = i;
+    }
+  }
+  return c;
+}
+
+std::vector<int64_t> unravel(int64_t at, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t d = shape.size(); d-- > 0; at /= std::max<int64_t>(1, shape[d])) index[d] = shape[d] ? at % shape[d] : 0;
+  return index;
+}
+
+// The library of a build, loaded; its file lives only as long as this.
+struct LoadedBuild {
+  std::filesystem::path path;
+  std::shared_ptr<const runtime::Artifact> artifact;
+  ~LoadedBuild() {
+    artifact.reset();
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+Status load_build(const Built& built, LoadedBuild* out) {
+  std::error_code ignored;
+  out->path = std::filesystem::temp_directory_path(ignored) / format("tilewright-verify-{}-{}.so", getpid(), reinterpret_cast<uintptr_t>(out));
+  TW_TRY_STATUS(export_library(built, out->path.string()));
+  out->artifact = TW_TRY(runtime::Artifact::load(out->path.string()));
+  return Ok{};
+}
+
+Result<std::vector<Tensor>> gather_inputs(const plan::Plan& plan, const VerifyOptions& options) {
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    const auto& info = plan.inputs[i];
+    auto given = options.inputs.find(info.name);
+    if (given == options.inputs.end()) {
+      inputs.push_back(random_tensor(info.dtype, info.shape, options.seed + i));
+      continue;
+    }
+    if (given->second.shape() != info.shape)
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' is {}, the model takes {}", info.name, shape_str(given->second.shape()), shape_str(info.shape)));
+    if (given->second.dtype() != info.dtype)
+      return Diagnostic(ErrorCode::kDtypeMismatch, format("input '{}' is {}, the model takes {}", info.name, given->second.dtype().str(), info.dtype.str()));
+    inputs.push_back(given->second);
+  }
+  return inputs;
+}
+
+Result<std::vector<relay::Value>> reference_outputs(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs) {
+  std::map<std::string, relay::Value> values;
+  for (size_t i = 0; i < inputs.size(); ++i) values[plan.inputs[i].name] = relay::value_from(inputs[i]);
+  return relay::interpret(module, values);
+}
+
+// The first optional pass after which the optimised graph no longer computes what the imported one does.
+Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs, const VerifyOptions& options) {
+  auto truth = TW_TRY(reference_outputs(module, plan, inputs));
+  auto differs = [&](int64_t passes, std::string* last) -> Result<bool> {
+    BuildOptions build = options.build;
+    build.stop_after = passes;
+    build.progress = {};
+    auto built = TW_TRY(optimize(module, build));
+    for (const auto& record : built.passes)
+      if (record.ran) *last = record.name;
+    auto got = TW_TRY(reference_outputs(built.optimized, plan, inputs));
+    for (size_t i = 0; i < truth.size(); ++i)
+      if (compare(to_tensor(got[i]), truth[i], options.rtol, options.atol).worst > 1) return true;
+    return false;
+  };
+  std::string name;
+  if (!TW_TRY(differs(-1, &name))) return std::string();
+  int64_t low = 0, high = 1;
+  while (!TW_TRY(differs(high, &name)) && high < 1 << 12) high *= 2;
+  while (low + 1 < high) {
+    int64_t middle = (low + high) / 2;
+    (TW_TRY(differs(middle, &name)) ? high : low) = middle;
+  }
+  TW_TRY(differs(high, &name));
+  return name;
+}
+
+}  // namespace
+
+Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t seed) {
+  Tensor t(dtype, shape);
+  std::mt19937_64 engine(seed + 1);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    uint64_t bits = engine();
+    if (dtype.is_float())
+      t.set_double(i, static_cast<double>(bits >> 11) * 0x1p-52 - 1.0);
+    else
+      t.set_int(i, dtype.is_bool() ? static_cast<int64_t>(bits & 1) : static_cast<int64_t>(bits % 8));
+  }
+  return t;
+}
+
+Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
+  auto built = TW_TRY(build(module, options.build));
+  LoadedBuild loaded;
+  TW_TRY_STATUS(load_build(built, &loaded));
+  const auto& plan = loaded.artifact->plan();
+  auto inputs = TW_TRY(gather_inputs(plan, options));
+  VerifyReport report;
+  report.steps = plan.steps.size();
+  SteppedRun run(*loaded.artifact, inputs);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    run.run_step(i);
+    if (!options.layers) continue;
+    if (options.build.progress) options.build.progress("verify", static_cast<double>(i) / static_cast<double>(plan.steps.size()));
+    const auto& trace = built.lowered.traces[i];
+    const auto* function = relay::as<relay::FunctionNode>(trace.function);
+    relay::Environment arguments;
+    size_t next = 0;
+    for (const auto& param : function->params) {
+      const auto* tuple = as_tuple(param->type);
+      auto& values = arguments[param.get()];
+      for (size_t k = tuple ? tuple->fields.size() : 1; k > 0; --k) values.push_back(relay::value_from(run.read(trace.inputs[next++])));
+    }
+    auto expected = TW_TRY(relay::evaluate(function->body, arguments));
+    for (size_t k = 0; k < trace.outputs.size(); ++k) {
+      Comparison c = compare(run.read(trace.outputs[k]), expected[k], options.rtol, options.atol);
+      if (c.worst <= 1) continue;
+      Mismatch m;
+      m.step = plan.steps[i].name;
+      m.source = plan.steps[i].source;
+      m.kernel = plan.kernels[plan.steps[i].kernel];
+      m.largest = c.worst;
+      m.at = unravel(c.at, trace.outputs[k].shape);
+      Tensor ours = run.read(trace.outputs[k]);
+      m.ours = ours.at_double(c.at);
+      m.reference = expected[k].is_float() ? expected[k].f[static_cast<size_t>(c.at)] : static_cast<double>(expected[k].i[static_cast<size_t>(c.at)]);
+      report.mismatches.push_back(std::move(m));
+    }
+  }
+  std::vector<relay::Value> truth;
+  if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
+  for (size_t k = 0; k < plan.outputs.size(); ++k) {
+    relay::Value expected;
+    if (options.expected.empty()) {
+      expected = truth[k];
+    } else {
+      auto it = options.expected.find(plan.outputs[k].name);
+      if (it == options.expected.end()) continue;
+      if (it->second.shape() != plan.outputs[k].shape)
+        return Diagnostic(ErrorCode::kShapeMismatch, format("expected output '{}' is {}, the model gives {}", it->first, shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
+      expected = relay::value_from(it->second);
+    }
+    expected.bound.clear();  // the outputs answer for themselves
+    Comparison c = compare(run.outputs()[k], expected, options.rtol, options.atol);
+    report.largest_output_error = std::max(report.largest_output_error, c.worst);
+    report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget", plan.outputs[k].name, c.largest, c.magnitude, c.worst));
+  }
+  if (report.largest_output_error > 1 && report.mismatches.empty()) report.pass_to_blame = TW_TRY(blame_pass(module, plan, inputs, options));
+  return report;
+}
+
+Result<VerifyReport> verify_onnx(const std::string& path, const VerifyOptions& options) {
+  onnx::ImportOptions import;
+  import.shapes = options.build.shapes;
+  auto module = TW_TRY(onnx::import_onnx(path, import));
+  return verify_module(module, options);
+}
+
+}  // namespace tilewright::driver

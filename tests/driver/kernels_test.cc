@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator that compiles, against the reference interpreter: small graphs through the whole way (passes, lowering,
+// machine code), checked kernel by kernel and at the outputs.
+#include <gtest/gtest.h>
+
+#include "driver/verify.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::driver {
+namespace {
+using namespace relay;
+
+Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) { return make_var(name, tensor_type(to_shape(shape), dtype)); }
+Expr constant(std::vector<int64_t> shape, uint64_t seed = 7) { return make_constant(random_tensor(kFloat32, shape, seed)); }
+Expr ints(std::vector<int64_t> values) {
+  return make_constant(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(values.size())}, values));
+}
+
+// Compiles a function of `inputs` and compares; `target` widths other than the host's run wherever the host can.
+void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
+  Module module = Module().with_main(make_function(std::move(inputs), std::move(body)));
+  VerifyOptions options;
+  options.build.target = target;
+  options.build.jobs = 1;
+  auto report = verify_module(module, options);
+  ASSERT_TRUE(report.ok()) << report.error().str();
+  for (const auto& m : report->mismatches)
+    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
+  EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
+}
+
+Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1, int64_t dilation = 1) {
+  return call("nn.conv2d", {x, constant({out, in_per_group, k, k})}, make_attrs<Conv2DAttrs>([&](auto& a) {
+                a.strides = {stride, stride};
+                a.padding = {pad, pad, pad, pad};
+                a.dilation = {dilation, dilation};
+                a.groups = groups;
+                a.channels = out;
+                a.kernel_size = std::vector<int64_t>{k, k};
+              }));
+}
+Expr bias(Expr x, int64_t channels) { return call("add", {x, constant({channels, 1, 1}, 11)}); }
+Expr relu(Expr x) { return call("nn.relu", {x}); }
+
+TEST(Kernels, StemConvolution) {
+  Expr x = input("x", {1, 3, 23, 19});
+  check({x}, relu(bias(conv(x, 20, 3, 7, 2, 3), 20)));
+}
+TEST(Kernels, PointwiseChain) {
+  Expr x = input("x", {1, 24, 9, 11});
+  check({x}, bias(conv(relu(bias(conv(x, 40, 24, 1, 1, 0), 40)), 16, 40, 1, 1, 0), 16));
+}
+TEST(Kernels, ThreeByThreeWithResidual) {
+  Expr x = input("x", {1, 32, 14, 14});
+  Expr y = relu(bias(conv(x, 32, 32, 3, 1, 1), 32));
+  check({x}, relu(call("add", {bias(conv(y, 32, 32, 3, 1, 1), 32), x})));
+}
+TEST(Kernels, StridedAndDilated) {
+  Expr x = input("x", {2, 17, 15, 13});
+  check({x}, conv(conv(x, 33, 17, 3, 2, 1), 16, 33, 3, 1, 2, 1, 2));
+}
+TEST(Kernels, Depthwise) {
+  for (int64_t k : {3, 5})
+    for (int64_t stride : {1, 2}) {
+      Expr x = input("x", {1, 24, 13, 17});
+      check({x}, relu(bias(conv(conv(x, 24, 24, 1, 1, 0), 24, 1, k, stride, k / 2, 24), 24)));
+    }
+}
+TEST(Kernels, GroupedConvolutions) {
+  Expr x = input("x", {1, 64, 7, 7});
+  check({x}, conv(x, 64, 32, 3, 1, 1, 2));
+  check({x}, conv(x, 32, 4, 3, 1, 1, 16));
+}
+TEST(Kernels, AddOfTwoConvolutionsAndSqueezeExcite) {
+  Expr x = input("x", {1, 32, 8, 8});
+  Expr y = bias(conv(x, 32, 32, 3, 1, 1), 32);
+  Expr s = call("sigmoid", {bias(conv(relu(bias(conv(call("nn.global_avg_pool2d", {y}, make_default_attrs<GlobalPool2DAttrs>()), 8, 32, 1, 1, 0), 8)), 32, 8, 1, 1, 0), 32)});
+  check({x}, call("multiply", {y, s}));
+}
+TEST(Kernels, Pools) {
+  Expr x = input("x", {1, 32, 13, 13});
+  Expr y = relu(conv(x, 32, 32, 1, 1, 0));
+  auto pool = [&](auto tag, const char* op, int64_t k, int64_t stride, int64_t pad, bool ceil_mode) {
+    using A = decltype(tag);
+    check({x}, call(op, {y}, make_attrs<A>([&](auto& a) {
+                      a.pool_size = {k, k};
+                      a.strides = {stride, stride};
+                      a.padding = {pad, pad, pad, pad};
+                      a.ceil_mode = ceil_mode;
+                    })));
+    check({x}, call(op, {x}, make_attrs<A>([&](auto& a) {
+                      a.pool_size = {k, k};
+                      a.strides = {stride, stride};
+                      a.padding = {pad, pad, pad, pad};
+                      a.ceil_mode = ceil_mode;
+                    })));
+  };
+  pool(MaxPool2DAttrs(), "nn.max_pool2d", 3, 2, 1, false);
+  pool(MaxPool2DAttrs(), "nn.max_pool2d", 3, 2, 0, true);
+  pool(AvgPool2DAttrs(), "nn.avg_pool2d", 3, 1, 1, false);
+  pool(AvgPool2DAttrs(), "nn.avg_pool2d", 2, 2, 0, false);
+}
+TEST(Kernels, ConcatAndSplitOfChannels) {
+  Expr x = input("x", {1, 32, 6, 6});
+  Expr a = relu(conv(x, 16, 32, 3, 1, 1)), b = relu(conv(x, 32, 32, 1, 1, 0));
+  Expr joined = call("concatenate", {make_tuple({a, b})}, make_attrs<ConcatenateAttrs>([](auto& t) { t.axis = 1; }));
+  check({x}, conv(joined, 16, 48, 3, 1, 1));
+  check({x}, joined);
+  Expr odd = call("concatenate", {make_tuple({relu(conv(x, 12, 32, 1, 1, 0)), b, a})}, make_attrs<ConcatenateAttrs>([](auto& t) { t.axis = 1; }));
+  check({x}, conv(odd, 16, 60, 3, 1, 1));
+  Expr parts = call("split", {b}, make_attrs<SplitAttrs>([](auto& t) {
+                      t.axis = 1;
+                      t.sections = 2;
+                    }));
+  check({x}, call("add", {conv(make_get(parts, 0), 16, 16, 3, 1, 1), make_get(parts, 1)}));
+}
+TEST(Kernels, DenseAndMatmul) {
+  Expr x = input("x", {5, 37});
+  check({x}, relu(call("add", {call("nn.dense", {x, constant({50, 37})}, make_default_attrs<DenseAttrs>()), constant({50}, 3)})));
+  Expr one = input("x", {1, 64});
+  check({one}, call("nn.dense", {one, constant({1000, 64})}, make_default_attrs<DenseAttrs>()));
+  Expr batched = input("x", {2, 7, 20});
+  check({batched}, call("add", {call("nn.dense", {batched, constant({33, 20})}, make_default_attrs<DenseAttrs>()), constant({33}, 5)}));
+  Expr a = input("a", {6, 9, 16}), b = input("b", {6, 11, 16}), c = input("c", {6, 16, 10});
+  check({a, b}, call("nn.batch_matmul", {a, b}, make_default_attrs<BatchMatmulAttrs>()));
+  check({a, c}, call("nn.batch_matmul", {a, c}, make_attrs<BatchMatmulAttrs>([](auto& t) { t.transpose_b = false; })));
+}
+TEST(Kernels, ElementwiseFamilies) {
+  Expr x = input("x", {3, 37});
+  for (const char* op : {"abs", "ceil", "cos", "erf", "exp", "floor", "negative", "round", "sigmoid", "sign", "sin", "tanh", "atan", "cosh", "nn.relu"})
+    check({x}, call(op, {x}));
+  Expr positive = call("add", {call("abs", {x}), make_scalar(0.5)});
+  for (const char* op : {"log", "sqrt", "rsqrt", "log2"}) check({x}, call(op, {positive}));
+  Expr y = input("y", {1, 37}), z = input("z", {3, 1});
+  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "less", "greater_equal", "equal"}) check({x, y}, call(op, {x, y}));
+  check({x, z}, call("divide", {x, call("add", {call("abs", {z}), make_scalar(1)})}));
+  check({x, z}, call("power", {call("add", {call("abs", {x}), make_scalar(0.1)}), z}));
+  check({x, y, z}, call("where", {call("less", {x, y}), y, z}));
+}
+TEST(Kernels, Transforms) {
+  Expr x = input("x", {2, 6, 5, 16});
+  auto transpose = [&](Expr e, std::vector<int64_t> axes) {
+    return call("transpose", {e}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; }));
+  };
+  auto reshape = [&](Expr e, std::vector<int64_t> to) {
+    return call("reshape", {e}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }));
+  };
+  check({x}, relu(transpose(x, {0, 2, 1, 3})));
+  check({x}, relu(transpose(x, {0, 3, 1, 2})));
+  check({x}, call("add", {reshape(transpose(reshape(x, {2, 2, 3, 5, 16}), {0, 2, 1, 3, 4}), {2, 6, 80}), constant({80})}));
+  check({x}, relu(call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([](auto& a) {
+                         a.begin = {1, 2};
+                         a.end = {9, 14};
+                         a.strides = {2, 3};
+                         a.axes = std::vector<int64_t>{2, 3};
+                       }))));
+  check({x}, relu(call("concatenate", {make_tuple({x, call("exp", {x})})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 3; }))));
+  check({x}, call("take", {x, ints({3, 0, 5})}, make_attrs<TakeAttrs>([](auto& a) { a.axis = 1; })));
+  check({x}, call("nn.pad", {x, make_scalar(0.25)}, make_attrs<PadAttrs>([](auto& a) { a.pad_width = {{0, 0}, {1, 0}, {0, 2}, {3, 1}}; })));
+  check({x}, call("tile", {x}, make_attrs<TileAttrs>([](auto& a) { a.reps = {1, 2, 1, 2}; })));
+}
+TEST(Kernels, ReductionsAndNormalisation) {
+  Expr x = input("x", {3, 5, 21});
+  for (const char* op : {"sum", "mean", "max", "min"})
+    for (std::vector<int64_t> axes : {std::vector<int64_t>{2}, {1}, {0, 2}, {-1, -2}})
+      for (bool keep : {false, true})
+        check({x}, call(op, {relu(x)}, make_attrs<ReduceAttrs>([&](auto& a) {
+                          a.axis = axes;
+                          a.keepdims = keep;
+                        })));
+  for (int64_t axis : {-1, 1}) {
+    check({x}, call("nn.softmax", {x}, make_attrs<SoftmaxAttrs>([&](auto& a) { a.axis = axis; })));
+    check({x}, call("argmax", {x}, make_attrs<ArgReduceAttrs>([&](auto& a) { a.axis = std::vector<int64_t>{axis}; })));
+  }
+  check({x}, relu(call("nn.layer_norm", {x, constant({21}), constant({21}, 2)}, make_default_attrs<LayerNormAttrs>())));
+}
+// The same code for narrower vectors and fewer registers.
+TEST(Kernels, OtherTargets) {
+  for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"}) {
+    Expr x = input("x", {1, 20, 10, 9});
+    Expr y = relu(bias(conv(relu(bias(conv(x, 24, 20, 3, 1, 1), 24)), 24, 1, 3, 2, 1, 24), 24));
+    check({x}, call("nn.dense", {call("nn.batch_flatten", {y}), constant({10, 600})}, make_default_attrs<DenseAttrs>()), target);
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::driver
