@@ -12,12 +12,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
 #include "frontend/onnx/backend_case.h"
-#include "frontend/onnx/import.h"
+#include "frontend/onnx/proto.h"
 
 namespace tilewright::driver {
 namespace {
@@ -45,21 +46,15 @@ Outcome run_case(const fs::path& folder) {
     options.layers = false;
     options.rtol = 1e-3;
     options.atol = 1e-5;
-    for (size_t i = 0; i < set.inputs.size(); ++i) options.inputs[set.inputs[i].name] = set.inputs[i].data;
-    for (const auto& output : set.outputs) options.expected[output.name] = output.data;
-    options.build.jobs = 1;
-    onnx::ImportOptions import;
-    for (const auto& input : set.inputs) import.shapes[input.name] = input.data.shape();
-    std::vector<std::string> needed;
-    import.needed_constants = &needed;
-    auto module = onnx::import_onnx((folder / "model.onnx").string(), import);
-    // Inputs that decide shapes (a Reshape's target, say) are constants of the compiled model.
-    for (int round = 0; round < 8 && !module.ok() && !needed.empty(); ++round) {
-      for (const auto& name : needed)
-        if (auto it = options.inputs.find(name); it != options.inputs.end()) import.constants[name] = it->second;
-      needed.clear();
-      module = onnx::import_onnx((folder / "model.onnx").string(), import);
+    for (const auto& input : set.inputs)
+      if (!input.is_sequence && !input.absent) options.inputs[input.name] = input.tensor;
+    for (const auto& output : set.outputs) {
+      if (output.is_sequence || output.absent) return {"unsupported", "sequence or optional outputs"};
+      options.expected[output.name] = output.tensor;
     }
+    options.build.jobs = 1;
+    std::vector<std::string> constants;
+    auto module = onnx::import_backend_case(*loaded, set, &constants);
     if (!module.ok()) return from_diagnostic(module.error());
     auto report = verify_module(*module, options);
     if (!report.ok()) return from_diagnostic(report.error());
@@ -156,10 +151,21 @@ int run_backend_cases(const std::vector<std::string>& folders, const BackendLimi
   return failed == 0 ? kExitOk : kExitMismatch;
 }
 
-Status load_expected(const std::string& folder, const std::string& model, VerifyOptions* options) {
-  auto set = TW_TRY(onnx::load_data_set(folder, model));
-  for (const auto& input : set.inputs) options->inputs[input.name] = input.data;
-  for (const auto& output : set.outputs) options->expected[output.name] = output.data;
+Status load_expected(const std::string& folder, VerifyOptions* options) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".pb") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  if (files.empty()) return Diagnostic(ErrorCode::kFileNotFound, format("'{}' has no input_*.pb or output_*.pb", folder));
+  for (const auto& path : files) {
+    auto text = std::make_shared<std::string>();
+    std::ifstream in(path, std::ios::binary);
+    text->assign(std::istreambuf_iterator<char>(in), {});
+    auto tensor = onnx::read_tensor({std::as_bytes(std::span(*text)), text});
+    if (!tensor.ok()) return std::move(tensor).error().at(path.string());
+    (path.filename().string().rfind("input", 0) == 0 ? options->inputs : options->expected)[tensor->name] = tensor->data;
+  }
   return Ok{};
 }
 

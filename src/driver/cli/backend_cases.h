@@ -18,7 +18,7 @@ struct BackendLimits {
 // failed, 3 otherwise.
 int run_backend_cases(const std::vector<std::string>& folders, const BackendLimits& limits, bool json);
 
-// Inputs and expected outputs out of a test_data_set folder, named as the model names them.
-Status load_expected(const std::string& folder, const std::string& model, VerifyOptions* options);
+// Inputs and expected outputs (input_*.pb, output_*.pb, named inside the files) out of a folder.
+Status load_expected(const std::string& folder, VerifyOptions* options);
 
 }  // namespace tilewright::driver

@@ -47,7 +47,7 @@ int verify_model(const Flags& flags) {
   options.seed = flags.seed;
   options.layers = !flags.outputs_only;
   if (flags.against != "reference") {
-    auto loaded = load_expected(flags.against, flags.paths[0], &options);
+    auto loaded = load_expected(flags.against, &options);
     if (!loaded.ok()) return fail(loaded.error());
   }
   ProgressLine line(flags.quiet || flags.json);
