@@ -20,6 +20,8 @@ struct Loops {
   int64_t row_tiles, width_tiles, width_tail;
   int64_t chunk, chunks;  // width tiles of a unit of work, and units per row tile
   int64_t panel;          // elements of one output block's weights
+  int last_cols;          // blocks of the last register tile over the output channels
+  bool half;              // its last block is at most half full: computed in half vectors
 };
 
 Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
@@ -36,6 +38,9 @@ Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
   // Long rows are cut so that threads get even shares; a unit stays long enough to amortise finding its place.
   l.chunk = std::max<int64_t>(1, std::min<int64_t>(l.width_tiles, 8));
   l.chunks = std::max<int64_t>(1, ceil_div(l.width_tiles, l.chunk));
+  l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
+  // 512-bit operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
+  l.half = p.lanes == 16 && p.groups == 1 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.panel = l.ic_blocks * p.kernel_height * p.kernel_width * l.ic_block * p.lanes;
   return l;
 }
@@ -45,24 +50,32 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   double channels = static_cast<double>(p.in_channels / p.groups);
   double steps = (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height *
                  p.kernel_width;
-  auto row = [&](int cols) {
+  auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
     double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, target);
     if (l.width_tail)
       cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, target);
     return cycles;
   };
-  double cycles = (l.oc_blocks / c.oc_blocks) * row(c.oc_blocks);
-  if (l.oc_blocks % c.oc_blocks) cycles += row(static_cast<int>(l.oc_blocks % c.oc_blocks));
+  double cycles = (l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0));
   return cycles * l.row_tiles * static_cast<double>(p.groups * p.batch);
 }
 
-int unroll_for(const Conv2dProblem& p) {
-  if (p.plain_data) return static_cast<int>(p.in_channels / p.groups);
+// Loop bodies long enough to hide their loop's end: 4 channels of 16, all of a narrower block.
+void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
+  if (p.plain_data) {
+    c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
+    return;
+  }
+  const int64_t rest = (p.in_channels / p.groups) % p.lanes;
+  c->ic_unroll = p.lanes >= 16 ? 4 : p.lanes;
   // A shorter last block is walked in whole steps; its padding lanes meet zero weights.
-  int64_t rest = (p.in_channels / p.groups) % p.lanes;
-  int unroll = std::min(4, p.lanes);
-  return rest != 0 && rest < unroll ? static_cast<int>(std::max<int64_t>(1, rest == 3 ? 4 : rest)) : unroll;
+  while (rest != 0 && c->ic_unroll > 1 && c->ic_unroll / 2 >= rest) c->ic_unroll /= 2;
+  const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
+  if (p.lanes < 16 && c->ic_unroll == p.lanes) {
+    if (step * p.kernel_width <= 512) c->tap_unroll = 1;
+    if (step * p.kernel_width * p.kernel_height <= 512) c->tap_unroll = 2;
+  }
 }
 
 }  // namespace
@@ -84,7 +97,9 @@ Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool m
       for (int th = 1; th <= std::min<int64_t>(height, 14); ++th) {
         if (height % th != 0) continue;
         for (int tw = 1; tw <= width && tile_fits(th * tw, nr, target); ++tw) {
-          Conv2dConfig c{th, tw, nr, unroll_for(p), flat != 0};
+          Conv2dConfig c{th, tw, nr};
+          c.flatten = flat != 0;
+          set_unroll(p, &c);
           double cycles = conv_cycles(p, c, target);
           if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
         }
@@ -138,9 +153,15 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   TW_ICHECK(!p.plain_data || l.ic_block % unroll == 0, "conv2d_nchwc: plain data is unrolled whole");
   TW_ICHECK(v % unroll == 0 || p.plain_data, "conv2d_nchwc: the unroll divides the block");
 
+  auto taps = [](const char* name, int64_t extent, bool unrolled, const std::function<Stmt(PrimExpr)>& body) {
+    if (!unrolled) return loop(name, extent, body);
+    std::vector<Stmt> all;
+    for (int64_t i = 0; i < extent; ++i) all.push_back(body(make_int(i)));
+    return seq(std::move(all));
+  };
   // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of image n.
-  auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols) {
-    RegisterTile acc(c.tile_height * tile_w, cols, vector);
+  auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols, bool half) {
+    RegisterTile acc(c.tile_height * tile_w, cols, vector, half ? v / 2 : v);
     auto pixel_offset = [&](int r) {
       return (r / tile_w) * p.stride_height * data_h + (r % tile_w) * p.stride_width * data_w;
     };
@@ -149,8 +170,8 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
     return bind("data_at", origin, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * l.panel + weights.offset, [&](PrimExpr weights_at) {
         Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-          return loop("kh", p.kernel_height, [&](PrimExpr kh) {
-            return loop("kw", p.kernel_width, [&](PrimExpr kw) {
+          return taps("kh", p.kernel_height, c.tap_unroll >= 2, [&](PrimExpr kh) {
+            return taps("kw", p.kernel_width, c.tap_unroll >= 1, [&](PrimExpr kw) {
               PrimExpr data_k = data_at + (icb * data_block + kh * (p.dilation_height * data_h) +
                                            kw * (p.dilation_width * data_w));
               PrimExpr weights_k = weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
@@ -166,7 +187,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                     body.push_back(acc.step(
                         [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
                         [&](int col) {
-                          return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, v));
+                          return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
                         }));
                   return seq(std::move(body));
                 });
@@ -194,17 +215,17 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   };
 
   // The width tiles of one unit.
-  auto row = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr chunk, int cols) {
+  auto row = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr chunk, int cols, bool half) {
     std::vector<Stmt> body;
     if (l.width_tiles > 0) {
       PrimExpr first = chunk * l.chunk;
       PrimExpr end = l.width_tiles % l.chunk == 0 ? first + l.chunk : min(first + l.chunk, make_int(l.width_tiles));
       body.push_back(loop("wt", first, end, [&](PrimExpr wt) {
-        return tile(n, group, oc0, h0, wt * c.tile_width, c.tile_width, cols);
+        return tile(n, group, oc0, h0, wt * c.tile_width, c.tile_width, cols, half);
       }));
     }
     if (l.width_tail) {
-      Stmt tail = tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols);
+      Stmt tail = tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols, half);
       body.push_back(l.chunks == 1 ? tail : make_if(eq(chunk, make_int(l.chunks - 1)), tail));
     }
     return seq(std::move(body));
@@ -219,11 +240,11 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
           return bind("h0", at[3] * c.tile_height, [&](PrimExpr h0) {
             return bind("chunk", at[4], [&](PrimExpr chunk) {
               return bind("oc0", group * l.oc_blocks + oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
-                int tail = static_cast<int>(l.oc_blocks % c.oc_blocks);
-                if (tail == 0) return row(n, group, oc0, h0, chunk, c.oc_blocks);
-                if (l.oc_tiles == 1) return row(n, group, oc0, h0, chunk, tail);
-                return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), row(n, group, oc0, h0, chunk, tail),
-                               row(n, group, oc0, h0, chunk, c.oc_blocks));
+                Stmt last = row(n, group, oc0, h0, chunk, l.last_cols, l.half);
+                if (l.oc_tiles == 1) return last;
+                Stmt other = row(n, group, oc0, h0, chunk, c.oc_blocks, false);
+                if (l.last_cols == c.oc_blocks && !l.half) return other;
+                return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
               });
             });
           });

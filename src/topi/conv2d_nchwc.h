@@ -21,6 +21,7 @@ struct Conv2dConfig {
   int tile_height = 1, tile_width = 1;  // output pixels of a register tile; tile_height divides the output height
   int oc_blocks = 1;                    // output channel blocks of a register tile
   int ic_unroll = 4;                    // input channels unrolled in the reduction loop
+  int tap_unroll = 0;                   // 1: the taps of a row are unrolled too, 2: all taps (narrow vectors: short loops)
   bool flatten = false;                 // rows run together (1x1, stride 1, both views without gaps between rows)
   bool operator==(const Conv2dConfig&) const = default;
 };

@@ -7,18 +7,31 @@ namespace tilewright::topi {
 
 using namespace tir;
 
-RegisterTile::RegisterTile(int rows, int cols, DataType vector)
+RegisterTile::RegisterTile(int rows, int cols, DataType vector, int last_lanes)
     : rows_(rows),
       cols_(cols),
       vector_(vector),
+      last_(last_lanes > 0 ? vector.with_lanes(last_lanes) : vector),
       acc_(make_buffer("acc", vector, int64_t{rows} * cols, Scope::kRegister)),
       a_(make_buffer("a_row", vector, 1, Scope::kRegister)),
-      b_(make_buffer("b_cols", vector, cols, Scope::kRegister)) {}
+      b_(make_buffer("b_cols", vector, cols, Scope::kRegister)),
+      narrow_acc_(make_buffer("narrow_acc", last_, rows, Scope::kRegister)),
+      narrow_a_(make_buffer("narrow_a", last_, 1, Scope::kRegister)),
+      narrow_b_(make_buffer("narrow_b", last_, 1, Scope::kRegister)) {}
+
+PrimExpr RegisterTile::acc(int row, int col) const {
+  return narrow(col) ? load(narrow_acc_, make_int(row)) : load(acc_, make_int(int64_t{row} * cols_ + col));
+}
+
+Stmt RegisterTile::set(int row, int col, PrimExpr value) const {
+  return narrow(col) ? store(narrow_acc_, make_int(row), std::move(value))
+                     : store(acc_, make_int(int64_t{row} * cols_ + col), std::move(value));
+}
 
 Stmt RegisterTile::clear() const {
   std::vector<Stmt> body;
-  for (int i = 0; i < rows_ * cols_; ++i)
-    body.push_back(store(acc_, make_int(i), make_const(vector_, 0)));
+  for (int r = 0; r < rows_; ++r)
+    for (int c = 0; c < cols_; ++c) body.push_back(set(r, c, make_const(narrow(c) ? last_ : vector_, 0)));
   return seq(std::move(body));
 }
 
@@ -26,14 +39,17 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
   auto convert = [&](PrimExpr value) {
     return value->dtype.element() == vector_.element() ? value : cast(vector_.with_lanes(value->dtype.lanes), value);
   };
+  const PrimExpr zero = make_int(0);
   std::vector<Stmt> body;
-  for (int c = 0; c < cols_; ++c) body.push_back(store(b_, make_int(c), convert(b(c))));
+  for (int c = 0; c < cols_; ++c)
+    body.push_back(narrow(c) ? store(narrow_b_, zero, convert(b(c))) : store(b_, make_int(c), convert(b(c))));
   for (int r = 0; r < rows_; ++r) {
-    body.push_back(store(a_, make_int(0), broadcast(convert(a(r)), vector_.lanes)));
+    PrimExpr element = convert(a(r));
+    if (!narrow(0)) body.push_back(store(a_, zero, broadcast(element, vector_.lanes)));
+    if (narrow(cols_ - 1)) body.push_back(store(narrow_a_, zero, broadcast(element, last_.lanes)));
     for (int c = 0; c < cols_; ++c) {
-      PrimExpr at = make_int(int64_t{r} * cols_ + c);
-      body.push_back(store(acc_, at,
-                           multiply_add(load(a_, make_int(0)), load(b_, make_int(c)), load(acc_, at))));
+      PrimExpr x = narrow(c) ? load(narrow_a_, zero) : load(a_, zero), y = narrow(c) ? load(narrow_b_, zero) : load(b_, make_int(c));
+      body.push_back(set(r, c, multiply_add(x, y, acc(r, c))));
     }
   }
   return seq(std::move(body));
@@ -41,24 +57,37 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
 
 Stmt RegisterTile::drain(const std::function<Stmt(int, int, PrimExpr)>& store) const {
   std::vector<Stmt> body;
+  std::vector<int> widen;
+  for (int i = 0; i < vector_.lanes; ++i) widen.push_back(i < last_.lanes ? i : last_.lanes);
   for (int r = 0; r < rows_; ++r)
-    for (int c = 0; c < cols_; ++c) body.push_back(store(r, c, load(acc_, make_int(int64_t{r} * cols_ + c))));
+    for (int c = 0; c < cols_; ++c) {
+      PrimExpr value = acc(r, c);
+      if (narrow(c)) value = shuffle({value, make_const(last_, 0)}, widen);
+      body.push_back(store(r, c, value));
+    }
   return seq(std::move(body));
 }
 
-Stmt RegisterTile::scope(Stmt body) const { return allocate(acc_, allocate(b_, allocate(a_, std::move(body)))); }
+Stmt RegisterTile::scope(Stmt body) const {
+  for (const Buffer& buffer : {acc_, a_, b_}) body = allocate(buffer, std::move(body));
+  if (narrow(cols_ - 1))
+    for (const Buffer& buffer : {narrow_acc_, narrow_a_, narrow_b_}) body = allocate(buffer, std::move(body));
+  return body;
+}
 
 bool tile_fits(int rows, int cols, const Target& target) {
   return rows * cols + cols + 1 <= target.vector_registers;
 }
 
-double tile_cycles(int rows, int cols, double steps, double panel_bytes, const Target& target) {
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target) {
   // 512-bit: one FMA and one vector load a cycle; narrower: two. Element broadcasts go two a cycle. An accumulator
   // can be updated every 4 cycles. Bytes a cycle from where the panel lives: about 54, 25, 14 for L1, L2, L3.
   double per_cycle = target.vector_bits >= 512 ? 1 : 2;
   double column_bytes = cols * target.vector_bits / 8.0;
   double rate = panel_bytes <= target.l1_bytes * 0.6 ? 54 : panel_bytes <= target.l2_bytes * 0.45 ? 25 : 12;
-  double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * 0.5, 4.2, column_bytes / rate});
+  // Without element broadcasts from memory a row costs an instruction of its own.
+  const double row_cost = target.vector_bits >= 512 ? 0.5 : 0.7;
+  double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * row_cost, 4.2, column_bytes / rate});
   return steps * (step + 0.15) + 30 + 2.0 * rows * cols / per_cycle;
 }
 

@@ -8,8 +8,10 @@ namespace tilewright::topi {
 
 class RegisterTile {
  public:
-  // `vector` is the accumulator's dtype, lanes included.
-  RegisterTile(int rows, int cols, DataType vector);
+  // `vector` is the accumulator's dtype, lanes included. The last column may be narrower (`last_lanes`): b is asked for
+  // that many lanes, and drain gives whole vectors whose other lanes are zero.
+  RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0);
+  int lanes(int col) const { return col == cols_ - 1 ? last_.lanes : vector_.lanes; }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
   tir::Stmt clear() const;
@@ -22,14 +24,18 @@ class RegisterTile {
 
  private:
   int rows_, cols_;
-  DataType vector_;
-  tir::Buffer acc_, a_, b_;
+  DataType vector_, last_;
+  tir::PrimExpr acc(int row, int col) const;
+  tir::Stmt set(int row, int col, tir::PrimExpr value) const;
+  bool narrow(int col) const { return last_.lanes != vector_.lanes && col == cols_ - 1; }
+  tir::Buffer acc_, a_, b_;                 // whole vectors
+  tir::Buffer narrow_acc_, narrow_a_, narrow_b_;  // the last column's, where it is narrower
 };
 
 // Whether such a tile stays in registers.
 bool tile_fits(int rows, int cols, const Target& target);
 // Cycles of one tile: `steps` reduction steps with column vectors streaming from a panel of panel_bytes.
-double tile_cycles(int rows, int cols, double steps, double panel_bytes, const Target& target);
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target);
 // Cycles per microsecond under the target's FMA rate, so that estimates agree with its gflops.
 double cycles_per_microsecond(const Target& target);
 

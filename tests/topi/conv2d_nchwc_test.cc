@@ -132,7 +132,7 @@ TEST(Conv2dNchwc, PointwiseWithAndWithoutRowsTogether) {
   check({make_case(1, 32, 32, 7, 7, 1, 1, 1, 1, 0), make_case(1, 48, 80, 14, 14, 1, 1, 1, 1, 0),
          make_case(2, 16, 16, 5, 9, 1, 1, 1, 1, 0), make_case(1, 32, 64, 7, 7, 1, 1, 1, 1, 0, 1, false, 1, 1),
          make_case(1, 64, 32, 9, 11, 1, 1, 2, 1, 0), make_case(1, 24, 40, 13, 13, 1, 1, 1, 1, 0),
-         make_case(1, 19, 21, 6, 6, 1, 1, 1, 1, 0), make_case(1, 1, 1, 1, 1, 1, 1, 1, 1, 0)});
+         make_case(1, 32, 24, 8, 8, 1, 1, 1, 1, 0), make_case(1, 16, 40, 5, 5, 3, 3, 1, 1, 1), make_case(1, 19, 21, 6, 6, 1, 1, 1, 1, 0), make_case(1, 1, 1, 1, 1, 1, 1, 1, 1, 0)});
 }
 
 TEST(Conv2dNchwc, WindowsStridesDilationHalo) {
@@ -161,6 +161,7 @@ TEST(Conv2dNchwc, EveryTileGivesTheSame) {
     c.tile_height = heights[turn], c.tile_width = std::min(widths[turn], 10);
     c.oc_blocks = 1 + turn % 3;
     c.ic_unroll = turn % 2 ? 4 : 2;
+    c.tap_unroll = turn % 3;
     ++turn;
   });
 }
