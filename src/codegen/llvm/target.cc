@@ -5,6 +5,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/TargetParser/Host.h>
@@ -94,6 +95,11 @@ void initialize_llvm() {
     LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter();
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    // Loop strength reduction turns the shared base and constant displacements of an unrolled tile into one pointer per
+    // access and spills them: a third of a convolution's speed, and four fifths of the time to compile it.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (auto found = options.find("disable-lsr"); found != options.end())
+      static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(true);
   });
 }
 
