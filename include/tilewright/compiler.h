@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling models from C and C++ (link tilewright::compiler). What comes out is a shared library for tilewright/runtime.h.
+ *
+ *   tilewright::compile("model.onnx", "model.so");
+ *   tilewright::compile("model.onnx", "model.so", {.target = "llvm -mcpu=x86-64-v3", .shapes = {"x=1x3x224x224"}});   // C++20
+ */
+#ifndef TILEWRIGHT_COMPILER_H_
+#define TILEWRIGHT_COMPILER_H_
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define TW_COMPILER_API
+#else
+#define TW_COMPILER_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tw_compiler_options {
+  size_t size;                         /* sizeof(tw_compiler_options) */
+  const char* target;                  /* null: this machine */
+  int32_t opt_level;                   /* 0 to 4; -1: the default, 3 */
+  int32_t jobs;                        /* threads that generate code; 0: one per core */
+  const char* const* shapes;           /* "name=1x3x224x224" */
+  uint64_t num_shapes;
+  const char* const* required_passes;
+  uint64_t num_required_passes;
+  const char* const* disabled_passes;
+  uint64_t num_disabled_passes;
+  const char* dump_ir;                 /* folder for the module after each pass; null: none */
+  void (*progress)(void* context, const char* stage, double fraction); /* may be null */
+  void* progress_context;
+} tw_compiler_options;
+
+/* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
+ * appears whole or not at all. */
+TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw_compiler_options* options);
+/* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
+TW_COMPILER_API const char* tw_compiler_last_error_message(void);
+/* The compiler's verbs of the tilewright program: argv as main has it. Returns the exit code. */
+TW_COMPILER_API int tw_compiler_main(int argc, const char* const* argv);
+
+#ifdef __cplusplus
+}
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace tilewright {
+
+struct CompileOptions {
+  std::string target = "llvm";
+  int opt_level = 3;
+  int jobs = 0;
+  std::vector<std::string> shapes, required_passes, disabled_passes;
+  std::string dump_ir;
+};
+
+// The number of the error in docs/errors/ and its text.
+class CompileError : public std::runtime_error {
+ public:
+  CompileError(int code, const std::string& what) : std::runtime_error(what), code_(code) {}
+  int code() const noexcept { return code_; }
+
+ private:
+  int code_;
+};
+
+inline void compile(const std::string& model, const std::string& output, const CompileOptions& options = CompileOptions()) {
+  auto pointers = [](const std::vector<std::string>& list) {
+    std::vector<const char*> out;
+    for (const auto& s : list) out.push_back(s.c_str());
+    return out;
+  };
+  auto shapes = pointers(options.shapes), required = pointers(options.required_passes), disabled = pointers(options.disabled_passes);
+  tw_compiler_options c{};
+  c.size = sizeof c;
+  c.target = options.target.c_str();
+  c.opt_level = options.opt_level;
+  c.jobs = options.jobs;
+  c.shapes = shapes.data(), c.num_shapes = shapes.size();
+  c.required_passes = required.data(), c.num_required_passes = required.size();
+  c.disabled_passes = disabled.data(), c.num_disabled_passes = disabled.size();
+  c.dump_ir = options.dump_ir.empty() ? nullptr : options.dump_ir.c_str();
+  if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
+    throw CompileError(code, tw_compiler_last_error_message());
+}
+
+}  // namespace tilewright
+#endif  // __cplusplus
+#endif  // TILEWRIGHT_COMPILER_H_
