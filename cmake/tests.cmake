@@ -34,7 +34,7 @@ if(TARGET test_topi)
 endif()
 # The rules of the house, and a proof that each of them can fail.
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
-foreach(tool check_layers check_files)
+foreach(tool check_layers check_files check_docs)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/${tool})
   add_test(NAME tools.${tool}.self_test COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/${tool} --self-test)
 endforeach()

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the backend tests of the pinned onnx package through the compiled path and compares with what is expected.
+
+    tests/conformance/run.py                        all 1,914 of them
+    tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
+    tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
+    tests/conformance/run.py --write                renews the table of docs/conformance.md
+
+The cases lie in the package's own folders node, simple, pytorch-converted, pytorch-operator and light; each runs in a
+process with limits of its own (tilewright verify). A case fails the run when it fails or is unsupported and is not
+listed, or is listed and passes: the list may only shrink.
+
+Exit code: 0 as expected, 1 not, 77 the package is not there (./dev models test fetches it).
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+EXPECTED_FAILURES = pathlib.Path(__file__).with_name("expected_failures.txt")
+DOCUMENT = ROOT / "docs/conformance.md"
+GROUPS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
+CHUNK = 24
+SKIPPED = 77
+START, END = "<!-- conformance:begin -->", "<!-- conformance:end -->"
+HEADER = """\
+# Backend tests of the pinned onnx package that do not pass yet. Lines go when their case passes; none is added.
+# Written by tests/conformance/run.py --update.
+"""
+# Writes the inputs of the "light" models as the package's own runner makes them, beside its expected outputs.
+PREPARE_LIGHT = """
+import pathlib, shutil, sys
+import numpy as np, onnx
+data, out = map(pathlib.Path, sys.argv[1:])
+for model in sorted(data.glob("light_*.onnx")):
+    folder = out / model.stem.replace("light_", "test_")
+    sets = folder / "test_data_set_0"
+    if (folder / "model.onnx").exists():
+        continue
+    sets.mkdir(parents=True, exist_ok=True)
+    graph = onnx.load(model).graph
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in constants]
+    for i, value in enumerate(inputs):
+        shape = tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+        n = np.prod(shape)
+        array = (np.arange(n).reshape(shape) / n).astype(np.float32)
+        (sets / f"input_{i}.pb").write_bytes(onnx.numpy_helper.from_array(array).SerializeToString())
+    for i in range(len(graph.output)):
+        shutil.copy(model.with_name(f"{model.stem}_output_{i}.pb"), sets / f"output_{i}.pb")
+    shutil.copy(model, folder / "model.onnx")
+"""
+
+
+def find_data():
+    for path in CACHE.glob("venv/lib/python3*/site-packages/onnx/backend/test/data"):
+        return path
+    return None
+
+
+def find_cases(data):
+    """Returns {group: [folder]}."""
+    light = CACHE / "conformance/light"
+    light.mkdir(parents=True, exist_ok=True)
+    subprocess.run([str(CACHE / "venv/bin/python"), "-c", PREPARE_LIGHT, str(data / "light"), str(light)], check=True)
+    places = {group: data / group for group in GROUPS}
+    places["light"] = light
+    return {group: sorted(folder for folder in place.iterdir() if (folder / "model.onnx").exists())
+            for group, place in places.items()}
+
+
+def run_chunk(tool, folders, seconds):
+    """Returns {folder: (verdict, detail)}; a chunk whose process dies is run again one by one."""
+    command = [str(tool), "verify", "--json", "--quiet", "--time-limit", str(seconds), *map(str, folders)]
+    try:
+        result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                timeout=(seconds + 5) * len(folders))
+        cases = json.loads(result.stdout)["cases"]
+        if len(cases) == len(folders):
+            return {folder: (case["verdict"], case["detail"]) for folder, case in zip(folders, cases)}
+        reason = f"{len(cases)} results for {len(folders)} cases"
+    except (subprocess.TimeoutExpired, ValueError, KeyError) as failure:
+        reason = f"tilewright verify gave no result ({type(failure).__name__})"
+    if len(folders) == 1:
+        return {folders[0]: ("failed", reason)}
+    results = {}
+    for folder in folders:
+        results.update(run_chunk(tool, [folder], seconds))
+    return results
+
+
+def run_all(tool, cases, jobs, seconds):
+    folders = [folder for group in cases.values() for folder in group]
+    chunks = [folders[i:i + CHUNK] for i in range(0, len(folders), CHUNK)]
+    results, done = {}, 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for result in pool.map(lambda chunk: run_chunk(tool, chunk, seconds), chunks):
+            results.update(result)
+            done += len(result)
+            if sys.stderr.isatty():
+                passed = sum(verdict == "passed" for verdict, _ in results.values())
+                print(f"\r{done}/{len(folders)}, {passed} passed ", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return results
+
+
+def read_expected():
+    if not EXPECTED_FAILURES.exists():
+        return set()
+    lines = EXPECTED_FAILURES.read_text(encoding="utf-8").splitlines()
+    return {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
+
+
+def key(folder, group):
+    return f"{group}/{folder.name}"
+
+
+def table(cases, results):
+    lines = ["| group | cases | passed | wrong or failed | unsupported |", "|---|---:|---:|---:|---:|"]
+    total = collections.Counter()
+    for group, folders in cases.items():
+        count = collections.Counter(results[folder][0] for folder in folders)
+        total.update(count)
+        lines.append(f"| {group} | {len(folders)} | {count['passed']} | {count['failed']} | {count['unsupported']} |")
+    lines.append(f"| **all** | {sum(total.values())} | **{total['passed']}** | {total['failed']} | {total['unsupported']} |")
+    return lines
+
+
+def reasons(results):
+    """What keeps cases from passing, most frequent first; names and numbers are left out, so that like joins like."""
+    count = collections.Counter()
+    for verdict, detail in results.values():
+        if verdict != "passed":
+            text = re.sub(r"'[^']*'", "'...'", detail)
+            count[re.sub(r"\d+", "N", text)[:110]] += 1
+    return count.most_common()
+
+
+def write_document(cases, results):
+    block = "\n".join([START, "", *table(cases, results), "", END])
+    text = DOCUMENT.read_text(encoding="utf-8") if DOCUMENT.exists() else (
+        "# ONNX conformance\n\nThe backend tests of the pinned onnx package, compiled and compared with the package's own "
+        "tolerances.\n`./dev conformance` runs them; `tests/conformance/expected_failures.txt` lists what does not pass yet.\n\n"
+        f"{START}\n{END}\n")
+    DOCUMENT.parent.mkdir(exist_ok=True)
+    DOCUMENT.write_text(re.sub(re.escape(START) + ".*?" + re.escape(END), lambda _: block, text, flags=re.DOTALL),
+                        encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Run the ONNX backend tests through the compiled path.")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only cases whose name contains one of these")
+    parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/tilewright")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=int, default=30, help="limit of one case")
+    parser.add_argument("--reasons", action="store_true", help="count what keeps cases from passing")
+    parser.add_argument("--update", action="store_true", help="take cases that pass now off the list")
+    parser.add_argument("--accept-new", action="store_true", help="with --update: also add cases that fail")
+    parser.add_argument("--write", action="store_true", help="renew docs/conformance.md")
+    args = parser.parse_args()
+    data = find_data()
+    if data is None:
+        print("skipped: the onnx package is not there; ./dev models test fetches it")
+        return SKIPPED
+    cases = find_cases(data)
+    if args.words:
+        cases = {group: [f for f in folders if any(word in f.name for word in args.words)] for group, folders in cases.items()}
+        cases = {group: folders for group, folders in cases.items() if folders}
+    results = run_all(args.tool, cases, args.jobs, args.seconds)
+    print("\n".join(table(cases, results)))
+    if args.reasons:
+        print("\n" + "\n".join(f"{count:5}  {reason}" for reason, count in reasons(results)))
+    expected = read_expected()
+    wrong = {key(f, group): results[f] for group, folders in cases.items() for f in folders if results[f][0] != "passed"}
+    right = {key(f, group) for group, folders in cases.items() for f in folders} - wrong.keys()
+    new, late = sorted(wrong.keys() - expected), sorted(right & expected)
+    print()
+    if args.words:
+        for name in sorted(wrong):
+            print(f"{wrong[name][0]:11} {name}: {wrong[name][1][:200]}")
+    if args.update:
+        remaining = (expected - right) | (set(new) if args.accept_new else set())
+        EXPECTED_FAILURES.write_text(HEADER + "".join(f"{name}\n" for name in sorted(remaining)), encoding="utf-8")
+        print(f"{EXPECTED_FAILURES.relative_to(ROOT)}: {len(remaining)} lines, {len(late)} gone")
+        late = []
+        new = [name for name in new if name not in remaining]
+    for name in new[:50]:
+        print(f"NEW FAILURE {name}: {wrong[name][0]}: {wrong[name][1][:200]}")
+    if late:
+        print(f"{len(late)} listed cases pass now ({', '.join(late[:5])} ...): run with --update to take them off the list")
+    if args.write and not args.words:
+        write_document(cases, results)
+    print(f"{len(right)} passed, {len(wrong)} not ({len(new)} of them new)")
+    return 1 if new or late else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
