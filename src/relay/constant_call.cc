@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "base/checked.h"
+#include "base/format.h"
 #include "relay/interpreter.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/layout.h"
@@ -13,6 +15,10 @@ namespace tilewright::relay {
 namespace {
 
 using Tensors = std::vector<Tensor>;
+
+// A constant may become 16 times this large, or 16 times larger than its operands: a model of a few bytes must not be
+// able to ask for gigabytes.
+constexpr int64_t kAlwaysFolded = int64_t{1} << 20;
 
 std::optional<std::vector<int64_t>> result_shape(const Expr& e) {
   const auto* t = as_tensor(e->type);
@@ -151,6 +157,13 @@ Result<std::vector<Tensor>> evaluate_constant_call(const Expr& expr) {
     }
     fields.push_back(as<TupleNode>(a)->fields.size());
     for (const Expr& f : as<TupleNode>(a)->fields) in.push_back(as<ConstantNode>(f)->data);
+  }
+  if (auto shape = result_shape(expr)) {
+    int64_t given = kAlwaysFolded;
+    for (const Tensor& t : in) given = std::max(given, t.size());
+    int64_t n = TW_TRY(checked_element_count(*shape));
+    if (n / 16 > given)
+      return Diagnostic(ErrorCode::kLimitExceeded, format("folding would make {} elements out of at most {}", n, given), called_op(expr)->name);
   }
   if (auto out = native(expr, in)) return Tensors{*out};
   std::vector<Value> values;

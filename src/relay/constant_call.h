@@ -11,7 +11,8 @@ namespace tilewright::relay {
 // Whether evaluate_constant_call takes this expression: a call to an operator that is not stateful, over Constants or
 // Tuples of Constants.
 bool is_constant_call(const Expr& expr);
-// One tensor per tensor of the (flattened) result. Errors: what the operator reports (an integer division by zero, say).
+// One tensor per tensor of the (flattened) result. Errors: what the operator reports (an integer division by zero, say),
+// LimitExceeded when a large result would come from small operands (leave the call as it is).
 Result<std::vector<Tensor>> evaluate_constant_call(const Expr& expr);
 
 }  // namespace tilewright::relay

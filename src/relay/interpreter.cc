@@ -217,13 +217,12 @@ class Evaluator {
 
   Result<std::vector<Value>> call(const CallNode& c, Scope* scope, int depth) {
     if (const auto* op = as<OpNode>(c.callee)) {
-      TW_TRY_STATUS(within_limit(c.type, options_.max_elements));
       std::vector<Value> flat;
       std::vector<size_t> fields;
       if (c.args.size() == 1) {  // borrowed
         const auto& v = *scope->find(c.args[0].get());
         fields.push_back(as_tuple(c.args[0]->type) ? v.size() : 0);
-        return evaluate_op(*op->def, v, fields, c.attrs, c.type);
+        return evaluate_op(*op->def, v, fields, c.attrs, c.type, options_.max_elements);
       }
       for (const Expr& a : c.args) {
         auto own = scope->values.find(a.get());
@@ -236,7 +235,7 @@ class Evaluator {
         fields.push_back(as_tuple(a->type) ? v.size() : 0);
         flat.insert(flat.end(), v.begin(), v.end());
       }
-      return evaluate_op(*op->def, flat, fields, c.attrs, c.type);
+      return evaluate_op(*op->def, flat, fields, c.attrs, c.type, options_.max_elements);
     }
     const FunctionNode* f = function_of(c.callee);
     if (!f) return Diagnostic(ErrorCode::kUnknownFunction, "the callee is not a function of this module");
@@ -270,7 +269,7 @@ Status check_input(const std::string& name, const Type& type, const Value& v, st
 }  // namespace
 
 Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs, std::span<const size_t> fields_per_operand,
-                                       const AttrsRef& attrs, const Type& out_type) {
+                                       const AttrsRef& attrs, const Type& out_type, int64_t max_elements) {
   Type type = out_type;
   if (!type || !is_static(type)) {
     std::vector<Expr> operands;
@@ -282,6 +281,7 @@ Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> 
     }
     type = TW_TRY(infer_call_type(def, operands, attrs));
   }
+  TW_TRY_STATUS(within_limit(type, max_elements));
   return def.evaluate(EvalArgs{inputs, attrs, type});
 }
 

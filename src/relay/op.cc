@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
 #include "base/format.h"
 #include "relay/ops/list.h"
 
@@ -50,6 +51,18 @@ bool incomplete(const Type& type) {
   return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), incomplete);
 }
 
+// A tensor type with more elements than checked_element_count allows, or null.
+const Type* oversized(const Type& type) {
+  if (const auto* tuple = as_tuple(type)) {
+    for (const Type& f : tuple->fields)
+      if (const Type* found = oversized(f)) return found;
+    return nullptr;
+  }
+  const auto* t = as_tensor(type);
+  auto shape = t ? static_shape(t->shape) : std::nullopt;
+  return shape && !checked_element_count(*shape).ok() ? &type : nullptr;
+}
+
 }  // namespace
 
 std::span<const OpDef> all_ops() { return table().ops; }
@@ -80,6 +93,7 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
   TypeArgs type_args{types, args, attrs};
   Result<Type> type = def.infer_type(type_args);
   if (!type.ok()) return std::move(type).error().at(name);
+  if (const Type* wrong = oversized(*type)) return fail(format("its result {} is larger than any tensor can be", type_str(*wrong)));
   return type;
 }
 

@@ -108,7 +108,7 @@ Result<int64_t> tuple_length(const Shape& data, const Shape& indices, int64_t ba
   std::optional<int64_t> m = indices[0].constant();
   if (!m) m = known;
   if (!m) return type_error(format("the number of coordinates of the indices {} must be constant", shape_str(indices)));
-  if (batch < 0 || *m + batch > static_cast<int64_t>(data.size()) || batch + 1 > static_cast<int64_t>(indices.size()))
+  if (batch < 0 || batch > static_cast<int64_t>(data.size()) || *m + batch > static_cast<int64_t>(data.size()) || batch + 1 > static_cast<int64_t>(indices.size()))
     return type_error(format("{} coordinates after {} batch axes do not index data {}", *m, batch, shape_str(data)));
   return *m;
 }

@@ -133,6 +133,17 @@ Matrices matrices(const Value& v, bool transpose, bool keep_rows) {
   return m;
 }
 
+// The same for integers, exact and wrapping at 64 bits.
+void multiply_exactly(const Value& a, bool transpose_a, int64_t a_at, const Value& b, bool transpose_b, int64_t b_at, int64_t m, int64_t n, int64_t k, Value* out, int64_t out_at) {
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t c = 0; c < n; ++c) {
+      uint64_t sum = 0;
+      for (int64_t i = 0; i < k; ++i)
+        sum += static_cast<uint64_t>(a.i[a_at + (transpose_a ? i * m + r : r * k + i)]) * static_cast<uint64_t>(b.i[b_at + (transpose_b ? c * k + i : i * n + c)]);
+      out->i[out_at + r * n + c] = wrap_int(out->dtype, static_cast<int64_t>(sum));
+    }
+}
+
 // Batched a (M x K) times b (K x N) with broadcast batch axes.
 Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_b, DataType dtype, const std::vector<int64_t>& shape) {
   Value out = make_value(dtype, shape);
@@ -143,8 +154,10 @@ Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_
   std::vector<int64_t> batch(shape.begin(), shape.begin() + static_cast<int64_t>(rank) - 2);
   auto lead = [](const Value& v) { return std::vector<int64_t>(v.shape.begin(), v.shape.end() - 2); };
   const double u = unit_roundoff(dtype) * kSumSlack, per_term = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)));
+  const bool exact = !a.is_float() && !b.is_float() && !dtype.is_float();
   if (dtype.is_float()) out.bound.resize(result.size());
   walk<2>(batch, {broadcast_strides(lead(a), batch), broadcast_strides(lead(b), batch)}, [&](int64_t o, const int64_t* at) {
+    if (exact) return multiply_exactly(a, transpose_a, at[0] * m * k, b, transpose_b, at[1] * k * n, m, n, k, &out, o * m * n);
     gemm_double(m, n, k, x.data.data() + at[0] * m * k, k, y.data.data() + at[1] * k * n, n, result.data() + o * m * n, n);
     if (!dtype.is_float() || x.norm.empty()) return;
     for (int64_t r = 0; r < m; ++r)
@@ -155,7 +168,7 @@ Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_
   });
   if (out.is_float())
     out.f = std::move(result);
-  else
+  else if (!exact)
     for (size_t i = 0; i < result.size(); ++i) out.i[i] = wrap_int(dtype, static_cast<int64_t>(result[i]));
   return out;
 }

@@ -280,7 +280,7 @@ Result<std::vector<SliceAxis>> slice_axes(const StridedSliceAttrs& a, size_t ran
     int64_t begin = a.begin[i], end = a.end[i];
     if (a.slice_mode == "size") {
       step = 1;
-      end = end < 0 ? std::numeric_limits<int64_t>::max() : begin + end;
+      if (end < 0 || __builtin_add_overflow(begin, end, &end)) end = std::numeric_limits<int64_t>::max();
       if (begin < 0 && end >= 0 && a.end[i] >= 0 && end == 0) end = std::numeric_limits<int64_t>::max();
     }
     if (step == 0 || step == std::numeric_limits<int64_t>::min()) return type_error(format("stride {} of axis {}", step, i));
@@ -297,9 +297,11 @@ Result<Type> strided_slice_type(const TypeArgs& args) {
     constexpr int64_t kFar = int64_t{1} << 31;
     if (d.is_const())
       d = slice_range(s.begin, s.end, s.step, d.value()).count;
+    else if (std::abs(s.begin) > kFar || s.begin == std::numeric_limits<int64_t>::min())
+      d = Dim::any();
     else if (s.step == 1 && s.end >= kFar)
       d = s.begin >= 0 ? d - Dim(s.begin) : Dim(-s.begin);
-    else if (s.step == 1 && s.end < 0 && s.begin >= 0)
+    else if (s.step == 1 && s.end < 0 && s.end > -kFar && s.begin >= 0)
       d = d + Dim(s.end - s.begin);
     else if (s.step == 1 && s.begin >= 0 && s.end >= s.begin)
       d = make_dim(DimKind::kMin, d, Dim(s.end)) - Dim(s.begin);
