@@ -135,12 +135,15 @@ Result<ConvSpec> transpose_spec(const A& a, size_t spatial, const TensorTypeNode
   s.output_padding = a.output_padding;
   TW_TRY_STATUS(fits_layout(data.shape, s.data, "data"));
   TW_TRY_STATUS(fits_layout(kernel.shape, s.kernel, "kernel"));
-  s.in_channels = TW_TRY(constant_dim(s.data.extent('C', data.shape), "the number of input channels"));
+  const int64_t in_physical = TW_TRY(constant_dim(s.data.extent('C', data.shape), "the number of input channels"));
   // The classic default "OIHW" has always meant "first the input channels" here; only IOHW says so.
   if (s.kernel.text.substr(0, 2) == "OI") s.kernel = TW_TRY(parse_layout("IO" + s.kernel.text.substr(2)));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   s.channels = o * s.groups;
+  // Blocked data has room for more channels than the kernel takes; the rest is padding.
+  const int64_t block = s.data.block('C');
+  s.in_channels = (i + block - 1) / block * block == in_physical ? i : in_physical;
   if (a.channels && *a.channels != s.channels)
     return type_error(format("channels is {}, but the kernel {} gives {}", *a.channels, shape_str(kernel.shape), s.channels));
   if (i != s.in_channels || i % s.groups)

@@ -117,6 +117,7 @@ class Rewriter {
     std::string_view name = called_op(e)->name;
     Placed out;
     if (name == "nn.conv2d") out = conv2d(e, c);
+    else if (name == "nn.conv2d_transpose") out = conv2d_transpose(e, c);
     else if (name == "concatenate") out = concatenate(e, c);
     else if (name == "split") out = split(e, c);
     else if (name == "nn.pad") out = pad(e, c);
@@ -165,6 +166,24 @@ class Rewriter {
     });
     Expr x = stem ? plain(c->args[0]) : blocked(c->args[0]);
     return {call(depthwise ? "nn.contrib_depthwise_conv2d_NCHWc" : "nn.contrib_conv2d_NCHWc", {x, packed}, made, e->span), result[1]};
+  }
+
+  // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
+  Placed conv2d_transpose(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv2DTransposeAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
+    bool groups = attrs.groups == 1 || (whole(kernel[0] / attrs.groups) && whole(kernel[1]));
+    if (!plain_layout || attrs.kernel_layout != "IOHW" || data.size() != 4 || kernel.size() != 4 || !groups ||
+        attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != kFloat32 ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    AttrsRef made = make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
+      a = attrs;
+      a.data_layout = layout_;
+      a.out_layout = layout_;
+    });
+    return {call("nn.conv2d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span), dims(e)[1]};
   }
 
   template <class A>
