@@ -66,7 +66,7 @@ std::string inner_loop(const std::string& assembly) {
   while (std::getline(lines, line)) {
     if (!line.empty() && line[0] == '.' && line.find(':') != std::string::npos) block.clear();
     block += line + "\n";
-    if (line.find("\tj") == 0 && block.find("fmadd") != std::string::npos && block.size() > loop.size()) loop = block;
+    if (line.find("\tj") == 0 && block.find("fmadd") != std::string::npos && loop.empty()) loop = block;
   }
   return loop;
 }
@@ -87,11 +87,42 @@ TEST(Gemm, RegisterTileStaysInRegisters) {
     const std::string loop = inner_loop(*text);
     ASSERT_FALSE(loop.empty()) << *text;
     EXPECT_EQ(count(loop, "fmadd"), static_cast<size_t>(tile.rows * tile.vectors)) << tile.target << "\n" << loop;
-    EXPECT_EQ(count(loop, "(%rsp)") + count(loop, "(%rbp)"), 0u) << "spills on " << tile.target << "\n" << loop;
+    EXPECT_EQ(count(loop, "(%rsp)"), 0u) << "spills on " << tile.target << "\n" << loop;
     EXPECT_EQ(count(loop, lanes == 16 ? "%zmm" : "%ymm") > 0, true);
     // One move of a pointer or counter or two per iteration is all the loop costs beside loads and fmas.
     EXPECT_LE(count(loop, "\tadd") + count(loop, "\tinc") + count(loop, "\tlea"), 3u) << loop;
   }
+}
+
+// A tall tile inside a nest of loops, 112 accesses in the innermost body: each must stay one base register and a constant.
+TEST(Gemm, TallTileInANestKeepsItsAddresses) {
+  const Target target = named_target("llvm -mcpu=znver4");
+  constexpr int rows = 28, lanes = 16, unroll = 4;
+  constexpr int64_t channels = 16, width = 58, blocks = 4;
+  PrimFunc f;
+  f.name = "conv_like";
+  Buffer a = make_buffer("a", kFloat32, blocks * 3 * width * width * channels, Scope::kGlobal, 64, true);
+  Buffer b = make_buffer("b", kFloat32, blocks * 3 * 3 * channels * lanes, Scope::kGlobal, 64, true);
+  Buffer c = make_buffer("c", kFloat32, 56 * 56 * lanes, Scope::kGlobal, 64);
+  f.params = {a, b, c};
+  const DataType vector = kFloat32.with_lanes(lanes);
+  Buffer sum = make_buffer("sum", vector, rows, Scope::kRegister);
+  PrimExpr w = make_var("w"), block = make_var("block"), kh = make_var("kh"), kw = make_var("kw"), ic = make_var("ic"), r = make_var("r"), u = make_var("u");
+  auto unrolled = [](const PrimExpr& v, int64_t n, Stmt s) { return make_for(v, make_int(0), make_int(n), std::move(s), ForKind::kUnrolled); };
+  auto loop = [](const PrimExpr& v, int64_t n, Stmt s) { return make_for(v, make_int(0), make_int(n), std::move(s)); };
+  PrimExpr at = (block * (3 * width) + kh * width + kw + w * rows) * channels + ic * unroll;
+  PrimExpr weight = ((block * 3 + kh) * 3 + kw) * (channels * lanes) + ic * (unroll * lanes);
+  Stmt update = store(sum, r, fma(broadcast(load(a, at + (r * channels + u)), lanes), load(b, ramp(weight + u * lanes, 1, lanes)), load(sum, r)));
+  Stmt reduce = loop(block, blocks, loop(kh, 3, loop(kw, 3, loop(ic, channels / unroll, unrolled(u, unroll, unrolled(r, rows, update))))));
+  Stmt clear = unrolled(r, rows, store(sum, r, make_float(0, vector)));
+  Stmt drain = unrolled(r, rows, store(c, ramp((w * rows + r) * lanes, 1, lanes), load(sum, r)));
+  f.body = loop(w, 2, allocate(sum, seq({clear, reduce, drain})));
+  auto text = kernel_text(f, target, "s");
+  ASSERT_TRUE(text.ok()) << text.error().str();
+  const std::string inner = inner_loop(*text);
+  EXPECT_EQ(count(inner, "fmadd"), static_cast<size_t>(rows * unroll));
+  EXPECT_EQ(count(inner, "(%rsp)"), 0u) << inner;
+  EXPECT_LE(count(inner, "\n"), static_cast<size_t>(rows * unroll + unroll + 10)) << inner;
 }
 
 TEST(Gemm, MicroKernelIsRightAndNearPeak) {
