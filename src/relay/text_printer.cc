@@ -322,7 +322,8 @@ class Printer {
     std::string out;
     auto fields = fields_of(call.attrs);
     for (size_t i = 0; i < fields.size(); ++i) {
-      if (i < defaults.size() && defaults[i] == fields[i]) continue;
+      // A dtype is said even when it is the default: readers should not have to know it.
+      if (i < defaults.size() && defaults[i] == fields[i] && fields[i].first != "dtype") continue;
       out += (out.empty() ? "" : ", ") + fields[i].first + "=" + fields[i].second;
     }
     return out;

@@ -4,6 +4,7 @@
 //   // passes: FoldConstant, SimplifyExpr      the pipeline
 //   // opt_level: 3                            optional
 //   // config: relay.FuseOps.max_depth=4       optional
+//   // vector_bits: 512                      optional: a target with such vectors
 //   // error: E301                             instead of an expected module
 //   <module>
 //   // constants

@@ -116,6 +116,13 @@ Expr expand_l2_normalize(const Expr& e) {
   return call("multiply", {x, call("rsqrt", {floor}, {}, e->span)}, {}, e->span);
 }
 
+// The layer_norm kernel normalises the innermost axis of float32.
+bool has_kernel(const Expr& e) {
+  const auto& type = tensor_of(arg(e, 0));
+  size_t rank = type.shape.size();
+  return type.dtype == kFloat32 && positive_axis(attrs_of<LayerNormAttrs>(e).axis, rank) + 1 == static_cast<int64_t>(rank);
+}
+
 Expr simplify(const Expr& e, bool keep_layer_norm) {
   if (const auto* item = as<TupleGetItemNode>(e); item && item->index == 0) {
     if (is_call_to(item->tuple, "nn.batch_norm")) return expand_batch_norm(item->tuple);
@@ -126,7 +133,7 @@ Expr simplify(const Expr& e, bool keep_layer_norm) {
   std::string_view name = op->name;
   if (name == "nn.dropout" && as_tensor(e->type)) return arg(e, 0);
   if (!as<CallNode>(e)->args.empty() && !is_float_tensor(arg(e, 0))) return e;
-  if (name == "nn.layer_norm") return keep_layer_norm ? e : expand_layer_norm(e);
+  if (name == "nn.layer_norm") return keep_layer_norm && has_kernel(e) ? e : expand_layer_norm(e);
   if (name == "nn.instance_norm") return expand_instance_norm(e);
   if (name == "nn.group_norm") return expand_group_norm(e);
   if (name == "nn.l2_normalize") return expand_l2_normalize(e);

@@ -1,7 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/table.h"
 
+#include "relay/passes/alter_op_layout.h"
+#include "relay/passes/canonicalize_ops.h"
+#include "relay/passes/convert_transposed_matmul.h"
+#include "relay/passes/dead_code.h"
+#include "relay/passes/eliminate_common_subexpr.h"
+#include "relay/passes/fold_constant.h"
+#include "relay/passes/fold_explicit_padding.h"
+#include "relay/passes/fold_scale_axis.h"
+#include "relay/passes/functions.h"
+#include "relay/passes/fuse_composites.h"
 #include "relay/passes/fuse_ops.h"
+#include "relay/passes/infer_type.h"
+#include "relay/passes/normal_forms.h"
+#include "relay/passes/simplify_expr.h"
+#include "relay/passes/simplify_inference.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -9,7 +23,28 @@ namespace tilewright::relay {
 
 std::span<const Pass<Module>> all_passes() {
   static const std::vector<Pass<Module>> kPasses = {
+      {{"AlterOpLayout", 1, "activations of convolution networks into channel blocks"}, alter_op_layout},
+      {{"BackwardFoldScaleAxis", 1, "multiplications after a convolution move into its weights"}, backward_fold_scale_axis},
+      {{"CanonicalizeOps", 0, "bias_add becomes add"}, canonicalize_ops},
+      {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
+      {{"DeadCodeElimination", 1, "unused bindings disappear"}, dead_code_elimination},
+      {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
+      {{"EliminateCommonSubexpr", 1, "equal expressions become one"}, eliminate_common_subexpr},
+      {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true}, expand_normalization},
+      {{"FoldConstant", 1, "calls of constants become constants"}, fold_constant},
+      {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it"}, fold_explicit_padding},
+      {{"FoldScaleAxis", 1, "per-channel multiplications move into weights"}, fold_scale_axis},
+      {{"ForwardFoldScaleAxis", 1, "multiplications before a convolution move into its weights"}, forward_fold_scale_axis},
+      {{"FuseComposites", 1, "exported layer normalisations become one operator"}, fuse_composites},
       {{"FuseOps", 0, "groups operators into the functions that become kernels", true}, fuse_ops},
+      {{"InferType", 0, "completes missing types"}, infer_type},
+      {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
+      {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
+      {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},
+      {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},
+      {{"SimplifyInference", 0, "training-time operators become arithmetic"}, simplify_inference},
+      {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
+      {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
   };
   return kPasses;
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/fold_explicit_padding.h"
+
+#include "relay/ops/attrs.h"
+#include "relay/passes/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+// [begin..., end...] for each spatial axis, from the one, n or 2n values attributes may hold.
+std::vector<int64_t> both_sides(const std::vector<int64_t>& padding, size_t spatial) {
+  std::vector<int64_t> out(2 * spatial, padding.empty() ? 0 : padding[0]);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (padding.size() == spatial) out[i] = padding[i % spatial];
+    if (padding.size() == 2 * spatial) out[i] = padding[i];
+  }
+  return out;
+}
+
+template <class A>
+Expr fold(const Expr& e, const std::string& layout) {
+  const Expr& pad = arg(e, 0);
+  if (!is_call_to(pad, "nn.pad")) return e;
+  const auto& widths = attrs_of<PadAttrs>(pad);
+  const auto* pad_call = as<CallNode>(pad);
+  bool zero = pad_call->args.size() < 2 || is_uniform(pad_call->args[1], 0);
+  if (widths.pad_mode != "constant" || !zero || widths.pad_width.size() != layout.size()) return e;
+  A attrs = attrs_of<A>(e);
+  size_t spatial = layout.size() - 2;
+  std::vector<int64_t> padding = both_sides(attrs.padding, spatial);
+  static constexpr std::string_view kSpatial = "DHW";
+  size_t axis = 0;
+  for (size_t i = 0; i < layout.size(); ++i) {
+    const auto& width = widths.pad_width[i];
+    if (width.size() != 2 || width[0] < 0 || width[1] < 0) return e;
+    if (kSpatial.find(layout[i]) == std::string_view::npos) {
+      if (width[0] != 0 || width[1] != 0) return e;
+      continue;
+    }
+    if (axis >= spatial) return e;
+    padding[axis] += width[0];
+    padding[axis + spatial] += width[1];
+    ++axis;
+  }
+  std::vector<Expr> args = as<CallNode>(e)->args;
+  args[0] = pad_call->args[0];
+  auto out = try_call(called_op(e)->name, args, make_attrs<A>([&](auto& made) {
+                        made = attrs;
+                        made.padding = padding;
+                      }), join_spans(pad->span, e->span));
+  return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
+}
+
+template <class A>
+bool counts_only_own_padding(const Expr& e) {
+  const auto& attrs = attrs_of<A>(e);
+  if (attrs.count_include_pad) return true;
+  for (int64_t p : attrs.padding)
+    if (p != 0) return false;
+  return true;
+}
+
+template <class A>
+Expr fold_pool(const Expr& e) {
+  const auto& attrs = attrs_of<A>(e);
+  // The zeros of the pad count in the mean, and so must they after; a window over the end would count more.
+  if (!counts_only_own_padding<A>(e) || attrs.ceil_mode) return e;
+  Expr out = fold<A>(e, attrs.layout);
+  if (out == e) return e;
+  return call(called_op(out)->name, as<CallNode>(out)->args, make_attrs<A>([&](auto& made) {
+                made = attrs_of<A>(out);
+                made.count_include_pad = true;
+              }), out->span);
+}
+
+}  // namespace
+
+Result<Module> fold_explicit_padding(const Module& module, PassContext&) {
+  return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
+    if (is_call_to(e, "nn.conv1d")) return fold<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).data_layout);
+    if (is_call_to(e, "nn.conv2d")) return fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout);
+    if (is_call_to(e, "nn.conv3d")) return fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout);
+    if (is_call_to(e, "nn.avg_pool2d")) return fold_pool<AvgPool2DAttrs>(e);
+    return e;
+  });
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/functions.h"
+
+#include <set>
+
+#include "base/format.h"
+#include "base/hash.h"
+#include "relay/passes/rewrite.h"
+#include "relay/text.h"
+
+namespace tilewright::relay {
+namespace {
+
+// The function's body over the call's arguments.
+Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
+  std::map<const VarNode*, Expr> values;
+  for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
+  return substitute(function.body, values);
+}
+
+bool has_flag(const FunctionNode& function, const char* name) {
+  auto it = function.attrs.find(name);
+  if (it == function.attrs.end()) return false;
+  const auto* number = std::get_if<int64_t>(&it->second);
+  const auto* flag = std::get_if<bool>(&it->second);
+  return number ? *number != 0 : flag && *flag;
+}
+
+// The globals a function calls, directly or through others.
+std::set<std::string> reached_from(const Module& module, const std::string& start) {
+  std::set<std::string> out;
+  std::vector<std::string> waiting{start};
+  while (!waiting.empty()) {
+    auto it = module.functions.find(waiting.back());
+    waiting.pop_back();
+    if (it == module.functions.end()) continue;
+    for (const Expr& e : post_order(it->second, true))
+      if (const auto* global = as<GlobalVarNode>(e); global && out.insert(global->name).second) waiting.push_back(global->name);
+  }
+  return out;
+}
+
+class LayoutFields : public AttrVisitor {
+ public:
+  explicit LayoutFields(DictAttrs* out) : out_(out) {}
+  void visit(const char*, bool*) override {}
+  void visit(const char*, int64_t*) override {}
+  void visit(const char*, double*) override {}
+  void visit(const char* name, std::string* value) override {
+    if (std::string_view(name).find("layout") != std::string_view::npos && !value->empty()) (*out_)[name] = *value;
+  }
+  void visit(const char*, DataType*) override {}
+  void visit(const char*, std::optional<int64_t>*) override {}
+  void visit(const char*, std::vector<int64_t>*) override {}
+  void visit(const char*, std::optional<std::vector<int64_t>>*) override {}
+  void visit(const char*, std::vector<double>*) override {}
+  void visit(const char*, std::vector<std::string>*) override {}
+  void visit(const char*, std::vector<std::vector<int64_t>>*) override {}
+
+ private:
+  DictAttrs* out_;
+};
+
+Expr labelled(const Expr& e) {
+  const auto* function = as<FunctionNode>(e);
+  if (!function || !function->primitive() || function->attrs.count("hash")) return e;
+  DictAttrs attrs = function->attrs;
+  for (const Expr& part : post_order(function->body))
+    if (const auto* call = as<CallNode>(part); call && call->attrs) {
+      LayoutFields visitor(&attrs);
+      const_cast<AttrsNode*>(call->attrs.get())->visit(visitor);  // the visitor only reads
+    }
+  std::string text = print_expr(make_function(function->params, function->body));
+  attrs["hash"] = format("{:016x}", hash_bytes(text.data(), text.size()));
+  return make_function(function->params, function->body, std::move(attrs), function->span);
+}
+
+}  // namespace
+
+Result<Module> defuse_ops(const Module& module, PassContext&) {
+  return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
+    const auto* call = as<CallNode>(e);
+    const auto* function = call ? as<FunctionNode>(call->callee) : nullptr;
+    return function && function->primitive() ? applied(*function, call->args) : e;
+  });
+}
+
+Result<Module> inline_functions(const Module& module, PassContext&) {
+  Module current = module;
+  // Callees first would need an order; repeating costs little, and recursion is excluded below.
+  for (size_t round = 0; round <= module.functions.size(); ++round) {
+    Module next = rewrite_module(current, [&](const Expr&, const Expr& e) -> Expr {
+      const auto* call = as<CallNode>(e);
+      const auto* global = call ? as<GlobalVarNode>(call->callee) : nullptr;
+      auto it = global ? current.functions.find(global->name) : current.functions.end();
+      if (it == current.functions.end()) return e;
+      const auto* function = as<FunctionNode>(it->second);
+      if (!function || !has_flag(*function, "Inline") || reached_from(current, global->name).count(global->name)) return e;
+      return applied(*function, call->args);
+    });
+    if (next.functions == current.functions) break;
+    current = std::move(next);
+  }
+  return current;
+}
+
+Result<Module> label_ops(const Module& module, PassContext&) {
+  Module out = rewrite_module(module, [](const Expr&, const Expr& e) { return labelled(e); });
+  for (auto& [name, function] : out.functions) function = labelled(function);
+  return out;
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// FuseComposites: an exported layer normalisation becomes nn.layer_norm again.
+// What: (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * gamma + beta over the last axis -> nn.layer_norm. Gamma and
+//   beta may be missing. (GELU, SiLU, hard swish stay elementwise chains: the epilogue compiler takes any of them.)
+// Requires: float tensors; constants folded.
+// Ensures: the same function up to rounding.
+// Why here: after SimplifyExpr, which writes squares and roots in one way; before fusion.
+// Test: tests/relay/passes/fuse_composites*.txt
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> fuse_composites(const Module& module, PassContext& context);
+}  // namespace tilewright::relay

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/normal_forms.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "relay/passes/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+bool is_atom(const Expr& e) {
+  return as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e);
+}
+bool is_leaf_function(const Expr& e) {
+  const auto* f = as<FunctionNode>(e);
+  return f && (f->primitive() || f->attrs.count("Compiler"));
+}
+
+// A scope is a function's body, a branch of an If, or what follows a let binding.
+class Binder {
+ public:
+  Binder(const Expr& function, bool bind_all) : bind_all_(bind_all) {
+    order_ = post_order(function, true);
+    scopes_.push_back({});
+    place(function);
+    lower(function);
+  }
+  Expr result() const { return result_; }
+
+ private:
+  struct Scope {
+    size_t parent = 0;
+    int depth = 0;
+    std::vector<std::pair<Expr, Expr>> bindings;  // variable, value: in order
+  };
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+
+  size_t new_scope(size_t parent) {
+    scopes_.push_back({parent, scopes_[parent].depth + 1, {}});
+    return scopes_.size() - 1;
+  }
+  size_t common(size_t a, size_t b) const {
+    while (a != b) {
+      if (scopes_[a].depth >= scopes_[b].depth && a != b) {
+        size_t up = scopes_[a].parent;
+        if (scopes_[b].depth > scopes_[a].depth) b = scopes_[b].parent;
+        else a = up;
+      } else {
+        b = scopes_[b].parent;
+      }
+    }
+    return a;
+  }
+
+  // Which scope each expression is evaluated in, users before operands.
+  void place(const Expr& function) {
+    std::unordered_map<const ExprNode*, size_t> users;
+    auto use = [&](const Expr& e, size_t scope) {
+      auto [it, fresh] = scope_of_.try_emplace(e.get(), scope);
+      if (!fresh && it->second != scope) {
+        it->second = common(it->second, scope);
+        shared_[e.get()] = true;
+      }
+    };
+    use(function, 0);
+    for (size_t i = order_.size(); i-- > 0;) {
+      const Expr& e = order_[i];
+      auto it = scope_of_.find(e.get());
+      if (it == scope_of_.end()) continue;  // inside a leaf function
+      size_t scope = it->second;
+      if (is_leaf_function(e) && !(e == function)) continue;
+      if (const auto* f = as<FunctionNode>(e)) {
+        size_t inner = new_scope(scope);
+        inner_[e.get()] = {inner};
+        use(f->body, inner);
+      } else if (const auto* branch = as<IfNode>(e)) {
+        size_t then_scope = new_scope(scope), else_scope = new_scope(scope);
+        inner_[e.get()] = {then_scope, else_scope};
+        use(branch->condition, scope);
+        use(branch->then_branch, then_scope);
+        use(branch->else_branch, else_scope);
+      } else if (const auto* let = as<LetNode>(e)) {
+        size_t rest = new_scope(scope);
+        inner_[e.get()] = {rest};
+        use(let->value, scope);
+        use(let->body, rest);
+      } else {
+        for (const Expr& kid : children(e)) use(kid, scope);
+      }
+    }
+  }
+
+  // A scope's bindings around its result.
+  Expr closed(size_t scope, Expr result) {
+    auto& bindings = scopes_[scope].bindings;
+    for (size_t i = bindings.size(); i-- > 0;)
+      result = make_node<LetNode>(bindings[i].first, bindings[i].second, result, bindings[i].second->span);
+    bindings.clear();
+    return result;
+  }
+
+  const Expr& done(const Expr& e) const { return done_.at(e.get()); }
+
+  void lower(const Expr& function) {
+    for (const Expr& e : order_) {
+      auto it = scope_of_.find(e.get());
+      if (it == scope_of_.end()) {
+        if (as<VarNode>(e)) done_[e.get()] = e;
+        continue;
+      }
+      Expr out = rebuilt(e, function);
+      bool bind = bind_all_ ? !is_atom(out) && !as<FunctionNode>(out) && !as<LetNode>(e) : shared_.count(e.get()) && !is_atom(out);
+      if (bind && !(e == function)) {
+        Expr var = make_var(format("x_{}", next_++), out->type, out->span);
+        scopes_[it->second].bindings.emplace_back(var, out);
+        out = var;
+      }
+      done_[e.get()] = out;
+    }
+    result_ = done(function);
+  }
+
+  Expr rebuilt(const Expr& e, const Expr& function) {
+    if (is_leaf_function(e) && !(e == function)) return e;
+    if (const auto* f = as<FunctionNode>(e)) {
+      Expr body = closed(inner_.at(e.get())[0], done(f->body));
+      return body == f->body ? e : make_function(f->params, body, f->attrs, f->span);
+    }
+    if (const auto* branch = as<IfNode>(e)) {
+      const auto& inner = inner_.at(e.get());
+      Expr then_branch = closed(inner[0], done(branch->then_branch)), else_branch = closed(inner[1], done(branch->else_branch));
+      if (done(branch->condition) == branch->condition && then_branch == branch->then_branch && else_branch == branch->else_branch)
+        return e;
+      return make_node<IfNode>(done(branch->condition), then_branch, else_branch, e->span);
+    }
+    if (const auto* let = as<LetNode>(e)) {
+      Expr body = closed(inner_.at(e.get())[0], done(let->body));
+      if (done(let->value) == let->value && body == let->body) return e;
+      return make_node<LetNode>(let->var, done(let->value), body, e->span);
+    }
+    std::vector<Expr> kids;
+    bool changed = false;
+    for (const Expr& kid : children(e)) {
+      kids.push_back(done(kid));
+      changed |= !(kids.back() == kid);
+    }
+    if (!changed) return e;
+    // Types stay: operands are replaced by variables of the same type.
+    if (const auto* call = as<CallNode>(e); call && called_op(e))
+      return make_node<CallNode>(call->callee, kids, call->attrs, call->type, call->span);
+    return with_children(e, kids);
+  }
+
+  bool bind_all_;
+  int64_t next_ = 0;
+  std::vector<Expr> order_;
+  std::vector<Scope> scopes_;
+  std::unordered_map<const ExprNode*, size_t> scope_of_;
+  std::unordered_map<const ExprNode*, bool> shared_;
+  std::unordered_map<const ExprNode*, std::vector<size_t>> inner_;
+  std::unordered_map<const ExprNode*, Expr> done_;
+  Expr result_;
+};
+
+}  // namespace
+
+Result<Module> to_basic_block_normal_form(const Module& module, PassContext&) {
+  return rewrite_functions(module, [](const Expr& function) { return Binder(function, false).result(); });
+}
+
+Result<Module> to_a_normal_form(const Module& module, PassContext&) {
+  return rewrite_functions(module, [](const Expr& function) { return Binder(function, true).result(); });
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs with explicit bindings.
+// ToBasicBlockNormalForm: a value used in more than one scope (a branch of an If and outside, both branches) is bound by a
+//   let in the innermost scope that holds all its uses; what is used in one scope stays a graph.
+// ToANormalForm: every operation is bound by a let, operands are variables and constants.
+// Requires: typed module. Ensures: the same results, each value computed once and where its scope says.
+// Tests: tests/relay/passes/to_*_normal_form.txt
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> to_basic_block_normal_form(const Module& module, PassContext& context);
+Result<Module> to_a_normal_form(const Module& module, PassContext& context);
+}  // namespace tilewright::relay

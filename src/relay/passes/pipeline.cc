@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/pipeline.h"
+
+namespace tilewright::relay {
+
+const Pipeline& default_pipeline() {
+  static const Pipeline kPipeline = {
+      "RemoveUnusedFunctions",
+      // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
+      "ExpandNormalization",
+      "CanonicalizeOps",
+      "ConvertTransposedMatmul",
+      "FoldExplicitPadding",
+      "EliminateCommonSubexpr",
+      // batch_norm's scale and shift become constants, which the next passes move into weights and merge.
+      "FoldConstant",
+      "SimplifyExpr",
+      "FoldScaleAxis",
+      "SimplifyExpr",
+      "FuseComposites",
+      "EliminateCommonSubexpr",
+      "FoldConstant",
+      // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
+      "AlterOpLayout",
+      "FoldConstant",
+      "DeadCodeElimination",
+      "FuseOps",
+      "Inline",
+      "LabelOps",
+  };
+  return kPipeline;
+}
+
+Result<Module> optimize(const Module& module, PassContext& context, const Target& target) {
+  std::vector<std::string> names = pass_names(all_passes());
+  TW_TRY_STATUS(context.check_names(names));
+  context.target = target;
+  return run_passes(module, default_pipeline(), context);
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default way from an imported module to a fused one.
+#pragma once
+#include "relay/passes/table.h"
+
+namespace tilewright::relay {
+
+// The passes in order; levels, required and disabled passes decide which of them run.
+const Pipeline& default_pipeline();
+
+// Runs the default pipeline for `target` (which it leaves in the context). Errors: UnknownPass when the context requires or
+// disables a pass that is not in the table; a pass's own error; VerifyFailed.
+Result<Module> optimize(const Module& module, PassContext& context, const Target& target);
+
+}  // namespace tilewright::relay

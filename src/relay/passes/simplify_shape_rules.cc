@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of SimplifyExpr about operators that move data.
+#include <algorithm>
+#include <numeric>
+
+#include "relay/ops/attrs.h"
+#include "relay/passes/rewrite.h"
+#include "relay/passes/simplify_expr.h"
+
+namespace tilewright::relay {
+namespace {
+
+bool is_reshape_like(const Expr& e) {
+  return is_call_to(e, "reshape") || is_call_to(e, "squeeze") || is_call_to(e, "expand_dims") || is_call_to(e, "nn.batch_flatten");
+}
+
+Expr identity(const Expr& e) { return same_tensor_type(arg(e, 0), e) ? arg(e, 0) : Expr(); }
+
+// reshape(reshape(x)): one reshape, or none. (The order of elements is the same throughout.)
+Expr merge_reshapes(const Expr& e) {
+  if (same_tensor_type(arg(e, 0), e)) return arg(e, 0);
+  if (!is_reshape_like(arg(e, 0))) return {};
+  Expr source = arg(e, 0);
+  while (is_reshape_like(source)) source = arg(source, 0);
+  if (same_tensor_type(source, e)) return source;
+  auto shape = static_shape(tensor_of(e).shape);
+  return shape ? reshape_to(source, *shape) : Expr();
+}
+
+std::vector<int64_t> axes_of(const Expr& e) {
+  size_t rank = tensor_of(e).shape.size();
+  auto axes = attrs_of<TransposeAttrs>(e).axes;
+  if (!axes) {
+    axes.emplace(rank);
+    std::iota(axes->rbegin(), axes->rend(), 0);
+  }
+  for (int64_t& axis : *axes) axis = positive_axis(axis, rank);
+  return *axes;
+}
+
+Expr transposed(const Expr& x, std::vector<int64_t> axes, const Span& span) {
+  return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }), span);
+}
+
+Expr merge_transposes(const Expr& e) {
+  std::vector<int64_t> axes = axes_of(e);
+  if (std::is_sorted(axes.begin(), axes.end())) return arg(e, 0);
+  const Expr& inner = arg(e, 0);
+  if (is_call_to(inner, "transpose")) {
+    std::vector<int64_t> first = axes_of(inner), both;
+    for (int64_t axis : axes) both.push_back(first[static_cast<size_t>(axis)]);
+    return transposed(arg(inner, 0), both, e->span);
+  }
+  // Only axes of size 1 change places: the elements stay where they are.
+  const auto& shape = tensor_of(inner).shape;
+  int64_t last = -1;
+  for (int64_t axis : axes) {
+    if (shape[static_cast<size_t>(axis)] == Dim(1)) continue;
+    if (axis < last) return {};
+    last = axis;
+  }
+  auto out = static_shape(tensor_of(e).shape);
+  return out ? reshape_to(inner, *out) : Expr();
+}
+
+// Whether every value of `from` is a value of `to`.
+bool is_lossless(DataType from, DataType to) {
+  if (from == to) return true;
+  if (from.is_bool()) return to.is_integral() || to.is_float();
+  if (from.is_int()) return (to.is_int() && to.bits >= from.bits) || (to == kFloat64 && from.bits <= 32) || (to == kFloat32 && from.bits <= 16);
+  if (from.is_uint())
+    return (to.is_uint() && to.bits >= from.bits) || (to.is_int() && to.bits > from.bits) || (to == kFloat64 && from.bits <= 32) ||
+           (to == kFloat32 && from.bits <= 16);
+  if (from == kFloat16 || from == kBFloat16) return to == kFloat32 || to == kFloat64;
+  return from == kFloat32 && to == kFloat64;
+}
+
+Expr merge_casts(const Expr& e) {
+  if (same_tensor_type(arg(e, 0), e)) return arg(e, 0);
+  const Expr& inner = arg(e, 0);
+  if (!is_call_to(inner, "cast") || !is_lossless(tensor_of(arg(inner, 0)).dtype, tensor_of(inner).dtype)) return {};
+  if (same_tensor_type(arg(inner, 0), e)) return arg(inner, 0);
+  return with_children(e, {arg(inner, 0)});
+}
+
+Expr whole_slice(const Expr& e) {
+  const auto& attrs = attrs_of<StridedSliceAttrs>(e);
+  bool forward = std::all_of(attrs.strides.begin(), attrs.strides.end(), [](int64_t s) { return s == 1; });
+  return forward && as<CallNode>(e)->args.size() == 1 ? identity(e) : Expr();
+}
+
+Expr single_concatenate(const Expr& e) {
+  const auto* tuple = as<TupleNode>(arg(e, 0));
+  if (!tuple) return {};
+  if (tuple->fields.size() == 1) return tuple->fields[0];
+  // Nested concatenations along the same axis become one.
+  int64_t axis = attrs_of<ConcatenateAttrs>(e).axis;
+  size_t rank = tensor_of(e).shape.size();
+  std::vector<Expr> fields;
+  bool nested = false;
+  for (const Expr& field : tuple->fields) {
+    const auto* inner = is_call_to(field, "concatenate") ? as<TupleNode>(arg(field, 0)) : nullptr;
+    bool same = inner && positive_axis(attrs_of<ConcatenateAttrs>(field).axis, rank) == positive_axis(axis, rank);
+    nested |= same;
+    if (same)
+      fields.insert(fields.end(), inner->fields.begin(), inner->fields.end());
+    else
+      fields.push_back(field);
+  }
+  // A concatenation that others read too would be copied twice; short ones are worth it, long ones are not.
+  constexpr size_t kMostFields = 8;
+  if (!nested || fields.size() > kMostFields) return {};
+  return with_children(e, {make_tuple(std::move(fields), tuple->span)});
+}
+
+// split into one part.
+Expr single_split(const Expr& e) {
+  const auto* type = as_tuple(e->type);
+  if (!type || type->fields.size() != 1 || !type_equal(type->fields[0], arg(e, 0)->type)) return {};
+  return make_tuple({arg(e, 0)}, e->span);
+}
+
+Expr zero_pad(const Expr& e) {
+  for (const auto& width : attrs_of<PadAttrs>(e).pad_width)
+    for (int64_t w : width)
+      if (w != 0) return {};
+  return identity(e);
+}
+
+Expr same_layout(const Expr& e) {
+  const auto& attrs = attrs_of<LayoutTransformAttrs>(e);
+  if (attrs.src_layout == attrs.dst_layout) return identity(e);
+  const Expr& inner = arg(e, 0);
+  if (!is_call_to(inner, "layout_transform") || !same_tensor_type(arg(inner, 0), e)) return {};
+  const auto& before = attrs_of<LayoutTransformAttrs>(inner);
+  return before.src_layout == attrs.dst_layout && before.dst_layout == attrs.src_layout ? arg(inner, 0) : Expr();
+}
+
+Expr constant_where(const Expr& e) {
+  auto condition = uniform_value(arg(e, 0));
+  if (!condition) return {};
+  const Expr& chosen = arg(e, *condition != 0 ? 1 : 2);
+  return same_tensor_type(chosen, e) ? chosen : Expr();
+}
+
+constexpr SimplifyRule kRules[] = {
+    {"reshape", merge_reshapes},
+    {"squeeze", merge_reshapes},
+    {"expand_dims", merge_reshapes},
+    {"nn.batch_flatten", merge_reshapes},
+    {"transpose", merge_transposes},
+    {"cast", merge_casts},
+    {"strided_slice", whole_slice},
+    {"concatenate", single_concatenate},
+    {"split", single_split},
+    {"copy", identity},
+    {"broadcast_to", identity},
+    {"tile", identity},
+    {"nn.pad", zero_pad},
+    {"layout_transform", same_layout},
+    {"where", constant_where},
+};
+
+}  // namespace
+
+std::span<const SimplifyRule> shape_rules() { return kRules; }
+
+}  // namespace tilewright::relay
