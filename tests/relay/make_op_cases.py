@@ -200,6 +200,7 @@ def elementwise():
     case("clip", [x], np.clip(x, -1, 0.5), a_min=-1.0, a_max=0.5)
     case("cast", [x], x.astype(np.int32), dtype="int32")
     case("cast", [np.array([300, -1, 255], np.int64)], np.array([44, 255, 255], np.uint8), dtype="uint8")
+    case("reinterpret", [x], x.view(np.int32), dtype="int32")
     special = np.array([np.nan, np.inf, -np.inf, 0, 1], np.float32)
     case("isnan", [special], np.isnan(special))
     case("isinf", [special], np.isinf(special))

@@ -146,6 +146,18 @@ Result<std::vector<Value>> eval_leaky_relu(const EvalArgs& args) {
   return one(map_floats(args.inputs[0], args.inputs[0].dtype, 1, [alpha](double x) { return x < 0 ? alpha * x : x; }));
 }
 
+// The bytes of the elements read as another dtype of the same width.
+Result<Type> reinterpret_type(const TypeArgs& args) {
+  const auto& t = args.tensor(0);
+  const DataType to = attrs_of<CastAttrs>(args).dtype;
+  if (t.dtype.is_string() || to.is_string() || t.dtype.bits != to.bits) return type_error(format("{} has another width than {}", t.dtype.str(), to.str()));
+  return tensor_type(t.shape, to);
+}
+Result<std::vector<Value>> eval_reinterpret(const EvalArgs& args) {
+  Tensor bytes = to_tensor(args.inputs[0]);
+  return one(value_from(Tensor::view(args.as<CastAttrs>().dtype, bytes.shape(), bytes.raw(), std::make_shared<Tensor>(bytes))));
+}
+
 Result<Type> cast_type(const TypeArgs& args) {
   return tensor_type(args.tensor(0).shape, attrs_of<CastAttrs>(args).dtype);
 }
@@ -278,6 +290,7 @@ std::vector<OpDef> elementwise_ops() {
   with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu), make_default_attrs<LeakyReluAttrs>);
   with_attrs(unary("cast", "The value in another dtype: floats round to nearest even, float to integer truncates, integers wrap.", cast_type, eval_cast),
              make_default_attrs<CastAttrs>);
+  with_attrs(unary("reinterpret", "The bytes of every element read as another dtype of the same width.", reinterpret_type, eval_reinterpret), make_default_attrs<CastAttrs>);
   return ops;
 }
 

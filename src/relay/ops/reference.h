@@ -4,7 +4,7 @@
 // Error bounds. `Value::bound` says how far a float32-class implementation may stray from the double result:
 //  - an operator that only moves data passes bounds on; one rounding adds u*|y| with u the dtype's unit roundoff;
 //  - pointwise functions take the larger difference at x - b and x + b, plus a few u*|y| for their approximation;
-//  - sums over n terms treat the terms' errors as independent (root of the sum of squares), because worst-case growth
+//  - sums, of two terms or of n, treat the terms' errors as independent (root of the sum of squares), because worst-case growth
 //    through fifty layers would say nothing; their own rounding adds kSumSlack * u * (norm of a)*(norm of b).
 #pragma once
 #include <cmath>
