@@ -8,4 +8,12 @@ if(TARGET tilewright)
     add_test(NAME e2e.${name} COMMAND ${models} ${name} --tool $<TARGET_FILE:tilewright>)
     set_tests_properties(e2e.${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
   endforeach()
+  foreach(name pictures sentences speech page)
+    add_test(NAME e2e.meaning.${name} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/e2e/meaning.py ${name}
+             --tool $<TARGET_FILE:tilewright>)
+    set_tests_properties(e2e.meaning.${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
+  endforeach()
+  add_test(NAME conformance.onnx COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+           --tool $<TARGET_FILE:tilewright>)
+  set_tests_properties(conformance.onnx PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 1500 RUN_SERIAL ON)
 endif()
