@@ -13,7 +13,7 @@ namespace tilewright::tir {
 // Leaves, binary operators, and the rest. Binary operands have equal dtypes (lanes included); comparisons and logic give bool.
 // Integers wrap. Undefined: an integer divided by zero, the smallest integer by -1, a shift by the width or more.
 // Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN (x86's
-// minps/maxps): max(0, x) keeps a NaN in x. FloorDiv, FloorMod, bits and shifts are for integers only.
+// minps/maxps): max(0, x) keeps a NaN in x. Generated code may fuse a product and the sum that takes it. FloorDiv, FloorMod, bits and shifts are for integers only.
 #define TW_TIR_BINARY(X)                                                                                  \
   X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
   X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)

@@ -117,9 +117,9 @@ class RandomKernel {
       }
       case 5: {
         if (registers_) return write();
-        registers_ = make_buffer("r", kFloat32, 2, Scope::kRegister);
-        Buffer r = registers_;
-        Stmt fill = seq({store(r, make_int(0), make_float(1)), store(r, make_int(1), real(1 - 1))});
+        Buffer r = make_buffer("r", kFloat32, 2, Scope::kRegister);
+        Stmt fill = seq({store(r, make_int(0), make_float(1)), store(r, make_int(1), real(0))});
+        registers_ = r;  // not before it is filled
         Stmt body = seq({fill, block(depth + 1), store(y_, own_index(1), load(r, make_int(0)) + load(r, make_int(1)))});
         registers_ = {};
         return allocate(r, body);
