@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "frontend/onnx/import.h"
-#include "driver/provisional_pipeline.h"
+#include "relay/passes/pipeline.h"
 
 namespace tilewright::driver {
 namespace {
@@ -41,7 +41,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   context.stop_after = options.stop_after;
   for (const auto& [key, value] : options.config) TW_TRY_STATUS(context.set_config(key, value));
   report(options, "optimise", 0);
-  built.optimized = TW_TRY(relay::optimize(module, context));
+  built.optimized = TW_TRY(relay::optimize(module, context, built.target));
   built.passes = context.log;
   return built;
 }
