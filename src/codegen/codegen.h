@@ -38,5 +38,10 @@ Status write_params_object(ByteSpans pieces, const Target& target, const std::st
 // leaves nothing. Errors: CannotWrite, LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params = nullptr);
+// The same as one relocatable object (.o) or as an archive (.a), for a linker of the user's. Symbols as in the library.
+Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
+                        const ByteSpans* params = nullptr);
+Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
+                     const ByteSpans* params = nullptr);
 
 }  // namespace tilewright::codegen

@@ -101,8 +101,8 @@ Status export_library(const Built& built, const std::string& path) {
       at += t.bytes();
     }
     pad_to(plan.params_bytes);
-    objects.push_back(codegen::params_object(pieces, built.target));
-    return codegen::link_shared(objects, path, built.target);
+    const codegen::ByteSpans params = pieces;
+    return codegen::link_shared(objects, path, built.target, &params);
   });
 }
 

@@ -3,9 +3,9 @@
 #include <elf.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <csignal>
 
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 
@@ -205,6 +205,40 @@ TEST(Link, NamesLibmOnlyWhenUsed) {
     ASSERT_TRUE(s.ok()) << s.error().str();
     EXPECT_EQ(file_bytes(path).find("libm.so.6") != std::string::npos, kernel.name == "tangent");
   }
+}
+
+TEST(Link, ObjectsAndArchivesForOtherLinkers) {
+  SmallModel model;
+  auto pieces = model.pieces();
+  ByteSpans params = pieces;
+  TempFolder folder;
+  auto objects = small_objects(model);
+  for (std::string name : {"model.o", "model.a"}) {
+    auto write = [&](const std::string& path) {
+      return name == "model.o" ? link_relocatable(objects, path, host_target(), &params) : write_archive(objects, path, host_target(), &params);
+    };
+    const std::string path = folder.path + "/" + name;
+    Status s = write(path);
+    ASSERT_TRUE(s.ok()) << s.error().str();
+    ASSERT_TRUE(write(folder.path + "/again").ok());
+    EXPECT_EQ(file_bytes(path), file_bytes(folder.path + "/again"));
+    std::filesystem::remove(folder.path + "/again");
+    // The system's linker makes a working library of it.
+    const std::string library = folder.path + "/" + name + ".so";
+    const std::string command = "cc -shared -Wl,--whole-archive " + path + " -Wl,--no-whole-archive -o " + library + " 2>" + folder.path + "/log";
+    if (std::system("cc --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no C compiler here";
+    ASSERT_EQ(std::system(command.c_str()), 0) << file_bytes(folder.path + "/log");
+    void* handle = dlopen(library.c_str(), RTLD_NOW);
+    ASSERT_NE(handle, nullptr) << dlerror();
+    auto run = reinterpret_cast<RunFunction>(dlsym(handle, kRunSymbol));
+    Aligned<float> x(model.n, 2), y(model.n), arena(64);
+    void *inputs[] = {x.data}, *outputs[] = {y.data};
+    run(inputs, outputs, arena.data);
+    EXPECT_EQ(y[3], 2 * model.weights[3] + model.weights[3 + model.n]);
+    dlclose(handle);
+  }
+  EXPECT_FALSE(write_archive(std::vector<std::string>{"rubbish"}, folder.path + "/bad.a", host_target()).ok());
+  EXPECT_FALSE(link_relocatable(objects, folder.path + "/missing/x.o", host_target()).ok());
 }
 
 size_t entries(const std::string& folder) {

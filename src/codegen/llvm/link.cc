@@ -3,6 +3,7 @@
 // renamed into place at the end: a failure or a full disk leaves nothing behind.
 #include <lld/Common/Driver.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
@@ -120,49 +121,94 @@ Result<std::string> libm_stub(const std::set<std::string>& names, const Target& 
   return library.string();
 }
 
-}  // namespace
+// The folder of one link, with the objects in it.
+struct Workplace {
+  WorkFolder folder;
+  std::vector<std::string> files;
+  std::string result() const { return (folder.path / "result").string(); }
+};
 
-Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
-  const fs::path folder = fs::path(path).parent_path();
+Status prepare(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params, Workplace* out) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
   std::string pattern = path + ".tmp.XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) return cannot_write(path, std::strerror(errno));
-  WorkFolder work{pattern};
-
-  std::vector<std::string> arguments = {"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-                                        "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"};
-  const fs::path result = work.path / "library.so";
-  arguments.insert(arguments.end(), {"-o", result.string()});
+  out->folder.path = pattern;
   for (size_t i = 0; i < objects.size(); ++i) {
-    fs::path file = work.path / format("{}.o", i);
-    TW_TRY_STATUS(write_file(file, objects[i]));
-    arguments.push_back(file.string());
+    out->files.push_back((out->folder.path / format("{}.o", i)).string());
+    TW_TRY_STATUS(write_file(out->files.back(), objects[i]));
   }
   if (params != nullptr) {
-    fs::path file = work.path / "params.o";
-    TW_TRY_STATUS(write_params_object(*params, target, file.string()));
-    arguments.push_back(file.string());
+    out->files.push_back((out->folder.path / "params.o").string());
+    TW_TRY_STATUS(write_params_object(*params, target, out->files.back()));
   }
+  return Ok{};
+}
+
+Status link(std::vector<std::string> arguments, const Workplace& place, const std::string& path) {
+  arguments.insert(arguments.end(), {"-o", place.result()});
+  arguments.insert(arguments.end(), place.files.begin(), place.files.end());
+  Status linked = run_lld(arguments);
+  if (linked) return linked;
+  // Running out of space shows as the linker's message only.
+  const std::string& said = linked.error().message;
+  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
+    if (said.find(sign) != std::string::npos) return cannot_write(path, said);
+  return std::move(linked).error().at(path);
+}
+
+Status move_into_place(const Workplace& place, const std::string& path) {
+  std::error_code error;
+  fs::rename(place.result(), path, error);
+  if (error) return cannot_write(path, error.message());
+  return Ok{};
+}
+
+}  // namespace
+
+Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+  Workplace place;
+  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
   std::set<std::string> math;
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
-  if (!math.empty()) arguments.push_back(TW_TRY(libm_stub(math, target, work.path)));
-
-  Status linked = run_lld(arguments);
-  if (!linked) {
-    // Running out of space shows as the linker's message only.
-    const std::string& said = linked.error().message;
-    for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
-      if (said.find(sign) != std::string::npos) return cannot_write(path, said);
-    return std::move(linked).error().at(path);
-  }
-  Status sealed = append_artifact_seal(result.string());
+  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path)));
+  TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
+                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
+                     place, path));
+  Status sealed = append_artifact_seal(place.result());
   if (!sealed) return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal") : std::move(sealed).error().at(path);
-  fs::rename(result, path, error);
-  if (error) return cannot_write(path, error.message());
-  return Ok{};
+  return move_into_place(place, path);
+}
+
+Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+  Workplace place;
+  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
+  TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
+  TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
+  return move_into_place(place, path);
+}
+
+Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+  Workplace place;
+  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
+  TW_TRY_STATUS(undefined_symbols(objects));
+  std::vector<llvm::NewArchiveMember> members;
+  for (const std::string& file : place.files) {
+    auto member = llvm::NewArchiveMember::getFile(file, /*Deterministic=*/true);
+    if (!member) return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(member.takeError()), path);
+    member->MemberName = llvm::StringRef(file).substr(file.rfind('/') + 1);
+    members.push_back(std::move(*member));
+  }
+#if LLVM_VERSION_MAJOR >= 18
+  constexpr auto kSymbols = llvm::SymtabWritingMode::NormalSymtab;
+#else
+  constexpr bool kSymbols = true;
+#endif
+  if (llvm::Error error = llvm::writeArchive(place.result(), members, kSymbols, llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false))
+    return cannot_write(path, llvm::toString(std::move(error)));
+  return move_into_place(place, path);
 }
 
 }  // namespace tilewright::codegen

@@ -5,7 +5,6 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
-#include <llvm/Support/CommandLine.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/TargetParser/Host.h>
@@ -96,14 +95,6 @@ void initialize_llvm() {
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
   });
-  // Loop strength reduction turns the shared base and constant displacements of an unrolled tile into one pointer per
-  // access and spills them: a third of a convolution's speed, and four fifths of the time to compile it. LLVM has no
-  // other switch for it; lld resets all options whenever it links, hence every time.
-  auto& options = llvm::cl::getRegisteredOptions();
-  if (auto found = options.find("disable-lsr"); found != options.end()) {
-    auto* disabled = static_cast<llvm::cl::opt<bool>*>(found->second);
-    if (!disabled->getValue()) disabled->setValue(true);
-  }
 }
 
 std::mutex& llvm_options_lock() {
