@@ -102,6 +102,7 @@ class Compiler {
         out->memory = memory_of_.at(n.buffer.get());
         break;
       }
+      case StmtKind::kPrefetch: break;
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         out->in[0] = value(n.value);
@@ -267,6 +268,7 @@ class Machine {
         return true;
       }
       case StmtKind::kStore: return store(s);
+      case StmtKind::kPrefetch: return true;
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s.node);
         std::copy_n(at(s.in[0]), n.var->dtype.lanes, at(s.var));

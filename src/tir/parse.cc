@@ -536,11 +536,17 @@ class Parser {
       }
       return make_node<IfNode>(condition, then_case, else_case);
     }
+    const bool hint = accept_word("prefetch");
     auto it = names_.find(token().text);
     if (it == names_.end() || !it->second.buffer) fail(format("a statement expected, found '{}'", token().text));
     Buffer b = it->second.buffer;
     ++at_;
     auto [index, mask] = subscript();
+    if (hint) {
+      Stmt s = made_stmt<PrefetchNode>(b, index);
+      finish_header();
+      return s;
+    }
     expect("=");
     PrimExpr value = expr();
     Stmt s = made_stmt<StoreNode>(b, index, value, mask);

@@ -293,6 +293,13 @@ class Printer {
         out += "\n";
         break;
       }
+      case StmtKind::kPrefetch: {
+        const auto& n = static_cast<const PrefetchNode&>(*s);
+        out += "prefetch ";
+        element(n.buffer, n.index, PrimExpr());
+        out += "\n";
+        break;
+      }
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         out += "let ";

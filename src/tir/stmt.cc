@@ -34,6 +34,12 @@ Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask) {
   return make_node<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(mask));
 }
 
+Stmt prefetch(Buffer buffer, PrimExpr index) {
+  TW_ICHECK(index->dtype.is_integral() && index->dtype.lanes == 1, format("{} prefetched at {}", buffer->name, index->dtype.str()));
+  TW_ICHECK(buffer->scope != Scope::kRegister, format("register buffer {} is prefetched", buffer->name));
+  return make_node<PrefetchNode>(std::move(buffer), std::move(index));
+}
+
 Stmt let_stmt(PrimExpr var, PrimExpr value, Stmt body) {
   TW_ICHECK(var->kind == ExprKind::kVar && var->dtype == value->dtype,
             format("let of {} is {}", var->dtype.str(), value->dtype.str()));

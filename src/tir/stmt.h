@@ -9,7 +9,7 @@
 
 namespace tilewright::tir {
 
-#define TW_TIR_STMTS(X) X(For) X(Store) X(LetStmt) X(If) X(Seq) X(Allocate)
+#define TW_TIR_STMTS(X) X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(Seq) X(Allocate)
 enum class StmtKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_TIR_STMTS(TW_KIND)
@@ -39,6 +39,14 @@ class StoreNode : public StmtNode {  // buffer[index] = value; index and mask as
       : StmtNode(StmtKind::kStore), buffer(std::move(b)), index(std::move(i)), value(std::move(v)), mask(std::move(m)) {}
   const Buffer buffer;
   const PrimExpr index, value, mask;
+};
+// A hint that buffer[index] will be read soon. It has no effect on values, and the place may lie outside the buffer:
+// a stream is prefetched a fixed distance ahead.
+class PrefetchNode : public StmtNode {
+ public:
+  PrefetchNode(Buffer b, PrimExpr i) : StmtNode(StmtKind::kPrefetch), buffer(std::move(b)), index(std::move(i)) {}
+  const Buffer buffer;
+  const PrimExpr index;
 };
 class LetStmtNode : public StmtNode {
  public:
@@ -72,6 +80,7 @@ const T* as(const Stmt& s) {
 }
 Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::kSerial);
 Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask = {});
+Stmt prefetch(Buffer buffer, PrimExpr index);
 Stmt let_stmt(PrimExpr var, PrimExpr value, Stmt body);
 Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case = {});
 Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences

@@ -178,6 +178,12 @@ std::string typing_error(const StmtNode& s) {
       DataType type = element_type(*n.buffer, n.index);
       return n.value->dtype == type ? "" : format("a store of {} where {} holds {}", n.value->dtype.str(), n.buffer->name, type.str());
     }
+    case StmtKind::kPrefetch: {
+      const auto& n = static_cast<const PrefetchNode&>(s);
+      if (n.buffer->scope == Scope::kRegister) return format("a prefetch of the register buffer {}", n.buffer->name);
+      if (n.index->dtype.lanes != 1) return format("a prefetch of {} at {} lanes", n.buffer->name, n.index->dtype.lanes);
+      return index_error(*n.buffer, n.index, PrimExpr());
+    }
     case StmtKind::kLetStmt: {
       const auto& n = static_cast<const LetStmtNode&>(s);
       if (n.var->kind != ExprKind::kVar) return "a let binds something that is not a variable";

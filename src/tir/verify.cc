@@ -137,6 +137,7 @@ class Verifier {
         break;
       }
       case StmtKind::kStore:
+      case StmtKind::kPrefetch:
       case StmtKind::kIf:
       case StmtKind::kSeq:
         for_each_child(s, [&](const Stmt& child) { stmt(child, depth + 1); });
@@ -146,6 +147,8 @@ class Verifier {
 
   void check_own(const Stmt& s) {
     if (auto* n = as<StoreNode>(s)) bounds(*n->buffer, n->index, bool(n->mask));
+    if (auto* n = as<PrefetchNode>(s); n && !in_scope_.count(n->buffer.get()))
+      fail(format("the buffer {} is used outside its scope", n->buffer->name));
     if (auto* n = as<AllocateNode>(s))
       if (auto what = typing_error(*n->buffer); !what.empty()) fail(what);
     if (auto* n = as<ForNode>(s); n && form_ == Form::kFinal && n->for_kind != ForKind::kSerial)

@@ -87,6 +87,7 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
       f(node<StoreNode>(s).value);
       if (node<StoreNode>(s).mask) f(node<StoreNode>(s).mask);
       break;
+    case StmtKind::kPrefetch: f(node<PrefetchNode>(s).index); break;
     case StmtKind::kLetStmt: f(node<LetStmtNode>(s).value); break;
     case StmtKind::kIf: f(node<IfNode>(s).condition); break;
     case StmtKind::kSeq:
@@ -98,7 +99,8 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
 void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f) {
   switch (s->kind) {
     case StmtKind::kFor: f(node<ForNode>(s).body); break;
-    case StmtKind::kStore: break;
+    case StmtKind::kStore:
+    case StmtKind::kPrefetch: break;
     case StmtKind::kLetStmt: f(node<LetStmtNode>(s).body); break;
     case StmtKind::kIf:
       f(node<IfNode>(s).then_case);
@@ -216,6 +218,11 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
       auto i = on_expr(n.index), v = on_expr(n.value), m = n.mask ? on_expr(n.mask) : PrimExpr();
       return i == n.index && v == n.value && m == n.mask ? s
                                                          : store(n.buffer, std::move(i), std::move(v), std::move(m));
+    }
+    case StmtKind::kPrefetch: {
+      const auto& n = node<PrefetchNode>(s);
+      auto i = on_expr(n.index);
+      return i == n.index ? s : prefetch(n.buffer, std::move(i));
     }
     case StmtKind::kLetStmt: {
       const auto& n = node<LetStmtNode>(s);

@@ -148,6 +148,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   const int64_t group_step = p.plain_data ? l.ic_block * data_c : l.ic_blocks * data_block;
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
   const int unroll = c.ic_unroll;
+  const bool prefetches = l.panel * c.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
   const int64_t block_steps = ceil_div(l.ic_block, unroll);
   const int64_t last_steps = ceil_div(p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block, unroll);
   TW_ICHECK(!p.plain_data || l.ic_block % unroll == 0, "conv2d_nchwc: plain data is unrolled whole");
@@ -183,12 +184,15 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                 return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
                   PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
                   std::vector<Stmt> body;
-                  for (int u = 0; u < unroll; ++u)
+                  for (int u = 0; u < unroll; ++u) {
+                    for (int col = 0; prefetches && col < cols; ++col)
+                      prefetch_ahead(&body, weights.buffer, weights_ic + col * l.panel, u * v, v, kPrefetchBytes);
                     body.push_back(acc.step(
                         [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
                         [&](int col) {
                           return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
                         }));
+                  }
                   return seq(std::move(body));
                 });
               });

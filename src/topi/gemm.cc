@@ -114,11 +114,16 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
                           return load(b_buffer, at, masked ? mask : PrimExpr());
                         });
       };
+      const int64_t ahead = p.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;
+      const bool prefetches = packed && p.k * width * static_cast<int64_t>(b.dtype().bytes()) >= 8 << 10;
       std::vector<Stmt> body{acc.clear()};
       if (p.k >= unroll && unroll > 0)
         body.push_back(loop("k", p.k / unroll, [&](PrimExpr k) {
           std::vector<Stmt> steps;
-          for (int u = 0; u < unroll; ++u) steps.push_back(step(a_at + k * unroll, b_at + k * (unroll * b_k), u));
+          for (int u = 0; u < unroll; ++u) {
+            if (prefetches) prefetch_ahead(&steps, b_buffer, b_at + k * (unroll * b_k), u * width, width, ahead);
+            steps.push_back(step(a_at + k * unroll, b_at + k * (unroll * b_k), u));
+          }
           return seq(std::move(steps));
         }));
       if (unroll > 0)

@@ -75,6 +75,12 @@ Stmt RegisterTile::scope(Stmt body) const {
   return body;
 }
 
+void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExpr& at, int64_t first, int64_t count, int64_t bytes) {
+  const int64_t element = static_cast<int64_t>(buffer->dtype.bytes());
+  for (int64_t byte = round_up(first * element, 64); byte < (first + count) * element; byte += 64)
+    body->push_back(prefetch(buffer, at + (byte + bytes) / element));
+}
+
 bool tile_fits(int rows, int cols, const Target& target) {
   return rows * cols + cols + 1 <= target.vector_registers;
 }

@@ -32,6 +32,12 @@ class RegisterTile {
   tir::Buffer narrow_acc_, narrow_a_, narrow_b_;  // the last column's, where it is narrower
 };
 
+// Appends hints for the cache lines that start among the `count` elements from at + first on, `bytes` further. Hardware
+// follows a stream within a page only, and a network's weights come from memory every time: cold layers gain up to 15%.
+inline constexpr int64_t kPrefetchBytes = 3072, kPrefetchBytesFewRows = 8192;
+void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, const tir::PrimExpr& at, int64_t first, int64_t count,
+                    int64_t bytes);
+
 // Whether such a tile stays in registers.
 bool tile_fits(int rows, int cols, const Target& target);
 // Cycles of one tile: `steps` reduction steps with column vectors streaming from a panel of panel_bytes.

@@ -36,6 +36,8 @@ TEST(Verify, AcceptsValidFunctions) {
 
 TEST(Verify, RefusesWhatBreaksARule) {
   Parts p;
+  EXPECT_TRUE(verify(p.func(prefetch(p.x, make_int(1000)))).ok()) << "a hint may point past the end";
+  expect_error(p.func(prefetch(make_buffer("z", kFloat32, 8), make_int(0))), "the buffer z is used outside its scope");
   expect_error(p.func(p.copy), "variable i is used outside its scope");
   expect_error(p.func(seq({p.loop(p.copy), p.copy})), "variable i is used outside its scope");
   expect_error(p.func(p.loop(p.loop(p.copy))), "i is bound again");

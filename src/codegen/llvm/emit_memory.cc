@@ -162,7 +162,8 @@ Value* KernelEmitter::address(const BufferNode* buffer, Value* index) {
   return b_.CreateInBoundsGEP(element, slots->memory, index);
 }
 
-Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index) {
+// `inside`: the element exists; a prefetched one need not.
+Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index, bool inside) {
   Slots* slots = slots_of(buffer);
   llvm::Type* element = storage_type(b_.getContext(), buffer->dtype.element());
   if (slots == nullptr || slots->memory == nullptr || element == nullptr || !(index->dtype == kInt64)) {
@@ -188,7 +189,7 @@ Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index) {
   }
   // Only the sum is inside the buffer: a first address without the constant may lie outside it.
   Value* pointer = slots->memory;
-  if (total != nullptr) pointer = sum.offset == 0 ? b_.CreateInBoundsGEP(element, pointer, total) : b_.CreateGEP(element, pointer, total);
+  if (total != nullptr) pointer = sum.offset == 0 && inside ? b_.CreateInBoundsGEP(element, pointer, total) : b_.CreateGEP(element, pointer, total);
   if (sum.offset != 0) pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(sum.offset));
   return pointer;
 }
@@ -253,6 +254,13 @@ Value* KernelEmitter::gather(const LoadNode* e) {
     out = b_.CreateInsertElement(out, value, static_cast<uint64_t>(i));
   }
   return out;
+}
+
+void KernelEmitter::emit_prefetch(const PrefetchNode* s) {
+  if (s->buffer->scope == Scope::kRegister || !(s->index->dtype == kInt64)) return;
+  Value* pointer = address(s->buffer.get(), s->index.get(), /*inside=*/false);
+  // A read, for the nearest cache, of data.
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()}, {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
 Value* KernelEmitter::emit_load(const LoadNode* e) {

@@ -118,6 +118,12 @@ void KernelEmitter::emit(const Stmt& stmt) {
         forget(before);
         return;
       }
+      case StmtKind::kPrefetch: {
+        const size_t before = mark();
+        emit_prefetch(static_cast<const PrefetchNode*>(s));
+        forget(before);
+        return;
+      }
       case StmtKind::kIf:
         emit_if(static_cast<const IfNode*>(s));
         return;

@@ -83,7 +83,8 @@ class KernelEmitter {
   // Memory (emit_memory.cc).
   V emit_load(const tir::LoadNode* e);
   void emit_store(const tir::StoreNode* s);
-  V address(const tir::BufferNode* buffer, const tir::ExprNode* index);
+  void emit_prefetch(const tir::PrefetchNode* s);
+  V address(const tir::BufferNode* buffer, const tir::ExprNode* index, bool inside = true);
   V address(const tir::BufferNode* buffer, V index);
   V contiguous_load(const tir::BufferNode* buffer, V pointer, int lanes, V mask);
   V strided_load(const tir::LoadNode* e, const tir::RampNode* ramp);

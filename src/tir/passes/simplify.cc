@@ -40,6 +40,11 @@ class Simplifier {
         PrimExpr index = expr(n.index), value = expr(n.value), mask = n.mask ? expr(n.mask) : PrimExpr();
         return index == n.index && value == n.value && mask == n.mask ? s : store(n.buffer, index, value, mask);
       }
+      case StmtKind::kPrefetch: {
+        const auto& n = static_cast<const PrefetchNode&>(*s);
+        PrimExpr index = expr(n.index);
+        return index == n.index ? s : prefetch(n.buffer, index);
+      }
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         PrimExpr value = expr(n.value);
@@ -298,6 +303,7 @@ class Unused {
     for_each_stmt(body, [&](const Stmt& s) {
       for_each_own_expr(s, [&](const PrimExpr& e) { count(e, 1); });
       if (auto* n = as<StoreNode>(s)) buffers_[n->buffer.get()]++;
+      if (auto* n = as<PrefetchNode>(s)) buffers_[n->buffer.get()]++;
     });
   }
 

@@ -27,6 +27,7 @@ class LoopBody {
         return failed ? s : make_for(n.var, lo, extent, body, n.for_kind);
       }
       case StmtKind::kStore: return store_stmt(s);
+      case StmtKind::kPrefetch: return seq({});  // one hint per element would be too many
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         auto value = expr(n.value);
