@@ -95,7 +95,7 @@ TEST(Text, EveryExpressionKindAppearsInTheRoundTrip) {
   for_each_stmt(f->body, [&](const Stmt& s) { statements.insert(s->kind); });
   for (int k = 0; k <= static_cast<int>(ExprKind::kLet); ++k)
     EXPECT_TRUE(seen.count(static_cast<ExprKind>(k))) << kind_name(static_cast<ExprKind>(k));
-  EXPECT_EQ(statements.size(), 6u);
+  EXPECT_EQ(statements.size(), 7u);
 }
 
 TEST(Text, SharingSurvives) {
