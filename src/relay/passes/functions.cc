@@ -11,9 +11,16 @@
 namespace tilewright::relay {
 namespace {
 
-// The function's body over the call's arguments.
+// The function's body over the call's arguments. What the body binds gets variables of its own in each copy.
 Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
   std::map<const VarNode*, Expr> values;
+  auto rename = [&](const Expr& var) { values[as<VarNode>(var)] = make_var(as<VarNode>(var)->name, var->type, var->span); };
+  for (const Expr& e : post_order(function.body, true)) {
+    if (const auto* let = as<LetNode>(e)) rename(let->var);
+    // Closed functions are shared between copies as they are.
+    if (const auto* inner = as<FunctionNode>(e); inner && !inner->primitive() && !inner->attrs.count("Compiler"))
+      for (const Expr& param : inner->params) rename(param);
+  }
   for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
   return substitute(function.body, values);
 }
@@ -105,8 +112,15 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
 }
 
 Result<Module> label_ops(const Module& module, PassContext&) {
-  Module out = rewrite_module(module, [](const Expr&, const Expr& e) { return labelled(e); });
-  for (auto& [name, function] : out.functions) function = labelled(function);
+  // A function that several globals share stays one function.
+  std::unordered_map<const ExprNode*, Expr> done;
+  auto label = [&](const Expr& e) {
+    auto [it, fresh] = done.try_emplace(e.get());
+    if (fresh) it->second = labelled(e);
+    return it->second;
+  };
+  Module out = rewrite_module(module, [&](const Expr& original, const Expr& e) { return original == e ? label(e) : e; });
+  for (auto& [name, function] : out.functions) function = label(function);
   return out;
 }
 

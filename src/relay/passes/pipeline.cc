@@ -5,6 +5,7 @@ namespace tilewright::relay {
 
 const Pipeline& default_pipeline() {
   static const Pipeline kPipeline = {
+      "Inline",
       "RemoveUnusedFunctions",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
       "ExpandNormalization",
@@ -23,9 +24,9 @@ const Pipeline& default_pipeline() {
       // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
       "AlterOpLayout",
       "FoldConstant",
+      "SimplifyExpr",
       "DeadCodeElimination",
       "FuseOps",
-      "Inline",
       "LabelOps",
   };
   return kPipeline;
