@@ -143,6 +143,13 @@ std::vector<int64_t> NodeContext::dims(const Expr& e) const {
                                      "give the sizes of the inputs: --shape NAME=1x3x224x224")};
 }
 
+int64_t NodeContext::product(const std::vector<int64_t>& sizes, int64_t begin, int64_t end) const {
+  int64_t out = 1;
+  for (int64_t i = begin; i < std::min<int64_t>(end, static_cast<int64_t>(sizes.size())); ++i)
+    if (__builtin_mul_overflow(out, sizes[static_cast<size_t>(i)], &out)) fail(format("a shape of {} is too large", shape_str(sizes)));
+  return out;
+}
+
 int64_t NodeContext::axis(int64_t axis, int64_t rank) const {
   if (axis < -rank || axis >= rank) fail(format("its axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + rank : axis;
@@ -163,6 +170,18 @@ Expr NodeContext::scalar(double value, DataType dtype) const {
   Tensor t = Tensor::zeros(dtype, {});
   t.set_double(0, value);
   return constant_of(t);
+}
+
+Expr NodeContext::zeros(DataType dtype, std::vector<int64_t> shape) const {
+  return call("full", {scalar(0, dtype)}, make_attrs<relay::InitOpAttrs>([&](auto& a) {
+                a.shape = std::move(shape);
+                a.dtype = dtype.str();
+              }));
+}
+
+Expr NodeContext::counting(int64_t count, int64_t first) const {
+  auto at = [&](int64_t v) { return constant_of(Tensor::scalar<int64_t>(kInt64, v)); };
+  return call("arange", {at(first), at(first + count), at(1)}, make_attrs<relay::ArangeAttrs>([](auto& a) { a.dtype = kInt64; }));
 }
 
 Expr NodeContext::ints_constant(const std::vector<int64_t>& values) const {

@@ -76,6 +76,8 @@ class NodeContext {
   int64_t rank(const Expr& e) const { return static_cast<int64_t>(type(e).shape.size()); }
   // All sizes as numbers; a symbolic one fails as FreeDimension.
   std::vector<int64_t> dims(const Expr& e) const;
+  // The product of sizes [begin, end); fails when it overflows.
+  int64_t product(const std::vector<int64_t>& sizes, int64_t begin = 0, int64_t end = INT64_MAX) const;
   // An axis in [-rank, rank) made non-negative.
   int64_t axis(int64_t axis, int64_t rank) const;
 
@@ -85,6 +87,10 @@ class NodeContext {
   Expr constant_of(Tensor t) const;
   Expr scalar(double value, DataType dtype) const;
   Expr scalar_like(double value, const Expr& like) const { return scalar(value, dtype(like)); }
+  // Zeros of any shape; not stored when there are many.
+  Expr zeros(DataType dtype, std::vector<int64_t> shape) const;
+  // first, first + 1, ... (int64).
+  Expr counting(int64_t count, int64_t first = 0) const;
   Expr ints_constant(const std::vector<int64_t>& values) const;
   Expr reshape(const Expr& e, std::vector<int64_t> newshape) const;
   Expr transpose(const Expr& e, std::vector<int64_t> axes) const;
@@ -130,7 +136,7 @@ struct ConverterEntry {
 // The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
 #define TW_CONVERTER_FAMILIES(X) \
   X(elementwise) X(activation) X(conv) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
-  X(attention) X(loss) X(signal)
+  X(attention) X(loss) X(signal) X(vision) X(training)
 #define TW_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_CONVERTER_FAMILIES(TW_FAMILY)
 #undef TW_FAMILY

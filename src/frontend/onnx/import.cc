@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/format.h"
 #include "frontend/onnx/importer.h"
+#include "relay/constant_call.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -127,28 +128,24 @@ Expr Importer::call(std::string_view op, std::vector<Expr> args, AttrsRef attrs,
     for (const Type& t : tuple->fields) add_type(t);
   else
     add_type(e->type);
-  if (def->stateful || !def->evaluate || (static_result && elements > kMaxFoldedElements)) return e;
-
-  std::vector<relay::Value> values;
+  if (!relay::is_constant_call(e) || (static_result && elements > kMaxFoldedElements)) return e;
   int64_t read = 0;
-  auto add_value = [&](const Expr& arg) {
+  auto small = [&](const Expr& arg) {
     const auto* c = relay::as<relay::ConstantNode>(arg);
-    if (!c || (read += c->data.size()) > kMaxFoldedElements || c->data.dtype().code == TypeCode::kComplex) return false;
-    values.push_back(relay::value_from(c->data));
-    return true;
+    return c && (read += c->data.size()) <= kMaxFoldedElements && c->data.dtype().code != TypeCode::kComplex;
   };
   for (const Expr& arg : args) {
     if (const auto* tuple = relay::as<relay::TupleNode>(arg)) {
       for (const Expr& field : tuple->fields)
-        if (!add_value(field)) return e;
-    } else if (!add_value(arg)) {
+        if (!small(field)) return e;
+    } else if (!small(arg)) {
       return e;
     }
   }
-  auto out = def->evaluate(relay::EvalArgs{values, attrs, e->type});
+  auto out = relay::evaluate_constant_call(e);
   if (!out) throw ConversionFailure{std::move(out).error()};
   std::vector<Expr> constants;
-  for (const auto& v : *out) constants.push_back(relay::make_constant(relay::to_tensor(v), span));
+  for (Tensor& t : *out) constants.push_back(relay::make_constant(std::move(t), span));
   return as_tuple(e->type) ? relay::make_tuple(std::move(constants), span) : constants.at(0);
 }
 
@@ -420,10 +417,20 @@ Result<relay::Module> Importer::run() try {
   std::vector<std::string> output_names;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = model_.graph.outputs[i].name;
-    if (!outputs[i].expr)
-      refuse(ErrorCode::kUnsupportedModel, "outputs that are sequences or absent cannot be compiled yet", format("output '{}'", name));
-    results.push_back(outputs[i].expr);
-    output_names.push_back(name);
+    if (outputs[i].expr) {
+      results.push_back(outputs[i].expr);
+      output_names.push_back(name);
+      continue;
+    }
+    if (!outputs[i].sequence)
+      refuse(ErrorCode::kUnsupportedModel, "an output that is absent cannot be compiled", format("output '{}'", name));
+    // A sequence of known length is as many outputs.
+    for (size_t k = 0; k < outputs[i].sequence->size(); ++k) {
+      const Expr& element = (*outputs[i].sequence)[k].expr;
+      if (!element) refuse(ErrorCode::kUnsupportedModel, "a sequence of sequences cannot be compiled", format("output '{}'", name));
+      results.push_back(element);
+      output_names.push_back(format("{}[{}]", name, k));
+    }
   }
   relay::DictAttrs attrs;
   attrs["input_names"] = input_names_;

@@ -128,8 +128,7 @@ Values softmax_like(NodeContext& c, const char* op) {
   };
   if (c.opset() >= 13 || axis == rank - 1) return {along(x, axis)};
   std::vector<int64_t> dims = c.dims(x);
-  int64_t rows = 1, columns = 1;
-  for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<size_t>(i)];
+  int64_t rows = c.product(dims, 0, axis), columns = c.product(dims, axis);
   return {c.reshape(along(c.reshape(x, {rows, columns}), 1), dims)};
 }
 Values softmax(NodeContext& c) { return softmax_like(c, "nn.softmax"); }
@@ -143,8 +142,7 @@ Values hardmax(NodeContext& c) {
   Expr matrix = x;
   std::vector<int64_t> shape = dims;
   if (c.opset() < 13) {
-    int64_t rows = 1, columns = 1;
-    for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<size_t>(i)];
+    int64_t rows = c.product(dims, 0, axis), columns = c.product(dims, axis);
     shape = {rows, columns};
     matrix = c.reshape(x, shape);
     axis = 1;

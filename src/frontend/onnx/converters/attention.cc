@@ -25,12 +25,6 @@ Expr repeat(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
                   a.axis = axis;
                 }));
 }
-// 0, 1, ... n-1 as int64.
-Expr count(NodeContext& c, int64_t n, int64_t first = 0) {
-  Ints v(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) v[static_cast<size_t>(i)] = first + i;
-  return c.ints_constant(v);
-}
 
 // (batch, sequence, heads * size) as (batch, heads, sequence, size).
 Expr split_heads(NodeContext& c, const Expr& x, int64_t heads) {
@@ -86,13 +80,13 @@ Values attention(NodeContext& c) {
   }
   if (c.int_attr("is_causal", 0) != 0) {
     // Query i sees the past and the keys up to its own place.
-    Expr seen = c.call("greater_equal", {c.expand(count(c, queries, past), 1), c.expand(count(c, keys), 0)});
+    Expr seen = c.call("greater_equal", {c.expand(c.counting(queries, past), 1), c.expand(c.counting(keys), 0)});
     scores = c.add(scores, c.where(seen, zero, low));
   }
   if (c.has(6)) {
     // The number of keys of each batch that are not padding.
     Expr limit = c.expand(c.cast(c.input(6), kInt64), 1, 3);
-    Expr index = c.reshape(count(c, keys), {1, 1, 1, keys});
+    Expr index = c.reshape(c.counting(keys), {1, 1, 1, keys});
     scores = c.add(scores, c.where(c.call("less", {index, limit}), zero, low));
   }
   if (mode == 2) shown = scores;
@@ -165,7 +159,7 @@ Values linear_attention(NodeContext& c) {
   }
   if (delta) beta = heads(5, c.dims(c.input(5))[2]);
   DataType state_type = c.has(3) ? c.dtype(c.input(3)) : dtype;
-  Expr state = c.has(3) ? c.cast(c.input(3), kFloat32) : c.constant_of(Tensor::zeros(kFloat32, {batch, kv_heads, key, value}));
+  Expr state = c.has(3) ? c.cast(c.input(3), kFloat32) : c.zeros(kFloat32, {batch, kv_heads, key, value});
   auto at = [&](const Expr& x, int64_t t) { return c.slice(x, 2, t, t + 1); };             // (batch, heads, 1, size)
   auto column = [&](const Expr& x) { return c.transpose(x, {0, 1, 3, 2}); };              // (batch, heads, size, 1)
   std::vector<Expr> outputs;
@@ -189,7 +183,7 @@ Values causal_conv(NodeContext& c) {
   int64_t width = c.dims(weight)[2];
   std::string activation = c.string_attr("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish") c.fail(format("its activation '{}' is unknown", activation));
-  Expr past = c.has(3) ? c.input(3) : c.constant_of(Tensor::zeros(c.dtype(x), {d[0], d[1], width - 1}));
+  Expr past = c.has(3) ? c.input(3) : c.zeros(c.dtype(x), {d[0], d[1], width - 1});
   Expr padded = width > 1 ? c.concat({past, x}, 2) : x;
   Expr y = c.call("nn.conv1d", {padded, weight}, make_attrs<relay::Conv1DAttrs>([&](auto& a) {
                     a.groups = d[1];
@@ -202,7 +196,45 @@ Values causal_conv(NodeContext& c) {
   return {y, c.slice(padded, 2, d[2], d[2] + width - 1)};
 }
 
+// Attention whose scores and probabilities pass through subgraphs.
+Values flex_attention(NodeContext& c) {
+  Expr q = c.input(0), k = c.input(1), v = c.input(2);
+  if (c.rank(q) != 4 || c.rank(k) != 4 || c.rank(v) != 4) c.fail_type("its queries, keys and values must have rank 4");
+  DataType dtype = c.dtype(q), narrow = dtype.bits < 32 ? kFloat32 : dtype;
+  DataType precision = c.dtype_attr("softmax_precision", narrow);
+  int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1];
+  if (kv_heads < 1 || q_heads % kv_heads != 0) c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
+  k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
+  double scale = c.float_attr("scale", 1 / std::sqrt(static_cast<double>(c.dims(q)[3])));
+  auto modified = [&](Expr x, const char* name) {
+    const Attribute* a = c.attr(name, AttributeKind::kGraph);
+    if (!a) return x;
+    Values out = c.inline_graph(*a->graphs.at(0), {x});
+    if (out.size() != 1 || !out[0].expr) c.fail(format("its {} must make one tensor", name));
+    return c.cast(out[0].expr, precision);
+  };
+  Expr scores = c.cast(batch_matmul(c, c.mul(q, c.scalar(scale, dtype)), k, true), precision);
+  Expr weights = modified(softmax(c, modified(scores, "score_mod")), "prob_mod");
+  return {c.cast(batch_matmul(c, weights, c.cast(v, precision), false), c.dtype(v))};
+}
+
+// New keys or values written into a cache along an axis, at a place for each batch; circular caches wrap around.
+Values tensor_scatter(NodeContext& c) {
+  Expr cache = c.input(0), update = c.input(1);
+  Ints d = c.dims(update);
+  int64_t rank = c.rank(cache), axis = c.axis(c.int_attr("axis", -2), rank);
+  if (static_cast<int64_t>(d.size()) != rank || axis == 0) c.fail_type("its update and cache do not fit");
+  int64_t size = c.dims(cache)[static_cast<size_t>(axis)];
+  std::string mode = c.string_attr("mode", "linear");
+  if (mode != "linear" && mode != "circular") c.fail(format("its mode '{}' is unknown", mode));
+  Expr places = c.expand(c.counting(d[static_cast<size_t>(axis)]), 1, rank - axis - 1);  // along the axis
+  if (c.has(2)) places = c.add(places, c.expand(c.cast(c.input(2), kInt64), 1, rank - 1));
+  if (mode == "circular") places = c.call("floor_mod", {places, c.scalar(static_cast<double>(size), kInt64)});
+  return {c.call("scatter_elements", {cache, c.broadcast_to(places, d), update}, make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
+}
+
 constexpr ConverterEntry kTable[] = {
+    {"TensorScatter", 24, tensor_scatter}, {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
     {"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary_embedding}, {"LinearAttention", 26, linear_attention},
     {"CausalConvWithState", 26, causal_conv},
 };

@@ -75,7 +75,7 @@ Values loop(NodeContext& c) {
       std::vector<int64_t> shape = {0};
       if (!t.elem || !t.shape) c.unsupported("a loop without steps and with an output of unknown type");
       for (const auto& d : *t.shape) shape.push_back(d.value.value_or(0));
-      out.push_back(c.constant_of(Tensor::zeros(*t.elem, shape)));
+      out.push_back(c.zeros(*t.elem, shape));
     } else {
       out.push_back(c.concat(scanned[i], 0));
     }

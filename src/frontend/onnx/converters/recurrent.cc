@@ -25,7 +25,7 @@ Values recurrent(NodeContext& c, const Layer& layer) {
   bool batch_first = c.int_attr("layout", 0) != 0;
   if (batch_first) x = c.transpose(x, {1, 0, 2});
   DataType dtype = c.dtype(x);
-  auto zeros = [&](std::vector<int64_t> shape) { return c.constant_of(Tensor::zeros(dtype, std::move(shape))); };
+  auto zeros = [&](std::vector<int64_t> shape) { return c.zeros(dtype, std::move(shape)); };
   int64_t batch = c.dims(x)[1];
   auto state = [&](size_t i) {
     if (!c.has(i)) return zeros({directions, batch, hidden});

@@ -74,7 +74,9 @@ Expr apply(NodeContext& c, Expr x, Plan p) {
     q.scales = {1, 1};
     q.roi.clear();
     Ints flat = {1, 1}, result;
-    for (int64_t i : kept) flat[1] *= dims[static_cast<size_t>(i)];
+    Ints others;
+    for (int64_t i : kept) others.push_back(dims[static_cast<size_t>(i)]);
+    flat[1] = c.product(others);
     q.sizes[1] = flat[1];
     for (int64_t i : moved) {
       flat.push_back(dims[static_cast<size_t>(i)]);

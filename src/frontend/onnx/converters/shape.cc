@@ -54,8 +54,7 @@ Values flatten(NodeContext& c) {
   if (axis == 1 && rank >= 1) return {rank == 2 ? x : c.call("nn.batch_flatten", {x})};
   if (axis == 0) return {c.reshape(x, {1, -1})};
   Ints dims = c.dims(x);
-  int64_t rows = 1, columns = 1;
-  for (int64_t i = 0; i < rank; ++i) (i < axis ? rows : columns) *= dims[static_cast<size_t>(i)];
+  int64_t rows = c.product(dims, 0, axis), columns = c.product(dims, axis);
   return {c.reshape(x, {rows, columns})};
 }
 
@@ -102,7 +101,7 @@ Values split(NodeContext& c) {
     int64_t parts = c.int_attr("num_outputs", outputs);
     auto size = c.shape(x)[static_cast<size_t>(axis)].constant();
     if (!size) size = c.dims(x)[static_cast<size_t>(axis)];
-    if (parts < 1) c.fail(format("it has {} parts", parts));
+    if (parts < 1 || parts > outputs) c.fail(format("it has {} outputs and {} parts", outputs, parts));
     // Uneven sizes leave the last part smaller.
     int64_t part = (*size + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(*size - i * part, 0, part));
@@ -236,9 +235,7 @@ Values shape(NodeContext& c) {
 Values size(NodeContext& c) {
   Expr x = c.input(0);
   if (auto dims = static_shape(c.shape(x))) {
-    int64_t n = 1;
-    for (int64_t d : *dims) n *= d;
-    return {c.constant_of(Tensor::scalar<int64_t>(kInt64, n))};
+    return {c.constant_of(Tensor::scalar<int64_t>(kInt64, c.product(*dims)))};
   }
   return {c.call("ndarray_size", {x}, make_attrs<relay::NdarraySizeAttrs>([](auto& a) { a.dtype = kInt64; }))};
 }
@@ -328,12 +325,9 @@ Values eye_like(NodeContext& c) {
   Ints dims = c.dims(x);
   if (dims.size() != 2) c.fail_type("its input is not a matrix");
   DataType dtype = c.dtype_attr("dtype", c.dtype(x));
-  auto count = [&](int64_t n, int64_t first) {
-    Ints v(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) v[static_cast<size_t>(i)] = i + first;
-    return c.ints_constant(v);
-  };
-  Expr rows = c.expand(count(dims[0], c.int_attr("k", 0)), 1), columns = c.expand(count(dims[1], 0), 0);
+  int64_t k = c.int_attr("k", 0);
+  if (k < -(int64_t{1} << 48) || k > (int64_t{1} << 48)) c.fail(format("its k is {}", k));
+  Expr rows = c.expand(c.counting(dims[0], k), 1), columns = c.expand(c.counting(dims[1]), 0);
   return {c.cast(c.call("equal", {rows, columns}), dtype)};
 }
 

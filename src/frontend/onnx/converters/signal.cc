@@ -121,6 +121,7 @@ Values stft(NodeContext& c) {
   int64_t length = c.has(3) ? c.int_scalar(3, "frame_length") : window ? c.dims(window)[0] : 0;
   if (step < 1 || length < 1 || length > d[1]) c.fail(format("frames of {} samples every {} do not fit {}", length, step, d[1]));
   int64_t frames = (d[1] - length) / step + 1;
+  if (frames * length > (1 << 26)) c.unsupported(format("{} frames of {} samples", frames, length));
   Ints places;
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i) places.push_back(f * step + i);
@@ -157,7 +158,7 @@ Values blackman(NodeContext& c) { return window(c, 0.42, 0.5, 0.08); }
 Values mel_weights(NodeContext& c) {
   int64_t bins = c.int_scalar(0, "number of mel bins"), length = c.int_scalar(1, "dft_length"), rate = c.int_scalar(2, "sample rate");
   double low = c.constant(c.input(3), "lower edge").at_double(0), high = c.constant(c.input(4), "upper edge").at_double(0);
-  if (bins < 1 || length < 1 || rate < 1 || bins > 100'000 || length > (1 << 24)) c.fail("its sizes are out of range");
+  if (bins < 1 || length < 1 || rate < 1 || bins > 100'000 || length > (1 << 20) || bins * (length / 2 + 1) > (1 << 26)) c.fail("its sizes are out of range");
   int64_t spectrum = length / 2 + 1;
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   std::vector<int64_t> edges;
