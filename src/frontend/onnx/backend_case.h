@@ -26,7 +26,8 @@ struct BackendCase {
   std::vector<DataSet> sets;
 };
 
-// Reads a folder. Errors: FileNotFound, MalformedModel.
+// Reads a folder, or a file X.onnx of the light models: outputs in X_output_0.pb beside it, and inputs that count up from
+// 0 towards 1. Errors: FileNotFound, MalformedModel.
 Result<BackendCase> load_backend_case(const std::string& folder);
 
 // The model imported for one data set: free dimensions take the data's sizes, and inputs whose values the import needs

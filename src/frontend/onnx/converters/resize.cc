@@ -154,7 +154,6 @@ Values resize(NodeContext& c) {
     return out;
   };
   std::string coordinates = c.string_attr("coordinate_transformation_mode", "half_pixel");
-  if (coordinates == "tf_half_pixel_for_nn") coordinates = "half_pixel";
   Plan p;
   bool by_scales = c.has(2) && !(c.known(c.input(2)) && c.known(c.input(2))->size() == 0);
   if (by_scales) {
@@ -187,6 +186,12 @@ Values resize(NodeContext& c) {
   p.mode = checked_mode(c);
   p.coordinates = coordinates;
   p.nearest = c.string_attr("nearest_mode", "round_prefer_floor");
+  if (coordinates == "tf_half_pixel_for_nn") {
+    // Half a pixel beyond half_pixel: rounding the one down is rounding the other to the nearest, and so on.
+    if (p.mode != "nearest" || (p.nearest != "floor" && p.nearest != "round_prefer_floor")) c.unsupported("tf_half_pixel_for_nn with this rounding");
+    p.nearest = p.nearest == "floor" ? "round_prefer_ceil" : "ceil";
+    p.coordinates = "half_pixel";
+  }
   p.cubic = c.float_attr("cubic_coeff_a", -0.75);
   p.exclude_outside = c.int_attr("exclude_outside", 0) != 0;
   p.extrapolation = c.float_attr("extrapolation_value", 0);
