@@ -9,6 +9,7 @@ const Pipeline& default_pipeline() {
       "RemoveUnusedFunctions",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
       "ExpandNormalization",
+      "UnrollRecurrent",
       "CanonicalizeOps",
       "ConvertTransposedMatmul",
       "FoldExplicitPadding",

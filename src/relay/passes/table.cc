@@ -16,6 +16,7 @@
 #include "relay/passes/normal_forms.h"
 #include "relay/passes/simplify_expr.h"
 #include "relay/passes/simplify_inference.h"
+#include "relay/passes/unroll_recurrent.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -45,6 +46,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"SimplifyInference", 0, "training-time operators become arithmetic"}, simplify_inference},
       {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
       {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
+      {{"UnrollRecurrent", 0, "short recurrent layers become their steps", true}, unroll_recurrent},
   };
   return kPasses;
 }
