@@ -23,7 +23,6 @@ if(TARGET tw_runtime)
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 endif()
 
-
 if(TARGET tw_cli)
   find_package(ZLIB REQUIRED)
   target_link_libraries(tw_cli PUBLIC ZLIB::ZLIB)
@@ -35,4 +34,5 @@ if(TILEWRIGHT_COMPILER)
   # The compiler as one library; the command line loads it for the verbs that need it.
   add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver>)
   target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_frontend tw_runtime)
+  target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
 endif()

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface of the compiler library (tilewright/compiler.h). Nothing thrown inside leaves.
+#include <cstring>
+#include <new>
+
+#include "driver/build.h"
+#include "driver/cli/commands.h"
+#include "tilewright/compiler.h"
+
+namespace {
+
+using namespace tilewright;
+
+thread_local std::string last_error;
+
+int32_t fail(const Diagnostic& d) {
+  last_error = d.str();
+  return static_cast<int32_t>(d.code);
+}
+
+std::vector<std::string> list(const char* const* items, uint64_t n) {
+  std::vector<std::string> out;
+  for (uint64_t i = 0; items && i < n; ++i)
+    if (items[i]) out.emplace_back(items[i]);
+  return out;
+}
+
+Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
+  driver::BuildOptions o;
+  if (!given) return o;
+  if (given->size < sizeof(size_t))
+    return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
+  tw_compiler_options c{};
+  c.opt_level = -1;
+  std::memcpy(&c, given, std::min(given->size, sizeof c));  // an older caller's structure is shorter
+  if (c.opt_level > 4) return Diagnostic(ErrorCode::kInvalidArgument, "the optimization level is above 4");
+  if (c.target) o.target = c.target;
+  if (c.opt_level >= 0) o.opt_level = c.opt_level;
+  o.jobs = std::max(c.jobs, 0);
+  if (c.dump_ir) o.dump_ir = c.dump_ir;
+  o.required_passes = list(c.required_passes, c.num_required_passes);
+  o.disabled_passes = list(c.disabled_passes, c.num_disabled_passes);
+  for (const std::string& text : list(c.shapes, c.num_shapes)) {
+    auto [name, dims] = TW_TRY(driver::parse_shape(text));
+    o.shapes[name] = dims;
+  }
+  if (c.progress)
+    o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) { call(context, stage, fraction); };
+  return o;
+}
+
+Status compile(const char* model, const char* output, const tw_compiler_options* options) {
+  if (!model || !output) return Diagnostic(ErrorCode::kInvalidArgument, "the model's or the output's path is null");
+  auto built = driver::build_onnx(model, TW_TRY(build_options(options)));
+  if (!built.ok()) return std::move(built).error().at(model);
+  return driver::export_library(*built, output);
+}
+
+}  // namespace
+
+extern "C" {
+
+int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw_compiler_options* options) {
+  try {
+    Status status = compile(model, output, options);
+    return status.ok() ? 0 : fail(status.error());
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+  } catch (const std::exception& e) {
+    return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model"});
+  }
+}
+
+const char* tw_compiler_last_error_message(void) { return last_error.c_str(); }
+
+}  // extern "C"
