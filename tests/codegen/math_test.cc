@@ -34,7 +34,7 @@ const Function kFunctions[] = {
     {"tanh", Intrinsic::k_tanh, std::tanh, -12, 12, 3},
     {"tanh_small", Intrinsic::k_tanh, std::tanh, -1e-3, 1e-3, 3},
     {"erf", Intrinsic::k_erf, std::erf, -5, 5, 2},
-    {"sigmoid", Intrinsic::k_sigmoid, sigmoid, -85, 85, 3},
+    {"sigmoid", Intrinsic::k_sigmoid, sigmoid, -85, 85, 3.5},
     {"sin", Intrinsic::k_sin, std::sin, -30, 30, 2},
     {"sin_far", Intrinsic::k_sin, std::sin, -40000, 40000, 2},
     {"cos", Intrinsic::k_cos, std::cos, -30, 30, 2},
