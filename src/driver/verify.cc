@@ -78,7 +78,7 @@ struct Comparison {
 };
 
 // Element-wise |ours - reference| against rtol*|reference| + atol*max|reference| (+ the interpreter's own bound).
-Comparison compare(const Tensor& ours, const relay::Value& reference, double rtol, double atol) {
+Comparison compare(const Tensor& ours, const relay::Value& reference, const VerifyOptions& options) {
   Comparison c;
   int64_t n = reference.size();
   auto value = [&](int64_t i) { return reference.is_float() ? reference.f[static_cast<size_t>(i)] : static_cast<double>(reference.i[static_cast<size_t>(i)]); };
@@ -88,7 +88,7 @@ Comparison compare(const Tensor& ours, const relay::Value& reference, double rto
     double r = value(i), x = reference.is_float() ? ours.at_double(i) : static_cast<double>(ours.at_int(i));
     if ((std::isnan(r) && std::isnan(x)) || r == x) continue;
     double error = std::fabs(x - r);
-    double budget = reference.is_float() ? rtol * std::fabs(r) + atol * c.magnitude + (reference.bound.empty() ? 0 : reference.bound[static_cast<size_t>(i)]) : 0;
+    double budget = reference.is_float() ? options.rtol * std::fabs(r) + options.atol * c.magnitude + options.absolute_atol + (reference.bound.empty() ? 0 : reference.bound[static_cast<size_t>(i)]) : 0;
     double ratio = std::isfinite(error) && std::isfinite(budget) && budget > 0 ? error / budget : HUGE_VAL;
     c.largest = std::max(c.largest, error);
     if (ratio > c.worst) {
@@ -159,7 +159,7 @@ Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& pl
       if (record.ran) *last = record.name;
     auto got = TW_TRY(reference_outputs(built.optimized, plan, inputs));
     for (size_t i = 0; i < truth.size(); ++i)
-      if (compare(to_tensor(got[i]), truth[i], options.rtol, options.atol).worst > 1) return true;
+      if (compare(to_tensor(got[i]), truth[i], options).worst > 1) return true;
     return false;
   };
   std::string name;
@@ -213,7 +213,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
     }
     auto expected = TW_TRY(relay::evaluate(function->body, arguments));
     for (size_t k = 0; k < trace.outputs.size(); ++k) {
-      Comparison c = compare(run.read(trace.outputs[k]), expected[k], options.rtol, options.atol);
+      Comparison c = compare(run.read(trace.outputs[k]), expected[k], options);
       if (c.worst <= 1) continue;
       Mismatch m;
       m.step = plan.steps[i].name;
@@ -229,6 +229,9 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   }
   std::vector<relay::Value> truth;
   if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
+  for (const auto& [name, tensor] : options.expected)
+    if (std::none_of(plan.outputs.begin(), plan.outputs.end(), [&](const auto& output) { return output.name == name; }))
+      return Diagnostic(ErrorCode::kUnknownInput, format("an output '{}' is expected, which the model does not have", name));
   for (size_t k = 0; k < plan.outputs.size(); ++k) {
     relay::Value expected;
     if (options.expected.empty()) {
@@ -236,12 +239,14 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
     } else {
       auto it = options.expected.find(plan.outputs[k].name);
       if (it == options.expected.end()) continue;
+      if (it->second.dtype() != plan.outputs[k].dtype)
+        return Diagnostic(ErrorCode::kDtypeMismatch, format("expected output '{}' is {}, the model gives {}", it->first, it->second.dtype().str(), plan.outputs[k].dtype.str()));
       if (it->second.shape() != plan.outputs[k].shape)
         return Diagnostic(ErrorCode::kShapeMismatch, format("expected output '{}' is {}, the model gives {}", it->first, shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
       expected = relay::value_from(it->second);
     }
     expected.bound.clear();  // the outputs answer for themselves
-    Comparison c = compare(run.outputs()[k], expected, options.rtol, options.atol);
+    Comparison c = compare(run.outputs()[k], expected, options);
     report.largest_output_error = std::max(report.largest_output_error, c.worst);
     report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget", plan.outputs[k].name, c.largest, c.magnitude, c.worst));
   }

@@ -32,6 +32,7 @@ struct VerifyOptions {
   std::map<std::string, Tensor> inputs;  // by name; the rest is random (seeded)
   std::map<std::string, Tensor> expected;  // outputs by name to compare with instead of the interpreter's
   double rtol = 1e-3, atol = 1e-4;       // atol is times the tensor's largest magnitude
+  double absolute_atol = 0;              // added to it as it is: what the ONNX test runner means by atol
   uint64_t seed = 0;
   bool layers = true;                    // check every kernel, not the outputs alone
 };

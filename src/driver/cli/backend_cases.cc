@@ -45,7 +45,8 @@ Outcome run_case(const fs::path& folder) {
     VerifyOptions options;
     options.layers = false;
     options.rtol = 1e-3;
-    options.atol = 1e-5;
+    options.atol = 0;
+    options.absolute_atol = 1e-7;
     for (const auto& input : set.inputs)
       if (!input.is_sequence && !input.absent) options.inputs[input.name] = input.tensor;
     for (const auto& output : set.outputs) {
