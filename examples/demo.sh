@@ -15,7 +15,7 @@ compile() {
   local artifact=$out/$1.so model=$models/$2.onnx started
   if [ ! "$artifact" -nt "$model" ] || [ ! "$artifact" -nt build/tilewright ]; then
     started=$(now)
-    build/tilewright compile "$model" -o "$artifact" --shape "x=$3"
+    build/tilewright compile "$model" -o "$artifact" --shape "x=$3" --quiet
     took="$(($(now) - started)) ms"
   else
     took="already there"
