@@ -152,11 +152,8 @@ Values hardmax(NodeContext& c) {
                        a.dtype = kInt64;
                      }));
   DataType dtype = c.dtype(x);
-  Expr hot = c.call("one_hot", {best, c.scalar(1, dtype), c.scalar(0, dtype)}, make_attrs<relay::OneHotAttrs>([&](auto& a) {
-                      a.depth = shape[static_cast<size_t>(axis)];
-                      a.axis = axis;
-                      a.dtype = dtype;
-                    }));
+  Expr places = c.expand(c.counting(shape[static_cast<size_t>(axis)]), 1, static_cast<int64_t>(shape.size()) - axis - 1);
+  Expr hot = c.where(c.call("equal", {c.expand(best, axis), places}), c.scalar(1, dtype), c.scalar(0, dtype));
   return {c.opset() < 13 ? c.reshape(hot, dims) : hot};
 }
 

@@ -192,15 +192,39 @@ AttrsRef pool_attrs(const Window& w, bool ceil_mode, bool include_pad) {
     a.count_include_pad = include_pad;
   });
 }
+// The window of two of its axes; `second` may be absent (-1).
+Window two_axes(const Window& w, size_t first, int second) {
+  auto pick = [&](const Ints& v, int64_t otherwise) { return Ints{v[first], second >= 0 ? v[static_cast<size_t>(second)] : otherwise}; };
+  Window out;
+  out.n = 2;
+  out.kernel = pick(w.kernel, 1), out.strides = pick(w.strides, 1), out.dilations = pick(w.dilations, 1);
+  Ints begins(w.pads.begin(), w.pads.begin() + w.n), ends(w.pads.begin() + w.n, w.pads.end());
+  out.pads = pick(begins, 0);
+  for (int64_t v : pick(ends, 0)) out.pads.push_back(v);
+  return out;
+}
+
+// One spatial axis: a picture of width 1. Three: pictures of the last two axes, then columns of the first. That is exact,
+// since the largest value and the number of values of a window are those of its axes in turn.
+template <class Pool>
+Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
+  if (w.n == 2) return pool(x, w);
+  if (w.n == 1) return c.squeeze(pool(c.expand(x, 3), two_axes(w, 0, -1)), {3});
+  Ints d = c.dims(x);
+  Expr pictures = pool(c.reshape(x, {d[0], c.product(d, 1, 3), d[3], d[4]}), two_axes(w, 1, 2));
+  Ints p = c.dims(pictures);
+  Expr columns = pool(c.reshape(pictures, {d[0], d[1], d[2], c.product(p, 2)}), two_axes(w, 0, -1));
+  return c.reshape(columns, {d[0], d[1], c.dims(columns)[2], p[2], p[3]});
+}
 Expr max_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
-  if (w.n == 1) return c.call("nn.max_pool1d", {x}, pool_attrs<relay::MaxPool1DAttrs>(w, ceil_mode, false));
-  if (w.n == 2) return c.call("nn.max_pool2d", {x}, pool_attrs<relay::MaxPool2DAttrs>(w, ceil_mode, false));
-  return c.call("nn.max_pool3d", {x}, pool_attrs<relay::MaxPool3DAttrs>(w, ceil_mode, false));
+  return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
+    return c.call("nn.max_pool2d", {e}, pool_attrs<relay::MaxPool2DAttrs>(two, ceil_mode, false));
+  });
 }
 Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
-  if (w.n == 1) return c.call("nn.avg_pool1d", {x}, pool_attrs<relay::AvgPool1DAttrs>(w, ceil_mode, include_pad));
-  if (w.n == 2) return c.call("nn.avg_pool2d", {x}, pool_attrs<relay::AvgPool2DAttrs>(w, ceil_mode, include_pad));
-  return c.call("nn.avg_pool3d", {x}, pool_attrs<relay::AvgPool3DAttrs>(w, ceil_mode, include_pad));
+  return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
+    return c.call("nn.avg_pool2d", {e}, pool_attrs<relay::AvgPool2DAttrs>(two, ceil_mode, include_pad));
+  });
 }
 
 Values max_pool(NodeContext& c) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gathers, scatters and what selects by index or condition.
+#include <algorithm>
+
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
 
@@ -71,9 +73,40 @@ Expr tuple_first(NodeContext& c, Expr indices, const Expr& data, int64_t batch_d
   return c.transpose(indices, axes);
 }
 
+// The indexed axes merged into one, the index tuples into one number each: a plain take.
 Values gather_nd(NodeContext& c) {
   Expr x = c.input(0);
   int64_t batch = c.int_attr("batch_dims", 0);
+  Expr indices = c.input(1);
+  auto sizes = static_shape(c.shape(x)), index_sizes = static_shape(c.shape(indices));
+  if (sizes && index_sizes && !index_sizes->empty() && batch >= 0 && batch < static_cast<int64_t>(index_sizes->size()) &&
+      index_sizes->back() >= 1 && batch + index_sizes->back() <= static_cast<int64_t>(sizes->size())) {
+    int64_t width = index_sizes->back(), last = static_cast<int64_t>(index_sizes->size()) - 1, indexed = batch + width;
+    Expr place;
+    for (int64_t i = 0; i < width; ++i) {
+      Expr part = c.cast(c.squeeze(c.slice(indices, last, i, i + 1), {last}), kInt64);
+      const Dim size = (*sizes)[static_cast<size_t>(batch + i)];
+      part = from_the_end(c, part, size);
+      auto scale = static_cast<double>(c.product(*sizes, batch + i + 1, indexed));
+      if (scale != 1) part = c.mul(part, c.scalar(scale, kInt64));
+      place = place ? c.add(place, part) : part;
+    }
+    if (batch > 0) {
+      // Each batch has its own stretch of the merged axis.
+      int64_t stretch = c.product(*sizes, batch, indexed), batches = c.product(*sizes, 0, batch);
+      Expr starts = c.mul(c.counting(batches), c.scalar(static_cast<double>(stretch), kInt64));
+      Ints shape(sizes->begin(), sizes->begin() + batch);
+      shape.resize(static_cast<size_t>(last), 1);
+      place = c.add(place, c.reshape(starts, shape));
+    }
+    Ints merged = {c.product(*sizes, 0, indexed)};
+    merged.insert(merged.end(), sizes->begin() + indexed, sizes->end());
+    if (std::find(merged.begin(), merged.end(), 0) == merged.end() && std::find(index_sizes->begin(), index_sizes->end(), 0) == index_sizes->end())
+      return {c.call("take", {c.reshape(x, merged), place}, make_attrs<relay::TakeAttrs>([](auto& a) {
+                       a.axis = 0;
+                       a.mode = "clip";
+                     }))};
+  }
   return {c.call("gather_nd", {x, tuple_first(c, c.input(1), x, batch)}, make_attrs<relay::GatherNDAttrs>([&](auto& a) { a.batch_dims = batch; }))};
 }
 
@@ -112,11 +145,8 @@ Values one_hot(NodeContext& c) {
   Expr whole = c.cast(indices, kInt64);
   whole = c.where(c.call("less", {whole, c.scalar(0, kInt64)}), c.add(whole, c.scalar(static_cast<double>(depth), kInt64)), whole);
   auto pick = [&](int64_t i) { return c.squeeze(c.slice(values, 0, i, i + 1), {0}); };
-  return {c.call("one_hot", {whole, pick(1), pick(0)}, make_attrs<relay::OneHotAttrs>([&](auto& a) {
-                   a.depth = depth;
-                   a.axis = axis;
-                   a.dtype = c.dtype(values);
-                 }))};
+  Expr places = c.expand(c.counting(depth), 1, c.rank(indices) - axis);
+  return {c.where(c.call("equal", {c.expand(whole, axis), places}), pick(1), pick(0))};
 }
 
 Values non_zero(NodeContext& c) {

@@ -333,8 +333,16 @@ Values eye_like(NodeContext& c) {
 
 Values trilu(NodeContext& c) {
   Expr x = c.input(0);
-  Expr k = c.constant_of(Tensor::scalar<int64_t>(kInt64, c.has(1) ? c.int_scalar(1, "k") : 0));
-  return {c.call("trilu", {x, k}, make_attrs<relay::TriluAttrs>([&](auto& a) { a.upper = c.int_attr("upper", 1) != 0; }))};
+  int64_t rank = c.rank(x);
+  if (rank < 2) c.fail_type("its input is not a matrix");
+  Ints dims = c.dims(x);
+  int64_t rows = dims[static_cast<size_t>(rank - 2)], columns = dims[static_cast<size_t>(rank - 1)];
+  // Diagonals beyond the corners are as good as the ones just past them.
+  int64_t k = std::clamp(c.has(1) ? c.int_scalar(1, "k") : 0, -rows - 1, columns + 1);
+  bool upper = c.int_attr("upper", 1) != 0;
+  Expr diagonal = c.expand(c.counting(rows, k), 1), column = c.expand(c.counting(columns), 0);
+  Expr kept = c.call(upper ? "less_equal" : "greater_equal", {diagonal, column});
+  return {c.where(kept, x, c.scalar_like(0, x))};
 }
 
 Values depth_to_space(NodeContext& c) {
