@@ -293,8 +293,10 @@ class Printer {
       case ExprKind::kIf: {
         const auto& branch = *as<IfNode>(e);
         std::string condition = operand(branch.condition);
-        return format("if ({}) {{\n", condition) + nested(branch.then_branch) + indentation() + "} else {\n" +
-               nested(branch.else_branch) + indentation() + "}" + comment(e);
+        // One after the other: what the first branch binds, the second may name.
+        std::string then_text = nested(branch.then_branch);
+        std::string else_text = nested(branch.else_branch);
+        return format("if ({}) {{\n", condition) + then_text + indentation() + "} else {\n" + else_text + indentation() + "}" + comment(e);
       }
     }
     return "";

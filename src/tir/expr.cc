@@ -37,10 +37,6 @@ const BroadcastNode* as_broadcast(const PrimExpr& e) { return cast_kind<Broadcas
 const RampNode* as_ramp(const PrimExpr& e) { return cast_kind<RampNode>(e, ExprKind::kRamp); }
 const BinaryNode* as_kind(const PrimExpr& e, ExprKind kind) { return cast_kind<BinaryNode>(e, kind); }
 
-// Wrapping, as the machine's.
-int64_t add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
-
 // Gives both operands the larger number of lanes.
 void match_lanes(PrimExpr& a, PrimExpr& b) {
   if (a->dtype.lanes == b->dtype.lanes) return;
@@ -95,15 +91,15 @@ PrimExpr fold_ramps(ExprKind kind, const PrimExpr& a, const PrimExpr& b) {
   const int lanes = a->dtype.lanes;
   if (kind == ExprKind::kAdd || kind == ExprKind::kSub) {
     const int sign = kind == ExprKind::kAdd ? 1 : -1;
-    if (ra && rb) return ramp(binary(kind, ra->base, rb->base), add(ra->stride, mul(sign, rb->stride)), lanes);
+    if (ra && rb) return ramp(binary(kind, ra->base, rb->base), ra->stride + sign * rb->stride, lanes);
     if (ra && bb) return ramp(binary(kind, ra->base, bb->value), ra->stride, lanes);
-    if (ba && rb) return ramp(binary(kind, ba->value, rb->base), mul(sign, rb->stride), lanes);
+    if (ba && rb) return ramp(binary(kind, ba->value, rb->base), sign * rb->stride, lanes);
   }
   if (kind == ExprKind::kMul) {
     if (auto c = ra && bb ? as_const_int(b) : std::nullopt)
-      return ramp(ra->base * bb->value, mul(ra->stride, *c), lanes);
+      return ramp(ra->base * bb->value, ra->stride * *c, lanes);
     if (auto c = ba && rb ? as_const_int(a) : std::nullopt)
-      return ramp(rb->base * ba->value, mul(rb->stride, *c), lanes);
+      return ramp(rb->base * ba->value, rb->stride * *c, lanes);
   }
   return {};
 }
@@ -130,18 +126,18 @@ PrimExpr fold_integer(ExprKind kind, DataType result, const PrimExpr& a, const P
       if (v == 0) return a;
       if (auto* inner = as_kind(a, ExprKind::kAdd))
         if (auto c1 = as_const_int(inner->b))
-          return inner->a + constant(type, add(*c1, v));
+          return inner->a + constant(type, static_cast<int64_t>(static_cast<uint64_t>(*c1) + static_cast<uint64_t>(v)));
       break;
     case ExprKind::kSub:
       if (v == 0) return a;
-      if (type.is_int()) return a + constant(type, mul(v, -1));
+      if (type.is_int()) return a + constant(type, static_cast<int64_t>(0 - static_cast<uint64_t>(v)));
       break;
     case ExprKind::kMul:
       if (v == 1) return a;
       if (v == 0) return b;
       if (auto* inner = as_kind(a, ExprKind::kMul))
         if (auto c1 = as_const_int(inner->b))
-          return inner->a * constant(type, mul(*c1, v));
+          return inner->a * constant(type, static_cast<int64_t>(static_cast<uint64_t>(*c1) * static_cast<uint64_t>(v)));
       break;
     case ExprKind::kDiv:
     case ExprKind::kFloorDiv:
@@ -365,7 +361,7 @@ PrimExpr shuffle(std::vector<PrimExpr> vectors, std::vector<int> indices) {
       }
       if (v->dtype.lanes == 1) return v;
       if (auto* b = as_broadcast(v)) return b->value;
-      if (auto* r = as_ramp(v)) return r->base + mul(r->stride, lane);
+      if (auto* r = as_ramp(v)) return r->base + r->stride * lane;
       return make_node<ShuffleNode>(std::vector<PrimExpr>{v}, std::vector<int>{lane});
     }
   }

@@ -16,9 +16,6 @@
 namespace tilewright::tir {
 namespace {
 
-// Levels of parentheses, calls and subscripts.
-constexpr int kMaxTextNesting = 400;
-
 struct Token {
   enum Kind { kWord, kInteger, kDecimal, kShared, kSymbol, kEnd } kind;
   std::string_view text;
@@ -143,7 +140,7 @@ class Parser {
     return found;
   }
   bool accept_word(std::string_view text) { return token().kind == Token::kWord && accept(text); }
-  [[gnu::noinline]] void expect(std::string_view text) {
+  void expect(std::string_view text) {
     if (!accept(text)) fail(format("'{}' expected, found '{}'", text, token().text));
   }
   void expect_word(std::string_view text) {
@@ -219,53 +216,37 @@ class Parser {
 
   // ---- expressions ----
   template <class T, class... Args>
-  [[gnu::noinline]] PrimExpr made(Args&&... args) {
+  PrimExpr made(Args&&... args) {
     Ref<T> node = make_node<T>(std::forward<Args>(args)...);
     if (auto error = typing_error(*node); !error.empty()) fail(error);
     return node;
   }
 
-  // expr and primary are the recursion of nested text: what they need beyond it is in functions of their own, so that a
-  // level takes little stack.
   PrimExpr expr(int precedence = 0) {
-    if (++depth_ > kMaxTextNesting) too_deep();
-    PrimExpr left = precedence <= kNotPrecedence && accept_word("not") ? made<NotNode>(expr(kNotPrecedence)) : primary();
+    if (++depth_ > kMaxExprDepth) fail("an expression is nested too deeply");
+    PrimExpr left;
+    if (precedence <= kNotPrecedence && accept_word("not")) left = made_not(expr(kNotPrecedence));
+    else left = primary();
     while (const OperatorRow* row = operator_here()) {
       if (row->precedence < precedence) break;
       ++at_;
-      left = combined(*row, std::move(left), expr(row->precedence + 1));
+      PrimExpr right = expr(row->precedence + 1);
+      if (left->dtype != right->dtype || !operator_takes(row->kind, left->dtype))
+        fail(format("'{}' between {} and {}", row->token, left->dtype.str(), right->dtype.str()));
+      left = make_node<BinaryNode>(row->kind, operator_result(row->kind, left->dtype), left, right);
     }
     --depth_;
     return left;
   }
-  PrimExpr primary() {
-    if (accept("(")) {
-      PrimExpr e = expr();
-      expect(")");
-      return e;
-    }
-    if (token().kind == Token::kWord && names_.find(token().text) != names_.end()) return named();
-    if (token().kind == Token::kWord && lines_[row_].tokens[at_ + 1].text == "(" && !parse_dtype(token().text).ok())
-      return call();
-    return leaf();
-  }
-
-  [[noreturn, gnu::noinline]] void too_deep() const { fail("an expression is nested too deeply"); }
-  [[gnu::noinline]] PrimExpr combined(const OperatorRow& row, PrimExpr left, PrimExpr right) {
-    if (left->dtype != right->dtype || !operator_takes(row.kind, left->dtype))
-      fail(format("'{}' between {} and {}", row.token, left->dtype.str(), right->dtype.str()));
-    DataType type = operator_result(row.kind, left->dtype);
-    return make_node<BinaryNode>(row.kind, type, std::move(left), std::move(right));
-  }
-  [[gnu::noinline]] const OperatorRow* operator_here() const {
+  PrimExpr made_not(PrimExpr a) { return made<NotNode>(std::move(a)); }
+  const OperatorRow* operator_here() const {
     if (token().kind != Token::kWord && token().kind != Token::kSymbol) return nullptr;
     for (const auto& row : kOperators)
       if (row.token && token().text == row.token) return &row;
     return nullptr;
   }
 
-  // What holds no expression inside: constants and shared expressions.
-  [[gnu::noinline]] PrimExpr leaf() {
+  PrimExpr primary() {
     switch (token().kind) {
       case Token::kEnd: fail("the line ends inside an expression");
       case Token::kInteger:
@@ -278,29 +259,36 @@ class Parser {
       }
       case Token::kSymbol:
         if (accept("-")) return literal({}, true);
+        if (accept("(")) {
+          PrimExpr e = expr();
+          expect(")");
+          return e;
+        }
         fail(format("an expression expected, found '{}'", token().text));
       case Token::kWord: break;
     }
-    const std::string_view text = token().text;
+    std::string_view text = token().text;
     if (text == "inf" || text == "nan") return literal({}, false);
     if (accept("true")) return make_int(1, kBool);
     if (accept("false")) return make_int(0, kBool);
-    auto type = parse_dtype(text);
-    if (!type.ok() || lines_[row_].tokens[at_ + 1].text != "(")
-      fail(format("{} is not the name of a variable or buffer here", text));
-    at_ += 2;
-    bool negative = accept("-");
-    PrimExpr e = literal(*type, negative);
-    expect(")");
-    return e;
-  }
-
-  // A variable, or an element of a buffer.
-  [[gnu::noinline]] PrimExpr named() {
-    const Named& name = names_.find(token().text)->second;
+    if (lines_[row_].tokens[at_ + 1].text == "(") {
+      if (auto type = parse_dtype(text); type.ok()) {
+        at_ += 2;
+        bool negative = accept("-");
+        PrimExpr e = literal(*type, negative);
+        expect(")");
+        return e;
+      }
+      return call();
+    }
+    auto it = names_.find(text);
+    if (it == names_.end()) fail(format("{} is not the name of a variable or buffer here", text));
+    if (it->second.variable) {
+      ++at_;
+      return it->second.variable;
+    }
+    Buffer b = it->second.buffer;
     ++at_;
-    if (name.variable) return name.variable;
-    Buffer b = name.buffer;
     auto [index, mask] = subscript();
     DataType type = b->scope == Scope::kRegister ? b->dtype : b->dtype.element().with_lanes(index->dtype.lanes);
     return made<LoadNode>(type, b, index, mask);
@@ -346,7 +334,7 @@ class Parser {
     return make_float(negative ? -value : value, t);
   }
 
-  [[gnu::noinline]] PrimExpr call() {
+  PrimExpr call() {
     std::string name(take());
     expect("(");
     if (name == "cast" || name == "reinterpret") {

@@ -81,6 +81,8 @@ TEST(RelayText, ConstantsAreKeptAside) {
 TEST(RelayText, SharedExpressionsAndScopes) {
   // One binding used by a function's body and outside: printed once, read back as shared.
   expect_round_trip(main_of("%0 = exp(%x);\n%1 = fn (%p: float32) { add(%0, %p) };\n%2 = %1(1f);\nadd(%2, %0)"));
+  // Bindings that both branches and what follows read.
+  expect_round_trip(main_of("%0 = exp(%x);\n%1 = tanh(%x);\n%2 = if (True) { add(%0, %1) } else { negative(%1) };\nmultiply(%2, %0)"));
   // Equal parameter names of different functions are told apart.
   auto module = parse_module(main_of("%0 = fn (%x: float32) { exp(%x) };\n%1 = %0(1f);\nadd(%x, %1)"));
   ASSERT_TRUE(module.ok()) << module.error().str();

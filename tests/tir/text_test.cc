@@ -168,12 +168,12 @@ TEST(Text, DeepTextIsRefusedWithoutOverflow) {
   for (int i = 0; i < 20000; ++i) lets += "  let v" + std::to_string(i) + ": int64 = 1\n";
   for (int i = 1; i < 20000; ++i)
     shares += "  %" + std::to_string(i) + " = %" + std::to_string(i - 1) + " + 1.0\n";
-  for (int i = 1; i < 3000; ++i) blocks += std::string(2 * i, ' ') + "if true:\n";
+  for (int i = 1; i < 5000; ++i) blocks += std::string(2 * i, ' ') + "if true:\n";
   expect_parse_error(sum + "\n", "levels deep");
   expect_parse_error(nots + "true:\n    pass\n", "nested too deeply");
   expect_parse_error(lets + "  pass\n", "nested more than");
   expect_parse_error(shares + "  x[0] = %19999\n", "levels deep");
-  expect_parse_error(blocks + std::string(6000, ' ') + "pass\n", "nested too deeply");
+  expect_parse_error(blocks + std::string(10000, ' ') + "pass\n", "nested too deeply");
 }
 
 TEST(Text, MutatedTextNeverCrashes) {

@@ -10,7 +10,7 @@ Stmt unrolled(const Stmt& s) {
   auto* loop = as<ForNode>(inner);
   if (!loop || loop->for_kind != ForKind::kUnrolled) return inner;
   auto extent = as_const_int(loop->extent);
-  if (!extent || *extent > kMaxUnroll) return make_for(loop->var, loop->min, loop->extent, loop->body);
+  if (!extent) return make_for(loop->var, loop->min, loop->extent, loop->body);
   std::vector<Stmt> iterations;
   for (int64_t i = 0; i < *extent; ++i) iterations.push_back(substitute(loop->body, {{loop->var.get(), loop->min + i}}));
   return seq(std::move(iterations));
