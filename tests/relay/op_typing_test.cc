@@ -36,7 +36,7 @@ TEST(OpTyping, ConvolutionErrors) {
   EXPECT_EQ(type_of("nn.conv2d", {var({1, 3, 8, 8}), var({8, 4, 3, 3})}), "nn.conv2d: data (1, 3, 8, 8) has 3 channels in 1 group, but the kernel (8, 4, 3, 3) takes 4");
   EXPECT_EQ(type_of("nn.conv2d", {var({1, 3, 8}), var({8, 3, 3, 3})}), "nn.conv2d: data (1, 3, 8) is not in layout NCHW");
   EXPECT_EQ(type_of("nn.conv2d", {var({1, 3, 2, 8}), var({8, 3, 3, 3})}), "nn.conv2d: a window of 3 does not fit an axis of 2 with padding 0 and 0");
-  EXPECT_EQ(type_of("nn.conv2d", {var({1, 3, 8, 8}), var({8, 3, 3, 3}, kFloat16)}), "nn.conv2d: data is float32 but the kernel is float16");
+  EXPECT_EQ(type_of("nn.conv2d", {var({1, 3, 8, 8}), var({8, 3, 3, 3}, kFloat16)}), "nn.conv2d: operands are Tensor[(1, 3, 8, 8), float32] and Tensor[(8, 3, 3, 3), float16]");
   auto failing = [&](auto fill) { return type_of("nn.conv2d", {var({1, 4, 8, 8}), var({6, 4, 3, 3})}, with<Conv2DAttrs>(fill)); };
   EXPECT_EQ(failing([](auto& a) { a.groups = 4; }), "nn.conv2d: 4 input and 6 output channels do not divide into 4 groups");
   EXPECT_EQ(failing([](auto& a) { a.channels = 7; }), "nn.conv2d: channels is 7, but the kernel (6, 4, 3, 3) has 6");

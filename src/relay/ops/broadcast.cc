@@ -267,6 +267,7 @@ Result<std::vector<Value>> eval_where(const EvalArgs& args) {
 Result<Type> along_axis_type(const TypeArgs& args, int64_t axis, const char* what) {
   const auto &x = args.tensor(0), &v = args.tensor(1);
   if (x.dtype != v.dtype) return type_error(format("data is {} but the {} is {}", x.dtype.str(), what, v.dtype.str()));
+  TW_TRY_STATUS(number_dtype(x.dtype));
   int64_t k = TW_TRY(checked_axis(axis, x.shape.size()));
   if (v.shape.size() != 1 || dims_differ(v.shape[0], x.shape[k]))
     return type_error(format("the {} is {}, but axis {} of the data {} has {}", what, shape_str(v.shape), k, shape_str(x.shape), x.shape[k].str()));

@@ -199,7 +199,7 @@ Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, Dat
 
   Value out = make_value(out_dtype, shape);
   if (!out.is_float()) {
-    for (size_t i = 0; i < y.size(); ++i) out.i[i] = wrap_int(out_dtype, static_cast<int64_t>(y[i]));
+    for (size_t i = 0; i < y.size(); ++i) out.i[i] = float_to_int(out_dtype, y[i]);
     return relayout(out, nc, spec.out);
   }
   out.f = std::move(y);

@@ -80,6 +80,7 @@ Result<Range> range_of(const Tensor& start, const Tensor& stop, const Tensor& st
 }
 Result<Type> arange_type(const TypeArgs& args) {
   const auto& a = attrs_of<ArangeAttrs>(args);
+  TW_TRY_STATUS(number_dtype(a.dtype));
   for (size_t i = 0; i < 3; ++i) {
     const auto& t = args.tensor(i);
     if (element_count(t.shape) != Dim(1) || t.dtype != args.tensor(0).dtype || !(t.dtype.is_float() || t.dtype.is_integral()))
@@ -104,6 +105,7 @@ Result<std::vector<Value>> eval_arange(const EvalArgs& args) {
 }
 
 Result<Type> shape_of_type(const TypeArgs& args) {
+  TW_TRY_STATUS(number_dtype(attrs_of<ShapeOfAttrs>(args).dtype));
   return tensor_type({Dim(static_cast<int64_t>(args.tensor(0).shape.size()))}, attrs_of<ShapeOfAttrs>(args).dtype);
 }
 Result<std::vector<Value>> eval_shape_of(const EvalArgs& args) {
@@ -117,7 +119,10 @@ Result<std::vector<Value>> eval_shape_of(const EvalArgs& args) {
   }
   return one(std::move(out));
 }
-Result<Type> size_type(const TypeArgs& args) { return tensor_type({}, attrs_of<NdarraySizeAttrs>(args).dtype); }
+Result<Type> size_type(const TypeArgs& args) {
+  TW_TRY_STATUS(number_dtype(attrs_of<NdarraySizeAttrs>(args).dtype));
+  return tensor_type({}, attrs_of<NdarraySizeAttrs>(args).dtype);
+}
 Result<std::vector<Value>> eval_size(const EvalArgs& args) {
   Value out = make_value(args.as<NdarraySizeAttrs>().dtype, {});
   if (out.is_float())

@@ -159,6 +159,8 @@ Result<std::vector<Value>> eval_reinterpret(const EvalArgs& args) {
 }
 
 Result<Type> cast_type(const TypeArgs& args) {
+  const DataType to = attrs_of<CastAttrs>(args).dtype;
+  if (!to.is_bool() && !to.is_string()) TW_TRY_STATUS(number_dtype(to));
   return tensor_type(args.tensor(0).shape, attrs_of<CastAttrs>(args).dtype);
 }
 
@@ -166,15 +168,6 @@ Result<Type> cast_type(const TypeArgs& args) {
 double round_to(Tensor* cell, double x) {
   cell->set_double(0, x);
   return cell->at_double(0);
-}
-
-int64_t float_to_int(DataType to, double x) {
-  if (to.is_bool()) return x != 0;
-  if (std::isnan(x)) return 0;
-  if (to == kUInt64 && x >= 0x1p63) return x >= 0x1p64 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(x));
-  if (x >= 0x1p63) return wrap_int(to, INT64_MAX);
-  if (x < -0x1p63) return wrap_int(to, INT64_MIN);
-  return wrap_int(to, static_cast<int64_t>(x));
 }
 
 std::string number_text(const Value& in, size_t k) {

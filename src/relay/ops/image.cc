@@ -30,13 +30,14 @@ struct AxisResize {
 
   double coordinate(int64_t i) const {
     const auto x = static_cast<double>(i);
-    const auto n = static_cast<double>(in), m = static_cast<double>(out);
+    // The exact (fractional) output size, as ONNX defines it: a given scale of 0.6 makes 2.4 of 4, then 2 are computed.
+    const auto n = static_cast<double>(in), m = scale * n;
     if (transform == "align_corners") return out == 1 ? 0 : x * (n - 1) / (m - 1);
     if (transform == "asymmetric") return x / scale;
     if (transform == "pytorch_half_pixel") return out == 1 ? 0 : (x + 0.5) / scale - 0.5;
-    if (transform == "half_pixel_symmetric") return n / 2 * (1 - m / (scale * n)) + (x + 0.5) / scale - 0.5;
+    if (transform == "half_pixel_symmetric") return n / 2 * (1 - static_cast<double>(out) / m) + (x + 0.5) / scale - 0.5;
     if (transform == "tf_crop_and_resize")
-      return out > 1 ? roi_start * (n - 1) + x * (roi_end - roi_start) * (n - 1) / (m - 1) : 0.5 * (roi_start + roi_end) * (n - 1);
+      return out > 1 ? roi_start * (n - 1) + x * (roi_end - roi_start) * (n - 1) / (static_cast<double>(out) - 1) : 0.5 * (roi_start + roi_end) * (n - 1);
     return (x + 0.5) / scale - 0.5;
   }
 
@@ -138,7 +139,7 @@ Value resize(const Value& in, size_t spatial, std::vector<AxisResize> axes, doub
     return x;
   }
   Value out = make_value(out_dtype, x.shape);
-  for (size_t j = 0; j < x.f.size(); ++j) out.i[j] = wrap_int(out_dtype, static_cast<int64_t>(x.f[j]));
+  for (size_t j = 0; j < x.f.size(); ++j) out.i[j] = float_to_int(out_dtype, x.f[j]);
   return out;
 }
 
@@ -175,7 +176,7 @@ Result<Type> resize_type(const TypeArgs& args) {
     if (s[2 + k] == Dim(0) && a.size[k] > 0) return type_error(format("an empty axis cannot become {}", a.size[k]));
     s[2 + k] = a.size[k];
   }
-  return tensor_type(TW_TRY(relayout_shape(plain, l, s)), TW_TRY(dtype_or(a.out_dtype, x.dtype)));
+  return tensor_type(TW_TRY(relayout_shape(plain, l, s)), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
 }
 template <class A, size_t kSpatial>
 Result<std::vector<Value>> eval_resize(const EvalArgs& args) {
@@ -197,6 +198,7 @@ Result<Type> upsampling_type(const TypeArgs& args) {
   const auto& x = args.tensor(0);
   Layout l = TW_TRY(image_layout(a.layout, 2)), plain = TW_TRY(plain_layout(2));
   Shape s = TW_TRY(relayout_shape(l, plain, x.shape));
+  TW_TRY_STATUS(number_dtype(x.dtype));
   if (!one_of(a.method, {"nearest_neighbor", "bilinear", "bicubic"})) return type_error(format("method is \"{}\", not nearest_neighbor, bilinear or bicubic", a.method));
   for (size_t k = 0; k < 2; ++k) {
     const double scale = k ? a.scale_w : a.scale_h;

@@ -104,9 +104,8 @@ Result<Type> conv_type(const TypeArgs& args) {
   const auto &data = args.tensor(0), &kernel = args.tensor(1);
   ConvSpec s = TW_TRY(conv_spec(a, kSpatial, data, kernel));
   TW_TRY_STATUS(check_kernel_size(a.kernel_size, s, kernel.shape, kSpatial));
-  DataType out_dtype = TW_TRY(dtype_or(a.out_dtype, data.dtype));
-  if (data.dtype.is_float() && data.dtype != kernel.dtype)
-    return type_error(format("data is {} but the kernel is {}", data.dtype.str(), kernel.dtype.str()));
+  DataType out_dtype = TW_TRY(number_dtype_or(a.out_dtype, data.dtype));
+  TW_TRY_STATUS(product_dtypes(args));
   Shape canonical{s.data.extent('N', data.shape), Dim(s.channels)};
   const char* letters = spatial_letters(kSpatial);
   for (size_t k = 0; k < kSpatial; ++k) {
@@ -157,9 +156,8 @@ Result<Type> transpose_type(const TypeArgs& args) {
   const auto &data = args.tensor(0), &kernel = args.tensor(1);
   ConvSpec s = TW_TRY(transpose_spec(a, kSpatial, data, kernel));
   TW_TRY_STATUS(check_kernel_size(a.kernel_size, s, kernel.shape, kSpatial));
-  DataType out_dtype = TW_TRY(dtype_or(a.out_dtype, data.dtype));
-  if (data.dtype.is_float() && data.dtype != kernel.dtype)
-    return type_error(format("data is {} but the kernel is {}", data.dtype.str(), kernel.dtype.str()));
+  DataType out_dtype = TW_TRY(number_dtype_or(a.out_dtype, data.dtype));
+  TW_TRY_STATUS(product_dtypes(args));
   Shape canonical{s.data.extent('N', data.shape), Dim(s.channels)};
   const char* letters = spatial_letters(kSpatial);
   for (size_t k = 0; k < kSpatial; ++k) {

@@ -10,13 +10,6 @@
 namespace tilewright::relay {
 namespace {
 
-Status product_dtypes(const TypeArgs& args) {
-  DataType a = args.tensor(0).dtype, b = args.tensor(1).dtype;
-  bool ok = a.is_float() ? a == b : a.is_integral() && b.is_integral();
-  if (!ok) return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
-  return Ok{};
-}
-
 Status same_depth(const TypeArgs& args, const Dim& a, const Dim& b) {
   if (dims_differ(a, b))
     return type_error(format("the inner sizes of {} and {} are {} and {}", type_str(args.types[0]), type_str(args.types[1]), a.str(), b.str()));
@@ -31,7 +24,7 @@ Result<Type> dense_result(const TypeArgs& args, const Dim& k, Dim n, const std::
   TW_TRY_STATUS(same_depth(args, data.shape.back(), k));
   Shape out = data.shape;
   out.back() = std::move(n);
-  return tensor_type(std::move(out), TW_TRY(dtype_or(out_dtype, data.dtype)));
+  return tensor_type(std::move(out), TW_TRY(number_dtype_or(out_dtype, data.dtype)));
 }
 
 Result<Type> dense_type(const TypeArgs& args) {
@@ -68,7 +61,7 @@ Result<Type> matmul_type(const TypeArgs& args) {
   TW_TRY_STATUS(same_depth(args, out[n - 1], w.shape[a.transpose_b ? 1 : 0]));
   out[n - 1] = w.shape[a.transpose_b ? 0 : 1];
   if (a.units && dims_differ(out[n - 1], Dim(*a.units))) return type_error(format("units is {}, but the result has {} columns", *a.units, out[n - 1].str()));
-  return tensor_type(std::move(out), TW_TRY(dtype_or(a.out_dtype, x.dtype)));
+  return tensor_type(std::move(out), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
 }
 
 Result<Type> batch_matmul_type(const TypeArgs& args) {
@@ -81,7 +74,7 @@ Result<Type> batch_matmul_type(const TypeArgs& args) {
   Shape out = TW_TRY(broadcast_shapes(Shape(x.shape.begin(), x.shape.end() - 2), Shape(y.shape.begin(), y.shape.end() - 2)));
   out.push_back(dim(x, a.transpose_a, 2));
   out.push_back(dim(y, a.transpose_b, 1));
-  return tensor_type(std::move(out), TW_TRY(dtype_or(a.out_dtype, x.dtype)));
+  return tensor_type(std::move(out), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
 }
 
 // One operand as a stack of row-major (rows x cols) matrices of doubles, with norms of the `kept` index for the bounds.
@@ -169,7 +162,7 @@ Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_
   if (out.is_float())
     out.f = std::move(result);
   else if (!exact)
-    for (size_t i = 0; i < result.size(); ++i) out.i[i] = wrap_int(dtype, static_cast<int64_t>(result[i]));
+    for (size_t i = 0; i < result.size(); ++i) out.i[i] = float_to_int(dtype, result[i]);
   return out;
 }
 

@@ -50,6 +50,15 @@ int64_t wrap_int(DataType dtype, int64_t value) {
   return dtype.is_uint() ? static_cast<int64_t>(up >> shift) : static_cast<int64_t>(up) >> shift;
 }
 
+int64_t float_to_int(DataType to, double x) {
+  if (to.is_bool()) return x != 0;
+  if (std::isnan(x)) return 0;
+  if (to == kUInt64 && x >= 0x1p63) return x >= 0x1p64 ? -1 : static_cast<int64_t>(static_cast<uint64_t>(x));
+  if (x >= 0x1p63) return wrap_int(to, INT64_MAX);
+  if (x < -0x1p63) return wrap_int(to, INT64_MIN);
+  return wrap_int(to, static_cast<int64_t>(x));
+}
+
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape) {
   std::vector<int64_t> out(shape.size(), 1);
   for (size_t i = shape.size(); i-- > 1;) out[i - 1] = out[i] * shape[i];

@@ -34,6 +34,8 @@ inline Diagnostic eval_error(std::string message) { return Diagnostic(ErrorCode:
 
 // An int64 wrapped to the dtype's width, sign- or zero-extended.
 int64_t wrap_int(DataType dtype, int64_t value);
+// A float truncated to an integer dtype: wraps, NaN gives 0, values beyond int64 its ends.
+int64_t float_to_int(DataType to, double x);
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 // Strides that read `shape` as `out` (numpy broadcasting): 0 along axes of size 1.
 std::vector<int64_t> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& out);

@@ -59,6 +59,7 @@ Result<std::vector<Value>> eval_sort(const EvalArgs& args) {
 }
 Result<Type> argsort_type(const TypeArgs& args) {
   const auto& a = attrs_of<ArgsortAttrs>(args);
+  TW_TRY_STATUS(number_dtype(a.dtype));
   TW_TRY(checked_axis(a.axis, args.tensor(0).shape.size()));
   return tensor_type(args.tensor(0).shape, a.dtype);
 }
@@ -71,6 +72,7 @@ Result<std::vector<Value>> eval_argsort(const EvalArgs& args) {
 
 Result<Type> topk_type(const TypeArgs& args) {
   const auto& a = attrs_of<TopKAttrs>(args);
+  TW_TRY_STATUS(number_dtype(a.dtype));
   if (args.types.empty() || args.types.size() > 2) return type_error(format("it takes 1 or 2 operands, not {}", args.types.size()));
   if (!as_tensor(args.types[0])) return type_error(format("operand 0 is {}, not a tensor", type_str(args.types[0])));
   const auto& x = args.tensor(0);
@@ -116,7 +118,7 @@ Result<Type> scan_type(const TypeArgs& args) {
   const auto& a = attrs_of<ScanopAttrs>(args);
   const auto& x = args.tensor(0);
   if (!x.dtype.is_float() && !x.dtype.is_integral() && !x.dtype.is_bool()) return type_error(format("it needs numbers, not {}", x.dtype.str()));
-  DataType t = TW_TRY(dtype_or(a.dtype, x.dtype.is_bool() ? kInt32 : x.dtype));
+  DataType t = TW_TRY(number_dtype_or(a.dtype, x.dtype.is_bool() ? kInt32 : x.dtype));
   if (t.is_float() != x.dtype.is_float()) return type_error(format("it cannot go from {} to {}", x.dtype.str(), t.str()), "cast the data first");
   if (!a.axis) return tensor_type({element_count(x.shape)}, t);
   TW_TRY(checked_axis(*a.axis, x.shape.size()));

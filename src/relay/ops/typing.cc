@@ -64,6 +64,24 @@ std::vector<int64_t> int_values(const Tensor& tensor) {
   return out;
 }
 
+Status number_dtype(DataType dtype) {
+  if (!dtype.is_float() && !dtype.is_integral()) return type_error(format("dtype is {}, not a number's", dtype.str()));
+  return Ok{};
+}
+
+Status product_dtypes(const TypeArgs& args) {
+  DataType a = args.tensor(0).dtype, b = args.tensor(1).dtype;
+  bool ok = a.is_float() ? a == b : a.is_integral() && b.is_integral();
+  if (!ok) return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
+  return Ok{};
+}
+
+Result<DataType> number_dtype_or(const std::string& name, DataType like) {
+  DataType dtype = TW_TRY(dtype_or(name, like));
+  TW_TRY_STATUS(number_dtype(dtype));
+  return dtype;
+}
+
 Result<DataType> dtype_or(const std::string& name, DataType like) {
   if (name.empty()) return like;
   return parse_dtype(name);

@@ -33,6 +33,12 @@ std::vector<Type> flat_types(const TypeArgs& args);
 // Operand i's data when it is a constant, else null.
 const Tensor* constant_operand(const TypeArgs& args, size_t i);
 std::vector<int64_t> int_values(const Tensor& tensor);
+// An attribute that says which numbers a result holds. Errors: strings, complex numbers.
+Status number_dtype(DataType dtype);
+// Operands 0 and 1 of a sum of products: one floating dtype, or two integer dtypes.
+Status product_dtypes(const TypeArgs& args);
+// dtype_or for a result of numbers.
+Result<DataType> number_dtype_or(const std::string& name, DataType like);
 // "" means `like`.
 Result<DataType> dtype_or(const std::string& name, DataType like);
 
