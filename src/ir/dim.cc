@@ -69,8 +69,10 @@ bool Dim::operator==(const Dim& other) const {
 }
 
 Dim make_dim(DimKind kind, Dim a, Dim b) {
-  if (a.is_const() && b.is_const())
-    if (auto v = fold(kind, a.value(), b.value())) return Dim(*v);
+  if (a.is_const() && b.is_const()) {
+    auto v = fold(kind, a.value(), b.value());
+    return v ? Dim(*v) : Dim::any();  // overflow or a division by zero: no size that exists
+  }
   auto raw = [](DimKind k, Dim x, Dim y) { return Dim(make_node<DimNode>(k, "", std::move(x), std::move(y))); };
   switch (kind) {
     case DimKind::kAdd: {
