@@ -120,7 +120,7 @@ TEST(Plan, WrongContentsAreRefused) {
       {"arena extent", [](Plan& p) { p.buffers[2].bytes = 4096; }},
       {"arena offset overflow", [&](Plan& p) { p.buffers[2].offset = huge; }},
       {"params extent", [](Plan& p) { p.buffers[1].bytes = 1025; }},
-      {"params alignment", [](Plan& p) { p.buffers[1].offset = 4; }},
+      {"params alignment", [](Plan& p) { p.buffers[1].offset = 2; }},
       {"input index", [](Plan& p) { p.buffers[0].index = 2; }},
       {"input extent", [](Plan& p) { p.buffers[0].bytes = 769; }},
       {"output extent", [](Plan& p) { p.buffers[3].offset = 4; }},

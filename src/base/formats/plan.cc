@@ -114,25 +114,27 @@ uint64_t tensor_bytes(const TensorInfo& info) {
   return info.dtype.bytes_for(n);
 }
 
-void check_range(Reader& in, const char* kind, uint64_t i, uint64_t offset, uint64_t bytes, uint64_t size, bool aligned) {
+void check_range(Reader& in, const char* kind, uint64_t i, uint64_t offset, uint64_t bytes, uint64_t size, uint64_t alignment) {
   if (!within(offset, bytes, size))
     in.refuse(format("{} {} covers bytes {} to {}+{} of a space of {} bytes", kind, i, offset, offset, bytes, size));
-  if (aligned && offset % kAlignment != 0)
-    in.refuse(format("{} {} starts at offset {}, which is not a multiple of {}", kind, i, offset, kAlignment));
+  if (offset % alignment != 0)
+    in.refuse(format("{} {} starts at offset {}, which is not a multiple of {}", kind, i, offset, alignment));
 }
 
 void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
+  // A view (a slice, a concat slot) may start at any element; kernels are told what they may assume.
+  const uint64_t element = std::max<uint64_t>(1, b.dtype.bytes());
   switch (b.space) {
     case Space::kArena:
-      return check_range(in, "buffer", i, b.offset, b.bytes, plan.arena_bytes, true);
+      return check_range(in, "buffer", i, b.offset, b.bytes, plan.arena_bytes, element);
     case Space::kParams:
-      return check_range(in, "buffer", i, b.offset, b.bytes, plan.params_bytes, true);
+      return check_range(in, "buffer", i, b.offset, b.bytes, plan.params_bytes, element);
     case Space::kInput:
     case Space::kOutput: {
       const auto& tensors = b.space == Space::kInput ? plan.inputs : plan.outputs;
       if (b.index >= tensors.size())
         return in.refuse(format("buffer {} names tensor {} of {}", i, b.index, tensors.size()));
-      return check_range(in, "buffer", i, b.offset, b.bytes, tensor_bytes(tensors[b.index]), false);
+      return check_range(in, "buffer", i, b.offset, b.bytes, tensor_bytes(tensors[b.index]), 1);
     }
   }
   in.refuse(format("buffer {} lies in an unknown space", i));
@@ -191,7 +193,7 @@ Param read_param(Reader& in, const Plan& plan, uint64_t i) {
   p.offset = in.bytes().read<uint64_t>();
   p.bytes = in.bytes().read<uint64_t>();
   if (!in.ok()) return p;
-  check_range(in, "parameter", i, p.offset, p.bytes, plan.params_bytes, true);
+  check_range(in, "parameter", i, p.offset, p.bytes, plan.params_bytes, kAlignment);
   if (tensor_bytes({p.name, p.dtype, p.shape}) > p.bytes)
     in.refuse(format("parameter {} ('{}') is larger than its {} bytes", i, p.name, p.bytes));
   return p;

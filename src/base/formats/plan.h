@@ -24,8 +24,8 @@ struct TensorInfo {
 
 enum class Space : uint8_t { kArena, kParams, kInput, kOutput };
 
-// A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64; inputs and outputs are the
-// user's memory (any alignment). Several buffers may name the same bytes (views, memory reuse).
+// A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64 except for views into another
+// tensor (slices, concat slots), which start at any element; inputs and outputs are the user's memory (any alignment). Several buffers may name the same bytes (views, memory reuse).
 struct Buffer {
   Space space = Space::kArena;
   uint32_t index = 0;    // kInput/kOutput: which one; else 0
