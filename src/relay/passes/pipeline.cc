@@ -20,6 +20,9 @@ const Pipeline& default_pipeline() {
       "FoldScaleAxis",
       "SimplifyExpr",
       "FuseComposites",
+      "CombineParallelConv2D",
+      "CombineParallelDense",
+      "CombineParallelBatchMatmul",
       "EliminateCommonSubexpr",
       "FoldConstant",
       // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.

@@ -3,6 +3,7 @@
 
 #include "relay/passes/alter_op_layout.h"
 #include "relay/passes/canonicalize_ops.h"
+#include "relay/passes/combine_parallel.h"
 #include "relay/passes/convert_transposed_matmul.h"
 #include "relay/passes/dead_code.h"
 #include "relay/passes/eliminate_common_subexpr.h"
@@ -27,6 +28,9 @@ std::span<const Pass<Module>> all_passes() {
       {{"AlterOpLayout", 1, "activations of convolution networks into channel blocks"}, alter_op_layout},
       {{"BackwardFoldScaleAxis", 1, "multiplications after a convolution move into its weights"}, backward_fold_scale_axis},
       {{"CanonicalizeOps", 0, "bias_add becomes add"}, canonicalize_ops},
+      {{"CombineParallelBatchMatmul", 4, "sibling batch_matmuls of one input become one"}, combine_parallel_batch_matmul},
+      {{"CombineParallelConv2D", 4, "sibling convolutions of one input become one"}, combine_parallel_conv2d},
+      {{"CombineParallelDense", 4, "sibling dense layers of one input become one"}, combine_parallel_dense},
       {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
       {{"DeadCodeElimination", 1, "unused bindings disappear"}, dead_code_elimination},
       {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
