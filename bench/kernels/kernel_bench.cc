@@ -251,6 +251,7 @@ int run(int argc, char** argv) {
   s.conv("mobilenetv2", 24, 144, 56, 1, 1, 0);
   s.conv("mobilenetv2", 96, 576, 14, 1, 1, 0);
   s.conv("mobilenetv2", 320, 1280, 7, 1, 1, 0);
+  s.conv("ppocr_det", 96, 24, 160, 3, 1, 1);
   s.conv("yolov8n", 32, 32, 80, 3, 1, 1);
   s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
   s.product_of("minilm", 128, 384, 384);
@@ -260,6 +261,7 @@ int run(int argc, char** argv) {
   s.product_of("vit", 197, 768, 768);
   s.product_of("minilm", 16, 1536, 384);
   s.product_of("fc", 1, 1000, 2048);
+  s.product_of("fc", 1, 1000, 1280);
   s.product_of("fc", 1, 4096, 4096);
   s.product_of("fc", 4, 1000, 2048);
   s.product_of("attention", 128, 128, 32, MatrixB::kTransposed, 12);

@@ -195,6 +195,17 @@ std::shared_ptr<Choice> transposed_conv2d(const Problem& p) {
   auto config = topi::default_config(problem, p.target);
   topi::HaloNeed need = topi::halo_need(problem);
   auto choice = std::make_shared<Choice>();
+  if (out.size() == 4) {
+    if (!topi::paints_plain_rows(problem)) return nullptr;
+    choice->cost = topi::estimate(problem, config, p.target);
+    choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
+    Anchor anchor = p.anchor;
+    auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
+    choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+      return topi::conv2d_transpose_plain_rows(problem, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+    };
+    return choice;
+  }
   choice->cost = topi::estimate(problem, config, p.target);
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);

@@ -168,6 +168,44 @@ TEST(Conv2dTranspose, AgainstLoops) {
   run_checks(set, checks);
 }
 
+TEST(Conv2dTranspose, PlainRowsOfFewChannels) {
+  KernelSet set;
+  std::vector<Check> checks;
+  const int64_t v = set.target().lanes(32);
+  struct Case { int64_t n, ic, oc, h, w, kh, kw; };
+  for (Case q : {Case{1, 24, 1, 5, 37, 2, 2}, {2, 16, 1, 3, 16, 2, 2}, {1, 5, 1, 4, 9, 1, 3}, {1, 20, 2, 3, 5, 1, 2}, {1, 33, 1, 2, 50, 1, 1},
+                 {1, 16, 3, 4, 20, 2, 2}, {1, 16, 1, 4, 21, 4, 4}}) {
+    Conv2dTransposeProblem p;
+    p.batch = q.n, p.in_channels = q.ic, p.out_channels = q.oc, p.in_height = q.h, p.in_width = q.w;
+    p.kernel_height = p.stride_height = q.kh, p.kernel_width = p.stride_width = q.kw, p.lanes = static_cast<int>(v);
+    p.out_height = q.h * q.kh, p.out_width = q.w * q.kw;
+    if (!paints_plain_rows(p)) {
+      EXPECT_GT(q.oc * q.kh * q.kw, v);
+      continue;
+    }
+    View data = param("data", {q.n, ceil_div(q.ic, v), q.h, q.w, v}), out = result({q.n, q.oc, p.out_height, p.out_width});
+    Tensor filter = random_tensor({q.ic, q.oc, q.kh, q.kw}, 5), packed = pack_plain_rows_weights(filter, p);
+    View weights = param("weights", packed.shape());
+    int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
+      return conv2d_transpose_plain_rows(p, data, weights, out, twice_plus_one(), context);
+    });
+    std::vector<Memory> inputs;
+    inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.ic; }));
+    inputs.push_back(copy_of(packed));
+    Memory values = inputs[0];
+    checks.push_back({format("ic{} oc{} {}x{} k{}x{}", q.ic, q.oc, q.h, q.w, q.kh, q.kw), out, std::move(inputs), kernel,
+                      [=](const Shape& i) {
+                        double sum = 0;
+                        for (int64_t c = 0; c < q.ic; ++c)
+                          sum += double{values[flat_at(data, {i[0], c / v, i[2] / q.kh, i[3] / q.kw, c % v})]} *
+                                 filter.as<float>()[((c * q.oc + i[1]) * q.kh + i[2] % q.kh) * q.kw + i[3] % q.kw];
+                        return 2 * sum + 1;
+                      },
+                      2.0 * std::sqrt(double(q.ic))});
+  }
+  run_checks(set, checks);
+}
+
 TEST(ConvDirect, OneToThreeDimensions) {
   KernelSet set;
   std::vector<Check> checks;
