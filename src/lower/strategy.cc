@@ -6,7 +6,9 @@
 #include "base/format.h"
 #include "lower/compute.h"
 #include "relay/op.h"
+#include "relay/ops/attrs_transform.h"
 #include "topi/injective.h"
+#include "topi/transpose.h"
 
 namespace tilewright::lower {
 using namespace relay;
@@ -52,6 +54,40 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
 
 namespace {
 
+// A lone transpose or change between plain and blocked channels of an input: through registers, v x v elements at a time.
+// Null when the group is something else.
+tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  const FunctionNode& function = *scope.group().function;
+  const OpDef* op = called_op(function.body);
+  if (!op || scope.group().outputs.size() != 1) return {};
+  const auto* call = as<CallNode>(function.body);
+  if (call->args.size() != 1 || function.params.size() != 1 || !(function.params[0] == call->args[0]) || !as_tensor(call->args[0]->type)) return {};
+  const topi::View &in = scope.input(0), &out = scope.output();
+  if (!(in.dtype() == kFloat32) || !(out.dtype() == kFloat32)) return {};
+  const topi::Epilogue as_it_is = topi::convert_epilogue(kFloat32);
+  if (op->name == "layout_transform") {
+    const auto& attrs = *attrs_as<LayoutTransformAttrs>(call->attrs);
+    auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
+    if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) && in.strides[3] == 1 && out.strides[4] == 1)
+      return topi::to_blocked(in, out, as_it_is, context);
+    if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) && in.strides[4] == 1 && out.strides[3] == 1)
+      return topi::from_blocked(in, out, as_it_is, context);
+  }
+  if (op->name == "transpose") {
+    const auto& attrs = *attrs_as<TransposeAttrs>(call->attrs);
+    topi::View turned = in;
+    turned.halo_before.clear(), turned.halo_after.clear();
+    for (int d = 0; d < in.rank(); ++d) {
+      int64_t from = attrs.axes ? (*attrs.axes)[static_cast<size_t>(d)] : in.rank() - 1 - d;
+      if (from < 0) from += in.rank();
+      turned.shape[static_cast<size_t>(d)] = in.shape[static_cast<size_t>(from)];
+      turned.strides[static_cast<size_t>(d)] = in.strides[static_cast<size_t>(from)];
+    }
+    if (topi::is_transposing(turned, out)) return topi::transpose_copy(turned, out, as_it_is, context);
+  }
+  return {};
+}
+
 // One loop nest per result over its compute definition.
 std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target) {
   auto choice = std::make_shared<Choice>();
@@ -72,6 +108,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->cost.microseconds = choice->cost.bytes / (target.l2_gbps * 1e3);
   choice->parallel = elements > 4096;
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
+    if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     for (size_t i = 0; i < scope.group().outputs.size(); ++i)
       stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)), {}, context));
