@@ -6,8 +6,12 @@
 
 namespace tilewright::arith {
 namespace {
-int64_t wrapping_add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t wrapping_mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t wrapping_add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t wrapping_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 }  // namespace
 
 LinearForm LinearForm::of_constant(int64_t value) {
@@ -29,7 +33,8 @@ bool LinearForm::is_symbol(Symbol* symbol) const {
 }
 
 int64_t LinearForm::coefficient(Symbol symbol) const {
-  auto it = std::lower_bound(terms_.begin(), terms_.end(), symbol, [](const Term& t, Symbol s) { return t.symbol < s; });
+  auto it = std::lower_bound(terms_.begin(), terms_.end(), symbol,
+                             [](const Term& t, Symbol s) { return t.symbol < s; });
   return it != terms_.end() && it->symbol == symbol ? it->coefficient : 0;
 }
 
@@ -82,8 +87,10 @@ struct Split {
   LinearForm rest;
   Split(const LinearForm& form, int64_t d) {
     for (const Term& t : form.terms()) {
-      if (t.coefficient % d == 0) multiples.terms_.push_back({t.symbol, t.coefficient / d});
-      else rest.terms_.push_back(t);
+      if (t.coefficient % d == 0)
+        multiples.terms_.push_back({t.symbol, t.coefficient / d});
+      else
+        rest.terms_.push_back(t);
     }
     multiples.constant_ = floor_div(form.constant(), d);
     rest.constant_ = floor_mod(form.constant(), d);
@@ -133,7 +140,8 @@ Division divide(const LinearForm& form, int64_t divisor, const Ranges& ranges) {
     out.offset = split.rest.plus(-level * divisor);
     return out;
   }
-  // floor((g*r + c) / (g*d)) == floor((r + floor(c/g)) / d) for integer r; the remainder keeps c mod g beside.
+  // floor((g*r + c) / (g*d)) == floor((r + floor(c/g)) / d) for integer r; the remainder keeps c mod g
+  // beside.
   int64_t g = divisor;
   for (const Term& t : split.rest.terms()) g = std::gcd(g, t.coefficient);
   out.quotient = split.multiples;
@@ -170,8 +178,10 @@ Interval narrowed_by(const LinearForm& form, Symbol symbol, const Ranges& ranges
   Interval others = ranges.of(form.minus(LinearForm::of_symbol(symbol).times(c)));
   if (others.lo == kNegativeInfinity || others.lo == kPositiveInfinity) return range;
   const int64_t limit = -others.lo;
-  if (c > 0) range.hi = std::min(range.hi, floor_div(limit, c));
-  else range.lo = std::max(range.lo, -floor_div(limit, -c));
+  if (c > 0)
+    range.hi = std::min(range.hi, floor_div(limit, c));
+  else
+    range.lo = std::max(range.lo, -floor_div(limit, -c));
   return range;
 }
 

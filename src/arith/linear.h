@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer expressions as sums: coefficient * symbol + ... + constant. Symbols stand for whatever the user of this header
-// numbers with them (loop variables, sub-expressions); Ranges knows where each lies.
+// Integer expressions as sums: coefficient * symbol + ... + constant. Symbols stand for whatever the user of
+// this header numbers with them (loop variables, sub-expressions); Ranges knows where each lies.
 //
-// Two kinds of statement live here. Sums, differences and multiples are exact in wrapping 64-bit arithmetic. What is said
-// through Ranges (the range of a form, quotients, signs) holds for the mathematical integers, so it may be used only where
-// the form's range is bounded and inside the machine type: then the wrapped and the mathematical value agree.
+// Two kinds of statement live here. Sums, differences and multiples are exact in wrapping 64-bit arithmetic.
+// What is said through Ranges (the range of a form, quotients, signs) holds for the mathematical integers, so
+// it may be used only where the form's range is bounded and inside the machine type: then the wrapped and the
+// mathematical value agree.
 #pragma once
 #include <cstdint>
 #include <optional>

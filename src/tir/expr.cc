@@ -33,15 +33,27 @@ template <class T>
 const T* cast_kind(const PrimExpr& e, ExprKind kind) {
   return e->kind == kind ? static_cast<const T*>(e.get()) : nullptr;
 }
-const BroadcastNode* as_broadcast(const PrimExpr& e) { return cast_kind<BroadcastNode>(e, ExprKind::kBroadcast); }
+const BroadcastNode* as_broadcast(const PrimExpr& e) {
+  return cast_kind<BroadcastNode>(e, ExprKind::kBroadcast);
+}
 const RampNode* as_ramp(const PrimExpr& e) { return cast_kind<RampNode>(e, ExprKind::kRamp); }
 const BinaryNode* as_kind(const PrimExpr& e, ExprKind kind) { return cast_kind<BinaryNode>(e, kind); }
+
+// Wrapping, as the machine's.
+int64_t add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+int64_t mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
 // Gives both operands the larger number of lanes.
 void match_lanes(PrimExpr& a, PrimExpr& b) {
   if (a->dtype.lanes == b->dtype.lanes) return;
-  if (a->dtype.lanes == 1) a = broadcast(std::move(a), b->dtype.lanes);
-  else if (b->dtype.lanes == 1) b = broadcast(std::move(b), a->dtype.lanes);
+  if (a->dtype.lanes == 1)
+    a = broadcast(std::move(a), b->dtype.lanes);
+  else if (b->dtype.lanes == 1)
+    b = broadcast(std::move(b), a->dtype.lanes);
 }
 
 std::string operand_types(const char* what, const PrimExpr& a, const PrimExpr& b) {
@@ -77,7 +89,8 @@ PrimExpr fold_constants(ExprKind kind, DataType result, const PrimExpr& a, const
     return make_int(value, result);
   }
   if (a->kind == ExprKind::kFloatImm && b->kind == ExprKind::kFloatImm) {
-    double x = static_cast<const FloatImmNode*>(a.get())->value, y = static_cast<const FloatImmNode*>(b.get())->value;
+    double x = static_cast<const FloatImmNode*>(a.get())->value,
+           y = static_cast<const FloatImmNode*>(b.get())->value;
     if (is_comparison(kind)) return make_int(float_comparison(kind, x, y), result);
     return make_float(float_arithmetic(kind, a->dtype, x, y), result);
   }
@@ -91,15 +104,16 @@ PrimExpr fold_ramps(ExprKind kind, const PrimExpr& a, const PrimExpr& b) {
   const int lanes = a->dtype.lanes;
   if (kind == ExprKind::kAdd || kind == ExprKind::kSub) {
     const int sign = kind == ExprKind::kAdd ? 1 : -1;
-    if (ra && rb) return ramp(binary(kind, ra->base, rb->base), ra->stride + sign * rb->stride, lanes);
+    if (ra && rb)
+      return ramp(binary(kind, ra->base, rb->base), add(ra->stride, mul(sign, rb->stride)), lanes);
     if (ra && bb) return ramp(binary(kind, ra->base, bb->value), ra->stride, lanes);
-    if (ba && rb) return ramp(binary(kind, ba->value, rb->base), sign * rb->stride, lanes);
+    if (ba && rb) return ramp(binary(kind, ba->value, rb->base), mul(sign, rb->stride), lanes);
   }
   if (kind == ExprKind::kMul) {
     if (auto c = ra && bb ? as_const_int(b) : std::nullopt)
-      return ramp(ra->base * bb->value, ra->stride * *c, lanes);
+      return ramp(ra->base * bb->value, mul(ra->stride, *c), lanes);
     if (auto c = ba && rb ? as_const_int(a) : std::nullopt)
-      return ramp(rb->base * ba->value, rb->stride * *c, lanes);
+      return ramp(rb->base * ba->value, mul(rb->stride, *c), lanes);
   }
   return {};
 }
@@ -110,12 +124,26 @@ PrimExpr fold_integer(ExprKind kind, DataType result, const PrimExpr& a, const P
   auto constant = [](DataType t, int64_t v) { return make_int(v, t); };
   if (a == b) {
     switch (kind) {
-      case ExprKind::kSub: case ExprKind::kBitXor: return constant(type, 0);
-      case ExprKind::kMin: case ExprKind::kMax: case ExprKind::kAnd: case ExprKind::kOr:
-      case ExprKind::kBitAnd: case ExprKind::kBitOr: return a;
-      case ExprKind::kEQ: case ExprKind::kLE: case ExprKind::kGE: return constant(result, 1);
-      case ExprKind::kNE: case ExprKind::kLT: case ExprKind::kGT: return constant(result, 0);
-      default: break;
+      case ExprKind::kSub:
+      case ExprKind::kBitXor:
+        return constant(type, 0);
+      case ExprKind::kMin:
+      case ExprKind::kMax:
+      case ExprKind::kAnd:
+      case ExprKind::kOr:
+      case ExprKind::kBitAnd:
+      case ExprKind::kBitOr:
+        return a;
+      case ExprKind::kEQ:
+      case ExprKind::kLE:
+      case ExprKind::kGE:
+        return constant(result, 1);
+      case ExprKind::kNE:
+      case ExprKind::kLT:
+      case ExprKind::kGT:
+        return constant(result, 0);
+      default:
+        break;
     }
   }
   auto c = as_const_int(b);
@@ -125,19 +153,17 @@ PrimExpr fold_integer(ExprKind kind, DataType result, const PrimExpr& a, const P
     case ExprKind::kAdd:
       if (v == 0) return a;
       if (auto* inner = as_kind(a, ExprKind::kAdd))
-        if (auto c1 = as_const_int(inner->b))
-          return inner->a + constant(type, static_cast<int64_t>(static_cast<uint64_t>(*c1) + static_cast<uint64_t>(v)));
+        if (auto c1 = as_const_int(inner->b)) return inner->a + constant(type, add(*c1, v));
       break;
     case ExprKind::kSub:
       if (v == 0) return a;
-      if (type.is_int()) return a + constant(type, static_cast<int64_t>(0 - static_cast<uint64_t>(v)));
+      if (type.is_int()) return a + constant(type, mul(v, -1));
       break;
     case ExprKind::kMul:
       if (v == 1) return a;
       if (v == 0) return b;
       if (auto* inner = as_kind(a, ExprKind::kMul))
-        if (auto c1 = as_const_int(inner->b))
-          return inner->a * constant(type, static_cast<int64_t>(static_cast<uint64_t>(*c1) * static_cast<uint64_t>(v)));
+        if (auto c1 = as_const_int(inner->b)) return inner->a * constant(type, mul(*c1, v));
       break;
     case ExprKind::kDiv:
     case ExprKind::kFloorDiv:
@@ -194,7 +220,8 @@ std::optional<double> as_const_float(const PrimExpr& e) {
   return std::nullopt;
 }
 
-Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment, bool read_only) {
+Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment,
+                   bool read_only) {
   TW_ICHECK(size >= 0, format("buffer {} of {} elements", name, size));
   if (alignment == 0) alignment = std::max<int>(1, static_cast<int>(dtype.element().bytes()));
   return make_node<BufferNode>(std::move(name), dtype, size, scope, alignment, read_only);
@@ -315,7 +342,8 @@ PrimExpr cast(DataType dtype, PrimExpr value) {
     const double whole = std::trunc(f->value);
     const int64_t converted = float_to_integer(dtype, f->value);
     // Out of range the value is the machine's: not folded.
-    if (dtype.is_bool() || integer_to_float(dtype, kFloat64, converted) == whole) return make_int(converted, dtype);
+    if (dtype.is_bool() || integer_to_float(dtype, kFloat64, converted) == whole)
+      return make_int(converted, dtype);
   }
   return make_node<CastNode>(dtype, std::move(value));
 }
@@ -323,7 +351,8 @@ PrimExpr cast(DataType dtype, PrimExpr value) {
 PrimExpr reinterpret(DataType dtype, PrimExpr value) {
   const DataType from = value->dtype;
   if (dtype.lanes == 1 && dtype.bits == from.bits) dtype = dtype.with_lanes(from.lanes);
-  TW_ICHECK(dtype.bits * dtype.lanes == from.bits * from.lanes, format("reinterpret of {} as {}", from.str(), dtype.str()));
+  TW_ICHECK(dtype.bits * dtype.lanes == from.bits * from.lanes,
+            format("reinterpret of {} as {}", from.str(), dtype.str()));
   if (dtype == from) return value;
   if (auto* b = as_broadcast(value); b && dtype.bits == from.bits)
     return broadcast(reinterpret(dtype.element(), b->value), dtype.lanes);
@@ -361,7 +390,7 @@ PrimExpr shuffle(std::vector<PrimExpr> vectors, std::vector<int> indices) {
       }
       if (v->dtype.lanes == 1) return v;
       if (auto* b = as_broadcast(v)) return b->value;
-      if (auto* r = as_ramp(v)) return r->base + r->stride * lane;
+      if (auto* r = as_ramp(v)) return r->base + mul(r->stride, lane);
       return make_node<ShuffleNode>(std::vector<PrimExpr>{v}, std::vector<int>{lane});
     }
   }
@@ -395,16 +424,21 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
   DataType type = args[0]->dtype;
   bool reduces = false;
   switch (op) {
-    case Intrinsic::k_reduce_add: case Intrinsic::k_reduce_max: case Intrinsic::k_reduce_min:
+    case Intrinsic::k_reduce_add:
+    case Intrinsic::k_reduce_max:
+    case Intrinsic::k_reduce_min:
       TW_ICHECK(type.is_float() || type.is_integral(), name);
       type = type.element();
       reduces = true;
       break;
-    case Intrinsic::k_isnan: case Intrinsic::k_isinf: case Intrinsic::k_isfinite:
+    case Intrinsic::k_isnan:
+    case Intrinsic::k_isinf:
+    case Intrinsic::k_isfinite:
       TW_ICHECK(type.is_float(), name);
       type = kBool.with_lanes(lanes);
       break;
-    case Intrinsic::k_popcount: case Intrinsic::k_clz:
+    case Intrinsic::k_popcount:
+    case Intrinsic::k_clz:
       TW_ICHECK(type.is_integral(), name);
       break;
     case Intrinsic::k_ldexp_int:
@@ -435,7 +469,8 @@ PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask) {
   TW_ICHECK(index->dtype.is_integral(), format("{} indexed by {}", buffer->name, index->dtype.str()));
   const int lanes = index->dtype.lanes;
   if (buffer->scope == Scope::kRegister) {
-    TW_ICHECK(lanes == 1 && !mask, format("register buffer {} has scalar indices and no masks", buffer->name));
+    TW_ICHECK(lanes == 1 && !mask,
+              format("register buffer {} has scalar indices and no masks", buffer->name));
     DataType type = buffer->dtype;
     return make_node<LoadNode>(type, std::move(buffer), std::move(index), PrimExpr());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each statement's expressions become a list of instructions over lane slots, once; running it needs no recursion over
-// expressions, evaluates a shared node once, and allocates nothing.
+// Each statement's expressions become a list of instructions over lane slots, once; running it needs no
+// recursion over expressions, evaluates a shared node once, and allocates nothing.
 #include "tir/interpret.h"
 
 #include <algorithm>
@@ -27,9 +27,10 @@ struct Instruction {
   const ExprNode* node;
   Slot to = 0;
   Slot in[3] = {0, 0, 0};
-  int memory = kNone;          // a load's buffer
-  std::vector<Slot> more;      // a shuffle's inputs
-  int branch[2] = {kNone, kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
+  int memory = kNone;      // a load's buffer
+  std::vector<Slot> more;  // a shuffle's inputs
+  int branch[2] = {
+      kNone, kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
 };
 using Program = std::vector<Instruction>;
 
@@ -102,7 +103,8 @@ class Compiler {
         out->memory = memory_of_.at(n.buffer.get());
         break;
       }
-      case StmtKind::kPrefetch: break;
+      case StmtKind::kPrefetch:
+        break;
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         out->in[0] = value(n.value);
@@ -160,8 +162,10 @@ class Compiler {
     if (e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm) {
       Slot slot = keep(1);
       Lane& lane = code_.constants[slot & ~kKept];
-      if (auto* i = as<IntImmNode>(e)) lane.i = i->value;
-      else lane.f = static_cast<const FloatImmNode&>(*e).value;
+      if (auto* i = as<IntImmNode>(e))
+        lane.i = i->value;
+      else
+        lane.f = static_cast<const FloatImmNode&>(*e).value;
       return slot;
     }
     if (e->kind == ExprKind::kLet) {
@@ -208,40 +212,76 @@ class Compiler {
 
 double float_call(Intrinsic op, DataType type, double x, Lane y, double z) {
   switch (op) {
-    case Intrinsic::k_fma: return float_fma(type, x, y.f, z);
-    case Intrinsic::k_exp: return std::exp(x);
-    case Intrinsic::k_log: return std::log(x);
-    case Intrinsic::k_sqrt: return std::sqrt(x);
-    case Intrinsic::k_rsqrt: return 1 / std::sqrt(x);
-    case Intrinsic::k_tanh: return std::tanh(x);
-    case Intrinsic::k_erf: return std::erf(x);
-    case Intrinsic::k_sigmoid: return 1 / (1 + std::exp(-x));
-    case Intrinsic::k_pow: return std::pow(x, y.f);
-    case Intrinsic::k_floor: return std::floor(x);
-    case Intrinsic::k_ceil: return std::ceil(x);
-    case Intrinsic::k_round: return std::nearbyint(x);
-    case Intrinsic::k_trunc: return std::trunc(x);
-    case Intrinsic::k_fabs: return std::fabs(x);
-    case Intrinsic::k_sin: return std::sin(x);
-    case Intrinsic::k_cos: return std::cos(x);
-    case Intrinsic::k_tan: return std::tan(x);
-    case Intrinsic::k_asin: return std::asin(x);
-    case Intrinsic::k_acos: return std::acos(x);
-    case Intrinsic::k_atan: return std::atan(x);
-    case Intrinsic::k_sinh: return std::sinh(x);
-    case Intrinsic::k_cosh: return std::cosh(x);
-    case Intrinsic::k_asinh: return std::asinh(x);
-    case Intrinsic::k_acosh: return std::acosh(x);
-    case Intrinsic::k_atanh: return std::atanh(x);
-    case Intrinsic::k_exp2: return std::exp2(x);
-    case Intrinsic::k_log2: return std::log2(x);
-    case Intrinsic::k_log10: return std::log10(x);
-    case Intrinsic::k_fmod: return std::fmod(x, y.f);
-    case Intrinsic::k_copysign: return std::copysign(x, y.f);
-    case Intrinsic::k_ldexp_int: return std::ldexp(x, static_cast<int>(std::clamp<int64_t>(y.i, -4000, 4000)));
-    case Intrinsic::k_isnan: case Intrinsic::k_isinf: case Intrinsic::k_isfinite:
-    case Intrinsic::k_popcount: case Intrinsic::k_clz:
-    case Intrinsic::k_reduce_add: case Intrinsic::k_reduce_max: case Intrinsic::k_reduce_min:
+    case Intrinsic::k_fma:
+      return float_fma(type, x, y.f, z);
+    case Intrinsic::k_exp:
+      return std::exp(x);
+    case Intrinsic::k_log:
+      return std::log(x);
+    case Intrinsic::k_sqrt:
+      return std::sqrt(x);
+    case Intrinsic::k_rsqrt:
+      return 1 / std::sqrt(x);
+    case Intrinsic::k_tanh:
+      return std::tanh(x);
+    case Intrinsic::k_erf:
+      return std::erf(x);
+    case Intrinsic::k_sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Intrinsic::k_pow:
+      return std::pow(x, y.f);
+    case Intrinsic::k_floor:
+      return std::floor(x);
+    case Intrinsic::k_ceil:
+      return std::ceil(x);
+    case Intrinsic::k_round:
+      return std::nearbyint(x);
+    case Intrinsic::k_trunc:
+      return std::trunc(x);
+    case Intrinsic::k_fabs:
+      return std::fabs(x);
+    case Intrinsic::k_sin:
+      return std::sin(x);
+    case Intrinsic::k_cos:
+      return std::cos(x);
+    case Intrinsic::k_tan:
+      return std::tan(x);
+    case Intrinsic::k_asin:
+      return std::asin(x);
+    case Intrinsic::k_acos:
+      return std::acos(x);
+    case Intrinsic::k_atan:
+      return std::atan(x);
+    case Intrinsic::k_sinh:
+      return std::sinh(x);
+    case Intrinsic::k_cosh:
+      return std::cosh(x);
+    case Intrinsic::k_asinh:
+      return std::asinh(x);
+    case Intrinsic::k_acosh:
+      return std::acosh(x);
+    case Intrinsic::k_atanh:
+      return std::atanh(x);
+    case Intrinsic::k_exp2:
+      return std::exp2(x);
+    case Intrinsic::k_log2:
+      return std::log2(x);
+    case Intrinsic::k_log10:
+      return std::log10(x);
+    case Intrinsic::k_fmod:
+      return std::fmod(x, y.f);
+    case Intrinsic::k_copysign:
+      return std::copysign(x, y.f);
+    case Intrinsic::k_ldexp_int:
+      return std::ldexp(x, static_cast<int>(std::clamp<int64_t>(y.i, -4000, 4000)));
+    case Intrinsic::k_isnan:
+    case Intrinsic::k_isinf:
+    case Intrinsic::k_isfinite:
+    case Intrinsic::k_popcount:
+    case Intrinsic::k_clz:
+    case Intrinsic::k_reduce_add:
+    case Intrinsic::k_reduce_max:
+    case Intrinsic::k_reduce_min:
     case Intrinsic::k_if_then_else:
       break;
   }
@@ -267,8 +307,10 @@ class Machine {
         }
         return true;
       }
-      case StmtKind::kStore: return store(s);
-      case StmtKind::kPrefetch: return true;
+      case StmtKind::kStore:
+        return store(s);
+      case StmtKind::kPrefetch:
+        return true;
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s.node);
         std::copy_n(at(s.in[0]), n.var->dtype.lanes, at(s.var));
@@ -284,8 +326,10 @@ class Machine {
       case StmtKind::kAllocate: {
         Memory& m = code_.memories[s.memory];
         Lane poison;
-        if (m.buffer->dtype.is_float()) poison.f = std::numeric_limits<double>::quiet_NaN();
-        else poison.i = wrap_integer(m.buffer->dtype, -1);
+        if (m.buffer->dtype.is_float())
+          poison.f = std::numeric_limits<double>::quiet_NaN();
+        else
+          poison.i = wrap_integer(m.buffer->dtype, -1);
         if (m.buffer->scope == Scope::kRegister)
           std::fill_n(at(m.first), m.buffer->size * m.buffer->dtype.lanes, poison);
         std::fill(m.own.begin(), m.own.end(), std::byte{0xff});
@@ -341,7 +385,10 @@ class Machine {
       TW_TIR_BINARY(TW_KIND)
 #undef TW_KIND
       return binary_lanes(i, to, a, at(i.in[1]));
-      case ExprKind::kIntImm: case ExprKind::kFloatImm: case ExprKind::kVar: case ExprKind::kLet:
+      case ExprKind::kIntImm:
+      case ExprKind::kFloatImm:
+      case ExprKind::kVar:
+      case ExprKind::kLet:
         return true;  // have slots, not instructions
       case ExprKind::kNot:
         for (int l = 0; l < lanes; ++l) to[l].i = !a[l].i;
@@ -352,8 +399,10 @@ class Machine {
       case ExprKind::kCast: {
         const DataType from = static_cast<const CastNode&>(*i.node).value->dtype;
         for (int l = 0; l < lanes; ++l) {
-          if (type.is_float()) to[l].f = from.is_float() ? round_float(type, a[l].f) : integer_to_float(from, type, a[l].i);
-          else to[l].i = from.is_float() ? float_to_integer(type, a[l].f) : wrap_integer(type, a[l].i);
+          if (type.is_float())
+            to[l].f = from.is_float() ? round_float(type, a[l].f) : integer_to_float(from, type, a[l].i);
+          else
+            to[l].i = from.is_float() ? float_to_integer(type, a[l].f) : wrap_integer(type, a[l].i);
         }
         return true;
       }
@@ -364,12 +413,14 @@ class Machine {
         for (int l = 0; l < lanes; ++l) to[l] = read_lane(bytes_.data(), type.element(), l);
         return true;
       }
-      case ExprKind::kLoad: return load(i, to, a);
+      case ExprKind::kLoad:
+        return load(i, to, a);
       case ExprKind::kRamp: {
         const int64_t stride = static_cast<const RampNode&>(*i.node).stride;
         for (int l = 0; l < lanes; ++l)
-          to[l].i = wrap_integer(type, static_cast<int64_t>(static_cast<uint64_t>(a->i) +
-                                                            static_cast<uint64_t>(stride) * static_cast<uint64_t>(l)));
+          to[l].i = wrap_integer(
+              type, static_cast<int64_t>(static_cast<uint64_t>(a->i) +
+                                         static_cast<uint64_t>(stride) * static_cast<uint64_t>(l)));
         return true;
       }
       case ExprKind::kBroadcast:
@@ -385,7 +436,8 @@ class Machine {
         }
         return true;
       }
-      case ExprKind::kCall: return call(i, to, a);
+      case ExprKind::kCall:
+        return call(i, to, a);
     }
     return true;
   }
@@ -396,7 +448,8 @@ class Machine {
     for (int l = 0; l < type.lanes; ++l) {
       if (!type.is_float()) {
         if (!integer_binary(kind, type, a[l].i, b[l].i, &to[l].i))
-          return fail(format("computes {} of {} and {}, which is undefined", kind_name(kind), a[l].i, b[l].i));
+          return fail(
+              format("computes {} of {} and {}, which is undefined", kind_name(kind), a[l].i, b[l].i));
       } else if (is_comparison(kind)) {
         to[l].i = float_comparison(kind, a[l].f, b[l].f);
       } else {
@@ -435,9 +488,15 @@ class Machine {
         std::copy_n(at(i.in[1 + side]), n.dtype.lanes, to);
         return true;
       }
-      case Intrinsic::k_reduce_add: *to = reduce(ExprKind::kAdd, type, a); return true;
-      case Intrinsic::k_reduce_max: *to = reduce(ExprKind::kMax, type, a); return true;
-      case Intrinsic::k_reduce_min: *to = reduce(ExprKind::kMin, type, a); return true;
+      case Intrinsic::k_reduce_add:
+        *to = reduce(ExprKind::kAdd, type, a);
+        return true;
+      case Intrinsic::k_reduce_max:
+        *to = reduce(ExprKind::kMax, type, a);
+        return true;
+      case Intrinsic::k_reduce_min:
+        *to = reduce(ExprKind::kMin, type, a);
+        return true;
       case Intrinsic::k_isnan:
         for (int l = 0; l < type.lanes; ++l) to[l].i = std::isnan(a[l].f);
         return true;
@@ -451,8 +510,10 @@ class Machine {
       case Intrinsic::k_clz:
         for (int l = 0; l < type.lanes; ++l) {
           uint64_t bits = static_cast<uint64_t>(a[l].i) & (~uint64_t{0} >> (64 - type.bits));
-          if (n.op == Intrinsic::k_popcount) to[l].i = __builtin_popcountll(bits);
-          else to[l].i = bits ? __builtin_clzll(bits) - (64 - type.bits) : type.bits;
+          if (n.op == Intrinsic::k_popcount)
+            to[l].i = __builtin_popcountll(bits);
+          else
+            to[l].i = bits ? __builtin_clzll(bits) - (64 - type.bits) : type.bits;
           to[l].i = wrap_integer(type, to[l].i);
         }
         return true;
@@ -471,8 +532,10 @@ class Machine {
     reduced_.assign(lanes, lanes + type.lanes);
     auto combine = [&](Lane x, Lane y) {
       Lane out{};
-      if (type.is_float()) out.f = float_arithmetic(kind, type, x.f, y.f);
-      else integer_binary(kind, type.element(), x.i, y.i, &out.i);
+      if (type.is_float())
+        out.f = float_arithmetic(kind, type, x.f, y.f);
+      else
+        integer_binary(kind, type.element(), x.i, y.i, &out.i);
       return out;
     };
     size_t n = reduced_.size();
@@ -498,7 +561,8 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
   Compiler compiler(code);
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i] && function.params[i]->size > 0)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name), where);
+      return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name),
+                        where);
     compiler.add_memory(function.params[i], buffers[i]);
   }
   if (function.tid) {

@@ -9,6 +9,7 @@
 #include "tir/operators.h"
 #include "tir/scalar.h"
 #include "tir/text.h"
+#include "tir/tokens.h"
 #include "tir/typing.h"
 #include "tir/verify.h"
 #include "tir/walk.h"
@@ -16,79 +17,8 @@
 namespace tilewright::tir {
 namespace {
 
-struct Token {
-  enum Kind { kWord, kInteger, kDecimal, kShared, kSymbol, kEnd } kind;
-  std::string_view text;
-  int column;
-};
-struct Line {
-  int number, indent;
-  std::vector<Token> tokens;  // ends with kEnd
-};
-
-// Thrown and caught in this file only: parse_func turns it into its result.
-struct Failure {
-  Diagnostic diagnostic;
-};
-[[noreturn]] void fail_at(int line, int column, std::string message) {
-  throw Failure{Diagnostic(ErrorCode::kParseError, std::move(message), format("line {}, column {}", line, column),
-                           "src/tir/text.h describes the text form")};
-}
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::vector<Line> split_lines(std::string_view text) {
-  static constexpr std::string_view kSymbols[] = {"//", "==", "!=", "<=", ">=", "<<", ">>", "(", ")", "[", "]", ",", ":", "=",
-                                                  "<",  ">",  "|",  "^",  "&",  "+",  "-",  "*", "/", "%"};
-  std::vector<Line> lines;
-  int number = 0;
-  while (!text.empty()) {
-    std::string_view row = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), row.size() + 1));
-    ++number;
-    size_t at = row.find_first_not_of(' ');
-    if (at == std::string_view::npos || row[at] == '#') continue;
-    Line line{number, static_cast<int>(at), {}};
-    while (at < row.size()) {
-      if (row[at] == ' ') {
-        ++at;
-        continue;
-      }
-      if (row[at] == '#') break;
-      size_t end = at + 1;
-      Token::Kind kind = Token::kSymbol;
-      if (is_letter(row[at])) {
-        kind = Token::kWord;
-        while (end < row.size() && (is_letter(row[end]) || is_digit(row[end]) || row[end] == '.')) ++end;
-      } else if (is_digit(row[at])) {
-        kind = Token::kInteger;
-        for (; end < row.size(); ++end) {
-          char c = row[end];
-          if (c == '.' || c == 'e') kind = Token::kDecimal;
-          bool sign = (c == '-' || c == '+') && row[end - 1] == 'e';
-          if (!is_digit(c) && c != '.' && c != 'e' && !sign) break;
-        }
-      } else if (row[at] == '%' && end < row.size() && is_digit(row[end])) {
-        kind = Token::kShared;
-        while (end < row.size() && is_digit(row[end])) ++end;
-      } else {
-        bool known = false;
-        for (auto s : kSymbols)
-          if (!known && row.substr(at, s.size()) == s) {
-            known = true;
-            end = at + s.size();
-          }
-        if (!known) fail_at(number, static_cast<int>(at) + 1, "a character that no token starts with");
-      }
-      line.tokens.push_back({kind, row.substr(at, end - at), static_cast<int>(at) + 1});
-      at = end;
-    }
-    line.tokens.push_back({Token::kEnd, "", static_cast<int>(row.size()) + 1});
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
+// Levels of parentheses, calls and subscripts.
+constexpr int kMaxTextNesting = 400;
 
 class Parser {
  public:
@@ -115,7 +45,8 @@ class Parser {
     expect(":");
     end_line();
     f.body = block(lines_[0].indent);
-    if (row_ < lines_.size()) fail_at(lines_[row_].number, lines_[row_].indent + 1, "text after the end of the function");
+    if (row_ < lines_.size())
+      fail_at(lines_[row_].number, lines_[row_].indent + 1, "text after the end of the function");
     return f;
   }
 
@@ -123,7 +54,8 @@ class Parser {
   // ---- tokens ----
   const Token& token() const { return lines_[row_].tokens[at_]; }
   [[noreturn]] void fail(std::string message) const {
-    if (row_ >= lines_.size()) fail_at(lines_.back().number, lines_.back().tokens.back().column, std::move(message));
+    if (row_ >= lines_.size())
+      fail_at(lines_.back().number, lines_.back().tokens.back().column, std::move(message));
     fail_at(lines_[row_].number, token().column, std::move(message));
   }
   void begin_line() { at_ = 0; }
@@ -140,7 +72,7 @@ class Parser {
     return found;
   }
   bool accept_word(std::string_view text) { return token().kind == Token::kWord && accept(text); }
-  void expect(std::string_view text) {
+  [[gnu::noinline]] void expect(std::string_view text) {
     if (!accept(text)) fail(format("'{}' expected, found '{}'", text, token().text));
   }
   void expect_word(std::string_view text) {
@@ -167,7 +99,8 @@ class Parser {
   uint64_t unsigned_value(std::string_view digits) {
     uint64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) fail(format("{} does not fit 64 bits", digits));
+    if (error != std::errc() || end != digits.data() + digits.size())
+      fail(format("{} does not fit 64 bits", digits));
     return value;
   }
   DataType dtype() {
@@ -202,11 +135,16 @@ class Parser {
     bool read_only = false;
     int alignment = 0;
     for (;;) {
-      if (accept_word("readonly")) read_only = true;
-      else if (accept_word("align")) alignment = static_cast<int>(integer(1, 4096));
-      else if (scope != Scope::kGlobal && accept_word("stack")) scope = Scope::kStack;
-      else if (scope != Scope::kGlobal && accept_word("register")) scope = Scope::kRegister;
-      else break;
+      if (accept_word("readonly"))
+        read_only = true;
+      else if (accept_word("align"))
+        alignment = static_cast<int>(integer(1, 4096));
+      else if (scope != Scope::kGlobal && accept_word("stack"))
+        scope = Scope::kStack;
+      else if (scope != Scope::kGlobal && accept_word("register"))
+        scope = Scope::kRegister;
+      else
+        break;
     }
     Buffer b = make_buffer(name, type, size, scope, alignment, read_only);
     if (auto error = typing_error(*b); !error.empty()) fail(error);
@@ -216,81 +154,97 @@ class Parser {
 
   // ---- expressions ----
   template <class T, class... Args>
-  PrimExpr made(Args&&... args) {
+  [[gnu::noinline]] PrimExpr made(Args&&... args) {
     Ref<T> node = make_node<T>(std::forward<Args>(args)...);
     if (auto error = typing_error(*node); !error.empty()) fail(error);
     return node;
   }
 
+  // expr and primary are the recursion of nested text: what they need beyond it is in functions of their own,
+  // so that a level takes little stack.
   PrimExpr expr(int precedence = 0) {
-    if (++depth_ > kMaxExprDepth) fail("an expression is nested too deeply");
-    PrimExpr left;
-    if (precedence <= kNotPrecedence && accept_word("not")) left = made_not(expr(kNotPrecedence));
-    else left = primary();
+    if (++depth_ > kMaxTextNesting) too_deep();
+    PrimExpr left =
+        precedence <= kNotPrecedence && accept_word("not") ? made<NotNode>(expr(kNotPrecedence)) : primary();
     while (const OperatorRow* row = operator_here()) {
       if (row->precedence < precedence) break;
       ++at_;
-      PrimExpr right = expr(row->precedence + 1);
-      if (left->dtype != right->dtype || !operator_takes(row->kind, left->dtype))
-        fail(format("'{}' between {} and {}", row->token, left->dtype.str(), right->dtype.str()));
-      left = make_node<BinaryNode>(row->kind, operator_result(row->kind, left->dtype), left, right);
+      left = combined(*row, std::move(left), expr(row->precedence + 1));
     }
     --depth_;
     return left;
   }
-  PrimExpr made_not(PrimExpr a) { return made<NotNode>(std::move(a)); }
-  const OperatorRow* operator_here() const {
+  PrimExpr primary() {
+    if (accept("(")) {
+      PrimExpr e = expr();
+      expect(")");
+      return e;
+    }
+    if (token().kind == Token::kWord && names_.find(token().text) != names_.end()) return named();
+    if (token().kind == Token::kWord && lines_[row_].tokens[at_ + 1].text == "(" &&
+        !parse_dtype(token().text).ok())
+      return call();
+    return leaf();
+  }
+
+  [[noreturn, gnu::noinline]] void too_deep() const { fail("an expression is nested too deeply"); }
+  [[gnu::noinline]] PrimExpr combined(const OperatorRow& row, PrimExpr left, PrimExpr right) {
+    if (left->dtype != right->dtype || !operator_takes(row.kind, left->dtype))
+      fail(format("'{}' between {} and {}", row.token, left->dtype.str(), right->dtype.str()));
+    DataType type = operator_result(row.kind, left->dtype);
+    return make_node<BinaryNode>(row.kind, type, std::move(left), std::move(right));
+  }
+  [[gnu::noinline]] const OperatorRow* operator_here() const {
     if (token().kind != Token::kWord && token().kind != Token::kSymbol) return nullptr;
     for (const auto& row : kOperators)
       if (row.token && token().text == row.token) return &row;
     return nullptr;
   }
 
-  PrimExpr primary() {
+  // What holds no expression inside: constants and shared expressions.
+  [[gnu::noinline]] PrimExpr leaf() {
     switch (token().kind) {
-      case Token::kEnd: fail("the line ends inside an expression");
+      case Token::kEnd:
+        fail("the line ends inside an expression");
       case Token::kInteger:
-      case Token::kDecimal: return literal({}, false);
+      case Token::kDecimal:
+        return literal({}, false);
       case Token::kShared: {
         auto it = shared_.find(token().text);
-        if (it == shared_.end()) fail(format("{} is not defined on the lines before this statement", token().text));
+        if (it == shared_.end())
+          fail(format("{} is not defined on the lines before this statement", token().text));
         ++at_;
         return it->second;
       }
       case Token::kSymbol:
         if (accept("-")) return literal({}, true);
-        if (accept("(")) {
-          PrimExpr e = expr();
-          expect(")");
-          return e;
-        }
         fail(format("an expression expected, found '{}'", token().text));
-      case Token::kWord: break;
+      case Token::kWord:
+        break;
     }
-    std::string_view text = token().text;
+    const std::string_view text = token().text;
     if (text == "inf" || text == "nan") return literal({}, false);
     if (accept("true")) return make_int(1, kBool);
     if (accept("false")) return make_int(0, kBool);
-    if (lines_[row_].tokens[at_ + 1].text == "(") {
-      if (auto type = parse_dtype(text); type.ok()) {
-        at_ += 2;
-        bool negative = accept("-");
-        PrimExpr e = literal(*type, negative);
-        expect(")");
-        return e;
-      }
-      return call();
-    }
-    auto it = names_.find(text);
-    if (it == names_.end()) fail(format("{} is not the name of a variable or buffer here", text));
-    if (it->second.variable) {
-      ++at_;
-      return it->second.variable;
-    }
-    Buffer b = it->second.buffer;
+    auto type = parse_dtype(text);
+    if (!type.ok() || lines_[row_].tokens[at_ + 1].text != "(")
+      fail(format("{} is not the name of a variable or buffer here", text));
+    at_ += 2;
+    bool negative = accept("-");
+    PrimExpr e = literal(*type, negative);
+    expect(")");
+    return e;
+  }
+
+  // A variable, or an element of a buffer.
+  [[gnu::noinline]] PrimExpr named() {
+    const Named& name = names_.find(token().text)->second;
     ++at_;
+    if (name.variable) return name.variable;
+    Buffer b = name.buffer;
     auto [index, mask] = subscript();
-    DataType type = b->scope == Scope::kRegister ? b->dtype : b->dtype.element().with_lanes(index->dtype.lanes);
+    DataType type =
+        b->scope == Scope::kRegister ? b->dtype : b->dtype.element().with_lanes(index->dtype.lanes);
     return made<LoadNode>(type, b, index, mask);
   }
 
@@ -316,25 +270,30 @@ class Parser {
     if (number.kind == Token::kInteger && (!type || !type->is_float())) {
       DataType t = type.value_or(kInt64);
       if (!t.is_integral()) fail(format("a whole number cannot be {}", t.str()));
-      int64_t value = t.is_int() ? signed_value(number.text, negative) : static_cast<int64_t>(unsigned_value(number.text));
-      if (wrap_integer(t, value) != value || (negative && !t.is_int())) fail(format("{} does not fit {}", number.text, t.str()));
+      int64_t value = t.is_int() ? signed_value(number.text, negative)
+                                 : static_cast<int64_t>(unsigned_value(number.text));
+      if (wrap_integer(t, value) != value || (negative && !t.is_int()))
+        fail(format("{} does not fit {}", number.text, t.str()));
       ++at_;
       return make_int(value, t);
     }
     DataType t = type.value_or(kFloat32);
     if (!t.is_float()) fail(format("{} is no {}", number.text, t.str()));
     double value = 0;
-    if (number.text == "inf") value = std::numeric_limits<double>::infinity();
-    else if (number.text == "nan") value = std::numeric_limits<double>::quiet_NaN();
+    if (number.text == "inf")
+      value = std::numeric_limits<double>::infinity();
+    else if (number.text == "nan")
+      value = std::numeric_limits<double>::quiet_NaN();
     else {
       auto [end, error] = std::from_chars(number.text.data(), number.text.data() + number.text.size(), value);
-      if (error != std::errc() || end != number.text.data() + number.text.size()) fail(format("'{}' is no number", number.text));
+      if (error != std::errc() || end != number.text.data() + number.text.size())
+        fail(format("'{}' is no number", number.text));
     }
     ++at_;
     return make_float(negative ? -value : value, t);
   }
 
-  PrimExpr call() {
+  [[gnu::noinline]] PrimExpr call() {
     std::string name(take());
     expect("(");
     if (name == "cast" || name == "reinterpret") {
@@ -382,7 +341,8 @@ class Parser {
     }
     if (name == "min" || name == "max") {
       if (args.size() != 2) fail(format("{} takes two values", name));
-      return made<BinaryNode>(name == "min" ? ExprKind::kMin : ExprKind::kMax, args[0]->dtype, args[0], args[1]);
+      return made<BinaryNode>(name == "min" ? ExprKind::kMin : ExprKind::kMax, args[0]->dtype, args[0],
+                              args[1]);
     }
     for (int i = 0; i <= static_cast<int>(Intrinsic::k_if_then_else); ++i) {
       Intrinsic op = static_cast<Intrinsic>(i);
@@ -424,7 +384,8 @@ class Parser {
   Stmt block(int outer) {
     if (row_ >= lines_.size() || lines_[row_].indent <= outer) {
       const Line& last = lines_[row_ ? row_ - 1 : 0];
-      fail_at(last.number, last.tokens.back().column, "an indented body expected below this line; 'pass' is an empty one");
+      fail_at(last.number, last.tokens.back().column,
+              "an indented body expected below this line; 'pass' is an empty one");
     }
     if (++blocks_ > kMaxStmtDepth) fail("statements are nested too deeply");
     const int indent = lines_[row_].indent;
@@ -438,7 +399,8 @@ class Parser {
     std::vector<Open> open;
     std::vector<Stmt> stmts;
     while (row_ < lines_.size() && lines_[row_].indent > outer) {
-      if (lines_[row_].indent != indent) fail_at(lines_[row_].number, lines_[row_].indent + 1, "unexpected indentation");
+      if (lines_[row_].indent != indent)
+        fail_at(lines_[row_].number, lines_[row_].indent + 1, "unexpected indentation");
       begin_line();
       if (token().kind == Token::kShared) {
         std::string_view name = take();
@@ -457,22 +419,28 @@ class Parser {
         if (type != value->dtype) fail(format("a let of {} is {}", type.str(), value->dtype.str()));
         size_t before = order_.size();
         PrimExpr var = bind_variable(name, type);
-        if (std::optional<Stmt> body = nested_body(before)) stmts.push_back(made_stmt<LetStmtNode>(var, value, *body));
-        else open.push_back({std::exchange(stmts, {}), var, value, {}});
+        if (std::optional<Stmt> body = nested_body(before))
+          stmts.push_back(made_stmt<LetStmtNode>(var, value, *body));
+        else
+          open.push_back({std::exchange(stmts, {}), var, value, {}});
       } else if (accept_word("alloc")) {
         size_t before = order_.size();
         Buffer b = buffer(Scope::kStack);
-        if (std::optional<Stmt> body = nested_body(before)) stmts.push_back(made_stmt<AllocateNode>(b, *body));
-        else open.push_back({std::exchange(stmts, {}), {}, {}, b});
+        if (std::optional<Stmt> body = nested_body(before))
+          stmts.push_back(made_stmt<AllocateNode>(b, *body));
+        else
+          open.push_back({std::exchange(stmts, {}), {}, {}, b});
       } else {
         stmts.push_back(statement());
       }
     }
-    if (!shared_.empty()) fail_at(lines_[row_ - 1].number, 1, "a shared expression with no statement after it");
+    if (!shared_.empty())
+      fail_at(lines_[row_ - 1].number, 1, "a shared expression with no statement after it");
     Stmt body = seq(std::move(stmts));
     for (; !open.empty(); open.pop_back()) {
       Open& o = open.back();
-      o.before.push_back(o.var ? Stmt(make_node<LetStmtNode>(o.var, o.value, body)) : Stmt(make_node<AllocateNode>(o.buffer, body)));
+      o.before.push_back(o.var ? Stmt(make_node<LetStmtNode>(o.var, o.value, body))
+                               : Stmt(make_node<AllocateNode>(o.buffer, body)));
       body = seq(std::move(o.before));
     }
     unbind_to(mark);
@@ -509,8 +477,10 @@ class Parser {
       expect_word("extent");
       PrimExpr extent = expr();
       ForKind kind = ForKind::kSerial;
-      if (accept_word("vectorized")) kind = ForKind::kVectorized;
-      else if (accept_word("unrolled")) kind = ForKind::kUnrolled;
+      if (accept_word("vectorized"))
+        kind = ForKind::kVectorized;
+      else if (accept_word("unrolled"))
+        kind = ForKind::kUnrolled;
       expect(":");
       if (!type.is_integral() || type.lanes != 1 || min->dtype != type || extent->dtype != type)
         fail(format("a loop over {} from {} by {}", type.str(), min->dtype.str(), extent->dtype.str()));
@@ -538,7 +508,8 @@ class Parser {
     }
     const bool hint = accept_word("prefetch");
     auto it = names_.find(token().text);
-    if (it == names_.end() || !it->second.buffer) fail(format("a statement expected, found '{}'", token().text));
+    if (it == names_.end() || !it->second.buffer)
+      fail(format("a statement expected, found '{}'", token().text));
     Buffer b = it->second.buffer;
     ++at_;
     auto [index, mask] = subscript();
@@ -572,7 +543,7 @@ Result<PrimFunc> parse_func(std::string_view text) {
     PrimFunc f = Parser(text).function();
     TW_TRY_STATUS(verify(f));
     return f;
-  } catch (Failure& failure) {
+  } catch (ParseFailure& failure) {
     return std::move(failure.diagnostic);
   }
 }

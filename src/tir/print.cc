@@ -91,13 +91,16 @@ class Printer {
       TW_TIR_BINARY(TW_KIND)
 #undef TW_KIND
       return binary_expr(static_cast<const BinaryNode&>(*e), outer);
-      case ExprKind::kIntImm: return integer(static_cast<const IntImmNode&>(*e));
+      case ExprKind::kIntImm:
+        return integer(static_cast<const IntImmNode&>(*e));
       case ExprKind::kFloatImm: {
         std::string text = float_text(static_cast<const FloatImmNode&>(*e).value, e->dtype);
         out += e->dtype == kFloat32 ? text : format("{}({})", e->dtype.str(), text);
         return;
       }
-      case ExprKind::kVar: out += name_of(e.get(), static_cast<const VarNode&>(*e).name); return;
+      case ExprKind::kVar:
+        out += name_of(e.get(), static_cast<const VarNode&>(*e).name);
+        return;
       case ExprKind::kNot: {
         bool parens = outer > kNotPrecedence;
         out += parens ? "(not " : "not ";
@@ -112,7 +115,8 @@ class Printer {
       case ExprKind::kCast:
         return call("cast(" + e->dtype.str() + ", ", {static_cast<const CastNode&>(*e).value}, true);
       case ExprKind::kReinterpret:
-        return call("reinterpret(" + e->dtype.str() + ", ", {static_cast<const ReinterpretNode&>(*e).value}, true);
+        return call("reinterpret(" + e->dtype.str() + ", ", {static_cast<const ReinterpretNode&>(*e).value},
+                    true);
       case ExprKind::kLoad: {
         const auto& n = static_cast<const LoadNode&>(*e);
         return element(n.buffer, n.index, n.mask);
@@ -164,7 +168,9 @@ class Printer {
     names_[node] = name;
     return name;
   }
-  std::string bind_var(const PrimExpr& var) { return bind(var.get(), static_cast<const VarNode&>(*var).name); }
+  std::string bind_var(const PrimExpr& var) {
+    return bind(var.get(), static_cast<const VarNode&>(*var).name);
+  }
   void unbind(const Node* node) {
     used_.erase(names_[node]);
     names_.erase(node);
@@ -190,10 +196,14 @@ class Printer {
   }
 
   void integer(const IntImmNode& n) {
-    if (n.dtype.is_bool()) out += n.value ? "true" : "false";
-    else if (n.dtype == kInt64) out += format("{}", n.value);
-    else if (n.dtype.is_int()) out += format("{}({})", n.dtype.str(), n.value);
-    else out += format("{}({})", n.dtype.str(), static_cast<uint64_t>(n.value));
+    if (n.dtype.is_bool())
+      out += n.value ? "true" : "false";
+    else if (n.dtype == kInt64)
+      out += format("{}", n.value);
+    else if (n.dtype.is_int())
+      out += format("{}({})", n.dtype.str(), n.value);
+    else
+      out += format("{}({})", n.dtype.str(), static_cast<uint64_t>(n.value));
   }
 
   void binary_expr(const BinaryNode& n, int outer) {
@@ -207,7 +217,8 @@ class Printer {
     if (parens) out += ")";
   }
 
-  void call(const std::string& head, const std::vector<PrimExpr>& args, bool opened = false, const char* close = ")") {
+  void call(const std::string& head, const std::vector<PrimExpr>& args, bool opened = false,
+            const char* close = ")") {
     out += head;
     if (!opened) out += "(";
     for (size_t i = 0; i < args.size(); ++i) {
@@ -236,13 +247,16 @@ class Printer {
     std::unordered_map<const ExprNode*, Use> uses;
     std::vector<PrimExpr> order;  // children first
     std::function<int(const PrimExpr&)> count = [&](const PrimExpr& e) {
-      if (e->kind == ExprKind::kVar || e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm) return 1;
+      if (e->kind == ExprKind::kVar || e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm)
+        return 1;
       Use& use = uses[e.get()];
       if (use.parents++) return use.size;
       int size = 1;
       // Expressions that use a variable bound inside this statement have no line to stand on before it.
-      if (e->kind == ExprKind::kLet) size += count(static_cast<const LetNode&>(*e).value);
-      else for_each_child(e, [&](const PrimExpr& child) { size = std::min(size + count(child), kNamedSize); });
+      if (e->kind == ExprKind::kLet)
+        size += count(static_cast<const LetNode&>(*e).value);
+      else
+        for_each_child(e, [&](const PrimExpr& child) { size = std::min(size + count(child), kNamedSize); });
       order.push_back(e);
       return uses[e.get()].size = std::min(size, kNamedSize);
     };
@@ -323,7 +337,9 @@ class Printer {
         }
         break;
       }
-      case StmtKind::kSeq: block(s, depth); break;
+      case StmtKind::kSeq:
+        block(s, depth);
+        break;
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         out += format("alloc {}: {}", bind(n.buffer.get(), n.buffer->name), buffer_type(*n.buffer));

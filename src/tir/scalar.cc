@@ -46,9 +46,12 @@ bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t
   const bool no_quotient =
       b == 0 || (!is_unsigned && b == -1 && a == wrap_integer(dtype, int64_t{1} << (dtype.bits - 1)));
   switch (kind) {
-    case ExprKind::kAdd: return wrapped(ua + ub);
-    case ExprKind::kSub: return wrapped(ua - ub);
-    case ExprKind::kMul: return wrapped(ua * ub);
+    case ExprKind::kAdd:
+      return wrapped(ua + ub);
+    case ExprKind::kSub:
+      return wrapped(ua - ub);
+    case ExprKind::kMul:
+      return wrapped(ua * ub);
     case ExprKind::kDiv:
       if (no_quotient) return false;
       return wrapped(is_unsigned ? ua / ub : static_cast<uint64_t>(a / b));
@@ -58,56 +61,87 @@ bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t
     case ExprKind::kFloorMod:
       if (no_quotient) return false;
       return wrapped(is_unsigned ? ua % ub : static_cast<uint64_t>(arith::floor_mod(a, b)));
-    case ExprKind::kMin: return wrapped(less ? ua : ub);
-    case ExprKind::kMax: return wrapped(less ? ub : ua);
-    case ExprKind::kEQ: return truth(a == b);
-    case ExprKind::kNE: return truth(a != b);
-    case ExprKind::kLT: return truth(less);
-    case ExprKind::kLE: return truth(less || a == b);
-    case ExprKind::kGT: return truth(!less && a != b);
-    case ExprKind::kGE: return truth(!less);
-    case ExprKind::kAnd: return truth(a != 0 && b != 0);
-    case ExprKind::kOr: return truth(a != 0 || b != 0);
-    case ExprKind::kBitAnd: return wrapped(ua & ub);
-    case ExprKind::kBitOr: return wrapped(ua | ub);
-    case ExprKind::kBitXor: return wrapped(ua ^ ub);
+    case ExprKind::kMin:
+      return wrapped(less ? ua : ub);
+    case ExprKind::kMax:
+      return wrapped(less ? ub : ua);
+    case ExprKind::kEQ:
+      return truth(a == b);
+    case ExprKind::kNE:
+      return truth(a != b);
+    case ExprKind::kLT:
+      return truth(less);
+    case ExprKind::kLE:
+      return truth(less || a == b);
+    case ExprKind::kGT:
+      return truth(!less && a != b);
+    case ExprKind::kGE:
+      return truth(!less);
+    case ExprKind::kAnd:
+      return truth(a != 0 && b != 0);
+    case ExprKind::kOr:
+      return truth(a != 0 || b != 0);
+    case ExprKind::kBitAnd:
+      return wrapped(ua & ub);
+    case ExprKind::kBitOr:
+      return wrapped(ua | ub);
+    case ExprKind::kBitXor:
+      return wrapped(ua ^ ub);
     case ExprKind::kShiftLeft:
       if (ub >= dtype.bits) return false;
       return wrapped(ua << ub);
     case ExprKind::kShiftRight:
       if (ub >= dtype.bits) return false;
       return wrapped(is_unsigned ? ua >> ub : static_cast<uint64_t>(a >> ub));
-    default: return false;
+    default:
+      return false;
   }
 }
 
 double float_arithmetic(ExprKind kind, DataType dtype, double a, double b) {
   switch (kind) {
-    case ExprKind::kAdd: return round_float(dtype, a + b);
-    case ExprKind::kSub: return round_float(dtype, a - b);
-    case ExprKind::kMul: return round_float(dtype, a * b);
-    case ExprKind::kDiv: return round_float(dtype, a / b);
-    case ExprKind::kMin: return a < b ? a : b;
-    case ExprKind::kMax: return a > b ? a : b;
-    default: TW_ICHECK(false, "not an arithmetic operator of floats"); return 0;
+    case ExprKind::kAdd:
+      return round_float(dtype, a + b);
+    case ExprKind::kSub:
+      return round_float(dtype, a - b);
+    case ExprKind::kMul:
+      return round_float(dtype, a * b);
+    case ExprKind::kDiv:
+      return round_float(dtype, a / b);
+    case ExprKind::kMin:
+      return a < b ? a : b;
+    case ExprKind::kMax:
+      return a > b ? a : b;
+    default:
+      TW_ICHECK(false, "not an arithmetic operator of floats");
+      return 0;
   }
 }
 
 bool float_comparison(ExprKind kind, double a, double b) {
   switch (kind) {
-    case ExprKind::kEQ: return a == b;
-    case ExprKind::kNE: return a != b;
-    case ExprKind::kLT: return a < b;
-    case ExprKind::kLE: return a <= b;
-    case ExprKind::kGT: return a > b;
-    case ExprKind::kGE: return a >= b;
-    default: TW_ICHECK(false, "not a comparison"); return false;
+    case ExprKind::kEQ:
+      return a == b;
+    case ExprKind::kNE:
+      return a != b;
+    case ExprKind::kLT:
+      return a < b;
+    case ExprKind::kLE:
+      return a <= b;
+    case ExprKind::kGT:
+      return a > b;
+    case ExprKind::kGE:
+      return a >= b;
+    default:
+      TW_ICHECK(false, "not a comparison");
+      return false;
   }
 }
 
 double float_fma(DataType dtype, double a, double b, double c) {
   if (dtype.bits == 64) return std::fma(a, b, c);
-  // Formats below 24 bits: one float32 fma, then the rounding to the format, as machines without such an fma do it.
+  // Formats below 24 bits: one float32 fma, then the rounding to the format, as machines without such an fma
+  // do it.
   return round_float(dtype, std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c)));
 }
 
@@ -129,7 +163,8 @@ double integer_to_float(DataType from, DataType to, int64_t value) {
   // float32 straight from the integer: going through double would round twice.
   if (to.code == TypeCode::kFloat && to.bits == 32)
     return from.is_int() ? static_cast<float>(value) : static_cast<float>(static_cast<uint64_t>(value));
-  double wide = from.is_int() ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));
+  double wide =
+      from.is_int() ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));
   return round_float(to, wide);
 }
 

@@ -6,9 +6,11 @@
 namespace tilewright::tir {
 
 Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind) {
-  TW_ICHECK(var->kind == ExprKind::kVar && var->dtype.lanes == 1 && var->dtype.is_integral(), var->dtype.str());
-  TW_ICHECK(min->dtype == var->dtype && extent->dtype == var->dtype,
-            format("loop variable {}, min {}, extent {}", var->dtype.str(), min->dtype.str(), extent->dtype.str()));
+  TW_ICHECK(var->kind == ExprKind::kVar && var->dtype.lanes == 1 && var->dtype.is_integral(),
+            var->dtype.str());
+  TW_ICHECK(
+      min->dtype == var->dtype && extent->dtype == var->dtype,
+      format("loop variable {}, min {}, extent {}", var->dtype.str(), min->dtype.str(), extent->dtype.str()));
   TW_ICHECK(body, "a loop has a body");
   return make_node<ForNode>(std::move(var), std::move(min), std::move(extent), kind, std::move(body));
 }
@@ -19,23 +21,27 @@ Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask) {
   const int lanes = index->dtype.lanes;
   DataType type = buffer->dtype;
   if (buffer->scope == Scope::kRegister) {
-    TW_ICHECK(lanes == 1 && !mask, format("register buffer {} has scalar indices and no masks", buffer->name));
+    TW_ICHECK(lanes == 1 && !mask,
+              format("register buffer {} has scalar indices and no masks", buffer->name));
   } else {
     type = type.element().with_lanes(lanes);
     if (mask && mask->dtype.lanes == 1) mask = broadcast(std::move(mask), lanes);
-    TW_ICHECK(!mask || mask->dtype == kBool.with_lanes(lanes), format("mask of {} on {} lanes", mask->dtype.str(), lanes));
+    TW_ICHECK(!mask || mask->dtype == kBool.with_lanes(lanes),
+              format("mask of {} on {} lanes", mask->dtype.str(), lanes));
     if (auto c = mask ? as_const_int(mask) : std::nullopt) {
       if (*c == 0) return seq({});
       mask = {};
     }
   }
   if (value->dtype.lanes == 1) value = broadcast(std::move(value), type.lanes);
-  TW_ICHECK(value->dtype == type, format("store of {} to {} of {}", value->dtype.str(), buffer->name, type.str()));
+  TW_ICHECK(value->dtype == type,
+            format("store of {} to {} of {}", value->dtype.str(), buffer->name, type.str()));
   return make_node<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(mask));
 }
 
 Stmt prefetch(Buffer buffer, PrimExpr index) {
-  TW_ICHECK(index->dtype.is_integral() && index->dtype.lanes == 1, format("{} prefetched at {}", buffer->name, index->dtype.str()));
+  TW_ICHECK(index->dtype.is_integral() && index->dtype.lanes == 1,
+            format("{} prefetched at {}", buffer->name, index->dtype.str()));
   TW_ICHECK(buffer->scope != Scope::kRegister, format("register buffer {} is prefetched", buffer->name));
   return make_node<PrefetchNode>(std::move(buffer), std::move(index));
 }

@@ -10,7 +10,9 @@ namespace {
 bool is_integer_like(DataType t) { return t.is_integral() || t.is_bool(); }
 bool is_number(DataType t) { return is_integer_like(t) || t.is_float(); }
 
-std::string mismatch(const char* what, DataType a, DataType b) { return format("{} of {} and {}", what, a.str(), b.str()); }
+std::string mismatch(const char* what, DataType a, DataType b) {
+  return format("{} of {} and {}", what, a.str(), b.str());
+}
 
 std::string index_error(const BufferNode& b, const PrimExpr& index, const PrimExpr& mask) {
   if (!index->dtype.is_integral()) return format("{} is indexed by {}", b.name, index->dtype.str());
@@ -53,23 +55,39 @@ std::string call_error(const CallNode& n) {
       for (const auto& a : n.args)
         if (a->dtype != type) return mismatch(name, type, a->dtype);
   }
-  if (n.dtype != call_result(n.op, n.args)) return format("{} of {} typed {}", name, type.str(), n.dtype.str());
+  if (n.dtype != call_result(n.op, n.args))
+    return format("{} of {} typed {}", name, type.str(), n.dtype.str());
   return {};
 }
 }  // namespace
 
 bool operator_takes(ExprKind kind, DataType t) {
   switch (kind) {
-    case ExprKind::kAdd: case ExprKind::kSub: case ExprKind::kMul: case ExprKind::kDiv:
+    case ExprKind::kAdd:
+    case ExprKind::kSub:
+    case ExprKind::kMul:
+    case ExprKind::kDiv:
       return t.is_integral() || t.is_float();
-    case ExprKind::kMin: case ExprKind::kMax: case ExprKind::kEQ: case ExprKind::kNE:
-    case ExprKind::kLT: case ExprKind::kLE: case ExprKind::kGT: case ExprKind::kGE:
+    case ExprKind::kMin:
+    case ExprKind::kMax:
+    case ExprKind::kEQ:
+    case ExprKind::kNE:
+    case ExprKind::kLT:
+    case ExprKind::kLE:
+    case ExprKind::kGT:
+    case ExprKind::kGE:
       return is_number(t);
-    case ExprKind::kFloorDiv: case ExprKind::kFloorMod: case ExprKind::kShiftLeft: case ExprKind::kShiftRight:
+    case ExprKind::kFloorDiv:
+    case ExprKind::kFloorMod:
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight:
       return t.is_integral();
-    case ExprKind::kAnd: case ExprKind::kOr:
+    case ExprKind::kAnd:
+    case ExprKind::kOr:
       return t.is_bool();
-    case ExprKind::kBitAnd: case ExprKind::kBitOr: case ExprKind::kBitXor:
+    case ExprKind::kBitAnd:
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor:
       return is_integer_like(t);
     default:
       return false;
@@ -82,12 +100,18 @@ DataType operator_result(ExprKind kind, DataType operand) {
 
 DataType call_result(Intrinsic op, const std::vector<PrimExpr>& args) {
   switch (op) {
-    case Intrinsic::k_if_then_else: return args[1]->dtype;
-    case Intrinsic::k_reduce_add: case Intrinsic::k_reduce_max: case Intrinsic::k_reduce_min:
+    case Intrinsic::k_if_then_else:
+      return args[1]->dtype;
+    case Intrinsic::k_reduce_add:
+    case Intrinsic::k_reduce_max:
+    case Intrinsic::k_reduce_min:
       return args[0]->dtype.element();
-    case Intrinsic::k_isnan: case Intrinsic::k_isinf: case Intrinsic::k_isfinite:
+    case Intrinsic::k_isnan:
+    case Intrinsic::k_isinf:
+    case Intrinsic::k_isfinite:
       return kBool.with_lanes(args[0]->dtype.lanes);
-    default: return args[0]->dtype;
+    default:
+      return args[0]->dtype;
   }
 }
 
@@ -100,20 +124,25 @@ std::string typing_error(const ExprNode& e) {
       const auto& n = static_cast<const BinaryNode&>(e);
       if (n.a->dtype != n.b->dtype || !operator_takes(e.kind, n.a->dtype))
         return mismatch(kind_name(e.kind), n.a->dtype, n.b->dtype);
-      if (e.dtype != operator_result(e.kind, n.a->dtype)) return format("{} typed {}", kind_name(e.kind), e.dtype.str());
+      if (e.dtype != operator_result(e.kind, n.a->dtype))
+        return format("{} typed {}", kind_name(e.kind), e.dtype.str());
       return {};
     }
     case ExprKind::kIntImm:
-      return is_integer_like(e.dtype) && e.dtype.lanes == 1 ? "" : format("an integer constant typed {}", e.dtype.str());
+      return is_integer_like(e.dtype) && e.dtype.lanes == 1
+                 ? ""
+                 : format("an integer constant typed {}", e.dtype.str());
     case ExprKind::kFloatImm:
-      return e.dtype.is_float() && e.dtype.lanes == 1 ? "" : format("a float constant typed {}", e.dtype.str());
+      return e.dtype.is_float() && e.dtype.lanes == 1 ? ""
+                                                      : format("a float constant typed {}", e.dtype.str());
     case ExprKind::kVar:
       return is_number(e.dtype) ? "" : format("a variable typed {}", e.dtype.str());
     case ExprKind::kNot:
       return e.dtype.is_bool() ? "" : format("not of {}", e.dtype.str());
     case ExprKind::kSelect: {
       const auto& n = static_cast<const SelectNode&>(e);
-      if (n.on_true->dtype != n.on_false->dtype) return mismatch("select", n.on_true->dtype, n.on_false->dtype);
+      if (n.on_true->dtype != n.on_false->dtype)
+        return mismatch("select", n.on_true->dtype, n.on_false->dtype);
       if (n.condition->dtype != kBool.with_lanes(e.dtype.lanes))
         return format("select of {} by {}", e.dtype.str(), n.condition->dtype.str());
       return {};
@@ -125,7 +154,8 @@ std::string typing_error(const ExprNode& e) {
     }
     case ExprKind::kReinterpret: {
       DataType from = static_cast<const ReinterpretNode&>(e).value->dtype;
-      bool fits = is_number(from) && is_number(e.dtype) && from.lanes * from.bits == e.dtype.lanes * e.dtype.bits;
+      bool fits =
+          is_number(from) && is_number(e.dtype) && from.lanes * from.bits == e.dtype.lanes * e.dtype.bits;
       return fits ? "" : mismatch("reinterpret", from, e.dtype);
     }
     case ExprKind::kLoad: {
@@ -135,7 +165,8 @@ std::string typing_error(const ExprNode& e) {
     }
     case ExprKind::kRamp: {
       DataType base = static_cast<const RampNode&>(e).base->dtype;
-      return base.is_integral() && base.lanes == 1 && e.dtype.lanes > 0 ? "" : format("ramp of {}", base.str());
+      return base.is_integral() && base.lanes == 1 && e.dtype.lanes > 0 ? ""
+                                                                        : format("ramp of {}", base.str());
     }
     case ExprKind::kBroadcast: {
       DataType value = static_cast<const BroadcastNode&>(e).value->dtype;
@@ -152,7 +183,8 @@ std::string typing_error(const ExprNode& e) {
         if (i < 0 || i >= lanes) return format("a shuffle takes lane {} of {}", i, lanes);
       return {};
     }
-    case ExprKind::kCall: return call_error(static_cast<const CallNode&>(e));
+    case ExprKind::kCall:
+      return call_error(static_cast<const CallNode&>(e));
     case ExprKind::kLet: {
       const auto& n = static_cast<const LetNode&>(e);
       if (n.var->kind != ExprKind::kVar) return "a let binds something that is not a variable";
@@ -176,12 +208,16 @@ std::string typing_error(const StmtNode& s) {
       if (n.buffer->read_only) return format("a store to the read-only buffer {}", n.buffer->name);
       if (auto error = index_error(*n.buffer, n.index, n.mask); !error.empty()) return error;
       DataType type = element_type(*n.buffer, n.index);
-      return n.value->dtype == type ? "" : format("a store of {} where {} holds {}", n.value->dtype.str(), n.buffer->name, type.str());
+      return n.value->dtype == type ? ""
+                                    : format("a store of {} where {} holds {}", n.value->dtype.str(),
+                                             n.buffer->name, type.str());
     }
     case StmtKind::kPrefetch: {
       const auto& n = static_cast<const PrefetchNode&>(s);
-      if (n.buffer->scope == Scope::kRegister) return format("a prefetch of the register buffer {}", n.buffer->name);
-      if (n.index->dtype.lanes != 1) return format("a prefetch of {} at {} lanes", n.buffer->name, n.index->dtype.lanes);
+      if (n.buffer->scope == Scope::kRegister)
+        return format("a prefetch of the register buffer {}", n.buffer->name);
+      if (n.index->dtype.lanes != 1)
+        return format("a prefetch of {} at {} lanes", n.buffer->name, n.index->dtype.lanes);
       return index_error(*n.buffer, n.index, PrimExpr());
     }
     case StmtKind::kLetStmt: {
@@ -193,7 +229,8 @@ std::string typing_error(const StmtNode& s) {
       DataType type = static_cast<const IfNode&>(s).condition->dtype;
       return type == kBool ? "" : format("an if on {}, not on a scalar bool", type.str());
     }
-    case StmtKind::kSeq: return {};
+    case StmtKind::kSeq:
+      return {};
     case StmtKind::kAllocate: {
       const auto& b = *static_cast<const AllocateNode&>(s).buffer;
       return b.scope != Scope::kGlobal ? "" : format("an allocation of {}, which is global", b.name);

@@ -29,7 +29,8 @@ class Verifier {
     if (!f.tid != !f.nthreads) return fail("tid and nthreads come together or not at all");
     for (const auto& v : {f.tid, f.nthreads}) {
       if (!v) continue;
-      if (v->kind != ExprKind::kVar || v->dtype != kInt64) return fail("tid and nthreads are int64 variables");
+      if (v->kind != ExprKind::kVar || v->dtype != kInt64)
+        return fail("tid and nthreads are int64 variables");
       if (!in_scope_.insert(v.get()).second) return fail("tid and nthreads are one variable");
     }
     stmt(f.body, 1);
@@ -40,10 +41,11 @@ class Verifier {
     if (error.empty()) error = std::move(what);
   }
 
-  // Binds a variable or buffer for the time of `inner`. Expressions found right inside a scope are right only there.
+  // Binds a variable or buffer for the time of `inner`. Expressions found right inside a scope are right only
+  // there.
   template <class F>
   void scoped(const Node* node, const std::string& name, const F& inner) {
-    if (!in_scope_.insert(node).second) return fail(format("{} is bound again inside its own scope", name));
+    if (!in_scope_.insert(node).second) return bound_again(name);
     size_t mark = checked_order_.size();
     inner();
     while (checked_order_.size() > mark) {
@@ -53,46 +55,63 @@ class Verifier {
     in_scope_.erase(node);
   }
 
-  void bounds(const BufferNode& b, const PrimExpr& index, bool masked) {
+  // The recursive functions below keep their frames small: what formats a message is in functions of its own.
+  [[gnu::noinline]] void bound_again(const std::string& name) {
+    fail(format("{} is bound again inside its own scope", name));
+  }
+  [[gnu::noinline]] void out_of_scope(const VarNode& v) {
+    fail(format("the variable {} is used outside its scope", v.name));
+  }
+  [[gnu::noinline]] void nested_too_deep() {
+    fail(format("statements are nested more than {} deep", kMaxStmtDepth));
+  }
+  template <class N>
+  [[gnu::noinline]] bool well_typed(const N& node) {
+    std::string what = typing_error(node);
+    if (!what.empty()) fail(std::move(what));
+    return error.empty();
+  }
+
+  [[gnu::noinline]] void bounds(const BufferNode& b, const PrimExpr& index, bool masked) {
     if (!in_scope_.count(&b)) return fail(format("the buffer {} is used outside its scope", b.name));
     const ExprNode* base = index.get();
-    int64_t span = 0;
+    __int128 span = 0;
     if (auto* r = as<RampNode>(index)) {
       base = r->base.get();
-      span = r->stride * (r->dtype.lanes - 1);
+      span = static_cast<__int128>(r->stride) * (r->dtype.lanes - 1);
     }
     if (base->kind == ExprKind::kBroadcast) base = static_cast<const BroadcastNode*>(base)->value.get();
     if (base->kind == ExprKind::kIntImm) {
-      int64_t at = static_cast<const IntImmNode*>(base)->value;
-      int64_t first = std::min(at, at + span), last = std::max(at, at + span);
+      const int64_t at = static_cast<const IntImmNode*>(base)->value;
+      const __int128 first = std::min<__int128>(at, at + span), last = std::max<__int128>(at, at + span);
       if (!masked && (first < 0 || last >= b.size))
-        fail(first == last ? format("index {} is outside {}, which has {} elements", at, b.name, b.size)
-                           : format("indices {} to {} leave {}, which has {} elements", first, last, b.name, b.size));
+        fail(span == 0 ? format("index {} is outside {}, which has {} elements", at, b.name, b.size)
+                       : format("{} leaves {}, which has {} elements", to_text(index), b.name, b.size));
     } else if (form_ == Form::kFinal && b.scope == Scope::kRegister) {
       fail(format("the register buffer {} is indexed by {}, which is not constant", b.name, to_text(index)));
     }
   }
 
-  // `depth` bounds this recursion; the height found bounds that of others, who may meet shared nodes in another order.
-  // Returns the height of e.
+  // `depth` bounds this recursion; the height found bounds that of others, who may meet shared nodes in
+  // another order. Returns the height of e.
   int expr(const PrimExpr& e, int depth) {
     int height = 1;
     auto child_height = [&](const PrimExpr& child) { height = std::max(height, expr(child, depth + 1) + 1); };
     if (!error.empty()) return height;
-    if (!e) return fail("an expression is missing"), height;
+    TW_ICHECK(e, "an expression is missing");
     if (auto it = checked_.find(e.get()); it != checked_.end()) return it->second;
     if (depth > kMaxExprDepth) return too_deep();
     if (e->kind == ExprKind::kLet) {
       const auto& n = static_cast<const LetNode&>(*e);
-      if (auto what = typing_error(*e); !what.empty()) return fail(what), height;
+      if (!well_typed(*e)) return height;
       child_height(n.value);
       scoped(n.var.get(), static_cast<const VarNode&>(*n.var).name, [&] { child_height(n.body); });
     } else {
       for_each_child(e, child_height);
       if (!error.empty()) return height;
-      if (auto what = typing_error(*e); !what.empty()) return fail(what), height;
+      if (!well_typed(*e)) return height;
       if (e->kind == ExprKind::kVar && !in_scope_.count(e.get()))
-        fail(format("the variable {} is used outside its scope", static_cast<const VarNode&>(*e).name));
+        out_of_scope(static_cast<const VarNode&>(*e));
       if (e->kind == ExprKind::kLoad) {
         const auto& n = static_cast<const LoadNode&>(*e);
         bounds(*n.buffer, n.index, bool(n.mask));
@@ -103,19 +122,17 @@ class Verifier {
     checked_order_.push_back(e.get());
     return height;
   }
-  int too_deep() {
+  [[gnu::noinline]] int too_deep() {
     fail(format("an expression is more than {} levels deep", kMaxExprDepth));
     return kMaxExprDepth;
   }
 
   void stmt(const Stmt& s, int depth) {
     if (!error.empty()) return;
-    if (!s) return fail("a statement is missing");
-    if (depth > kMaxStmtDepth) return fail(format("statements are nested more than {} deep", kMaxStmtDepth));
+    TW_ICHECK(s, "a statement is missing");
+    if (depth > kMaxStmtDepth) return nested_too_deep();
     for_each_own_expr(s, [&](const PrimExpr& e) { expr(e, 1); });
-    if (error.empty())
-      if (auto what = typing_error(*s); !what.empty()) fail(what);
-    if (error.empty()) check_own(s);
+    if (error.empty() && well_typed(*s)) check_own(s);
     if (!error.empty()) {
       if (!place) place = s;
       return;
@@ -145,7 +162,7 @@ class Verifier {
     }
   }
 
-  void check_own(const Stmt& s) {
+  [[gnu::noinline]] void check_own(const Stmt& s) {
     if (auto* n = as<StoreNode>(s)) bounds(*n->buffer, n->index, bool(n->mask));
     if (auto* n = as<PrefetchNode>(s); n && !in_scope_.count(n->buffer.get()))
       fail(format("the buffer {} is used outside its scope", n->buffer->name));
@@ -178,7 +195,8 @@ Status verify(const PrimFunc& function, Form form) {
   std::string where = format("kernel {}", function.name);
   bool printable = v.place && v.error.find("levels deep") == std::string::npos;
   if (std::string line = printable ? first_line(v.place) : ""; !line.empty()) where += format(", '{}'", line);
-  return Diagnostic(ErrorCode::kVerifyFailed, v.error, where, "this is a fault of the pass or template that made the kernel");
+  return Diagnostic(ErrorCode::kVerifyFailed, v.error, where,
+                    "this is a fault of the pass or template that made the kernel");
 }
 
 }  // namespace tilewright::tir

@@ -49,20 +49,30 @@ void for_each_child(const PrimExpr& e, const std::function<void(const PrimExpr&)
     case ExprKind::kFloatImm:
     case ExprKind::kVar:
       break;
-    case ExprKind::kNot: f(node<NotNode>(e).a); break;
+    case ExprKind::kNot:
+      f(node<NotNode>(e).a);
+      break;
     case ExprKind::kSelect:
       f(node<SelectNode>(e).condition);
       f(node<SelectNode>(e).on_true);
       f(node<SelectNode>(e).on_false);
       break;
-    case ExprKind::kCast: f(node<CastNode>(e).value); break;
-    case ExprKind::kReinterpret: f(node<ReinterpretNode>(e).value); break;
+    case ExprKind::kCast:
+      f(node<CastNode>(e).value);
+      break;
+    case ExprKind::kReinterpret:
+      f(node<ReinterpretNode>(e).value);
+      break;
     case ExprKind::kLoad:
       f(node<LoadNode>(e).index);
       if (node<LoadNode>(e).mask) f(node<LoadNode>(e).mask);
       break;
-    case ExprKind::kRamp: f(node<RampNode>(e).base); break;
-    case ExprKind::kBroadcast: f(node<BroadcastNode>(e).value); break;
+    case ExprKind::kRamp:
+      f(node<RampNode>(e).base);
+      break;
+    case ExprKind::kBroadcast:
+      f(node<BroadcastNode>(e).value);
+      break;
     case ExprKind::kShuffle:
       for (const auto& v : node<ShuffleNode>(e).vectors) f(v);
       break;
@@ -87,9 +97,15 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
       f(node<StoreNode>(s).value);
       if (node<StoreNode>(s).mask) f(node<StoreNode>(s).mask);
       break;
-    case StmtKind::kPrefetch: f(node<PrefetchNode>(s).index); break;
-    case StmtKind::kLetStmt: f(node<LetStmtNode>(s).value); break;
-    case StmtKind::kIf: f(node<IfNode>(s).condition); break;
+    case StmtKind::kPrefetch:
+      f(node<PrefetchNode>(s).index);
+      break;
+    case StmtKind::kLetStmt:
+      f(node<LetStmtNode>(s).value);
+      break;
+    case StmtKind::kIf:
+      f(node<IfNode>(s).condition);
+      break;
     case StmtKind::kSeq:
     case StmtKind::kAllocate:
       break;
@@ -98,10 +114,15 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
 
 void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f) {
   switch (s->kind) {
-    case StmtKind::kFor: f(node<ForNode>(s).body); break;
+    case StmtKind::kFor:
+      f(node<ForNode>(s).body);
+      break;
     case StmtKind::kStore:
-    case StmtKind::kPrefetch: break;
-    case StmtKind::kLetStmt: f(node<LetStmtNode>(s).body); break;
+    case StmtKind::kPrefetch:
+      break;
+    case StmtKind::kLetStmt:
+      f(node<LetStmtNode>(s).body);
+      break;
     case StmtKind::kIf:
       f(node<IfNode>(s).then_case);
       if (node<IfNode>(s).else_case) f(node<IfNode>(s).else_case);
@@ -109,7 +130,9 @@ void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f) {
     case StmtKind::kSeq:
       for (const auto& child : node<SeqNode>(s).stmts) f(child);
       break;
-    case StmtKind::kAllocate: f(node<AllocateNode>(s).body); break;
+    case StmtKind::kAllocate:
+      f(node<AllocateNode>(s).body);
+      break;
   }
 }
 
@@ -151,8 +174,9 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
     case ExprKind::kSelect: {
       const auto& n = node<SelectNode>(e);
       auto c = f(n.condition), t = f(n.on_true), o = f(n.on_false);
-      return c == n.condition && t == n.on_true && o == n.on_false ? e
-                                                                   : select(std::move(c), std::move(t), std::move(o));
+      return c == n.condition && t == n.on_true && o == n.on_false
+                 ? e
+                 : select(std::move(c), std::move(t), std::move(o));
     }
     case ExprKind::kCast: {
       auto v = f(node<CastNode>(e).value);
@@ -216,8 +240,9 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
     case StmtKind::kStore: {
       const auto& n = node<StoreNode>(s);
       auto i = on_expr(n.index), v = on_expr(n.value), m = n.mask ? on_expr(n.mask) : PrimExpr();
-      return i == n.index && v == n.value && m == n.mask ? s
-                                                         : store(n.buffer, std::move(i), std::move(v), std::move(m));
+      return i == n.index && v == n.value && m == n.mask
+                 ? s
+                 : store(n.buffer, std::move(i), std::move(v), std::move(m));
     }
     case StmtKind::kPrefetch: {
       const auto& n = node<PrefetchNode>(s);
@@ -234,8 +259,9 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
       const auto& n = node<IfNode>(s);
       auto c = on_expr(n.condition);
       auto t = on_stmt(n.then_case), o = n.else_case ? on_stmt(n.else_case) : Stmt();
-      return c == n.condition && t == n.then_case && o == n.else_case ? s
-                                                                      : make_if(std::move(c), std::move(t), std::move(o));
+      return c == n.condition && t == n.then_case && o == n.else_case
+                 ? s
+                 : make_if(std::move(c), std::move(t), std::move(o));
     }
     case StmtKind::kSeq: {
       const auto& n = node<SeqNode>(s);
@@ -258,7 +284,8 @@ PrimExpr mutate(const PrimExpr& e, const std::function<PrimExpr(PrimExpr)>& f) {
   return rewrite(e, done, f);
 }
 
-Stmt mutate(const Stmt& s, const std::function<PrimExpr(PrimExpr)>& on_expr, const std::function<Stmt(Stmt)>& on_stmt) {
+Stmt mutate(const Stmt& s, const std::function<PrimExpr(PrimExpr)>& on_expr,
+            const std::function<Stmt(Stmt)>& on_stmt) {
   Rewritten done;
   return rewrite(s, done, on_expr, on_stmt);
 }

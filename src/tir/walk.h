@@ -11,7 +11,7 @@ namespace tilewright::tir {
 
 // Depth a valid function may have (verify checks it), so that recursive code over it fits any ordinary stack.
 inline constexpr int kMaxExprDepth = 1000;
-inline constexpr int kMaxStmtDepth = 3000;
+inline constexpr int kMaxStmtDepth = 1000;
 
 // Calls f on each direct child expression.
 void for_each_child(const PrimExpr& e, const std::function<void(const PrimExpr&)>& f);

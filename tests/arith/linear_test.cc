@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rule about linear forms against evaluation: random forms over small ranges, all assignments of their symbols.
+// Every rule about linear forms against evaluation: random forms over small ranges, all assignments of their
+// symbols.
 #include "arith/linear.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@ int64_t evaluate(const LinearForm& f, const std::vector<int64_t>& values) {
 }
 
 // Calls f with every assignment of values in the symbols' ranges.
-void for_each_assignment(const Ranges& ranges, size_t symbols, const std::function<void(const std::vector<int64_t>&)>& f) {
+void for_each_assignment(const Ranges& ranges, size_t symbols,
+                         const std::function<void(const std::vector<int64_t>&)>& f) {
   std::vector<int64_t> values;
   for (size_t s = 0; s < symbols; ++s) values.push_back(ranges.of(static_cast<Symbol>(s)).lo);
   for (;;) {
@@ -46,12 +48,15 @@ class RandomForms {
   LinearForm form(size_t symbols, int64_t reach) {
     LinearForm f = LinearForm::of_constant(number(-2 * reach, 2 * reach));
     for (size_t s = 0; s < symbols; ++s)
-      if (number(0, 3) != 0) f = f.plus(LinearForm::of_symbol(static_cast<Symbol>(s)).times(coefficient(reach)));
+      if (number(0, 3) != 0)
+        f = f.plus(LinearForm::of_symbol(static_cast<Symbol>(s)).times(coefficient(reach)));
     return f;
   }
 
  private:
-  int64_t coefficient(int64_t reach) { return number(0, 1) ? number(-reach, reach) : number(-3, 3) * number(1, 8); }
+  int64_t coefficient(int64_t reach) {
+    return number(0, 1) ? number(-reach, reach) : number(-3, 3) * number(1, 8);
+  }
   std::mt19937 random_;
 };
 
@@ -129,8 +134,12 @@ TEST(LinearForm, DecidedComparisonsHold) {
     decided_equal += equal.has_value();
     for_each_assignment(ranges, kSymbols, [&](const std::vector<int64_t>& v) {
       int64_t x = evaluate(f, v);
-      if (less) { ASSERT_EQ(x < 0, *less); }
-      if (equal) { ASSERT_EQ(x == 0, *equal); }
+      if (less) {
+        ASSERT_EQ(x < 0, *less);
+      }
+      if (equal) {
+        ASSERT_EQ(x == 0, *equal);
+      }
     });
   }
   EXPECT_GT(decided, 100);
@@ -148,7 +157,9 @@ TEST(LinearForm, NarrowingKeepsEveryValueThatSatisfiesTheCondition) {
       ASSERT_TRUE(kept.inside(ranges.of(s)));
       narrowed += kept != ranges.of(s);
       for_each_assignment(ranges, kSymbols, [&](const std::vector<int64_t>& v) {
-        if (evaluate(f, v) <= 0) { ASSERT_TRUE(kept.contains(v[s])); }
+        if (evaluate(f, v) <= 0) {
+          ASSERT_TRUE(kept.contains(v[s]));
+        }
       });
     }
   }

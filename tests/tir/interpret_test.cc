@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter: rounding of each dtype, masks, sharing, and the errors that generated code could not report.
+// The interpreter: rounding of each dtype, masks, sharing, and the errors that generated code could not
+// report.
 #include "tir/interpret.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,8 @@ TEST(Interpret, SmallFloatsAndPackedIntegers) {
   uint8_t packed[1] = {0x7f}, out_packed[1] = {0};
   void* buffers[] = {half, bfloat, packed, out_half, out_bfloat, out_packed};
   PrimFunc f = parsed(
-      "func f(h: float16[2] readonly, b: bfloat16[2] readonly, q: int4[2] readonly, oh: float16[2], ob: bfloat16[1], "
+      "func f(h: float16[2] readonly, b: bfloat16[2] readonly, q: int4[2] readonly, oh: float16[2], ob: "
+      "bfloat16[1], "
       "oq: int4[2]):\n"
       "  oh[ramp(0, 1, 2)] = h[ramp(0, 1, 2)] + broadcast(float16(0.0004), 2)\n"
       "  ob[0] = b[0] + bfloat16(0.01)\n"
@@ -65,7 +67,8 @@ TEST(Interpret, MasksTouchOnlyTheirLanes) {
   PrimFunc f = parsed(
       "func f(x: float32[2] readonly, y: float32[4]):\n"
       "  let on: boolx4 = ramp(0, 1, 4) < broadcast(2, 4)\n"
-      "  y[ramp(0, 1, 4), mask = on or ramp(0, 1, 4) == broadcast(3, 4)] = x[ramp(0, 1, 4), mask = on] + broadcast(1.0, 4)\n");
+      "  y[ramp(0, 1, 4), mask = on or ramp(0, 1, 4) == broadcast(3, 4)] = x[ramp(0, 1, 4), mask = on] + "
+      "broadcast(1.0, 4)\n");
   ASSERT_TRUE(interpret(f, buffers).ok());
   EXPECT_EQ(std::vector<float>(y, y + 4), (std::vector<float>{2, 3, 9, 1}));
 }
@@ -128,11 +131,14 @@ TEST(Interpret, ThreadsTakeTheirShare) {
 TEST(Interpret, ReportsWhatGeneratedCodeCouldNot) {
   EXPECT_EQ(error_of("func f(x: float32[4]):\n  for i from 0 extent 5:\n    x[i] = 1.0\n"),
             "writes x[4], which has 4 elements");
-  EXPECT_EQ(error_of("func f(x: float32[4], y: float32[4]):\n  for i from 0 extent 4:\n    y[i] = x[i - 1]\n"),
-            "reads x[-1], which has 4 elements");
+  EXPECT_EQ(
+      error_of("func f(x: float32[4], y: float32[4]):\n  for i from 0 extent 4:\n    y[i] = x[i - 1]\n"),
+      "reads x[-1], which has 4 elements");
   EXPECT_EQ(error_of("func f(x: int32[4]):\n  x[0] = int32(3) // x[1]\n"),
             "computes FloorDiv of 3 and 0, which is undefined");
-  EXPECT_EQ(error_of("func f(x: int32[4]):\n  x[0] = if_then_else(x[1] != int32(0), int32(3) // x[1], int32(0))\n"), "")
+  EXPECT_EQ(
+      error_of("func f(x: int32[4]):\n  x[0] = if_then_else(x[1] != int32(0), int32(3) // x[1], int32(0))\n"),
+      "")
       << "only the chosen side runs";
   PrimFunc f = parsed("func f(x: float32[4]):\n  x[0] = 1.0\n");
   EXPECT_FALSE(interpret(f, {}).ok());

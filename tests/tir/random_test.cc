@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels through the whole pipeline and through each pass: what they leave in memory must stay the same, bit for
-// bit, and their text must parse into the same text.
+// Random kernels through the whole pipeline and through each pass: what they leave in memory must stay the
+// same, bit for bit, and their text must parse into the same text.
 #include "tir/cases.h"
 #include "tir/passes/lower_kernel.h"
 #include "tir/random_kernel.h"
@@ -26,16 +26,22 @@ TEST(RandomKernels, PassesKeepWhatTheyCompute) {
     for (int p = 0; p < kKernelPassCount; ++p) {
       PrimFunc next = kKernelPasses[p].run(now);
       Status s = verify(next);
-      ASSERT_TRUE(s.ok()) << kKernelPasses[p].name << ": " << s.error().str() << "\n" << to_text(now) << "\n" << to_text(next);
+      ASSERT_TRUE(s.ok()) << kKernelPasses[p].name << ": " << s.error().str() << "\n"
+                          << to_text(now) << "\n"
+                          << to_text(next);
       auto after = run_on_random(next, seed, &error, 2);
-      ASSERT_TRUE(error.empty()) << kKernelPasses[p].name << ": " << error << "\n" << to_text(now) << "\n" << to_text(next);
+      ASSERT_TRUE(error.empty()) << kKernelPasses[p].name << ": " << error << "\n"
+                                 << to_text(now) << "\n"
+                                 << to_text(next);
       ASSERT_EQ(before, after) << kKernelPasses[p].name << "\n" << to_text(now) << "\n" << to_text(next);
       now = next;
     }
     ASSERT_TRUE(verify(now, Form::kFinal).ok());
     ++kernels;
     bool vectors = false;
-    for_each_stmt(now.body, [&](const Stmt& s) { vectors |= as<StoreNode>(s) && as<StoreNode>(s)->index->dtype.lanes > 1; });
+    for_each_stmt(now.body, [&](const Stmt& s) {
+      vectors |= as<StoreNode>(s) && as<StoreNode>(s)->index->dtype.lanes > 1;
+    });
     vector_code += vectors;
   }
   EXPECT_GT(vector_code * 4, kernels) << "too few kernels had loops that became vectors";
@@ -44,7 +50,8 @@ TEST(RandomKernels, PassesKeepWhatTheyCompute) {
 TEST(RandomKernels, TextRoundTrips) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    for (const PrimFunc& f : {RandomKernel(seed).function(), lower_kernel(RandomKernel(seed).function()).value()}) {
+    for (const PrimFunc& f :
+         {RandomKernel(seed).function(), lower_kernel(RandomKernel(seed).function()).value()}) {
       const std::string text = to_text(f);
       auto again = parse_func(text);
       ASSERT_TRUE(again.ok()) << again.error().str() << "\n" << text;

@@ -64,17 +64,20 @@ Interval IndexAlgebra::range(const Form& form, DataType dtype) const {
 }
 
 bool IndexAlgebra::is_pure(const Form& form) const {
-  return std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) { return atoms_[t.symbol].pure; });
+  return std::all_of(form.terms().begin(), form.terms().end(),
+                     [&](const auto& t) { return atoms_[t.symbol].pure; });
 }
 
 bool IndexAlgebra::is_short(const Form& form) const {
-  return form.terms().size() <= 3 && std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) {
+  return form.terms().size() <= 3 &&
+         std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) {
            return atoms_[t.symbol].expr && atoms_[t.symbol].expr->kind == ExprKind::kVar;
          });
 }
 
 bool IndexAlgebra::has_lanes(const Form& form) const {
-  return std::any_of(form.terms().begin(), form.terms().end(), [&](const auto& t) { return !atoms_[t.symbol].expr; });
+  return std::any_of(form.terms().begin(), form.terms().end(),
+                     [&](const auto& t) { return !atoms_[t.symbol].expr; });
 }
 
 // An operator on two scalars as one symbol, the same one each time.
@@ -84,12 +87,23 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
   if (auto it = composites_.find(key); it != composites_.end()) return it->second;
   Interval x = range(a, dtype), y = range(b, dtype), result;
   switch (kind) {
-    case ExprKind::kMul: result = arith::mul(x, y); break;
-    case ExprKind::kFloorDiv: result = arith::floor_div(x, y); break;
-    case ExprKind::kFloorMod: result = arith::floor_mod(x, y); break;
-    case ExprKind::kMin: result = arith::min(x, y); break;
-    case ExprKind::kMax: result = arith::max(x, y); break;
-    default: break;
+    case ExprKind::kMul:
+      result = arith::mul(x, y);
+      break;
+    case ExprKind::kFloorDiv:
+      result = arith::floor_div(x, y);
+      break;
+    case ExprKind::kFloorMod:
+      result = arith::floor_mod(x, y);
+      break;
+    case ExprKind::kMin:
+      result = arith::min(x, y);
+      break;
+    case ExprKind::kMax:
+      result = arith::max(x, y);
+      break;
+    default:
+      break;
   }
   if (!result.inside(dtype_range(dtype))) result = dtype_range(dtype);  // it may wrap
   DataType type = dtype.element();
@@ -105,7 +119,8 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
 }
 
 // floor(a / divisor) or the remainder, divisor > 0.
-std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType dtype, const Form& a, int64_t divisor) {
+std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType dtype, const Form& a,
+                                                        int64_t divisor) {
   auto whole = [&](const Form& form, int64_t d) -> std::optional<Form> {
     if (d == 1) return kind == ExprKind::kFloorDiv ? form : Form();
     auto s = composite(kind, dtype, form, Form::of_constant(d));
@@ -151,8 +166,10 @@ IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
       const Atom& q = atoms_[t.symbol];
       int64_t wanted;
       if (q.kind != ExprKind::kFloorDiv || q.divisor != r.divisor || q.operand != r.operand) continue;
-      if (__builtin_mul_overflow(remainder.coefficient, r.divisor, &wanted) || t.coefficient != wanted) continue;
-      Form parts = Form::of_symbol(remainder.symbol).times(remainder.coefficient)
+      if (__builtin_mul_overflow(remainder.coefficient, r.divisor, &wanted) || t.coefficient != wanted)
+        continue;
+      Form parts = Form::of_symbol(remainder.symbol)
+                       .times(remainder.coefficient)
                        .plus(Form::of_symbol(t.symbol).times(t.coefficient));
       form = form.minus(parts).plus(r.operand.times(remainder.coefficient));
       i = static_cast<size_t>(-1);  // the terms are others now
@@ -162,14 +179,17 @@ IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
   return form;
 }
 
-std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType dtype, const Form& a, const Form& b) {
+std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType dtype, const Form& a,
+                                                       const Form& b) {
   auto other = [&]() -> std::optional<Form> {
     auto s = composite(kind, dtype, a, b);
     return s ? std::optional(Form::of_symbol(*s)) : std::nullopt;
   };
   switch (kind) {
-    case ExprKind::kAdd: return recombined(a.plus(b));
-    case ExprKind::kSub: return recombined(a.minus(b));
+    case ExprKind::kAdd:
+      return recombined(a.plus(b));
+    case ExprKind::kSub:
+      return recombined(a.minus(b));
     case ExprKind::kMul:
       if (a.is_constant()) return b.times(a.constant());
       if (b.is_constant()) return a.times(b.constant());
@@ -182,10 +202,12 @@ std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType d
     case ExprKind::kMax: {
       if (a == b) return a;
       if (auto less = compare(ExprKind::kLE, dtype, a, b)) return *less == (kind == ExprKind::kMin) ? a : b;
-      if (auto less = compare(ExprKind::kLT, dtype, a, b); less && !*less) return kind == ExprKind::kMin ? b : a;
+      if (auto less = compare(ExprKind::kLT, dtype, a, b); less && !*less)
+        return kind == ExprKind::kMin ? b : a;
       return other();
     }
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -195,18 +217,25 @@ std::optional<bool> IndexAlgebra::compare(ExprKind kind, DataType dtype, const F
   if (!exact(a, dtype) || !exact(b, dtype)) return std::nullopt;
   auto negated = [](std::optional<bool> v) { return v ? std::optional(!*v) : v; };
   switch (kind) {
-    case ExprKind::kLT: return arith::less_than_zero(difference, ranges_);
-    case ExprKind::kGE: return negated(arith::less_than_zero(difference, ranges_));
-    case ExprKind::kGT: return arith::less_than_zero(difference.times(-1), ranges_);
-    case ExprKind::kLE: return negated(arith::less_than_zero(difference.times(-1), ranges_));
-    case ExprKind::kEQ: return arith::equal_to_zero(difference, ranges_);
-    case ExprKind::kNE: return negated(arith::equal_to_zero(difference, ranges_));
-    default: return std::nullopt;
+    case ExprKind::kLT:
+      return arith::less_than_zero(difference, ranges_);
+    case ExprKind::kGE:
+      return negated(arith::less_than_zero(difference, ranges_));
+    case ExprKind::kGT:
+      return arith::less_than_zero(difference.times(-1), ranges_);
+    case ExprKind::kLE:
+      return negated(arith::less_than_zero(difference.times(-1), ranges_));
+    case ExprKind::kEQ:
+      return arith::equal_to_zero(difference, ranges_);
+    case ExprKind::kNE:
+      return negated(arith::equal_to_zero(difference, ranges_));
+    default:
+      return std::nullopt;
   }
 }
 
-// Terms in the order their symbols were met (outer loops first), subtractions last, the constant at the very end: indices
-// that differ in the constant share the node of the sum.
+// Terms in the order their symbols were met (outer loops first), subtractions last, the constant at the very
+// end: indices that differ in the constant share the node of the sum.
 PrimExpr IndexAlgebra::scalar(const Form& form, DataType dtype) {
   if (form.is_constant()) return make_int(form.constant(), dtype);
   PrimExpr& sum = sums_[{dtype_key(dtype), form.terms()}];
@@ -216,8 +245,10 @@ PrimExpr IndexAlgebra::scalar(const Form& form, DataType dtype) {
       if (t.coefficient > 0) sum = sum ? sum + part(t, t.coefficient) : part(t, t.coefficient);
     for (const auto& t : form.terms()) {
       if (t.coefficient > 0) continue;
-      if (!sum || t.coefficient == INT64_MIN) sum = sum ? sum + part(t, t.coefficient) : part(t, t.coefficient);
-      else sum = sum - part(t, -t.coefficient);
+      if (!sum || t.coefficient == INT64_MIN)
+        sum = sum ? sum + part(t, t.coefficient) : part(t, t.coefficient);
+      else
+        sum = sum - part(t, -t.coefficient);
     }
   }
   return sum + make_int(form.constant(), dtype);
@@ -235,17 +266,22 @@ void IndexAlgebra::assume(ExprKind comparison, DataType dtype, const Form& a, co
   if (!exact(a, dtype) || !exact(b, dtype) || has_lanes(a) || has_lanes(b)) return;
   const Form less = a.minus(b), more = b.minus(a);
   switch (comparison) {
-    case ExprKind::kLT: return assume_not_positive(truth ? less.plus(1) : more);
-    case ExprKind::kGE: return assume_not_positive(truth ? more : less.plus(1));
-    case ExprKind::kLE: return assume_not_positive(truth ? less : more.plus(1));
-    case ExprKind::kGT: return assume_not_positive(truth ? more.plus(1) : less);
+    case ExprKind::kLT:
+      return assume_not_positive(truth ? less.plus(1) : more);
+    case ExprKind::kGE:
+      return assume_not_positive(truth ? more : less.plus(1));
+    case ExprKind::kLE:
+      return assume_not_positive(truth ? less : more.plus(1));
+    case ExprKind::kGT:
+      return assume_not_positive(truth ? more.plus(1) : less);
     case ExprKind::kEQ:
     case ExprKind::kNE:
       if (truth != (comparison == ExprKind::kEQ)) return;
       assume_not_positive(less);
       assume_not_positive(more);
       return;
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -260,8 +296,10 @@ void IndexAlgebra::assume_not_positive(const Form& form) {
 }
 
 void IndexAlgebra::release(const Mark& mark) {
-  for (; narrowed_.size() > mark.narrowed; narrowed_.pop_back()) ranges_.set(narrowed_.back().first, narrowed_.back().second);
-  for (; composite_order_.size() > mark.composites; composite_order_.pop_back()) composites_.erase(composite_order_.back());
+  for (; narrowed_.size() > mark.narrowed; narrowed_.pop_back())
+    ranges_.set(narrowed_.back().first, narrowed_.back().second);
+  for (; composite_order_.size() > mark.composites; composite_order_.pop_back())
+    composites_.erase(composite_order_.back());
   for (; opaque_order_.size() > mark.opaques; opaque_order_.pop_back()) opaques_.erase(opaque_order_.back());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer expressions of the loop IR as linear forms over variables and irreducible parts, and back. The lane number of a
-// vector is a symbol too, so that base + stride * lane is a form like any other.
+// Integer expressions of the loop IR as linear forms over variables and irreducible parts, and back. The lane
+// number of a vector is a symbol too, so that base + stride * lane is a form like any other.
 #pragma once
 #include <map>
 #include <optional>
@@ -38,14 +38,16 @@ class IndexAlgebra {
   bool is_pure(const Form& form) const;   // no loads: the same value until a variable changes
   bool is_short(const Form& form) const;  // a sum of at most three variables' multiples and a constant
 
-  // Between mark and release, conditions may be assumed; what was learnt and derived from it is forgotten at release.
+  // Between mark and release, conditions may be assumed; what was learnt and derived from it is forgotten at
+  // release.
   struct Mark {
     size_t narrowed, composites, opaques;
   };
   Mark mark() const { return {narrowed_.size(), composite_order_.size(), opaque_order_.size()}; }
   void assume(ExprKind comparison, DataType dtype, const Form& a, const Form& b, bool truth);
   void release(const Mark& mark);
-  void forget_opaque();  // after a variable was bound anew: ranges of expressions over it are not those of before
+  void
+  forget_opaque();  // after a variable was bound anew: ranges of expressions over it are not those of before
 
  private:
   struct Atom {

@@ -17,7 +17,9 @@ using Form = IndexAlgebra::Form;
 
 constexpr Interval kThreadNumber{0, 65534}, kThreadCount{1, 65535};
 
-bool is_empty(const Stmt& s) { return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty(); }
+bool is_empty(const Stmt& s) {
+  return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty();
+}
 
 bool has_load(const PrimExpr& e) {
   bool found = false;
@@ -34,11 +36,13 @@ class Simplifier {
 
   Stmt stmt(const Stmt& s) {
     switch (s->kind) {
-      case StmtKind::kFor: return loop(static_cast<const ForNode&>(*s));
+      case StmtKind::kFor:
+        return loop(static_cast<const ForNode&>(*s));
       case StmtKind::kStore: {
         const auto& n = static_cast<const StoreNode&>(*s);
         PrimExpr index = expr(n.index), value = expr(n.value), mask = n.mask ? expr(n.mask) : PrimExpr();
-        return index == n.index && value == n.value && mask == n.mask ? s : store(n.buffer, index, value, mask);
+        return index == n.index && value == n.value && mask == n.mask ? s
+                                                                      : store(n.buffer, index, value, mask);
       }
       case StmtKind::kPrefetch: {
         const auto& n = static_cast<const PrefetchNode&>(*s);
@@ -56,7 +60,8 @@ class Simplifier {
       case StmtKind::kIf: {
         const auto& n = static_cast<const IfNode&>(*s);
         PrimExpr condition = expr(n.condition);
-        if (auto c = as_const_int(condition)) return *c ? stmt(n.then_case) : n.else_case ? stmt(n.else_case) : seq({});
+        if (auto c = as_const_int(condition))
+          return *c ? stmt(n.then_case) : n.else_case ? stmt(n.else_case) : seq({});
         Stmt then_case = assuming(condition, true, [&] { return stmt(n.then_case); });
         Stmt else_case;
         if (n.else_case) else_case = assuming(condition, false, [&] { return stmt(n.else_case); });
@@ -69,7 +74,8 @@ class Simplifier {
         return make_if(condition, then_case, else_case);
       }
       case StmtKind::kSeq:
-        return map_children(s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
+        return map_children(
+            s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         Stmt body = stmt(n.body);
@@ -104,7 +110,8 @@ class Simplifier {
     }
     // An iteration runs only where the count is positive, so max(count, 0) is the count there.
     Form running = count;
-    if (auto* most = as<BinaryNode>(extent); most && most->kind == ExprKind::kMax && as_const_int(most->b) == 0)
+    if (auto* most = as<BinaryNode>(extent);
+        most && most->kind == ExprKind::kMax && as_const_int(most->b) == 0)
       running = *form(most->a);
     Interval last = algebra_.range(first.plus(running).plus(-1), type);
     bind(n.var, {algebra_.range(first, type).lo, last.hi});
@@ -242,8 +249,13 @@ class Simplifier {
         }
         if (auto* known = algebra_.variable(e.get())) return *known;
         return algebra_.opaque(e, IndexAlgebra::dtype_range(type), true);
-      case ExprKind::kAdd: case ExprKind::kSub: case ExprKind::kMul:
-      case ExprKind::kFloorDiv: case ExprKind::kFloorMod: case ExprKind::kMin: case ExprKind::kMax: {
+      case ExprKind::kAdd:
+      case ExprKind::kSub:
+      case ExprKind::kMul:
+      case ExprKind::kFloorDiv:
+      case ExprKind::kFloorMod:
+      case ExprKind::kMin:
+      case ExprKind::kMax: {
         const auto& n = static_cast<const BinaryNode&>(*e);
         auto a = form(n.a), b = form(n.b);
         if (a && b)
@@ -262,8 +274,10 @@ class Simplifier {
         const auto& n = static_cast<const RampNode&>(*e);
         return form(n.base)->plus(algebra_.lane(type.lanes).times(n.stride));
       }
-      case ExprKind::kBroadcast: return form(static_cast<const BroadcastNode&>(*e).value);
-      default: break;
+      case ExprKind::kBroadcast:
+        return form(static_cast<const BroadcastNode&>(*e).value);
+      default:
+        break;
     }
     if (type.lanes > 1) return std::nullopt;
     PrimExpr simple = with_simple_children(e);
@@ -276,11 +290,13 @@ class Simplifier {
     if (auto* n = as<CastNode>(e)) {
       const DataType from = n->value->dtype;
       if (!from.is_integral() && !from.is_bool()) return all;
-      Interval range = IndexAlgebra::handles(from) ? algebra_.range(*form(n->value), from) : IndexAlgebra::dtype_range(from);
+      Interval range = IndexAlgebra::handles(from) ? algebra_.range(*form(n->value), from)
+                                                   : IndexAlgebra::dtype_range(from);
       return range.inside(all) ? range : all;
     }
     if (auto* n = as<SelectNode>(e)) {
-      return arith::join(algebra_.range(*form(n->on_true), e->dtype), algebra_.range(*form(n->on_false), e->dtype));
+      return arith::join(algebra_.range(*form(n->on_true), e->dtype),
+                         algebra_.range(*form(n->on_false), e->dtype));
     }
     return all;
   }
@@ -321,7 +337,8 @@ class Unused {
       if (is_empty(body) || buffers_[n->buffer.get()] == 0) return body;
       return body == n->body ? s : allocate(n->buffer, body);
     }
-    return map_children(s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
+    return map_children(
+        s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
   }
 
  private:

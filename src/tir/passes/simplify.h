@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewrites index arithmetic, conditions and trivial statements into their simplest form.
 //
-// Integer expressions (int32, int64) become sums in one order, so that equal indices are equal code; floor division,
-// remainder, min, max and comparisons go away where the ranges of loop variables decide them (a loop variable lies between
-// its bounds, tid in [0, 65535), nthreads in [1, 65535]; a condition narrows the ranges inside its branch). Ramps of those
-// follow. Loops of no or one iteration, branches never or always taken, lets of constants and short sums of variables, and
-// unused lets and arrays disappear. Floats are left alone but for the builders' folding.
+// Integer expressions (int32, int64) become sums in one order, so that equal indices are equal code; floor
+// division, remainder, min, max and comparisons go away where the ranges of loop variables decide them (a
+// loop variable lies between its bounds, tid in [0, 65535), nthreads in [1, 65535]; a condition narrows the
+// ranges inside its branch). Ramps of those follow. Loops of no or one iteration, branches never or always
+// taken, lets of constants and short sums of variables, and unused lets and arrays disappear. Floats are left
+// alone but for the builders' folding.
 //
-// Requires: a verified function. Ensures: the same results, bit for bit; nothing that was in bounds leaves them.
-// Runs last: unroll and vectorize leave the sums, ramps and conditions that this removes.
-// Test: tests/tir/simplify.tir; rules: tests/arith/linear_test.cc; whole pipeline: tests/tir/random_test.cc
+// Requires: a verified function. Ensures: the same results, bit for bit; nothing that was in bounds leaves
+// them. Runs last: unroll and vectorize leave the sums, ramps and conditions that this removes. Test:
+// tests/tir/simplify.tir; rules: tests/arith/linear_test.cc; whole pipeline: tests/tir/random_test.cc
 #pragma once
 #include "tir/stmt.h"
 

@@ -6,13 +6,15 @@
 namespace tilewright::tir {
 namespace {
 Stmt unrolled(const Stmt& s) {
-  Stmt inner = map_children(s, [](const PrimExpr& e) { return e; }, unrolled);
+  Stmt inner = map_children(
+      s, [](const PrimExpr& e) { return e; }, unrolled);
   auto* loop = as<ForNode>(inner);
   if (!loop || loop->for_kind != ForKind::kUnrolled) return inner;
   auto extent = as_const_int(loop->extent);
-  if (!extent) return make_for(loop->var, loop->min, loop->extent, loop->body);
+  if (!extent || *extent > kMaxUnroll) return make_for(loop->var, loop->min, loop->extent, loop->body);
   std::vector<Stmt> iterations;
-  for (int64_t i = 0; i < *extent; ++i) iterations.push_back(substitute(loop->body, {{loop->var.get(), loop->min + i}}));
+  for (int64_t i = 0; i < *extent; ++i)
+    iterations.push_back(substitute(loop->body, {{loop->var.get(), loop->min + i}}));
   return seq(std::move(iterations));
 }
 }  // namespace

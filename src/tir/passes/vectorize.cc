@@ -10,10 +10,13 @@
 namespace tilewright::tir {
 namespace {
 
-// Rewrites the body of one loop. `failed` means the loop has no vector form; what was returned is then meaningless.
+// Rewrites the body of one loop. `failed` means the loop has no vector form; what was returned is then
+// meaningless.
 class LoopBody {
  public:
-  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) { values_[loop.var.get()] = ramp(loop.min, 1, lanes); }
+  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) {
+    values_[loop.var.get()] = ramp(loop.min, 1, lanes);
+  }
   bool failed = false;
 
   Stmt stmt(const Stmt& s) {
@@ -26,8 +29,10 @@ class LoopBody {
         Stmt body = stmt(n.body);
         return failed ? s : make_for(n.var, lo, extent, body, n.for_kind);
       }
-      case StmtKind::kStore: return store_stmt(s);
-      case StmtKind::kPrefetch: return seq({});  // one hint per element would be too many
+      case StmtKind::kStore:
+        return store_stmt(s);
+      case StmtKind::kPrefetch:
+        return seq({});  // one hint per element would be too many
       case StmtKind::kLetStmt: {
         const auto& n = static_cast<const LetStmtNode&>(*s);
         auto value = expr(n.value);
@@ -53,13 +58,16 @@ class LoopBody {
         return let_stmt(taken, condition, seq({then_case, else_case}));
       }
       case StmtKind::kSeq:
-        return map_children(s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
+        return map_children(
+            s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         const BufferNode& b = *n.buffer;
         if (b.scope != Scope::kRegister || b.dtype.lanes > 1) return give_up(s);
-        Buffer& wide = widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
-        if (!wide) wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
+        Buffer& wide =
+            widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
+        if (!wide)
+          wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
         Stmt body = stmt(n.body);
         return failed ? s : allocate(widened_[&b], body);
       }
@@ -77,8 +85,9 @@ class LoopBody {
     return e;
   }
 
-  // The variable that holds a let's value from here on. Lets beside each other may share their variable and parts of their
-  // bodies, so what was rewritten under an earlier one must hold under this: once a vector, the variable stays one.
+  // The variable that holds a let's value from here on. Lets beside each other may share their variable and
+  // parts of their bodies, so what was rewritten under an earlier one must hold under this: once a vector,
+  // the variable stays one.
   PrimExpr bind_let(const PrimExpr& var, PrimExpr& value) {
     auto known = values_.find(var.get());
     if (known != values_.end()) {
@@ -100,8 +109,10 @@ class LoopBody {
     const int generation = generation_;
     auto result = inner();
     mask_ = outer;
-    if (generation == generation_) done_ = std::move(outer_done);
-    else done_.clear();
+    if (generation == generation_)
+      done_ = std::move(outer_done);
+    else
+      done_.clear();
     return result;
   }
 
@@ -142,7 +153,8 @@ class LoopBody {
         auto it = values_.find(e.get());
         return it == values_.end() ? e : it->second;
       }
-      case ExprKind::kLoad: return load_expr(e);
+      case ExprKind::kLoad:
+        return load_expr(e);
       case ExprKind::kLet: {
         const auto& n = static_cast<const LetNode&>(*e);
         auto value = expr(n.value);
@@ -174,7 +186,8 @@ class LoopBody {
         for_each_child(e, [&](const PrimExpr& child) { changed |= expr(child) != child; });
         return changed ? give_up(e) : e;
       }
-      default: break;
+      default:
+        break;
     }
     bool reduces_lanes = false;
     if (auto* call = as<CallNode>(e)) reduces_lanes = call->args[0]->dtype.lanes > 1 && e->dtype.lanes == 1;
@@ -205,7 +218,8 @@ class LoopBody {
       // Even an element all lanes share may only be touched if some lane is on.
       return load(n.buffer, broadcast_to_lanes(index), with_mask(mask));
     }
-    if (same && (!mask || mask->dtype.lanes == 1)) return broadcast(load(n.buffer, same->value, mask), lanes_);
+    if (same && (!mask || mask->dtype.lanes == 1))
+      return broadcast(load(n.buffer, same->value, mask), lanes_);
     if (index->dtype.lanes == 1 && (!mask || mask->dtype.lanes == 1))
       return index == n.index && mask == n.mask ? e : load(n.buffer, index, mask);
     return load(n.buffer, broadcast_to_lanes(index), mask);
@@ -226,15 +240,16 @@ class LoopBody {
   }
 
   const int lanes_;
-  PrimExpr mask_;  // lanes that run; null for all
-  int generation_ = 0;  // counts the clearings of done_
+  PrimExpr mask_;                                         // lanes that run; null for all
+  int generation_ = 0;                                    // counts the clearings of done_
   std::unordered_map<const ExprNode*, PrimExpr> values_;  // vectors that stand for variables
   std::unordered_map<const BufferNode*, Buffer> widened_;
   std::unordered_map<const ExprNode*, PrimExpr> done_;
 };
 
 Stmt vectorized(const Stmt& s) {
-  Stmt inner = map_children(s, [](const PrimExpr& e) { return e; }, vectorized);
+  Stmt inner = map_children(
+      s, [](const PrimExpr& e) { return e; }, vectorized);
   auto* loop = as<ForNode>(inner);
   if (!loop || loop->for_kind != ForKind::kVectorized) return inner;
   auto extent = as_const_int(loop->extent);
