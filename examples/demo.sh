@@ -13,7 +13,7 @@ now() { local t=${EPOCHREALTIME/[,.]/}; echo $((t / 1000)); }
 # compile NAME MODEL SHAPE: unless the artifact is newer than the model and than the compiler.
 compile() {
   local artifact=$out/$1.so model=$models/$2.onnx started
-  if [ ! "$artifact" -nt "$model" ] || [ ! "$artifact" -nt build/tilewright ]; then
+  if [ ! "$artifact" -nt "$model" ] || [ ! "$artifact" -nt build/libtilewright_compiler.so ]; then
     started=$(now)
     build/tilewright compile "$model" -o "$artifact" --shape "x=$3" --quiet
     took="$(($(now) - started)) ms"

@@ -41,6 +41,7 @@ Outcome run_case(const fs::path& folder) {
   auto loaded = onnx::load_backend_case(folder.string());
   if (!loaded.ok()) return from_diagnostic(loaded.error());
   double worst = 0;
+  std::vector<std::string> constants;  // inputs that had to be compiled in: shapes, axes, pads
   for (const auto& set : loaded->sets) {
     VerifyOptions options;
     options.layers = false;
@@ -54,7 +55,7 @@ Outcome run_case(const fs::path& folder) {
       options.expected[output.name] = output.tensor;
     }
     options.build.jobs = 1;
-    std::vector<std::string> constants;
+    constants.clear();
     auto module = onnx::import_backend_case(*loaded, set, &constants);
     if (!module.ok()) return from_diagnostic(module.error());
     auto report = verify_module(*module, options);
@@ -62,7 +63,9 @@ Outcome run_case(const fs::path& folder) {
     worst = std::max(worst, report->largest_output_error);
     if (report->largest_output_error > 1) return {"failed", report->outputs.empty() ? "" : report->outputs[0]};
   }
-  return {"passed", format("{:.2g} of the tolerance", worst)};
+  std::string detail = format("{:.2g} of the tolerance", worst);
+  for (size_t i = 0; i < constants.size(); ++i) detail += format("{}'{}'", i == 0 ? ", compiled in: " : ", ", constants[i]);
+  return {"passed", detail};
 }
 
 Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
