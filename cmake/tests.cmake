@@ -30,6 +30,13 @@ foreach(room base runtime cli ir arith relay tir topi lower codegen frontend dri
 endforeach()
 if(TARGET test_topi)
   target_link_libraries(test_topi PRIVATE tw_codegen)
+  # The same kernels for CPUs with narrower vectors and fewer registers, which any x86-64 machine of today runs.
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    foreach(cpu haswell x86-64)
+      add_test(NAME topi.for_${cpu} COMMAND test_topi)
+      set_tests_properties(topi.for_${cpu} PROPERTIES ENVIRONMENT "TW_TEST_TARGET=llvm -mcpu=${cpu}")
+    endforeach()
+  endif()
   add_executable(kernel_bench EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/bench/kernels/kernel_bench.cc)
   target_link_libraries(kernel_bench PRIVATE tw_topi tw_codegen)
 endif()
