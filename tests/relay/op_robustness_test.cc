@@ -104,7 +104,7 @@ TEST(OpRobustness, RandomCallsGiveValuesOrDiagnostics) {
   int evaluated = 0;
   for (const OpDef& op : all_ops()) {
     int worked = 0;
-    for (int round = 0; round < 400; ++round) {
+    for (int round = 0; round < 800; ++round) {
       SCOPED_TRACE(std::string(op.name) + " round " + std::to_string(round));
       std::vector<int64_t> like;
       for (int64_t i = round % 2 ? 4 : r.below(5); i > 0; --i) like.push_back(1 + r.below(5));

@@ -125,7 +125,7 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   for (size_t i = 0; i < args.inputs.size(); ++i) strides.push_back(strides_of(e.operands[i], args.inputs[i].shape));
   std::vector<int64_t> own = row_major_strides(shape);
   __int128 terms = 1;
-  for (int64_t s : shape) terms *= std::min<int64_t>(s, int64_t{1} << 40), terms = std::min<__int128>(terms, __int128{1} << 80);
+  for (int64_t s : shape) terms = std::min(terms * std::min(s, int64_t{1} << 40), __int128{1} << 80);
   if (terms > (int64_t{1} << 36)) return Diagnostic(ErrorCode::kLimitExceeded, "an einsum of more than 2^36 terms is too slow to interpret");
   const auto total = static_cast<int64_t>(terms);
   for (int64_t j = 0; j < total; ++j) {

@@ -80,6 +80,7 @@ Result<Type> topk_type(const TypeArgs& args) {
   Shape out = x.shape;
   Dim& d = out[static_cast<size_t>(axis)];
   std::optional<int64_t> k = a.k;
+  if (k && args.types.size() == 2) return type_error("k is both an attribute and an operand");
   if (args.types.size() == 2) {
     const auto* type = as_tensor(args.types[1]);
     if (!type || !type->dtype.is_integral() || element_count(type->shape) != Dim(1)) return type_error(format("k is {}, not an integer scalar", type_str(args.types[1])));
