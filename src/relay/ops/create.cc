@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -174,37 +175,23 @@ Result<std::vector<Value>> eval_trilu(const EvalArgs& args) {
   return one(pick(x, x.shape, index));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = static_cast<int>(operands.size());
-  d.pattern = pattern;
-  d.doc = doc;
-  d.args = std::move(operands);
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
-}
-
 }  // namespace
 
 std::vector<OpDef> create_ops() {
   constexpr OpPattern kElem = OpPattern::kElemWise, kInj = OpPattern::kInjective, kOpaque = OpPattern::kOpaque;
   std::vector<OpDef> ops = {
-      op("zeros", "A tensor of zeros.", {}, kElem, filled_type, eval_constant<0>, make_default_attrs<InitOpAttrs>),
-      op("ones", "A tensor of ones.", {}, kElem, filled_type, eval_constant<1>, make_default_attrs<InitOpAttrs>),
-      op("full", "A tensor of one value.", {{"fill_value", "a scalar"}}, kElem, full_type, eval_full<0>, make_default_attrs<InitOpAttrs>),
-      op("zeros_like", "Zeros of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<0>, nullptr),
-      op("ones_like", "Ones of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<1>, nullptr),
-      op("full_like", "One value in the data's shape.", {{"data", "any"}, {"fill_value", "a scalar"}}, kElem, full_like_type, eval_full<1>, nullptr),
-      op("arange", "start, start + step, ... below stop.", {{"start", "a scalar"}, {"stop", "a scalar"}, {"step", "a scalar"}}, kOpaque, arange_type, eval_arange,
+      define_op("zeros", "A tensor of zeros.", {}, kElem, filled_type, eval_constant<0>, make_default_attrs<InitOpAttrs>),
+      define_op("ones", "A tensor of ones.", {}, kElem, filled_type, eval_constant<1>, make_default_attrs<InitOpAttrs>),
+      define_op("full", "A tensor of one value.", {{"fill_value", "a scalar"}}, kElem, full_type, eval_full<0>, make_default_attrs<InitOpAttrs>),
+      define_op("zeros_like", "Zeros of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<0>, nullptr),
+      define_op("ones_like", "Ones of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<1>, nullptr),
+      define_op("full_like", "One value in the data's shape.", {{"data", "any"}, {"fill_value", "a scalar"}}, kElem, full_like_type, eval_full<1>, nullptr),
+      define_op("arange", "start, start + step, ... below stop.", {{"start", "a scalar"}, {"stop", "a scalar"}, {"step", "a scalar"}}, kOpaque, arange_type, eval_arange,
          make_default_attrs<ArangeAttrs>),
-      op("shape_of", "The data's shape as a vector.", {{"data", "any"}}, kOpaque, shape_of_type, eval_shape_of, make_default_attrs<ShapeOfAttrs>),
-      op("ndarray_size", "The data's number of elements as a scalar.", {{"data", "any"}}, kInj, size_type, eval_size, make_default_attrs<NdarraySizeAttrs>),
-      op("meshgrid", "Coordinate grids of vectors, one per vector.", {{"data", "a tuple of vectors"}}, kInj, meshgrid_type, eval_meshgrid, make_default_attrs<MeshgridAttrs>),
-      op("trilu", "The upper or lower triangle of the last two axes, from diagonal k; zero elsewhere.", {{"data", "any dtype"}, {"k", "an integer scalar"}}, kInj, trilu_type,
+      define_op("shape_of", "The data's shape as a vector.", {{"data", "any"}}, kOpaque, shape_of_type, eval_shape_of, make_default_attrs<ShapeOfAttrs>),
+      define_op("ndarray_size", "The data's number of elements as a scalar.", {{"data", "any"}}, kInj, size_type, eval_size, make_default_attrs<NdarraySizeAttrs>),
+      define_op("meshgrid", "Coordinate grids of vectors, one per vector.", {{"data", "a tuple of vectors"}}, kInj, meshgrid_type, eval_meshgrid, make_default_attrs<MeshgridAttrs>),
+      define_op("trilu", "The upper or lower triangle of the last two axes, from diagonal k; zero elsewhere.", {{"data", "any dtype"}, {"k", "an integer scalar"}}, kInj, trilu_type,
          eval_trilu, make_default_attrs<TriluAttrs>),
   };
   for (OpDef& d : ops)

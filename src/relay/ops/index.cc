@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -317,20 +318,6 @@ Result<std::vector<Value>> eval_argwhere(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = static_cast<int>(operands.size());
-  d.pattern = pattern;
-  d.doc = doc;
-  d.args = std::move(operands);
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
-}
-
 }  // namespace
 
 std::vector<OpDef> index_ops() {
@@ -338,16 +325,16 @@ std::vector<OpDef> index_ops() {
   const std::vector<ArgDoc> read = {{"data", "any dtype"}, {"indices", "integers"}};
   const std::vector<ArgDoc> write = {{"data", "any dtype"}, {"indices", "integers"}, {"updates", "the data's dtype"}};
   return {
-      op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type, eval_take, make_default_attrs<TakeAttrs>),
-      op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj, gather_type, eval_gather, make_default_attrs<GatherAttrs>),
-      op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj, gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>),
-      op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque, scatter_elements_type, eval_scatter_elements,
+      define_op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type, eval_take, make_default_attrs<TakeAttrs>),
+      define_op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj, gather_type, eval_gather, make_default_attrs<GatherAttrs>),
+      define_op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj, gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>),
+      define_op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque, scatter_elements_type, eval_scatter_elements,
          make_default_attrs<ScatterElementsAttrs>),
-      op("scatter_nd", "A copy of data with the slices at index tuples updated; tuples run along axis 0 of the indices.", write, kOpaque, scatter_nd_type, eval_scatter_nd,
+      define_op("scatter_nd", "A copy of data with the slices at index tuples updated; tuples run along axis 0 of the indices.", write, kOpaque, scatter_nd_type, eval_scatter_nd,
          make_default_attrs<ScatterNDAttrs>),
-      op("one_hot", "on_value where the new axis equals the index, else off_value; an index outside [-depth, depth) gives off_value throughout.",
+      define_op("one_hot", "on_value where the new axis equals the index, else off_value; an index outside [-depth, depth) gives off_value throughout.",
          {{"indices", "integers"}, {"on_value", "a scalar"}, {"off_value", "a scalar"}}, OpPattern::kOutEWiseFusable, one_hot_type, eval_one_hot, make_default_attrs<OneHotAttrs>),
-      op("argwhere", "The coordinates of the non-zero elements, row-major: (count, rank) int64.", {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr),
+      define_op("argwhere", "The coordinates of the non-zero elements, row-major: (count, rank) int64.", {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr),
   };
 }
 

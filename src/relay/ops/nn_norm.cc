@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -239,20 +240,6 @@ Result<std::vector<Value>> eval_dropout(const EvalArgs& args) {
   return out;
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = static_cast<int>(operands.size());
-  d.pattern = pattern;
-  d.doc = doc;
-  d.args = std::move(operands);
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
-}
-
 }  // namespace
 
 std::vector<OpDef> nn_norm_ops() {
@@ -260,19 +247,19 @@ std::vector<OpDef> nn_norm_ops() {
   const std::vector<ArgDoc> data = {{"data", "floats"}};
   const std::vector<ArgDoc> affine = {{"data", "floats"}, {"gamma", "scale along axis"}, {"beta", "shift along axis"}};
   return {
-      op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
-      op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>, make_default_attrs<SoftmaxAttrs>),
-      op("nn.batch_norm", "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",
+      define_op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
+      define_op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>, make_default_attrs<SoftmaxAttrs>),
+      define_op("nn.batch_norm", "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",
          {{"data", "floats"}, {"gamma", "(C)"}, {"beta", "(C)"}, {"moving_mean", "(C)"}, {"moving_var", "(C)"}}, kOut, batch_norm_type, eval_batch_norm,
          make_default_attrs<BatchNormAttrs>),
-      op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque, layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>),
-      op("nn.instance_norm", "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<InstanceNormAttrs>,
+      define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque, layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>),
+      define_op("nn.instance_norm", "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<InstanceNormAttrs>,
          eval_channel_norm<InstanceNormAttrs>, make_default_attrs<InstanceNormAttrs>),
-      op("nn.group_norm", "Zero mean and unit variance of every group of channels of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<GroupNormAttrs>,
+      define_op("nn.group_norm", "Zero mean and unit variance of every group of channels of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<GroupNormAttrs>,
          eval_channel_norm<GroupNormAttrs>, make_default_attrs<GroupNormAttrs>),
-      op("nn.l2_normalize", "x / sqrt(max(sum of squares along axis, eps)).", data, kOut, l2_normalize_type, eval_l2_normalize, make_default_attrs<L2NormalizeAttrs>),
-      op("nn.lrn", "Local response normalisation across `size` neighbours of axis.", data, kOpaque, lrn_type, eval_lrn, make_default_attrs<LRNAttrs>),
-      op("nn.dropout", "The identity (inference); result 1 is a mask of ones.", data, kOpaque, dropout_type, eval_dropout, make_default_attrs<DropoutAttrs>),
+      define_op("nn.l2_normalize", "x / sqrt(max(sum of squares along axis, eps)).", data, kOut, l2_normalize_type, eval_l2_normalize, make_default_attrs<L2NormalizeAttrs>),
+      define_op("nn.lrn", "Local response normalisation across `size` neighbours of axis.", data, kOpaque, lrn_type, eval_lrn, make_default_attrs<LRNAttrs>),
+      define_op("nn.dropout", "The identity (inference); result 1 is a mask of ones.", data, kOpaque, dropout_type, eval_dropout, make_default_attrs<DropoutAttrs>),
   };
 }
 

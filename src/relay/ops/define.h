@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// A record of the operator table in one call; the number of inputs is the number of documented operands.
+#pragma once
+#include <utility>
+#include <vector>
+
+#include "relay/op.h"
+
+namespace tilewright::relay {
+
+inline OpDef define_op(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern,
+                       Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
+                       AttrsRef (*make)()) {
+  OpDef d;
+  d.name = name;
+  d.num_inputs = static_cast<int>(operands.size());
+  d.pattern = pattern;
+  d.doc = doc;
+  d.args = std::move(operands);
+  d.infer_type = type;
+  d.evaluate = eval;
+  d.make_attrs = make;
+  return d;
+}
+
+}  // namespace tilewright::relay
