@@ -396,16 +396,10 @@ class Planner {
   // First fit by decreasing size over lifetimes (an interval-graph heuristic; Pisarchyk and Lee, 2020).
   void plan_arena() {
     std::vector<int> order;
-    int64_t params = 0;
     for (size_t i = 0; i < out_.storages.size(); ++i) {
       Storage& s = out_.storages[i];
-      if (s.space == plan::Space::kParams) {
-        s.offset = params;
-        params = (params + s.bytes + 63) / 64 * 64;
-      }
       if (s.space == plan::Space::kArena && s.last_use >= 0) order.push_back(static_cast<int>(i));
     }
-    out_.params_bytes = params;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out_.storages[a].bytes > out_.storages[b].bytes; });
     std::vector<int> placed;
     for (int i : order) {

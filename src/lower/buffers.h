@@ -24,7 +24,7 @@ struct Storage {
   uint32_t index = 0;          // which input or output
   int64_t bytes = 0;
   int first_use = 0, last_use = 0;  // groups
-  int64_t offset = 0;          // in the arena or the params
+  int64_t offset = 0;          // in the arena; lowering lays out the params it still needs
 };
 
 struct Halo {
@@ -40,7 +40,7 @@ struct Buffers {
   std::vector<Placement> tensors;   // by tensor id
   std::vector<Storage> storages;
   std::vector<bool> elided;         // by group: needs no kernel, its result is a view
-  int64_t arena_bytes = 0, params_bytes = 0;
+  int64_t arena_bytes = 0;
 };
 
 // Plans buffers. May append copying groups to `graph` (a concat operand that cannot be written in place, an input that

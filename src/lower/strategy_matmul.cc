@@ -22,11 +22,6 @@ topi::Epilogue expand_rows(topi::Epilogue inner, std::vector<int64_t> shape, siz
   };
 }
 
-struct Product {
-  topi::GemmProblem problem;
-  bool transposed_b = false;
-};
-
 // C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
 std::shared_ptr<Choice> packed_product(const Problem& p, bool b_is_nk) {
   if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return nullptr;
