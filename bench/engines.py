@@ -13,11 +13,14 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import sys
 import time
 
 import numpy as np
+
+import report
 
 
 class OnnxRuntime:
@@ -30,10 +33,18 @@ class OnnxRuntime:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        self.feeds = feeds
+        # Inputs and outputs bound once, as with the other engines: for a small model Python's part would count.
+        self.binding = self.session.io_binding()
+        for name, value in feeds.items():
+            self.binding.bind_cpu_input(name, value)
+        for name in names:
+            self.binding.bind_output(name)
 
     def run(self):
-        return self.session.run(None, self.feeds)
+        self.session.run_with_iobinding(self.binding)
+
+    def outputs(self):
+        return self.binding.copy_outputs_to_cpu()
 
 
 class OpenVino:
@@ -47,12 +58,16 @@ class OpenVino:
         compiled = openvino.Core().compile_model(network, "CPU", {
             "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1,
             "INFERENCE_PRECISION_HINT": "f32"})
-        self.request, self.feeds = compiled.create_infer_request(), feeds
-        self.outputs = compiled.outputs
+        self.request, self.results = compiled.create_infer_request(), compiled.outputs
+        for name, value in feeds.items():
+            self.request.set_tensor(name, openvino.Tensor(np.ascontiguousarray(value), shared_memory=True))
+        self.feeds = feeds
 
     def run(self):
-        self.request.infer(self.feeds)
-        return [self.request.get_tensor(output).data for output in self.outputs]
+        self.request.infer()
+
+    def outputs(self):
+        return [self.request.get_tensor(output).data for output in self.results]
 
 
 class Mnn:
@@ -61,6 +76,7 @@ class Mnn:
 
         self.version = MNN.version()
         converted = scratch / f"{model.stem}.mnn"
+        forget_older(converted, model)
         convert(converted, ["mnnconvert", "-f", "ONNX", "--modelFile", str(model), "--MNNModel", "{out}", "--bizCode", "x"])
         self.expr = MNN.expr
         runtime = MNN.nn.create_runtime_manager(({"backend": 0, "numThread": threads, "precision": "high"},))
@@ -73,8 +89,10 @@ class Mnn:
                                               MNN.expr.float if narrow.dtype == np.float32 else MNN.expr.int))
 
     def run(self):
-        outputs = self.module.forward(self.inputs)
-        return [np.array(self.expr.convert(output, self.expr.NCHW).read()) for output in outputs]
+        self.results = self.module.forward(self.inputs)
+
+    def outputs(self):
+        return [np.array(self.expr.convert(result, self.expr.NCHW).read()) for result in self.results]
 
 
 class Ncnn:
@@ -84,10 +102,15 @@ class Ncnn:
         import ncnn
 
         self.ncnn, self.version = ncnn, ncnn.__version__
-        folder = scratch / f"{model.stem}.ncnn"
+        # pnnx fixes the sizes: one conversion per combination.
+        sizes = "_".join("x".join(map(str, value.shape)) for value in feeds.values())
+        folder = scratch / f"{model.stem}_{sizes}.ncnn"
+        forget_older(folder, model)
         shapes = ",".join("[" + ",".join(map(str, value.shape)) + "]" + ("i64" if value.dtype == np.int64 else "")
                           for value in feeds.values())
         program = pathlib.Path(importlib.util.find_spec("pnnx").origin).with_name("pnnx")
+        if (folder / "failed").exists():
+            raise RuntimeError((folder / "failed").read_text())
         if not (folder / "model.ncnn.bin").exists():
             folder.mkdir(parents=True, exist_ok=True)
             link = folder / "model.onnx"
@@ -96,6 +119,7 @@ class Ncnn:
             result = subprocess.run([str(program), "model.onnx", f"inputshape={shapes}", "fp16=0"], cwd=folder,
                                     capture_output=True, text=True)
             if result.returncode != 0 or not (folder / "model.ncnn.bin").exists():
+                (folder / "failed").write_text("pnnx could not convert it")
                 raise RuntimeError("pnnx could not convert it")
         self.net = ncnn.Net()
         options = self.net.opt
@@ -118,16 +142,24 @@ class Ncnn:
         extractor = self.net.create_extractor()
         for index, mat in enumerate(self.mats):
             extractor.input(f"in{index}", mat)
-        outputs = []
+        self.results = []
         for name in self.output_names:
             code, mat = extractor.extract(name)
             if code:
                 raise RuntimeError(f"ncnn failed with code {code}")
-            outputs.append(np.array(mat))
-        return outputs
+            self.results.append(mat)
+
+    def outputs(self):
+        return [np.array(mat) for mat in self.results]
 
 
 ENGINES = {"ort": OnnxRuntime, "openvino": OpenVino, "mnn": Mnn, "ncnn": Ncnn}
+
+
+def forget_older(converted, model):
+    """Removes a conversion of an earlier version of the model."""
+    if converted.exists() and converted.stat().st_mtime < model.stat().st_mtime:
+        shutil.rmtree(converted) if converted.is_dir() else converted.unlink()
 
 
 def convert(target, command):
@@ -144,25 +176,25 @@ def convert(target, command):
 
 
 def largest_error(outputs, expected):
-    """1 means that the worst element is just within tolerance; infinity, that shapes or counts differ."""
+    """1 means that the worst element is just within tolerance; report.WRONG, that sizes or counts differ."""
     if len(outputs) != len(expected):
-        return float("inf")
+        return report.WRONG
     worst = 0.0
     for got, want in zip(outputs, expected):
         got = np.asarray(got)
         if got.size != want.size or not np.all(np.isfinite(got)):
-            return float("inf")
+            return report.WRONG
         want = want.astype(np.float64)
         allowed = 1e-4 * np.max(np.abs(want)) + 1e-3 * np.abs(want)
         gap = np.abs(got.reshape(want.shape).astype(np.float64) - want)
         worst = max(worst, float(np.max(gap / np.maximum(allowed, 1e-30), initial=0.0)))
-    return worst
+    return min(worst, report.WRONG)
 
 
 def measure(run, seconds):
     """Times one first call, one warm-up, then calls for the given time, at least 5."""
     started = time.perf_counter()
-    outputs = run()
+    run()
     first = time.perf_counter() - started
     run()
     times = []
@@ -171,7 +203,7 @@ def measure(run, seconds):
         started = time.perf_counter()
         run()
         times.append(time.perf_counter() - started)
-    return outputs, first, times
+    return first, times
 
 
 def main():
@@ -194,12 +226,12 @@ def main():
         started = time.perf_counter()
         engine = ENGINES[args.engine](args.model, feeds, names, args.threads, args.scratch)
         load = time.perf_counter() - started
-        outputs, first, times = measure(engine.run, args.seconds)
+        first, times = measure(engine.run, args.seconds)
         result = {
             "version": engine.version, "load_ms": load * 1e3, "first_ms": first * 1e3, "min_ms": min(times) * 1e3,
             "median_ms": float(np.median(times)) * 1e3, "runs": len(times),
             "peak_rss_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "error": largest_error(outputs, [arrays[f"output_{name}"] for name in names])}
+            "error": largest_error(engine.outputs(), [arrays[f"output_{name}"] for name in names])}
     except Exception as failure:  # whatever an engine throws is a result: "cannot run this model"
         result = {"failed": f"{type(failure).__name__}: {str(failure).strip().splitlines()[0][:200] if str(failure).strip() else ''}"}
     os.write(out, (json.dumps(result) + "\n").encode())

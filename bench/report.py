@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the figures of bench/run.py into a Markdown table, a bar chart (SVG), a page, and docs/performance.md."""
+"""Turns the figures of bench/run.py into a Markdown table, bar charts (SVG), a page, and docs/performance.md."""
 import html as html_escape
+import json
+import math
 import os
 import re
 
+FORMAT = 2
+WRONG = 1e9  # the error of outputs that cannot be compared at all
+NOISE = 0.97  # a ratio above this counts as equal
 TITLES = {"ours": "Tilewright", "ort": "onnxruntime", "openvino": "OpenVINO", "mnn": "MNN", "ncnn": "ncnn"}
 # Chosen to stay apart in greyscale and for colour-blind readers.
 COLOURS = {"ours": "#0b5cad", "ort": "#e69f00", "openvino": "#56b4e9", "mnn": "#9aa5a1", "ncnn": "#cc79a7"}
@@ -23,13 +28,35 @@ def number(value):
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
+def counts(entry):
+    """Whether an engine ran the model, and rightly: one that answers wrongly gets no credit for its speed."""
+    return entry is not None and "failed" not in entry and entry["error"] <= 1
+
+
+def best_peer(entry):
+    peers = [engine for engine in TITLES if engine != "ours" and counts(entry.get(engine))]
+    return min(peers, key=lambda engine: entry[engine]["ms"], default=None)
+
+
+def ratio(entry, peer):
+    """The peer's time by ours; nothing when either has none."""
+    if peer is None or not counts(entry.get("ours")) or not counts(entry.get(peer)):
+        return None
+    return entry[peer]["ms"] / entry["ours"]["ms"]
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
 def time_cell(entry):
     if entry is None:
         return ""
     if "failed" in entry:
         return "-"
-    # An engine that answers wrongly gets no credit for its speed: mark it.
-    return number(entry["median_ms"]) + (f" (off {entry['error']:.0f}x)" if entry["error"] > 1 else "")
+    if entry["error"] >= WRONG:
+        return number(entry["ms"]) + " (wrong)"
+    return number(entry["ms"]) + (f" (off {entry['error']:.0f}x)" if entry["error"] > 1 else "")
 
 
 def label_of(model):
@@ -37,34 +64,74 @@ def label_of(model):
     return model["model"] + (f" {dims[0]}" if dims else "")
 
 
+def plural(threads):
+    return f"{threads} thread{'s' if threads > 1 else ''}"
+
+
+def summary(results, threads):
+    """One line: the geometric mean beside the best peer of each model, and what is slower than it."""
+    ratios = {}
+    for model in results["models"]:
+        entry = model["threads"].get(str(threads))
+        value = entry and ratio(entry, best_peer(entry))
+        if value:
+            ratios[label_of(model)] = value
+    if not ratios:
+        return f"{plural(threads)}: nothing to compare with"
+    slower = sorted((value, label) for label, value in ratios.items() if value < NOISE)
+    means = []
+    for peer in engines_of(results):
+        values = [ratio(model["threads"].get(str(threads), {}), peer) for model in results["models"]]
+        values = [value for value in values if value]
+        if peer != "ours" and values:
+            means.append(f"{geometric_mean(values):.2f} to {TITLES[peer]} ({len(values)})")
+    return (f"{plural(threads)}: geometric mean of the ratio to each model's best peer {geometric_mean(list(ratios.values())):.2f} over "
+            f"{len(ratios)} models; {len(ratios) - len(slower)} at {NOISE} or more"
+            + (f", below: {', '.join(f'{label} {value:.2f}' for value, label in slower)}" if slower else "")
+            + (f". To single engines (models): {', '.join(means)}." if means else "."))
+
+
 def markdown(results):
-    """One table per thread count: median milliseconds, and our time as a share of each peer's."""
-    lines = []
+    """One table per thread count: milliseconds, the best peer, and its time by ours."""
+    lines = [f"- {summary(results, threads)}" for threads in threads_of(results)]
+    lines += [line for line in [scaling(results)] if line] + [""]
     for threads in threads_of(results):
         engines = engines_of(results)
-        peers = [engine for engine in engines if engine != "ours"]
-        lines += [f"**{threads} thread{'s' if threads > 1 else ''}**, median ms of one inference; ratio below 1: Tilewright is faster", ""]
-        lines.append("| model | " + " | ".join(TITLES[e] for e in engines) + " | " + " | ".join(f"ratio to {TITLES[p]}" for p in peers) + " |")
-        lines.append("|---|" + "---:|" * (len(engines) + len(peers)))
+        lines += [f"**{plural(threads)}**, ms of one inference; ratio to the best peer above 1: Tilewright is faster", ""]
+        lines.append("| model | " + " | ".join(TITLES[e] for e in engines) + " | best peer | ratio |")
+        lines.append("|---|" + "---:|" * len(engines) + "---|---:|")
         for model in results["models"]:
             entry = model["threads"].get(str(threads))
             if not entry:
                 continue
-            ratios = [entry["ratios"].get(peer) for peer in peers]
-            cells = [time_cell(entry.get(e)) for e in engines] + ["" if r is None else f"{r:.2f}" for r in ratios]
+            best = best_peer(entry)
+            value = ratio(entry, best)
+            cells = [time_cell(entry.get(e)) for e in engines] + [TITLES[best] if best else "", f"**{value:.2f}**" if value else ""]
             lines.append(f"| {label_of(model)} | " + " | ".join(cells) + " |")
         lines.append("")
     lines += compile_table(results)
     machine = results["machine"]
-    versions = sorted({f"{TITLES[engine]} {entry[engine]['version']}" for model in results["models"]
-                       for entry in model["threads"].values() for engine in entry
+    entries = [entry for model in results["models"] for entry in model["threads"].values()]
+    versions = sorted({f"{TITLES[engine]} {entry[engine]['version']}" for entry in entries for engine in entry
                        if engine in TITLES and entry[engine].get("version")})
+    rounds = sorted({entry["rounds"] for entry in entries})
     lines.append(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; float32, batch 1; "
-                 f"{results['rounds']} rounds of {results['seconds']:g} s, a fresh process each; {results['when'][:10]}"
+                 f"{' or '.join(map(str, rounds))} rounds of {results['seconds']:g} s, a fresh process each; {results.get('when', '')[:10]}"
                  + (f"; {', '.join(versions)}" if versions else "")
                  + ". \"-\": the engine cannot run the model; \"off 3x\": its output is 3 times further from "
-                 "onnxruntime's than allowed.")
+                 "onnxruntime's than allowed; \"wrong\": it is something else.")
     return "\n".join(lines)
+
+
+def scaling(results):
+    """How much faster two threads are than one, per engine, over the models it runs with both."""
+    parts = []
+    for engine in engines_of(results):
+        values = [model["threads"]["1"][engine]["ms"] / model["threads"]["2"][engine]["ms"] for model in results["models"]
+                  if all(counts(model["threads"].get(threads, {}).get(engine)) for threads in ("1", "2"))]
+        if values:
+            parts.append(f"{TITLES[engine]} {geometric_mean(values):.2f}")
+    return f"- from 1 to 2 threads, geometric mean: {', '.join(parts)}" if parts else ""
 
 
 def compile_table(results):
@@ -73,55 +140,95 @@ def compile_table(results):
         facts = model["compile"]
         if "failed" in facts:
             if facts["failed"] != "not asked for":
-                rows.append(f"| {label_of(model)} | {facts['failed'].replace('|', '/')} | | | | |")
+                rows.append(f"| {label_of(model)} | {facts['failed'].replace('|', '/')} | | | | | |")
             continue
         ours = [entry["ours"] for entry in model["threads"].values() if "failed" not in entry["ours"]]
         load, first = (min((o[key] for o in ours), default=0) for key in ("load_ms", "first_ms"))
         memory = max((o["peak_rss_bytes"] for o in ours), default=0)
         rows.append(f"| {label_of(model)} | {facts['compile_s']:.2f} | {facts['compile_peak_rss_bytes'] / 2**20:.0f} | "
-                    f"{facts['artifact_bytes'] / 2**20:.1f} | {load:.1f} + {first:.1f} | {memory / 2**20:.0f} |")
+                    f"{facts['model_bytes'] / 2**20:.1f} | {facts['artifact_bytes'] / 2**20:.1f} | {load:.1f} + {first:.1f} | {memory / 2**20:.0f} |")
     if not rows:
         return []
-    return ["| model | compile s | compile peak MiB | artifact MiB | load + first run ms | run peak MiB |",
-            "|---|---:|---:|---:|---:|---:|", *rows, ""]
+    return ["| model | compile s | compile peak MiB | model MiB | artifact MiB | load + first run ms | run peak MiB |",
+            "|---|---:|---:|---:|---:|---:|---:|", *rows, ""]
 
 
 def svg(results, threads):
     """Horizontal bars, one group per model, each scaled to the slowest engine of its group."""
     engines = engines_of(results)
-    bar, gap, left, width, right = 15, 16, 190, 460, 90
+    bar, gap, left, width, right = 15, 16, 190, 460, 160
     y, parts = 34, []
     for x, engine in zip(range(left, 4000, 110), engines):
         parts.append(f'<rect x="{x}" y="8" width="12" height="12" fill="{COLOURS[engine]}"/>'
                      f'<text x="{x + 17}" y="18">{TITLES[engine]}</text>')
     for model in results["models"]:
         entry = model["threads"].get(str(threads), {})
-        times = {engine: entry[engine]["median_ms"] for engine in engines
-                 if engine in entry and "failed" not in entry[engine] and entry[engine]["error"] <= 1}
+        times = {engine: entry[engine]["ms"] for engine in engines if counts(entry.get(engine))}
         if not times:
             continue
         slowest = max(times.values())
+        value = ratio(entry, best_peer(entry))
         middle = y + bar * len(times) / 2 + 4
         parts.append(f'<text x="{left - 10}" y="{middle:.0f}" text-anchor="end">{html_escape.escape(label_of(model))}</text>')
-        for engine, value in times.items():
-            length = max(1.0, width * value / slowest)
+        for engine, time in times.items():
+            length = max(1.0, width * time / slowest)
             weight = ' font-weight="bold"' if engine == "ours" else ""
+            note = f" ({value:.2f}x)" if engine == "ours" and value else ""
             parts.append(f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{bar - 2}" fill="{COLOURS[engine]}"/>'
-                         f'<text x="{left + length + 6:.1f}" y="{y + bar - 4}"{weight}>{number(value)} ms</text>')
+                         f'<text x="{left + length + 6:.1f}" y="{y + bar - 4}"{weight}>{number(time)} ms{note}</text>')
             y += bar
         y += gap
     return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + right}" height="{y}" '
             f'viewBox="0 0 {left + width + right} {y}" font-family="sans-serif" font-size="12" role="img" '
-            f'aria-label="Median time of one inference at {threads} threads">'
+            f'aria-label="Time of one inference at {plural(threads)}; in brackets the best peer\'s time by ours">'
             f'<rect width="100%" height="100%" fill="white"/><g fill="#222">{"".join(parts)}</g></svg>\n')
 
 
 def html(results):
-    body = "".join(f"<h2>{threads} thread{'s' if threads > 1 else ''}</h2>{svg(results, threads)}" for threads in threads_of(results))
-    table = html_escape.escape(markdown(results))
+    """A page that stands alone: summary, charts, tables."""
+    rows = markdown(results).splitlines()
+    body, at = [], 0
+    while at < len(rows):
+        if rows[at].startswith("|"):
+            table = []
+            while at < len(rows) and rows[at].startswith("|"):
+                table.append([inline(cell.strip()) for cell in rows[at].strip("|").split("|")])
+                at += 1
+            head, cells = table[0], table[2:]
+            body.append("<table><tr>" + "".join(f"<th>{cell}" for cell in head)
+                        + "".join("<tr>" + "".join(f"<td>{cell}" for cell in row) for row in cells) + "</table>")
+            continue
+        if rows[at]:
+            body.append(f"<p>{inline(rows[at].removeprefix('- '))}</p>")
+        at += 1
+    charts = "".join(f"<h2>{plural(threads)}</h2>{svg(results, threads)}" for threads in threads_of(results))
     return ('<!doctype html><html lang="en"><meta charset="utf-8"><title>Tilewright: measured</title>'
-            "<style>body{font:15px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}pre{overflow-x:auto}</style>"
-            f"<h1>Time of one inference</h1>{body}<h2>Figures</h2><pre>{table}</pre></html>\n")
+            "<style>body{font:15px sans-serif;max-width:62em;margin:2em auto;padding:0 1em}"
+            "table{border-collapse:collapse}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:right}"
+            "td:first-child,th:first-child{text-align:left}</style>"
+            f"<h1>Time of one inference</h1>{charts}<h2>Figures</h2>{''.join(body)}</html>\n")
+
+
+def inline(text):
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html_escape.escape(text))
+
+
+def compact(results):
+    """The figures as JSON with one line per model and thread count, rounded to what they mean."""
+    def rounded(value):
+        if isinstance(value, float):
+            return float(f"{value:.4g}")
+        if isinstance(value, dict):
+            return {key: rounded(item) for key, item in value.items()}
+        return [rounded(item) for item in value] if isinstance(value, list) else value
+
+    head = {key: value for key, value in results.items() if key != "models"}
+    models = []
+    for model in results["models"]:
+        entries = ",\n   ".join(f"{json.dumps(threads)}: {json.dumps(rounded(entry))}" for threads, entry in model["threads"].items())
+        rest = {key: value for key, value in model.items() if key != "threads"}
+        models.append(f"  {json.dumps(rounded(rest))[:-1]}, \"threads\": {{\n   {entries}}}}}")
+    return json.dumps(head)[:-1] + ', "models": [\n' + ",\n".join(models) + "\n]}\n"
 
 
 def write_docs(results, path):
@@ -131,7 +238,7 @@ def write_docs(results, path):
     for threads in threads_of(results):
         picture = path.with_name(f"performance_{threads}.svg")
         write(picture, svg(results, threads))
-        charts.append(f"![Median time of one inference, {threads} thread{'s' if threads > 1 else ''}]({picture.name})")
+        charts.append(f"![Time of one inference, {plural(threads)}]({picture.name})")
     block = "\n".join([START.format("models"), *charts, "", markdown(results), END.format("models")])
     pattern = re.compile(re.escape(START.format("models")) + ".*?" + re.escape(END.format("models")), re.DOTALL)
     text = pattern.sub(lambda _: block, text) if pattern.search(text) else f"{text.rstrip()}\n\n{block}\n"

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times compiled models against other engines: fresh process per measurement, engines taking turns.
+"""Times compiled models against other engines: a fresh process per measurement, engines taking turns.
 
-    ./dev bench                                       the default models, 1 and 2 threads, onnxruntime and OpenVINO
-    ./dev bench resnet50 --threads 1 --peers ort,openvino,mnn,ncnn
+    ./dev bench                                       every model of the table, 1 and 2 threads, all peers: ~20 minutes
+    ./dev bench resnet50 minilm_128 --threads 1 --peers ort,openvino
+    ./dev bench vgg16 vit_b_16 --add                  a part: adds to the figures that are there
+    ./dev bench --show --write                        no measuring: the figures so far, into docs/performance.md
     ./dev bench path/to/model.onnx --shape x=1x3x320x320
-    ./dev bench --write                               also renews docs/performance.md
 
-How: every model is compiled once; then, for several rounds, each engine in turn loads it in a new process, runs once
-to warm up and then for --seconds. A ratio is the median over the rounds of our median time by the peer's median time
-of the same round, so that a machine that slows down for a while slows both. Outputs are compared with onnxruntime's.
+How: every model is compiled once; then, for several rounds, each engine in turn loads it in a new process, runs twice to
+warm up and then for --seconds. An engine's time is the median over the rounds of each round's minimum; a ratio is the
+peer's time by ours, so above 1 Tilewright is faster. Outputs are compared with onnxruntime's.
 """
 import argparse
 import datetime
@@ -28,6 +29,7 @@ import report
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
 TOOL = ROOT / "build/tilewright"
+RECORD = ROOT / "bench/record/models.json"
 PEER_PYTHON = CACHE / "venv-bench/bin/python"
 PEERS = ("ort", "openvino", "mnn", "ncnn")
 TORCH_PYTHON = "/usr/bin/python3"
@@ -42,7 +44,9 @@ FETCHED = {
     "minilm_128": ("minilm_128", {}),
     "silero_vad": ("silero_vad_static", {}),
 }
-DEFAULT_MODELS = ("resnet50", "mobilenet_v2", "efficientnet_b0", "minilm_128", "ppocr_det", "ppocr_rec")
+# What `./dev bench` measures: every kind of network that the project wants to be fast at.
+TABLE = ("resnet18", "resnet50", "vgg16", "squeezenet1_1", "densenet121", "mobilenet_v2", "efficientnet_b0", "yolov8n_like",
+         "unet", "espcn", "minilm_128", "vit_b_16", "ppocr_det", "ppocr_rec", "ppocr_cls", "silero_vad", "mlp")
 
 
 class Failure(Exception):
@@ -77,7 +81,7 @@ def locate(name, shapes):
     elif name in zoo_names():
         label, model, dims = name, CACHE / f"zoo/{name}.onnx", {}
         if not model.exists():
-            result = subprocess.run([TORCH_PYTHON, str(ROOT / "bench/zoo/export.py"), name])
+            result = subprocess.run([TORCH_PYTHON, "-W", "ignore", str(ROOT / "bench/zoo/export.py"), name])
             if result.returncode != 0:
                 raise Failure(f"{name} could not be exported; ./dev zoo {name} installs what that needs")
     else:
@@ -93,14 +97,11 @@ def locate(name, shapes):
     return label, model, reference, dims
 
 
-    return max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
-
-
-def compile_model(label, model, dims):
+def compile_model(label, model, dims, flags):
     """Compiles with our command line; returns (artifact, facts about the compilation)."""
     artifact = CACHE / f"bench/compiled/{label}.so"
     artifact.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(TOOL), "compile", str(model), "-o", str(artifact), *shape_text(dims)]
+    command = [str(TOOL), "compile", str(model), "-o", str(artifact), *shape_text(dims), *flags]
     # /usr/bin/time is not everywhere: wait4 gives this one child's peak memory.
     with tempfile.TemporaryFile() as errors:
         started = time.perf_counter()
@@ -113,15 +114,19 @@ def compile_model(label, model, dims):
             lines = errors.read().decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
             return None, {"failed": lines[0][:200]}
     return artifact, {"compile_s": elapsed, "compile_peak_rss_bytes": usage.ru_maxrss * 1024,
-                      "artifact_bytes": artifact.stat().st_size}
+                      "artifact_bytes": artifact.stat().st_size, "model_bytes": model.stat().st_size}
 
 
-def run_ours(artifact, reference, threads, seconds, scratch):
+def unpack(reference, folder):
+    """Writes the reference's inputs as .npy files; returns the options that name them."""
+    result = subprocess.run([str(PEER_PYTHON), "-c", UNPACK, str(reference), str(folder)], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise Failure(result.stderr.strip()[-300:])
+    return [f"--input={name}=@{folder}/{index}.npy" for index, name in enumerate(json.loads(result.stdout))]
+
+
+def run_ours(artifact, inputs, reference, threads, seconds, scratch):
     """One fresh process of `tilewright run`; the number of repetitions follows from a short run before it."""
-    arrays = subprocess.run([str(PEER_PYTHON), "-c", UNPACK, str(reference), str(scratch)], capture_output=True, text=True)
-    if arrays.returncode != 0:
-        raise Failure(arrays.stderr.strip()[-300:])
-    inputs = [f"--input={name}=@{scratch}/{index}.npy" for index, name in enumerate(json.loads(arrays.stdout))]
     output = scratch / "outputs.npz"
     base = [str(TOOL), "run", str(artifact), "--json", "--threads", str(threads), *inputs]
 
@@ -135,14 +140,14 @@ def run_ours(artifact, reference, threads, seconds, scratch):
     short = call(["--repeat", "3"])
     if "failed" in short:
         return short
-    repeat = max(5, min(5000, round(seconds * 1e3 / max(short["median_ms"], 1e-3))))
-    result = call(["--repeat", str(repeat), f"--output=@{output}"])
+    repeat = max(5, min(100000, round(seconds * 1e3 / max(short["median_ms"], 1e-3))))
+    result = call(["--warmup", "1", "--repeat", str(repeat), f"--output=@{output}"])
     if "failed" in result:
         return result
     compared = subprocess.run([str(PEER_PYTHON), "-c", COMPARE, str(ROOT / "bench"), str(reference), str(output)],
                               capture_output=True, text=True)
     result["runs"] = repeat
-    result["error"] = float(compared.stdout) if compared.returncode == 0 else float("inf")
+    result["error"] = float(compared.stdout) if compared.returncode == 0 else report.WRONG
     return {key: result.get(key) for key in ("load_ms", "first_ms", "min_ms", "median_ms", "runs", "peak_rss_bytes", "error")}
 
 
@@ -164,10 +169,12 @@ print(engines.largest_error([find(n) for n in names], [want["output_" + n] for n
 
 def run_peer(engine, model, reference, threads, seconds):
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    result = subprocess.run(
-        [str(PEER_PYTHON), str(ROOT / "bench/engines.py"), engine, str(model), str(reference), "--threads", str(threads),
-         "--seconds", str(seconds), "--scratch", str(CACHE / "bench/converted")],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment)
+    command = [str(PEER_PYTHON), str(ROOT / "bench/engines.py"), engine, str(model), str(reference), "--threads", str(threads),
+               "--seconds", str(seconds), "--scratch", str(CACHE / "bench/converted")]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, env=environment, timeout=300)
+    except subprocess.TimeoutExpired:
+        return {"failed": "no answer within 300 s"}
     try:
         return json.loads(result.stdout.splitlines()[-1])
     except (ValueError, IndexError):
@@ -179,19 +186,12 @@ def summarise(rounds):
     failed = [entry["failed"] for entry in rounds if "failed" in entry]
     if failed:
         return {"failed": failed[0]}
-    summary = {key: min(entry[key] for entry in rounds) for key in ("min_ms", "first_ms", "load_ms")}
-    summary["median_ms"] = statistics.median(entry["median_ms"] for entry in rounds)
-    summary["median_ms_rounds"] = [entry["median_ms"] for entry in rounds]
-    summary["peak_rss_bytes"] = max(entry["peak_rss_bytes"] for entry in rounds)
-    summary["error"] = max(entry["error"] for entry in rounds)
-    summary["version"] = rounds[-1].get("version", "")
-    return summary
-
-
-def ratio(ours, peer):
-    if "failed" in ours or "failed" in peer:
-        return None
-    return statistics.median(a / b for a, b in zip(ours["median_ms_rounds"], peer["median_ms_rounds"]))
+    minima = [entry["min_ms"] for entry in rounds]
+    return {"ms": statistics.median(minima), "ms_rounds": minima,
+            "median_ms": statistics.median(entry["median_ms"] for entry in rounds),
+            "load_ms": min(entry["load_ms"] for entry in rounds), "first_ms": min(entry["first_ms"] for entry in rounds),
+            "runs": min(entry["runs"] for entry in rounds), "peak_rss_bytes": max(entry["peak_rss_bytes"] for entry in rounds),
+            "error": max(entry["error"] for entry in rounds), "version": rounds[-1].get("version", "")}
 
 
 def machine():
@@ -209,30 +209,38 @@ def machine():
 def measure_model(name, args):
     label, model, reference, dims = locate(name, dict(args.shape))
     result = {"model": label, "shapes": {key: list(value) for key, value in dims.items()}, "threads": {}}
-    artifact, result["compile"] = (None, {"failed": "not asked for"}) if args.no_ours else compile_model(label, model, dims)
-    for threads in args.threads:
-        engines = ["ours"] * bool(artifact) + args.peers
-        rounds = {engine: [] for engine in engines}
-        for turn in range(args.rounds):
-            # Start with another engine each round: none always runs on the machine its neighbour left hot.
-            for engine in engines[turn % len(engines):] + engines[:turn % len(engines)]:
-                if any("failed" in entry for entry in rounds[engine]):
-                    continue
-                say(f"  {label}, {threads} thread{'s' * (threads > 1)}, round {turn + 1}/{args.rounds}: {engine}")
-                if engine == "ours":
-                    with tempfile.TemporaryDirectory() as scratch:
-                        entry = run_ours(artifact, reference, threads, args.seconds, pathlib.Path(scratch))
-                else:
-                    if turn == 0 and engine in ("mnn", "ncnn"):
-                        run_peer(engine, model, reference, threads, 0)  # converts the model, so that loading is only that
-                    entry = run_peer(engine, model, reference, threads, args.seconds)
-                rounds[engine].append(entry)
-        entry = {engine: summarise(rounds[engine]) for engine in engines}
-        if not artifact:
-            entry["ours"] = {"failed": result["compile"]["failed"]}
-        entry["ratios"] = {peer: ratio(entry["ours"], entry[peer]) for peer in args.peers}
-        result["threads"][str(threads)] = entry
+    artifact, result["compile"] = ((None, {"failed": "not asked for"}) if args.no_ours
+                                   else compile_model(label, model, dims, args.compile_flag))
+    for engine in args.peers:
+        if engine in ("mnn", "ncnn"):
+            run_peer(engine, model, reference, 1, 0)  # converts the model, so that loading is only that
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = pathlib.Path(folder)
+        inputs = unpack(reference, scratch) if artifact else []
+        for threads in args.threads:
+            result["threads"][str(threads)] = take_turns(label, model, reference, threads, artifact, inputs, scratch, args)
+            if not artifact:
+                result["threads"][str(threads)]["ours"] = {"failed": result["compile"]["failed"]}
     return result
+
+
+def take_turns(label, model, reference, threads, artifact, inputs, scratch, args):
+    engines = ["ours"] * bool(artifact) + args.peers
+    rounds = {engine: [] for engine in engines}
+    for turn in range(args.rounds):
+        say(f"  {label}, {threads} thread{'s' * (threads > 1)}, round {turn + 1} of {args.rounds}")
+        # Start with another engine each round: none always runs on the machine its neighbour left hot.
+        first = turn % max(1, len(engines))
+        for engine in engines[first:] + engines[:first]:
+            if any("failed" in entry for entry in rounds[engine]):
+                continue
+            if engine == "ours":
+                entry = run_ours(artifact, inputs, reference, threads, args.seconds, scratch)
+            else:
+                entry = run_peer(engine, model, reference, threads, args.seconds)
+            rounds[engine].append(entry)
+    return {engine: summarise(rounds[engine]) for engine in engines} | {
+        "rounds": args.rounds, "when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
 
 
 def parse_shape(text):
@@ -253,35 +261,57 @@ def parse_list(allowed):
     return parse
 
 
+def read_results(path):
+    try:
+        results = json.loads(path.read_text())
+        if results.get("format") != report.FORMAT:
+            raise Failure(f"{path} is not a file of this version's figures; measure anew without --add and --show")
+        return results
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise Failure(f"{path} is damaged ({error}); measure anew without --add and --show") from None
+
+
+def merge(results, measured):
+    """Puts one model's figures in: those of the same thread count are replaced, whole, because ratios within one count
+    are only fair between engines that took turns."""
+    for model in results["models"]:
+        if model["model"] == measured["model"] and model["shapes"] == measured["shapes"]:
+            model["threads"].update(measured["threads"])
+            model["compile"] = measured["compile"]
+            break
+    else:
+        results["models"].append(measured)
+    position = {name: index for index, name in enumerate(TABLE)}
+    results["models"].sort(key=lambda model: position.get(model["model"], len(position)))
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench", formatter_class=argparse.RawDescriptionHelpFormatter, description=__doc__)
-    parser.add_argument("models", nargs="*", metavar="MODEL", help="names or .onnx files; 'all' for every name")
+    parser.add_argument("models", nargs="*", metavar="MODEL", help="names or .onnx files; none: the table; 'all': every name")
     parser.add_argument("--threads", type=parse_list(()), default=["1", "2"], metavar="1,2")
-    parser.add_argument("--peers", type=parse_list(PEERS), default=["ort", "openvino"], metavar=",".join(PEERS))
+    parser.add_argument("--peers", type=parse_list(PEERS), default=list(PEERS), metavar=",".join(PEERS))
     parser.add_argument("--rounds", type=int, default=3, help="turns of every engine (default 3)")
-    parser.add_argument("--seconds", type=float, default=1.0, help="time of one measurement (default 1)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="time of one measurement (default 0.5)")
     parser.add_argument("--shape", action="append", default=[], type=parse_shape, metavar="NAME=DIMS", help="for an .onnx file")
+    parser.add_argument("--compile-flag", action="append", default=[], metavar="FLAG", help="passed on to tilewright compile")
     parser.add_argument("--no-ours", action="store_true", help="measure the peers only")
-    parser.add_argument("--write", action="store_true", help="renew the tables and pictures of docs/performance.md")
+    parser.add_argument("--add", action="store_true", help="keep the figures of models and thread counts not measured now")
+    parser.add_argument("--show", action="store_true", help="measure nothing, show the figures that are there")
+    parser.add_argument("--write", action="store_true", help="renew docs/performance.md and the record in bench/record")
     parser.add_argument("--json", type=pathlib.Path, default=CACHE / "bench/results.json", help="where all figures go")
     args = parser.parse_args()
     args.threads = [int(item) for item in args.threads if item.isdigit() and int(item) > 0]
-    if not args.threads:
-        parser.error("--threads takes numbers, for instance 1,2")
-    names = args.models or list(DEFAULT_MODELS)
+    if not args.threads or args.rounds < 1:
+        parser.error("--threads takes numbers, for instance 1,2, and --rounds one above 0")
     try:
-        if names == ["all"]:
-            names = list(FETCHED) + zoo_names()
-        if not PEER_PYTHON.exists():
-            raise Failure("the Python environment with the other engines is missing; ./dev models bench makes it")
-        if not args.no_ours and not TOOL.exists():
-            raise Failure(f"{TOOL.relative_to(ROOT)} is missing; ./dev build makes it")
-        results = {"when": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "machine": machine(),
-                   "rounds": args.rounds, "seconds": args.seconds, "models": []}
-        for name in names:
-            results["models"].append(measure_model(name, args))
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            args.json.write_text(json.dumps(results, indent=1) + "\n")
+        results = read_results(args.json) if args.add or args.show else None
+        if args.show and not results:
+            raise Failure(f"{args.json} is not there; ./dev bench makes it")
+        results = results or {"format": report.FORMAT, "machine": machine(), "seconds": args.seconds, "models": []}
+        if not args.show:
+            measure(results, args)
     except Failure as failure:
         print(f"./dev bench: {failure}", file=sys.stderr)
         return 1
@@ -291,8 +321,24 @@ def main():
     say(f"figures: {args.json}, page: {page}")
     if args.write:
         report.write_docs(results, ROOT / "docs/performance.md")
-        say("docs/performance.md is renewed")
+        report.write(RECORD, report.compact(results))
+        say(f"docs/performance.md and {RECORD.relative_to(ROOT)} are renewed")
     return 0
+
+
+def measure(results, args):
+    if not PEER_PYTHON.exists():
+        raise Failure("the Python environment with the other engines is missing; ./dev models bench makes it")
+    if not args.no_ours and not TOOL.exists():
+        raise Failure(f"{TOOL.relative_to(ROOT)} is missing; ./dev build makes it")
+    if results["machine"] != machine():
+        raise Failure(f"{args.json} holds another machine's figures; --json FILE starts a file of its own")
+    names = args.models or list(TABLE)
+    for name in list(FETCHED) + zoo_names() if names == ["all"] else names:
+        merge(results, measure_model(name, args))
+        results["when"] = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        report.write(args.json, json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

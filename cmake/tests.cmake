@@ -46,6 +46,7 @@ foreach(tool check_layers check_files check_docs)
   add_test(NAME tools.${tool} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/${tool})
   add_test(NAME tools.${tool}.self_test COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/${tool} --self-test)
 endforeach()
+add_test(NAME tools.bench_report COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/bench/report_test.py)
 # Tests that use products by their files.
 if(TARGET test_runtime AND TARGET tilewright_runtime)
   add_dependencies(test_runtime tilewright_runtime)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of the zoo that torchvision does not have: a U-Net and a one-stage detector."""
+"""Networks of the zoo that torchvision does not have."""
 import torch
 from torch import nn
 
@@ -137,3 +137,18 @@ class DetectorNano(nn.Module):
             centres.append(torch.stack([x.reshape(-1), y.reshape(-1)]))
             strides.append(torch.full((rows * columns,), float(int(height) // rows)))
         return torch.cat(centres, dim=1)[None], torch.cat(strides)[None, None]
+
+
+class Upscaler(nn.Sequential):
+    """The shape of an ESPCN (Shi et al., arXiv:1609.05158): convolutions at low resolution, then a pixel shuffle."""
+
+    def __init__(self, channels=3, factor=4):
+        super().__init__(nn.Conv2d(channels, 64, 5, padding=2), nn.Tanh(), nn.Conv2d(64, 32, 3, padding=1), nn.Tanh(),
+                         nn.Conv2d(32, channels * factor ** 2, 3, padding=1), nn.PixelShuffle(factor))
+
+
+class Perceptron(nn.Sequential):
+    """Three dense layers: so little work that what an engine does besides shows."""
+
+    def __init__(self, inputs=784, hidden=256, classes=10):
+        super().__init__(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, classes))
