@@ -43,6 +43,8 @@ class SteppedRun {
         return inputs_[b.index].raw() + b.offset;
       case plan::Space::kOutput:
         return outputs_[b.index].raw() + b.offset;
+      case plan::Space::kScratch:
+        return arena_.raw() + (artifact_.plan().arena_bytes - artifact_.plan().scratch_bytes) + b.offset;
     }
     return nullptr;
   }

@@ -132,6 +132,7 @@ class Lowering {
     buffers_ = TW_TRY(plan_buffers(&graph_, std::move(needs)));
     TW_TRY_STATUS(choose_all());  // copying groups the planner added
     describe();
+    reserve_scratch();
     for (size_t i = 0; i < graph_.groups.size(); ++i)
       if (!buffers_.elided[i]) TW_TRY_STATUS(emit(graph_.groups[i]));
     out_.plan.metadata = module.metadata;
@@ -227,6 +228,29 @@ class Lowering {
     p.params_bytes = at == 0 ? 0 : at + 64;
   }
 
+  // Every thread's scratch is as large as the neediest kernel's, whole pages so that threads do not share lines.
+  void reserve_scratch() {
+    uint64_t most = 0;
+    for (const Group& group : graph_.groups) most = std::max(most, static_cast<uint64_t>(group.choice->scratch_bytes));
+    if (most == 0) return;
+    out_.plan.scratch_bytes = (most + 4095) / 4096 * 4096;
+    out_.plan.arena_bytes = (out_.plan.arena_bytes + 4095) / 4096 * 4096 + out_.plan.scratch_bytes;
+  }
+
+  uint32_t scratch_buffer(int64_t bytes) {
+    auto [it, fresh] = scratch_buffer_of_.try_emplace(bytes, static_cast<uint32_t>(out_.plan.buffers.size()));
+    if (fresh) {
+      plan::Buffer b;
+      b.space = plan::Space::kScratch;
+      b.bytes = static_cast<uint64_t>(bytes);
+      b.dtype = kFloat32;
+      b.shape = {bytes / 4};
+      b.name = "scratch";
+      out_.plan.buffers.push_back(std::move(b));
+    }
+    return it->second;
+  }
+
   const GraphTensor& param_root(int storage) const {
     for (size_t id = 0; id < graph_.tensors.size(); ++id)
       if (buffers_.tensors[id].storage == storage && graph_.tensors[id].kind == GraphTensor::Kind::kParam) return graph_.tensors[id];
@@ -265,6 +289,7 @@ class Lowering {
     step.kernel = slot->second;
     for (int id : distinct_inputs(group)) step.buffers.push_back(plan_buffer(id));
     for (int id : group.outputs) step.buffers.push_back(plan_buffer(id));
+    if (group.choice->scratch_bytes > 0) step.buffers.push_back(scratch_buffer(group.choice->scratch_bytes));
     step.parallel = group.choice->parallel;
     step.name = group.name;
     step.source = group.source;
@@ -326,6 +351,10 @@ class Lowering {
       context.tid = f.tid = tir::make_var("tid");
       context.nthreads = f.nthreads = tir::make_var("nthreads");
     }
+    if (group.choice->scratch_bytes > 0) {
+      context.scratch = tir::make_buffer("scratch", kFloat32, group.choice->scratch_bytes / 4, tir::Scope::kGlobal, 64);
+      f.params.push_back(context.scratch);
+    }
     GroupScope scope(group, inputs, outputs);
     std::vector<tir::Stmt> body;
     for (const auto& out : outputs)
@@ -343,6 +372,7 @@ class Lowering {
   std::map<std::string, uint32_t> kernels_;
   std::map<std::string, int> names_;
   std::map<int, uint32_t> plan_buffer_of_;
+  std::map<int64_t, uint32_t> scratch_buffer_of_;  // by bytes
 };
 
 }  // namespace

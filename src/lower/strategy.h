@@ -24,6 +24,7 @@ struct Choice {
   std::vector<Tensor> tables;
   std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
   bool parallel = true;
+  int64_t scratch_bytes = 0;  // memory each thread has for the kernel, as KernelContext::scratch (floats)
 };
 
 struct Problem {

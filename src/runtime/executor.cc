@@ -78,7 +78,8 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options) {
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
   const plan::Plan& plan = e->plan();
-  e->arena_ = TW_TRY(Arena::allocate(plan.arena_bytes));
+  const auto threads = static_cast<size_t>(e->threads());
+  e->arena_ = TW_TRY(Arena::allocate(plan.arena_bytes + (threads - 1) * plan.scratch_bytes));
   e->inputs_.resize(plan.inputs.size());
   e->outputs_.resize(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i) e->allocate(e->outputs_[i], plan.outputs[i]);
@@ -88,6 +89,10 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
                          !e->calls_.empty() && (step.parallel || previous_parallel)});
     e->arguments_.resize(e->arguments_.size() + step.buffers.size());
     previous_parallel = step.parallel;
+  }
+  if (plan.scratch_bytes > 0) {
+    e->arguments_per_thread_ = e->arguments_.size();
+    e->arguments_.resize(e->arguments_.size() * threads);
   }
   return e;
 }
@@ -144,7 +149,7 @@ Status Executor::prepare() {
       return Diagnostic(ErrorCode::kInvalidArgument, format("input '{}' has not been set", p.inputs[i].name), {},
                         format("set it to a {} tensor first", describe(p.inputs[i])));
   if (!arguments_stale_) return Ok{};
-  auto address = [&](const plan::Buffer& b) -> void* {
+  auto address = [&](const plan::Buffer& b, size_t thread) -> void* {
     std::byte* start = nullptr;
     switch (b.space) {
       case plan::Space::kArena:
@@ -159,34 +164,41 @@ Status Executor::prepare() {
       case plan::Space::kOutput:
         start = static_cast<std::byte*>(outputs_[b.index].data);
         break;
+      case plan::Space::kScratch:
+        start = arena_.data() + (p.arena_bytes - p.scratch_bytes) + thread * p.scratch_bytes;
+        break;
     }
     return start ? start + b.offset : nullptr;
   };
+  const size_t copies = arguments_per_thread_ > 0 ? static_cast<size_t>(team_.size()) : 1;
   size_t next = 0;
-  for (const plan::Step& step : p.steps)
-    for (uint32_t b : step.buffers) arguments_[next++] = address(p.buffers[b]);
+  for (size_t thread = 0; thread < copies; ++thread)
+    for (const plan::Step& step : p.steps)
+      for (uint32_t b : step.buffers) arguments_[next++] = address(p.buffers[b], thread);
   arguments_stale_ = false;
   return Ok{};
 }
 
 void Executor::walk(int tid, int threads) {
   FlushDenormals flush;
+  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
   for (const Call& call : calls_) {
     if (call.meet_before) team_.barrier();
-    if (call.parallel) call.kernel(arguments_.data() + call.first_argument, tid, threads);
-    else if (tid == 0) call.kernel(arguments_.data() + call.first_argument, 0, 1);
+    if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
+    else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
   }
 }
 
 void Executor::walk_timed(int tid, int threads) {
   FlushDenormals flush;
+  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
     team_.barrier();
     if (!call.parallel && tid != 0) continue;
     Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();
-    call.kernel(arguments_.data() + call.first_argument, tid, call.parallel ? threads : 1);
+    call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
     time.end_ns = now_ns();
   }
 }

@@ -72,7 +72,9 @@ class Executor {
   Arena arena_;
   std::vector<Slot> inputs_, outputs_;
   std::vector<Call> calls_;
-  std::vector<void*> arguments_;  // of all calls, one after the other
+  // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
+  std::vector<void*> arguments_;
+  size_t arguments_per_thread_ = 0;
   bool arguments_stale_ = true;
   std::atomic<bool> running_{false};
   Interval* times_ = nullptr;  // of the repeat being profiled

@@ -55,6 +55,8 @@ struct KernelContext {
   const Target* target;
   // The thread's number and count, int64: templates split outer work by these. Null: the kernel runs whole.
   tir::PrimExpr tid, nthreads;
+  // Memory of the thread's own, undefined at first; null where the template asked for none.
+  tir::Buffer scratch = {};
 };
 
 // begin/end of thread tid's share of [0, extent): contiguous, whole units of `granule`. Shares depend on the thread

@@ -21,11 +21,13 @@ Plan small_plan() {
   p.outputs = {{"y", kFloat32, {1, 10}}};
   p.kernels = {"conv", "dense"};
   p.arena_bytes = 4096;
+  p.scratch_bytes = 1024;
   p.params_bytes = 1024;
   p.buffers = {{Space::kInput, 0, 0, 768, kFloat32, {1, 3, 8, 8}, "NCHW", "x"},
                {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"},
                {Space::kArena, 0, 128, 1024, kFloat32, {1, 1, 4, 4, 16}, "NCHW16c", "t"},
-               {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"}};
+               {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"},
+               {Space::kScratch, 0, 64, 960, kFloat32, {240}, "", "scratch"}};
   p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
   p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   p.metadata = {{"author", "someone"}, {"character", "a\nb\nc"}};
@@ -70,8 +72,10 @@ void expect_safe(const Plan& p) {
     ASSERT_LT(step.kernel, p.kernels.size());
     for (uint32_t b : step.buffers) ASSERT_LT(b, p.buffers.size());
   }
+  ASSERT_LE(p.scratch_bytes, p.arena_bytes);
   for (const auto& b : p.buffers) {
     if (b.space == Space::kArena) { ASSERT_LE(b.offset + b.bytes, p.arena_bytes); }
+    if (b.space == Space::kScratch) { ASSERT_LE(b.offset + b.bytes, p.scratch_bytes); }
     if (b.space == Space::kParams) { ASSERT_LE(b.offset + b.bytes, p.params_bytes); }
     if (b.space == Space::kInput) { ASSERT_LT(b.index, p.inputs.size()); }
     if (b.space == Space::kOutput) { ASSERT_LT(b.index, p.outputs.size()); }
@@ -116,7 +120,7 @@ TEST(Plan, WrongContentsAreRefused) {
   const uint64_t huge = std::numeric_limits<uint64_t>::max() - 63;
   const Case cases[] = {
       {"kernel", [](Plan& p) { p.steps[0].kernel = 2; }},
-      {"step buffer", [](Plan& p) { p.steps[1].buffers[0] = 4; }},
+      {"step buffer", [](Plan& p) { p.steps[1].buffers[0] = 5; }},
       {"arena extent", [](Plan& p) { p.buffers[2].bytes = 4096; }},
       {"arena offset overflow", [&](Plan& p) { p.buffers[2].offset = huge; }},
       {"params extent", [](Plan& p) { p.buffers[1].bytes = 1025; }},
@@ -131,6 +135,9 @@ TEST(Plan, WrongContentsAreRefused) {
       {"rank", [](Plan& p) { p.inputs[0].shape.assign(33, 1); }},
       {"dtype bits", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 31, 1}; }},
       {"dtype lanes", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 32, 4}; }},
+      {"scratch extent", [](Plan& p) { p.buffers[4].bytes = 964; }},
+      {"scratch beyond the arena", [](Plan& p) { p.scratch_bytes = 8192; }},
+      {"scratch out of line", [](Plan& p) { p.scratch_bytes = 1000; }},
       {"arena size", [&](Plan& p) { p.arena_bytes = huge; }},
   };
   for (const auto& c : cases) {

@@ -128,6 +128,30 @@ TEST(Artifact, RunsAPlan) {
   EXPECT_EQ(read->kernels, model.plan.kernels);
 }
 
+TEST(Artifact, ScratchIsTheArenasEnd) {
+  PrimFunc keep;
+  keep.name = "keep";
+  Buffer scratch = make_buffer("scratch", kInt32, 4), out = make_buffer("out", kInt32, 1);
+  keep.params = {out, scratch};
+  keep.body = seq({store(scratch, make_int(2), make_int(7, kInt32)), store(out, make_int(0), load(scratch, make_int(2)))});
+  plan::Plan plan;
+  plan.kernels = {"keep"};
+  plan.outputs = {{"y", kInt32, {1}}};
+  plan.buffers = {plan::Buffer{plan::Space::kOutput, 0, 0, 4, kInt32, {1}, "", "y"},
+                  plan::Buffer{plan::Space::kScratch, 0, 4, 16, kInt32, {4}, "", "scratch"}};
+  plan.steps.resize(1);
+  plan.steps[0].buffers = {0, 1};
+  plan.arena_bytes = 192, plan.scratch_bytes = 64;
+  Library library({keep}, plan, {});
+  ASSERT_FALSE(HasFatalFailure());
+  Aligned<int32_t> arena(48);
+  int32_t value = 0;
+  void* outputs[] = {&value};
+  EXPECT_EQ(reinterpret_cast<RunFunction>(library.symbol(kRunSymbol))(nullptr, outputs, arena.data), 0);
+  EXPECT_EQ(value, 7);
+  EXPECT_EQ(arena[(192 - 64 + 4) / 4 + 2], 7);
+}
+
 TEST(Artifact, FlushesSubnormalsOnlyWhileItRuns) {
   SmallModel model;
   auto pieces = model.pieces();

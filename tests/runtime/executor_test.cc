@@ -68,6 +68,40 @@ TEST_F(ExecutorTest, RunsOnAnyNumberOfThreads) {
   }
 }
 
+// Each thread passes its rows through its own scratch; a second step checks that nobody else wrote there.
+TEST_F(ExecutorTest, ThreadsHaveScratchOfTheirOwn) {
+  ArtifactSource source = small_model();
+  plan::Plan& p = source.plan;
+  p.arena_bytes = 512, p.scratch_bytes = 256;
+  p.buffers.push_back({plan::Space::kScratch, 0, 64, 192, kFloat32, {48}, "", "scratch"});
+  p.steps[0].buffers = {0, 1, 4};
+  source.kernels = R"(
+void add_one(void* const* b, int64_t tid, int64_t n) {
+  const float* x = b[0]; float* t = b[1]; volatile float* s = b[2];
+  for (int64_t r = 4 * tid / n; r < 4 * (tid + 1) / n; ++r) {
+    for (int i = 0; i < 16; ++i) s[i] = x[r * 16 + i];
+    for (volatile int wait = 0; wait < 2000; ++wait) {}
+    for (int i = 0; i < 16; ++i) t[r * 16 + i] = s[i] + 1;
+  }
+}
+void scale(void* const* b, int64_t tid, int64_t n) {
+  const float* t = b[0]; const float* w = b[1]; float* y = b[2];
+  for (int i = 0; i < 64; ++i) y[i] = t[i] * w[i % 16];
+})";
+  load(source);
+  HostTensor x = ramp();
+  DLTensor view = x.view();
+  for (int threads : {1, 2, 3, 4}) {
+    auto e = executor(threads);
+    ASSERT_TRUE(e->set_input(0, &view).ok());
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(e->run().ok());
+      ASSERT_EQ(output(*e), expected(x)) << threads << " threads";
+    }
+    ASSERT_TRUE(e->profile(3).ok());
+  }
+}
+
 TEST_F(ExecutorTest, BindsWithoutCopies) {
   HostTensor x = ramp(), y{{4, 16}, std::vector<float>(64)};
   auto e = executor(2);

@@ -129,6 +129,8 @@ void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
       return check_range(in, "buffer", i, b.offset, b.bytes, plan.arena_bytes, element);
     case Space::kParams:
       return check_range(in, "buffer", i, b.offset, b.bytes, plan.params_bytes, element);
+    case Space::kScratch:
+      return check_range(in, "buffer", i, b.offset, b.bytes, plan.scratch_bytes, element);
     case Space::kInput:
     case Space::kOutput: {
       const auto& tensors = b.space == Space::kInput ? plan.inputs : plan.outputs;
@@ -151,7 +153,7 @@ TensorInfo read_tensor_info(Reader& in) {
 Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
   Buffer b;
   auto space = in.bytes().read<uint8_t>();
-  if (space > static_cast<uint8_t>(Space::kOutput)) in.refuse(format("buffer {} lies in an unknown space", i));
+  if (space > static_cast<uint8_t>(Space::kScratch)) in.refuse(format("buffer {} lies in an unknown space", i));
   else b.space = static_cast<Space>(space);
   b.index = in.bytes().read<uint32_t>();
   b.offset = in.bytes().read<uint64_t>();
@@ -211,6 +213,7 @@ std::string write_plan(const Plan& plan) {
   out.list(plan.cpu_features, [&](const std::string& s) { out.text(s); });
   out.number(plan.arena_bytes);
   out.number(plan.params_bytes);
+  out.number(plan.scratch_bytes);
   auto tensor_info = [&](const TensorInfo& info) {
     out.text(info.name);
     out.dtype(info.dtype);
@@ -275,8 +278,11 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.cpu_features = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.arena_bytes = in.bytes().read<uint64_t>();
   plan.params_bytes = in.bytes().read<uint64_t>();
+  plan.scratch_bytes = in.bytes().read<uint64_t>();
   if (plan.arena_bytes > kMaxSpaceBytes || plan.params_bytes > kMaxSpaceBytes)
     in.refuse(format("the plan asks for {} bytes of memory and {} of parameters", plan.arena_bytes, plan.params_bytes));
+  if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 || plan.scratch_bytes % kAlignment != 0)
+    in.refuse(format("{} bytes of scratch cannot end {} bytes of memory", plan.scratch_bytes, plan.arena_bytes));
   plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });

@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 1;
+inline constexpr uint32_t kPlanVersion = 2;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -22,7 +22,8 @@ struct TensorInfo {
   std::vector<int64_t> shape;
 };
 
-enum class Space : uint8_t { kArena, kParams, kInput, kOutput };
+// kScratch: memory of the calling thread's own, undefined when a kernel starts.
+enum class Space : uint8_t { kArena, kParams, kInput, kOutput, kScratch };
 
 // A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64 except for views into another
 // tensor (slices, concat slots), which start at any element; inputs and outputs are the user's memory (any alignment). Several buffers may name the same bytes (views, memory reuse).
@@ -65,6 +66,8 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<Param> params;
   uint64_t arena_bytes = 0, params_bytes = 0;
+  // The last scratch_bytes of the arena are the first thread's scratch; each further thread's follows it.
+  uint64_t scratch_bytes = 0;
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
 };
 

@@ -101,6 +101,9 @@ struct Glue {
           }
           case plan::Space::kArena: base = function->getArg(2); break;
           case plan::Space::kParams: base = function->getArg(3); break;
+          case plan::Space::kScratch:
+            base = b.CreateConstGEP1_64(b.getInt8Ty(), function->getArg(2), plan.arena_bytes - plan.scratch_bytes);
+            break;
         }
         if (buffer.offset != 0) base = b.CreateConstGEP1_64(b.getInt8Ty(), base, buffer.offset);
         b.CreateStore(base, b.CreateConstInBoundsGEP1_64(ptr, slots, k));

@@ -26,6 +26,8 @@ const char* space_name(plan::Space space) {
       return "input";
     case plan::Space::kOutput:
       return "output";
+    case plan::Space::kScratch:
+      return "scratch";
   }
   return "";
 }
