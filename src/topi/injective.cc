@@ -36,12 +36,40 @@ Stmt injective(const View& out, const Operand& value, const InjectiveConfig& con
   };
   auto finish = [&](const Index& at) { return span(at, make_int(vectors * v), v, tail_mask(v, tail)); };
 
-  // Little outside the innermost dimension: cut that one into runs of some vectors.
-  const int64_t rows = product(outer);
-  const int64_t run = rows >= 64 || vectors < 16 ? std::max<int64_t>(1, vectors) : std::max<int64_t>(8, vectors / 64 / 8 * 8);
-  const int64_t runs = std::max<int64_t>(1, ceil_div(vectors, run));
+  // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's place, and
+  // whatever operands do not change along it, are found once for many vectors.
+  const bool paired = outer.size() >= 1 && vectors + (tail > 0 ? 1 : 0) <= 2 && outer.back() > 1;
+  const int64_t columns = paired ? outer.back() : 0;
+  if (paired) outer.pop_back();
+
+  // Little outside the innermost loop: cut that one into runs of some vectors.
+  const int64_t rows = product(outer), length = paired ? columns : vectors;
+  const int64_t run = rows >= 64 || length < 16 ? std::max<int64_t>(1, length) : std::max<int64_t>(8, length / 64 / 8 * 8);
+  const int64_t runs = std::max<int64_t>(1, ceil_div(length, run));
   std::vector<int64_t> units = outer;
   units.push_back(runs);
+  auto cell = [&](Index at, PrimExpr column) {
+    at.push_back(std::move(column));
+    std::vector<Stmt> stores;
+    for (int64_t i = 0; i < vectors; ++i) stores.push_back(span(at, make_int(i * v), v, {}));
+    if (tail > 0) stores.push_back(finish(at));
+    return seq(std::move(stores));
+  };
+  auto cells = [&](const Index& at, const PrimExpr& part) {
+    if (runs > 1) {
+      PrimExpr first = part * run;
+      return loop("column", first, columns % run == 0 ? first + run : min(first + run, make_int(columns)), [&](PrimExpr w) { return cell(at, w); });
+    }
+    const int64_t unroll = std::min<int64_t>(columns, std::max(1, config.unroll)), whole = columns / unroll;
+    std::vector<Stmt> stmts;
+    stmts.push_back(loop("columns", whole, [&](PrimExpr group) {
+      std::vector<Stmt> some;
+      for (int64_t u = 0; u < unroll; ++u) some.push_back(cell(at, group * unroll + u));
+      return seq(std::move(some));
+    }));
+    for (int64_t w = whole * unroll; w < columns; ++w) stmts.push_back(cell(at, make_int(w)));
+    return seq(std::move(stmts));
+  };
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     Index at = unravel(unit, units);
     // Named once: operands use each of them several times.
@@ -53,6 +81,7 @@ Stmt injective(const View& out, const Operand& value, const InjectiveConfig& con
         });
       Index place(at.begin(), at.end() - 1);
       PrimExpr part = at.back();
+      if (paired) return cells(place, part);
       std::vector<Stmt> stmts;
       if (runs == 1) {
         if (vectors > 0) stmts.push_back(body(place, make_int(0), make_int(vectors), vectors));

@@ -56,7 +56,8 @@ void run_checks(KernelSet& set, std::vector<Check>& checks) {
 TEST(Injective, MapsBroadcastsTransposes) {
   KernelSet set;
   std::vector<Check> checks;
-  for (Shape shape : {Shape{1000}, {7, 33}, {3, 4, 5}, {2, 64}, {1}, {100, 3}, {5, 1}, {1, 1, 4000}, {20000}, {2, 3, 4, 17}}) {
+  for (Shape shape : {Shape{1000}, {7, 33}, {3, 4, 5}, {2, 64}, {1}, {100, 3}, {5, 1}, {1, 1, 4000}, {20000}, {2, 3, 4, 17}, {2, 3, 7, 5, 16}, {50, 16}, {1, 1, 37, 8},
+                      {2, 3, 1, 16}, {1, 70, 24}, {4, 3, 2}, {1000, 1, 12}}) {
     View in = input_view(shape), out = output_view(shape);
     int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
       return injective(out, [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
