@@ -2,9 +2,9 @@
 // Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak, which
 // is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
 //   kernel_bench [filter] [--threads-share N] [--seconds S] [--cold]
+//   kernel_bench --sweep conv|gemm|all [--seed N] [--count N] ...   random shapes through the whole compiler (sweep.h)
 // --cold: caches are flushed before every run, as if the rest of a large network had run in between.
 // TILE=... forces a configuration, ASM=s|ll prints code, TW_TEST_TARGET="llvm -mcpu=..." compiles for another CPU.
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,14 +15,11 @@
 #include "topi/pool.h"
 #include "topi/reduce.h"
 #include "topi/transpose.h"
-#include "../../tests/topi/kernel_set.h"
+#include "fma_peak.h"
+#include "sweep.h"
 
 namespace tilewright::topi::testing {
 namespace {
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct Bench {
   std::string name;
@@ -34,7 +31,7 @@ struct Bench {
 
 class Suite {
  public:
-  explicit Suite(std::string filter) : filter_(std::move(filter)) { add_peak(); }
+  explicit Suite(std::string filter) : filter_(std::move(filter)) {}
 
   bool wanted(const std::string& name) const { return name.find(filter_) != std::string::npos; }
 
@@ -154,10 +151,7 @@ class Suite {
     set_.build();
     std::printf("compiled %zu kernels in %.0f ms\n", benches_.size(), (now() - begin) * 1e3);
     std::printf("%-44s %-12s %9s %9s %8s %7s %9s\n", "kernel", "config", "us", "model us", "GFLOP/s", "% peak", "GB/s");
-    auto* peak = set_.function(0);
-    Memory constants(64);
     std::vector<float> flush(cold ? 24 << 20 : 0);
-    void* peak_buffers[] = {constants.data()};
     for (const Bench& b : benches_) {
       std::vector<Memory> memory;
       for (int64_t size : b.sizes) {
@@ -167,12 +161,10 @@ class Suite {
       std::vector<void*> buffers;
       for (Memory& m : memory) buffers.push_back(m.data());
       auto* f = set_.function(b.kernel);
-      double best = 1e30, cold_best = 1e30, best_peak = 1e30, until = now() + seconds;
+      double best = 1e30, cold_best = 1e30, peak_rate = 0, until = now() + seconds;
       f(buffers.data(), 0, threads);
       do {
-        double t0 = now();
-        peak(peak_buffers, 0, 1);
-        best_peak = std::min(best_peak, now() - t0);
+        peak_rate = std::max(peak_rate, peak_.measure());
         if (cold) {
           for (size_t i = 0; i < flush.size(); i += 16) flush[i] += 1;
           best = 1e-3;  // one run per measurement
@@ -183,7 +175,7 @@ class Suite {
         double t2 = now();
         best = cold_best = std::min(cold ? cold_best : best, (t2 - t1) / times);
       } while (now() < until);
-      double peak_rate = peak_flops_ / best_peak, rate = b.flops / threads / best;
+      double rate = b.flops / threads / best;
       std::printf("%-44s %-12s %9.1f %9.1f %8.1f %6.1f%% %9.1f\n", b.name.c_str(), b.config.c_str(), best * 1e6, b.predicted_us,
                   rate * 1e-9, 100 * rate / peak_rate, b.bytes / threads / best * 1e-9);
       std::fflush(stdout);
@@ -195,34 +187,14 @@ class Suite {
   static Epilogue relu() {
     return [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return tir::max(value, tir::make_const(value->dtype, 0)); };
   }
-  // Independent chains of fused multiply-adds, nothing else.
-  void add_peak() {
-    const int v = target().lanes(32), chains = 12, steps = 4, turns = 20000;
-    const DataType vector = kFloat32.with_lanes(v);
-    tir::Buffer constants = tir::make_buffer("constants", kFloat32, 64, tir::Scope::kGlobal, 64);
-    peak_flops_ = 2.0 * v * chains * steps * turns;
-    set_.add({constants}, [&](const KernelContext&) {
-      tir::Buffer acc = tir::make_buffer("acc", vector, chains, tir::Scope::kRegister);
-      tir::PrimExpr x = tir::make_var("x", vector), zero = tir::make_int(0);
-      std::vector<tir::Stmt> clear, body, drain;
-      for (int i = 0; i < chains; ++i) clear.push_back(tir::store(acc, tir::make_int(i), tir::make_const(vector, i)));
-      for (int s = 0; s < steps; ++s)
-        for (int i = 0; i < chains; ++i)
-          body.push_back(tir::store(acc, tir::make_int(i), tir::fma(tir::load(acc, tir::make_int(i)), x, x)));
-      for (int i = 0; i < chains; ++i)
-        drain.push_back(tir::store(constants, tir::ramp(tir::make_int(16), 1, v), tir::load(acc, tir::make_int(i)) + tir::load(constants, tir::ramp(tir::make_int(16), 1, v))));
-      tir::Stmt all = tir::seq({tir::seq(clear), loop("turn", turns, [&](tir::PrimExpr) { return tir::seq(body); }), tir::seq(drain)});
-      return tir::allocate(acc, tir::let_stmt(x, tir::load(constants, tir::ramp(zero, 1, v)), all));
-    });
-  }
-
   KernelSet set_;
+  FmaPeak peak_{&set_};
   std::string filter_;
-  double peak_flops_ = 0;
   std::vector<Bench> benches_;
 };
 
 int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "--sweep") return run_sweep(argc, argv);
   std::string filter;
   double seconds = 0.3;
   int threads = 1;

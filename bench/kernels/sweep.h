@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random shapes through the whole compiler, each timed beside the FMA peak of the same moment and beside what the cost
+// model predicted: a kernel that is fast on the shapes of known networks only shows here.
+#pragma once
+
+namespace tilewright::topi::testing {
+
+// kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--kind KIND] [--threads N] [--target T] [--json FILE]
+//   [--expect-rank R] [--expect-median R] [--expect-p05 R]
+// The same seed gives the same shapes; --kind keeps one family of them. Exit code 1 when an expectation fails.
+int run_sweep(int argc, char** argv);
+
+}  // namespace tilewright::topi::testing

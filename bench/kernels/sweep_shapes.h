@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sweep's shapes: channels that fill no block, odd sizes, strides, dilation, groups, batches, tall and flat products.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "relay/expr.h"
+
+namespace tilewright::topi::testing {
+
+struct SweepShape {
+  std::string kind;  // "pointwise", "window", "stem", "depthwise", "grouped", "transposed", "conv1d", "conv3d", "gemm", ...
+  std::string name;
+  double flops = 0, bytes = 0;  // work, and what must be read and written once
+  relay::Expr input, body;      // relu(op(relu(input)) + bias)
+};
+
+// `set`: "conv", "gemm" or "all"; `kind` empty: every kind. The draws depend on the seed alone.
+std::vector<SweepShape> sweep_shapes(const std::string& set, const std::string& kind, uint64_t seed, int count);
+
+}  // namespace tilewright::topi::testing
