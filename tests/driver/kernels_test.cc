@@ -3,6 +3,9 @@
 // machine code), checked kernel by kernel and at the outputs.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <span>
+
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
@@ -138,6 +141,16 @@ TEST(Kernels, ElementwiseFamilies) {
   check({x, z}, call("power", {call("add", {call("abs", {x}), make_scalar(0.1)}), z}));
   check({x, y, z}, call("where", {call("less", {x, y}), y, z}));
 }
+// Dense around zero, through the tails where Phi saturates, and the special values.
+TEST(Kernels, Gelu) {
+  Expr x = input("x", {4, 33});
+  auto rows = [](std::vector<float> values) { return make_constant(Tensor::from<float>(kFloat32, {4, 1}, std::span<const float>(values))); };
+  for (const char* target : {"llvm", "llvm -mcpu=x86-64-v2"})
+    check({x}, call("nn.gelu", {call("multiply", {x, rows({0.01f, 2, 8, 1000})})}), target);
+  const float inf = std::numeric_limits<float>::infinity();
+  check({x}, call("nn.gelu", {call("add", {x, rows({inf, -inf, 1e30f, -1e30f})})}));
+}
+
 TEST(Kernels, Transforms) {
   Expr x = input("x", {2, 6, 5, 16});
   auto transpose = [&](Expr e, std::vector<int64_t> axes) {

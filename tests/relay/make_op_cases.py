@@ -195,6 +195,8 @@ def elementwise():
     case("round", [r], ort("Round", [r]))
     case("negative", [x], -x)
     case("nn.relu", [x], np.maximum(x, 0))
+    g = np.array([-9, -4, -1.5, -0.25, 0, 0.001, 0.5, 2, 5, 9], np.float32)
+    case("nn.gelu", [g], ort("Gelu", [g]))
     case("nn.leaky_relu", [x], ort("LeakyRelu", [x], alpha=0.1), alpha=0.1)
     case("nn.prelu", [f_x := f(2, 3, 2), f_a := f(3)], np.where(f_x < 0, f_x * f_a[:, None], f_x))
     case("clip", [x], np.clip(x, -1, 0.5), a_min=-1.0, a_max=0.5)

@@ -146,6 +146,16 @@ Result<std::vector<Value>> eval_leaky_relu(const EvalArgs& args) {
   return one(map_floats(args.inputs[0], args.inputs[0].dtype, 1, [alpha](double x) { return x < 0 ? alpha * x : x; }));
 }
 
+// Bounded in the scale of x, not of the result: that is what x * (1 + erf(x / sqrt(2))) / 2 gives in x's own dtype.
+Result<std::vector<Value>> eval_gelu(const EvalArgs& args) {
+  const Value& in = args.inputs[0];
+  Value out = map_floats(in, in.dtype, 1, [](double x) { return std::isinf(x) ? std::fmax(x, 0) : 0.5 * x * std::erfc(-x * std::sqrt(0.5)); });
+  const double u = 6 * unit_roundoff(in.dtype);
+  for (size_t i = 0; i < out.f.size(); ++i)
+    if (std::isfinite(in.f[i])) out.bound[i] += u * std::fmin(std::fabs(in.f[i]), 6);
+  return one(std::move(out));
+}
+
 // The bytes of the elements read as another dtype of the same width.
 Result<Type> reinterpret_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
@@ -279,6 +289,7 @@ std::vector<OpDef> elementwise_ops() {
     op.make_attrs = make;
     ops.push_back(std::move(op));
   };
+  ops.push_back(unary("nn.gelu", "x * (1 + erf(x / sqrt(2))) / 2, within a few roundings of x. Floats.", same_type<kFloats>, eval_gelu));
   with_attrs(unary("clip", "x limited to [a_min, a_max]; NaN stays.", same_type<kNumbers>, eval_clip), make_default_attrs<ClipAttrs>);
   with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu), make_default_attrs<LeakyReluAttrs>);
   with_attrs(unary("cast", "The value in another dtype: floats round to nearest even, float to integer truncates, integers wrap.", cast_type, eval_cast),

@@ -20,7 +20,7 @@ struct Placed {
 
 // Elementwise ops that map finite lanes to finite lanes, so that padding lanes stay harmless.
 constexpr std::string_view kFiniteOps[] = {
-    "abs", "add", "clip", "copy", "erf", "maximum", "minimum", "multiply", "negative", "nn.leaky_relu", "nn.relu",
+    "abs", "add", "clip", "copy", "erf", "maximum", "minimum", "multiply", "negative", "nn.gelu", "nn.leaky_relu", "nn.relu",
     "sigmoid", "subtract", "tanh",
 };
 bool is_finite_op(std::string_view name) { return std::find(std::begin(kFiniteOps), std::end(kFiniteOps), name) != std::end(kFiniteOps); }

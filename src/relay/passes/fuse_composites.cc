@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/fuse_composites.h"
 
+#include <cmath>
+#include <functional>
 #include <string>
 
 #include "base/format.h"
@@ -116,6 +118,73 @@ Expr absorb(const Expr& e, const UseCounts& uses, const std::unordered_map<const
   return {};
 }
 
+// Whether a scalar constant is `value` as an exporter writes it: rounded to float32, perhaps through its reciprocal.
+bool is_about(std::optional<double> constant, double value) { return constant && std::fabs(*constant / value - 1) < 1e-6; }
+
+// x and the function of x * scale behind 1 + f(x * scale), anywhere among the factors of a product.
+struct Gate {
+  Expr sum, inner;  // 1 + f(inner)
+  bool erf;
+};
+std::optional<Gate> find_gate(const Expr& e, int depth) {
+  if (is_call_to(e, "add"))
+    for (size_t i : {size_t{0}, size_t{1}}) {
+      const Expr& f = arg(e, i);
+      bool erf = is_call_to(f, "erf");
+      if ((erf || is_call_to(f, "tanh")) && is_uniform(arg(e, 1 - i), 1)) return Gate{e, arg(f, 0), erf};
+    }
+  if (depth == 0 || !is_call_to(e, "multiply")) return std::nullopt;
+  auto left = find_gate(arg(e, 0), depth - 1);
+  return left ? left : find_gate(arg(e, 1), depth - 1);
+}
+
+// Multiplies the constant factors of a product into `scale`; false when it has others than `sum` and `x`, once each.
+bool only_factors(const Expr& e, const Expr& sum, const Expr& x, int depth, double* scale, int* sums, int* xs) {
+  if (e == sum) return ++*sums == 1;
+  if (x ? e == x : !is_call_to(e, "multiply") && !uniform_value(e)) return ++*xs == 1;
+  if (auto value = uniform_value(e)) return *scale *= *value, true;
+  return depth > 0 && is_call_to(e, "multiply") && only_factors(arg(e, 0), sum, x, depth - 1, scale, sums, xs) &&
+         only_factors(arg(e, 1), sum, x, depth - 1, scale, sums, xs);
+}
+
+// x * (1 + erf(x / sqrt(2))) / 2 is nn.gelu; x * (1 + tanh(u)) / 2 is x * sigmoid(2u), whatever x and u.
+Expr match_gelu(const Expr& e) {
+  constexpr int kDepth = 3;
+  if (!is_call_to(e, "multiply") || !is_float_tensor(e)) return {};
+  auto gate = find_gate(e, kDepth);
+  if (!gate) return {};
+  double scale = 1;
+  int sums = 0, xs = 0;
+  if (!gate->erf) {
+    if (!only_factors(e, gate->sum, {}, kDepth, &scale, &sums, &xs) || sums != 1 || scale != 0.5) return {};
+    Expr two = full_constant(2, tensor_of(e).dtype), u = call("multiply", {gate->inner, two}, {}, gate->sum->span);
+    Expr share = call("sigmoid", {u}, {}, gate->sum->span);
+    std::function<Expr(const Expr&)> strip = [&](const Expr& p) -> Expr {  // the product without its constants, the gate replaced
+      if (p == gate->sum) return share;
+      if (uniform_value(p)) return {};
+      if (!is_call_to(p, "multiply")) return p;
+      Expr a = strip(arg(p, 0)), b = strip(arg(p, 1));
+      return !a ? b : !b ? a : call("multiply", {a, b}, {}, p->span);
+    };
+    Expr out = strip(e);
+    return out && same_tensor_type(out, e) ? out : Expr();
+  }
+  for (const char* op : {"multiply", "divide"}) {
+    if (!is_call_to(gate->inner, op)) continue;
+    bool product = std::string_view(op) == "multiply";
+    for (size_t i : {size_t{0}, size_t{1}}) {
+      if (!product && i == 1) continue;
+      const Expr& x = arg(gate->inner, i);
+      if (!is_about(uniform_value(arg(gate->inner, 1 - i)), product ? std::sqrt(0.5) : std::sqrt(2.0))) continue;
+      if (!same_tensor_type(x, e)) continue;
+      scale = 1, sums = xs = 0;
+      if (only_factors(e, gate->sum, x, kDepth, &scale, &sums, &xs) && sums == 1 && xs == 1 && is_about(scale, 0.5))
+        return call("nn.gelu", {x}, {}, join_spans(gate->sum->span, e->span));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Module> fuse_composites(const Module& module, PassContext&) {
@@ -127,7 +196,10 @@ Result<Module> fuse_composites(const Module& module, PassContext&) {
     return rewrite_expr(function, [&](const Expr& original, const Expr& e) {
       Expr out = match_bare(e);
       if (!out) out = absorb(e, uses, original_of);
-      if (!out) return e;
+      if (!out) {
+        Expr gelu = match_gelu(e);
+        return gelu ? gelu : e;
+      }
       original_of[out.get()] = original;
       kept.push_back(out);
       return out;

@@ -17,9 +17,9 @@ const Pipeline& default_pipeline() {
       // batch_norm's scale and shift become constants, which the next passes move into weights and merge.
       "FoldConstant",
       "SimplifyExpr",
+      "FuseComposites",
       "FoldScaleAxis",
       "SimplifyExpr",
-      "FuseComposites",
       "CombineParallelConv2D",
       "CombineParallelDense",
       "CombineParallelBatchMatmul",
