@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/attrs.h"
 
-#include <cstdio>
+#include <cmath>
 
 #include "base/format.h"
 
 namespace tilewright {
-namespace {
-
-std::string text(bool v) { return v ? "True" : "False"; }
-std::string text(int64_t v) { return std::to_string(v); }
-std::string text(double v) {
-  return format("{}f", v);
-}
-std::string text(const std::string& v) {
+std::string quoted(const std::string& v) {
   std::string out = "\"";
   for (char c : v) {
     if (c == '"' || c == '\\') out += '\\';
@@ -24,6 +17,17 @@ std::string text(const std::string& v) {
   }
   return out + "\"";
 }
+
+namespace {
+
+std::string text(bool v) { return v ? "True" : "False"; }
+std::string text(int64_t v) { return std::to_string(v); }
+std::string text(double v) {
+  if (std::isnan(v)) return "nanf";
+  if (std::isinf(v)) return v > 0 ? "inff" : "-inff";
+  return format("{}f", v);
+}
+std::string text(const std::string& v) { return quoted(v); }
 std::string text(const DataType& v) { return "\"" + v.str() + "\""; }
 template <class T>
 std::string text(const std::vector<T>& v) {
@@ -56,19 +60,23 @@ class FieldTexts : public AttrVisitor {
 #undef TW_VISIT
 };
 
-FieldTexts field_texts(const AttrsRef& attrs) {
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> attr_texts(const AttrsRef& attrs) {
   FieldTexts out;
   // FieldTexts only reads, so the cast keeps the node's immutability.
   if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(out);
-  return out;
+  return std::move(out.fields);
 }
 
-}  // namespace
+std::string attr_text(const AttrValue& value) {
+  return std::visit([](const auto& v) { return text(v); }, value);
+}
 
 bool attrs_equal(const AttrsRef& a, const AttrsRef& b) {
   if (a == b) return true;
   if (!a || !b || std::string_view(a->type_name()) != b->type_name()) return false;
-  return field_texts(a).fields == field_texts(b).fields;
+  return attr_texts(a) == attr_texts(b);
 }
 
 uint64_t attrs_hash(const AttrsRef& attrs) {
@@ -77,7 +85,7 @@ uint64_t attrs_hash(const AttrsRef& attrs) {
 
 std::string attrs_str(const AttrsRef& attrs) {
   std::string out;
-  for (auto& [name, value] : field_texts(attrs).fields) out += (out.empty() ? "" : ", ") + name + "=" + value;
+  for (auto& [name, value] : attr_texts(attrs)) out += (out.empty() ? "" : ", ") + name + "=" + value;
   return out;
 }
 

@@ -12,6 +12,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/dtype.h"
@@ -68,10 +70,15 @@ const T* attrs_as(const AttrsRef& attrs) {
 // Field-wise equality of two attribute structs of the same type (both null counts as equal).
 bool attrs_equal(const AttrsRef& a, const AttrsRef& b);
 uint64_t attrs_hash(const AttrsRef& attrs);
+// The fields' names and values as the text form writes them, in declaration order.
+std::vector<std::pair<std::string, std::string>> attr_texts(const AttrsRef& attrs);
 // "axis=1, keepdims=False": the classic text of a call's attributes; fields equal to their defaults included.
 std::string attrs_str(const AttrsRef& attrs);
 
 // Attributes of functions and user-registered ops: typed values by name.
 using AttrValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<std::string>>;
+std::string attr_text(const AttrValue& value);
+// In double quotes, with quotes, backslashes and line ends escaped.
+std::string quoted(const std::string& text);
 
 }  // namespace tilewright

@@ -104,6 +104,11 @@ class Extractor {
       case ExprKind::kGlobalVar:
       case ExprKind::kLet:
       case ExprKind::kIf:
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
         break;
     }
     return Diagnostic(ErrorCode::kUnsupportedModel, "control flow cannot be compiled for the graph executor");

@@ -2,8 +2,6 @@
 #include "relay/expr.h"
 
 #include <algorithm>
-#include <cstring>
-#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -15,10 +13,16 @@ namespace {
 
 Type type_of_constant(const Tensor& data) { return tensor_type(to_shape(data.shape()), data.dtype()); }
 
-Type type_of_function(const std::vector<Expr>& params, const Expr& body) {
+Type type_of_function(const std::vector<Expr>& params, const Type& result, const std::vector<Type>& variables) {
   std::vector<Type> args;
   for (const Expr& p : params) args.push_back(p->type);
-  return func_type(std::move(args), body->type);
+  return func_type(std::move(args), result, variables);
+}
+
+Type type_of_match(const std::vector<Clause>& clauses) {
+  for (const Clause& clause : clauses)
+    if (is_complete(clause.body->type)) return clause.body->type;
+  return incomplete_type();
 }
 
 Type type_of_tuple(const std::vector<Expr>& fields) {
@@ -49,9 +53,9 @@ Span make_span(std::string name) {
 
 ConstantNode::ConstantNode(Tensor d, Span s)
     : ExprNode(ExprKind::kConstant, type_of_constant(d), std::move(s)), data(std::move(d)) {}
-FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s)
-    : ExprNode(ExprKind::kFunction, type_of_function(p, b), std::move(s)),
-      params(std::move(p)), body(std::move(b)), attrs(std::move(a)) {}
+FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, Type declared)
+    : ExprNode(ExprKind::kFunction, type_of_function(p, is_complete(b->type) || !declared ? b->type : declared, v), std::move(s)),
+      params(std::move(p)), body(std::move(b)), attrs(std::move(a)), type_variables(std::move(v)) {}
 bool FunctionNode::primitive() const {
   auto it = attrs.find("Primitive");
   if (it == attrs.end()) return false;
@@ -66,8 +70,21 @@ TupleGetItemNode::TupleGetItemNode(Expr t, int64_t i, Span s)
 LetNode::LetNode(Expr v, Expr x, Expr b, Span s)
     : ExprNode(ExprKind::kLet, b->type, std::move(s)), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
 IfNode::IfNode(Expr c, Expr t, Expr e, Span s)
-    : ExprNode(ExprKind::kIf, t->type, std::move(s)),
+    : ExprNode(ExprKind::kIf, is_complete(t->type) ? t->type : e->type, std::move(s)),
       condition(std::move(c)), then_branch(std::move(t)), else_branch(std::move(e)) {}
+
+ConstructorNode::ConstructorNode(std::string n, std::vector<Type> inputs, const Type& made, int64_t t)
+    : ExprNode(ExprKind::kConstructor, func_type(std::move(inputs), made, as_data(made)->args), {}),
+      name(std::move(n)), data_type(as_data(made)->name), tag(t) {}
+MatchNode::MatchNode(Expr d, std::vector<Clause> c, bool all, Span s)
+    : ExprNode(ExprKind::kMatch, type_of_match(c), std::move(s)), data(std::move(d)), clauses(std::move(c)), complete(all) {}
+RefCreateNode::RefCreateNode(Expr v, Span s)
+    : ExprNode(ExprKind::kRefCreate, reference_type(v->type), std::move(s)), value(std::move(v)) {}
+RefReadNode::RefReadNode(Expr r, Span s)
+    : ExprNode(ExprKind::kRefRead, as_reference(r->type) ? as_reference(r->type)->value : incomplete_type(), std::move(s)),
+      reference(std::move(r)) {}
+RefWriteNode::RefWriteNode(Expr r, Expr v, Span s)
+    : ExprNode(ExprKind::kRefWrite, tuple_type({}), std::move(s)), reference(std::move(r)), value(std::move(v)) {}
 
 Expr make_var(std::string name, Type type, Span span) {
   return make_node<VarNode>(std::move(name), std::move(type), std::move(span));
@@ -78,8 +95,48 @@ Expr make_tuple(std::vector<Expr> fields, Span span) { return make_node<TupleNod
 Expr make_get(Expr tuple, int64_t index, Span span) {
   return make_node<TupleGetItemNode>(std::move(tuple), index, std::move(span));
 }
-Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs, Span span) {
-  return make_node<FunctionNode>(std::move(params), std::move(body), std::move(attrs), std::move(span));
+Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs, Span span, std::vector<Type> type_variables) {
+  return make_node<FunctionNode>(std::move(params), std::move(body), std::move(attrs), std::move(span), std::move(type_variables));
+}
+Expr with_body(const FunctionNode& f, std::vector<Expr> params, Expr body) {
+  return make_node<FunctionNode>(std::move(params), std::move(body), f.attrs, f.span, f.type_variables, as_func(f.type)->result);
+}
+Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag) {
+  return make_node<ConstructorNode>(std::move(name), std::move(inputs), made, tag);
+}
+Pattern make_pattern(PatternKind kind, Expr expr, std::vector<Pattern> fields) {
+  return make_node<PatternNode>(kind, std::move(expr), std::move(fields));
+}
+Expr make_match(Expr data, std::vector<Clause> clauses, bool complete, Span span) {
+  return make_node<MatchNode>(std::move(data), std::move(clauses), complete, std::move(span));
+}
+
+namespace {
+void collect_vars(const Pattern& pattern, std::vector<Expr>* out) {
+  if (pattern->kind == PatternKind::kVar) out->push_back(pattern->expr);
+  for (const Pattern& field : pattern->fields) collect_vars(field, out);
+}
+}  // namespace
+
+std::vector<Expr> pattern_vars(const Pattern& pattern) {
+  std::vector<Expr> out;
+  collect_vars(pattern, &out);
+  return out;
+}
+
+Pattern with_pattern_vars(const Pattern& pattern, const std::map<const ExprNode*, Expr>& vars) {
+  if (pattern->kind == PatternKind::kVar) {
+    auto it = vars.find(pattern->expr.get());
+    return it == vars.end() || it->second == pattern->expr ? pattern : make_pattern(PatternKind::kVar, it->second);
+  }
+  std::vector<Pattern> fields;
+  for (const Pattern& field : pattern->fields) fields.push_back(with_pattern_vars(field, vars));
+  return fields == pattern->fields ? pattern : make_pattern(pattern->kind, pattern->expr, std::move(fields));
+}
+
+bool is_closed_function(const Expr& e) {
+  const auto* function = as<FunctionNode>(e);
+  return function && (function->primitive() || function->attrs.count("Compiler"));
 }
 Expr make_scalar(double value, DataType dtype) {
   Tensor t = Tensor::zeros(dtype, {});
@@ -94,7 +151,9 @@ Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, Span span
 Expr call_function(Expr callee, std::vector<Expr> args, Span span) {
   const auto* type = as_func(callee->type);
   TW_ICHECK(!type || type->args.size() == args.size(), "call with another number of arguments");
-  Type result = type ? type->result : incomplete_type();
+  std::vector<Type> given;
+  for (const Expr& arg : args) given.push_back(arg->type);
+  Type result = type ? applied_type(*type, given) : incomplete_type();
   return make_node<CallNode>(std::move(callee), std::move(args), AttrsRef(), std::move(result), std::move(span));
 }
 
@@ -115,7 +174,23 @@ std::vector<Expr> children(const Expr& e) {
     case ExprKind::kGlobalVar:
     case ExprKind::kConstant:
     case ExprKind::kOp:
+    case ExprKind::kConstructor:
       return {};
+    case ExprKind::kMatch: {
+      const auto* match = as<MatchNode>(e);
+      std::vector<Expr> out{match->data};
+      for (const Clause& clause : match->clauses) {
+        for (Expr& var : pattern_vars(clause.pattern)) out.push_back(std::move(var));
+        out.push_back(clause.body);
+      }
+      return out;
+    }
+    case ExprKind::kRefCreate:
+      return {as<RefCreateNode>(e)->value};
+    case ExprKind::kRefRead:
+      return {as<RefReadNode>(e)->reference};
+    case ExprKind::kRefWrite:
+      return {as<RefWriteNode>(e)->reference, as<RefWriteNode>(e)->value};
     case ExprKind::kCall: {
       const auto* c = as<CallNode>(e);
       if (c->callee->kind == ExprKind::kOp) return c->args;
@@ -174,7 +249,28 @@ Expr with_children(const Expr& e, const std::vector<Expr>& kids) {
     case ExprKind::kGlobalVar:
     case ExprKind::kConstant:
     case ExprKind::kOp:
+    case ExprKind::kConstructor:
       return e;
+    case ExprKind::kMatch: {
+      const auto* match = as<MatchNode>(e);
+      std::vector<Clause> clauses;
+      size_t at = 1;
+      for (const Clause& clause : match->clauses) {
+        std::map<const ExprNode*, Expr> vars;
+        for (const Expr& var : pattern_vars(clause.pattern)) {
+          if (kids[at]->kind == ExprKind::kVar) vars[var.get()] = kids[at];
+          ++at;
+        }
+        clauses.push_back({with_pattern_vars(clause.pattern, vars), kids[at++]});
+      }
+      return make_match(kids[0], std::move(clauses), match->complete, e->span);
+    }
+    case ExprKind::kRefCreate:
+      return make_node<RefCreateNode>(kids[0], e->span);
+    case ExprKind::kRefRead:
+      return make_node<RefReadNode>(kids[0], e->span);
+    case ExprKind::kRefWrite:
+      return make_node<RefWriteNode>(kids[0], kids[1], e->span);
     case ExprKind::kCall: {
       const auto* c = as<CallNode>(e);
       if (const auto* op = as<OpNode>(c->callee)) return call(op->def->name, kids, c->attrs, c->span);
@@ -185,7 +281,7 @@ Expr with_children(const Expr& e, const std::vector<Expr>& kids) {
       std::vector<Expr> params(kids.begin(), kids.end() - 1);
       for (size_t i = 0; i < params.size(); ++i)
         if (params[i]->kind != ExprKind::kVar) params[i] = f->params[i];
-      return make_function(std::move(params), kids.back(), f->attrs, f->span);
+      return with_body(*f, std::move(params), kids.back());
     }
     case ExprKind::kTuple:
       return make_tuple(kids, e->span);
@@ -240,98 +336,10 @@ Module Module::with_main(Expr function) const {
   return out;
 }
 
-namespace {
-
-// Equality up to the names of variables. Two `?` dims count as equal: each text or model makes its own.
-bool dims_alike(const Dim& a, const Dim& b) {
-  if (a == b) return true;
-  if (a.is_const() || b.is_const() || a.node()->kind != b.node()->kind) return false;
-  if (a.node()->kind == DimKind::kAny) return true;
-  return a.node()->name == b.node()->name && dims_alike(a.node()->a, b.node()->a) && dims_alike(a.node()->b, b.node()->b);
-}
-
-bool types_alike(const Type& a, const Type& b) {
-  if (a->kind != b->kind) return false;
-  auto all = [](const std::vector<Type>& x, const std::vector<Type>& y) {
-    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), types_alike);
-  };
-  switch (a->kind) {
-    case TypeKind::kTensor: {
-      const auto &x = *as_tensor(a), &y = *as_tensor(b);
-      return x.dtype == y.dtype && x.shape.size() == y.shape.size() &&
-             std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), dims_alike);
-    }
-    case TypeKind::kTuple:
-      return all(as_tuple(a)->fields, as_tuple(b)->fields);
-    case TypeKind::kFunc:
-      return all(as_func(a)->args, as_func(b)->args) && types_alike(as_func(a)->result, as_func(b)->result);
-    case TypeKind::kIncomplete:
-      return true;
-  }
-  return false;
-}
-
-bool same_data(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  if (a.dtype().is_string()) return a.string_values() == b.string_values();
-  return a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
-
-// The part of equality that is not about children.
-bool same_head(const Expr& a, const Expr& b) {
-  if (a->kind != b->kind) return false;
-  switch (a->kind) {
-    case ExprKind::kVar:
-      return types_alike(a->type, b->type);
-    case ExprKind::kGlobalVar:
-      return as<GlobalVarNode>(a)->name == as<GlobalVarNode>(b)->name;
-    case ExprKind::kConstant:
-      return same_data(as<ConstantNode>(a)->data, as<ConstantNode>(b)->data);
-    case ExprKind::kOp:
-      return as<OpNode>(a)->def == as<OpNode>(b)->def;
-    case ExprKind::kCall:
-      return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs);
-    case ExprKind::kFunction:
-      return as<FunctionNode>(a)->attrs == as<FunctionNode>(b)->attrs;
-    case ExprKind::kTupleGetItem:
-      return as<TupleGetItemNode>(a)->index == as<TupleGetItemNode>(b)->index;
-    case ExprKind::kTuple:
-    case ExprKind::kLet:
-    case ExprKind::kIf:
-      return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-bool structural_equal(const Expr& a, const Expr& b) {
-  if (!a || !b) return !a && !b;
-  std::vector<std::pair<Expr, Expr>> stack{{a, b}};
-  std::set<std::pair<const ExprNode*, const ExprNode*>> seen;
-  std::unordered_map<const ExprNode*, const ExprNode*> left, right;  // variables, one to one
-  while (!stack.empty()) {
-    auto [x, y] = stack.back();
-    stack.pop_back();
-    if (!seen.insert({x.get(), y.get()}).second) continue;
-    if (!same_head(x, y)) return false;
-    if (x->kind == ExprKind::kVar) {
-      if (left.try_emplace(x.get(), y.get()).first->second != y.get()) return false;
-      if (right.try_emplace(y.get(), x.get()).first->second != x.get()) return false;
-      continue;
-    }
-    std::vector<Expr> kx = children(x), ky = children(y);
-    if (kx.size() != ky.size()) return false;
-    for (size_t i = 0; i < kx.size(); ++i) stack.emplace_back(kx[i], ky[i]);
-  }
-  return true;
-}
-
-bool structural_equal(const Module& a, const Module& b) {
-  if (a.functions.size() != b.functions.size() || a.metadata != b.metadata) return false;
-  for (auto x = a.functions.begin(), y = b.functions.begin(); x != a.functions.end(); ++x, ++y)
-    if (x->first != y->first || !structural_equal(x->second, y->second)) return false;
-  return true;
+const ConstructorNode* Module::constructor(const std::string& type, int64_t tag) const {
+  auto it = types.find(type);
+  if (it == types.end() || tag < 0 || tag >= static_cast<int64_t>(it->second.constructors.size())) return nullptr;
+  return as<ConstructorNode>(it->second.constructors[static_cast<size_t>(tag)]);
 }
 
 }  // namespace tilewright::relay

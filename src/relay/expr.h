@@ -14,7 +14,8 @@
 namespace tilewright::relay {
 
 #define TW_EXPR_KINDS(X) \
-  X(Var) X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If)
+  X(Var) X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If) \
+  X(Constructor) X(Match) X(RefCreate) X(RefRead) X(RefWrite)
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_EXPR_KINDS(TW_KIND)
@@ -60,17 +61,18 @@ class CallNode : public ExprNode {
  public:
   CallNode(Expr c, std::vector<Expr> a, AttrsRef at, Type t, Span s)
       : ExprNode(ExprKind::kCall, std::move(t), std::move(s)), callee(std::move(c)), args(std::move(a)), attrs(std::move(at)) {}
-  const Expr callee;  // Op, Function, GlobalVar or Var
+  const Expr callee;  // an Op, or a value that is a function: Function, GlobalVar, Constructor, Var ...
   const std::vector<Expr> args;
   const AttrsRef attrs;  // may be null
 };
 using DictAttrs = std::map<std::string, AttrValue>;
 class FunctionNode : public ExprNode {
  public:
-  FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s = {});
+  FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s = {}, std::vector<Type> v = {}, Type declared = {});
   const std::vector<Expr> params;  // Vars
   const Expr body;
   const DictAttrs attrs;  // "Primitive" = 1 marks a fusion group
+  const std::vector<Type> type_variables;  // of a polymorphic function
   bool primitive() const;
 };
 class TupleNode : public ExprNode {
@@ -95,6 +97,53 @@ class IfNode : public ExprNode {
   const Expr condition, then_branch, else_branch;
 };
 
+// A constructor of an algebraic data type, as a function value: Cons: fn [A](A, List[A]) -> List[A].
+class ConstructorNode : public ExprNode {
+ public:
+  ConstructorNode(std::string n, std::vector<Type> inputs, const Type& made, int64_t t);
+  const std::string name;
+  const std::string data_type;  // the type's name
+  const int64_t tag;            // its place among the type's constructors
+};
+enum class PatternKind : uint8_t { kWildcard, kVar, kConstructor, kTuple };
+class PatternNode;
+using Pattern = Ref<PatternNode>;
+class PatternNode : public Node {
+ public:
+  PatternNode(PatternKind k, Expr e, std::vector<Pattern> f) : kind(k), expr(std::move(e)), fields(std::move(f)) {}
+  const PatternKind kind;
+  const Expr expr;  // kVar: the Var it binds; kConstructor: the Constructor
+  const std::vector<Pattern> fields;
+};
+struct Clause {
+  Pattern pattern;
+  Expr body;
+};
+// The first clause whose pattern fits. `complete` says that one always does.
+class MatchNode : public ExprNode {
+ public:
+  MatchNode(Expr d, std::vector<Clause> c, bool all, Span s = {});
+  const Expr data;
+  const std::vector<Clause> clauses;
+  const bool complete;
+};
+class RefCreateNode : public ExprNode {
+ public:
+  explicit RefCreateNode(Expr v, Span s = {});
+  const Expr value;
+};
+class RefReadNode : public ExprNode {
+ public:
+  explicit RefReadNode(Expr r, Span s = {});
+  const Expr reference;
+};
+// Gives the empty tuple.
+class RefWriteNode : public ExprNode {
+ public:
+  RefWriteNode(Expr r, Expr v, Span s = {});
+  const Expr reference, value;
+};
+
 // The node as its class, or null when it is of another kind: `if (const auto* call = as<CallNode>(e))`.
 template <class T>
 const T* as(const Expr& e);
@@ -111,7 +160,19 @@ Expr make_global_var(std::string name, Type type);
 Expr make_constant(Tensor data, Span span = {});
 Expr make_tuple(std::vector<Expr> fields, Span span = {});
 Expr make_get(Expr tuple, int64_t index, Span span = {});
-Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs = {}, Span span = {});
+Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs = {}, Span span = {}, std::vector<Type> type_variables = {});
+// The function over another body and parameters; attributes and type variables stay. The result's type is the body's, or
+// the old one where that is not known.
+Expr with_body(const FunctionNode& function, std::vector<Expr> params, Expr body);
+inline Expr with_body(const FunctionNode& function, Expr body) { return with_body(function, function.params, std::move(body)); }
+Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag);
+Pattern make_pattern(PatternKind kind, Expr expr = {}, std::vector<Pattern> fields = {});
+Expr make_match(Expr data, std::vector<Clause> clauses, bool complete = true, Span span = {});
+// The variables a pattern binds, left to right, and the same pattern with others.
+std::vector<Expr> pattern_vars(const Pattern& pattern);
+Pattern with_pattern_vars(const Pattern& pattern, const std::map<const ExprNode*, Expr>& vars);
+// A function that is one unit to the passes: fused already, or an external compiler's.
+bool is_closed_function(const Expr& e);
 // A scalar float32 / int64 / any-dtype constant.
 Expr make_scalar(double value, DataType dtype = kFloat32);
 // Calls an operator by name; infers the type from the arguments' types. Errors: UnknownOp, TypeMismatch (with the op's
@@ -147,13 +208,19 @@ Expr with_children(const Expr& e, const std::vector<Expr>& kids);
 Expr substitute(const Expr& root, const std::map<const VarNode*, Expr>& values);
 
 // A module: global functions by name; the entry is "main". A value: copies share their functions.
+struct TypeDefinition {
+  std::vector<Type> variables;
+  std::vector<Expr> constructors;  // in order of their tags
+};
 class Module {
  public:
   std::map<std::string, Expr> functions;          // GlobalVar name -> Function
+  std::map<std::string, TypeDefinition> types;    // algebraic data types by name
   std::map<std::string, std::string> metadata;    // the model's own key/value pairs, carried into the artifact
   Expr main() const;                              // the entry's Function, or null
   const FunctionNode* main_function() const { return as<FunctionNode>(main()); }
   Module with_main(Expr function) const;
+  const ConstructorNode* constructor(const std::string& type, int64_t tag) const;  // null when there is none
 };
 
 bool structural_equal(const Expr& a, const Expr& b);

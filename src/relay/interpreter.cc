@@ -112,7 +112,13 @@ class Evaluator {
       case ExprKind::kOp:
       case ExprKind::kTuple:
       case ExprKind::kTupleGetItem:
+      case ExprKind::kConstructor:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
         return children(e);
+      case ExprKind::kMatch:
+        return {as<MatchNode>(e)->data};
     }
     return {};
   }
@@ -178,6 +184,12 @@ class Evaluator {
       }
       case ExprKind::kCall:
         return call(*as<CallNode>(e), scope, depth);
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
+        return Diagnostic(ErrorCode::kUnsupportedModel, "the reference interpreter does not evaluate data types and references");
     }
     return std::vector<Value>{};
   }

@@ -45,12 +45,6 @@ bool tensor_or_tuple(const Type& type) {
   return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
 }
 
-bool incomplete(const Type& type) {
-  if (type->kind == TypeKind::kIncomplete) return true;
-  const auto* tuple = as_tuple(type);
-  return tuple && std::any_of(tuple->fields.begin(), tuple->fields.end(), incomplete);
-}
-
 // A tensor type with more elements than checked_element_count allows, or null.
 const Type* oversized(const Type& type) {
   if (const auto* tuple = as_tuple(type)) {
@@ -85,7 +79,7 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
     return fail(format("it takes {} operand{}, not {}", def.num_inputs, def.num_inputs == 1 ? "" : "s", args.size()));
   std::vector<Type> types;
   for (const Expr& arg : args) {
-    if (incomplete(arg->type)) return incomplete_type();
+    if (!is_complete(arg->type)) return incomplete_type();
     bool accepted = def.num_inputs >= 0 ? as_tensor(arg->type) != nullptr : tensor_or_tuple(arg->type);
     if (!accepted) return fail(format("operand {} is {}, not a tensor", types.size(), type_str(arg->type)));
     types.push_back(arg->type);

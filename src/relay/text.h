@@ -25,13 +25,12 @@ struct ModuleText {
 ModuleText print_module(const Module& module, const TextOptions& options = {});
 // One expression with what it needs above it, for messages and tests.
 std::string print_expr(const Expr& e, const TextOptions& options = {});
-// "Tensor[(8), float32]": a type as the text form writes it.
-std::string type_text(const Type& type);
 
 struct ParseOptions {
   std::string origin = "text";  // the file's name in messages
   // Constants that were not given become zeros when the text says their type, as in classic listings without metadata.
   bool zero_missing_constants = false;
+  bool spans = false;  // expressions get the place they stand at, "text:3:7", as their span
 };
 
 // Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.

@@ -37,10 +37,18 @@ std::string describe(const Token& token) {
 
 std::string Lexer::place(size_t at) const {
   at = std::min(at, text_.size());
-  std::string_view before = text_.substr(0, at);
-  auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  size_t start = before.rfind('\n');
-  return format("{}:{}:{}", origin_, line, start == std::string_view::npos ? at + 1 : at - start);
+  const auto& starts = line_starts();
+  auto after = std::upper_bound(starts.begin(), starts.end(), at);
+  return format("{}:{}:{}", origin_, after - starts.begin(), at - *(after - 1) + 1);
+}
+
+const std::vector<size_t>& Lexer::line_starts() const {
+  if (line_starts_.empty()) {
+    line_starts_.push_back(0);
+    for (size_t i = 0; i < text_.size(); ++i)
+      if (text_[i] == '\n') line_starts_.push_back(i + 1);
+  }
+  return line_starts_;
 }
 
 Diagnostic Lexer::error(size_t at, std::string message, ErrorCode code, std::string hint) const {
@@ -73,13 +81,14 @@ Token Lexer::next() {
   return token;
 }
 
-char Lexer::after_peek() {
+bool Lexer::assigns_next() {
   peek();
   size_t saved = position_;
   skip_space();
-  char c = position_ < text_.size() ? text_[position_] : '\0';
+  auto at = [&](size_t i) { return i < text_.size() ? text_[i] : '\0'; };
+  bool assigns = at(position_) == '=' && at(position_ + 1) != '=' && at(position_ + 1) != '>';
   position_ = saved;
-  return c;
+  return assigns;
 }
 
 std::optional<int64_t> Lexer::accept_field() {
@@ -215,14 +224,14 @@ Token Lexer::scan() {
     return token;
   }
   token.kind = Token::kPunctuation;
-  static constexpr std::string_view kTwo[] = {"->", "//"};
+  static constexpr std::string_view kTwo[] = {"->", "//", "=>", "==", "!=", "<=", ">="};
   for (std::string_view two : kTwo)
     if (text_.substr(position_, 2) == two) {
       token.text = two;
       position_ += 2;
       return token;
     }
-  static constexpr std::string_view kOne = "()[]{},;:=.?+-*%#<>";
+  static constexpr std::string_view kOne = "()[]{},;:=.?+-*/%#<>";
   ++position_;
   token.text = c;
   if (kOne.find(c) == std::string_view::npos) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -27,8 +28,8 @@ class Lexer {
   Lexer(std::string_view text, std::string origin) : text_(text), origin_(std::move(origin)) {}
   const Token& peek();
   Token next();
-  // The first character that is not space after the token just peeked.
-  char after_peek();
+  // Whether an '=' that assigns (not "==" or "=>") follows the token just peeked.
+  bool assigns_next();
   // ".3" right behind the token just taken: the field of a tuple.
   std::optional<int64_t> accept_field();
   // "/* ty=" behind the token just taken; the type and "*/" follow as ordinary input.
@@ -41,6 +42,7 @@ class Lexer {
 
  private:
   void skip_space();
+  const std::vector<size_t>& line_starts() const;
   Token scan();
   Token scan_number();
   Token scan_string();
@@ -51,6 +53,7 @@ class Lexer {
   size_t position_ = 0;
   bool in_dims_ = false;
   std::optional<Token> ahead_;
+  mutable std::vector<size_t> line_starts_;
 };
 
 // How a token is called in messages: "'('", "%x", "the end of the text".

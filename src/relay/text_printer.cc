@@ -11,19 +11,6 @@
 namespace tilewright::relay {
 namespace {
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (c == '\n')
-      out += "\\n";
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 // Letters, digits and '_', not starting with a digit: what needs no quotes. ("%1" names a binding, "%x.0" a field.)
 bool is_identifier(const std::string& name) {
   auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -31,53 +18,6 @@ bool is_identifier(const std::string& name) {
 }
 
 std::string name_text(const std::string& name) { return is_identifier(name) ? name : quoted(name); }
-
-std::string float_text(double v) {
-  if (std::isnan(v)) return "nan";
-  if (std::isinf(v)) return v > 0 ? "inf" : "-inf";
-  return format("{}", v);
-}
-
-std::string text_of(bool v) { return v ? "True" : "False"; }
-std::string text_of(int64_t v) { return std::to_string(v); }
-std::string text_of(double v) { return float_text(v) + "f"; }
-std::string text_of(const std::string& v) { return quoted(v); }
-std::string text_of(const DataType& v) { return quoted(v.str()); }
-template <class T>
-std::string text_of(const std::vector<T>& v) {
-  std::string out = "[";
-  for (size_t i = 0; i < v.size(); ++i) out += (i ? ", " : "") + text_of(v[i]);
-  return out + "]";
-}
-template <class T>
-std::string text_of(const std::optional<T>& v) {
-  return v ? text_of(*v) : "None";
-}
-
-class FieldTexts : public AttrVisitor {
- public:
-  std::vector<std::pair<std::string, std::string>> fields;
-#define TW_VISIT(...) \
-  void visit(const char* name, __VA_ARGS__* v) override { fields.emplace_back(name, text_of(*v)); }
-  TW_VISIT(bool)
-  TW_VISIT(int64_t)
-  TW_VISIT(double)
-  TW_VISIT(std::string)
-  TW_VISIT(DataType)
-  TW_VISIT(std::optional<int64_t>)
-  TW_VISIT(std::vector<int64_t>)
-  TW_VISIT(std::optional<std::vector<int64_t>>)
-  TW_VISIT(std::vector<double>)
-  TW_VISIT(std::vector<std::string>)
-  TW_VISIT(std::vector<std::vector<int64_t>>)
-#undef TW_VISIT
-};
-
-std::vector<std::pair<std::string, std::string>> fields_of(const AttrsRef& attrs) {
-  FieldTexts visitor;
-  if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(visitor);  // the visitor only reads
-  return std::move(visitor.fields);
-}
 
 // Scalars of these dtypes are written in place.
 std::optional<std::string> scalar_text(const Tensor& t) {
@@ -102,6 +42,18 @@ class Printer {
     out_ = "#[version = \"0.0.5\"]\n";
     for (auto& [key, value] : m.metadata) out_ += format("#[metadata({}) = {}]\n", quoted(key), quoted(value));
     bool first = true;
+    for (auto& [name, definition] : m.types) {
+      if (!first) out_ += "\n";
+      first = false;
+      out_ += "type " + name + variables_text(definition.variables) + " {\n";
+      for (const Expr& e : definition.constructors) {
+        const auto& inputs = as_func(e->type)->args;
+        out_ += "  " + as<ConstructorNode>(e)->name;
+        for (size_t i = 0; i < inputs.size(); ++i) out_ += (i ? ", " : "(") + type_str(inputs[i]);
+        out_ += inputs.empty() ? ",\n" : "),\n";
+      }
+      out_ += "}\n";
+    }
     for (auto& [name, function] : m.functions) {
       if (!first) out_ += "\n";
       first = false;
@@ -128,7 +80,7 @@ class Printer {
 
   std::string comment(const Expr& e) const {
     std::string inside;
-    if (options_.types) inside += " ty=" + type_text(e->type);
+    if (options_.types) inside += " ty=" + type_str(e->type);
     if (options_.spans && e->span && e->span->find("*/") == std::string::npos) inside += " from " + *e->span;
     return inside.empty() ? "" : " /*" + inside + " */";
   }
@@ -144,7 +96,7 @@ class Printer {
 
   // "(%x: T, ..., Primitive=1) -> T {\n body \n}"
   void function_text(const FunctionNode& f) {
-    out_ += "(";
+    out_ += variables_text(f.type_variables) + "(";
     bool first = true;
     auto separate = [&] {
       if (!first) out_ += ", ";
@@ -152,18 +104,24 @@ class Printer {
     };
     for (const Expr& param : f.params) {
       separate();
-      out_ += declare(param) + ": " + type_text(param->type);
+      out_ += declare(param) + ": " + type_str(param->type);
     }
     for (auto& [name, value] : f.attrs) {
       separate();
-      out_ += name_text_dotted(name) + "=" + std::visit([](auto& v) { return text_of(v); }, value);
+      out_ += name_text_dotted(name) + "=" + attr_text(value);
     }
-    out_ += ") -> " + type_text(f.body->type) + " {\n";
+    out_ += ") -> " + type_str(as_func(f.type)->result) + " {\n";
     ++indent_;
     block(f.body);
     --indent_;
     line_start();
     out_ += "}";
+  }
+
+  static std::string variables_text(const std::vector<Type>& variables) {
+    std::string out;
+    for (const Type& variable : variables) out += (out.empty() ? "[" : ", ") + type_str(variable);
+    return out.empty() ? out : out + "]";
   }
 
   static std::string name_text_dotted(const std::string& name) {
@@ -175,11 +133,14 @@ class Printer {
   // Bindings that `root` needs, then `root` as the block's result.
   void block(Expr root) {
     while (const auto* let = as<LetNode>(root)) {
+      // A function may name the variable it is bound to.
+      const bool closure = as<FunctionNode>(let->value) && !bound_.count(let->value.get());
+      std::string var = closure ? declare(let->var) : "";
       bind_operands(let->value);
       std::string value = bound_or_rhs(let->value);
-      std::string var = declare(let->var);
+      if (!closure) var = declare(let->var);
       line_start();
-      out_ += format("let {}: {} = {};\n", var, type_text(let->var->type), value);
+      out_ += format("let {}: {} = {};\n", var, type_str(let->var->type), value);
       root = Expr(let->body);
     }
     bind_operands(root);
@@ -191,6 +152,7 @@ class Printer {
   // Children that are evaluated in the same block.
   static std::vector<Expr> operands(const Expr& e) {
     if (const auto* branch = as<IfNode>(e)) return {branch->condition};
+    if (const auto* match = as<MatchNode>(e)) return {match->data};
     if (e->kind == ExprKind::kFunction || e->kind == ExprKind::kLet) return {};
     std::vector<Expr> out = children(e);
     // A called function is written right above its call, after what the call is given.
@@ -200,7 +162,7 @@ class Printer {
 
   static bool is_inline(const Expr& e) {
     return e->kind == ExprKind::kVar || e->kind == ExprKind::kGlobalVar || e->kind == ExprKind::kConstant ||
-           e->kind == ExprKind::kOp;
+           e->kind == ExprKind::kOp || e->kind == ExprKind::kConstructor;
   }
 
   // Writes "%n = ...;" for everything below `root` that has no name yet.
@@ -275,6 +237,7 @@ class Printer {
         return as<OpNode>(e)->def->name;
       case ExprKind::kCall: {
         const auto& call = *as<CallNode>(e);
+        if (as<ConstructorNode>(call.callee) && call.args.empty()) return operand(call.callee) + comment(e);
         std::string args = list(call.args);
         std::string attrs = attributes(call);
         if (!args.empty() && !attrs.empty()) args += ", ";
@@ -298,8 +261,39 @@ class Printer {
         std::string else_text = nested(branch.else_branch);
         return format("if ({}) {{\n", condition) + then_text + indentation() + "} else {\n" + else_text + indentation() + "}" + comment(e);
       }
+      case ExprKind::kConstructor:
+        return as<ConstructorNode>(e)->name;
+      case ExprKind::kMatch: {
+        const auto& match = *as<MatchNode>(e);
+        std::string out = format("match{} ({}) {{\n", match.complete ? "" : "?", operand(match.data));
+        ++indent_;
+        for (const Clause& clause : match.clauses) {
+          std::string head = indentation() + pattern(clause.pattern) + " => {\n";
+          out += head + nested(clause.body) + indentation() + "},\n";
+        }
+        --indent_;
+        return out + indentation() + "}" + comment(e);
+      }
+      case ExprKind::kRefCreate:
+        return "ref(" + operand(as<RefCreateNode>(e)->value) + ")" + comment(e);
+      case ExprKind::kRefRead:
+        return "ref_read(" + operand(as<RefReadNode>(e)->reference) + ")" + comment(e);
+      case ExprKind::kRefWrite: {
+        const auto& write = *as<RefWriteNode>(e);
+        std::string reference = operand(write.reference);
+        return "ref_write(" + reference + ", " + operand(write.value) + ")" + comment(e);
+      }
     }
     return "";
+  }
+
+  std::string pattern(const Pattern& p) {
+    if (p->kind == PatternKind::kWildcard) return "_";
+    if (p->kind == PatternKind::kVar) return declare(p->expr);
+    std::string fields;
+    for (const Pattern& field : p->fields) fields += (fields.empty() ? "" : ", ") + pattern(field);
+    if (p->kind == PatternKind::kTuple) return "(" + fields + (p->fields.size() == 1 ? ",)" : ")");
+    return as<ConstructorNode>(p->expr)->name + (fields.empty() ? "" : "(" + fields + ")");
   }
 
   std::string indentation() const { return std::string(static_cast<size_t>(2 * indent_), ' '); }
@@ -318,11 +312,11 @@ class Printer {
     std::vector<std::pair<std::string, std::string>> defaults;
     if (op && op->def->make_attrs) {
       auto& cached = defaults_[op->def];
-      if (cached.empty()) cached = fields_of(op->def->make_attrs());
+      if (cached.empty()) cached = attr_texts(op->def->make_attrs());
       defaults = cached;
     }
     std::string out;
-    auto fields = fields_of(call.attrs);
+    auto fields = attr_texts(call.attrs);
     for (size_t i = 0; i < fields.size(); ++i) {
       // A dtype is said even when it is the default: readers should not have to know it.
       if (i < defaults.size() && defaults[i] == fields[i] && fields[i].first != "dtype") continue;
@@ -342,32 +336,7 @@ class Printer {
   std::set<std::string> used_names_;
 };
 
-std::string types_text(const std::vector<Type>& types) {
-  std::string out;
-  for (size_t i = 0; i < types.size(); ++i) out += (i ? ", " : "") + type_text(types[i]);
-  return out;
-}
-
 }  // namespace
-
-std::string type_text(const Type& type) {
-  switch (type->kind) {
-    case TypeKind::kTensor: {
-      const auto& t = *as_tensor(type);
-      if (t.shape.empty()) return t.dtype.str();
-      std::string dims;
-      for (size_t i = 0; i < t.shape.size(); ++i) dims += (i ? ", " : "") + t.shape[i].str();
-      return "Tensor[(" + dims + "), " + t.dtype.str() + "]";
-    }
-    case TypeKind::kTuple:
-      return "(" + types_text(as_tuple(type)->fields) + (as_tuple(type)->fields.size() == 1 ? ",)" : ")");
-    case TypeKind::kFunc:
-      return "fn (" + types_text(as_func(type)->args) + ") -> " + type_text(as_func(type)->result);
-    case TypeKind::kIncomplete:
-      return "_";
-  }
-  return "_";
-}
 
 ModuleText print_module(const Module& module, const TextOptions& options) {
   ModuleText out;

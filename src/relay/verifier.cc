@@ -15,42 +15,20 @@ namespace {
 
 using NodeSet = std::unordered_set<const ExprNode*>;
 
-bool is_complete(const Type& type) {
-  switch (type->kind) {
-    case TypeKind::kTensor:
-      return true;
-    case TypeKind::kTuple:
-      return std::all_of(as_tuple(type)->fields.begin(), as_tuple(type)->fields.end(), is_complete);
-    case TypeKind::kFunc:
-      return is_complete(as_func(type)->result) && std::all_of(as_func(type)->args.begin(), as_func(type)->args.end(), is_complete);
-    case TypeKind::kIncomplete:
-      return false;
-  }
-  return false;
-}
-
-// Equal, where a `?` of either side stands for any size: each inference makes its own.
+// Equal, where a `?` of either side stands for any size: each inference makes its own. Type variables stand for any type:
+// what they are at a call is inferred when the call is made.
 bool agree(const Type& a, const Type& b) {
-  if (a == b) return true;
-  if (a->kind != b->kind) return false;
-  auto all = [](const std::vector<Type>& x, const std::vector<Type>& y) {
-    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), agree);
-  };
-  switch (a->kind) {
-    case TypeKind::kTensor: {
-      const auto &x = *as_tensor(a), &y = *as_tensor(b);
-      auto any = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
-      auto same = [&](const Dim& p, const Dim& q) { return p == q || any(p) || any(q); };
-      return x.dtype == y.dtype && x.shape.size() == y.shape.size() && std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), same);
-    }
-    case TypeKind::kTuple:
-      return all(as_tuple(a)->fields, as_tuple(b)->fields);
-    case TypeKind::kFunc:
-      return all(as_func(a)->args, as_func(b)->args) && agree(as_func(a)->result, as_func(b)->result);
-    case TypeKind::kIncomplete:
-      return false;
+  if (a == b || as_variable(a) || as_variable(b)) return true;
+  if (a->kind != b->kind || a->kind == TypeKind::kIncomplete) return false;
+  if (a->kind == TypeKind::kTensor) {
+    const auto &x = *as_tensor(a), &y = *as_tensor(b);
+    auto any = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
+    auto same = [&](const Dim& p, const Dim& q) { return p == q || any(p) || any(q); };
+    return x.dtype == y.dtype && x.shape.size() == y.shape.size() && std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), same);
   }
-  return false;
+  if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return false;
+  std::vector<Type> x = parts_of(a), y = parts_of(b);
+  return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), agree);
 }
 
 std::string describe(const Expr& e) {
@@ -76,6 +54,14 @@ std::string describe(const Expr& e) {
       return "a let";
     case ExprKind::kIf:
       return "an if";
+    case ExprKind::kConstructor:
+      return as<ConstructorNode>(e)->name;
+    case ExprKind::kMatch:
+      return "a match";
+    case ExprKind::kRefCreate:
+    case ExprKind::kRefRead:
+    case ExprKind::kRefWrite:
+      return "a reference";
   }
   return "?";
 }
@@ -117,7 +103,7 @@ class Verifier {
     for (const Expr& kid : children(e))
       if (!done_.count(kid.get())) return fail("it is its own operand", e);
     if (e->kind == ExprKind::kOp) return Ok{};
-    if (!is_complete(e->type)) return fail(format("its type {} is not complete", type_text(e->type)), e);
+    if (!is_complete(e->type)) return fail(format("its type {} is not complete", type_str(e->type)), e);
     switch (e->kind) {
       case ExprKind::kCall:
         return call_node(e, *as<CallNode>(e));
@@ -125,7 +111,7 @@ class Verifier {
         auto it = module_.functions.find(as<GlobalVarNode>(e)->name);
         if (it == module_.functions.end()) return fail("it names no function of the module", e);
         if (!agree(e->type, it->second->type))
-          return fail(format("it is used as {}, but is {}", type_text(e->type), type_text(it->second->type)), e);
+          return fail(format("it is used as {}, but is {}", type_str(e->type), type_str(it->second->type)), e);
         return Ok{};
       }
       case ExprKind::kConstant:
@@ -135,16 +121,16 @@ class Verifier {
         const auto& branch = *as<IfNode>(e);
         const auto* condition = as_tensor(branch.condition->type);
         if (!condition || !condition->dtype.is_bool() || !condition->shape.empty())
-          return fail(format("its condition is {}, not bool", type_text(branch.condition->type)), e);
+          return fail(format("its condition is {}, not bool", type_str(branch.condition->type)), e);
         if (!agree(branch.then_branch->type, branch.else_branch->type))
-          return fail(format("its branches give {} and {}", type_text(branch.then_branch->type), type_text(branch.else_branch->type)), e);
+          return fail(format("its branches give {} and {}", type_str(branch.then_branch->type), type_str(branch.else_branch->type)), e);
         return Ok{};
       }
       case ExprKind::kLet: {
         const auto& let = *as<LetNode>(e);
         if (!as<VarNode>(let.var)) return fail("it binds something that is not a variable", e);
         if (!agree(let.var->type, let.value->type))
-          return fail(format("{} is {}, its value {}", describe(let.var), type_text(let.var->type), type_text(let.value->type)), e);
+          return fail(format("{} is {}, its value {}", describe(let.var), type_str(let.var->type), type_str(let.value->type)), e);
         return bind(let.var);
       }
       case ExprKind::kFunction:
@@ -153,11 +139,75 @@ class Verifier {
           TW_TRY_STATUS(bind(param));
         }
         return Ok{};
+      case ExprKind::kConstructor: {
+        const auto& constructor = *as<ConstructorNode>(e);
+        const ConstructorNode* known = module_.constructor(constructor.data_type, constructor.tag);
+        if (!known || known->name != constructor.name) return fail(format("the module has no type {} with it", constructor.data_type), e);
+        return Ok{};
+      }
+      case ExprKind::kMatch: {
+        const auto& match = *as<MatchNode>(e);
+        if (match.clauses.empty()) return fail("it has no clauses", e);
+        for (const Clause& clause : match.clauses) {
+          TW_TRY_STATUS(pattern(clause.pattern, match.data->type, e));
+          if (!agree(clause.body->type, e->type))
+            return fail(format("its clauses give {} and {}", type_str(e->type), type_str(clause.body->type)), e);
+        }
+        return Ok{};
+      }
+      case ExprKind::kRefRead:
+        if (!as_reference(as<RefReadNode>(e)->reference->type)) return fail("it reads what is not a reference", e);
+        return Ok{};
+      case ExprKind::kRefWrite: {
+        const auto& write = *as<RefWriteNode>(e);
+        const auto* cell = as_reference(write.reference->type);
+        if (!cell || !agree(cell->value, write.value->type))
+          return fail(format("it writes {} into {}", type_str(write.value->type), type_str(write.reference->type)), e);
+        return Ok{};
+      }
       case ExprKind::kVar:
       case ExprKind::kOp:
       case ExprKind::kTuple:
       case ExprKind::kTupleGetItem:
+      case ExprKind::kRefCreate:
         return Ok{};
+    }
+    return Ok{};
+  }
+
+  // A pattern fits values of `type`; its variables are bound here.
+  Status pattern(const Pattern& p, const Type& type, const Expr& match) {
+    switch (p->kind) {
+      case PatternKind::kWildcard:
+        return Ok{};
+      case PatternKind::kVar:
+        if (!as<VarNode>(p->expr)) return fail("a pattern binds what is not a variable", match);
+        if (!agree(p->expr->type, type))
+          return fail(format("{} is {}, what it is bound to {}", describe(p->expr), type_str(p->expr->type), type_str(type)), match);
+        return bind(p->expr);
+      case PatternKind::kTuple: {
+        const auto* tuple = as_tuple(type);
+        if (!tuple || tuple->fields.size() != p->fields.size())
+          return fail(format("a pattern of {} fields stands for {}", p->fields.size(), type_str(type)), match);
+        for (size_t i = 0; i < p->fields.size(); ++i) TW_TRY_STATUS(pattern(p->fields[i], tuple->fields[i], match));
+        return Ok{};
+      }
+      case PatternKind::kConstructor: {
+        const auto* constructor = as<ConstructorNode>(p->expr);
+        const auto* data = as_data(type);
+        const ConstructorNode* known = constructor ? module_.constructor(constructor->data_type, constructor->tag) : nullptr;
+        if (!known || known->name != constructor->name) return fail("a pattern's constructor is not one of the module's", match);
+        const auto& signature = *as_func(constructor->type);
+        if (!data || data->name != constructor->data_type || data->args.size() != signature.variables.size())
+          return fail(format("the pattern {} stands for {}", constructor->name, type_str(type)), match);
+        if (signature.args.size() != p->fields.size())
+          return fail(format("{} has {} fields, not {}", constructor->name, signature.args.size(), p->fields.size()), match);
+        TypeMap values;
+        for (size_t i = 0; i < data->args.size(); ++i) values[signature.variables[i].get()] = data->args[i];
+        for (size_t i = 0; i < p->fields.size(); ++i)
+          TW_TRY_STATUS(pattern(p->fields[i], substitute_types(signature.args[i], values), match));
+        return Ok{};
+      }
     }
     return Ok{};
   }
@@ -168,18 +218,18 @@ class Verifier {
       auto inferred = infer_call_type(*op, call.args, call.attrs);
       if (!inferred.ok()) return fail(inferred.error().message, e);
       if (!agree(*inferred, call.type))
-        return fail(format("its type is {}, its operands give {}", type_text(call.type), type_text(*inferred)), e);
+        return fail(format("its type is {}, its operands give {}", type_str(call.type), type_str(*inferred)), e);
       return Ok{};
     }
     const auto* function = as_func(call.callee->type);
-    if (!function) return fail(format("it calls a value of type {}", type_text(call.callee->type)), e);
+    if (!function) return fail(format("it calls a value of type {}", type_str(call.callee->type)), e);
     if (function->args.size() != call.args.size())
       return fail(format("it passes {} arguments to a function of {}", call.args.size(), function->args.size()), e);
     for (size_t i = 0; i < call.args.size(); ++i)
       if (!agree(function->args[i], call.args[i]->type))
-        return fail(format("argument {} is {}, the function takes {}", i, type_text(call.args[i]->type), type_text(function->args[i])), e);
+        return fail(format("argument {} is {}, the function takes {}", i, type_str(call.args[i]->type), type_str(function->args[i])), e);
     if (!agree(function->result, call.type))
-      return fail(format("its type is {}, the function gives {}", type_text(call.type), type_text(function->result)), e);
+      return fail(format("its type is {}, the function gives {}", type_str(call.type), type_str(function->result)), e);
     return Ok{};
   }
 
@@ -195,6 +245,9 @@ class Verifier {
     for (const Expr& param : function.params) own.insert(param.get());
     for (const Expr& inner : post_order(function.body)) {
       if (const auto* let = as<LetNode>(inner)) own.insert(let->var.get());
+      if (const auto* match = as<MatchNode>(inner))
+        for (const Clause& clause : match->clauses)
+          for (const Expr& var : pattern_vars(clause.pattern)) own.insert(var.get());
       if (as<VarNode>(inner)) used.insert(inner.get());
       if (as<FunctionNode>(inner))
         for (const ExprNode* var : free_[inner.get()]) used.insert(var);

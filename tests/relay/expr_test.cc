@@ -121,7 +121,7 @@ std::string error_of(std::string_view op, std::vector<Expr> args, AttrsRef attrs
 TEST(Op, WrongCallsSayWhatAndWhere) {
   Expr a = make_var("a", f32({2, 3})), b = make_var("b", f32({4})), i = make_var("i", tensor_type({Dim(3)}, kInt32));
   EXPECT_EQ(error_of("add", {a, b}), "add: shapes (2, 3) and (4,) do not broadcast");
-  EXPECT_EQ(error_of("add", {a, i}), "add: operands are Tensor[(2, 3), float32] and Tensor[(3,), int32]");
+  EXPECT_EQ(error_of("add", {a, i}), "add: operands are Tensor[(2, 3), float32] and Tensor[(3), int32]");
   EXPECT_EQ(error_of("add", {a}), "add: it takes 2 operands, not 1");
   EXPECT_EQ(error_of("add", {a, make_tuple({a})}), "add: operand 1 is (Tensor[(2, 3), float32],), not a tensor");
   EXPECT_EQ(error_of("exp", {i}), "exp: it needs a floating dtype, not int32");

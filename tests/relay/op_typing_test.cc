@@ -92,7 +92,7 @@ TEST(OpTyping, TransformsKeepSymbols) {
   EXPECT_EQ(type_of("split", {var({n, 6})}, with<SplitAttrs>([](auto& a) { a.sections = 2, a.axis = 1; })), "(Tensor[(N, 3), float32], Tensor[(N, 3), float32])");
   EXPECT_EQ(type_of("topk", {var({n, 6})}, with<TopKAttrs>([](auto& a) { a.k = 2, a.ret_type = "values"; })), "Tensor[(N, 2), float32]");
   EXPECT_EQ(type_of("argwhere", {var({n, 6})}), "Tensor[(?, 2), int64]");
-  EXPECT_EQ(type_of("arange", {make_scalar(0, kInt64), make_var("n", tensor_type({}, kInt64)), make_scalar(1, kInt64)}), "Tensor[(?,), float32]");
+  EXPECT_EQ(type_of("arange", {make_scalar(0, kInt64), make_var("n", tensor_type({}, kInt64)), make_scalar(1, kInt64)}), "Tensor[(?), float32]");
 }
 
 TEST(OpTyping, TransformErrors) {

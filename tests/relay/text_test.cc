@@ -226,5 +226,61 @@ TEST(Verifier, RejectsBrokenModules) {
   expect_rejected(make_function({x}, make_node<LetNode>(make_var("v", scalar->type), x, x, Span())), "its value");
 }
 
+// --- the rest of the language: data types, patterns, references, closures, polymorphism
+
+TEST(RelayText, DataTypesAndPatternsRoundTrip) {
+  expect_round_trip(kVersion +
+                    "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
+                    "def @length[A](%l: List[A]) -> int32 {\n"
+                    "  match (%l) {\n    Cons(_, %rest) => { 1 + @length(%rest) },\n    Nil => 0,\n  }\n}\n"
+                    "def @main(%x: float32) -> int32 {\n  @length(Cons(%x, Cons(%x, Nil)))\n}\n");
+  expect_round_trip(kVersion + "type Shape {\n Circle(float32), Square(float32, float32) }\n"
+                    "def @main(%s: Shape, %t: (float32, Shape)) {\n"
+                    "match? (%t) { (%a, Circle(%r)) => multiply(%a, %r), (%a, Square(%w, _)) => %w }\n}\n");
+}
+
+TEST(RelayText, ReferencesAndClosuresRoundTrip) {
+  expect_round_trip(main_of("let %r = ref(%x);\nlet %u = ref_write(%r, exp(%x));\nref_read(%r)"));
+  expect_round_trip(main_of("let %f = fn (%y: Tensor[(2, 3), float32]) { add(%x, %y) };\n%f(%f(%x))"));
+  expect_round_trip(kVersion + "def @twice[A](%f: fn (A) -> A, %x: A) -> A {\n%f(%f(%x))\n}\n"
+                    "def @main(%x: float32, %c: ref((float32, bool))) {\n@twice(fn (%y: float32) { exp(%y) }, %x)\n}\n");
+  expect_round_trip(main_of("let %loop: fn (int32) -> int32 = fn (%i: int32) -> int32 { if (%i < 3) { %loop(%i + 1) } else { %i } };\n%loop(0)"));
+}
+
+TEST(RelayText, InfixOperatorsBindAsUsual) {
+  auto module = parse_module(main_of("%x + %x * 2f - %x / 3f < %x"));
+  auto spelled = parse_module(main_of("less(subtract(add(%x, multiply(%x, 2f)), divide(%x, 3f)), %x)"));
+  ASSERT_TRUE(module.ok() && spelled.ok()) << (module.ok() ? spelled : module).error().str();
+  EXPECT_TRUE(structural_equal(*module, *spelled)) << print_module(*module).text;
+}
+
+TEST(RelayText, WrongDataTypesAreRefused) {
+  const std::string list = kVersion + "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n";
+  for (auto [body, message] : std::vector<std::pair<std::string, std::string>>{
+           {"def @main(%l: List) { %l }", "takes 1 arguments, not 0"},
+           {"def @main(%l: List[int32]) { match (%l) { Cons(%a) => 1 } }", "has 2 fields, not 1"},
+           {"def @main(%l: int32) { match (%l) { Nil => 1 } }", "the pattern Nil stands for int32"},
+           {"def @main(%l: List[int32]) { match (%l) { } }", "no clauses"},
+           {"def @main(%l: List[int32]) { Nil(%l) }", "Nil has no fields"},
+           {"def @main(%x: int32) { ref_read(%x) }", "not a reference"},
+           {"type Other { Nil }\ndef @main(%x: int32) { %x }", "two types have a constructor Nil"},
+           {"type List { Leaf }\ndef @main(%x: int32) { %x }", "defined twice"},
+       }) {
+    auto result = parse_module(list + body);
+    ASSERT_FALSE(result.ok()) << body;
+    EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().str();
+  }
+}
+
+TEST(RelayText, SpansAreThePlaceInTheText) {
+  ParseOptions options;
+  options.spans = true;
+  options.origin = "m.txt";
+  auto module = parse_module(main_of("%0 = exp(%x);\nnn.relu(%0)"), {}, options);
+  ASSERT_TRUE(module.ok());
+  ASSERT_TRUE(module->main_function()->body->span);
+  EXPECT_EQ(*module->main_function()->body->span, "m.txt:4:1");
+}
+
 }  // namespace
 }  // namespace tilewright::relay

@@ -105,6 +105,11 @@ class Rewriter {
         break;
       case ExprKind::kLet:
       case ExprKind::kIf:
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
         break;
     }
     std::vector<Expr> kids;

@@ -13,12 +13,13 @@ bool has_effect(const Expr& e) {
   for (const Expr& part : post_order(e)) {
     const OpDef* op = called_op(part);
     if (op && op->stateful) return true;
-    if (!op && as<CallNode>(part)) return true;
+    if (as<RefWriteNode>(part)) return true;
+    if (const auto* call = as<CallNode>(part); call && !op && !as<ConstructorNode>(call->callee)) return true;
   }
   return false;
 }
 
-bool is_atom(const Expr& e) { return as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e); }
+bool is_atom(const Expr& e) { return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e); }
 
 Expr remove_dead_lets(const Expr& function) {
   UseCounts uses = count_uses(function);

@@ -58,6 +58,11 @@ class Merger {
       case ExprKind::kFunction:
       case ExprKind::kLet:
       case ExprKind::kIf:
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
         return std::nullopt;
     }
     for (const Expr& kid : children(e)) h = mix(h, kid.get());
@@ -81,8 +86,7 @@ class Merger {
 Expr merge_in_function(const Expr& function) {
   Merger merger;
   return rewrite_graph(function, [&](const Expr& original, const Expr& e) {
-    const auto* nested = as<FunctionNode>(e);
-    if (nested && !(original == function) && !nested->primitive() && !nested->attrs.count("Compiler")) return merge_in_function(e);
+    if (as<FunctionNode>(e) && !(original == function) && !is_closed_function(e)) return merge_in_function(e);
     return merger.representative(e);
   });
 }

@@ -84,6 +84,11 @@ Expr fold_expr(const Expr& e, int64_t max_bytes) {
     case ExprKind::kFunction:
     case ExprKind::kTuple:
     case ExprKind::kLet:
+    case ExprKind::kConstructor:
+    case ExprKind::kMatch:
+    case ExprKind::kRefCreate:
+    case ExprKind::kRefRead:
+    case ExprKind::kRefWrite:
       return e;
   }
   return e;

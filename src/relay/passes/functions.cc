@@ -17,8 +17,11 @@ Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
   auto rename = [&](const Expr& var) { values[as<VarNode>(var)] = make_var(as<VarNode>(var)->name, var->type, var->span); };
   for (const Expr& e : post_order(function.body, true)) {
     if (const auto* let = as<LetNode>(e)) rename(let->var);
+    if (const auto* match = as<MatchNode>(e))
+      for (const Clause& clause : match->clauses)
+        for (const Expr& var : pattern_vars(clause.pattern)) rename(var);
     // Closed functions are shared between copies as they are.
-    if (const auto* inner = as<FunctionNode>(e); inner && !inner->primitive() && !inner->attrs.count("Compiler"))
+    if (const auto* inner = as<FunctionNode>(e); inner && !is_closed_function(e))
       for (const Expr& param : inner->params) rename(param);
   }
   for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
@@ -79,7 +82,7 @@ Expr labelled(const Expr& e) {
     }
   std::string text = print_expr(make_function(function->params, function->body));
   attrs["hash"] = format("{:016x}", hash_bytes(text.data(), text.size()));
-  return make_function(function->params, function->body, std::move(attrs), function->span);
+  return make_function(function->params, function->body, std::move(attrs), function->span, function->type_variables);
 }
 
 }  // namespace

@@ -64,9 +64,9 @@ class Outliner {
   // The same node over the rewritten children; for everything that no group takes in.
   Expr rebuild_outside(const Expr& e) {
     if (const auto* function = as<FunctionNode>(e)) {
-      if (function->primitive() || function->attrs.count("Compiler")) return e;
+      if (is_closed_function(e)) return e;
       Expr body = outside(function->body);
-      return body == function->body ? e : make_function(function->params, body, function->attrs, function->span);
+      return body == function->body ? e : with_body(*function, body);
     }
     std::vector<Expr> kids;
     bool changed = false;
@@ -135,7 +135,7 @@ Result<Module> fuse_ops(const Module& module, PassContext& context) {
   Module out = module;
   for (auto& [name, function] : out.functions) {
     const auto* node = as<FunctionNode>(function);
-    if (!node || node->primitive() || node->attrs.count("Compiler")) continue;
+    if (!node || is_closed_function(function)) continue;
     function = Outliner(function, options, context.get(kLinkParams)).run();
   }
   return out;

@@ -33,7 +33,7 @@ bool has_fresh_dims(const CallNode& call) {
 // Children as the grouping sees them: a primitive function is a leaf, other functions are entered.
 std::vector<Expr> graph_children(const Expr& e) {
   if (const auto* function = as<FunctionNode>(e)) {
-    if (function->primitive() || function->attrs.count("Compiler")) return {};
+    if (is_closed_function(e)) return {};
     std::vector<Expr> out = function->params;
     out.push_back(function->body);
     return out;
@@ -149,11 +149,16 @@ void FusionGroups::link_operands(size_t node) {
     case ExprKind::kFunction:
     case ExprKind::kLet:
     case ExprKind::kIf:
+    case ExprKind::kMatch:
+    case ExprKind::kRefCreate:
+    case ExprKind::kRefRead:
+    case ExprKind::kRefWrite:
       expose_all();
       break;
     case ExprKind::kVar:
     case ExprKind::kGlobalVar:
     case ExprKind::kOp:
+    case ExprKind::kConstructor:
       break;
   }
 }

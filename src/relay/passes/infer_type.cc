@@ -38,7 +38,7 @@ Result<Expr> inferred(const Expr& e, const Module& module) {
   if (const auto* item = as<TupleGetItemNode>(e))
     if (const auto* tuple = as_tuple(item->tuple->type); !incomplete(item->tuple->type) &&
         (!tuple || item->index >= static_cast<int64_t>(tuple->fields.size())))
-      return Diagnostic(ErrorCode::kTypeMismatch, format("there is no field {} in {}", item->index, type_text(item->tuple->type)));
+      return Diagnostic(ErrorCode::kTypeMismatch, format("there is no field {} in {}", item->index, type_str(item->tuple->type)));
   if (const auto* let = as<LetNode>(e); let && incomplete(let->var->type) && !incomplete(let->value->type)) {
     Expr var = make_var(as<VarNode>(let->var)->name, let->value->type, let->var->span);
     Expr body = substitute(let->body, {{as<VarNode>(let->var), var}});

@@ -10,11 +10,7 @@ namespace tilewright::relay {
 namespace {
 
 bool is_atom(const Expr& e) {
-  return as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e);
-}
-bool is_leaf_function(const Expr& e) {
-  const auto* f = as<FunctionNode>(e);
-  return f && (f->primitive() || f->attrs.count("Compiler"));
+  return as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e) || as<ConstructorNode>(e);
 }
 
 // A scope is a function's body, a branch of an If, or what follows a let binding.
@@ -69,7 +65,7 @@ class Binder {
       auto it = scope_of_.find(e.get());
       if (it == scope_of_.end()) continue;  // inside a leaf function
       size_t scope = it->second;
-      if (is_leaf_function(e) && !(e == function)) continue;
+      if (is_closed_function(e) && !(e == function)) continue;
       if (const auto* f = as<FunctionNode>(e)) {
         size_t inner = new_scope(scope);
         inner_[e.get()] = {inner};
@@ -85,6 +81,12 @@ class Binder {
         inner_[e.get()] = {rest};
         use(let->value, scope);
         use(let->body, rest);
+      } else if (const auto* match = as<MatchNode>(e)) {
+        use(match->data, scope);
+        for (const Clause& clause : match->clauses) {
+          inner_[e.get()].push_back(new_scope(scope));
+          use(clause.body, inner_[e.get()].back());
+        }
       } else {
         for (const Expr& kid : children(e)) use(kid, scope);
       }
@@ -122,10 +124,10 @@ class Binder {
   }
 
   Expr rebuilt(const Expr& e, const Expr& function) {
-    if (is_leaf_function(e) && !(e == function)) return e;
+    if (is_closed_function(e) && !(e == function)) return e;
     if (const auto* f = as<FunctionNode>(e)) {
       Expr body = closed(inner_.at(e.get())[0], done(f->body));
-      return body == f->body ? e : make_function(f->params, body, f->attrs, f->span);
+      return body == f->body ? e : with_body(*f, body);
     }
     if (const auto* branch = as<IfNode>(e)) {
       const auto& inner = inner_.at(e.get());
@@ -133,6 +135,16 @@ class Binder {
       if (done(branch->condition) == branch->condition && then_branch == branch->then_branch && else_branch == branch->else_branch)
         return e;
       return make_node<IfNode>(done(branch->condition), then_branch, else_branch, e->span);
+    }
+    if (const auto* match = as<MatchNode>(e)) {
+      std::vector<Clause> clauses;
+      bool changed = !(done(match->data) == match->data);
+      for (size_t i = 0; i < match->clauses.size(); ++i) {
+        const Clause& clause = match->clauses[i];
+        clauses.push_back({clause.pattern, closed(inner_.at(e.get())[i], done(clause.body))});
+        changed |= !(clauses.back().body == clause.body);
+      }
+      return changed ? make_match(done(match->data), std::move(clauses), match->complete, e->span) : e;
     }
     if (const auto* let = as<LetNode>(e)) {
       Expr body = closed(inner_.at(e.get())[0], done(let->body));

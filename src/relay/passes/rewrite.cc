@@ -9,12 +9,7 @@
 namespace tilewright::relay {
 namespace {
 
-bool is_closed(const Expr& e) {
-  const auto* function = as<FunctionNode>(e);
-  return function && (function->primitive() || function->attrs.count("Compiler"));
-}
-
-std::vector<Expr> open_children(const Expr& e) { return is_closed(e) ? std::vector<Expr>() : children(e); }
+std::vector<Expr> open_children(const Expr& e) { return is_closed_function(e) ? std::vector<Expr>() : children(e); }
 
 std::vector<Expr> open_post_order(const Expr& root) {
   struct Frame {
@@ -59,7 +54,7 @@ Expr rewrite_expr(const Expr& root, const Rewrite& rewrite) {
 Module rewrite_functions(const Module& module, const std::function<Expr(const Expr& function)>& rewrite) {
   Module out = module;
   for (auto& [name, function] : out.functions)
-    if (as<FunctionNode>(function) && !is_closed(function)) function = rewrite(function);
+    if (as<FunctionNode>(function) && !is_closed_function(function)) function = rewrite(function);
   return out;
 }
 

@@ -59,7 +59,7 @@ const PassLevel<Module>& pass_level() {
   static const PassLevel<Module> kLevel = {
       [](const Module& m) { return print_module(m).text; },
       [](const Module& after, const Module& before) { return verify_module(after, &before); },
-      [](const Module& a, const Module& b) { return a.functions == b.functions && a.metadata == b.metadata; },
+      [](const Module& a, const Module& b) { return a.functions == b.functions && a.metadata == b.metadata && a.types.size() == b.types.size(); },
   };
   return kLevel;
 }

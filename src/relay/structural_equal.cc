@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+namespace {
+
+// Equality up to the names of variables. Two `?` dims count as equal: each text or model makes its own.
+bool dims_alike(const Dim& a, const Dim& b) {
+  if (a == b) return true;
+  if (a.is_const() || b.is_const() || a.node()->kind != b.node()->kind) return false;
+  if (a.node()->kind == DimKind::kAny) return true;
+  return a.node()->name == b.node()->name && dims_alike(a.node()->a, b.node()->a) && dims_alike(a.node()->b, b.node()->b);
+}
+
+// Type variables correspond one to one.
+using Variables = std::map<const TypeNode*, const TypeNode*>;
+
+bool types_alike(const Type& a, const Type& b, Variables& variables) {
+  if (a->kind != b->kind) return false;
+  if (a->kind == TypeKind::kTensor) {
+    const auto &x = *as_tensor(a), &y = *as_tensor(b);
+    return x.dtype == y.dtype && x.shape.size() == y.shape.size() &&
+           std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), dims_alike);
+  }
+  if (a->kind == TypeKind::kVariable) return variables.try_emplace(a.get(), b.get()).first->second == b.get();
+  if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return false;
+  if (const auto* f = as_func(a); f && f->variables.size() != as_func(b)->variables.size()) return false;
+  std::vector<Type> x = parts_of(a), y = parts_of(b);
+  if (x.size() != y.size()) return false;
+  for (size_t i = 0; i < x.size(); ++i)
+    if (!types_alike(x[i], y[i], variables)) return false;
+  return true;
+}
+
+bool same_data(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  if (a.dtype().is_string()) return a.string_values() == b.string_values();
+  return a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+// The part of equality that is not about children.
+bool same_patterns(const Pattern& a, const Pattern& b) {
+  if (a->kind != b->kind || a->fields.size() != b->fields.size()) return false;
+  if (a->kind == PatternKind::kConstructor) {
+    const auto *x = as<ConstructorNode>(a->expr), *y = as<ConstructorNode>(b->expr);
+    if (x->data_type != y->data_type || x->name != y->name) return false;
+  }
+  for (size_t i = 0; i < a->fields.size(); ++i)
+    if (!same_patterns(a->fields[i], b->fields[i])) return false;
+  return true;
+}
+
+bool same_head(const Expr& a, const Expr& b, Variables& variables) {
+  if (a->kind != b->kind) return false;
+  switch (a->kind) {
+    case ExprKind::kVar:
+      return types_alike(a->type, b->type, variables);
+    case ExprKind::kGlobalVar:
+      return as<GlobalVarNode>(a)->name == as<GlobalVarNode>(b)->name;
+    case ExprKind::kConstant:
+      return same_data(as<ConstantNode>(a)->data, as<ConstantNode>(b)->data);
+    case ExprKind::kOp:
+      return as<OpNode>(a)->def == as<OpNode>(b)->def;
+    case ExprKind::kCall:
+      return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs);
+    case ExprKind::kFunction:
+      return as<FunctionNode>(a)->attrs == as<FunctionNode>(b)->attrs &&
+             as<FunctionNode>(a)->type_variables.size() == as<FunctionNode>(b)->type_variables.size();
+    case ExprKind::kConstructor:
+      return as<ConstructorNode>(a)->name == as<ConstructorNode>(b)->name &&
+             as<ConstructorNode>(a)->data_type == as<ConstructorNode>(b)->data_type;
+    case ExprKind::kMatch: {
+      const auto *x = as<MatchNode>(a), *y = as<MatchNode>(b);
+      return x->complete == y->complete && x->clauses.size() == y->clauses.size() &&
+             std::equal(x->clauses.begin(), x->clauses.end(), y->clauses.begin(),
+                        [](const Clause& p, const Clause& q) { return same_patterns(p.pattern, q.pattern); });
+    }
+    case ExprKind::kTupleGetItem:
+      return as<TupleGetItemNode>(a)->index == as<TupleGetItemNode>(b)->index;
+    case ExprKind::kTuple:
+    case ExprKind::kLet:
+    case ExprKind::kIf:
+    case ExprKind::kRefCreate:
+    case ExprKind::kRefRead:
+    case ExprKind::kRefWrite:
+      return true;
+  }
+  return false;
+}
+
+bool same_definition(const TypeDefinition& a, const TypeDefinition& b) {
+  if (a.variables.size() != b.variables.size() || a.constructors.size() != b.constructors.size()) return false;
+  Variables variables;
+  for (size_t i = 0; i < a.constructors.size(); ++i)
+    if (!same_head(a.constructors[i], b.constructors[i], variables) || !types_alike(a.constructors[i]->type, b.constructors[i]->type, variables))
+      return false;
+  return true;
+}
+
+}  // namespace
+
+bool structural_equal(const Expr& a, const Expr& b) {
+  if (!a || !b) return !a && !b;
+  std::vector<std::pair<Expr, Expr>> stack{{a, b}};
+  std::set<std::pair<const ExprNode*, const ExprNode*>> seen;
+  std::unordered_map<const ExprNode*, const ExprNode*> left, right;  // variables, one to one
+  Variables variables;
+  while (!stack.empty()) {
+    auto [x, y] = stack.back();
+    stack.pop_back();
+    if (!seen.insert({x.get(), y.get()}).second) continue;
+    if (!same_head(x, y, variables)) return false;
+    if (x->kind == ExprKind::kVar) {
+      if (left.try_emplace(x.get(), y.get()).first->second != y.get()) return false;
+      if (right.try_emplace(y.get(), x.get()).first->second != x.get()) return false;
+      continue;
+    }
+    std::vector<Expr> kx = children(x), ky = children(y);
+    if (kx.size() != ky.size()) return false;
+    for (size_t i = 0; i < kx.size(); ++i) stack.emplace_back(kx[i], ky[i]);
+  }
+  return true;
+}
+
+bool structural_equal(const Module& a, const Module& b) {
+  if (a.functions.size() != b.functions.size() || a.metadata != b.metadata || a.types.size() != b.types.size()) return false;
+  for (auto x = a.types.begin(), y = b.types.begin(); x != a.types.end(); ++x, ++y)
+    if (x->first != y->first || !same_definition(x->second, y->second)) return false;
+  for (auto x = a.functions.begin(), y = b.functions.begin(); x != a.functions.end(); ++x, ++y)
+    if (x->first != y->first || !structural_equal(x->second, y->second)) return false;
+  return true;
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions of the text form.
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/near_match.h"
+#include "relay/op.h"
+#include "relay/text_parser.h"
+
+namespace tilewright::relay {
+namespace {
+
+struct Infix {
+  std::string_view sign;
+  int precedence;
+  const char* op;
+};
+constexpr Infix kInfix[] = {
+    {"==", 1, "equal"},     {"!=", 1, "not_equal"},     {"<", 1, "less"}, {">", 1, "greater"},      {"<=", 1, "less_equal"},
+    {">=", 1, "greater_equal"}, {"+", 2, "add"},        {"-", 2, "subtract"}, {"*", 3, "multiply"}, {"/", 3, "divide"},
+};
+
+const Infix* infix_of(const Token& token) {
+  for (const Infix& infix : kInfix)
+    if (token.is(infix.sign)) return &infix;
+  return nullptr;
+}
+
+}  // namespace
+
+Result<Expr> TextParser::made(Expr e, size_t at) {
+  (void)TW_TRY(limited(e->type, at));
+  int nesting = 0;
+  bool scope = e->kind == ExprKind::kFunction || e->kind == ExprKind::kIf || e->kind == ExprKind::kMatch;
+  for (const Expr& kid : children(e)) nesting = std::max(nesting, nesting_of(kid) + (scope ? 1 : 0));
+  if (const auto* let = as<LetNode>(e)) nesting = std::max(nesting_of(let->value) + 1, nesting_of(let->body));
+  if (nesting > kMaxTextDepth) return lexer_.error(at, format("functions nest deeper than {} levels", kMaxTextDepth));
+  if (nesting > 0) nesting_[e.get()] = nesting;
+  return e;
+}
+
+int TextParser::nesting_of(const Expr& e) const {
+  auto it = nesting_.find(e.get());
+  return it == nesting_.end() ? 0 : it->second;
+}
+
+Result<Expr> TextParser::expression(int depth, int precedence) {
+  TW_TRY_STATUS(deep(depth));
+  Expr left = TW_TRY(postfix(depth));
+  for (;;) {
+    const Token sign = lexer_.peek();
+    const Infix* infix = infix_of(sign);
+    if (!infix || infix->precedence <= precedence) return left;
+    lexer_.next();
+    Expr right = TW_TRY(expression(depth + 1, infix->precedence));
+    auto call = try_call(infix->op, {left, right}, {}, span_at(sign.begin));
+    if (!call.ok()) return placed(call.error(), sign.begin);
+    left = TW_TRY(made(*call, sign.begin));
+  }
+}
+
+Result<Expr> TextParser::postfix(int depth) {
+  size_t at = lexer_.peek().begin;
+  Expr e = TW_TRY(primary(depth));
+  for (;;) {
+    if (auto field = lexer_.accept_field()) {
+      const auto* tuple = as_tuple(e->type);
+      if (e->type->kind != TypeKind::kIncomplete && (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
+        return lexer_.error(at, format("there is no field {} in {}", *field, type_str(e->type)), ErrorCode::kTypeMismatch);
+      e = TW_TRY(made(make_get(e, *field, span_at(at)), at));
+    } else if (lexer_.peek().is("(")) {
+      Arguments args = TW_TRY(arguments(depth + 1));
+      if (!args.attrs.empty()) return lexer_.error(at, "a call of a function takes no attributes");
+      if (const auto* f = as_func(e->type)) {
+        if (f->args.size() != args.values.size())
+          return lexer_.error(at, format("the function takes {} arguments, not {}", f->args.size(), args.values.size()), ErrorCode::kTypeMismatch);
+        for (size_t i = 0; i < args.values.size(); ++i)
+          if (!matches(f->args[i], args.values[i]->type))
+            return lexer_.error(at, format("argument {} is {}, the function takes {}", i, type_str(args.values[i]->type), type_str(f->args[i])),
+                                ErrorCode::kTypeMismatch);
+      } else if (e->type->kind != TypeKind::kIncomplete) {
+        return lexer_.error(at, format("a value of type {} is called", type_str(e->type)), ErrorCode::kTypeMismatch);
+      }
+      e = TW_TRY(made(call_function(e, std::move(args.values), span_at(at)), at));
+    } else {
+      return e;
+    }
+  }
+}
+
+Result<TextParser::Arguments> TextParser::arguments(int depth) {
+  Arguments out;
+  TW_TRY_STATUS(expect("("));
+  while (!lexer_.peek().is(")")) {
+    const Token& token = lexer_.peek();
+    if ((token.kind == Token::kName || token.kind == Token::kString) && lexer_.assigns_next()) {
+      Token name = lexer_.next();
+      TW_TRY_STATUS(expect("="));
+      size_t at = lexer_.peek().begin;
+      out.attrs.push_back({name.text, TW_TRY(parse_literal(lexer_)), at});
+    } else {
+      if (!out.attrs.empty()) return unexpected(token, "an attribute");
+      out.values.push_back(TW_TRY(expression(depth + 1)));
+    }
+    if (!accept(",")) break;
+  }
+  TW_TRY_STATUS(expect(")"));
+  return out;
+}
+
+Result<Expr> TextParser::primary(int depth) {
+  const Token token = lexer_.peek();
+  switch (token.kind) {
+    case Token::kLocal:
+      lexer_.next();
+      return local(token);
+    case Token::kGlobal:
+      lexer_.next();
+      if (auto it = globals_.find(token.text); it != globals_.end()) return it->second;
+      return lexer_.error(token.begin, format("@{} is not defined", token.text));
+    case Token::kInt:
+    case Token::kFloat:
+      lexer_.next();
+      return number(token);
+    case Token::kPunctuation:
+      if (token.is("(")) return parenthesised(depth);
+      return unexpected(token, "an expression");
+    case Token::kName:
+      return named(token, depth);
+    case Token::kString:
+    case Token::kEnd:
+    case Token::kBad:
+      break;
+  }
+  return unexpected(token, "an expression");
+}
+
+Result<Expr> TextParser::local(const Token& token) {
+  if (auto it = scope_.find(token.text); it != scope_.end() && !it->second.empty()) {
+    used_.insert(it->second.back().get());
+    return it->second.back();
+  }
+  if (auto it = bindings_.find(token.text); it != bindings_.end()) return it->second;
+  return lexer_.error(token.begin, format("%{} is not defined above", token.text));
+}
+
+Result<Expr> TextParser::number(const Token& token) {
+  static const std::map<std::string, DataType> kTypes = {{"f", kFloat32}, {"f16", kFloat16}, {"f64", kFloat64}, {"i64", kInt64}, {"i32", kInt32}};
+  auto it = kTypes.find(token.suffix);
+  DataType d = it != kTypes.end() ? it->second : token.kind == Token::kInt ? kInt32 : kFloat32;
+  Tensor value = Tensor::zeros(d, {});
+  if (d.is_float()) {
+    value.set_double(0, token.real);
+  } else {
+    if (d == kInt32 && (token.integer < INT32_MIN || token.integer > INT32_MAX))
+      return lexer_.error(token.begin, "the number does not fit int32", ErrorCode::kParseError, "write it with the suffix i64");
+    value.set_int(0, token.integer);
+  }
+  return make_constant(std::move(value), span_at(token.begin));
+}
+
+Result<Expr> TextParser::parenthesised(int depth) {
+  size_t at = lexer_.next().begin;
+  if (lexer_.peek().is_name("let")) {
+    Expr e = TW_TRY(block(")", depth + 1));
+    TW_TRY_STATUS(expect(")"));
+    return e;
+  }
+  std::vector<Expr> fields;
+  bool comma = false;
+  while (!lexer_.peek().is(")")) {
+    fields.push_back(TW_TRY(expression(depth + 1)));
+    comma = accept(",");
+    if (!comma) break;
+  }
+  TW_TRY_STATUS(expect(")"));
+  if (fields.size() == 1 && !comma) return fields[0];
+  return made(make_tuple(std::move(fields), span_at(at)), at);
+}
+
+Result<Expr> TextParser::named(const Token& token, int depth) {
+  if (token.text == "fn") {
+    lexer_.next();
+    return function_rest(depth + 1);
+  }
+  if (token.text == "if") return conditional(depth);
+  if (token.text == "match") return match(depth);
+  if (token.text == "meta") return meta_constant(depth);
+  lexer_.next();
+  if (token.text == "True" || token.text == "False") {
+    Tensor value = Tensor::zeros(kBool, {});
+    value.set_int(0, token.text == "True");
+    return make_constant(std::move(value), span_at(token.begin));
+  }
+  if (auto it = constructors_.find(token.text); it != constructors_.end()) return constructor(it->second, token.begin, depth);
+  if (!lexer_.peek().is("(")) return unexpected(lexer_.peek(), format("'(' after the operator {}", token.text));
+  if (token.text == "ref" || token.text == "ref_read" || token.text == "ref_write") return reference(token, depth);
+  return operator_call(token, depth);
+}
+
+Result<Expr> TextParser::operator_call(const Token& token, int depth) {
+  const OpDef* op = find_op(token.text);
+  if (!op) {
+    std::vector<std::string> names;
+    for (const OpDef& known : all_ops()) names.emplace_back(known.name);
+    return lexer_.error(token.begin, format("no operator is called {}", token.text.substr(0, 128)), ErrorCode::kUnknownOp,
+                        did_you_mean(token.text, names, "'tilewright ops' lists them all"));
+  }
+  Arguments args = TW_TRY(arguments(depth + 1));
+  // The classic text writes split's two forms under one name.
+  for (NamedLiteral& attr : args.attrs)
+    if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt) attr.name = "sections";
+  AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
+  TW_TRY_STATUS(assign_attributes(attrs, op->name, args.attrs, lexer_));
+  auto call = try_call(op->name, std::move(args.values), std::move(attrs), span_at(token.begin));
+  if (!call.ok()) return placed(call.error(), token.begin);
+  return made(*call, token.begin);
+}
+
+// "Nil" is the call of a constructor without fields; "Cons" alone is the constructor as a function, called by what follows.
+Result<Expr> TextParser::constructor(const Expr& value, size_t at, int depth) {
+  if (!as_func(value->type)->args.empty()) return value;
+  if (lexer_.peek().is("(")) {
+    Arguments args = TW_TRY(arguments(depth + 1));
+    if (!args.values.empty() || !args.attrs.empty())
+      return lexer_.error(at, format("{} has no fields", as<ConstructorNode>(value)->name), ErrorCode::kTypeMismatch);
+  }
+  return made(call_function(value, {}, span_at(at)), at);
+}
+
+Result<Expr> TextParser::reference(const Token& token, int depth) {
+  Arguments args = TW_TRY(arguments(depth + 1));
+  const size_t wanted = token.text == "ref_write" ? 2 : 1;
+  if (args.values.size() != wanted || !args.attrs.empty())
+    return lexer_.error(token.begin, format("{} takes {} operand{}", token.text, wanted, wanted == 1 ? "" : "s"));
+  Span span = span_at(token.begin);
+  if (token.text == "ref") return made(make_node<RefCreateNode>(args.values[0], span), token.begin);
+  const Type& cell = args.values[0]->type;
+  if (!as_reference(cell) && cell->kind != TypeKind::kIncomplete)
+    return lexer_.error(token.begin, format("{} is given {}, not a reference", token.text, type_str(cell)), ErrorCode::kTypeMismatch);
+  if (wanted == 1) return made(make_node<RefReadNode>(args.values[0], span), token.begin);
+  return made(make_node<RefWriteNode>(args.values[0], args.values[1], span), token.begin);
+}
+
+Result<Expr> TextParser::conditional(int depth) {
+  size_t at = lexer_.next().begin;
+  TW_TRY_STATUS(expect("("));
+  Expr condition = TW_TRY(expression(depth + 1));
+  TW_TRY_STATUS(expect(")"));
+  Expr then_branch = TW_TRY(braced(depth));
+  TW_TRY_STATUS(expect_name("else"));
+  Expr else_branch = TW_TRY(braced(depth));
+  if (!matches(then_branch->type, else_branch->type))
+    return lexer_.error(at, format("the branches give {} and {}", type_str(then_branch->type), type_str(else_branch->type)),
+                        ErrorCode::kTypeMismatch);
+  return made(make_node<IfNode>(condition, then_branch, else_branch, span_at(at)), at);
+}
+
+// "match (%x) { Cons(%h, %t) => ..., Nil => ..., }"; "match?" may fail.
+Result<Expr> TextParser::match(int depth) {
+  size_t at = lexer_.next().begin;
+  bool complete = !accept("?");
+  TW_TRY_STATUS(expect("("));
+  Expr data = TW_TRY(expression(depth + 1));
+  TW_TRY_STATUS(expect(")"));
+  TW_TRY_STATUS(expect("{"));
+  std::vector<Clause> clauses;
+  while (!lexer_.peek().is("}")) {
+    Pattern p = TW_TRY(pattern(data->type, depth + 1));
+    TW_TRY_STATUS(expect("=>"));
+    Expr body = TW_TRY(lexer_.peek().is("{") ? braced(depth + 1) : expression(depth + 1));
+    for (size_t i = pattern_vars(p).size(); i > 0; --i) undeclare();
+    if (!clauses.empty() && !matches(clauses[0].body->type, body->type))
+      return lexer_.error(at, format("the clauses give {} and {}", type_str(clauses[0].body->type), type_str(body->type)), ErrorCode::kTypeMismatch);
+    clauses.push_back({std::move(p), std::move(body)});
+    if (!accept(",")) break;
+  }
+  TW_TRY_STATUS(expect("}"));
+  if (clauses.empty()) return lexer_.error(at, "a match has no clauses");
+  return made(make_match(std::move(data), std::move(clauses), complete, span_at(at)), at);
+}
+
+Result<Pattern> TextParser::pattern(const Type& type, int depth) {
+  TW_TRY_STATUS(deep(depth));
+  Token token = lexer_.next();
+  if (token.is_name("_")) return make_pattern(PatternKind::kWildcard);
+  if (token.kind == Token::kLocal) {
+    Type declared = type;
+    if (accept(":")) declared = TW_TRY(this->type(depth + 1));
+    Expr var = make_var(token.text, declared, span_at(token.begin));
+    declare(var);
+    return make_pattern(PatternKind::kVar, var);
+  }
+  std::vector<Pattern> fields;
+  if (token.is("(")) {
+    const auto* tuple = as_tuple(type);
+    while (!lexer_.peek().is(")")) {
+      bool known = tuple && fields.size() < tuple->fields.size();
+      fields.push_back(TW_TRY(pattern(known ? tuple->fields[fields.size()] : incomplete_type(), depth + 1)));
+      if (!accept(",")) break;
+    }
+    TW_TRY_STATUS(expect(")"));
+    return make_pattern(PatternKind::kTuple, {}, std::move(fields));
+  }
+  auto it = token.kind == Token::kName ? constructors_.find(token.text) : constructors_.end();
+  if (it == constructors_.end()) return unexpected(token, "a pattern");
+  const auto& signature = *as_func(it->second->type);
+  const auto* data = as_data(type);
+  if (data ? data->name != as<ConstructorNode>(it->second)->data_type : type->kind != TypeKind::kIncomplete)
+    return lexer_.error(token.begin, format("the pattern {} stands for {}", token.text, type_str(type)), ErrorCode::kTypeMismatch);
+  TypeMap values;
+  for (size_t i = 0; i < signature.variables.size(); ++i)
+    values[signature.variables[i].get()] = data ? data->args.at(i) : incomplete_type();
+  if (accept("(")) {
+    while (!lexer_.peek().is(")")) {
+      bool known = fields.size() < signature.args.size();
+      fields.push_back(TW_TRY(pattern(known ? substitute_types(signature.args[fields.size()], values) : incomplete_type(), depth + 1)));
+      if (!accept(",")) break;
+    }
+    TW_TRY_STATUS(expect(")"));
+  }
+  if (fields.size() != signature.args.size())
+    return lexer_.error(token.begin, format("{} has {} fields, not {}", token.text, signature.args.size(), fields.size()), ErrorCode::kTypeMismatch);
+  return make_pattern(PatternKind::kConstructor, it->second, std::move(fields));
+}
+
+Result<Expr> TextParser::meta_constant(int depth) {
+  size_t at = lexer_.peek().begin;
+  int64_t index = TW_TRY(skip_meta());
+  if (index < 0) return lexer_.error(at, "only meta[relay.Constant][i] is an expression");
+  if (auto it = meta_.find(index); it != meta_.end()) return it->second;
+  if (index < static_cast<int64_t>(constants_.size()))
+    return meta_[index] = make_constant(constants_[static_cast<size_t>(index)], span_at(at));
+  if (options_.zero_missing_constants && lexer_.accept_type_comment()) {
+    Type t = TW_TRY(type(depth + 1));
+    if (!lexer_.accept_comment_end()) return lexer_.error(at, "a comment has no end");
+    const auto* tensor = as_tensor(t);
+    auto shape = tensor ? static_shape(tensor->shape) : std::nullopt;
+    // Zeros that stand for weights of a listing; nothing real is larger.
+    if (!shape || element_count(tensor->shape).value() > (int64_t{1} << 28) || tensor->dtype.is_string())
+      return lexer_.error(at, "a constant's type is not that of a tensor of known size");
+    return meta_[index] = make_constant(Tensor::zeros(tensor->dtype, *shape), span_at(at));
+  }
+  return lexer_.error(at, format("constant {} was not given with the text ({} were)", index, constants_.size()));
+}
+
+}  // namespace tilewright::relay

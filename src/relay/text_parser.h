@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parser behind parse_module: one recursive descent over the grammar. Its parts stand in files of their own: types and
+// dimensions (text_types.cc), definitions and blocks (text_parser.cc), expressions (text_expressions.cc).
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "relay/text.h"
+#include "relay/text_lexer.h"
+#include "relay/text_literal.h"
+
+namespace tilewright::relay {
+
+// Limits that keep hostile texts from exhausting the stack or memory; real modules stay far below.
+inline constexpr int kMaxTextDepth = 200;
+inline constexpr int64_t kMaxTypeLeaves = 1 << 16;
+
+class TextParser {
+ public:
+  TextParser(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options)
+      : lexer_(text, options.origin), constants_(constants), options_(options) {}
+  Result<Module> module();
+
+ private:
+  // --- tokens
+  Diagnostic unexpected(const Token& token, std::string_view wanted);
+  Status expect(std::string_view punctuation);
+  Status expect_name(std::string_view name);
+  bool accept(std::string_view punctuation);
+  Status deep(int depth);
+  // An error of building an expression gets this place; the operator's name moves into the message.
+  Diagnostic placed(Diagnostic error, size_t at);
+  Span span_at(size_t at);
+
+  // --- definitions and blocks (text_parser.cc)
+  Status version();
+  Status metadata(Module* out);
+  // What every definition is called and its type, read before the bodies, so that they may use each other in any order.
+  Status type_names();
+  Status signatures();
+  Status skip_braces();
+  Result<TypeDefinition> type_definition(const std::string& name);
+  struct Header {
+    std::vector<Type> variables;
+    std::vector<Expr> params;
+    DictAttrs attrs;
+    Type declared = incomplete_type();
+    size_t result_at = 0;
+  };
+  // "[A](%x: A, Primitive=1) -> A"; the type variables stay in scope until `leave`.
+  Result<Header> header(int depth);
+  void leave(const Header& header);
+  // The header and "{ ... }".
+  Result<Expr> function_rest(int depth);
+  void declare(const Expr& var);
+  void undeclare();
+  Status skip_annotation();
+  // meta[Kind][i]; returns the index of a constant, or -1 for other kinds.
+  Result<int64_t> skip_meta();
+  // Statements up to `end`, which is not consumed.
+  Result<Expr> block(std::string_view end, int depth);
+  Result<Expr> braced(int depth);
+
+  // --- types (text_types.cc)
+  Result<Type> type(int depth);
+  Result<std::vector<Type>> types(std::string_view end, int depth);
+  Result<std::vector<Type>> type_variables();
+  Result<Type> named_type(const Token& token, int depth);
+  Result<DataType> dtype(const Token& token);
+  Result<Shape> dims();
+  Result<Dim> sum(int depth);
+  Result<Dim> product(int depth);
+  Result<Dim> factor(int depth);
+  // A type that is printed in full must not be exponentially larger than its text.
+  struct Extent {
+    int64_t leaves = 1;
+    int depth = 1;
+  };
+  Extent extent_of(const Type& t);
+  Result<Type> limited(Type t, size_t at);
+  // Whether the two types can be one: unknowns and type variables stand for anything.
+  static bool matches(const Type& declared, const Type& actual);
+
+  // --- expressions (text_expressions.cc)
+  // Records how deep scopes nest inside an expression, through bindings too: printing and passes recurse over scopes.
+  Result<Expr> made(Expr e, size_t at);
+  int nesting_of(const Expr& e) const;
+  struct Arguments {
+    std::vector<Expr> values;
+    std::vector<NamedLiteral> attrs;
+  };
+  Result<Expr> expression(int depth, int precedence = 0);
+  Result<Expr> postfix(int depth);
+  Result<Arguments> arguments(int depth);
+  Result<Expr> primary(int depth);
+  Result<Expr> local(const Token& token);
+  Result<Expr> number(const Token& token);
+  Result<Expr> parenthesised(int depth);
+  Result<Expr> named(const Token& token, int depth);
+  Result<Expr> operator_call(const Token& token, int depth);
+  Result<Expr> constructor(const Expr& value, size_t at, int depth);
+  Result<Expr> reference(const Token& token, int depth);
+  Result<Expr> conditional(int depth);
+  Result<Expr> match(int depth);
+  // A pattern for values of `type`; the variables it binds are declared.
+  Result<Pattern> pattern(const Type& type, int depth);
+  Result<Expr> meta_constant(int depth);
+
+  Lexer lexer_;
+  std::span<const Tensor> constants_;
+  const ParseOptions& options_;
+  std::unordered_map<std::string, Expr> bindings_;            // "%0 = ...": visible to the definition's end
+  std::unordered_map<std::string, std::vector<Expr>> scope_;  // parameters and let variables, innermost last
+  std::vector<std::string> declared_;
+  std::unordered_set<const ExprNode*> used_;  // variables of scope_ that were named
+  std::unordered_map<int64_t, Expr> meta_;
+  std::unordered_map<std::string, Expr> globals_;
+  std::unordered_map<std::string, Expr> constructors_;
+  std::unordered_map<std::string, size_t> data_types_;               // name -> how many arguments
+  std::unordered_map<std::string, std::vector<Type>> type_scope_;    // type variables, innermost last
+  std::unordered_map<const TypeNode*, std::pair<Type, Extent>> extents_;
+  std::unordered_map<const ExprNode*, int> nesting_;
+  int terms_ = 0;
+};
+
+}  // namespace tilewright::relay
