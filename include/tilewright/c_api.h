@@ -142,6 +142,8 @@ typedef struct tw_step_profile {
   double flops, bytes; /* work and compulsory traffic of one execution */
   double predicted_us; /* the cost model's one-thread time; 0 when unknown */
   int32_t parallel;
+  const char* implementation; /* which kernel the compiler chose, "conv2d.direct" */
+  double weight_bytes;        /* of `bytes`, those of constants */
 } tw_step_profile;
 
 /* Runs `repeats` times with a clock around every step. All inputs must be set. */

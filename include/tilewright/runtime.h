@@ -143,6 +143,8 @@ struct StepProfile {
   std::string name, source, kernel, shapes;
   double min_us = 0, median_us = 0, mean_us = 0, busy_us = 0, flops = 0, bytes = 0, predicted_us = 0;
   bool parallel = false;
+  std::string implementation;  // which kernel the compiler chose
+  double weight_bytes = 0;     // of `bytes`, those of constants
 };
 
 struct Profile {
@@ -222,7 +224,7 @@ class Executor {
       s.size = sizeof s;
       detail::check(tw_profile_get_step(raw, i, &s));
       out.steps.push_back({s.name, s.source, s.kernel, s.shapes, s.min_us, s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes,
-                           s.predicted_us, s.parallel != 0});
+                           s.predicted_us, s.parallel != 0, s.implementation, s.weight_bytes});
     }
     const char* text = nullptr;
     for (auto [form, to] : {std::pair("table", &out.table), std::pair("json", &out.json), std::pair("trace", &out.trace)}) {

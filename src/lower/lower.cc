@@ -296,6 +296,7 @@ class Lowering {
     step.flops = group.choice->cost.flops;
     step.bytes = group.choice->cost.bytes;
     step.predicted_us = group.choice->cost.microseconds;
+    step.implementation = group.choice->implementation;
     out_.plan.steps.push_back(std::move(step));
     StepTrace trace;
     trace.function = relay::Expr(group.function);

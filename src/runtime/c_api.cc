@@ -328,7 +328,8 @@ int32_t tw_profile_get_step(const tw_profile* profile, uint64_t index, tw_step_p
     if (index >= profile->profile->steps().size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such step");
     const StepProfile& s = profile->profile->steps()[index];
     return deliver({0, s.name.c_str(), s.source.c_str(), s.kernel.c_str(), s.shapes.c_str(), s.min_us, s.median_us, s.mean_us,
-                    s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel},
+                    s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel, s.implementation.c_str(),
+                    s.weight_bytes},
                    out);
   });
 }

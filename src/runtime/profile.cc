@@ -59,6 +59,9 @@ Profile::Profile(const plan::Plan& plan, const std::vector<Interval>& times, uin
     const plan::Step& step = plan.steps[s];
     StepProfile p{step.name, step.source, plan.kernels[step.kernel], argument_shapes(plan, step)};
     p.flops = step.flops, p.bytes = step.bytes, p.predicted_us = step.predicted_us, p.parallel = step.parallel;
+    p.implementation = step.implementation;
+    for (uint32_t b : step.buffers)
+      if (plan.buffers[b].space == plan::Space::kParams) p.weight_bytes += static_cast<double>(plan.buffers[b].bytes);
     std::vector<double> wall;
     for (uint64_t r = 0; r < repeats; ++r) {
       int64_t begin = 0, end = 0;
@@ -113,9 +116,9 @@ std::string Profile::json() const {
     const auto& s = steps_[i];
     out += format(
         "{}\n{{\"name\":{},\"source\":{},\"kernel\":{},\"shapes\":{},\"min_us\":{:.3f},\"median_us\":{:.3f},"
-        "\"mean_us\":{:.3f},\"busy_us\":{:.3f},\"flops\":{:.0f},\"bytes\":{:.0f},\"predicted_us\":{:.3f},\"parallel\":{}}}",
+        "\"mean_us\":{:.3f},\"busy_us\":{:.3f},\"flops\":{:.0f},\"bytes\":{:.0f},\"predicted_us\":{:.3f},\"parallel\":{},\"implementation\":{},\"weight_bytes\":{:.0f}}}",
         i ? "," : "", json_string(s.name), json_string(s.source), json_string(s.kernel), json_string(s.shapes), s.min_us,
-        s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel);
+        s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel, json_string(s.implementation), s.weight_bytes);
   }
   return out + "\n]}\n";
 }

@@ -20,6 +20,8 @@ struct StepProfile {
   double busy_us = 0;                             // mean time in the kernel, summed over threads
   double flops = 0, bytes = 0, predicted_us = 0;
   bool parallel = false;
+  std::string implementation;
+  double weight_bytes = 0;     // of `bytes`, those of constants
   std::vector<Interval> last;  // per thread, in the last repeat
 };
 

@@ -28,7 +28,7 @@ Plan small_plan() {
                {Space::kArena, 0, 128, 1024, kFloat32, {1, 1, 4, 4, 16}, "NCHW16c", "t"},
                {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"},
                {Space::kScratch, 0, 64, 960, kFloat32, {240}, "", "scratch"}};
-  p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
+  p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5, "conv2d.direct"}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
   p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   p.metadata = {{"author", "someone"}, {"character", "a\nb\nc"}};
   return p;
@@ -45,6 +45,7 @@ TEST(Plan, RoundTrip) {
   EXPECT_EQ(plan->buffers[2].layout, "NCHW16c");
   EXPECT_EQ(plan->steps[0].buffers, (std::vector<uint32_t>{0, 1, 2}));
   EXPECT_TRUE(plan->steps[0].parallel);
+  EXPECT_EQ(plan->steps[0].implementation, "conv2d.direct");
   EXPECT_EQ(plan->metadata.at("character"), "a\nb\nc");
 }
 

@@ -203,5 +203,16 @@ TEST_F(ProgramTest, PicturesWorkOnTheCommandLine) {
   expect_error("run p.so --input @out.txt", 2, "cannot be decoded");
 }
 
+TEST_F(ProgramTest, BenchShowsKernelsBesideTheirRooflines) {
+  Outcome o = run("bench m.so --kernels --time 0.05 --warmup-time 0.01 --threads 1");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("peak on 1 thread: "), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("rank correlation of predicted and measured"), std::string::npos) << o.out;
+  o = run("bench m.so --kernels --json --time 0.05 --warmup-time 0.01 --threads 2");
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (const char* key : {"\"gflops\":", "\"L2_gbps\":", "\"share_of_roofline\":", "\"predicted_us\":", "\"rank_correlation\":"})
+    EXPECT_NE(o.out.find(key), std::string::npos) << o.out;
+}
+
 }  // namespace
 }  // namespace tilewright::cli

@@ -183,6 +183,7 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   s.flops = in.figure();
   s.bytes = in.figure();
   s.predicted_us = in.figure();
+  s.implementation = in.text();
   return s;
 }
 
@@ -241,6 +242,7 @@ std::string write_plan(const Plan& plan) {
     out.real(s.flops);
     out.real(s.bytes);
     out.real(s.predicted_us);
+    out.text(s.implementation);
   });
   out.list(plan.params, [&](const Param& p) {
     out.text(p.name);
@@ -287,7 +289,7 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.buffers = in.list<Buffer>(49, [&](uint64_t i) { return read_buffer(in, plan, i); });
-  plan.steps = in.list<Step>(53, [&](uint64_t i) { return read_step(in, plan, i); });
+  plan.steps = in.list<Step>(61, [&](uint64_t i) { return read_step(in, plan, i); });
   plan.params = in.list<Param>(44, [&](uint64_t i) { return read_param(in, plan, i); });
   uint64_t entries = in.bytes().read_count(16);
   for (uint64_t i = 0; i < entries && in.ok(); ++i) {

@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 2;
+inline constexpr uint32_t kPlanVersion = 3;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -46,6 +46,7 @@ struct Step {
   std::string source;             // the model's node names it came from
   double flops = 0, bytes = 0;    // work and compulsory traffic, for reports
   double predicted_us = 0;        // the cost model's one-thread time
+  std::string implementation;     // "conv2d.direct": which kernel the cost model chose
 };
 
 struct Param {  // a constant in the params space, under its packed layout

@@ -49,7 +49,7 @@ Result<json> inspect_artifact(const std::string& path) {
       buffers.push_back({{"name", x.name}, {"space", space_name(x.space)}, {"offset", x.offset}, {"bytes", x.bytes}, {"dtype", x.dtype.str()}, {"shape", x.shape}, {"layout", x.layout}});
     }
     j["steps"].push_back({{"name", s.name}, {"kernel", plan.kernels[s.kernel]}, {"source", s.source}, {"flops", s.flops}, {"bytes", s.bytes},
-                          {"predicted_us", s.predicted_us}, {"parallel", s.parallel}, {"buffers", buffers}});
+                          {"predicted_us", s.predicted_us}, {"parallel", s.parallel}, {"implementation", s.implementation}, {"buffers", buffers}});
   }
   j["weights"] = json::array();
   for (const auto& p : plan.params) j["weights"].push_back({{"name", p.name}, {"dtype", p.dtype.str()}, {"shape", p.shape}, {"offset", p.offset}, {"bytes", p.bytes}});

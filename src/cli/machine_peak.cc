@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/machine_peak.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace tilewright::cli {
+namespace {
+
+// The two loops for one vector width. Twelve sums in flight cover the latency of two multiply-add units (4 to
+// 5 cycles each) and leave registers for the operands in the smallest register file (16).
+#define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                              \
+  typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                   \
+  attribute double multiply_add_##suffix(int64_t rounds) {                                                   \
+    volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */          \
+    auto value = [&](int i) __attribute__((always_inline)) { return Vector##suffix{} + known[i]; };          \
+    const Vector##suffix a = value(0), b = value(1);                                                         \
+    Vector##suffix s0 = value(1), s1 = value(1), s2 = value(1), s3 = value(1), s4 = value(1), s5 = value(1); \
+    Vector##suffix s6 = value(1), s7 = value(1), s8 = value(1), s9 = value(1), s10 = value(1),               \
+                   s11 = value(1);                                                                           \
+    for (int64_t i = 0; i < rounds; ++i) {                                                                   \
+      s0 = s0 * a + b, s1 = s1 * a + b, s2 = s2 * a + b, s3 = s3 * a + b, s4 = s4 * a + b, s5 = s5 * a + b;  \
+      s6 = s6 * a + b, s7 = s7 * a + b, s8 = s8 * a + b, s9 = s9 * a + b, s10 = s10 * a + b,                 \
+      s11 = s11 * a + b;                                                                                     \
+    }                                                                                                        \
+    Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                        \
+    volatile float used = sum[0];                                                                            \
+    (void)used;                                                                                              \
+    return 2.0 * 12 * (bytes / 4) * static_cast<double>(rounds);                                             \
+  }                                                                                                          \
+  attribute double read_##suffix(const float* data, int64_t count) {                                         \
+    Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                       \
+    constexpr int64_t kStep = 4 * (bytes / 4);                                                               \
+    for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                    \
+      const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                          \
+      s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                    \
+    }                                                                                                        \
+    Vector##suffix sum = s0 + s1 + s2 + s3;                                                                  \
+    volatile float used = sum[0];                                                                            \
+    (void)used;                                                                                              \
+    return 4.0 * static_cast<double>(count / kStep * kStep);                                                 \
+  }
+
+TW_PEAK_LOOPS(plain, 16, )
+#if defined(__x86_64__)
+TW_PEAK_LOOPS(avx2, 32, __attribute__((target("avx2,fma"))))
+TW_PEAK_LOOPS(avx512, 64, __attribute__((target("avx512f,fma"))))
+#endif
+#undef TW_PEAK_LOOPS
+
+struct Loops {
+  double (*multiply_add)(int64_t);
+  double (*read)(const float*, int64_t);
+};
+
+Loops loops_of_this_machine() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return {multiply_add_avx512, read_avx512};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {multiply_add_avx2, read_avx2};
+#endif
+  return {multiply_add_plain, read_plain};
+}
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Runs `work(thread)` on all threads at once for a few bursts and returns the best rate, in units a second:
+// the slowest thread of a burst decides, and the best burst is the one that nothing disturbed.
+template <class F>
+double best_rate(int threads, int bursts, F work) {
+  std::atomic<int> arrived{0};
+  std::vector<double> elapsed(static_cast<size_t>(threads * bursts)),
+      amount(static_cast<size_t>(threads * bursts));
+  auto run = [&](int thread) {
+    work(thread);  // warm-up: clock speed, page faults, caches
+    for (int burst = 0; burst < bursts; ++burst) {
+      arrived.fetch_add(1);
+      while (arrived.load() < threads * (burst + 1)) std::this_thread::yield();
+      const size_t at = static_cast<size_t>(burst * threads + thread);
+      const double begin = seconds();
+      amount[at] = work(thread);
+      elapsed[at] = seconds() - begin;
+    }
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(run, t);
+  run(0);
+  for (std::thread& other : others) other.join();
+  double best = 0;
+  for (int burst = 0; burst < bursts; ++burst) {
+    double slowest = 0, total = 0;
+    for (int t = 0; t < threads; ++t) {
+      slowest = std::max(slowest, elapsed[static_cast<size_t>(burst * threads + t)]);
+      total += amount[static_cast<size_t>(burst * threads + t)];
+    }
+    if (slowest > 0) best = std::max(best, total / slowest);
+  }
+  return best;
+}
+
+uint64_t cache_bytes(int name, uint64_t otherwise) {
+  const long bytes = sysconf(name);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : otherwise;
+}
+
+}  // namespace
+
+const MemoryLevel& MachinePeak::level_of(double bytes) const {
+  for (const MemoryLevel& level : levels)
+    if (bytes <= static_cast<double>(level.capacity)) return level;
+  return levels.back();
+}
+
+MachinePeak measure_peak(int threads) {
+  MachinePeak peak;
+  peak.threads = threads;
+  const Loops loops = loops_of_this_machine();
+  peak.gflops = best_rate(threads, 8, [&](int) { return loops.multiply_add(200'000); }) * 1e-9;
+  const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
+                 l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  // Virtual machines report the L3 of a whole socket, of which one core reaches a slice: 32 MiB on many.
+  const uint64_t l3 = std::min<uint64_t>(cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20), 32 << 20);
+  // What is read: three quarters of L1 and L2, a third of L3 shared by the threads, and far more than L3.
+  const uint64_t shared = l3 / 3 / static_cast<uint64_t>(threads);
+  const uint64_t sizes[4] = {l1 * 3 / 4, l2 * 3 / 4, std::max(shared, l2 * 3 / 2),
+                             std::min<uint64_t>(4 * l3, 96 << 20)};
+  const uint64_t capacities[4] = {l1, l2, l3, UINT64_MAX};
+  const char* names[4] = {"L1", "L2", "L3", "memory"};
+  const uint64_t largest = sizes[3];
+  std::vector<std::unique_ptr<float[]>> memory;
+  for (int t = 0; t < threads; ++t) {
+    memory.push_back(std::make_unique_for_overwrite<float[]>(largest / 4 + 16));
+    std::fill_n(memory.back().get(), largest / 4 + 16, 0.0f);  // pages that were never written all share one
+  }
+  for (int i = 0; i < 4; ++i) {
+    const auto count = static_cast<int64_t>(sizes[i] / 4);
+    const int repeats = static_cast<int>(std::max<uint64_t>(1, (16 << 20) / sizes[i]));
+    peak.levels[static_cast<size_t>(i)] = {
+        names[i], capacities[i], best_rate(threads, i == 3 ? 4 : 6, [&](int thread) {
+                                   // From a 64-byte boundary, so that no read crosses cache lines.
+                                   auto at =
+                                       reinterpret_cast<uintptr_t>(memory[static_cast<size_t>(thread)].get());
+                                   const auto* data = reinterpret_cast<const float*>((at + 63) / 64 * 64);
+                                   double bytes = 0;
+                                   for (int r = 0; r < repeats; ++r) bytes += loops.read(data, count);
+                                   return bytes;
+                                 }) * 1e-9};
+  }
+  return peak;
+}
+
+}  // namespace tilewright::cli
