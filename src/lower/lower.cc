@@ -302,6 +302,7 @@ class Lowering {
     trace.function = relay::Expr(group.function);
     for (int id : group.inputs) trace.inputs.push_back(operand_trace(id));
     for (int id : group.outputs) trace.outputs.push_back(operand_trace(id));
+    trace.choice = group.choice;
     out_.traces.push_back(std::move(trace));
     return Ok{};
   }

@@ -22,6 +22,7 @@ struct OperandTrace {
 struct StepTrace {
   relay::Expr function;                  // the group: parameters in the order of inputs (tuples flattened)
   std::vector<OperandTrace> inputs, outputs;
+  std::shared_ptr<const Choice> choice;
 };
 
 struct Lowered {

@@ -142,6 +142,8 @@ Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, 
                       "this operator runs in the reference interpreter only; `tilewright ops` lists what compiles");
   }
   size_t at = chooser.choose(problem, choices, plevels);
+  for (size_t i = 0; i < choices.size(); ++i)
+    choices[at]->candidates.push_back({choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost});
   return std::shared_ptr<const Choice>(choices[at]);
 }
 

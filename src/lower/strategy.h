@@ -12,10 +12,20 @@
 
 namespace tilewright::lower {
 
+// An implementation that applies to a group, for reports.
+struct Candidate {
+  std::string implementation, configuration;
+  int plevel = 0;
+  topi::Cost cost;
+};
+
 // A chosen implementation with its configuration: what lowering does with one group.
 struct Choice {
   std::string implementation;  // "conv2d_nchwc.direct"
   topi::Cost cost;
+  std::string configuration;                                   // as text, for reports; empty where there is nothing to choose
+  std::function<std::vector<topi::RankedConfig>()> configurations;  // all that were weighed; may be empty
+  std::vector<Candidate> candidates;                           // every implementation that applied, this one included
   // Zeros its kernel reads around each group input (may be shorter than the inputs).
   std::vector<Halo> halos;
   // Constants to repack before buffers are planned: group input -> the tensor it reads instead.

@@ -89,7 +89,11 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
   Anchor anchor = p.anchor;
   int data_input = p.input_index(0), weight_input = p.input_index(1);
   const Target* target = &p.target;
-  choice->cost = topi::estimate(problem, topi::default_config(problem, p.target, true), p.target);
+  const bool pointwise = problem.kernel_height == 1 && problem.kernel_width == 1 && problem.stride_height == 1 && problem.stride_width == 1;
+  const auto best = topi::default_config(problem, p.target, pointwise);
+  choice->cost = topi::estimate(problem, best, p.target);
+  choice->configuration = topi::to_text(best);
+  choice->configurations = [=, machine = p.target] { return topi::ranked_configs(problem, machine, pointwise); };
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     const auto& x = scope.input(static_cast<size_t>(data_input));
     auto config = topi::default_config(problem, *target, topi::can_flatten(problem, x, scope.output()));

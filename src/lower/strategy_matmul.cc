@@ -37,6 +37,8 @@ std::shared_ptr<Choice> packed_product(const Problem& p, bool b_is_nk) {
   auto config = topi::default_config(problem, p.target);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, config, p.target);
+  choice->configuration = topi::to_text(config);
+  choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
   int64_t width = config.nr * p.target.lanes(32);
   int a_input = p.input_index(0), b_input = p.input_index(1);
   choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk, width); });
@@ -79,6 +81,8 @@ std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, b
   auto config = topi::default_config(problem, p.target);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, config, p.target);
+  choice->configuration = topi::to_text(config);
+  choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
   int a_input = p.input_index(0), b_input = p.input_index(1);
   Anchor anchor = p.anchor;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/format.h"
 #include "topi/register_tile.h"
 
 namespace tilewright::topi {
@@ -87,9 +88,10 @@ bool can_flatten(const Conv2dProblem& p, const View& data, const View& out) {
          p.in_width == p.out_width && p.out_height > 1;
 }
 
-Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool may_flatten) {
-  Conv2dConfig best;
-  double best_cycles = std::numeric_limits<double>::infinity();
+namespace {
+// Every tile that stays in registers, with its predicted cycles.
+template <class F>
+void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
@@ -100,12 +102,31 @@ Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool m
           Conv2dConfig c{th, tw, nr};
           c.flatten = flat != 0;
           set_unroll(p, &c);
-          double cycles = conv_cycles(p, c, target);
-          if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+          visit(c, conv_cycles(p, c, target));
         }
       }
   }
+}
+}  // namespace
+
+Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool may_flatten) {
+  Conv2dConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double cycles) {
+    if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+  });
   return best;
+}
+
+std::vector<RankedConfig> ranked_configs(const Conv2dProblem& p, const Target& target, bool may_flatten) {
+  std::vector<RankedConfig> out;
+  for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double) { out.push_back({to_text(c), estimate(p, c, target).microseconds}); });
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  return out;
+}
+
+std::string to_text(const Conv2dConfig& c) {
+  return format("{}x{} pixels x {} blocks{}", c.tile_height, c.tile_width, c.oc_blocks, c.flatten ? ", rows joined" : "");
 }
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {

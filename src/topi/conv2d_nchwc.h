@@ -28,6 +28,9 @@ struct Conv2dConfig {
 
 // Whether rows of these views can be run together (Conv2dConfig::flatten).
 bool can_flatten(const Conv2dProblem& problem, const View& data, const View& out);
+std::string to_text(const Conv2dConfig& config);
+// All configurations with their predicted times, best first, for reports.
+std::vector<RankedConfig> ranked_configs(const Conv2dProblem& problem, const Target& target, bool may_flatten);
 Conv2dConfig default_config(const Conv2dProblem& problem, const Target& target, bool may_flatten);
 Cost estimate(const Conv2dProblem& problem, const Conv2dConfig& config, const Target& target);
 // Packed weights: (OC/v, IC/g/v, kh, kw, v of input, v of output); with plain data (OC/v, 1, kh, kw, IC, v).

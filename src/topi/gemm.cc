@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/format.h"
 #include "topi/register_tile.h"
 #include "topi/transpose.h"
 
@@ -38,17 +39,37 @@ double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& targ
 
 }  // namespace
 
-GemmConfig default_config(const GemmProblem& p, const Target& target) {
-  GemmConfig best;
-  double best_cycles = std::numeric_limits<double>::infinity();
+namespace {
+// Every tile that stays in registers, with its predicted cycles.
+template <class F>
+void for_each_config(const GemmProblem& p, const Target& target, F visit) {
   int64_t v = lanes_of(p, target);
   int max_rows = static_cast<int>(std::min<int64_t>(p.m, rows_alias(p) ? 8 : 16));
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
   for (int nr = 1; nr <= max_cols; ++nr)
     for (int mr = 1; mr <= max_rows && tile_fits(mr, nr, target); ++mr) {
-      double cycles = gemm_cycles(p, {mr, nr, 4}, target);
-      if (cycles < best_cycles * 0.999) best = {mr, nr, 4}, best_cycles = cycles;
+      visit(GemmConfig{mr, nr, 4}, gemm_cycles(p, {mr, nr, 4}, target));
     }
+}
+}  // namespace
+
+std::string to_text(const GemmConfig& c) { return format("{} rows x {} vectors", c.mr, c.nr); }
+
+std::vector<RankedConfig> ranked_configs(const GemmProblem& p, const Target& target) {
+  std::vector<RankedConfig> out;
+  for_each_config(p, target, [&](const GemmConfig& c, double) { out.push_back({to_text(c), estimate(p, c, target).microseconds}); });
+  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  return out;
+}
+
+GemmConfig default_config(const GemmProblem& p, const Target& target) {
+  GemmConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for_each_config(p, target, [&](const GemmConfig& c, double cycles) {
+    if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+  });
+  int64_t v = lanes_of(p, target);
+  int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
   if (p.m <= 2) {
     // Few rows: the panels stream past once, and wide ones are one long stream with enough sums in flight.
     best.mr = static_cast<int>(std::max<int64_t>(1, p.m));

@@ -25,6 +25,9 @@ struct GemmConfig {
   bool operator==(const GemmConfig&) const = default;
 };
 
+std::string to_text(const GemmConfig& config);
+// All configurations with their predicted times, best first, for reports.
+std::vector<RankedConfig> ranked_configs(const GemmProblem& problem, const Target& target);
 GemmConfig default_config(const GemmProblem& problem, const Target& target);
 Cost estimate(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 // Shape of packed B: {panels, K, nr * lanes}.

@@ -2,6 +2,7 @@
 // How kernel templates see tensors: a strided window of a buffer. Halos and concat slots are just offsets and strides.
 #pragma once
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "ir/target.h"
@@ -94,6 +95,11 @@ inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 // What a template says about itself before it is chosen.
 struct Cost {
   double flops = 0, bytes = 0;
+  double microseconds = 0;  // one thread
+};
+// A kernel's configuration as text, and its predicted time: for reports.
+struct RankedConfig {
+  std::string config;
   double microseconds = 0;  // one thread
 };
 

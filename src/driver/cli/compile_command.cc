@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
+#include "driver/cli/explain.h"
 
 namespace tilewright::driver {
 namespace {
@@ -20,7 +21,7 @@ std::string human_bytes(double n) {
 
 struct Flags : CompileFlags {
   std::string output;
-  bool json = false, timing = false;
+  bool json = false, timing = false, explain = false;
 };
 
 int run(const Flags& flags) {
@@ -49,11 +50,13 @@ int run(const Flags& flags) {
                      {"arena_bytes", plan.arena_bytes}, {"file_bytes", size}};
     for (const auto* list : {&plan.inputs, &plan.outputs})
       for (const auto& t : *list) j[list == &plan.inputs ? "inputs" : "outputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    if (flags.explain) j["layers"] = explain_json(built->lowered);
     if (flags.timing)
       for (const auto& p : built->passes) j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
     std::printf("%s\n", j.dump(2).c_str());
     return kExitOk;
   }
+  if (flags.explain) std::printf("%s\n", explain_text(built->lowered).c_str());
   if (flags.quiet) return kExitOk;
   std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", output.c_str(), plan.kernels.size(),
               plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
@@ -76,6 +79,7 @@ Command add_compile(CLI::App* app) {
   cmd->add_option("-o,--output", flags->output, "The library to write; default: the model's name with .so");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
+  cmd->add_flag("--explain", flags->explain, "List for each layer the kernels that apply, their predicted times, and what was chosen");
   cmd->add_flag("--timing", flags->timing, "List the time of each pass");
   cmd->footer(
       "Examples:\n"
