@@ -62,6 +62,7 @@ struct Implementation {
   // The configured implementation, or null when it does not apply to this problem.
   std::shared_ptr<Choice> (*configure)(const Problem&);
 };
+std::span<const Implementation> attention_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> matmul_implementations();
 std::span<const Implementation> reduce_implementations();

@@ -214,6 +214,15 @@ def elementwise():
     case("logical_not", [np.array([True, False])], np.array([False, True]))
 
 
+def attention():
+    q, k, v, m = f(1, 2, 3, 4), f(1, 2, 5, 4), f(1, 2, 5, 3), f(1, 1, 3, 5)
+    e = np.exp(q @ k.transpose(0, 1, 3, 2) * 0.5 + m)
+    y = e / e.sum(-1, keepdims=True) @ v
+    case("nn.attention", [q, k, v, m], y, num_heads=2, scale=0.5)
+    turned = [a.transpose(0, 2, 1, 3).copy() for a in (q, k, v)]
+    case("nn.attention", turned + [m], y.transpose(0, 2, 3, 1), num_heads=2, scale=0.5, query_layout="BSHD", key_layout="BSHD", value_layout="BSHD", out_layout="BSDH")
+
+
 def broadcast():
     a, b = f(2, 1, 3), f(4, 1)
     for op, g in [("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply), ("divide", np.divide), ("maximum", np.maximum), ("minimum", np.minimum),
@@ -444,7 +453,7 @@ def recurrent():
         case("nn.rnn", [x, w, r, b, h0], y, hidden_size=h, direction=direction, activations=["Relu"] * d)
 
 
-for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent):
+for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention):
     make()
 path = pathlib.Path(__file__).resolve().parents[2] / "tests/data/relay/op_cases.txt"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,7 @@ const Pipeline& default_pipeline() {
       "CombineParallelDense",
       "CombineParallelBatchMatmul",
       "EliminateCommonSubexpr",
+      "FuseAttention",
       "FoldConstant",
       // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
       "AlterOpLayout",

@@ -11,6 +11,7 @@
 #include "relay/passes/fold_explicit_padding.h"
 #include "relay/passes/fold_scale_axis.h"
 #include "relay/passes/functions.h"
+#include "relay/passes/fuse_attention.h"
 #include "relay/passes/fuse_composites.h"
 #include "relay/passes/fuse_ops.h"
 #include "relay/passes/infer_type.h"
@@ -40,6 +41,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it"}, fold_explicit_padding},
       {{"FoldScaleAxis", 1, "per-channel multiplications move into weights"}, fold_scale_axis},
       {{"ForwardFoldScaleAxis", 1, "multiplications before a convolution move into its weights"}, forward_fold_scale_axis},
+      {{"FuseAttention", 1, "products around a softmax become one attention operator"}, fuse_attention},
       {{"FuseComposites", 1, "exported layer normalisations become one operator"}, fuse_composites},
       {{"FuseOps", 0, "groups operators into the functions that become kernels", true}, fuse_ops},
       {{"InferType", 0, "completes missing types"}, infer_type},

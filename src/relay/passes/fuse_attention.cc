@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/fuse_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "relay/ops/attrs.h"
+#include "relay/ops/attrs_attention.h"
+#include "relay/passes/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+constexpr int64_t kMinQueries = 8;
+
+std::vector<int64_t> dims_of(const Expr& e) { return *static_shape(tensor_of(e).shape); }
+bool is_static_float(const Expr& e, size_t rank) {
+  const auto* t = as_tensor(e->type);
+  return t && t->dtype == kFloat32 && t->shape.size() == rank && static_shape(t->shape);
+}
+
+std::vector<int64_t> axes_of(const Expr& transpose) {
+  size_t rank = tensor_of(transpose).shape.size();
+  std::vector<int64_t> axes(rank);
+  auto given = attrs_of<TransposeAttrs>(transpose).axes;
+  for (size_t i = 0; i < rank; ++i) axes[i] = given ? positive_axis((*given)[i], rank) : static_cast<int64_t>(rank - 1 - i);
+  return axes;
+}
+
+// The other factor of a product with a constant, or of a quotient by one; the constant joins `scale`.
+Expr without_scale(const Expr& e, double* scale) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    bool divide = is_call_to(e, "divide");
+    if (!divide && !is_call_to(e, "multiply")) return {};
+    if (divide && i == 1) return {};
+    auto constant = uniform_value(arg(e, 1 - i));
+    if (!constant || *constant == 0 || !same_tensor_type(arg(e, i), e)) continue;
+    *scale *= divide ? 1 / *constant : *constant;
+    return arg(e, i);
+  }
+  return {};
+}
+
+// Query, key or value where it can be read from: its axes named, leading ones first.
+struct Source {
+  Expr tensor;
+  std::string layout;  // a permutation of BHSD; without B where B and H are one
+  int64_t first = 0, group = 1;
+};
+
+// x when `e` is heads of a slice of x's last axis, (..., H * D) -> (..., H, D).
+bool cut_from_merged(Source* s) {
+  const Expr& e = s->tensor;
+  size_t rank = tensor_of(e).shape.size();
+  if (!is_call_to(e, "reshape") || !is_call_to(arg(e, 0), "strided_slice") || s->layout.substr(rank - 2) != "HD") return false;
+  const Expr &slice = arg(e, 0), &whole = arg(slice, 0);
+  auto shape = dims_of(e), sliced = dims_of(slice), all = dims_of(whole);
+  const int64_t size = shape.back(), heads = shape[rank - 2];
+  if (sliced.back() != heads * size || all.back() % size != 0 || !std::equal(sliced.begin(), sliced.end() - 1, all.begin())) return false;
+  const auto& attrs = attrs_of<StridedSliceAttrs>(slice);
+  int64_t begin = -1;
+  for (size_t i = 0; i < attrs.begin.size(); ++i) {
+    int64_t axis = attrs.axes && !attrs.axes->empty() ? (*attrs.axes)[i] : static_cast<int64_t>(i);
+    if (positive_axis(axis, sliced.size()) != static_cast<int64_t>(sliced.size()) - 1) continue;
+    if (!attrs.strides.empty() && attrs.strides[std::min(i, attrs.strides.size() - 1)] != 1) return false;
+    begin = attrs.begin[i] < 0 ? attrs.begin[i] + all.back() : attrs.begin[i];
+  }
+  if (begin < 0 || begin % size != 0) return false;
+  shape[rank - 2] = all.back() / size;
+  s->tensor = reshape_to(whole, shape);
+  s->first = begin / size;
+  return true;
+}
+
+// Follows an operand up through transposes, scales, repeated heads and a cut. `last_is_size`: its D axis must stay last.
+Source trace(const Expr& e, std::string layout, bool last_is_size, double* scale) {
+  Source s{e, layout, 0, 1}, accepted = s;
+  double accepted_scale = scale ? *scale : 1, own = accepted_scale;
+  for (;;) {
+    if (is_call_to(s.tensor, "transpose")) {
+      auto axes = axes_of(s.tensor);
+      std::string source(axes.size(), ' ');
+      for (size_t i = 0; i < axes.size(); ++i) source[static_cast<size_t>(axes[i])] = s.layout[i];
+      s.layout = source;
+      s.tensor = arg(s.tensor, 0);
+    } else if (is_call_to(s.tensor, "repeat") && s.group == 1 && attrs_of<RepeatAttrs>(s.tensor).axis) {
+      const auto& attrs = attrs_of<RepeatAttrs>(s.tensor);
+      size_t axis = static_cast<size_t>(positive_axis(*attrs.axis, s.layout.size()));
+      if (s.layout[axis] != 'H' || s.layout.find('B') == std::string::npos) break;
+      s.group = attrs.repeats;
+      s.tensor = arg(s.tensor, 0);
+    } else if (Expr inner = scale ? without_scale(s.tensor, &own) : Expr()) {
+      s.tensor = inner;
+    } else {
+      if (!cut_from_merged(&s)) break;
+      if (!last_is_size || s.layout.back() == 'D') accepted = s, accepted_scale = own;
+      break;
+    }
+    if (!last_is_size || s.layout.back() == 'D') accepted = s, accepted_scale = own;
+  }
+  if (scale) *scale = accepted_scale;
+  if (accepted.layout.size() == 3) {
+    auto shape = dims_of(accepted.tensor);
+    shape.insert(shape.begin(), 1);
+    accepted.tensor = reshape_to(accepted.tensor, shape);
+    accepted.layout = "B" + accepted.layout;
+  }
+  return accepted;
+}
+
+struct Scores {
+  Expr product;  // batch_matmul(Q, K)
+  double scale = 1;
+  std::vector<Expr> masks;
+};
+
+// The product behind scales and masks; every step on the way must have one reader.
+bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_once, Scores* out) {
+  if (!read_once(e)) return false;
+  if (is_call_to(e, "nn.batch_matmul")) return out->product = e, true;
+  double scale = 1;
+  if (Expr inner = without_scale(e, &scale)) {
+    size_t before = out->masks.size();
+    if (!find_scores(inner, read_once, out)) return false;
+    out->scale *= scale;
+    return out->masks.size() == before;  // a scaled mask is another function
+  }
+  if (is_call_to(e, "add"))
+    for (size_t i : {size_t{0}, size_t{1}}) {
+      if (!same_tensor_type(arg(e, i), e)) continue;
+      Scores inner;
+      if (!find_scores(arg(e, i), read_once, &inner)) continue;
+      out->product = inner.product, out->scale *= inner.scale;
+      out->masks.insert(out->masks.end(), inner.masks.begin(), inner.masks.end());
+      out->masks.push_back(arg(e, 1 - i));
+      return true;
+    }
+  if (is_call_to(e, "where") && same_tensor_type(arg(e, 1), e)) {
+    // A constant so low that a score added to it changes nothing the softmax shows.
+    auto low = uniform_value(arg(e, 2));
+    if (!low || *low > -1e4 || !find_scores(arg(e, 1), read_once, out)) return false;
+    out->masks.push_back(call("where", {arg(e, 0), make_scalar(0, kFloat32), make_scalar(*low, kFloat32)}, {}, e->span));
+    return true;
+  }
+  return false;
+}
+
+// The sum of the masks with rank 4, or null when there is none; false when they do not fit.
+bool sum_masks(std::vector<Expr> masks, size_t rank, Expr* out) {
+  Expr sum;
+  for (const Expr& mask : masks) {
+    if (!as_tensor(mask->type) || tensor_of(mask).dtype != kFloat32 || !static_shape(tensor_of(mask).shape)) return false;
+    sum = sum ? call("add", {sum, mask}, {}, mask->span) : mask;
+  }
+  if (sum) {
+    auto shape = dims_of(sum);
+    if (shape.size() > rank) return false;
+    shape.insert(shape.begin(), 4 - shape.size(), 1);
+    sum = reshape_to(sum, shape);
+  }
+  *out = sum;
+  return true;
+}
+
+// The attention itself, rank 4, in the order BHSD; null when `e` is something else.
+Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
+  if (!is_call_to(e, "nn.batch_matmul")) return {};
+  const auto& mix = attrs_of<BatchMatmulAttrs>(e);
+  const Expr &softmax = arg(e, 0), &value = arg(e, 1);
+  size_t rank = tensor_of(e).shape.size();
+  if (mix.transpose_a || rank < 3 || rank > 4 || !is_static_float(e, rank) || !is_static_float(value, rank)) return {};
+  if (!is_call_to(softmax, "nn.softmax") || !read_once(softmax) || !is_static_float(softmax, rank)) return {};
+  if (positive_axis(attrs_of<SoftmaxAttrs>(softmax).axis, rank) != static_cast<int64_t>(rank) - 1) return {};
+  Scores scores;
+  if (!find_scores(arg(softmax, 0), read_once, &scores)) return {};
+  const auto& product = attrs_of<BatchMatmulAttrs>(scores.product);
+  const Expr &query = arg(scores.product, 0), &key = arg(scores.product, 1);
+  if (!is_static_float(query, rank) || !is_static_float(key, rank) || !is_static_float(scores.product, rank)) return {};
+  // No batch is broadcast below.
+  const auto s_dims = dims_of(softmax);
+  if (s_dims[rank - 2] < kMinQueries || dims_of(scores.product) != s_dims) return {};
+  for (const Expr& x : {query, key, value}) {
+    auto shape = dims_of(x), wanted = dims_of(e);
+    if (!std::equal(wanted.begin(), wanted.end() - 2, shape.begin())) return {};
+  }
+  const std::string heads = rank == 4 ? "BH" : "H";
+  double scale = scores.scale;
+  Source q = trace(query, heads + (product.transpose_a ? "DS" : "SD"), true, &scale);
+  if (q.layout.back() != 'D' || q.group != 1) return {};
+  Source k = trace(key, heads + (product.transpose_b ? "SD" : "DS"), false, &scale);
+  Source v = trace(value, heads + (mix.transpose_b ? "DS" : "SD"), false, nullptr);
+  if (k.group != v.group) return {};
+  Expr mask;
+  if (!sum_masks(scores.masks, rank, &mask)) return {};
+  auto attrs = make_attrs<AttentionAttrs>([&](auto& a) {
+    a.query_layout = q.layout, a.key_layout = k.layout, a.value_layout = v.layout;
+    a.query_head = q.first, a.key_head = k.first, a.value_head = v.first;
+    a.num_heads = dims_of(e)[rank - 3];
+    a.group = k.group;
+    a.scale = scale;
+  });
+  std::vector<Expr> args{q.tensor, k.tensor, v.tensor};
+  if (mask) args.push_back(mask);
+  auto out = try_call("nn.attention", args, attrs, join_spans(softmax->span, e->span));
+  return out.ok() ? *out : Expr();
+}
+
+// transpose(attention), perhaps behind a reshape that drops the one batch: the attention in that layout.
+Expr absorb_transpose(const Expr& e) {
+  if (!is_call_to(e, "transpose")) return {};
+  Expr inner = arg(e, 0);
+  bool dropped = is_call_to(inner, "reshape") && is_call_to(arg(inner, 0), "nn.attention") && tensor_of(inner).shape.size() == 3;
+  if (dropped) inner = arg(inner, 0);
+  if (!is_call_to(inner, "nn.attention")) return {};
+  const auto& old = attrs_of<AttentionAttrs>(inner);
+  std::string from = old.out_layout, to = dropped ? "B" : "";
+  if (dropped && (from[0] != 'B' || dims_of(inner)[0] != 1)) return {};
+  for (int64_t axis : axes_of(e)) to += from[static_cast<size_t>(axis) + (dropped ? 1 : 0)];
+  if (to.back() != 'D') return {};
+  auto out = try_call("nn.attention", as<CallNode>(inner)->args, make_attrs<AttentionAttrs>([&](auto& a) {
+                        a = old;
+                        a.out_layout = to;
+                      }), join_spans(inner->span, e->span));
+  if (!out.ok()) return {};
+  return dropped ? reshape_to(*out, dims_of(e)) : *out;
+}
+
+}  // namespace
+
+Result<Module> fuse_attention(const Module& module, PassContext&) {
+  return rewrite_functions(module, [](const Expr& function) {
+    UseCounts uses = count_uses(function);
+    // Results that were made here, by the attention call, with what they stand for.
+    std::unordered_map<const ExprNode*, Expr> original_of;
+    std::vector<Expr> kept;
+    return rewrite_expr(function, [&](const Expr& original, const Expr& e) {
+      auto read_once = [&](const Expr& x) {
+        auto it = original_of.find(x.get());
+        auto count = uses.find(it == original_of.end() ? x.get() : it->second.get());
+        return count != uses.end() && count->second == 1;
+      };
+      if (!(original == e)) original_of.emplace(e.get(), original), kept.push_back(e);
+      Expr out;
+      if (is_call_to(e, "transpose") && read_once(arg(e, 0))) out = absorb_transpose(e);
+      if (!out && (out = match(e, read_once)) && tensor_of(e).shape.size() == 3) out = reshape_to(out, dims_of(e));
+      if (!out) return e;
+      original_of[out.get()] = original;
+      kept.push_back(out);
+      return out;
+    });
+  });
+}
+
+}  // namespace tilewright::relay

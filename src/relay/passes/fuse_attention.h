@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// FuseAttention: the products around a softmax become nn.attention.
+// What: batch_matmul(softmax(batch_matmul(Q, K) * scale + mask), V) over float32 of rank 3 or 4 -> nn.attention, with the
+//   scale from wherever it stands before the mask, masks that are added or select a low constant, heads cut from one merged
+//   projection, heads of keys and values that are repeated, and the transposes around all of it as layouts of the operands.
+// Requires: static shapes; CombineParallelDense done, so that merged projections are seen.
+// Ensures: the same function up to rounding. Scores that something else reads stay; so do few queries (one token of a
+//   decoder), which have no lanes to fill.
+// Why here: before AlterOpLayout and FuseOps; after the passes that clean shapes and merge projections.
+// Test: tests/relay/passes/fuse_attention*.txt
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> fuse_attention(const Module& module, PassContext& context);
+}  // namespace tilewright::relay
