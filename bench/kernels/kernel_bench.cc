@@ -15,6 +15,7 @@
 #include "topi/pool.h"
 #include "topi/reduce.h"
 #include "topi/transpose.h"
+#include "topi/winograd.h"
 #include "fma_peak.h"
 #include "sweep.h"
 
@@ -69,6 +70,33 @@ class Suite {
     add(name, estimate(p, c, target()), format("{}x{}x{}u{}{}", c.tile_height, c.tile_width, c.oc_blocks, c.ic_unroll, c.flatten ? "f" : ""),
         {data.buffer, weights.buffer, out.buffer}, [&](const KernelContext& context) {
           return conv2d_nchwc(p, c, data, weights, out, relu(), context);
+        });
+  }
+
+  void winograd(int tile, int64_t ic, int64_t oc, int64_t in) {
+    Conv2dProblem p;
+    p.in_channels = ic, p.out_channels = oc, p.in_height = p.in_width = p.out_height = p.out_width = in;
+    p.kernel_height = p.kernel_width = 3, p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = 1;
+    p.lanes = target().lanes(32);
+    std::string name = format("winograd F({},3) {}->{} @{}", tile, ic, oc, in);
+    if (!wanted(name)) return;
+    const int64_t v = p.lanes;
+    WinogradConfig c = winograd_config(p, tile, tile, true, target());
+    if (const char* forced = std::getenv("TILE")) {
+      int blocks = 0;
+      std::sscanf(forced, "%dx%d,%d,%d", &c.rows, &c.oc_blocks, &blocks, &c.ic_unroll);
+      c.block_tiles = blocks;
+    }
+    HaloNeed need = winograd_halo(p, c);
+    View data = view_with_halo("data", {1, ceil_div(ic, v), in, in, v}, {0, 0, need.top, need.left, 0}, {0, 0, need.bottom, need.right, 0}, kFloat32, true);
+    auto shape = winograd_weight_shape(p, c);
+    View weights = make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    View out = view_with_halo("out", {1, ceil_div(oc, v), in, in, v}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0});
+    tir::Buffer scratch = tir::make_buffer("scratch", kFloat32, winograd_scratch_bytes(p, c) / 4, tir::Scope::kGlobal, 64);
+    add(name, winograd_cost(p, c, true, target()), format("{}x{} b{}", c.rows, c.oc_blocks, c.block_tiles), {data.buffer, weights.buffer, out.buffer, scratch},
+        [&](KernelContext context) {
+          context.scratch = scratch;
+          return conv2d_winograd(p, c, data, weights, out, relu(), context);
         });
   }
 
@@ -226,6 +254,8 @@ int run(int argc, char** argv) {
   s.conv("ppocr_det", 96, 24, 160, 3, 1, 1);
   s.conv("yolov8n", 32, 32, 80, 3, 1, 1);
   s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
+  for (auto [channels, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}, {32, 80}, {64, 40}, {512, 28}, {128, 112}})
+    for (int tile : {2, 3, 4}) s.winograd(tile, channels, channels, in);
   s.product_of("minilm", 128, 384, 384);
   s.product_of("minilm", 128, 1536, 384);
   s.product_of("minilm", 128, 384, 1536);

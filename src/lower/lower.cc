@@ -47,7 +47,7 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
   for (size_t i = 0; i < group.inputs.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (group.inputs[i] == group.inputs[j]) key += format("={}~{}", i, j);
-  return key + group.choice->implementation;
+  return key + group.choice->implementation + " " + group.choice->configuration;
 }
 
 // A symbol name out of a group's operators: "nn.conv2d+add+nn.relu" -> "conv2d_add_relu".
@@ -175,7 +175,7 @@ class Lowering {
       for (const auto& [input, pack] : group.choice->repacks) {
         int id = group.inputs[static_cast<size_t>(input)];
         Tensor packed = pack(graph_.tensors[id].data);
-        auto [it, fresh] = done.try_emplace({id, group.choice->implementation, packed.shape()}, static_cast<int>(graph_.tensors.size()));
+        auto [it, fresh] = done.try_emplace({id, group.choice->implementation + " " + group.choice->configuration, packed.shape()}, static_cast<int>(graph_.tensors.size()));
         if (fresh) {
           GraphTensor t = graph_.tensors[id];
           t.consumers.clear();

@@ -23,7 +23,8 @@ struct Candidate {
 struct Choice {
   std::string implementation;  // "conv2d_nchwc.direct"
   topi::Cost cost;
-  std::string configuration;                                   // as text, for reports; empty where there is nothing to choose
+  // As text, for reports and to tell kernels and packed weights of one implementation apart; empty where there is nothing to choose.
+  std::string configuration;
   std::function<std::vector<topi::RankedConfig>()> configurations;  // all that were weighed; may be empty
   std::vector<Candidate> candidates;                           // every implementation that applied, this one included
   // Zeros its kernel reads around each group input (may be shorter than the inputs).

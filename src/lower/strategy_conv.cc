@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
 #include "lower/strategy.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv2d_nchwc.h"
@@ -11,6 +12,7 @@
 #include "topi/depthwise.h"
 #include "topi/pool.h"
 #include "topi/resize.h"
+#include "topi/winograd.h"
 
 namespace tilewright::lower {
 namespace {
@@ -71,8 +73,7 @@ Halo window_halo(const P& p, size_t rank) {
                       after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width));
 }
 
-std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+topi::Conv2dProblem conv_problem(const Problem& p) {
   const auto& attrs = p.attrs<Conv2DNCHWcAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
   topi::Conv2dProblem problem;
@@ -81,10 +82,16 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
   problem.in_channels = problem.plain_data ? data[1] : attrs.in_channels.value_or(data[1] * data[4]);
   problem.out_channels = attrs.channels.value_or(out[1] * out[4]);
   problem.groups = attrs.groups;
+  return problem;
+}
+
+std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const topi::Conv2dProblem problem = conv_problem(p);
   topi::HaloNeed need = topi::halo_need(problem);
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(data.size(), need.top, need.left, need.bottom, need.right);
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(p.arg_shape(0).size(), need.top, need.left, need.bottom, need.right);
   // 1x1 convolutions run rows together when neither side has gaps; whether they have is known once buffers are planned.
   Anchor anchor = p.anchor;
   int data_input = p.input_index(0), weight_input = p.input_index(1);
@@ -99,6 +106,40 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
     auto config = topi::default_config(problem, *target, topi::can_flatten(problem, x, scope.output()));
     topi::View w = topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer, topi::packed_weight_shape(problem));
     return topi::conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// Whether the graph's weights are more than stays in the caches from one run to the next.
+bool weights_from_memory(const Graph& graph) {
+  uint64_t bytes = 0;
+  for (const GraphTensor& t : graph.tensors)
+    if (t.kind == GraphTensor::Kind::kParam) bytes += t.data.bytes();
+  return bytes > uint64_t{12} << 20;
+}
+
+// Winograd with tiles of `tile` output pixels along each axis that has taps.
+template <int tile>
+std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 || !p.constant(1)) return nullptr;
+  const topi::Conv2dProblem problem = conv_problem(p);
+  const int tile_height = problem.kernel_height == 1 ? 1 : tile, tile_width = problem.kernel_width == 1 ? 1 : tile;
+  if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem)) return nullptr;
+  const bool from_memory = weights_from_memory(p.graph);
+  const topi::WinogradConfig config = topi::winograd_config(problem, tile_height, tile_width, from_memory, p.target);
+  const topi::HaloNeed need = topi::winograd_halo(problem, config);
+  auto choice = std::make_shared<Choice>();
+  choice->configuration = format("{}x{} of {}", config.rows, config.oc_blocks, config.block_tiles);
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
+  choice->cost = topi::winograd_cost(problem, config, from_memory, p.target);
+  choice->scratch_bytes = topi::winograd_scratch_bytes(problem, config);
+  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::winograd_weights(t, problem, config); });
+  Anchor anchor = p.anchor;
+  auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    topi::View w = topi::make_view(scope.input(weight_input).buffer, topi::winograd_weight_shape(problem, config));
+    return topi::conv2d_winograd(problem, config, scope.input(data_input), w, scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
 }
@@ -334,6 +375,9 @@ std::shared_ptr<Choice> global_pool2d(const Problem& p) {
 
 constexpr Implementation kImplementations[] = {
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.direct", 10, direct_conv2d},
+    {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd2", 10, winograd_conv2d<2>},
+    {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd3", 10, winograd_conv2d<3>},
+    {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd4", 10, winograd_conv2d<4>},
     {"nn.contrib_depthwise_conv2d_NCHWc", "depthwise_conv2d_nchwc.direct", 10, depthwise_conv2d},
     {"image.resize2d", "resize2d.tables", 10, resize2d},
     {"nn.conv1d", "conv1d.direct", 5, plain_conv<Conv1DAttrs>},

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/winograd.h"
+
+#include "topi/register_tile.h"
+#include "topi/winograd_loops.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+// A program along both axes of a tile of vectors: columns first, kept in registers, then rows as they are stored.
+Stmt transform_tile(const LinearProgram& down, const LinearProgram& across, const DataType& vector,
+                    const std::function<PrimExpr(int, int)>& input, const std::function<Stmt(int, int, PrimExpr)>& output,
+                    const std::function<Stmt(int, Stmt)>& row = {}) {
+  const int wide = across.inputs, high = static_cast<int>(down.results.size());
+  Buffer middle = make_buffer("middle", vector, int64_t{high} * wide, Scope::kRegister);
+  Buffer line = make_buffer("line", vector, std::max(program_registers(down), program_registers(across)), Scope::kRegister);
+  std::vector<Stmt> body;
+  for (int j = 0; j < wide; ++j)
+    body.push_back(emit_program(down, line, [&](int i) { return input(i, j); },
+                                [&](int i, PrimExpr value) { return store(middle, make_int(i * wide + j), value); }));
+  for (int i = 0; i < high; ++i) {
+    Stmt one = emit_program(across, line, [&](int j) { return load(middle, make_int(i * wide + j)); },
+                            [&](int j, PrimExpr value) { return output(i, j, value); });
+    body.push_back(row ? row(i, one) : one);
+  }
+  return allocate(middle, allocate(line, seq(std::move(body))));
+}
+
+}  // namespace
+
+Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View& data, const View& weights, const View& out,
+                     const Epilogue& epilogue, const KernelContext& context) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const int v = p.lanes;
+  TW_ICHECK(winograd_applies(p, c.tile_height, c.tile_width), "conv2d_winograd: problem");
+  TW_ICHECK(context.scratch && context.scratch->size >= l.scratch(), "conv2d_winograd: scratch");
+  const WinogradTransform down = winograd_transform(c.tile_height, static_cast<int>(p.kernel_height));
+  const WinogradTransform across = winograd_transform(c.tile_width, static_cast<int>(p.kernel_width));
+  const DataType vector = kFloat32.with_lanes(v);
+  const Buffer scratch = context.scratch;
+  auto scratch_at = [&](const PrimExpr& at) { return load(scratch, ramp(at, 1, v)); };
+  const int64_t products_at = l.points * l.data_stride;  // where the products start
+
+  // Tile number `tile` of the whole output: image, and its first row and column.
+  auto place_of = [&](const PrimExpr& tile, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& body) {
+    Index at = unravel(tile, {p.batch, l.tiles_high, l.tiles_wide});
+    return bind("n", at[0], [&](PrimExpr n) {
+      return bind("h0", at[1] * c.tile_height, [&](PrimExpr h0) {
+        return bind("w0", at[2] * c.tile_width, [&](PrimExpr w0) { return body(n, h0, w0); });
+      });
+    });
+  };
+
+  auto transform_data = [&](PrimExpr first, PrimExpr count) {
+    return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+      return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+        PrimExpr origin = n * data.strides[0] + h0 * data.strides[2] + w0 * data.strides[3] +
+                          (data.offset - p.pad_top * data.strides[2] - p.pad_left * data.strides[3]);
+        return bind("data_at", origin, [&](PrimExpr data_at) {
+          return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+            return bind("from", data_at + icb * data.strides[1], [&](PrimExpr from) {
+              return bind("to", tile * v + icb * (c.block_tiles * v), [&](PrimExpr to) {
+                return transform_tile(
+                    down.data, across.data, vector,
+                    [&](int i, int j) {
+                      return load(data.buffer, ramp(from + (i * data.strides[2] + j * data.strides[3]), 1, v));
+                    },
+                    [&](int i, int j, PrimExpr value) {
+                      return store(scratch, ramp(to + (i * across.products() + j) * l.data_stride, 1, v), value);
+                    });
+              });
+            });
+          });
+        });
+      });
+    });
+  };
+
+  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels.
+  auto multiply = [&](PrimExpr point, PrimExpr weights_at, PrimExpr first, int rows, int cols, bool half) {
+    RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
+    const int unroll = c.ic_unroll;
+    const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
+    return bind("data_at", point * l.data_stride + first * v, [&](PrimExpr data_at) {
+      Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+        const int64_t block_steps = v / unroll;
+        PrimExpr steps = l.last_steps == block_steps || l.ic_blocks == 1
+                             ? make_int(l.last_steps)
+                             : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
+        return bind("steps", steps, [&](PrimExpr steps) {
+          return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
+            PrimExpr data_k = data_at + (icb * (c.block_tiles * v) + ic * unroll);
+            PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
+            std::vector<Stmt> body;
+            for (int u = 0; u < unroll; ++u) {
+              if (l.prefetches) prefetch_ahead(&body, weights.buffer, weights_k, u * row, row, kPrefetchBytes);
+              body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
+                                      [&](int col) {
+                                        return load(weights.buffer, ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
+                                      }));
+            }
+            return seq(std::move(body));
+          });
+        });
+      });
+      Stmt drain = bind("products_at", point * l.product_stride + first * v + products_at, [&](PrimExpr at) {
+        return acc.drain([&](int r, int col, PrimExpr value) {
+          return store(scratch, ramp(at + (col * c.block_tiles + r) * v, 1, v), value);
+        });
+      });
+      return acc.scope(seq({acc.clear(), reduce, drain}));
+    });
+  };
+
+  // All points of a block of tiles by one tile of output channels.
+  auto products = [&](PrimExpr block, PrimExpr oc_tile, int cols, bool half) {
+    return loop("point", l.points, [&](PrimExpr point) {
+      PrimExpr at = oc_tile * (l.points * l.panel * c.oc_blocks) + point * (l.panel * cols) + weights.offset;
+      return bind("weights_at", at, [&](PrimExpr weights_at) {
+        std::vector<Stmt> body;
+        const int64_t full = c.block_tiles / c.rows, last = l.last_tiles / c.rows;
+        PrimExpr tiles = full == last || l.blocks == 1 ? make_int(last)
+                                                       : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
+        if (full > 0 || last > 0)
+          body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
+            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) { return multiply(point, weights_at, t * c.rows, c.rows, cols, half); });
+          }));
+        if (const int64_t tail = l.last_tiles % c.rows) {
+          Stmt rest = multiply(point, weights_at, make_int(last * c.rows), static_cast<int>(tail), cols, half);
+          body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
+        }
+        return seq(std::move(body));
+      });
+    });
+  };
+
+  const bool cut_rows = p.out_height % c.tile_height != 0, cut_columns = p.out_width % c.tile_width != 0;
+  auto transform_result = [&](PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) {
+    return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+      return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+        PrimExpr origin = n * out.strides[0] + oc0 * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
+        return bind("out_origin", origin, [&](PrimExpr out_origin) {
+          return loop("col", make_int(0), cols, [&](PrimExpr col) {
+            return bind("from", tile * v + col * (c.block_tiles * v) + products_at, [&](PrimExpr from) {
+              return bind("out_at", out_origin + col * out.strides[1], [&](PrimExpr out_at) {
+                return transform_tile(
+                    down.result, across.result, vector,
+                    [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
+                    [&](int i, int j, PrimExpr value) {
+                      Index index{n, oc0 + col, h0 + i, w0 + j, make_int(0)};
+                      Stmt one = store(out.buffer, ramp(out_at + (i * out.strides[2] + j * out.strides[3]), 1, v),
+                                       epilogue(value, index, {}));
+                      // Tiles may hang over the edge.
+                      return cut_columns && j > 0 ? make_if(lt(w0 + j, make_int(p.out_width)), one) : one;
+                    },
+                    [&](int i, Stmt row) { return cut_rows && i > 0 ? make_if(lt(h0 + i, make_int(p.out_height)), row) : row; });
+              });
+            });
+          });
+        });
+      });
+    });
+  };
+
+  // Units: blocks of tiles x tiles of output channels. A thread transforms the data of every block that it has a unit of.
+  auto block_of_tiles = [&](PrimExpr block, PrimExpr oc_begin, PrimExpr oc_end) {
+    PrimExpr count = l.last_tiles == c.block_tiles || l.blocks == 1
+                         ? make_int(l.last_tiles)
+                         : select(eq(block, make_int(l.blocks - 1)), make_int(l.last_tiles), make_int(c.block_tiles));
+    return bind("first", block * c.block_tiles, [&](PrimExpr first) {
+      return bind("count", count, [&](PrimExpr count) {
+        Stmt tiles = loop("oc_tile", oc_begin, oc_end, [&](PrimExpr oc_tile) {
+          Stmt last = products(block, oc_tile, l.last_cols, l.half);
+          Stmt body = last;
+          if (l.oc_tiles > 1) {
+            Stmt other = products(block, oc_tile, c.oc_blocks, false);
+            body = l.last_cols == c.oc_blocks && !l.half ? other : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
+          }
+          PrimExpr cols = l.last_cols == c.oc_blocks || l.oc_tiles == 1
+                              ? make_int(l.last_cols)
+                              : select(eq(oc_tile, make_int(l.oc_tiles - 1)), make_int(l.last_cols), make_int(c.oc_blocks));
+          return seq({body, bind("oc0", oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
+                        return bind("cols", cols, [&](PrimExpr cols) { return transform_result(first, count, oc0, cols); });
+                      })});
+        });
+        return seq({transform_data(first, count), tiles});
+      });
+    });
+  };
+
+  const Range share = parallel_range(context, l.blocks * l.oc_tiles);
+  return bind("unit_begin", share.begin, [&](PrimExpr begin) {
+    return bind("unit_end", share.end, [&](PrimExpr end) {
+      PrimExpr first = floordiv(begin, l.oc_tiles), last = floordiv(end + (l.oc_tiles - 1), l.oc_tiles);
+      Stmt blocks = bind("block_begin", first, [&](PrimExpr first) {
+        return bind("block_end", last, [&](PrimExpr last) {
+          PrimExpr block = make_var("block");
+          return make_for(block, first, last - first, bind("oc_begin", max(begin - block * l.oc_tiles, make_int(0)), [&](PrimExpr oc_begin) {
+                            return bind("oc_end", min(end - block * l.oc_tiles, make_int(l.oc_tiles)),
+                                        [&](PrimExpr oc_end) { return block_of_tiles(block, oc_begin, oc_end); });
+                          }));
+        });
+      });
+      return make_if(lt(begin, end), blocks);
+    });
+  });
+}
+
+}  // namespace tilewright::topi

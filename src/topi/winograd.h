@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Winograd convolution on channel-blocked activations, stride 1: a block of tiles is transformed, multiplied point by
+// point (one small matrix product for each of the tile's points) and transformed back, all in the thread's scratch,
+// which stays in its caches; bias and activation are applied in registers before the one store.
+#pragma once
+#include "base/tensor.h"
+#include "topi/conv2d_nchwc.h"
+#include "topi/winograd_transform.h"
+
+namespace tilewright::topi {
+
+struct WinogradConfig {
+  int tile_height = 4, tile_width = 4;  // output pixels of a tile: F(tile_height, kernel_height) x F(tile_width, ...)
+  int64_t block_tiles = 0;              // tiles transformed at a time
+  int rows = 12, oc_blocks = 2;         // of the products' register tile: tiles x blocks of output channels
+  int ic_unroll = 4;
+  bool operator==(const WinogradConfig&) const = default;
+};
+
+// Stride and dilation 1, one group, blocked data, an axis's kernel of 1 or of a size that F can have with the tile.
+bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
+// The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in the
+// caches between two runs.
+WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory, const Target& target);
+Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory, const Target& target);
+// What tiles over the output's edge read beyond the padding.
+HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
+int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config);
+// The transformed weights (tiles of output channels, points, input channels, blocks of a tile, v), computed in double from
+// those of conv2d_nchwc (packed_weight_shape).
+std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
+Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
+
+// Operands as for conv2d_nchwc but for the halo (winograd_halo) and the weights; context.scratch has
+// winograd_scratch_bytes. Sums do not depend on the number of threads.
+tir::Stmt conv2d_winograd(const Conv2dProblem& problem, const WinogradConfig& config, const View& data, const View& weights,
+                          const View& out, const Epilogue& epilogue, const KernelContext& context);
+
+}  // namespace tilewright::topi

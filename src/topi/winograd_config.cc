@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks, costs and weights of Winograd convolutions.
+#include <algorithm>
+#include <limits>
+
+#include "topi/register_tile.h"
+#include "topi/winograd_loops.h"
+
+namespace tilewright::topi {
+
+WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
+  WinogradLoops l;
+  l.tiles_high = ceil_div(p.out_height, c.tile_height);
+  l.tiles_wide = ceil_div(p.out_width, c.tile_width);
+  l.tiles = p.batch * l.tiles_high * l.tiles_wide;
+  l.blocks = ceil_div(l.tiles, c.block_tiles);
+  l.last_tiles = l.tiles - (l.blocks - 1) * c.block_tiles;
+  l.points = (c.tile_height + p.kernel_height - 1) * (c.tile_width + p.kernel_width - 1);
+  l.ic_blocks = ceil_div(p.in_channels, p.lanes);
+  l.oc_blocks = ceil_div(p.out_channels, p.lanes);
+  l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
+  l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
+  l.last_steps = ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
+  l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
+  l.panel = l.ic_padded * p.lanes;
+  // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share sets.
+  auto odd_lines = [&](int64_t elements) {
+    const int64_t line = 16;
+    return (ceil_div(elements, line) | 1) * line;
+  };
+  l.data_stride = odd_lines(l.ic_blocks * c.block_tiles * p.lanes);
+  l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
+  l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
+  l.prefetches = l.panel * c.oc_blocks * 4 >= 8 << 10;
+  return l;
+}
+
+bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
+  auto axis = [](int64_t kernel, int tile) { return kernel == 1 ? tile == 1 : tile > 1 && kernel + tile - 1 <= 8; };
+  return p.stride_height == 1 && p.stride_width == 1 && p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data &&
+         axis(p.kernel_height, tile_height) && axis(p.kernel_width, tile_width) && p.kernel_height * p.kernel_width > 1;
+}
+
+HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
+  auto after = [](int64_t out, int64_t tile, int64_t kernel, int64_t pad, int64_t in) {
+    return std::max<int64_t>(0, round_up(out, tile) + kernel - 1 - pad - in);
+  };
+  return {p.pad_top, p.pad_left, after(p.out_height, c.tile_height, p.kernel_height, p.pad_top, p.in_height),
+          after(p.out_width, c.tile_width, p.kernel_width, p.pad_left, p.in_width)};
+}
+
+int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) { return winograd_loops(p, c).scratch() * 4; }
+
+namespace {
+
+// Cycles of a program over a tile's vectors, both ways: one operation a cycle of 512 bits, loads beside them, a store
+// every other cycle.
+double transform_cycles(const LinearProgram& down, const LinearProgram& across, const Target& target) {
+  const double wide = across.inputs, high = static_cast<double>(down.results.size());
+  const double operations = down.operations() * wide + across.operations() * high;
+  const double loads = down.inputs * wide, stores = high * static_cast<double>(across.results.size());
+  return (operations + 0.5 * loads + 2 * stores) * (target.vector_bits >= 512 ? 1 : 0.5) + 8;
+}
+
+// Microseconds of a run, by parts; seconds of memory that arithmetic hides count by their surplus.
+double winograd_microseconds(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target, double data_cycles,
+                             double result_cycles) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const double v = p.lanes, ic = static_cast<double>(l.ic_padded);
+  auto products = [&](double cols) {
+    const double panel = static_cast<double>(l.panel) * 4 * cols;
+    auto block = [&](int64_t tiles) {
+      double cycles = static_cast<double>(tiles / c.rows) * tile_cycles(c.rows, cols, ic, panel, target);
+      if (tiles % c.rows) cycles += tile_cycles(static_cast<int>(tiles % c.rows), cols, ic, panel, target);
+      return cycles;
+    };
+    return static_cast<double>(l.points) * (static_cast<double>(l.blocks - 1) * block(c.block_tiles) + block(l.last_tiles));
+  };
+  const double per_microsecond = cycles_per_microsecond(target);
+  const double gemm = (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) / per_microsecond;
+  const double transforms = static_cast<double>(l.tiles) *
+                            (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) / per_microsecond;
+  // Weights pass by once per block of tiles: from memory the first time, then from where they fit.
+  const double bytes = static_cast<double>(l.points * l.panel * l.oc_blocks) * 4;
+  const double again = bytes <= 0.5 * static_cast<double>(target.l2_bytes) ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
+  const double first = weights_from_memory ? target.dram_gbps : again;
+  const double traffic = bytes / (first * 1e3) + static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
+  // Scratch beyond the second level of cache is written and read through the third.
+  double spill = 0;
+  if (static_cast<double>(l.scratch()) * 4 > 0.75 * static_cast<double>(target.l2_bytes)) {
+    const double data = static_cast<double>(l.points * l.tiles * l.ic_blocks) * v * 4;
+    const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * static_cast<double>(target.l2_bytes) ? 1 : 0;
+    const double result = static_cast<double>(l.points * l.tiles * l.oc_blocks) * v * 4 * in_second;
+    spill = (data + 2 * result) / (target.l3_gbps * 1e3) + 0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
+  }
+  const double most = std::max(gemm, traffic), least = std::min(gemm, traffic);
+  return most + 0.5 * least * least / most + transforms + spill;
+}
+
+struct TransformCycles {
+  double data, result;
+};
+TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_width, const Target& target) {
+  const WinogradTransform down = winograd_transform(tile_height, static_cast<int>(p.kernel_height));
+  const WinogradTransform across = winograd_transform(tile_width, static_cast<int>(p.kernel_width));
+  return {transform_cycles(down.data, across.data, target), transform_cycles(down.result, across.result, target)};
+}
+
+}  // namespace
+
+WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target) {
+  const TransformCycles cycles = transforms_of(p, tile_height, tile_width, target);
+  WinogradConfig best;
+  best.tile_height = tile_height, best.tile_width = tile_width;
+  best.ic_unroll = static_cast<int>(std::min<int64_t>(4, p.lanes));
+  while (best.ic_unroll > 1 && best.ic_unroll / 2 >= p.in_channels) best.ic_unroll /= 2;
+  best.block_tiles = 1;
+  const int64_t tiles = winograd_loops(p, best).tiles, oc_blocks = ceil_div(p.out_channels, p.lanes);
+  double best_time = std::numeric_limits<double>::infinity();
+  for (int cols = 1; cols <= std::min<int64_t>(oc_blocks, 6); ++cols)
+    for (int rows = 1; rows <= tiles && tile_fits(rows, cols, target) && rows <= 16; ++rows) {
+      for (int64_t blocks = 1; blocks <= 64; ++blocks) {
+        WinogradConfig c = best;
+        c.rows = rows, c.oc_blocks = cols;
+        c.block_tiles = blocks == 1 ? tiles : round_up(ceil_div(tiles, blocks), rows);
+        if (c.block_tiles >= tiles && blocks > 1) continue;
+        const double time = winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result);
+        if (time < best_time * 0.999) best_time = time, best = c;
+        if (c.block_tiles <= rows) break;
+      }
+    }
+  return best;
+}
+
+Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target) {
+  const TransformCycles cycles = transforms_of(p, c.tile_height, c.tile_width, target);
+  const WinogradLoops l = winograd_loops(p, c);
+  Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
+  cost.bytes += 4 * (static_cast<double>(l.points * l.panel * l.oc_blocks) -
+                     static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
+  cost.microseconds = winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result);
+  return cost;
+}
+
+std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const WinogradConfig& c) {
+  const WinogradLoops l = winograd_loops(p, c);
+  // Tiles of output channels one after another, the last one narrower: one dimension keeps it exact.
+  return {l.oc_blocks * l.points * l.panel};
+}
+
+Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
+  const WinogradTransform down = winograd_transform(c.tile_height, static_cast<int>(kh));
+  const WinogradTransform across = winograd_transform(c.tile_width, static_cast<int>(kw));
+  const int64_t high = down.products(), wide = across.products();
+  Tensor out(kFloat32, winograd_weight_shape(p, c));
+  const float* from = packed.as<float>().data();
+  float* to = out.as_mutable<float>().data();
+  std::vector<double> middle(static_cast<size_t>(high * kw * v));
+  for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
+    const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
+    float* tile_at = to + tile * c.oc_blocks * l.points * l.panel;
+    for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
+      const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
+      std::fill(middle.begin(), middle.end(), 0.0);
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t k = 0; k < kh; ++k)
+          for (int64_t x = 0; x < kw; ++x) {
+            const double factor = down.kernel[static_cast<size_t>(i * kh + k)];
+            double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
+            const float* tap = g + (k * kw + x) * v * v;
+            for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
+          }
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t j = 0; j < wide; ++j) {
+          float* row = tile_at + ((i * wide + j) * l.ic_padded + ic) * cols * v + col * v;
+          double sum[16] = {};
+          for (int64_t x = 0; x < kw; ++x) {
+            const double factor = across.kernel[static_cast<size_t>(j * kw + x)];
+            const double* term = &middle[static_cast<size_t>((i * kw + x) * v)];
+            for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
+          }
+          for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
+        }
+    }
+  }
+  return out;
+}
+
+}  // namespace tilewright::topi

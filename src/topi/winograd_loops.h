@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Extents and strides that the kernel, its cost and its weights agree on.
+#pragma once
+#include "topi/winograd.h"
+
+namespace tilewright::topi {
+
+struct WinogradLoops {
+  int64_t tiles_high, tiles_wide, tiles;  // of one image; of all
+  int64_t blocks, last_tiles;             // blocks of tiles; tiles of the last block
+  int64_t points;                         // of a tile: products per output and input channel
+  int64_t ic_blocks, oc_blocks, oc_tiles, last_steps;  // last_steps: unrolled steps over the last block of input channels
+  int64_t ic_padded;                      // input channels that the products run over
+  int64_t panel;                          // weights of one point and one output block
+  int64_t data_stride, product_stride;    // elements from one point's transformed data (products) to the next's
+  int last_cols;                          // blocks of the last tile of output channels
+  bool half;                              // its last block is at most half full: computed in half vectors
+  bool prefetches;
+  int64_t scratch() const { return points * (data_stride + product_stride); }  // elements
+};
+WinogradLoops winograd_loops(const Conv2dProblem& problem, const WinogradConfig& config);
+
+}  // namespace tilewright::topi
