@@ -9,7 +9,8 @@ if(TARGET tilewright_runtime)
   set_target_properties(tilewright_runtime PROPERTIES EXPORT_NAME runtime)
   install(TARGETS tilewright_runtime EXPORT TilewrightRuntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   install(EXPORT TilewrightRuntime NAMESPACE tilewright:: DESTINATION ${tw_package_dir} COMPONENT runtime)
-  install(FILES include/tilewright/c_api.h include/tilewright/dlpack.h include/tilewright/runtime.h
+  install(FILES include/tilewright/c_api.h include/tilewright/dlpack.h include/tilewright/function.h
+                include/tilewright/runtime.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright COMPONENT runtime)
   configure_package_config_file(cmake/TilewrightConfig.cmake.in ${CMAKE_BINARY_DIR}/TilewrightConfig.cmake
                                 INSTALL_DESTINATION ${tw_package_dir})

@@ -8,8 +8,9 @@ foreach(room base runtime)
   endif()
 endforeach()
 file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc
-     ${CMAKE_SOURCE_DIR}/src/base/format.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor|thread_team)\\.cc$")
+     ${CMAKE_SOURCE_DIR}/src/base/format.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc
+     ${CMAKE_SOURCE_DIR}/src/base/near_match.cc ${CMAKE_SOURCE_DIR}/src/base/checked.cc)
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team)\\.cc$")
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)

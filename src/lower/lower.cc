@@ -289,6 +289,7 @@ class Lowering {
     step.kernel = slot->second;
     for (int id : distinct_inputs(group)) step.buffers.push_back(plan_buffer(id));
     for (int id : group.outputs) step.buffers.push_back(plan_buffer(id));
+    step.outputs = static_cast<uint32_t>(group.outputs.size());
     if (group.choice->scratch_bytes > 0) step.buffers.push_back(scratch_buffer(group.choice->scratch_bytes));
     step.parallel = group.choice->parallel;
     step.name = group.name;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -112,6 +113,22 @@ Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t b
   return Ok{};
 }
 
+// The descriptor's path, spelled as never before in this process: a library that is loaded twice goes by both names until the
+// last of its users is gone, and the linker would take a later file under a closed one's number for it.
+std::string fresh_name(int descriptor) {
+  static std::atomic<uint64_t> count{0};
+  uint64_t n = count.fetch_add(1, std::memory_order_relaxed);
+  auto slashes = [&n] {
+    size_t length = 1 + n % 1000;
+    n /= 1000;
+    return std::string(length, '/');
+  };
+  std::string name = slashes() + "proc";
+  name += slashes() + "self";
+  name += slashes() + "fd";
+  return name + slashes() + std::to_string(descriptor);
+}
+
 std::string joined(const std::vector<std::string>& names) {
   std::string out;
   for (const auto& name : names) out += (out.empty() ? "" : ", ") + name;
@@ -130,7 +147,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   // Through the descriptor that was checked: the dynamic linker takes a path it has seen before for the library it loaded
   // then, even when a newer file has replaced it. The descriptor stays open so that no other library gets its number.
   artifact->file_ = file.release_descriptor();
-  artifact->library_ = dlopen(format("/proc/self/fd/{}", artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
+  artifact->library_ = dlopen(fresh_name(artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!artifact->library_ && access("/proc/self/fd", F_OK) != 0) {
     char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for in the system's folders
     artifact->library_ = dlopen(absolute ? absolute : path.c_str(), RTLD_NOW | RTLD_LOCAL);

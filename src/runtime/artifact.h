@@ -26,6 +26,7 @@ class Artifact {
   const plan::Plan& plan() const { return plan_; }
   std::span<const KernelFunction> kernels() const { return kernels_; }
   const std::byte* params() const { return params_; }
+  std::string_view imports() const { return plan_.imports; }
   const std::string& path() const { return path_; }
 
  private:

@@ -2,9 +2,8 @@
 // The C interface over the runtime's classes: nothing thrown inside leaves, every error becomes a number and a message.
 #include "tilewright/c_api.h"
 
-#include <cstring>
-#include <new>
-
+#include "base/format.h"
+#include "runtime/c_support.h"
 #include "runtime/dltensor.h"
 #include "runtime/executor.h"
 
@@ -15,14 +14,6 @@
 using namespace tilewright;
 using namespace tilewright::runtime;
 
-struct tw_module {
-  explicit tw_module(std::shared_ptr<const Artifact> loaded) : artifact(std::move(loaded)) {
-    for (const auto& t : artifact->plan().inputs) input_dtypes.push_back(t.dtype.str());
-    for (const auto& t : artifact->plan().outputs) output_dtypes.push_back(t.dtype.str());
-  }
-  std::shared_ptr<const Artifact> artifact;
-  std::vector<std::string> input_dtypes, output_dtypes;  // names, for tw_tensor_info
-};
 struct tw_executor {
   std::unique_ptr<Executor> executor;
 };
@@ -33,64 +24,6 @@ struct tw_profile {
 
 namespace {
 
-struct LastError {
-  Diagnostic diagnostic;
-  std::string text;
-};
-thread_local LastError last_error;
-
-int32_t fail(Diagnostic d) {
-  last_error.diagnostic = std::move(d);
-  last_error.text = last_error.diagnostic.str();
-  return static_cast<int32_t>(last_error.diagnostic.code);
-}
-
-// Runs a body that returns a Status; exceptions become errors.
-template <class F>
-int32_t guarded(F body) noexcept {
-  try {
-    try {
-      Status status = body();
-      return status.ok() ? 0 : fail(std::move(status).error());
-    } catch (const std::bad_alloc&) {
-      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
-    } catch (const std::exception& e) {
-      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
-    }
-  } catch (...) {  // not even the message could be stored
-    return static_cast<int32_t>(ErrorCode::kInternal);
-  }
-}
-
-Diagnostic null_argument(const char* name) {
-  return Diagnostic(ErrorCode::kInvalidArgument, std::string("argument '") + name + "' is null");
-}
-#define TW_REQUIRE(argument) \
-  if (!(argument)) return null_argument(#argument)
-
-// Copies as much of a filled structure as the caller's version of it has room for.
-template <class T>
-Status deliver(T filled, T* out) {
-  TW_REQUIRE(out);
-  size_t size = out->size;
-  if (size < sizeof(size_t)) return Diagnostic(ErrorCode::kInvalidArgument, "the structure's size field is not set", {}, "set it to sizeof");
-  filled.size = size;
-  std::memcpy(static_cast<void*>(out), &filled, std::min(size, sizeof(T)));
-  return Ok{};
-}
-
-// The caller's options, with defaults where its version ends.
-template <class T>
-Result<T> options_of(const T* given) {
-  T options{};
-  if (given) {
-    if (given->size < sizeof(size_t))
-      return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
-    std::memcpy(static_cast<void*>(&options), given, std::min(given->size, sizeof(T)));
-  }
-  return options;
-}
-
 Status tensor_info(const std::vector<plan::TensorInfo>& tensors, const std::vector<std::string>& dtypes, uint64_t index,
                    const char* kind, tw_tensor_info* out) {
   TW_TRY_STATUS(check_index(tensors, index, kind));
@@ -98,6 +31,13 @@ Status tensor_info(const std::vector<plan::TensorInfo>& tensors, const std::vect
   return deliver({0, t.name.c_str(), dtypes[index].c_str(), to_dlpack(t.dtype), static_cast<int32_t>(t.shape.size()),
                   t.shape.data(), byte_size(t)},
                  out);
+}
+
+// The library that a handle stands for. Error: InvalidArgument for another kind of module.
+Result<const LibraryModule*> library_of(const tw_module* module) {
+  TW_REQUIRE(module);
+  if (auto* library = dynamic_cast<const LibraryModule*>(module->module.get())) return library;
+  return Diagnostic(ErrorCode::kInvalidArgument, format("a compiled model was expected, not a module of type '{}'", module->module->type_key()));
 }
 
 int64_t index_of(const std::vector<plan::TensorInfo>& tensors, const char* name) {
@@ -108,9 +48,54 @@ int64_t index_of(const std::vector<plan::TensorInfo>& tensors, const char* name)
 
 }  // namespace
 
+namespace tilewright::runtime {
+namespace {
+
+struct LastError {
+  Diagnostic diagnostic;
+  std::string text;  // empty: nothing failed
+};
+thread_local LastError last_error;
+
+bool is_error_code(int32_t code) {
+  switch (static_cast<ErrorCode>(code)) {
+#define TW_CASE(number, name, text) case ErrorCode::k##name:
+    TW_ERROR_CODES(TW_CASE)
+#undef TW_CASE
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int32_t fail(Diagnostic d) {
+  last_error.diagnostic = std::move(d);
+  last_error.text = last_error.diagnostic.str();
+  return static_cast<int32_t>(last_error.diagnostic.code);
+}
+
+void clear_last_error() { last_error = {}; }
+
+Diagnostic take_last_error(int32_t status, const std::string& function) {
+  Diagnostic d = last_error.diagnostic;
+  if (last_error.text.empty())
+    d = {is_error_code(status) ? static_cast<ErrorCode>(status) : ErrorCode::kInvalidArgument,
+         format("{} failed with status {} and did not say why", function, status), {}, "it should call tw_set_last_error"};
+  clear_last_error();
+  return d;
+}
+
+}  // namespace tilewright::runtime
+
 extern "C" {
 
 const char* tw_last_error_message(void) { return last_error.text.c_str(); }
+
+int32_t tw_set_last_error(int32_t code, const char* message, const char* where, const char* hint) {
+  return fail({is_error_code(code) ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument, message ? message : "a function failed",
+               where ? where : "", hint ? hint : ""});
+}
 
 int32_t tw_last_error(tw_error_info* out) {
   const Diagnostic& d = last_error.diagnostic;
@@ -131,18 +116,14 @@ int32_t tw_module_load(const char* path, const tw_module_options* options, tw_mo
     TW_REQUIRE(out);
     *out = nullptr;
     auto given = TW_TRY(options_of(options));
-    auto artifact = TW_TRY(Artifact::load(path, {given.verify_params != 0}));
-    *out = new tw_module(std::move(artifact));
+    *out = new tw_module{1, TW_TRY(LibraryModule::load(path, {given.verify_params != 0}))};
     return Ok{};
   });
 }
 
-void tw_module_free(tw_module* module) { delete module; }
-
 int32_t tw_module_get_info(const tw_module* module, tw_module_info* out) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
-    const plan::Plan& p = module->artifact->plan();
+    const plan::Plan& p = TW_TRY(library_of(module))->artifact()->plan();
     double flops = 0;
     for (const auto& step : p.steps) flops += step.flops;
     return deliver({0, p.model_name.c_str(), p.compiler_version.c_str(), p.target.c_str(), p.inputs.size(), p.outputs.size(),
@@ -153,32 +134,34 @@ int32_t tw_module_get_info(const tw_module* module, tw_module_info* out) {
 
 int32_t tw_module_get_input_info(const tw_module* module, uint64_t index, tw_tensor_info* out) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
-    return tensor_info(module->artifact->plan().inputs, module->input_dtypes, index, "input", out);
+    const LibraryModule* library = TW_TRY(library_of(module));
+    return tensor_info(library->artifact()->plan().inputs, library->input_dtypes(), index, "input", out);
   });
 }
 
 int32_t tw_module_get_output_info(const tw_module* module, uint64_t index, tw_tensor_info* out) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
-    return tensor_info(module->artifact->plan().outputs, module->output_dtypes, index, "output", out);
+    const LibraryModule* library = TW_TRY(library_of(module));
+    return tensor_info(library->artifact()->plan().outputs, library->output_dtypes(), index, "output", out);
   });
 }
 
 int64_t tw_module_get_input_index(const tw_module* module, const char* name) {
-  return module ? index_of(module->artifact->plan().inputs, name) : -1;
+  auto library = library_of(module);
+  return library.ok() ? index_of((*library)->artifact()->plan().inputs, name) : -1;
 }
 
 int64_t tw_module_get_output_index(const tw_module* module, const char* name) {
-  return module ? index_of(module->artifact->plan().outputs, name) : -1;
+  auto library = library_of(module);
+  return library.ok() ? index_of((*library)->artifact()->plan().outputs, name) : -1;
 }
 
 int32_t tw_module_get_metadata(const tw_module* module, const char* key, const char** value) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
+    const LibraryModule* library = TW_TRY(library_of(module));
     TW_REQUIRE(key);
     TW_REQUIRE(value);
-    const auto& metadata = module->artifact->plan().metadata;
+    const auto& metadata = library->artifact()->plan().metadata;
     auto found = metadata.find(key);
     *value = found == metadata.end() ? nullptr : found->second.c_str();
     return Ok{};
@@ -187,10 +170,10 @@ int32_t tw_module_get_metadata(const tw_module* module, const char* key, const c
 
 int32_t tw_module_get_metadata_at(const tw_module* module, uint64_t index, const char** key, const char** value) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
+    const LibraryModule* library = TW_TRY(library_of(module));
     TW_REQUIRE(key);
     TW_REQUIRE(value);
-    const auto& metadata = module->artifact->plan().metadata;
+    const auto& metadata = library->artifact()->plan().metadata;
     if (index >= metadata.size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such metadata entry");
     auto entry = std::next(metadata.begin(), static_cast<std::ptrdiff_t>(index));
     *key = entry->first.c_str();
@@ -201,9 +184,9 @@ int32_t tw_module_get_metadata_at(const tw_module* module, uint64_t index, const
 
 int32_t tw_executor_create(tw_module* module, const tw_executor_options* options, tw_executor** out) {
   return guarded([&]() -> Status {
-    TW_REQUIRE(module);
     TW_REQUIRE(out);
     *out = nullptr;
+    const LibraryModule* library = TW_TRY(library_of(module));
     ExecutorOptions chosen;
     if (options) {
       tw_executor_options given{0, 0, -1};
@@ -211,7 +194,7 @@ int32_t tw_executor_create(tw_module* module, const tw_executor_options* options
       std::memcpy(&given, options, std::min(options->size, sizeof given));
       chosen = {given.num_threads, given.spin_us};
     }
-    auto executor = TW_TRY(Executor::create(module->artifact, chosen));
+    auto executor = TW_TRY(Executor::create(library->artifact(), chosen));
     *out = new tw_executor{std::move(executor)};
     return Ok{};
   });
@@ -339,13 +322,7 @@ int32_t tw_profile_text(tw_profile* profile, const char* form, const char** out)
     TW_REQUIRE(profile);
     TW_REQUIRE(form);
     TW_REQUIRE(out);
-    std::string_view wanted = form;
-    if (wanted == "table") profile->text = profile->profile->table();
-    else if (wanted == "json") profile->text = profile->profile->json();
-    else if (wanted == "trace") profile->text = profile->profile->trace();
-    else
-      return Diagnostic(ErrorCode::kInvalidArgument, "a profile has no form '" + std::string(wanted) + "'", {},
-                        "use table, json or trace");
+    profile->text = TW_TRY(profile->profile->text(form));
     *out = profile->text.c_str();
     return Ok{};
   });

@@ -76,6 +76,16 @@ DLDataType to_dlpack(DataType dtype) {
   return {kDLOpaqueHandle, 0, 1};
 }
 
+Result<DataType> from_dlpack(DLDataType t) {
+  for (const auto& pair : kCodes)
+    if (pair.dlpack == t.code && pair.code != TypeCode::kString && pair.code != TypeCode::kHandle) {
+      DataType dtype{pair.code, t.bits, t.lanes};
+      auto known = parse_dtype(dtype.str());
+      if (t.lanes == 1 && known.ok() && *known == dtype) return dtype;
+    }
+  return Diagnostic(ErrorCode::kDtypeMismatch, format("tensors of {} are not supported", dtype_str(t)));
+}
+
 std::string describe(const DLTensor& t) {
   if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape)) return dtype_str(t.dtype) + " of an invalid shape";
   return dtype_str(t.dtype) + " " + shape_str(std::span<const int64_t>(t.shape, static_cast<size_t>(t.ndim)));

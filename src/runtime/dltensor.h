@@ -12,6 +12,7 @@
 namespace tilewright::runtime {
 
 DLDataType to_dlpack(DataType dtype);
+Result<DataType> from_dlpack(DLDataType dtype);  // Error: DtypeMismatch
 // "float32 1x3x224x224" of any DLTensor, however odd.
 std::string describe(const DLTensor& tensor);
 std::string describe(const plan::TensorInfo& info);

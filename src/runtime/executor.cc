@@ -1,37 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor.h"
 
-#include <chrono>
-
 #include "base/format.h"
+#include "runtime/claim.h"
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
 #include "runtime/params_file.h"
 
 namespace tilewright::runtime {
 namespace {
-
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Marks the executor as busy while a call lasts.
-class Claim {
- public:
-  explicit Claim(std::atomic<bool>& flag) : flag_(flag), mine_(!flag.exchange(true, std::memory_order_acquire)) {}
-  ~Claim() {
-    if (mine_) flag_.store(false, std::memory_order_release);
-  }
-  Status status() const {
-    if (mine_) return Ok{};
-    return Diagnostic(ErrorCode::kInvalidArgument, "the executor is running in another thread", {},
-                      "make one executor for each thread; they share the module's weights");
-  }
-
- private:
-  std::atomic<bool>& flag_;
-  bool mine_;
-};
 
 std::string role(const char* kind, const plan::TensorInfo& info) { return format("{} '{}'", kind, info.name); }
 
@@ -142,6 +119,32 @@ Status Executor::bind_output(uint64_t index, const DLTensor* tensor) {
   return Ok{};
 }
 
+std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
+  std::byte* start = nullptr;
+  switch (b.space) {
+    case plan::Space::kArena:
+      start = arena_.data();
+      break;
+    case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the compiler
+      for (const auto& [index, tensor] : params_) {
+        const plan::Param& p = plan().params[index];
+        if (p.offset <= b.offset && b.offset < p.offset + p.bytes) return const_cast<std::byte*>(tensor.raw()) + (b.offset - p.offset);
+      }
+      start = const_cast<std::byte*>(artifact_->params());
+      break;
+    case plan::Space::kInput:
+      start = static_cast<std::byte*>(inputs_[b.index].data);
+      break;
+    case plan::Space::kOutput:
+      start = static_cast<std::byte*>(outputs_[b.index].data);
+      break;
+    case plan::Space::kScratch:
+      start = arena_.data() + (plan().arena_bytes - plan().scratch_bytes) + thread * plan().scratch_bytes;
+      break;
+  }
+  return start ? start + b.offset : nullptr;
+}
+
 Status Executor::prepare() {
   const plan::Plan& p = plan();
   for (size_t i = 0; i < inputs_.size(); ++i)
@@ -149,65 +152,12 @@ Status Executor::prepare() {
       return Diagnostic(ErrorCode::kInvalidArgument, format("input '{}' has not been set", p.inputs[i].name), {},
                         format("set it to a {} tensor first", describe(p.inputs[i])));
   if (!arguments_stale_) return Ok{};
-  auto address = [&](const plan::Buffer& b, size_t thread) -> void* {
-    std::byte* start = nullptr;
-    switch (b.space) {
-      case plan::Space::kArena:
-        start = arena_.data();
-        break;
-      case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the compiler
-        start = const_cast<std::byte*>(artifact_->params());
-        break;
-      case plan::Space::kInput:
-        start = static_cast<std::byte*>(inputs_[b.index].data);
-        break;
-      case plan::Space::kOutput:
-        start = static_cast<std::byte*>(outputs_[b.index].data);
-        break;
-      case plan::Space::kScratch:
-        start = arena_.data() + (p.arena_bytes - p.scratch_bytes) + thread * p.scratch_bytes;
-        break;
-    }
-    return start ? start + b.offset : nullptr;
-  };
   const size_t copies = arguments_per_thread_ > 0 ? static_cast<size_t>(team_.size()) : 1;
   size_t next = 0;
   for (size_t thread = 0; thread < copies; ++thread)
     for (const plan::Step& step : p.steps)
       for (uint32_t b : step.buffers) arguments_[next++] = address(p.buffers[b], thread);
   arguments_stale_ = false;
-  return Ok{};
-}
-
-void Executor::walk(int tid, int threads) {
-  FlushDenormals flush;
-  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
-  for (const Call& call : calls_) {
-    if (call.meet_before) team_.barrier();
-    if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
-    else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
-  }
-}
-
-void Executor::walk_timed(int tid, int threads) {
-  FlushDenormals flush;
-  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    const Call& call = calls_[i];
-    team_.barrier();
-    if (!call.parallel && tid != 0) continue;
-    Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
-    time.begin_ns = now_ns();
-    call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
-    time.end_ns = now_ns();
-  }
-}
-
-Status Executor::run() {
-  Claim claim(running_);
-  TW_TRY_STATUS(claim.status());
-  TW_TRY_STATUS(prepare());
-  team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
   return Ok{};
 }
 
@@ -250,14 +200,54 @@ Status Executor::copy_output(uint64_t index, const DLTensor* destination) const 
   return copy_to(*destination, info.dtype, outputs_[index].data);
 }
 
+int64_t Executor::param_index(std::string_view name) const {
+  const auto& params = plan().params;
+  for (size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == name) return static_cast<int64_t>(i);
+  return -1;
+}
+
+Status Executor::set_param(uint64_t index, const DLTensor* tensor) {
+  Claim claim(running_);
+  TW_TRY_STATUS(claim.status());
+  const plan::Param& p = plan().params.at(index);
+  auto where = format("weight '{}'", p.name);
+  Status fits = check_tensor(tensor, {p.name, p.dtype, p.shape}, where);
+  if (!fits.ok()) {
+    Diagnostic d = std::move(fits).error();
+    d.hint = "weights keep the shape and the packing they were compiled with; compile again to change them";
+    return d;
+  }
+  // A little more than the weight, as in the library: vector loads may reach past its end.
+  Tensor copy = Tensor::zeros(kUInt8, {static_cast<int64_t>(p.bytes + 64)});
+  auto copied = copy_from(*tensor, p.dtype, copy.mutable_raw());
+  if (!copied.ok()) return std::move(copied).error().at(where);
+  params_[index] = std::move(copy);
+  arguments_stale_ = true;
+  return Ok{};
+}
+
+const void* Executor::param_data(uint64_t index) const {
+  auto found = params_.find(index);
+  return found == params_.end() ? artifact_->params() + plan().params.at(index).offset : found->second.raw();
+}
+
+Result<const void*> Executor::buffer_data(uint32_t buffer) {
+  const std::byte* data = address(plan().buffers.at(buffer), 0);
+  if (!data) return Diagnostic(ErrorCode::kInvalidArgument, format("buffer {} has no memory before its input is set", buffer));
+  return static_cast<const void*>(data);
+}
+
 Status Executor::load_params(std::span<const std::byte> bytes) {
   auto params = TW_TRY(read_params_file(bytes));
   for (const NamedTensor& p : params) {
     auto index = find_tensor(plan().inputs, p.name, "input");
-    if (!index.ok()) continue;
+    int64_t param = index.ok() ? -1 : param_index(p.name);
+    if (!index.ok() && param < 0) continue;
     plan::TensorInfo info{p.name, p.dtype, p.shape};
     DLTensor view = view_of(info, const_cast<std::byte*>(p.data.data()));
-    TW_TRY_STATUS(set_input(*index, &view));
+    if (index.ok()) TW_TRY_STATUS(set_input(*index, &view));
+    else TW_TRY_STATUS(set_param(static_cast<uint64_t>(param), &view));
   }
   return Ok{};
 }
@@ -266,6 +256,17 @@ Status Executor::share_params(const Executor& other, std::span<const std::byte> 
   auto params = TW_TRY(read_params_file(bytes));
   for (const NamedTensor& p : params) {
     auto mine = find_tensor(plan().inputs, p.name, "input"), theirs = find_tensor(other.plan().inputs, p.name, "input");
+    int64_t param = mine.ok() ? -1 : param_index(p.name), their_param = other.param_index(p.name);
+    if (param >= 0 && their_param >= 0) {  // a weight that the other executor replaced is shared, not copied
+      auto replaced = other.params_.find(static_cast<uint64_t>(their_param));
+      const plan::Param &a = plan().params[static_cast<size_t>(param)], &b = other.plan().params[static_cast<size_t>(their_param)];
+      if (replaced == other.params_.end()) continue;
+      if (a.shape != b.shape || !(a.dtype == b.dtype) || a.bytes != b.bytes)
+        return Diagnostic(ErrorCode::kShapeMismatch, format("weight '{}' was compiled in another form there", p.name));
+      params_[static_cast<uint64_t>(param)] = replaced->second;
+      arguments_stale_ = true;
+      continue;
+    }
     if (!mine.ok() || !theirs.ok()) continue;
     const Slot& slot = other.inputs_[*theirs];
     if (!slot.set)

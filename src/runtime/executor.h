@@ -4,6 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -37,14 +38,25 @@ class Executor {
   Status bind_input(uint64_t index, const DLTensor* tensor);
   Status bind_output(uint64_t index, const DLTensor* tensor);
   Status run();
+  // Only the steps from `first` to before `last`; with all of them, a run.
+  Status run_steps(size_t first, size_t last);
   // Views; the first look at an input that was never set sets it to zeros, so that a caller can fill it in place.
   Result<DLTensor> input(uint64_t index);
   Result<DLTensor> output(uint64_t index) const;
+  // The executor's own memory behind a checked index, to be kept by whoever keeps a view; undefined where the caller's is bound.
+  const Tensor& own_input(uint64_t index) const { return inputs_[index].own; }
+  const Tensor& own_output(uint64_t index) const { return outputs_[index].own; }
   Status copy_output(uint64_t index, const DLTensor* destination) const;
+  // Weights by name; -1 when there is none. Another tensor of the same dtype and shape takes a weight's place in this executor.
+  int64_t param_index(std::string_view name) const;
+  Status set_param(uint64_t index, const DLTensor* tensor);
+  const void* param_data(uint64_t index) const;
+  // Where a buffer of the plan lies now. Error: InvalidArgument (it belongs to an input that has not been set).
+  Result<const void*> buffer_data(uint32_t buffer);
   // Runs with a clock around every step.
   Result<std::unique_ptr<Profile>> profile(uint64_t repeats);
 
-  // Classic names: inputs named in a .params file are set (or bound to another executor's); other names are ignored.
+  // Classic names: inputs and weights named in a .params file are set (or bound to another executor's); other names are ignored.
   Status load_params(std::span<const std::byte> bytes);
   Status share_params(const Executor& other, std::span<const std::byte> bytes);
 
@@ -63,6 +75,7 @@ class Executor {
 
   Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
   void allocate(Slot& slot, const plan::TensorInfo& info);
+  std::byte* address(const plan::Buffer& buffer, size_t thread) const;
   Status prepare();  // inputs are set, arguments point where they should
   void walk(int tid, int threads);
   void walk_timed(int tid, int threads);
@@ -71,6 +84,8 @@ class Executor {
   ThreadTeam team_;
   Arena arena_;
   std::vector<Slot> inputs_, outputs_;
+  std::map<uint64_t, Tensor> params_;  // that took the place of compiled ones
+  size_t first_call_ = 0, last_call_ = 0;  // of the run
   std::vector<Call> calls_;
   // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
   std::vector<void*> arguments_;

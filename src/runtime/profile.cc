@@ -150,4 +150,11 @@ std::string Profile::trace() const {
   return out + "\n]}\n";
 }
 
+Result<std::string> Profile::text(std::string_view form) const {
+  if (form == "table") return table();
+  if (form == "json") return json();
+  if (form == "trace") return trace();
+  return Diagnostic(ErrorCode::kInvalidArgument, format("a profile has no form '{}'", form), {}, "use table, json or trace");
+}
+
 }  // namespace tilewright::runtime

@@ -33,6 +33,7 @@ class Profile {
   std::string table() const;  // sorted by time
   std::string json() const;
   std::string trace() const;  // Chrome's trace event format, the last repeat
+  Result<std::string> text(std::string_view form) const;  // "table", "json" or "trace"; InvalidArgument otherwise
 
  private:
   std::string model_, target_;

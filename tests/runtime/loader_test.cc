@@ -154,5 +154,19 @@ TEST(Loader, FlippedHeadersOfAnUnsealedFileDoNotCrash) {
   EXPECT_GT(refused, 60);
 }
 
+TEST(Loader, ALibraryLoadedTwiceIsNotTakenForAnother) {
+  TempFolder folder;
+  ArtifactSource a = small_model(), b = small_model();
+  b.plan.model_name = "other";
+  make_artifact(a, folder / "a.so");
+  make_artifact(b, folder / "b.so");
+  auto first = Artifact::load(folder / "a.so");
+  ASSERT_TRUE(first.ok());
+  { ASSERT_TRUE(Artifact::load(folder / "a.so").ok()); }  // its descriptor's number is free again
+  auto other = Artifact::load(folder / "b.so");
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ((*other)->plan().model_name, "other");
+}
+
 }  // namespace
 }  // namespace tilewright::runtime

@@ -184,6 +184,8 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   s.bytes = in.figure();
   s.predicted_us = in.figure();
   s.implementation = in.text();
+  s.outputs = in.bytes().read<uint32_t>();
+  if (s.outputs > s.buffers.size()) in.refuse(format("step {} writes {} of {} buffers", i, s.outputs, s.buffers.size()));
   return s;
 }
 
@@ -243,6 +245,7 @@ std::string write_plan(const Plan& plan) {
     out.real(s.bytes);
     out.real(s.predicted_us);
     out.text(s.implementation);
+    out.small(s.outputs);
   });
   out.list(plan.params, [&](const Param& p) {
     out.text(p.name);
@@ -256,6 +259,7 @@ std::string write_plan(const Plan& plan) {
     out.text(entry.first);
     out.text(entry.second);
   });
+  out.text(plan.imports);
   return out.take();
 }
 
@@ -289,7 +293,7 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.buffers = in.list<Buffer>(49, [&](uint64_t i) { return read_buffer(in, plan, i); });
-  plan.steps = in.list<Step>(61, [&](uint64_t i) { return read_step(in, plan, i); });
+  plan.steps = in.list<Step>(65, [&](uint64_t i) { return read_step(in, plan, i); });
   plan.params = in.list<Param>(44, [&](uint64_t i) { return read_param(in, plan, i); });
   uint64_t entries = in.bytes().read_count(16);
   for (uint64_t i = 0; i < entries && in.ok(); ++i) {
@@ -297,6 +301,7 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
     auto value = in.text(kMaxMetadataBytes);
     plan.metadata.emplace(std::move(key), std::move(value));
   }
+  plan.imports = in.text(kMaxSpaceBytes);
   if (in.ok() && in.bytes().remaining() != 0)
     in.refuse(format("the plan is followed by {} bytes that do not belong to it", in.bytes().remaining()));
   if (!in.ok()) return in.error();

@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 3;
+inline constexpr uint32_t kPlanVersion = 4;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -47,6 +47,7 @@ struct Step {
   double flops = 0, bytes = 0;    // work and compulsory traffic, for reports
   double predicted_us = 0;        // the cost model's one-thread time
   std::string implementation;     // "conv2d.direct": which kernel the cost model chose
+  uint32_t outputs = 1;           // the last so many buffers before the scratch ones are written, those before are read
 };
 
 struct Param {  // a constant in the params space, under its packed layout
@@ -70,6 +71,7 @@ struct Plan {
   // The last scratch_bytes of the arena are the first thread's scratch; each further thread's follows it.
   uint64_t scratch_bytes = 0;
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
+  std::string imports;                          // modules the library imports (runtime/module.h); empty: none
 };
 
 std::string write_plan(const Plan& plan);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of the C interface needs: this thread's last error, and bodies whose errors become numbers.
+#pragma once
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "base/result.h"
+#include "runtime/function.h"
+#include "runtime/module.h"
+#include "tilewright/c_api.h"
+
+// The C handles of modules: counted, each with one share of the module.
+struct tw_module {
+  std::atomic<int64_t> references{1};
+  std::shared_ptr<tilewright::runtime::Module> module;
+};
+
+namespace tilewright::runtime {
+
+// Stores the error of this thread and gives its number.
+int32_t fail(Diagnostic d);
+// The error that a function of the user's reported by returning `status`; forgets it.
+Diagnostic take_last_error(int32_t status, const std::string& function);
+// Before a user's function is called, so that it is not blamed for an older error.
+void clear_last_error();
+
+// Runs a body that returns a Status; exceptions become errors.
+template <class F>
+int32_t guarded(F body) noexcept {
+  try {
+    try {
+      Status status = body();
+      return status.ok() ? 0 : fail(std::move(status).error());
+    } catch (const std::bad_alloc&) {
+      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+    } catch (const std::exception& e) {
+      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
+    }
+  } catch (...) {  // not even the message could be stored
+    return static_cast<int32_t>(ErrorCode::kInternal);
+  }
+}
+
+inline Diagnostic null_argument(const char* name) {
+  return Diagnostic(ErrorCode::kInvalidArgument, std::string("argument '") + name + "' is null");
+}
+#define TW_REQUIRE(argument) \
+  if (!(argument)) return ::tilewright::runtime::null_argument(#argument)
+
+// Copies as much of a filled structure as the caller's version of it has room for.
+template <class T>
+Status deliver(T filled, T* out) {
+  TW_REQUIRE(out);
+  size_t size = out->size;
+  if (size < sizeof(size_t))
+    return Diagnostic(ErrorCode::kInvalidArgument, "the structure's size field is not set", {}, "set it to sizeof");
+  filled.size = size;
+  std::memcpy(static_cast<void*>(out), &filled, std::min(size, sizeof(T)));
+  return Ok{};
+}
+
+// The caller's options, with zeros where its version ends.
+template <class T>
+Result<T> options_of(const T* given) {
+  T options{};
+  if (given) {
+    if (given->size < sizeof(size_t))
+      return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
+    std::memcpy(static_cast<void*>(&options), given, std::min(given->size, sizeof(T)));
+  }
+  return options;
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of the executor that runs steps; compiled for speed, unlike the rest.
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/claim.h"
+#include "runtime/cpu.h"
+#include "runtime/executor.h"
+
+namespace tilewright::runtime {
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+void Executor::walk(int tid, int threads) {
+  FlushDenormals flush;
+  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
+  for (size_t i = first_call_; i < last_call_; ++i) {
+    const Call& call = calls_[i];
+    if (call.meet_before && i != first_call_) team_.barrier();
+    if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
+    else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
+  }
+}
+
+void Executor::walk_timed(int tid, int threads) {
+  FlushDenormals flush;
+  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    team_.barrier();
+    if (!call.parallel && tid != 0) continue;
+    Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
+    time.begin_ns = now_ns();
+    call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
+    time.end_ns = now_ns();
+  }
+}
+
+Status Executor::run() { return run_steps(0, calls_.size()); }
+
+Status Executor::run_steps(size_t first, size_t last) {
+  Claim claim(running_);
+  TW_TRY_STATUS(claim.status());
+  TW_TRY_STATUS(prepare());
+  first_call_ = first;
+  last_call_ = std::min(last, calls_.size());
+  team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
+  return Ok{};
+}
+
+}  // namespace tilewright::runtime

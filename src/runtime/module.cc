@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/module.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "runtime/graph_executor_module.h"
+#include "runtime/graph_json.h"
+#include "runtime/tensor_value.h"
+
+namespace tilewright::runtime {
+namespace {
+
+constexpr const char* kLibraryRecord = "_lib";
+constexpr const char* kTreeRecord = "_import_tree";
+constexpr uint64_t kMostModules = 4096;
+
+std::string extension_of(const std::string& path) {
+  size_t dot = path.rfind('.'), slash = path.rfind('/');
+  return dot == std::string::npos || (slash != std::string::npos && dot < slash) ? "" : path.substr(dot + 1);
+}
+
+Diagnostic damaged(std::string what) {
+  return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "imported modules", "export the library again");
+}
+
+}  // namespace
+
+Result<std::string> Module::save() const {
+  return Diagnostic(ErrorCode::kInvalidArgument, format("a module of type '{}' cannot be written to a file", type_key()), {},
+                    "export the library that it comes from");
+}
+
+std::vector<std::shared_ptr<Module>> Module::imports() const {
+  std::lock_guard lock(mutex_);
+  return imports_;
+}
+
+bool Module::reaches(const Module* other) const {
+  if (this == other) return true;
+  for (const auto& m : imports())
+    if (m->reaches(other)) return true;
+  return false;
+}
+
+Status Module::import_module(std::shared_ptr<Module> module) {
+  if (module->reaches(this)) return Diagnostic(ErrorCode::kInvalidArgument, "the import would make a circle of modules");
+  std::lock_guard lock(mutex_);
+  imports_.push_back(std::move(module));
+  return Ok{};
+}
+
+Result<FunctionRef> Module::find_function(const std::string& name, bool query_imports) {
+  FunctionRef own = TW_TRY(get_function(name));
+  if (own || !query_imports) return own;
+  for (const auto& m : imports()) {
+    FunctionRef found = TW_TRY(m->find_function(name, true));
+    if (found) return found;
+  }
+  return FunctionRef();
+}
+
+LibraryModule::LibraryModule(std::shared_ptr<const Artifact> artifact) : artifact_(std::move(artifact)) {
+  for (const auto& t : artifact_->plan().inputs) input_dtypes_.push_back(t.dtype.str());
+  for (const auto& t : artifact_->plan().outputs) output_dtypes_.push_back(t.dtype.str());
+}
+
+const std::string& LibraryModule::type_key() const {
+  static const std::string kKey = "library";
+  return kKey;
+}
+
+Result<std::shared_ptr<LibraryModule>> LibraryModule::load(const std::string& path, const LoadOptions& options) {
+  auto library = std::make_shared<LibraryModule>(TW_TRY(Artifact::load(path, options)));
+  std::string_view tree = library->artifact()->imports();
+  if (!tree.empty()) {
+    auto root = load_import_tree(tree, library);
+    if (!root.ok()) return std::move(root).error().at(path);
+  }
+  return library;
+}
+
+Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
+  auto artifact = artifact_;
+  const plan::Plan& plan = artifact->plan();
+  if (name == "default" || name == "debug_create" || (!plan.model_name.empty() && name == plan.model_name)) {
+    bool debug = name == "debug_create";  // (model name, devices...)
+    return make_function(name, [artifact, debug](const Arguments& args) -> Result<Value> {
+      for (const tw_value& v : args.from(debug ? 1 : 0))
+        if (v.kind != TW_DEVICE || v.as.device.device_type != kDLCPU)
+          return Diagnostic(ErrorCode::kInvalidArgument,
+                            v.kind == TW_DEVICE ? format("the model was compiled for the CPU, not for device type {}", static_cast<int>(v.as.device.device_type))
+                                                : format("a device was expected, not {}", kind_name(v.kind)),
+                            {}, "give the CPU, device type 1");
+      return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(artifact, {}, debug))));
+    });
+  }
+  if (name == "get_graph_json")
+    return make_function(name, [artifact](const Arguments&) -> Result<Value> { return Value::string(write_graph_json(artifact->plan())); });
+  if (name == "get_graph_params")
+    return make_function(name, [artifact](const Arguments&) -> Result<Value> {
+      std::vector<Value> items;
+      for (const plan::Param& p : artifact->plan().params) {
+        std::vector<Value> pair;
+        pair.push_back(Value::string(p.name));
+        pair.push_back(copy_value({p.name, p.dtype, p.shape}, artifact->params() + p.offset));  // the mapping is read-only
+        items.push_back(Value::array(std::move(pair)));
+      }
+      return Value::array(std::move(items));
+    });
+  if (name == "remove_params") {  // the weights are a section of the library; a copy without them is the library itself
+    auto self = shared_from_this();
+    return make_function(name, [self](const Arguments&) -> Result<Value> { return Value(self); });
+  }
+  if (name == "list_module_names")
+    return make_function(name, [artifact](const Arguments&) -> Result<Value> {
+      std::vector<Value> names;
+      names.push_back(Value::string("default"));
+      return Value::array(std::move(names));
+    });
+  return FunctionRef();
+}
+
+Result<std::shared_ptr<Module>> load_module_file(const std::string& path, std::string form) {
+  if (form.empty()) form = extension_of(path);
+  std::string loader = "runtime.module.loadfile_" + form;
+  FunctionRef user = find_global(loader);
+  if (!user && (form.empty() || form == "so" || form == "dll" || form == "dylib"))
+    return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(path)));
+  FunctionRef function = user ? user : TW_TRY(require_global(loader, "runtime.module.loadfile_"));
+  Value arguments[] = {Value::string(path), Value::string(form)};
+  const tw_value raw[] = {arguments[0].get(), arguments[1].get()};
+  Value made = TW_TRY(call(function.get(), raw));
+  return Arguments(std::span(&made.get(), 1), loader).module(0);
+}
+
+Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, std::string_view bytes) {
+  std::string loader = "runtime.module.loadbinary_" + type_key;
+  FunctionRef function = TW_TRY(require_global(loader, "runtime.module.loadbinary_"));
+  Value argument = Value::bytes(bytes);
+  Value made = TW_TRY(call(function.get(), std::span(&argument.get(), 1)));
+  return Arguments(std::span(&made.get(), 1), loader).module(0);
+}
+
+Result<std::string> save_import_tree(const std::shared_ptr<Module>& root) {
+  if (root->imports().empty()) return std::string();
+  std::vector<std::shared_ptr<Module>> order;
+  std::vector<std::vector<uint64_t>> children;
+  bool too_many = false;
+  std::function<uint64_t(const std::shared_ptr<Module>&)> visit = [&](const std::shared_ptr<Module>& m) -> uint64_t {
+    uint64_t index = order.size();
+    order.push_back(m);
+    children.emplace_back();
+    for (const auto& child : m->imports()) {
+      if ((too_many = order.size() + 2 > kMostModules)) break;
+      uint64_t number = visit(child);
+      children[index].push_back(number);
+    }
+    return index;
+  };
+  visit(root);
+  if (too_many) return Diagnostic(ErrorCode::kLimitExceeded, format("the library imports more than {} modules", kMostModules));
+  ByteWriter out;
+  out.write<uint64_t>(order.size() + 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i == 0) {
+      out.write_string(kLibraryRecord);
+      continue;
+    }
+    std::string bytes = TW_TRY(order[i]->save());
+    out.write_string(order[i]->type_key());
+    out.write_string(bytes);
+  }
+  out.write_string(kTreeRecord);
+  std::vector<uint64_t> rows = {0}, flat;
+  for (const auto& list : children) {
+    flat.insert(flat.end(), list.begin(), list.end());
+    rows.push_back(flat.size());
+  }
+  for (const auto& list : {rows, flat}) {
+    out.write<uint64_t>(list.size());
+    for (uint64_t v : list) out.write<uint64_t>(v);
+  }
+  return out.take();
+}
+
+Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, std::shared_ptr<Module> library) {
+  ByteReader in(std::as_bytes(std::span(bytes)));
+  auto count = in.read<uint64_t>();
+  if (!in.ok() || count == 0 || count > kMostModules) return damaged("the number of imported modules is impossible");
+  std::vector<std::shared_ptr<Module>> modules;
+  for (uint64_t i = 0; i + 1 < count; ++i) {
+    std::string key = in.read_string(256);
+    if (!in.ok()) return damaged("the list of imported modules ends early");
+    if (key == kLibraryRecord) {
+      modules.push_back(library);
+      continue;
+    }
+    uint64_t length = in.read<uint64_t>();
+    auto data = in.take(length);
+    if (!in.ok()) return damaged(format("the module of type '{}' ends early", key));
+    modules.push_back(TW_TRY(load_module_binary(key, {reinterpret_cast<const char*>(data.data()), data.size()})));
+  }
+  if (in.read_string(256) != kTreeRecord) return damaged("the tree of imports is missing");
+  std::vector<uint64_t> lists[2];
+  for (auto& list : lists) {
+    uint64_t n = in.read_count(8);
+    for (uint64_t i = 0; i < n && in.ok(); ++i) list.push_back(in.read<uint64_t>());
+  }
+  const auto& [rows, flat] = lists;
+  if (!in.ok() || in.remaining() != 0 || rows.size() != modules.size() + 1 || rows.front() != 0 || rows.back() != flat.size() ||
+      !std::is_sorted(rows.begin(), rows.end()))
+    return damaged("the tree of imports is damaged");
+  for (size_t parent = 0; parent < modules.size(); ++parent)
+    for (uint64_t k = rows[parent]; k < rows[parent + 1]; ++k) {
+      if (flat[k] <= parent || flat[k] >= modules.size()) return damaged("the tree of imports is no tree");
+      TW_TRY_STATUS(modules[parent]->import_module(modules[flat[k]]));
+    }
+  return modules.empty() ? library : modules.front();
+}
+
+}  // namespace tilewright::runtime

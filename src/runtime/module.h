@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Modules: functions that belong together, and the modules they import. A compiled library is one, an executor is one, and
+// users make kinds of their own, which libraries carry by type key.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "runtime/function.h"
+
+namespace tilewright::runtime {
+
+class Module : public std::enable_shared_from_this<Module> {
+ public:
+  virtual ~Module() = default;
+  virtual const std::string& type_key() const = 0;
+  // The module's own function, or empty. The function keeps what it needs alive.
+  virtual Result<FunctionRef> get_function(const std::string& name) = 0;
+  // The bytes that runtime.module.loadbinary_<type_key> takes. Error: InvalidArgument where a kind has none.
+  virtual Result<std::string> save() const;
+
+  // The function, in this module or, when asked for, in what it imports, depth first.
+  Result<FunctionRef> find_function(const std::string& name, bool query_imports);
+  // Errors: InvalidArgument (a circle).
+  Status import_module(std::shared_ptr<Module> module);
+  std::vector<std::shared_ptr<Module>> imports() const;
+
+ private:
+  bool reaches(const Module* other) const;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Module>> imports_;
+};
+
+// A compiled model: "default" and the model's name make executors (graph_executor_module.h).
+class LibraryModule : public Module {
+ public:
+  explicit LibraryModule(std::shared_ptr<const Artifact> artifact);
+  static Result<std::shared_ptr<LibraryModule>> load(const std::string& path, const LoadOptions& options = {});
+  const std::string& type_key() const override;
+  Result<FunctionRef> get_function(const std::string& name) override;
+  const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
+  const std::vector<std::string>& input_dtypes() const { return input_dtypes_; }
+  const std::vector<std::string>& output_dtypes() const { return output_dtypes_; }
+
+ private:
+  std::shared_ptr<const Artifact> artifact_;
+  std::vector<std::string> input_dtypes_, output_dtypes_;  // names, for tw_tensor_info
+};
+
+// By the file's format (empty: the end of its name). Errors: those of the loaders; UnknownFunction (no loader).
+Result<std::shared_ptr<Module>> load_module_file(const std::string& path, std::string format);
+Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, std::string_view bytes);
+
+// The import tree of a library as the classic stack lays it out: u64 count, then records (type key, u64 length, bytes; "_lib" for
+// the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty without imports.
+Result<std::string> save_import_tree(const std::shared_ptr<Module>& root);
+// Makes the modules and joins them below `library`, which stands for "_lib". Errors: BadArtifact, UnknownFunction.
+Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, std::shared_ptr<Module> library);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors as results of functions: views that keep their owner alive.
+#pragma once
+#include <memory>
+
+#include "base/formats/plan.h"
+#include "runtime/function.h"
+
+namespace tilewright::runtime {
+
+// A view of `data`, which `owner` keeps valid.
+Value view_value(const plan::TensorInfo& info, void* data, std::shared_ptr<const void> owner);
+// A compact copy.
+Value copy_value(const plan::TensorInfo& info, const void* data);
+
+}  // namespace tilewright::runtime
