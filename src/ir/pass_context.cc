@@ -14,6 +14,7 @@ constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "str
 // The classic keys that mean something here, and our own (without a dotted classic prefix of another tool).
 constexpr ConfigKeyInfo kKeys[] = {
     {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
+    {"relay.FuseOps.in_place", kBoolType, "concatenations that their operands are written straight into stay apart (default true)"},
     {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
     {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},

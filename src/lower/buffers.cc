@@ -33,9 +33,11 @@ using namespace relay;
 
 // How a group that only renames memory relates its tensors.
 struct Renaming {
-  enum class Kind { kNone, kReshape, kConcat, kSlice } kind = Kind::kNone;
+  enum class Kind { kNone, kReshape, kConcat, kSlice, kWithin } kind = Kind::kNone;
   size_t axis = 0;               // concat, slice
   std::vector<int64_t> starts;   // concat: each input's start along axis; slice: each output's
+  int host = -1;                 // kWithin, a concat that is a run of another one's operands: the tensor that holds it
+  int64_t host_start = 0;        // and where along axis
 };
 
 bool same_halo(const Halo& a, const Halo& b) {
@@ -71,7 +73,7 @@ Renaming classify(const Graph& graph, const Group& group) {
       if (e->kind == ExprKind::kCall && !(def && keeps_order(def->name))) only_order = false;
       if (e->kind != ExprKind::kCall && e->kind != ExprKind::kVar && e->kind != ExprKind::kOp) only_order = false;
     }
-    if (only_order) return {Renaming::Kind::kReshape, 0, {}};
+    if (only_order) return {Renaming::Kind::kReshape, 0, {}, -1, 0};
   }
   if (name == "concatenate") {
     Expr arg = call->args.size() == 1 ? call->args[0] : nullptr;
@@ -85,7 +87,7 @@ Renaming classify(const Graph& graph, const Group& group) {
     }
     const auto& out = graph.tensors[group.outputs[0]];
     int64_t axis = attrs_as<ConcatenateAttrs>(call->attrs)->axis;
-    Renaming r{Renaming::Kind::kConcat, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.shape.size()) : axis), {}};
+    Renaming r{Renaming::Kind::kConcat, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.shape.size()) : axis), {}, -1, 0};
     if (!leading_ones(out.shape, r.axis)) return none;
     int64_t start = 0;
     for (int id : group.inputs) {
@@ -96,7 +98,7 @@ Renaming classify(const Graph& graph, const Group& group) {
   }
   if ((name == "split" || name == "strided_slice") && group.inputs.size() == 1 && as<VarNode>(call->args[0])) {
     const auto& in = graph.tensors[group.inputs[0]];
-    Renaming r{Renaming::Kind::kSlice, 0, {}};
+    Renaming r{Renaming::Kind::kSlice, 0, {}, -1, 0};
     if (name == "split") {
       int64_t axis = attrs_as<SplitAttrs>(call->attrs)->axis;
       r.axis = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(in.shape.size()) : axis);
@@ -201,22 +203,43 @@ class Planner {
     return p >= 0 && renamings_[p].kind != Renaming::Kind::kNone;
   }
 
-  void insert_copies() {
-    // Operands of a concat are written into its slots by their producers; one that has no kernel of its own, is a model
-    // output, or already sits in another concat is copied in.
-    std::set<int> slotted;
+  // Where `part` stands in `whole` as a run; -1: nowhere.
+  static std::ptrdiff_t run_at(const std::vector<int>& part, const std::vector<int>& whole) {
+    auto at = std::search(whole.begin(), whole.end(), part.begin(), part.end());
+    return at == whole.end() ? -1 : at - whole.begin();
+  }
+
+  // Concats whose operands are a run of a longer concat's (dense blocks: each layer reads all results so far) are windows
+  // of that one. Runs twice: to find them, and, with `settled`, to check them once it is known what had to be copied.
+  void find_windows(bool settled) {
+    std::vector<int> concats;
+    for (size_t i = 0; i < g_.groups.size(); ++i)
+      if (renamings_[i].kind == Renaming::Kind::kConcat) concats.push_back(static_cast<int>(i));
     for (size_t i = 0; i < g_.groups.size(); ++i) {
-      if (renamings_[i].kind != Renaming::Kind::kConcat) continue;
-      bool parent_output = g_.tensors[g_.groups[i].outputs[0]].is_output;
-      for (int& id : g_.groups[i].inputs) {
-        const auto& t = g_.tensors[id];
-        bool nested_concat = t.producer >= 0 && renamings_[t.producer].kind == Renaming::Kind::kConcat;
-        bool direct = t.kind == GraphTensor::Kind::kComputed && !t.is_output && (!renamed(id) || nested_concat) && !slotted.count(id) &&
-                      !(parent_output && t.consumers.size() > 1);
-        if (!direct) id = copy_before(id, static_cast<int>(i));
-        slotted.insert(id);
+      Renaming& r = renamings_[i];
+      const Group& group = g_.groups[i];
+      if (settled ? r.kind != Renaming::Kind::kWithin : r.kind != Renaming::Kind::kConcat) continue;
+      if (g_.tensors[group.outputs[0]].is_output) continue;
+      int host = -1;
+      for (int other : concats) {
+        const Group& longer = g_.groups[other];
+        if (longer.inputs.size() > group.inputs.size() && renamings_[other].axis == r.axis && run_at(group.inputs, longer.inputs) >= 0 &&
+            (host < 0 || longer.inputs.size() > g_.groups[host].inputs.size()))
+          host = other;
       }
+      r.kind = host < 0 ? Renaming::Kind::kConcat : Renaming::Kind::kWithin;
+      if (host < 0) continue;
+      r.host = g_.groups[host].outputs[0];
+      r.host_start = renamings_[host].starts[static_cast<size_t>(run_at(group.inputs, g_.groups[host].inputs))];
     }
+  }
+
+  void insert_copies() {
+    find_windows(false);
+    place_operands();
+    // A window whose operands had to be copied into its host is a concat of its own after all.
+    find_windows(true);
+    place_operands();
     splice();
     // What a padded reader needs around a tensor that cannot have it: a model's input, output or constant.
     for (size_t i = 0; i < g_.groups.size(); ++i)
@@ -230,12 +253,30 @@ class Planner {
     splice();
   }
 
+  // Operands of a concat are written into its slots by their producers; one that has no kernel of its own, is a model
+  // output, or already sits in another concat is copied in.
+  void place_operands() {
+    for (size_t i = 0; i < g_.groups.size(); ++i) {
+      if (renamings_[i].kind != Renaming::Kind::kConcat || !placed_.insert(static_cast<int>(i)).second) continue;
+      bool parent_output = g_.tensors[g_.groups[i].outputs[0]].is_output;
+      for (int& id : g_.groups[i].inputs) {
+        const auto& t = g_.tensors[id];
+        bool nested_concat = t.producer >= 0 && renamings_[t.producer].kind == Renaming::Kind::kConcat;
+        bool direct = t.kind == GraphTensor::Kind::kComputed && !t.is_output && (!renamed(id) || nested_concat) && !slotted_.count(id) &&
+                      !(parent_output && t.consumers.size() > 1);
+        if (!direct) id = copy_before(id, static_cast<int>(i));
+        slotted_.insert(id);
+      }
+    }
+  }
+
   // Follows slices up: a slice has a halo only as part of what it is cut from.
   bool can_have_halo(int id) const {
     const auto& t = g_.tensors[id];
     if (t.kind != GraphTensor::Kind::kComputed || t.is_output) return false;
     const Renaming& r = renamings_[t.producer];
     if (r.kind == Renaming::Kind::kSlice) return r.axis < 2 && can_have_halo(g_.groups[t.producer].inputs[0]);
+    if (r.kind == Renaming::Kind::kWithin) return r.axis < 2 && can_have_halo(r.host);
     for (int user : t.consumers)
       if (renamings_[user].kind == Renaming::Kind::kConcat &&
           (g_.tensors[g_.groups[user].outputs[0]].is_output || renamings_[user].axis >= 2))
@@ -252,7 +293,7 @@ class Planner {
       changed = false;
       for (size_t i = 0; i < g_.groups.size(); ++i) {
         auto kind = renamings_[i].kind;
-        if (kind != Renaming::Kind::kConcat && kind != Renaming::Kind::kSlice) continue;
+        if (kind != Renaming::Kind::kConcat && kind != Renaming::Kind::kSlice && kind != Renaming::Kind::kWithin) continue;
         Halo all;
         for (int id : g_.groups[i].inputs) all.merge(halos_[id]);
         for (int id : g_.groups[i].outputs) all.merge(halos_[id]);
@@ -308,6 +349,10 @@ class Planner {
           out_.elided[i] = true;
           break;
         }
+        case Renaming::Kind::kWithin:
+          set_parent(group.outputs[0], r.host, r.axis, r.host_start);
+          out_.elided[i] = true;
+          break;
         case Renaming::Kind::kSlice: {
           bool any_output = std::any_of(group.outputs.begin(), group.outputs.end(), [&](int id) { return g_.tensors[id].is_output; });
           bool spatial_halo = !halos_[group.inputs[0]].empty() && r.axis >= 2;
@@ -436,6 +481,7 @@ class Planner {
   HaloNeeds needs_;
   std::vector<Renaming> renamings_;
   std::vector<Pending> pending_;
+  std::set<int> placed_, slotted_;  // concats whose operands have their places; tensors that have a slot
   std::vector<Halo> halos_;
   std::vector<Parent> parents_;
   Buffers out_;

@@ -1,50 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operator that compiles, against the reference interpreter: small graphs through the whole way (passes, lowering,
 // machine code), checked kernel by kernel and at the outputs.
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <span>
-
-#include "driver/verify.h"
-#include "relay/op.h"
-#include "relay/ops/attrs.h"
+#include "driver/graphs.h"
 
 namespace tilewright::driver {
 namespace {
 using namespace relay;
-
-Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) { return make_var(name, tensor_type(to_shape(shape), dtype)); }
-Expr constant(std::vector<int64_t> shape, uint64_t seed = 7) { return make_constant(random_tensor(kFloat32, shape, seed)); }
-Expr ints(std::vector<int64_t> values) {
-  return make_constant(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(values.size())}, values));
-}
-
-// Compiles a function of `inputs` and compares; `target` widths other than the host's run wherever the host can.
-void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
-  Module module = Module().with_main(make_function(std::move(inputs), std::move(body)));
-  VerifyOptions options;
-  options.build.target = target;
-  options.build.jobs = 1;
-  auto report = verify_module(module, options);
-  ASSERT_TRUE(report.ok()) << report.error().str();
-  for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
-  EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
-}
-
-Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1, int64_t dilation = 1) {
-  return call("nn.conv2d", {x, constant({out, in_per_group, k, k})}, make_attrs<Conv2DAttrs>([&](auto& a) {
-                a.strides = {stride, stride};
-                a.padding = {pad, pad, pad, pad};
-                a.dilation = {dilation, dilation};
-                a.groups = groups;
-                a.channels = out;
-                a.kernel_size = std::vector<int64_t>{k, k};
-              }));
-}
-Expr bias(Expr x, int64_t channels) { return call("add", {x, constant({channels, 1, 1}, 11)}); }
-Expr relu(Expr x) { return call("nn.relu", {x}); }
+using namespace testing;
 
 TEST(Kernels, StemConvolution) {
   Expr x = input("x", {1, 3, 23, 19});

@@ -125,6 +125,7 @@ class Rewriter {
     else if (name == "nn.conv2d_transpose") out = conv2d_transpose(e, c);
     else if (name == "concatenate") out = concatenate(e, c);
     else if (name == "split") out = split(e, c);
+    else if (name == "strided_slice") out = strided_slice(e, c);
     else if (name == "nn.pad") out = pad(e, c);
     else if (name == "mean" || name == "sum" || name == "max") out = reduce(e, c);
     else if (name == "nn.max_pool2d") out = pool<MaxPool2DAttrs>(e, c);
@@ -259,6 +260,32 @@ class Rewriter {
     std::vector<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(blocked(f));
     return {call("concatenate", {make_tuple(fields, tuple->span)}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }), e->span), result[1]};
+  }
+
+  // Channels from a whole block on, or any cut of rows and columns.
+  Placed strided_slice(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
+    auto in = dims(c->args[0]), result = dims(e);
+    if (c->args.size() != 1 || in.size() != 4 || result.size() != 4 || !values_.at(c->args[0].get()).blocked()) return {};
+    AttrsRef made = make_attrs<StridedSliceAttrs>([&](auto& a) {
+      a.axes.emplace();
+      for (size_t i = 0; i < attrs.begin.size(); ++i) {
+        int64_t axis = attrs.axes ? (*attrs.axes)[i] : static_cast<int64_t>(i);
+        if (axis < 0) axis += 4;
+        const int64_t extent = in[static_cast<size_t>(axis)], out = result[static_cast<size_t>(axis)];
+        const int64_t stride = attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
+        const int64_t begin = std::clamp<int64_t>(attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i], 0, extent);
+        if (out == extent && stride == 1) continue;
+        const bool channels = axis == 1;
+        a.axes->push_back(stride < 1 || (channels && (stride != 1 || !whole(begin))) ? -1 : axis);
+        a.strides.push_back(stride);
+        a.begin.push_back(channels ? begin / lanes_ : begin);
+        a.end.push_back(channels ? (begin + out + lanes_ - 1) / lanes_ : std::min(begin + (out - 1) * stride + 1, extent));
+      }
+    });
+    const auto& axes = *attrs_as<StridedSliceAttrs>(made)->axes;
+    if (axes.empty() || std::find(axes.begin(), axes.end(), -1) != axes.end() || result[1] == 0) return {};
+    return {call("strided_slice", {blocked(c->args[0])}, made, e->span), result[1]};
   }
 
   // A channel split at whole blocks; its parts are found through TupleGetItem.

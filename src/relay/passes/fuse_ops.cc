@@ -12,6 +12,7 @@ namespace tilewright::relay {
 namespace {
 
 constexpr ConfigKey<int64_t> kMaxDepth{"relay.FuseOps.max_depth", 256};
+constexpr ConfigKey<bool> kInPlace{"relay.FuseOps.in_place", true};
 constexpr ConfigKey<bool> kLinkParams{"relay.FuseOps.link_params", false};
 
 // Operators that only rename the elements of a compact tensor: no kernel is needed.
@@ -131,7 +132,7 @@ class Outliner {
 }  // namespace
 
 Result<Module> fuse_ops(const Module& module, PassContext& context) {
-  FusionOptions options{context.opt_level >= 1, context.get(kMaxDepth)};
+  FusionOptions options{context.opt_level >= 1, context.get(kMaxDepth), context.get(kInPlace)};
   Module out = module;
   for (auto& [name, function] : out.functions) {
     const auto* node = as<FunctionNode>(function);

@@ -5,7 +5,7 @@
 // Requires: typed module, no Primitive function of an earlier run (run DefuseOps first).
 // Ensures: each remaining call of an operator is inside a Primitive function; results are unchanged.
 // Why here: after every pass that rewrites operators, before lowering. At level 0 every group has one operator.
-// Options: relay.FuseOps.max_depth, relay.FuseOps.link_params. Test: tests/relay/passes_fuse_ops_test.cc.
+// Options: relay.FuseOps.max_depth, relay.FuseOps.in_place, relay.FuseOps.link_params. Test: tests/relay/passes_fuse_ops_test.cc.
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

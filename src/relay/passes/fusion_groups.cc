@@ -2,6 +2,9 @@
 #include "relay/passes/fusion_groups.h"
 
 #include <algorithm>
+#include <string_view>
+
+#include "relay/ops/attrs.h"
 
 namespace tilewright::relay {
 namespace {
@@ -30,6 +33,31 @@ bool has_fresh_dims(const CallNode& call) {
   return false;
 }
 
+// Whether lowering makes this concatenation without a kernel, by letting the kernels of its operands write into it: then it
+// is no part of a group. Dimensions in front of the axis are 1, so that each operand's place is one piece, and operands
+// that only rename another tensor's elements, which would have to be copied, are the smaller part.
+bool is_made_in_place(const CallNode& call) {
+  const auto* out = as_tensor(call.type);
+  const auto* fields = call.args.size() == 1 ? as<TupleNode>(call.args[0]) : nullptr;
+  const auto* attrs = attrs_as<ConcatenateAttrs>(call.attrs);
+  if (!attrs || !out || !fields || !static_shape(out->shape)) return false;
+  auto axis = static_cast<size_t>(attrs->axis < 0 ? attrs->axis + static_cast<int64_t>(out->shape.size()) : attrs->axis);
+  for (size_t d = 0; d < axis; ++d)
+    if (!(out->shape[d] == Dim(1))) return false;
+  static constexpr std::string_view kRenaming[] = {"copy",     "expand_dims", "nn.batch_flatten", "reshape",  "reshape_like",
+                                                   "split",    "squeeze",     "strided_slice",    "transpose"};
+  int64_t copied = 0, written = 0;
+  for (const Expr& field : fields->fields) {
+    const auto* get = as<TupleGetItemNode>(field);
+    const OpDef* op = called_op(get ? get->tuple : field);
+    const auto* type = as_tensor(field->type);
+    if (!type) return false;
+    bool renames = !op || std::find(std::begin(kRenaming), std::end(kRenaming), op->name) != std::end(kRenaming);
+    (renames ? copied : written) += type->shape[axis].value();
+  }
+  return copied < written;
+}
+
 // Children as the grouping sees them: a primitive function is a leaf, other functions are entered.
 std::vector<Expr> graph_children(const Expr& e) {
   if (const auto* function = as<FunctionNode>(e)) {
@@ -44,7 +72,7 @@ std::vector<Expr> graph_children(const Expr& e) {
 }  // namespace
 
 FusionGroups::FusionGroups(const Expr& root, const FusionOptions& options) {
-  build_graph(root);
+  build_graph(root, options.in_place);
   groups_.resize(nodes_.size());
   for (size_t i = 0; i < nodes_.size(); ++i) {
     groups_[i].root = i;
@@ -68,7 +96,7 @@ size_t FusionGroups::group_of(size_t node) const {
   return top;
 }
 
-void FusionGroups::build_graph(const Expr& root) {
+void FusionGroups::build_graph(const Expr& root, bool in_place) {
   struct Frame {
     Expr e;
     std::vector<Expr> kids;
@@ -92,11 +120,11 @@ void FusionGroups::build_graph(const Expr& root) {
     stack.pop_back();
   }
   graph_.resize(nodes_.size());
-  for (size_t i = 0; i < nodes_.size(); ++i) link_operands(i);
+  for (size_t i = 0; i < nodes_.size(); ++i) link_operands(i, in_place);
   graph_[index_.at(root.get())].external = true;
 }
 
-void FusionGroups::link_operands(size_t node) {
+void FusionGroups::link_operands(size_t node, bool in_place) {
   const Expr& e = nodes_[node];
   auto link = [&](const Expr& operand, OpPattern pattern) {
     graph_[index_.at(operand.get())].outputs.push_back({node, pattern});
@@ -116,7 +144,7 @@ void FusionGroups::link_operands(size_t node) {
         expose_all();
         break;
       }
-      OpPattern pattern = has_fresh_dims(call) ? OpPattern::kOpaque : op->pattern;
+      OpPattern pattern = has_fresh_dims(call) || (in_place && is_made_in_place(call)) ? OpPattern::kOpaque : op->pattern;
       graph_[node].pattern = pattern;
       const auto* out = as_tensor(call.type);
       for (const Expr& arg : call.args) {

@@ -12,6 +12,7 @@ namespace tilewright::relay {
 struct FusionOptions {
   bool fuse = true;        // false: every operator is a group of its own
   int64_t max_depth = 256; // the largest number of nodes in a group
+  bool in_place = true;    // concatenations that their operands' kernels write straight into join no group
 };
 
 class FusionGroups {
@@ -50,8 +51,8 @@ class FusionGroups {
   };
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
-  void build_graph(const Expr& root);
-  void link_operands(size_t node);
+  void build_graph(const Expr& root, bool in_place);
+  void link_operands(size_t node, bool in_place);
   void build_dominators();
   size_t common_ancestor(size_t a, size_t b, OpPattern* pattern) const;
   void run_phase(int phase, int64_t max_depth);

@@ -89,10 +89,73 @@ Expr whole_slice(const Expr& e) {
   return forward && as<CallNode>(e)->args.size() == 1 ? identity(e) : Expr();
 }
 
+// A run of elements along one axis of another tensor.
+struct Cut {
+  Expr source;
+  int64_t begin = 0, end = 0;
+};
+std::optional<Cut> cut_of(const Expr& e, size_t axis) {
+  const Expr& from = as<TupleGetItemNode>(e) ? as<TupleGetItemNode>(e)->tuple : e;
+  bool split = is_call_to(from, "split") && !(from == e);
+  if (!split && !is_call_to(e, "strided_slice")) return std::nullopt;
+  const Expr& source = arg(from, 0);
+  auto in = static_shape(tensor_of(source).shape), out = static_shape(tensor_of(e).shape);
+  if (!in || !out) return std::nullopt;
+  for (size_t d = 0; d < in->size(); ++d)
+    if (d != axis && (*in)[d] != (*out)[d]) return std::nullopt;
+  const int64_t extent = (*out)[axis];
+  if (split) {
+    int64_t begin = 0;
+    if (positive_axis(attrs_of<SplitAttrs>(from).axis, in->size()) != static_cast<int64_t>(axis)) return std::nullopt;
+    for (int64_t i = 0; i < as<TupleGetItemNode>(e)->index; ++i)
+      begin += as_tensor(as_tuple(from->type)->fields[static_cast<size_t>(i)])->shape[axis].value();
+    return Cut{source, begin, begin + extent};
+  }
+  const auto& attrs = attrs_of<StridedSliceAttrs>(e);
+  if (as<CallNode>(e)->args.size() != 1 || extent == (*in)[axis]) return std::nullopt;
+  for (size_t i = 0; i < attrs.begin.size(); ++i) {
+    int64_t at = positive_axis(attrs.axes ? (*attrs.axes)[i] : static_cast<int64_t>(i), in->size());
+    if (!attrs.strides.empty() && attrs.strides[std::min(i, attrs.strides.size() - 1)] != 1) return std::nullopt;
+    if (at != static_cast<int64_t>(axis)) continue;
+    int64_t begin = attrs.begin[i] < 0 ? attrs.begin[i] + (*in)[axis] : attrs.begin[i];
+    begin = std::clamp<int64_t>(begin, 0, (*in)[axis]);
+    return Cut{source, begin, begin + extent};
+  }
+  return std::nullopt;
+}
+
+// Neighbouring cuts of one tensor, side by side again: one cut, or the tensor itself.
+Expr join_cuts(const Expr& e, const TupleNode& tuple) {
+  const auto axis = static_cast<size_t>(positive_axis(attrs_of<ConcatenateAttrs>(e).axis, tensor_of(e).shape.size()));
+  std::vector<Expr> fields;
+  std::optional<Cut> open;  // what the last of `fields` is cut from
+  bool joined = false;
+  for (const Expr& field : tuple.fields) {
+    auto cut = cut_of(field, axis);
+    if (!cut || !open || !(open->source == cut->source) || open->end != cut->begin) {
+      fields.push_back(field);
+      open = cut;
+      continue;
+    }
+    open->end = cut->end;
+    joined = true;
+    if (open->begin == 0 && tensor_of(open->source).shape[axis] == Dim(open->end))
+      fields.back() = open->source;
+    else
+      fields.back() = call("strided_slice", {open->source}, make_attrs<StridedSliceAttrs>([&](auto& a) {
+                             a.begin = {open->begin}, a.end = {open->end}, a.strides = {1};
+                             a.axes = std::vector<int64_t>{static_cast<int64_t>(axis)};
+                           }), e->span);
+  }
+  if (!joined) return {};
+  return fields.size() == 1 ? fields[0] : with_children(e, {make_tuple(std::move(fields), tuple.span)});
+}
+
 Expr single_concatenate(const Expr& e) {
   const auto* tuple = as<TupleNode>(arg(e, 0));
   if (!tuple) return {};
   if (tuple->fields.size() == 1) return tuple->fields[0];
+  if (Expr joined = join_cuts(e, *tuple)) return joined;
   // Nested concatenations along the same axis become one.
   int64_t axis = attrs_of<ConcatenateAttrs>(e).axis;
   size_t rank = tensor_of(e).shape.size();
