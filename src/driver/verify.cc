@@ -54,11 +54,16 @@ class SteppedRun {
     Tensor out(o.dtype, o.shape);
     const std::byte* base = address(o.buffer);
     auto width = static_cast<int64_t>(o.dtype.bytes());
+    const bool packed = o.dtype.bits < 8;
+    const Tensor whole = packed ? Tensor::view(o.dtype, {artifact_.plan().buffers[o.buffer].bytes * 8 / o.dtype.bits}, base, nullptr) : Tensor();
     std::vector<int64_t> index(o.shape.size(), 0);
     for (int64_t n = 0; n < out.size(); ++n) {
       int64_t at = o.offset;
       for (size_t d = 0; d < index.size(); ++d) at += index[d] * o.strides[d];
-      std::memcpy(out.mutable_raw() + n * width, base + at * width, static_cast<size_t>(width));
+      if (packed)
+        out.set_double(n, whole.at_double(at));
+      else
+        std::memcpy(out.mutable_raw() + n * width, base + at * width, static_cast<size_t>(width));
       for (size_t d = index.size(); d-- > 0 && ++index[d] == o.shape[d];) index[d] = 0;
     }
     return out;

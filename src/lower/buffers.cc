@@ -63,6 +63,9 @@ Renaming classify(const Graph& graph, const Group& group) {
   const OpDef* op = called_op(body);
   if (!op) return none;
   std::string_view name = op->name;
+  // A window that starts inside a byte has no address.
+  for (int id : group.inputs)
+    if (graph.tensors[id].dtype.bits < 8 && name != "reshape") return none;
   auto leading_ones = [](const std::vector<int64_t>& shape, size_t axis) {
     return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis), [](int64_t d) { return d == 1; });
   };

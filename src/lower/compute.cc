@@ -17,16 +17,36 @@ PrimExpr ComputeArgs::broadcast_operand(size_t i) const {
   return broadcast(at(i, mapped, 1), lanes);
 }
 
+namespace {
+
+// Whether lane l of a mask is on, when the mask says so by constants (`ramp < broadcast`, as tails are masked).
+std::optional<bool> known_lane(const PrimExpr& mask, int l) {
+  const auto* less = mask->kind == ExprKind::kLT ? as<BinaryNode>(mask) : nullptr;
+  const auto* lanes = less ? as<RampNode>(less->a) : nullptr;
+  const auto limit = less ? as_const_int(less->b) : std::nullopt;
+  const auto base = lanes ? as_const_int(lanes->base) : std::nullopt;
+  if (!limit || !base) return std::nullopt;
+  return *base + lanes->stride * l < *limit;
+}
+
+}  // namespace
+
 PrimExpr ComputeArgs::by_lane(const std::function<PrimExpr(const std::vector<PrimExpr>&)>& element) const {
   if (lanes == 1) return element(index);
   std::vector<PrimExpr> elements;
   std::vector<int> order;
   for (int l = 0; l < lanes; ++l) {
+    const std::optional<bool> on = mask ? known_lane(mask, l) : true;
+    if (on && !*on) {
+      elements.push_back(make_const(out.dtype, 0));
+      order.push_back(l);
+      continue;
+    }
     auto at = index;
     at.back() = at.back() + l;
     PrimExpr value = element(at);
     // A lane that is off may lie outside the data: it must not be read.
-    if (mask) value = intrinsic(Intrinsic::k_if_then_else, {shuffle({mask}, {l}), value, make_const(value->dtype, 0)});
+    if (!on) value = intrinsic(Intrinsic::k_if_then_else, {shuffle({mask}, {l}), value, make_const(value->dtype, 0)});
     elements.push_back(value);
     order.push_back(l);
   }

@@ -77,7 +77,8 @@ PrimExpr clip(A a) {
     lo = std::max(lo, x->dtype.is_int() ? -top : 0.0);
     if (hi >= top) return max(x, constant(a, x, lo));
   }
-  return min(max(x, constant(a, x, lo)), constant(a, x, hi));
+  // The constants come first: a comparison with NaN is false and takes the second operand, so NaN stays.
+  return min(constant(a, x, hi), max(constant(a, x, lo), x));
 }
 PrimExpr leaky_relu(A a) {
   PrimExpr x = x_of(a);
@@ -89,6 +90,8 @@ PrimExpr cast_to(A a) {
   if (to.is_bool()) return binary(ExprKind::kNE, x, constant(a, x, 0));
   return cast(to, x);
 }
+PrimExpr reinterpreted(A a) { return reinterpret(a.out.dtype.with_lanes(a.lanes), x_of(a)); }
+PrimExpr full(A a) { return broadcast(a.at(0, {}, 1), a.lanes); }
 PrimExpr identity(A a) { return x_of(a); }
 PrimExpr negative(A a) {
   PrimExpr x = x_of(a);
@@ -167,6 +170,7 @@ constexpr ComputeDef kComputes[] = {
     {"floor", rounding<Intrinsic::k_floor>},
     {"floor_divide", floor_divide},
     {"floor_mod", floor_mod},
+    {"full", full},
     {"greater", arithmetic<ExprKind::kGT>},
     {"greater_equal", arithmetic<ExprKind::kGE>},
     {"isfinite", unary<Intrinsic::k_isfinite>},
@@ -195,6 +199,7 @@ constexpr ComputeDef kComputes[] = {
     {"nn.relu", relu},
     {"not_equal", arithmetic<ExprKind::kNE>},
     {"power", power},
+    {"reinterpret", reinterpreted},
     {"right_shift", arithmetic<ExprKind::kShiftRight>},
     {"round", rounding<Intrinsic::k_round>},
     {"rsqrt", reciprocal_sqrt},

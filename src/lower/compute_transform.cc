@@ -182,7 +182,7 @@ PrimExpr gather(A a) {
   });
 }
 
-// Elements outside the data read as the pad value (constant mode) or mirror back (edge, reflect).
+// Elements outside the data read as the pad value (constant mode) or repeat it (edge, reflect, wrap).
 PrimExpr pad(A a) {
   const auto& attrs = a.attrs<relay::PadAttrs>();
   size_t rank = a.index.size();
@@ -193,6 +193,7 @@ PrimExpr pad(A a) {
       int64_t before = attrs.pad_width[d][0], after = attrs.pad_width[d][1], extent = a.in_dim(0, d);
       PrimExpr i = index[d] - before;
       if (attrs.pad_mode == "edge") i = max(min(i, make_int(extent - 1)), make_int(0));
+      if (attrs.pad_mode == "wrap") i = floormod(i, extent);
       if (attrs.pad_mode == "reflect") {
         i = select(lt(i, make_int(0)), make_int(0) - i, i);
         i = select(lt(make_int(extent - 1), i), make_int(2 * (extent - 1)) - i, i);
@@ -244,6 +245,18 @@ PrimExpr reverse(A a) {
   };
   if (a.lanes == 1 || axis + 1 != a.index.size()) return at(a.index, a.lanes);
   return a.by_lane([&](const Index& index) { return at(index, 1); });
+}
+
+PrimExpr reverse_sequence(A a) {
+  const auto& attrs = a.attrs<relay::ReverseSequenceAttrs>();
+  size_t seq = axis_of(attrs.seq_axis, a.index.size()), batch = axis_of(attrs.batch_axis, a.index.size());
+  return a.by_lane([&](const Index& index) {
+    PrimExpr n = max(min(cast(kInt64, a.at(1, {index[batch]}, 1)), make_int(a.in_dim(0, seq))), make_int(0));
+    Index mapped = index;
+    PrimExpr turned = select(lt(index[seq], n), n - 1 - index[seq], index[seq]);
+    mapped[seq] = max(min(turned, make_int(a.in_dim(0, seq) - 1)), make_int(0));
+    return a.at(0, mapped, 1);
+  });
 }
 
 // NCHW <-> NCHW{v}c. Channels beyond the data's are zero in the blocked form and dropped on the way back.
@@ -301,6 +314,7 @@ constexpr ComputeDef kComputes[] = {
     {"repeat", repeat},
     {"reshape", reshape},
     {"reverse", reverse},
+    {"reverse_sequence", reverse_sequence},
     {"split", split},
     {"squeeze", reshape},
     {"stack", stack},

@@ -291,7 +291,7 @@ class Lowering {
     for (int id : group.outputs) step.buffers.push_back(plan_buffer(id));
     step.outputs = static_cast<uint32_t>(group.outputs.size());
     if (group.choice->scratch_bytes > 0) step.buffers.push_back(scratch_buffer(group.choice->scratch_bytes));
-    step.parallel = group.choice->parallel;
+    step.parallel = parallel(group);
     step.name = group.name;
     step.source = group.source;
     step.flops = group.choice->cost.flops;
@@ -316,6 +316,12 @@ class Lowering {
     return o;
   }
 
+  // Elements that share a byte cannot be written by two threads.
+  bool parallel(const Group& group) const {
+    return group.choice->parallel &&
+           std::none_of(group.outputs.begin(), group.outputs.end(), [&](int id) { return graph_.tensors[id].dtype.bits < 8; });
+  }
+
   static std::vector<int> distinct_inputs(const Group& group) {
     std::vector<int> out;
     for (int id : group.inputs)
@@ -337,7 +343,7 @@ class Lowering {
         alignment = 64;
         while (p.storage_offset % alignment != 0) alignment /= 2;
       }
-      int64_t elements = p.bytes / std::max<int64_t>(1, static_cast<int64_t>(t.dtype.bytes()));
+      int64_t elements = p.bytes * 8 / std::max<int64_t>(1, t.dtype.bits);
       tir::Buffer b = tir::make_buffer(format("{}{}", read_only ? "in" : "out", number), t.dtype, elements, tir::Scope::kGlobal, alignment, read_only);
       buffer_of[id] = b;
       f.params.push_back(b);
@@ -350,7 +356,7 @@ class Lowering {
     for (int id : group.inputs) inputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
     for (int id : group.outputs) outputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
     topi::KernelContext context{&target_, {}, {}};
-    if (group.choice->parallel) {
+    if (parallel(group)) {
       context.tid = f.tid = tir::make_var("tid");
       context.nthreads = f.nthreads = tir::make_var("nthreads");
     }

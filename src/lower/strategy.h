@@ -67,6 +67,7 @@ std::span<const Implementation> attention_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> matmul_implementations();
 std::span<const Implementation> reduce_implementations();
+std::span<const Implementation> direct_implementations();  // of last resort
 std::vector<const Implementation*> implementations_of(std::string_view op);
 
 // Picks among applicable choices (each with its cost). The tuner supplies one that knows records.

@@ -187,7 +187,8 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
       if (v == node<ReinterpretNode>(e).value) return e;
       // A lane-by-lane one follows its operand's lanes; one that regroups lanes does not change shape.
       bool lane_by_lane = e->dtype.bits == v->dtype.bits;
-      return reinterpret(lane_by_lane ? e->dtype.with_lanes(v->dtype.lanes) : e->dtype, std::move(v));
+      const DataType to = lane_by_lane ? e->dtype.with_lanes(v->dtype.lanes) : e->dtype;
+      return reinterpret(to, std::move(v));
     }
     case ExprKind::kLoad: {
       const auto& n = node<LoadNode>(e);

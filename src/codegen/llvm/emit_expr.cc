@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "base/small_float.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/types.h"
 
@@ -85,10 +84,7 @@ Value* KernelEmitter::concat(Value* a, Value* b) {
 
 Value* KernelEmitter::emit_constant(DataType dtype, double number) {
   llvm::Type* type = value_type(b_.getContext(), dtype);
-  if (is_small_float(dtype)) {
-    const auto& layout = dtype.code == TypeCode::kBFloat ? kBFloatFormat : kHalfFormat;
-    return llvm::ConstantInt::get(type, small_float_encode(layout, number));
-  }
+  if (is_small_float(dtype)) return llvm::ConstantInt::get(type, small_float_bits(dtype, number));
   return llvm::ConstantFP::get(type, number);
 }
 

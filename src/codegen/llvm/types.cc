@@ -4,6 +4,10 @@
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include <cmath>
+#include <limits>
+
+#include "base/small_float.h"
 #include "codegen/llvm/machine.h"
 
 namespace tilewright::codegen {
@@ -15,7 +19,7 @@ llvm::Type* element_type(llvm::LLVMContext& c, DataType dtype) {
   switch (dtype.code) {
     case TypeCode::kInt:
     case TypeCode::kUInt:
-      return dtype.bits == 8 || dtype.bits == 16 || dtype.bits == 32 || dtype.bits == 64 ? llvm::Type::getIntNTy(c, dtype.bits) : nullptr;
+      return llvm::Type::getIntNTy(c, dtype.bits);
     case TypeCode::kFloat:
       return dtype.bits == 32   ? llvm::Type::getFloatTy(c)
              : dtype.bits == 64 ? llvm::Type::getDoubleTy(c)
@@ -31,6 +35,7 @@ llvm::Type* element_type(llvm::LLVMContext& c, DataType dtype) {
     case TypeCode::kFloat8E5M2FNUZ:
     case TypeCode::kFloat8E8M0:
     case TypeCode::kFloat4E2M1:
+      return llvm::Type::getIntNTy(c, dtype.bits);
     case TypeCode::kComplex:
     case TypeCode::kString:
     case TypeCode::kHandle:
@@ -79,6 +84,70 @@ Value* float_to_half_bits(llvm::IRBuilderBase& b, Value* value) {
   return b.CreateTrunc(out, reshape_type(value, b.getInt16Ty()));
 }
 
+// float8 and float4: every value is a float32, so that decoding is exact; see small_float.cc for the special codes.
+Value* tiny_bits_to_float(llvm::IRBuilderBase& b, Value* raw, SmallFloatFormat f) {
+  llvm::Type* i32 = reshape_type(raw, b.getInt32Ty());
+  llvm::Type* f32 = reshape_type(raw, b.getFloatTy());
+  Value* bits = b.CreateZExt(raw, i32);
+  const int width = f.exponent_bits + f.mantissa_bits, shift = 23 - f.mantissa_bits;
+  const uint64_t mask = (1u << width) - 1, quiet_nan = 0x7fc00000;
+  if (f.special == SmallFloatFormat::kScaleOnly) {
+    Value* scale = b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, 0)), int_like(bits, 0x400000), b.CreateShl(bits, int_like(bits, 23)));
+    return b.CreateBitCast(b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, mask)), int_like(bits, quiet_nan), scale), f32);
+  }
+  Value* magnitude = b.CreateAnd(bits, int_like(bits, mask));
+  Value* sign = b.CreateShl(b.CreateLShr(bits, int_like(bits, static_cast<uint64_t>(width))), int_like(bits, 31));
+  Value* unit = llvm::ConstantFP::get(f32, std::ldexp(1.0, 1 - f.bias - f.mantissa_bits));
+  Value* subnormal = b.CreateBitCast(b.CreateFMul(b.CreateUIToFP(magnitude, f32), unit), i32);
+  Value* moved = b.CreateShl(magnitude, int_like(bits, static_cast<uint64_t>(shift)));
+  Value* normal = b.CreateAdd(moved, int_like(bits, static_cast<uint64_t>(127 - f.bias) << 23));
+  Value* out = b.CreateSelect(b.CreateICmpULT(magnitude, int_like(bits, uint64_t{1} << f.mantissa_bits)), subnormal, normal);
+  if (f.special == SmallFloatFormat::kIeee) {
+    const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
+    out = b.CreateSelect(b.CreateICmpUGE(magnitude, int_like(bits, infinity)), b.CreateOr(moved, int_like(bits, 0x7f800000)), out);
+  } else if (f.special == SmallFloatFormat::kFiniteNan) {
+    out = b.CreateSelect(b.CreateICmpEQ(magnitude, int_like(bits, mask)), int_like(bits, quiet_nan), out);
+  }
+  out = b.CreateOr(out, sign);
+  if (f.special == SmallFloatFormat::kUnsignedZero)
+    out = b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, mask + 1)), int_like(bits, quiet_nan), out);
+  return b.CreateBitCast(out, f32);
+}
+
+Value* float_to_tiny_bits(llvm::IRBuilderBase& b, Value* value, SmallFloatFormat f, llvm::Type* element) {
+  llvm::Type* i32 = reshape_type(value, b.getInt32Ty());
+  Value* bits = b.CreateBitCast(value, i32);
+  auto imm = [&](uint64_t v) { return int_like(bits, v); };
+  auto code_of = [&](double v) { return imm(small_float_encode(f, v)); };
+  Value* a = b.CreateAnd(bits, imm(0x7fffffff));
+  Value* code;
+  if (f.special == SmallFloatFormat::kScaleOnly) {
+    Value* small = b.CreateZExt(b.CreateICmpUGE(a, imm(0x600000)), i32);
+    code = b.CreateSelect(b.CreateICmpULT(a, imm(0x800000)), small, b.CreateLShr(b.CreateAdd(a, imm(0x400000)), imm(23)));
+  } else {
+    const int shift = 23 - f.mantissa_bits;
+    Value* odd = b.CreateAnd(b.CreateLShr(a, imm(static_cast<uint64_t>(shift))), imm(1));
+    Value* rounded = b.CreateAdd(b.CreateAdd(a, imm((uint64_t{1} << (shift - 1)) - 1)), odd);
+    Value* normal = b.CreateLShr(b.CreateSub(rounded, imm(static_cast<uint64_t>(127 - f.bias) << 23)), imm(static_cast<uint64_t>(shift)));
+    // Adding a power of two whose last bit is the format's smallest subnormal makes the addition round to it.
+    Value* magic = llvm::ConstantFP::get(value->getType(), std::ldexp(1.0, 24 - f.bias - f.mantissa_bits));
+    Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), magic), i32);
+    Value* subnormal = b.CreateSub(sum, b.CreateBitCast(magic, i32));
+    code = b.CreateSelect(b.CreateICmpULT(a, imm(static_cast<uint64_t>(128 - f.bias) << 23)), subnormal, normal);
+  }
+  Value* infinity = code_of(std::numeric_limits<double>::infinity());
+  const uint64_t largest = f.special == SmallFloatFormat::kIeee ? small_float_encode(f, std::numeric_limits<double>::infinity()) - 1
+                                                                 : small_float_encode(f, std::numeric_limits<double>::infinity());
+  code = b.CreateSelect(b.CreateICmpUGT(code, imm(largest)), infinity, code);
+  if (f.has_sign) {
+    Value* sign = b.CreateLShr(b.CreateAnd(bits, imm(0x80000000u)), imm(static_cast<uint64_t>(31 - f.exponent_bits - f.mantissa_bits)));
+    if (f.special == SmallFloatFormat::kUnsignedZero) sign = b.CreateSelect(b.CreateICmpEQ(code, imm(0)), imm(0), sign);
+    code = b.CreateOr(code, sign);
+  }
+  code = b.CreateSelect(b.CreateICmpUGT(a, imm(0x7f800000)), code_of(std::numeric_limits<double>::quiet_NaN()), code);
+  return b.CreateTrunc(code, reshape_type(value, element));
+}
+
 // double to float32 rounded to odd: a second rounding to a narrower format then gives the correctly rounded result.
 Value* double_to_float_odd(llvm::IRBuilderBase& b, Value* value) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
@@ -101,8 +170,11 @@ Value* int_to_float(llvm::IRBuilderBase& b, Value* value, DataType from, llvm::T
 
 }  // namespace
 
-bool is_small_float(DataType dtype) {
-  return (dtype.code == TypeCode::kFloat && dtype.bits == 16) || dtype.code == TypeCode::kBFloat;
+bool is_small_float(DataType dtype) { return dtype.is_float() && dtype.bits <= 16; }
+
+uint64_t small_float_bits(DataType dtype, double value) {
+  if (dtype.bits == 16) return small_float_encode(dtype.code == TypeCode::kBFloat ? kBFloatFormat : kHalfFormat, value);
+  return small_float_encode(small_float_format(dtype.code), value);
 }
 
 llvm::Type* with_lanes(llvm::Type* element, int lanes) {
@@ -134,6 +206,7 @@ Value* from_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
 
 Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
+  if (dtype.bits < 16) return tiny_bits_to_float(b, value, small_float_format(dtype.code));
   if (dtype.code == TypeCode::kBFloat) {
     Value* wide = b.CreateZExt(value, reshape_type(value, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, int_like(wide, 16)), f32);
@@ -144,6 +217,7 @@ Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const T
 }
 
 Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
+  if (dtype.bits < 16) return float_to_tiny_bits(b, value, small_float_format(dtype.code), element_type(b.getContext(), dtype));
   if (dtype.code == TypeCode::kBFloat) {
     Value* bits = b.CreateBitCast(value, reshape_type(value, b.getInt32Ty()));
     Value* odd = b.CreateAnd(b.CreateLShr(bits, int_like(bits, 16)), int_like(bits, 1));

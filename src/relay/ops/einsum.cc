@@ -4,19 +4,13 @@
 #include <map>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/einsum.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
 namespace tilewright::relay {
-namespace {
 
-// An equation with its ellipses spelled out: the axes an ellipsis stands for are named '0', '1', ... from the right.
-struct Equation {
-  std::vector<std::string> operands;
-  std::string result;
-};
-
-Result<Equation> parse_equation(const std::string& text, const std::vector<size_t>& ranks) {
+Result<EinsumEquation> parse_equation(const std::string& text, const std::vector<size_t>& ranks) {
   std::string s;
   for (char c : text)
     if (c != ' ') s += c;
@@ -36,7 +30,7 @@ Result<Equation> parse_equation(const std::string& text, const std::vector<size_
     for (size_t i = n; i-- > 0;) out += static_cast<char>('0' + i);
     return out;
   };
-  Equation e;
+  EinsumEquation e;
   for (size_t i = 0; i < terms.size(); ++i) {
     std::string term = terms[i];
     const size_t dots = term.find("...");
@@ -72,6 +66,8 @@ Result<Equation> parse_equation(const std::string& text, const std::vector<size_
   return e;
 }
 
+namespace {
+
 Result<Type> einsum_type(const TypeArgs& args) {
   std::vector<Type> in = flat_types(args);
   if (in.empty()) return type_error("it needs at least one tensor");
@@ -82,7 +78,7 @@ Result<Type> einsum_type(const TypeArgs& args) {
   }
   DataType dtype = as_tensor(in[0])->dtype;
   if (!dtype.is_float() && !dtype.is_integral()) return type_error(format("it needs numbers, not {}", dtype.str()));
-  Equation e = TW_TRY(parse_equation(attrs_of<EinsumAttrs>(args).equation, ranks));
+  EinsumEquation e = TW_TRY(parse_equation(attrs_of<EinsumAttrs>(args).equation, ranks));
   std::map<char, Dim> size;
   for (size_t i = 0; i < in.size(); ++i)
     for (size_t k = 0; k < ranks[i]; ++k) {
@@ -100,7 +96,7 @@ Result<Type> einsum_type(const TypeArgs& args) {
 Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   std::vector<size_t> ranks;
   for (const Value& v : args.inputs) ranks.push_back(v.shape.size());
-  Equation e = TW_TRY(parse_equation(args.as<EinsumAttrs>().equation, ranks));
+  EinsumEquation e = TW_TRY(parse_equation(args.as<EinsumAttrs>().equation, ranks));
   std::map<char, int64_t> size;
   for (size_t i = 0; i < args.inputs.size(); ++i)
     for (size_t k = 0; k < ranks[i]; ++k) {

@@ -119,9 +119,23 @@ Expr bounded_for_float8(NodeContext& c, const Expr& x, DataType to) {
   return x;
 }
 
+// float8_e8m0 holds powers of two only. Rounded up (the default) or down, the bits of a float32 say which: a mantissa
+// other than zero lies above the power of two that the exponent names.
+Expr bounded_for_e8m0(NodeContext& c, const Expr& x) {
+  std::string mode = c.string_attr("round_mode", "up");
+  if (mode == "nearest") return x;
+  if (mode != "up" && mode != "down") c.fail(format("its round_mode is '{}', not up, down or nearest", mode));
+  auto as_type = [&](const Expr& e, DataType t) { return c.call("reinterpret", {e}, make_attrs<relay::CastAttrs>([&](auto& a) { a.dtype = t; })); };
+  Expr wide = c.cast(x, kFloat32), bits = as_type(wide, kInt32);
+  if (mode == "up") bits = c.add(bits, c.scalar(0x7fffff, kInt32));
+  Expr power = as_type(c.call("bitwise_and", {bits, c.scalar(0x7f800000, kInt32)}), kFloat32);
+  return c.where(c.call("isnan", {wide}), wide, power);
+}
+
 Values cast_to(NodeContext& c, DataType to) {
   Expr x = c.input(0);
   if (c.dtype(x) == to) return {x};
+  if (to.code == TypeCode::kFloat8E8M0 && c.dtype(x).is_float()) return {c.cast(bounded_for_e8m0(c, x), to)};
   return {c.cast(bounded_for_float8(c, x, to), to)};
 }
 Values cast(NodeContext& c) {

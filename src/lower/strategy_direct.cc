@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// The implementations of last resort: plain loops for dtypes, ranks and operators without a tuned template. They apply
+// to (nearly) everything and have the lowest priority.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "lower/strategy.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+#include "relay/ops/einsum.h"
+#include "topi/direct.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+using tir::PrimExpr;
+using topi::Index;
+
+constexpr int kLastResort = 1;
+
+size_t axis_of(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
+
+PrimExpr read(const topi::Operand& operand, const Index& index, DataType dtype) {
+  PrimExpr value = operand(index, 1, {});
+  return value->dtype == dtype ? value : tir::cast(dtype, value);
+}
+PrimExpr both(PrimExpr a, PrimExpr b) { return a ? tir::logical_and(std::move(a), std::move(b)) : b; }
+PrimExpr if_inside(const PrimExpr& inside, PrimExpr value, PrimExpr otherwise) {
+  return inside ? tir::intrinsic(tir::Intrinsic::k_if_then_else, {inside, std::move(value), std::move(otherwise)}) : value;
+}
+PrimExpr between(const PrimExpr& i, int64_t extent) {
+  return tir::logical_and(tir::le(tir::make_int(0), i), tir::lt(i, tir::make_int(extent)));
+}
+// An index operand's value: negative ones count from the end, and none leaves [0, extent).
+PrimExpr bounded(PrimExpr value, int64_t extent) {
+  PrimExpr i = tir::cast(kInt64, std::move(value));
+  i = tir::select(tir::lt(i, tir::make_int(0)), i + extent, i);
+  return tir::max(tir::min(i, tir::make_int(extent - 1)), tir::make_int(0));
+}
+
+// The term of one output element, over the anchor's operands.
+using MakeTerm = std::function<topi::DirectTerm(const GroupScope&, const Anchor&)>;
+std::shared_ptr<Choice> direct(const Problem& p, topi::DirectProblem problem, MakeTerm make) {
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  choice->emit = [problem, make, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::direct_reduction(problem, make(scope, anchor), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+bool numeric(DataType t) { return (t.is_float() || t.is_integral()) && t.bits >= 8; }
+
+template <class A>
+std::shared_ptr<Choice> convolution(const Problem& p) {
+  const A attrs = p.attrs<A>();
+  const A standard;
+  if (attrs.data_layout != standard.data_layout || attrs.kernel_layout != standard.kernel_layout || !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0)))
+    return nullptr;
+  const auto data = p.arg_shape(0), kernel = p.arg_shape(1), out = p.out_shape();
+  const size_t spatial = data.size() - 2;
+  const int64_t out_per_group = kernel[0] / attrs.groups, in_per_group = kernel[1];
+  topi::DirectProblem problem{out, std::vector<int64_t>(kernel.begin() + 1, kernel.end()), topi::accumulator_dtype(as_tensor(p.anchor.expr->type)->dtype)};
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    auto x = scope.anchor_operand(anchor, 0), w = scope.anchor_operand(anchor, 1);
+    return [=](const Index& at, const Index& r) {
+      Index from{at[0], tir::floordiv(at[1], out_per_group) * in_per_group + r[0]}, weight{at[1]};
+      weight.insert(weight.end(), r.begin(), r.end());
+      PrimExpr inside;
+      for (size_t d = 0; d < spatial; ++d) {
+        const int64_t pad = attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d];
+        PrimExpr i = at[d + 2] * attrs.strides[d] + r[d + 1] * attrs.dilation[d] - pad;
+        inside = both(inside, between(i, data[d + 2]));
+        from.push_back(i);
+      }
+      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype), tir::make_const(problem.dtype, 0));
+    };
+  });
+}
+
+template <class A>
+std::shared_ptr<Choice> transposed_convolution(const Problem& p) {
+  const A attrs = p.attrs<A>();
+  const A standard;
+  if (attrs.data_layout != standard.data_layout || !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0))) return nullptr;
+  const auto data = p.arg_shape(0), kernel = p.arg_shape(1), out = p.out_shape();
+  const size_t spatial = data.size() - 2;
+  const int64_t in_per_group = data[1] / attrs.groups, out_per_group = kernel[1];
+  std::vector<int64_t> reduction{in_per_group};
+  reduction.insert(reduction.end(), kernel.begin() + 2, kernel.end());
+  topi::DirectProblem problem{out, reduction, topi::accumulator_dtype(as_tensor(p.anchor.expr->type)->dtype)};
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    auto x = scope.anchor_operand(anchor, 0), w = scope.anchor_operand(anchor, 1);
+    return [=](const Index& at, const Index& r) {
+      PrimExpr channel = tir::floordiv(at[1], out_per_group) * in_per_group + r[0], inside;
+      Index from{at[0], channel}, weight{channel, tir::floormod(at[1], out_per_group)};
+      weight.insert(weight.end(), r.begin() + 1, r.end());
+      for (size_t d = 0; d < spatial; ++d) {
+        // Input position i reached this output through tap r: i * stride + r * dilation - pad = at.
+        const int64_t pad = attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d];
+        PrimExpr reached = at[d + 2] + pad - r[d + 1] * attrs.dilation[d], i = tir::floordiv(reached, attrs.strides[d]);
+        if (attrs.strides[d] != 1) inside = both(inside, tir::eq(tir::floormod(reached, attrs.strides[d]), tir::make_int(0)));
+        inside = both(inside, between(i, data[d + 2]));
+        from.push_back(i);
+      }
+      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype), tir::make_const(problem.dtype, 0));
+    };
+  });
+}
+
+template <class A>
+std::shared_ptr<Choice> max_pool(const Problem& p) {
+  const A attrs = p.attrs<A>();
+  if (attrs.layout != A().layout || !numeric(p.arg_dtype(0))) return nullptr;
+  const auto data = p.arg_shape(0);
+  topi::DirectProblem problem{p.out_shape(), attrs.pool_size, p.arg_dtype(0), true};
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    auto x = scope.anchor_operand(anchor, 0);
+    return [=](const Index& at, const Index& r) {
+      Index from{at[0], at[1]};
+      PrimExpr inside;
+      for (size_t d = 0; d < r.size(); ++d) {
+        const int64_t pad = attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d];
+        from.push_back(at[d + 2] * attrs.strides[d] + r[d] * attrs.dilation[d] - pad);
+        inside = both(inside, between(from.back(), data[d + 2]));
+      }
+      const DataType t = problem.dtype;
+      PrimExpr lowest = t.is_float() ? tir::make_const(t, -HUGE_VAL) : tir::make_int(t.is_int() ? -int64_t{1} << (t.bits - 1) : 0, t);
+      return if_inside(inside, read(x, from, t), lowest);
+    };
+  });
+}
+
+std::shared_ptr<Choice> batch_matmul(const Problem& p) {
+  const auto attrs = p.attrs<BatchMatmulAttrs>();
+  const auto a_shape = p.arg_shape(0), b_shape = p.arg_shape(1), out = p.out_shape();
+  if (!numeric(p.arg_dtype(0)) || a_shape.size() < 2 || b_shape.size() < 2) return nullptr;
+  const int64_t k = attrs.transpose_a ? a_shape[a_shape.size() - 2] : a_shape.back();
+  topi::DirectProblem problem{out, {k}, topi::accumulator_dtype(as_tensor(p.anchor.expr->type)->dtype)};
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    auto a = scope.anchor_operand(anchor, 0), b = scope.anchor_operand(anchor, 1);
+    auto index = [](const Index& at, const std::vector<int64_t>& shape, PrimExpr row, PrimExpr column) {
+      Index out;
+      for (size_t d = 0; d + 2 < shape.size(); ++d) out.push_back(shape[d] == 1 ? tir::make_int(0) : at[at.size() - shape.size() + d]);
+      out.push_back(std::move(row));
+      out.push_back(std::move(column));
+      return out;
+    };
+    return [=](const Index& at, const Index& r) {
+      PrimExpr m = at[at.size() - 2], n = at.back();
+      return read(a, attrs.transpose_a ? index(at, a_shape, r[0], m) : index(at, a_shape, m, r[0]), problem.dtype) *
+             read(b, attrs.transpose_b ? index(at, b_shape, n, r[0]) : index(at, b_shape, r[0], n), problem.dtype);
+    };
+  });
+}
+
+std::shared_ptr<Choice> einsum(const Problem& p) {
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<size_t> ranks;
+  for (size_t i = 0; i < p.anchor.inputs.size(); ++i) {
+    shapes.push_back(p.arg_shape(i));
+    ranks.push_back(shapes.back().size());
+  }
+  auto parsed = parse_equation(p.attrs<EinsumAttrs>().equation, ranks);
+  if (!parsed.ok() || !numeric(p.arg_dtype(0))) return nullptr;
+  const EinsumEquation equation = *parsed;
+  std::string summed;
+  topi::DirectProblem problem{p.out_shape(), {}, topi::accumulator_dtype(p.arg_dtype(0))};
+  for (size_t i = 0; i < shapes.size(); ++i)
+    for (size_t d = 0; d < ranks[i]; ++d) {
+      const char c = equation.operands[i][d];
+      if (equation.result.find(c) != std::string::npos) continue;
+      const size_t at = summed.find(c);
+      if (at != std::string::npos) {
+        problem.reduction[at] = std::max(problem.reduction[at], shapes[i][d]);
+        continue;
+      }
+      summed += c;
+      problem.reduction.push_back(shapes[i][d]);
+    }
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    return [=, &scope](const Index& at, const Index& r) {
+      PrimExpr value;
+      for (size_t i = 0; i < shapes.size(); ++i) {
+        Index index;
+        for (size_t d = 0; d < ranks[i]; ++d) {
+          const char c = equation.operands[i][d];
+          const size_t kept = equation.result.find(c);
+          index.push_back(shapes[i][d] == 1 ? tir::make_int(0) : kept != std::string::npos ? at[kept] : r[summed.find(c)]);
+        }
+        PrimExpr factor = read(scope.anchor_operand(anchor, i), index, problem.dtype);
+        value = value ? value * factor : factor;
+      }
+      return value;
+    };
+  });
+}
+
+std::shared_ptr<Choice> lrn(const Problem& p) {
+  const auto attrs = p.attrs<LRNAttrs>();
+  const auto shape = p.arg_shape(0);
+  const size_t axis = axis_of(attrs.axis, shape.size());
+  topi::DirectProblem problem{shape, {attrs.size}, topi::accumulator_dtype(p.arg_dtype(0))};
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  choice->emit = [=, anchor = p.anchor, type = p.arg_dtype(0)](const GroupScope& scope, const topi::KernelContext& context) {
+    auto x = scope.anchor_operand(anchor, 0);
+    auto term = [=](const Index& at, const Index& r) {
+      Index from = at;
+      from[axis] = at[axis] + r[0] - (attrs.size - 1) / 2;
+      PrimExpr value = read(x, from, problem.dtype);
+      return if_inside(between(from[axis], shape[axis]), value * value, tir::make_const(problem.dtype, 0));
+    };
+    topi::Epilogue finish = [=, inner = scope.epilogue(anchor)](PrimExpr sum, const Index& at, const PrimExpr& mask) {
+      const DataType t = problem.dtype;
+      PrimExpr base = sum * tir::make_const(t, attrs.alpha / static_cast<double>(attrs.size)) + tir::make_const(t, attrs.bias);
+      PrimExpr value = read(x, at, t) * tir::intrinsic(tir::Intrinsic::k_pow, {base, tir::make_const(t, -attrs.beta)});
+      return inner(t == type ? value : tir::cast(type, value), at, mask);
+    };
+    return topi::direct_reduction(problem, term, scope.output(), finish, context);
+  };
+  return choice;
+}
+
+// Positions in pixels and the weights around them, as the operator's reference has them.
+struct GridSampler {
+  GridSampleAttrs a;
+  int64_t h, w;
+  DataType t;
+  PrimExpr number(double v) const { return tir::make_const(t, v); }
+  PrimExpr reflect(const PrimExpr& p, int64_t n) const {
+    const double low = a.align_corners ? 0 : -0.5, span = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n);
+    if (span <= 0) return number(0);
+    PrimExpr d = tir::intrinsic(tir::Intrinsic::k_fmod, {tir::intrinsic(tir::Intrinsic::k_fabs, {p - number(low)}), number(2 * span)});
+    return tir::select(tir::gt(d, number(span)), number(2 * span) - d, d) + number(low);
+  }
+  PrimExpr clamp(const PrimExpr& p, double low, double high) const { return tir::min(tir::max(p, number(low)), number(high)); }
+  PrimExpr coordinate(const PrimExpr& v, int64_t n) const {
+    const double extent = static_cast<double>(n);
+    PrimExpr p = a.align_corners ? (v + number(1)) * number((extent - 1) / 2) : ((v + number(1)) * number(extent) - number(1)) * number(0.5);
+    if (a.method != "bicubic") {
+      if (a.padding_mode == "border") p = clamp(p, 0, extent - 1);
+      if (a.padding_mode == "reflection") p = clamp(reflect(p, n), 0, extent - 1);
+    }
+    constexpr double kFar = 1e9;  // beyond any picture; keeps infinities and NaN out of the integer conversions
+    return tir::select(tir::intrinsic(tir::Intrinsic::k_isnan, {p}), number(-kFar), clamp(p, -kFar, kFar));
+  }
+  PrimExpr position(const PrimExpr& i, int64_t n) const {
+    PrimExpr p = i;
+    if (a.padding_mode == "reflection") p = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {reflect(tir::cast(t, i), n)}));
+    return tir::max(tir::min(p, tir::make_int(n - 1)), tir::make_int(0));
+  }
+  PrimExpr weight(const PrimExpr& distance) const {
+    PrimExpr x = tir::intrinsic(tir::Intrinsic::k_fabs, {distance});
+    if (a.method == "bilinear") return number(1) - x;
+    const double c = -0.75;
+    PrimExpr near = ((x * number(c + 2) - number(c + 3)) * x) * x + number(1);
+    PrimExpr far = ((x * number(c) - number(5 * c)) * x + number(8 * c)) * x - number(4 * c);
+    return tir::select(tir::le(x, number(1)), near, tir::select(tir::lt(x, number(2)), far, number(0)));
+  }
+};
+
+std::shared_ptr<Choice> grid_sample(const Problem& p) {
+  const auto data = p.arg_shape(0);
+  GridSampler s{p.attrs<GridSampleAttrs>(), data[2], data[3], p.arg_dtype(0) == kFloat64 ? kFloat64 : kFloat32};
+  const int64_t reach = s.a.method == "bilinear" ? 1 : 2;
+  topi::DirectProblem problem{p.out_shape(), {}, s.t};
+  if (s.a.method != "nearest") problem.reduction = {2 * reach, 2 * reach};
+  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
+    auto x = scope.anchor_operand(anchor, 0), grid = scope.anchor_operand(anchor, 1);
+    return [=](const Index& at, const Index& r) {
+      PrimExpr px = s.coordinate(read(grid, {at[0], tir::make_int(0), at[2], at[3]}, s.t), s.w);
+      PrimExpr py = s.coordinate(read(grid, {at[0], tir::make_int(1), at[2], at[3]}, s.t), s.h);
+      PrimExpr row, column, weight;
+      if (r.empty()) {
+        row = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {py}));
+        column = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {px}));
+      } else {
+        auto axis = [&](const PrimExpr& p, const PrimExpr& tap, PrimExpr* w) {
+          PrimExpr floor = tir::intrinsic(tir::Intrinsic::k_floor, {p}), offset = tap + (1 - reach);
+          *w = s.weight(tir::cast(s.t, offset) - (p - floor));
+          return tir::cast(kInt64, floor) + offset;
+        };
+        PrimExpr wr, wc;
+        row = axis(py, r[0], &wr);
+        column = axis(px, r[1], &wc);
+        weight = wr * wc;
+      }
+      PrimExpr value = read(x, {at[0], at[1], s.position(row, s.h), s.position(column, s.w)}, s.t);
+      if (s.a.padding_mode == "zeros") value = tir::select(tir::logical_and(between(row, s.h), between(column, s.w)), value, s.number(0));
+      return weight ? tir::select(tir::eq(weight, s.number(0)), s.number(0), weight * value) : value;
+    };
+  });
+}
+
+template <bool product>
+std::shared_ptr<Choice> cumulative(const Problem& p) {
+  const auto& attrs = p.attrs<ScanopAttrs>();
+  topi::ScanProblem problem{p.arg_shape(0), 0, product, attrs.exclusive, attrs.reverse};
+  if (!whole_group(p) || (!attrs.axis && problem.shape.size() != 1) || p.out_shape().empty()) return nullptr;
+  problem.axis = axis_of(attrs.axis.value_or(0), problem.shape.size());
+  auto choice = std::make_shared<Choice>();
+  for (double n = 1; int64_t d : problem.shape) choice->cost.flops = n *= static_cast<double>(d);
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::scan(problem, scope.anchor_operand(anchor, 0), scope.output(), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool values, bool indices) {
+  if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->cost.flops = static_cast<double>(topi::product(problem.shape)) * static_cast<double>(problem.shape[problem.axis]);
+  choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 16 * 1e3);
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::rank(problem, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
+                      indices ? &scope.output(values ? 1 : 0) : nullptr, context);
+  };
+  return choice;
+}
+std::shared_ptr<Choice> topk(const Problem& p) {
+  const auto& attrs = p.attrs<TopKAttrs>();
+  auto shape = p.arg_shape(0);
+  if (p.anchor.inputs.size() != 1 || shape.empty()) return nullptr;
+  const size_t axis = axis_of(attrs.axis, shape.size());
+  return ranked(p, {shape, axis, attrs.k.value_or(shape[axis]), attrs.is_ascend}, attrs.ret_type != "indices", attrs.ret_type != "values");
+}
+std::shared_ptr<Choice> sort(const Problem& p) {
+  const auto& attrs = p.attrs<SortAttrs>();
+  auto shape = p.arg_shape(0);
+  const size_t axis = axis_of(attrs.axis, shape.size());
+  return ranked(p, {shape, axis, shape.empty() ? 0 : shape[axis], attrs.is_ascend}, true, false);
+}
+std::shared_ptr<Choice> argsort(const Problem& p) {
+  const auto& attrs = p.attrs<ArgsortAttrs>();
+  auto shape = p.arg_shape(0);
+  const size_t axis = axis_of(attrs.axis, shape.size());
+  return ranked(p, {shape, axis, shape.empty() ? 0 : shape[axis], attrs.is_ascend}, false, true);
+}
+
+topi::Combination combination(const std::string& name) {
+  return name == "add"   ? topi::Combination::kAdd
+         : name == "mul" ? topi::Combination::kMul
+         : name == "min" ? topi::Combination::kMin
+         : name == "max" ? topi::Combination::kMax
+                         : topi::Combination::kUpdate;
+}
+// Where an update goes, given the indices operand.
+using MakePlace = std::function<topi::Place(const topi::Operand& indices)>;
+std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, MakePlace make) {
+  if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->parallel = false;  // updates may name one element twice: the order decides
+  choice->cost.bytes = static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2), make(scope.anchor_operand(anchor, 1)), scope.output(), context);
+  };
+  return choice;
+}
+std::shared_ptr<Choice> scatter_elements(const Problem& p) {
+  const auto& attrs = p.attrs<ScatterElementsAttrs>();
+  const auto data = p.arg_shape(0), updates = p.arg_shape(2);
+  const size_t axis = axis_of(attrs.axis, data.size());
+  for (size_t d = 0; d < data.size(); ++d)
+    if (d != axis && updates[d] > data[d]) return nullptr;
+  if (topi::product(updates) > 0 && data[axis] == 0) return nullptr;
+  return scattered(p, attrs.reduction, [=](const topi::Operand& indices) -> topi::Place {
+    return [=](const Index& u) {
+      Index at = u;
+      at[axis] = bounded(indices(u, 1, {}), data[axis]);
+      return at;
+    };
+  });
+}
+std::shared_ptr<Choice> scatter_nd(const Problem& p) {
+  const auto data = p.arg_shape(0), index_shape = p.arg_shape(1), updates = p.arg_shape(2);
+  const size_t tuple = static_cast<size_t>(index_shape[0]), batch = index_shape.size() - 1;
+  if (topi::product(updates) > 0 && topi::product(data) == 0) return nullptr;
+  return scattered(p, p.attrs<ScatterNDAttrs>().mode, [=](const topi::Operand& indices) -> topi::Place {
+    return [=](const Index& u) {
+      Index at;
+      for (size_t d = 0; d < tuple; ++d) {
+        Index which{tir::make_int(static_cast<int64_t>(d))};
+        which.insert(which.end(), u.begin(), u.begin() + static_cast<std::ptrdiff_t>(batch));
+        at.push_back(bounded(indices(which, 1, {}), data[d]));
+      }
+      at.insert(at.end(), u.begin() + static_cast<std::ptrdiff_t>(batch), u.end());
+      return at;
+    };
+  });
+}
+
+constexpr Implementation kImplementations[] = {
+    {"argsort", "argsort.rank", kLastResort, argsort},
+    {"cumprod", "cumprod", kLastResort, cumulative<true>},
+    {"cumsum", "cumsum", kLastResort, cumulative<false>},
+    {"einsum", "einsum.direct", kLastResort, einsum},
+    {"image.grid_sample", "grid_sample.direct", kLastResort, grid_sample},
+    {"nn.batch_matmul", "batch_matmul.direct", kLastResort, batch_matmul},
+    {"nn.conv1d", "conv1d.direct", kLastResort, convolution<Conv1DAttrs>},
+    {"nn.conv1d_transpose", "conv1d_transpose.direct", kLastResort, transposed_convolution<Conv1DTransposeAttrs>},
+    {"nn.conv2d", "conv2d.direct", kLastResort, convolution<Conv2DAttrs>},
+    {"nn.conv2d_transpose", "conv2d_transpose.direct", kLastResort, transposed_convolution<Conv2DTransposeAttrs>},
+    {"nn.conv3d", "conv3d.direct", kLastResort, convolution<Conv3DAttrs>},
+    {"nn.conv3d_transpose", "conv3d_transpose.direct", kLastResort, transposed_convolution<Conv3DTransposeAttrs>},
+    {"nn.lrn", "lrn.direct", kLastResort, lrn},
+    {"nn.max_pool1d", "max_pool1d.direct", kLastResort, max_pool<MaxPool1DAttrs>},
+    {"nn.max_pool2d", "max_pool2d.direct", kLastResort, max_pool<MaxPool2DAttrs>},
+    {"nn.max_pool3d", "max_pool3d.direct", kLastResort, max_pool<MaxPool3DAttrs>},
+    {"scatter_elements", "scatter_elements", kLastResort, scatter_elements},
+    {"scatter_nd", "scatter_nd", kLastResort, scatter_nd},
+    {"sort", "sort.rank", kLastResort, sort},
+    {"topk", "topk.rank", kLastResort, topk},
+};
+
+}  // namespace
+
+std::span<const Implementation> direct_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower

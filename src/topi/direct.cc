@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/direct.h"
+
+#include "topi/injective.h"
+#include "topi/reduce_steps.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+Stmt nest(const std::vector<int64_t>& extents, const std::function<Stmt(const Index&)>& body) {
+  Index index;
+  std::function<Stmt(size_t)> level = [&](size_t d) -> Stmt {
+    if (d == extents.size()) return body(index);
+    return loop("r", extents[d], [&](PrimExpr i) {
+      index.push_back(i);
+      Stmt inner = level(d + 1);
+      index.pop_back();
+      return inner;
+    });
+  };
+  return level(0);
+}
+
+// The lines of a tensor along one axis: index of element j of line `unit`.
+struct Lines {
+  std::vector<int64_t> others;
+  size_t axis;
+  Lines(std::vector<int64_t> shape, size_t k) : others(std::move(shape)), axis(k) { others[k] = 1; }
+  Index at(const PrimExpr& unit, PrimExpr j) const {
+    Index index = unravel(unit, others);
+    index[axis] = std::move(j);
+    return index;
+  }
+  int64_t count() const { return product(others); }
+};
+
+// a before b when ascending.
+PrimExpr less(const PrimExpr& a, const PrimExpr& b) {
+  if (!a->dtype.is_float()) return lt(a, b);
+  return select(intrinsic(Intrinsic::k_isnan, {b}), logical_not(intrinsic(Intrinsic::k_isnan, {a})), lt(a, b));
+}
+
+}  // namespace
+
+Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term, const View& out, const Epilogue& epilogue,
+                      const KernelContext& context) {
+  if (product(problem.shape) == 0) return seq({});
+  Combine combine{problem.largest ? ReduceKind::kMax : ReduceKind::kSum, problem.dtype};
+  return parallel_for(context, "unit", product(problem.shape), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, problem.shape), [&](Index at) {
+      Buffer acc = make_buffer("acc", problem.dtype, 1, Scope::kRegister);
+      std::vector<Stmt> body{store(acc, make_int(0), combine.neutral(problem.dtype))};
+      if (product(problem.reduction) > 0)
+        body.push_back(nest(problem.reduction, [&](const Index& r) {
+          PrimExpr value = term(at, r);
+          if (value->dtype != problem.dtype) value = cast(problem.dtype, value);
+          return store(acc, make_int(0), combine(load(acc, make_int(0)), value));
+        }));
+      body.push_back(out.store(at, epilogue(load(acc, make_int(0)), at, {})));
+      return allocate(acc, seq(std::move(body)));
+    });
+  });
+}
+
+Cost estimate(const DirectProblem& problem, const Target& target) {
+  Cost cost;
+  cost.flops = 2.0 * static_cast<double>(product(problem.shape)) * static_cast<double>(product(problem.reduction));
+  cost.bytes = static_cast<double>(product(problem.shape)) * problem.dtype.bits / 8.0;
+  cost.microseconds = cost.flops / (target.gflops / 16 * 1e3);  // scalar
+  return cost;
+}
+
+Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
+  if (product(problem.shape) == 0) return seq({});
+  const Lines lines(problem.shape, problem.axis);
+  const DataType dtype = accumulator_dtype(out.dtype());
+  const int64_t n = problem.shape[problem.axis];
+  return parallel_for(context, "line", lines.count(), [&](PrimExpr line) {
+    Buffer acc = make_buffer("acc", dtype, 1, Scope::kRegister);
+    auto step = [&](PrimExpr i) {
+      Index at = lines.at(line, problem.reverse ? make_int(n - 1) - i : i);
+      PrimExpr value = input(at, 1, {}), old = load(acc, make_int(0));
+      if (value->dtype != dtype) value = cast(dtype, value);
+      Stmt advance = store(acc, make_int(0), problem.product ? old * value : old + value);
+      PrimExpr now = load(acc, make_int(0));
+      Stmt put = out.store(at, now->dtype == out.dtype() ? now : cast(out.dtype(), now));
+      return problem.exclusive ? seq({put, advance}) : seq({advance, put});
+    };
+    return allocate(acc, seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
+  });
+}
+
+Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices, const KernelContext& context) {
+  if (product(problem.shape) == 0 || problem.k == 0) return seq({});
+  const Lines lines(problem.shape, problem.axis);
+  const int64_t n = problem.shape[problem.axis];
+  return parallel_for(context, "element", lines.count() * n, [&](PrimExpr element) {
+    return bind("line", floordiv(element, n), [&](PrimExpr line) {
+      return bind("i", floormod(element, n), [&](PrimExpr i) {
+        return bind("x", input(lines.at(line, i), 1, {}), [&](PrimExpr x) {
+          Buffer before = make_buffer("before", kInt64, 1, Scope::kRegister);
+          auto count = [&](PrimExpr j) {
+            PrimExpr y = input(lines.at(line, j), 1, {});
+            PrimExpr first = problem.ascending ? less(y, x) : less(x, y), last = problem.ascending ? less(x, y) : less(y, x);
+            PrimExpr precedes = logical_or(first, logical_and(logical_not(last), lt(j, i)));
+            return store(before, make_int(0), load(before, make_int(0)) + select(precedes, make_int(1), make_int(0)));
+          };
+          std::vector<Stmt> body{store(before, make_int(0), make_int(0)), loop("j", n, count)};
+          body.push_back(bind("place", load(before, make_int(0)), [&](PrimExpr place) {
+            // It is below n; the bound is what the verifier can see.
+            Index at = lines.at(line, max(min(place, make_int(problem.k - 1)), make_int(0)));
+            std::vector<Stmt> puts;
+            if (values) puts.push_back(values->store(at, x));
+            if (indices) puts.push_back(indices->store(at, indices->dtype() == kInt64 ? i : cast(indices->dtype(), i)));
+            return make_if(lt(place, make_int(problem.k)), seq(std::move(puts)));
+          }));
+          return allocate(before, seq(std::move(body)));
+        });
+      });
+    });
+  });
+}
+
+Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates, const Place& place,
+             const View& out, const KernelContext& context) {
+  std::vector<Stmt> body{injective(out, data, {}, context)};
+  if (product(updates_shape) > 0)
+    body.push_back(nest(updates_shape, [&](const Index& u) {
+      return bind("value", updates(u, 1, {}), [&](PrimExpr value) {
+        return bind_all(place(u), [&](Index at) {
+          PrimExpr old = out.load(at);
+          auto extreme = [&](PrimExpr better) {
+            if (value->dtype.is_float()) better = logical_or(intrinsic(Intrinsic::k_isnan, {value}), better);
+            return out.store(at, select(better, value, old));
+          };
+          switch (how) {
+            case Combination::kUpdate:
+              return out.store(at, value);
+            case Combination::kAdd:
+              return out.store(at, old + value);
+            case Combination::kMul:
+              return out.store(at, old * value);
+            case Combination::kMin:
+              return extreme(lt(value, old));
+            case Combination::kMax:
+              return extreme(lt(old, value));
+          }
+          return Stmt();
+        });
+      });
+    }));
+  return seq(std::move(body));
+}
+
+}  // namespace tilewright::topi
