@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct tw_compiler_options {
   size_t size;                         /* sizeof(tw_compiler_options) */
-  const char* target;                  /* null: this machine */
+  const char* target;                  /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict" */
   int32_t opt_level;                   /* 0 to 4; -1: the default, 3 */
   int32_t jobs;                        /* threads that generate code; 0: one per core */
   const char* const* shapes;           /* "name=1x3x224x224" */

@@ -81,10 +81,13 @@ class Package(unittest.TestCase):
         model = tw.compile(model_bytes())
         for call, code in ((lambda: model(X[:1]), 505), (lambda: model(X.astype(np.float64)), 506), (lambda: model(nope=X), 504),
                            (lambda: tw.compile(b"not a model"), 201), (lambda: tw.load("/nonexistent.so"), 102),
-                           (lambda: tw.compile(model_bytes(), target="vax"), 401)):
+                           (lambda: tw.compile(model_bytes(), target="vax"), 401), (lambda: tw.compile(model_bytes(), math="loose"), 401)):
             with self.assertRaises(tw.Error) as raised:
                 call()
             self.assertEqual(raised.exception.code, code)
+
+    def test_strict_math_gives_the_same(self):
+        np.testing.assert_allclose(tw.compile(model_bytes(), math="strict")(X), EXPECTED, rtol=1e-6)
 
     def test_opt_level_0_gives_the_same(self):
         with tw.transform.PassContext(opt_level=0):

@@ -141,13 +141,15 @@ def _load_built(built: Any, threads: int) -> Model:
 
 
 def compile(model: Any, shapes: Mapping[str, Sequence[int]] | None = None, target: str = "llvm", *, opt_level: int = 3,
-            threads: int = 0, jobs: int = 0) -> Model:
+            threads: int = 0, jobs: int = 0, math: str = "default") -> Model:
     """Compiles an ONNX model (path, bytes or ModelProto, or an IRModule) for `target` and loads it.
 
-    shapes: sizes of inputs whose dimensions the model leaves free, by name. Errors: tilewright.Error.
+    shapes: sizes of inputs whose dimensions the model leaves free, by name. math: "strict" leaves out algorithms that
+    reassociate products (Winograd convolutions); "default" bounds their error. Errors: tilewright.Error.
     """
     module = model if isinstance(model, IRModule) else import_onnx(model, shapes)
-    return _load_built(_core.build(module, str(target), opt_level, [], [], jobs), threads)
+    target = str(target) if math == "default" else f"{target} -math={math}"
+    return _load_built(_core.build(module, target, opt_level, [], [], jobs), threads)
 
 
 from . import contrib, relay, runtime, transform  # noqa: E402

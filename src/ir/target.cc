@@ -12,6 +12,7 @@ std::string Target::str() const {
   if (!mtriple.empty()) out += " -mtriple=" + mtriple;
   if (!mcpu.empty()) out += " -mcpu=" + mcpu;
   for (size_t i = 0; i < mattr.size(); ++i) out += (i ? "," : " -mattr=") + mattr[i];
+  if (strict_math) out += " -math=strict";
   return out;
 }
 
@@ -32,7 +33,7 @@ Result<Target> parse_target(std::string_view text) {
     return false;
   };
   while (words >> word) {
-    std::string attributes;
+    std::string attributes, math;
     if (option("mcpu", &target.mcpu) || option("mtriple", &target.mtriple)) continue;
     if (option("mattr", &attributes)) {
       std::istringstream list(attributes);
@@ -44,8 +45,14 @@ Result<Target> parse_target(std::string_view text) {
       }
       continue;
     }
+    if (option("math", &math)) {
+      if (math != "strict" && math != "default")
+        return Diagnostic(ErrorCode::kUnknownTarget, format("-math={} is not known", math), {}, "use -math=strict or -math=default");
+      target.strict_math = math == "strict";
+      continue;
+    }
     return Diagnostic(ErrorCode::kUnknownTarget, format("target option '{}' is not known", word), {},
-                      "known options: -mcpu=, -mattr=, -mtriple=");
+                      "known options: -mcpu=, -mattr=, -mtriple=, -math=");
   }
   return target;
 }

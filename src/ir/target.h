@@ -14,6 +14,7 @@ struct Target {
   std::string mtriple;             // empty: the host's
   std::string mcpu;                // empty: the host's
   std::vector<std::string> mattr;  // "+avx512f", "-avx512f"
+  bool strict_math = false;        // -math=strict: algorithms that sum the products of the definition only, no Winograd
   // Filled in by code generation's resolve_target from the CPU: the widest vector kernels should use, in bits, and the
   // number of vector registers. 512/32 for AVX-512, 256/16 for AVX2, 128/16 for SSE.
   int vector_bits = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/format.h"
 #include "lower/strategy.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv2d_nchwc.h"
@@ -118,18 +117,24 @@ bool weights_from_memory(const Graph& graph) {
   return bytes > uint64_t{12} << 20;
 }
 
+// What a Winograd layer's rounding may add, over its outputs' root mean square: a tenth of what `verify` allows a kernel.
+// Larger estimates take smaller tiles, at last the direct kernel.
+constexpr double kWinogradErrorBudget = 1e-5;
+
 // Winograd with tiles of `tile` output pixels along each axis that has taps.
 template <int tile>
 std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 || !p.constant(1)) return nullptr;
+  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 || !p.constant(1)) return nullptr;
   const topi::Conv2dProblem problem = conv_problem(p);
   const int tile_height = problem.kernel_height == 1 ? 1 : tile, tile_width = problem.kernel_width == 1 ? 1 : tile;
   if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem)) return nullptr;
+  if (topi::winograd_error(p.input(1).data, problem, tile_height, tile_width) > kWinogradErrorBudget) return nullptr;
   const bool from_memory = weights_from_memory(p.graph);
   const topi::WinogradConfig config = topi::winograd_config(problem, tile_height, tile_width, from_memory, p.target);
   const topi::HaloNeed need = topi::winograd_halo(problem, config);
   auto choice = std::make_shared<Choice>();
-  choice->configuration = format("{}x{} of {}", config.rows, config.oc_blocks, config.block_tiles);
+  choice->configuration = topi::to_text(config);
+  choice->configurations = [=, machine = p.target] { return topi::ranked_winograd_configs(problem, tile_height, tile_width, from_memory, machine); };
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
   choice->cost = topi::winograd_cost(problem, config, from_memory, p.target);

@@ -22,6 +22,10 @@ bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_wi
 // The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in the
 // caches between two runs.
 WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory, const Target& target);
+std::string to_text(const WinogradConfig& config);
+// All configurations with their predicted times, best first, for reports.
+std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
+                                                  const Target& target);
 Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory, const Target& target);
 // What tiles over the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
@@ -30,6 +34,10 @@ int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfi
 // those of conv2d_nchwc (packed_weight_shape).
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
+
+// The root mean square rounding error of the worst output channel over that of the outputs, for inputs of one size
+// everywhere: what a step of rounding in the products is amplified to by these weights. Infinite where a weight is.
+double winograd_error(const Tensor& packed, const Conv2dProblem& problem, int tile_height, int tile_width);
 
 // Operands as for conv2d_nchwc but for the halo (winograd_halo) and the weights; context.scratch has
 // winograd_scratch_bytes. Sums do not depend on the number of threads.

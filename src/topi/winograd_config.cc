@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks, costs and weights of Winograd convolutions.
+// Blocks and costs of Winograd convolutions.
 #include <algorithm>
 #include <limits>
 
+#include "base/format.h"
 #include "topi/register_tile.h"
 #include "topi/winograd_loops.h"
 
@@ -108,28 +109,52 @@ TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_
 
 }  // namespace
 
-WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target) {
+namespace {
+
+// Every configuration with its time.
+void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target,
+           const std::function<void(const WinogradConfig&, double)>& visit) {
   const TransformCycles cycles = transforms_of(p, tile_height, tile_width, target);
-  WinogradConfig best;
-  best.tile_height = tile_height, best.tile_width = tile_width;
-  best.ic_unroll = static_cast<int>(std::min<int64_t>(4, p.lanes));
-  while (best.ic_unroll > 1 && best.ic_unroll / 2 >= p.in_channels) best.ic_unroll /= 2;
-  best.block_tiles = 1;
-  const int64_t tiles = winograd_loops(p, best).tiles, oc_blocks = ceil_div(p.out_channels, p.lanes);
-  double best_time = std::numeric_limits<double>::infinity();
+  WinogradConfig base;
+  base.tile_height = tile_height, base.tile_width = tile_width;
+  base.ic_unroll = static_cast<int>(std::min<int64_t>(4, p.lanes));
+  while (base.ic_unroll > 1 && base.ic_unroll / 2 >= p.in_channels) base.ic_unroll /= 2;
+  base.block_tiles = 1;
+  const int64_t tiles = winograd_loops(p, base).tiles, oc_blocks = ceil_div(p.out_channels, p.lanes);
   for (int cols = 1; cols <= std::min<int64_t>(oc_blocks, 6); ++cols)
     for (int rows = 1; rows <= tiles && tile_fits(rows, cols, target) && rows <= 16; ++rows) {
-      for (int64_t blocks = 1; blocks <= 64; ++blocks) {
-        WinogradConfig c = best;
+      int64_t last = 0;
+      for (int64_t blocks = 1; blocks <= 64 && last != rows; ++blocks) {
+        WinogradConfig c = base;
         c.rows = rows, c.oc_blocks = cols;
         c.block_tiles = blocks == 1 ? tiles : round_up(ceil_div(tiles, blocks), rows);
-        if (c.block_tiles >= tiles && blocks > 1) continue;
-        const double time = winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result);
-        if (time < best_time * 0.999) best_time = time, best = c;
-        if (c.block_tiles <= rows) break;
+        if (c.block_tiles == last || (c.block_tiles >= tiles && blocks > 1)) continue;
+        last = c.block_tiles;
+        visit(c, winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result));
       }
     }
+}
+
+}  // namespace
+
+WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target) {
+  WinogradConfig best;
+  double best_time = std::numeric_limits<double>::infinity();
+  weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
+    if (time < best_time * 0.999) best_time = time, best = c;
+  });
   return best;
+}
+
+std::string to_text(const WinogradConfig& c) { return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll); }
+
+std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory,
+                                                  const Target& target) {
+  std::vector<RankedConfig> all;
+  weigh(p, tile_height, tile_width, weights_from_memory, target,
+        [&](const WinogradConfig& c, double time) { all.push_back({to_text(c), time}); });
+  std::stable_sort(all.begin(), all.end(), [](const RankedConfig& a, const RankedConfig& b) { return a.microseconds < b.microseconds; });
+  return all;
 }
 
 Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target) {
@@ -140,53 +165,6 @@ Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights
                      static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
   cost.microseconds = winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result);
   return cost;
-}
-
-std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const WinogradConfig& c) {
-  const WinogradLoops l = winograd_loops(p, c);
-  // Tiles of output channels one after another, the last one narrower: one dimension keeps it exact.
-  return {l.oc_blocks * l.points * l.panel};
-}
-
-Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
-  const WinogradLoops l = winograd_loops(p, c);
-  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
-  TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
-  const WinogradTransform down = winograd_transform(c.tile_height, static_cast<int>(kh));
-  const WinogradTransform across = winograd_transform(c.tile_width, static_cast<int>(kw));
-  const int64_t high = down.products(), wide = across.products();
-  Tensor out(kFloat32, winograd_weight_shape(p, c));
-  const float* from = packed.as<float>().data();
-  float* to = out.as_mutable<float>().data();
-  std::vector<double> middle(static_cast<size_t>(high * kw * v));
-  for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
-    const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
-    float* tile_at = to + tile * c.oc_blocks * l.points * l.panel;
-    for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
-      const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
-      std::fill(middle.begin(), middle.end(), 0.0);
-      for (int64_t i = 0; i < high; ++i)
-        for (int64_t k = 0; k < kh; ++k)
-          for (int64_t x = 0; x < kw; ++x) {
-            const double factor = down.kernel[static_cast<size_t>(i * kh + k)];
-            double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
-            const float* tap = g + (k * kw + x) * v * v;
-            for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
-          }
-      for (int64_t i = 0; i < high; ++i)
-        for (int64_t j = 0; j < wide; ++j) {
-          float* row = tile_at + ((i * wide + j) * l.ic_padded + ic) * cols * v + col * v;
-          double sum[16] = {};
-          for (int64_t x = 0; x < kw; ++x) {
-            const double factor = across.kernel[static_cast<size_t>(j * kw + x)];
-            const double* term = &middle[static_cast<size_t>((i * kw + x) * v)];
-            for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
-          }
-          for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
-        }
-    }
-  }
-  return out;
 }
 
 }  // namespace tilewright::topi

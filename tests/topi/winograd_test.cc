@@ -155,7 +155,9 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
     auto data_at = [&](int64_t n, int64_t c, int64_t h, int64_t w) { return flat_at(r.data, {n, c / v, h, w, c % v}); };
     for_each_index({p.batch, p.in_channels, p.in_height, p.in_width},
                    [&](const auto& i) { data[data_at(i[0], i[1], i[2], i[3])] = uniform(random); });
-    Tensor packed = winograd_weights(pack_conv2d_weights(weights, static_cast<int>(v), v), p, r.config);
+    const Tensor blocked = pack_conv2d_weights(weights, static_cast<int>(v), v);
+    Tensor packed = winograd_weights(blocked, p, r.config);
+    const double estimated = winograd_error(blocked, p, r.c.tile_height, r.c.tile_width);
     ASSERT_EQ(packed.size(), r.weights.buffer->size);
     auto w = weights.as<float>();
     Memory first(r.out.buffer->size, 99);
@@ -169,6 +171,7 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
       }
       std::memcpy(first.data(), out.data(), out.size() * 4);
       std::vector<bool> written(out.size());
+      double errors = 0, signal = 0, count = 0;
       for_each_index({p.batch, ceil_div(p.out_channels, v) * v, p.out_height, p.out_width}, [&](const auto& i) {
         double sum = 0;
         if (i[1] < p.out_channels)
@@ -180,10 +183,17 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
                 sum += double{data[data_at(i[0], c, h, x)]} * w[((i[1] * p.in_channels + c) * p.kernel_height + kh) * p.kernel_width + kw];
               }
         std::vector<int64_t> at{i[0], i[1] / v, i[2], i[3], i[1] % v};
+        if (i[1] < p.out_channels && sum + residual[flat_at(r.residual, at)] > 0) {
+          const double error = out[flat_at(r.out, at)] - sum - residual[flat_at(r.residual, at)];
+          errors += error * error, signal += sum * sum, count += 1;
+        }
         sum = std::max(0.0, sum + residual[flat_at(r.residual, at)]);
         written[flat_at(r.out, at)] = true;
         expect_close(out[flat_at(r.out, at)], sum, std::sqrt(double(p.in_channels * p.kernel_height * p.kernel_width)), r.c.name());
       });
+      // What was predicted from the weights bounds what rounding did; the residual adds a step of its own.
+      if (count > 100)
+        EXPECT_LE(std::sqrt(errors), 2 * estimated * std::sqrt(signal) + 1e-7 * std::sqrt(count)) << r.c.name() << " " << count;
       for (int64_t i = 0; i < out.size(); ++i)
         ASSERT_TRUE(written[i] || out[i] == 99) << "outside the view: " << r.c.name();
       if (::testing::Test::HasFatalFailure()) return;
@@ -217,6 +227,26 @@ TEST(Winograd, EveryBlockAndRegisterTileGivesTheSame) {
     c.ic_unroll = turn % 2 ? 4 : 2;
     ++turn;
   });
+}
+
+TEST(Winograd, ErrorEstimate) {
+  const Conv2dProblem p = make_case(4, 1, 64, 64, 8, 8).p;
+  Tensor weights(kFloat32, {64, 64, 3, 3});
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  for (float& x : weights.as_mutable<float>()) x = normal(random);
+  auto error = [&](int tile) { return winograd_error(pack_conv2d_weights(weights, p.lanes, p.lanes), p, tile, tile); };
+  EXPECT_LT(error(2), error(3));
+  EXPECT_LT(error(3), error(4));
+  EXPECT_LT(error(4), 2e-6);
+  // Scale does not matter; a channel without weights adds nothing.
+  const double before = error(4);
+  for (float& x : weights.as_mutable<float>()) x *= 1024;
+  EXPECT_DOUBLE_EQ(error(4), before);
+  for (float& x : weights.as_mutable<float>()) x = 0;
+  EXPECT_EQ(error(4), 0);
+  weights.as_mutable<float>()[100] = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(error(2), std::numeric_limits<double>::infinity());
 }
 
 TEST(Winograd, SaysWhatItTakes) {

@@ -56,6 +56,8 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape(const std::stri
 
 void CompileFlags::add_to(CLI::App* app) {
   app->add_option("--target", target, "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
+  app->add_option("--math", math, "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
+      ->check(CLI::IsMember({"strict", "default"}));
   app->add_option("--opt-level,-O", opt_level, "0 to 4; default 3")->check(CLI::Range(0, 4));
   app->add_option("--shape", shapes, "Size of an input, name=1x3x224x224; needed where the model leaves sizes free");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
@@ -67,7 +69,7 @@ void CompileFlags::add_to(CLI::App* app) {
 
 Result<BuildOptions> CompileFlags::options() const {
   BuildOptions o;
-  o.target = target;
+  o.target = math.empty() ? target : target + " -math=" + math;
   o.opt_level = opt_level;
   o.jobs = jobs;
   o.dump_ir = dump_ir;

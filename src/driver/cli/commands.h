@@ -22,7 +22,7 @@ int fail(const Diagnostic& diagnostic);
 
 // The options every compiling verb takes.
 struct CompileFlags {
-  std::string model, target = "llvm", dump_ir;
+  std::string model, target = "llvm", math, dump_ir;
   int opt_level = 3, jobs = 0;
   std::vector<std::string> shapes, required, disabled, config;
   bool quiet = false;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights of Winograd convolutions, and what rounding does to their results.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "topi/winograd_loops.h"
+
+namespace tilewright::topi {
+
+std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const WinogradConfig& c) {
+  const WinogradLoops l = winograd_loops(p, c);
+  // Tiles of output channels one after another, the last one narrower: one dimension keeps it exact.
+  return {l.oc_blocks * l.points * l.panel};
+}
+
+Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
+  const WinogradTransform down = winograd_transform(c.tile_height, static_cast<int>(kh));
+  const WinogradTransform across = winograd_transform(c.tile_width, static_cast<int>(kw));
+  const int64_t high = down.products(), wide = across.products();
+  Tensor out(kFloat32, winograd_weight_shape(p, c));
+  const float* from = packed.as<float>().data();
+  float* to = out.as_mutable<float>().data();
+  std::vector<double> middle(static_cast<size_t>(high * kw * v));
+  for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
+    const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
+    float* tile_at = to + tile * c.oc_blocks * l.points * l.panel;
+    for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
+      const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
+      std::fill(middle.begin(), middle.end(), 0.0);
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t k = 0; k < kh; ++k)
+          for (int64_t x = 0; x < kw; ++x) {
+            const double factor = down.kernel[static_cast<size_t>(i * kh + k)];
+            double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
+            const float* tap = g + (k * kw + x) * v * v;
+            for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
+          }
+      for (int64_t i = 0; i < high; ++i)
+        for (int64_t j = 0; j < wide; ++j) {
+          float* row = tile_at + ((i * wide + j) * l.ic_padded + ic) * cols * v + col * v;
+          double sum[16] = {};
+          for (int64_t x = 0; x < kw; ++x) {
+            const double factor = across.kernel[static_cast<size_t>(j * kw + x)];
+            const double* term = &middle[static_cast<size_t>((i * kw + x) * v)];
+            for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
+          }
+          for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
+        }
+    }
+  }
+  return out;
+}
+
+namespace {
+
+// The matrix P with g^T P g = sum over products of |A column|^2 |G g|^2 |B row|^2, the mean over outputs: how much a
+// relative error of each product's operands and sum adds to the outputs' squares.
+std::vector<double> error_form(const WinogradTransform& w) {
+  const int t = w.products(), r = w.taps;
+  std::vector<double> data(static_cast<size_t>(t), 0), result(static_cast<size_t>(t), 0), form(static_cast<size_t>(r * r), 0);
+  for (int x = 0; x < t; ++x) {
+    std::vector<double> unit(static_cast<size_t>(t), 0);
+    unit[static_cast<size_t>(x)] = 1;
+    const std::vector<double> column = w.data.apply(unit), outputs = w.result.apply(unit);
+    for (int j = 0; j < t; ++j) data[static_cast<size_t>(j)] += column[static_cast<size_t>(j)] * column[static_cast<size_t>(j)];
+    for (double a : outputs) result[static_cast<size_t>(x)] += a * a / w.outputs;
+  }
+  for (int j = 0; j < t; ++j)
+    for (int k = 0; k < r; ++k)
+      for (int l = 0; l < r; ++l)
+        form[static_cast<size_t>(k * r + l)] +=
+            data[static_cast<size_t>(j)] * result[static_cast<size_t>(j)] * w.kernel[static_cast<size_t>(j * r + k)] * w.kernel[static_cast<size_t>(j * r + l)];
+  return form;
+}
+
+}  // namespace
+
+double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
+  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  const std::vector<double> down = error_form(winograd_transform(tile_height, static_cast<int>(kh)));
+  const std::vector<double> across = error_form(winograd_transform(tile_width, static_cast<int>(kw)));
+  const int64_t oc_blocks = ceil_div(p.out_channels, v), ic_blocks = ceil_div(p.in_channels, v);
+  const float* from = packed.as<float>().data();
+  double worst = 0, signal = 0;
+  std::vector<double> row(static_cast<size_t>(kw * v));
+  for (int64_t ob = 0; ob < oc_blocks; ++ob) {
+    double error[16] = {}, square[16] = {};
+    for (int64_t ic = 0; ic < ic_blocks * v; ++ic) {
+      const float* g = from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v;
+      // trace(W^T P W Q): rows by P first, then columns by Q against W again.
+      for (int64_t k = 0; k < kh; ++k) {
+        std::fill(row.begin(), row.end(), 0.0);
+        for (int64_t l = 0; l < kh; ++l)
+          for (int64_t x = 0; x < kw; ++x)
+            for (int64_t o = 0; o < v; ++o) row[static_cast<size_t>(x * v + o)] += down[static_cast<size_t>(k * kh + l)] * double{g[(l * kw + x) * v * v + o]};
+        for (int64_t x = 0; x < kw; ++x)
+          for (int64_t y = 0; y < kw; ++y)
+            for (int64_t o = 0; o < v; ++o) {
+              const double w = g[(k * kw + x) * v * v + o];
+              error[o] += w * across[static_cast<size_t>(x * kw + y)] * row[static_cast<size_t>(y * v + o)];
+              if (x == y) square[o] += w * w;
+            }
+      }
+    }
+    for (int64_t o = 0; o < v; ++o) {
+      if (!std::isfinite(error[o])) return std::numeric_limits<double>::infinity();
+      worst = std::max(worst, error[o]);
+      signal += square[o] / static_cast<double>(p.out_channels);
+    }
+  }
+  // A product's operands are rounded once or twice and its sum grows over the input channels.
+  const double growth = 1 + static_cast<double>(p.in_channels) / 16;
+  return signal > 0 ? 0x1p-24 * std::sqrt(growth * worst / signal) : 0;
+}
+
+}  // namespace tilewright::topi

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which convolutions become Winograd, and that whole graphs with them agree with the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "driver/verify.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::driver {
+namespace {
+using namespace relay;
+
+Expr input(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_shape(shape), kFloat32)); }
+Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) { return random_tensor(kFloat32, {out, in, kh, kw}, 7); }
+Expr conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1) {
+  return call("nn.conv2d", {x, make_constant(w)}, make_attrs<Conv2DAttrs>([&](auto& a) {
+                a.strides = {stride, stride};
+                a.padding = padding;
+                a.channels = w.shape()[0];
+                a.kernel_size = std::vector<int64_t>{w.shape()[2], w.shape()[3]};
+              }));
+}
+Module module_of(const Expr& x, const Expr& body) { return Module().with_main(make_function({x}, body)); }
+
+// Names of the chosen convolution kernels, in order.
+std::vector<std::string> chosen(const Module& module, const char* target = "llvm -mcpu=x86-64-v4") {
+  BuildOptions options;
+  options.target = target;
+  auto built = build(module, options);
+  EXPECT_TRUE(built.ok()) << built.error().str();
+  std::vector<std::string> out;
+  if (built.ok())
+    for (const auto& step : built->lowered.plan.steps)
+      if (step.implementation.rfind("conv2d_nchwc.", 0) == 0) out.push_back(step.implementation.substr(13));
+  return out;
+}
+
+void check(const Module& module, const char* target = "llvm") {
+  VerifyOptions options;
+  options.build.target = target;
+  options.build.jobs = 1;
+  auto report = verify_module(module, options);
+  ASSERT_TRUE(report.ok()) << report.error().str();
+  for (const auto& m : report->mismatches)
+    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
+  EXPECT_LE(report->largest_output_error, 1);
+}
+
+TEST(WinogradChoice, LargeTilesOnLargeMapsDirectWhereItMust) {
+  Expr x = input({1, 64, 56, 56});
+  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64)))), std::vector<std::string>{"winograd4"});
+  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64), {1, 1, 1, 1}, 2))), std::vector<std::string>{"direct"});
+  EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64, 1, 1), {0, 0, 0, 0}))), std::vector<std::string>{"direct"});
+}
+
+TEST(WinogradChoice, StrictMathIsDirect) {
+  Expr x = input({1, 64, 56, 56});
+  const Module module = module_of(x, conv(x, weights(64, 64)));
+  EXPECT_EQ(chosen(module, "llvm -mcpu=x86-64-v4 -math=strict"), std::vector<std::string>{"direct"});
+  EXPECT_EQ(chosen(module, "llvm -mcpu=x86-64-v4 -math=default"), std::vector<std::string>{"winograd4"});
+  auto strict = parse_target("llvm -mcpu=x86-64-v4 -math=strict");
+  ASSERT_TRUE(strict.ok());
+  EXPECT_NE(strict->str().find(" -math=strict"), std::string::npos);
+  EXPECT_EQ(parse_target("llvm -math=loose").error().code, ErrorCode::kUnknownTarget);
+}
+
+TEST(WinogradChoice, WeightsThatAreNotFiniteStayDirect) {
+  Expr x = input({1, 64, 56, 56});
+  for (double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    Tensor w = weights(64, 64);
+    w.set_double(1234, bad);
+    EXPECT_EQ(chosen(module_of(x, conv(x, w))), std::vector<std::string>{"direct"});
+  }
+}
+
+TEST(WinogradChoice, RoundingBeyondTheBudgetTakesADirectKernel) {
+  // One output channel far above the others: the errors that count are over the whole tensor's scale.
+  Expr x = input({1, 64, 28, 28});
+  Tensor w = weights(4096, 64);
+  for (int64_t i = 0; i < w.size(); ++i) w.set_double(i, (i < 9 * 64 ? 1e4 : 1e-3) * w.at_double(i));
+  EXPECT_EQ(chosen(module_of(x, conv(x, w))), std::vector<std::string>{"direct"});
+}
+
+TEST(WinogradGraphs, ResidualsConcatsBatchesAndOddEdges) {
+  Expr x = input({2, 48, 30, 27});
+  Expr y = call("nn.relu", {conv(x, weights(40, 48))});
+  Expr z = call("add", {conv(y, weights(40, 40)), y});
+  Expr both = call("concatenate", {make_tuple({y, z})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }));
+  const Module module = module_of(x, call("nn.relu", {conv(both, weights(33, 80), {0, 1, 2, 0})}));
+  for (const std::string& name : chosen(module)) EXPECT_EQ(name.rfind("winograd", 0), 0u) << name;
+  check(module);
+  check(module, "llvm -mcpu=x86-64-v3");
+  check(module, "llvm -mcpu=x86-64-v2");
+}
+
+TEST(WinogradGraphs, TwoMapsWithOneWeight) {
+  // The same constant, packed for each map's own register tile.
+  Expr x = input({1, 64, 32, 32});
+  const Expr w = make_constant(weights(64, 64));
+  auto head = [&](const Expr& map) {
+    return call("nn.conv2d", {map, w}, make_attrs<Conv2DAttrs>([](auto& a) {
+                  a.padding = {1, 1, 1, 1};
+                  a.channels = 64;
+                  a.kernel_size = std::vector<int64_t>{3, 3};
+                }));
+  };
+  Expr small = call("nn.max_pool2d", {x}, make_attrs<MaxPool2DAttrs>([](auto& a) { a.pool_size = {5, 5}, a.strides = {5, 5}; }));
+  check(module_of(x, make_tuple({head(x), head(small)})));
+}
+
+}  // namespace
+}  // namespace tilewright::driver
