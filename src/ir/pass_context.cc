@@ -13,10 +13,12 @@ constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "str
 
 // The classic keys that mean something here, and our own (without a dotted classic prefix of another tool).
 constexpr ConfigKeyInfo kKeys[] = {
+    {"relay.ConvertLayout.desired_layouts", kListType, "layouts wanted by ConvertLayout, for instance nn.conv2d=NHWC,HWIO"},
     {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
     {"relay.FuseOps.in_place", kBoolType, "concatenations that their operands are written straight into stay apart (default true)"},
     {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
     {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
+    {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
     {"relay.backend.use_auto_scheduler", kBoolType, "take layouts from auto-scheduler records"},
     {"relay.backend.use_meta_schedule", kBoolType, "take layouts from meta-schedule records"},

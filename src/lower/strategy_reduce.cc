@@ -116,6 +116,7 @@ constexpr Implementation kImplementations[] = {
     {"max", "max", 10, reduce<topi::ReduceKind::kMax>},
     {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
     {"min", "min", 10, reduce<topi::ReduceKind::kMin>},
+    {"nn.fast_softmax", "softmax", 10, softmax<false>},
     {"nn.layer_norm", "layer_norm", 10, layer_norm},
     {"nn.log_softmax", "log_softmax", 10, softmax<true>},
     {"nn.softmax", "softmax", 10, softmax<false>},

@@ -453,7 +453,40 @@ def recurrent():
         case("nn.rnn", [x, w, r, b, h0], y, hidden_size=h, direction=direction, activations=["Relu"] * d)
 
 
-for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention):
+def annotations():
+    x = f(2, 3)
+    for op in ("annotation.stop_fusion", "device_copy", "on_device"):
+        case(op, [x], x)
+    case("fast_exp", [x], np.exp(x))
+    case("fast_tanh", [x], np.tanh(x))
+    case("fast_erf", [x], ort("Erf", [x]))
+    case("nn.fast_softmax", [x], ort("Softmax", [x], axis=0), axis=0)
+
+
+def batch_blocks():
+    x = f(2, 4, 3, 2)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 2), (0, 0)), constant_values=0.5)
+    y = padded.reshape(2, 2, 2, 2, 3, 2).transpose(2, 4, 0, 1, 3, 5).reshape(12, 2, 2, 2)
+    case("nn.space_to_batch_nd", [x], y, block_shape=[2, 3], paddings=[[0, 0], [1, 2]], pad_value=0.5)
+    case("nn.batch_to_space_nd", [y], x, block_shape=[2, 3], crops=[[0, 0], [1, 2]])
+
+
+def dynamic():
+    x = f(2, 1, 3)
+    case("dyn.reshape", [x, i64(3, -1)], x.reshape(3, 2))
+    case("dyn.broadcast_to", [x, i64(2, 4, 3)], np.broadcast_to(x, (2, 4, 3)))
+    case("dyn.full", [np.float32(1.5), i64(2, 2)], np.full((2, 2), 1.5, np.float32))
+    case("dyn.ones", [i64(2, 3)], np.ones((2, 3), np.int32), dtype="int32")
+    case("dyn.zeros", [i64(3)], np.zeros(3, np.float32))
+    case("dyn.tile", [x, i64(1, 2, 2)], np.tile(x, (1, 2, 2)))
+    case("dyn.squeeze", [x, i64(1)], x.squeeze(1))
+    case("dyn.expand_dims", [x, np.array(1, np.int64)], x[:, None, None], num_newaxis=2)
+    case("dyn.strided_slice", [x, i64(1, 0, 0), i64(2, 1, 3), i64(1, 1, 2)], x[1:2, 0:1, 0:3:2])
+    case("dyn.one_hot", [i64(1, 0), np.float32(2), np.float32(-1), np.array(3, np.int64)], np.array([[-1, 2, -1], [2, -1, -1]], np.float32))
+
+
+for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention,
+             annotations, batch_blocks, dynamic):
     make()
 path = pathlib.Path(__file__).resolve().parents[2] / "tests/data/relay/op_cases.txt"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,8 @@
 //   // passes: FoldConstant, SimplifyExpr      the pipeline
 //   // opt_level: 3                            optional
 //   // config: relay.FuseOps.max_depth=4       optional
+//   // config: relay.ConvertLayout.desired_layouts=nn.conv2d=NHWC,HWIO     lists are separated by ';'
+//   // outputs: differ                       optional: the results are not those of the input
 //   // vector_bits: 512                      optional: a target with such vectors
 //   // error: E301                             instead of an expected module
 //   <module>
@@ -27,6 +29,7 @@ struct TextCase {
   std::vector<std::string> passes;
   PassContext context;
   std::string error;
+  bool same_outputs = true;
   Module input;
   std::string expected;  // the text after "----", trimmed
 };

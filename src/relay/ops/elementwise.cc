@@ -261,6 +261,10 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("cosh", "Hyperbolic cosine. Floats.", kFloats, std::cosh, 40)
   TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40)
   TW_UNARY("exp", "e to the power x. Floats.", kFloats, std::exp, 40)
+  // The polynomial forms that FastMath asks for; the plain operators' kernels are polynomials already, so they share them.
+  TW_UNARY("fast_erf", "The error function, approximated. Floats.", kFloats, std::erf, 40)
+  TW_UNARY("fast_exp", "e to the power x, approximated. Floats.", kFloats, std::exp, 40)
+  TW_UNARY("fast_tanh", "Hyperbolic tangent, approximated. Floats.", kFloats, std::tanh, 40)
   TW_UNARY("floor", "The greatest integer not above x.", kNumbers, std::floor, 0)
   TW_UNARY("log", "Natural logarithm. Floats.", kFloats, std::log, 40)
   TW_UNARY("log10", "Decimal logarithm. Floats.", kFloats, std::log10, 40)

@@ -247,6 +247,7 @@ std::vector<OpDef> nn_norm_ops() {
   const std::vector<ArgDoc> data = {{"data", "floats"}};
   const std::vector<ArgDoc> affine = {{"data", "floats"}, {"gamma", "scale along axis"}, {"beta", "shift along axis"}};
   return {
+      define_op("nn.fast_softmax", "nn.softmax with the approximated exponential.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
       define_op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
       define_op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>, make_default_attrs<SoftmaxAttrs>),
       define_op("nn.batch_norm", "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",

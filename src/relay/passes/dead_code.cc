@@ -8,17 +8,6 @@
 namespace tilewright::relay {
 namespace {
 
-// Whether evaluating `e` does something besides giving a value, or may (a call of a function we do not look into).
-bool has_effect(const Expr& e) {
-  for (const Expr& part : post_order(e)) {
-    const OpDef* op = called_op(part);
-    if (op && op->stateful) return true;
-    if (as<RefWriteNode>(part)) return true;
-    if (const auto* call = as<CallNode>(part); call && !op && !as<ConstructorNode>(call->callee)) return true;
-  }
-  return false;
-}
-
 bool is_atom(const Expr& e) { return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e); }
 
 Expr remove_dead_lets(const Expr& function) {
@@ -34,6 +23,17 @@ Expr remove_dead_lets(const Expr& function) {
 }
 
 }  // namespace
+
+bool has_effect(const Expr& e) {
+  for (const Expr& part : post_order(e)) {
+    const OpDef* op = called_op(part);
+    if (op && op->stateful) return true;
+    if (as<RefWriteNode>(part)) return true;
+    if (const auto* call = as<CallNode>(part); call && !op && !as<ConstructorNode>(call->callee) && !is_closed_function(call->callee))
+      return true;
+  }
+  return false;
+}
 
 Result<Module> remove_unused_functions(const Module& module, PassContext&) {
   if (!module.main()) return module;

@@ -9,6 +9,9 @@
 #include "relay/expr.h"
 
 namespace tilewright::relay {
+// Whether evaluating `e` may do something besides giving a value: it writes a reference, draws random numbers, or calls a
+// function that is not looked into.
+bool has_effect(const Expr& e);
 Result<Module> remove_unused_functions(const Module& module, PassContext& context);
 Result<Module> dead_code_elimination(const Module& module, PassContext& context);
 }  // namespace tilewright::relay

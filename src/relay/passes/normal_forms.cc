@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "relay/passes/dead_code.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
@@ -184,5 +185,67 @@ Result<Module> to_basic_block_normal_form(const Module& module, PassContext&) {
 Result<Module> to_a_normal_form(const Module& module, PassContext&) {
   return rewrite_functions(module, [](const Expr& function) { return Binder(function, true).result(); });
 }
+
+namespace {
+
+// The values of the bindings that may go, by variable.
+std::unordered_map<const ExprNode*, Expr> removable_lets(const Expr& function) {
+  std::unordered_map<const ExprNode*, Expr> out;
+  for (const Expr& e : post_order(function, true)) {
+    const auto* let = as<LetNode>(e);
+    if (!let || (has_effect(let->value) && !as<FunctionNode>(let->value)) || as<RefCreateNode>(let->value) || as<RefReadNode>(let->value)) continue;
+    bool names_itself = false;
+    if (as<FunctionNode>(let->value))
+      for (const Expr& part : post_order(let->value, true)) names_itself |= part == let->var;
+    if (!names_itself) out[let->var.get()] = let->value;
+  }
+  return out;
+}
+
+Expr without_lets(const Expr& function) {
+  auto values = removable_lets(function);
+  if (values.empty()) return function;
+  // What stands for an expression: a variable's value, a binding's body.
+  auto operands = [&](const Expr& e) -> std::vector<Expr> {
+    if (auto it = values.find(e.get()); it != values.end()) return {it->second};
+    if (const auto* let = as<LetNode>(e); let && values.count(let->var.get())) return {let->body};
+    return is_closed_function(e) ? std::vector<Expr>() : children(e);
+  };
+  struct Frame {
+    Expr e;
+    std::vector<Expr> kids;
+    size_t next = 0;
+  };
+  std::unordered_map<const ExprNode*, Expr> done;
+  std::vector<Frame> stack;
+  stack.push_back({function, operands(function)});
+  while (!stack.empty()) {
+    Frame& top = stack.back();
+    if (top.next < top.kids.size()) {
+      Expr kid = top.kids[top.next++];
+      if (!done.count(kid.get())) stack.push_back({kid, operands(kid)});
+      continue;
+    }
+    Frame frame = std::move(top);
+    stack.pop_back();
+    const auto* let = as<LetNode>(frame.e);
+    if (values.count(frame.e.get()) || (let && values.count(let->var.get()))) {
+      done[frame.e.get()] = done.at(frame.kids[0].get());
+      continue;
+    }
+    bool changed = false;
+    for (Expr& kid : frame.kids) {
+      const Expr& now = done.at(kid.get());
+      changed |= !(now == kid);
+      kid = now;
+    }
+    done[frame.e.get()] = changed ? with_children(frame.e, frame.kids) : frame.e;
+  }
+  return done.at(function.get());
+}
+
+}  // namespace
+
+Result<Module> to_graph_normal_form(const Module& module, PassContext&) { return rewrite_functions(module, without_lets); }
 
 }  // namespace tilewright::relay

@@ -10,6 +10,9 @@
 #include "relay/expr.h"
 
 namespace tilewright::relay {
+// ToGraphNormalForm: let bindings become the values themselves, shared where they are used. Bindings whose value is a
+// function that names itself, or has effects (references, stateful operators, calls of functions), stay.
+Result<Module> to_graph_normal_form(const Module& module, PassContext& context);
 Result<Module> to_basic_block_normal_form(const Module& module, PassContext& context);
 Result<Module> to_a_normal_form(const Module& module, PassContext& context);
 }  // namespace tilewright::relay

@@ -7,6 +7,9 @@ const Pipeline& default_pipeline() {
   static const Pipeline kPipeline = {
       "Inline",
       "RemoveUnusedFunctions",
+      "DynamicToStatic",
+      "FlattenAtrousConv",
+      "Legalize",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
       "ExpandNormalization",
       "UnrollRecurrent",
@@ -31,6 +34,7 @@ const Pipeline& default_pipeline() {
       "FoldConstant",
       "SimplifyExpr",
       "DeadCodeElimination",
+      "PlanDevices",
       "FuseOps",
       "LabelOps",
   };

@@ -2,11 +2,17 @@
 #include "relay/passes/table.h"
 
 #include "relay/passes/alter_op_layout.h"
+#include "relay/passes/annotate.h"
+#include "relay/passes/canonicalize_cast.h"
 #include "relay/passes/canonicalize_ops.h"
 #include "relay/passes/combine_parallel.h"
+#include "relay/passes/convert_layout.h"
 #include "relay/passes/convert_transposed_matmul.h"
 #include "relay/passes/dead_code.h"
+#include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
+#include "relay/passes/fast_math.h"
+#include "relay/passes/flatten_atrous_conv.h"
 #include "relay/passes/fold_constant.h"
 #include "relay/passes/fold_explicit_padding.h"
 #include "relay/passes/fold_scale_axis.h"
@@ -15,9 +21,14 @@
 #include "relay/passes/fuse_composites.h"
 #include "relay/passes/fuse_ops.h"
 #include "relay/passes/infer_type.h"
+#include "relay/passes/lambda_lift.h"
+#include "relay/passes/legalize.h"
 #include "relay/passes/normal_forms.h"
+#include "relay/passes/plan_devices.h"
 #include "relay/passes/simplify_expr.h"
 #include "relay/passes/simplify_inference.h"
+#include "relay/passes/split_args.h"
+#include "relay/passes/to_mixed_precision.h"
 #include "relay/passes/unroll_recurrent.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
@@ -27,16 +38,24 @@ namespace tilewright::relay {
 std::span<const Pass<Module>> all_passes() {
   static const std::vector<Pass<Module>> kPasses = {
       {{"AlterOpLayout", 1, "activations of convolution networks into channel blocks"}, alter_op_layout},
+      {{"AnnotateMemoryScope", 0, "marks values that a texture could hold (processors have none)"}, annotate_memory_scope},
+      {{"AnnotateSpans", 0, "spans become places in the module's own text"}, annotate_spans},
       {{"BackwardFoldScaleAxis", 1, "multiplications after a convolution move into its weights"}, backward_fold_scale_axis},
+      {{"CanonicalizeCast", 3, "a shared widening cast becomes one for each user"}, canonicalize_cast},
       {{"CanonicalizeOps", 0, "bias_add becomes add"}, canonicalize_ops},
       {{"CombineParallelBatchMatmul", 4, "sibling batch_matmuls of one input become one"}, combine_parallel_batch_matmul},
       {{"CombineParallelConv2D", 4, "sibling convolutions of one input become one"}, combine_parallel_conv2d},
       {{"CombineParallelDense", 4, "sibling dense layers of one input become one"}, combine_parallel_dense},
+      {{"ConvertLayout", 3, "convolutions and what is around them in another layout"}, static_cast<Result<Module> (*)(const Module&, PassContext&)>(convert_layout)},
       {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
       {{"DeadCodeElimination", 1, "unused bindings disappear"}, dead_code_elimination},
       {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
+      {{"DynamicToStatic", 1, "dyn.* operators with constant shapes become static ones"}, dynamic_to_static},
       {{"EliminateCommonSubexpr", 1, "equal expressions become one"}, eliminate_common_subexpr},
       {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true}, expand_normalization},
+      {{"EtaExpand", 1, "globals and constructors used as values become functions"}, eta_expand},
+      {{"FastMath", 4, "exp, tanh, erf and softmax approximated"}, fast_math},
+      {{"FlattenAtrousConv", 0, "a convolution between space_to_batch_nd and batch_to_space_nd becomes a dilated one"}, flatten_atrous_conv},
       {{"FoldConstant", 1, "calls of constants become constants"}, fold_constant},
       {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it"}, fold_explicit_padding},
       {{"FoldScaleAxis", 1, "per-channel multiplications move into weights"}, fold_scale_axis},
@@ -47,11 +66,17 @@ std::span<const Pass<Module>> all_passes() {
       {{"InferType", 0, "completes missing types"}, infer_type},
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
+      {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
+      {{"Legalize", 1, "operators without a kernel become ones that have it"}, legalize},
+      {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},
       {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},
       {{"SimplifyInference", 0, "training-time operators become arithmetic"}, simplify_inference},
+      {{"SplitArgs", 1, "a concatenate of too many fields becomes several"}, split_args},
       {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
       {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
+      {{"ToGraphNormalForm", 1, "let bindings become the values themselves"}, to_graph_normal_form},
+      {{"ToMixedPrecision", 0, "arithmetic in float16 where that is safe"}, static_cast<Result<Module> (*)(const Module&, PassContext&)>(to_mixed_precision)},
       {{"UnrollRecurrent", 0, "short recurrent layers become their steps", true}, unroll_recurrent},
   };
   return kPasses;

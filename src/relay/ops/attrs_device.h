@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of the operators that say where a value lives.
+#pragma once
+#include "ir/attrs.h"
+
+namespace tilewright::relay {
+
+// on_device: device_type as DLPack numbers it (1: the processor).
+struct OnDeviceAttrs : Attrs<OnDeviceAttrs> {
+  static constexpr const char* kName = "relay.attrs.OnDeviceAttrs";
+  int64_t device_type = 1, device_id = 0;
+  bool constrain_result = false, constrain_body = true;
+  template <class V>
+  void fields(V& v) {
+    v("device_type", device_type, "1: the processor");
+    v("device_id", device_id);
+    v("constrain_result", constrain_result, "the result, too, stays on the device");
+    v("constrain_body", constrain_body, "the operand is computed on the device");
+  }
+};
+
+struct DeviceCopyAttrs : Attrs<DeviceCopyAttrs> {
+  static constexpr const char* kName = "relay.attrs.DeviceCopyAttrs";
+  int64_t src_dev_type = 1, src_dev_id = 0, dst_dev_type = 1, dst_dev_id = 0;
+  template <class V>
+  void fields(V& v) {
+    v("src_dev_type", src_dev_type);
+    v("src_dev_id", src_dev_id);
+    v("dst_dev_type", dst_dev_type);
+    v("dst_dev_id", dst_dev_id);
+  }
+};
+
+}  // namespace tilewright::relay
