@@ -14,6 +14,7 @@ namespace tilewright::relay {
 
 struct TextOptions {
   bool types = true;   // "/* ty=... */" after each operation
+  bool metadata = false;  // a "#[metadata]" section at the end holds the constants, as the classic stack writes them
   bool spans = false;  // "/* from conv1+bn1 */" too
 };
 
@@ -34,6 +35,7 @@ struct ParseOptions {
 };
 
 // Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.
+// Constants come from `constants`, or from the text's own metadata section when it has one.
 Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {}, const ParseOptions& options = {});
 
 }  // namespace tilewright::relay

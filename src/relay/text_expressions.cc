@@ -29,19 +29,8 @@ const Infix* infix_of(const Token& token) {
 }  // namespace
 
 Result<Expr> TextParser::made(Expr e, size_t at) {
-  (void)TW_TRY(limited(e->type, at));
-  int nesting = 0;
-  bool scope = e->kind == ExprKind::kFunction || e->kind == ExprKind::kIf || e->kind == ExprKind::kMatch;
-  for (const Expr& kid : children(e)) nesting = std::max(nesting, nesting_of(kid) + (scope ? 1 : 0));
-  if (const auto* let = as<LetNode>(e)) nesting = std::max(nesting_of(let->value) + 1, nesting_of(let->body));
-  if (nesting > kMaxTextDepth) return lexer_.error(at, format("functions nest deeper than {} levels", kMaxTextDepth));
-  if (nesting > 0) nesting_[e.get()] = nesting;
+  if (std::string wrong = limits_.problem(e); !wrong.empty()) return lexer_.error(at, std::move(wrong));
   return e;
-}
-
-int TextParser::nesting_of(const Expr& e) const {
-  auto it = nesting_.find(e.get());
-  return it == nesting_.end() ? 0 : it->second;
 }
 
 Result<Expr> TextParser::expression(int depth, int precedence) {

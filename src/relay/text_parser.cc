@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "relay/json.h"
 
 namespace tilewright::relay {
 
@@ -347,7 +348,12 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
 }
 
 Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options) {
-  return TextParser(text, constants, options).module();
+  // "#[metadata]" alone on its line: what follows is not text but the constants' JSON.
+  static constexpr std::string_view kSection = "\n#[metadata]\n";
+  size_t section = text.find(kSection);
+  if (section == std::string_view::npos) return TextParser(text, constants, options).module();
+  std::vector<Tensor> own = TW_TRY(load_constants(text.substr(section + kSection.size())));
+  return TextParser(text.substr(0, section + 1), own, options).module();
 }
 
 }  // namespace tilewright::relay

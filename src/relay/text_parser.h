@@ -9,15 +9,15 @@
 #include <unordered_set>
 #include <vector>
 
+#include "relay/limits.h"
 #include "relay/text.h"
 #include "relay/text_lexer.h"
 #include "relay/text_literal.h"
 
 namespace tilewright::relay {
 
-// Limits that keep hostile texts from exhausting the stack or memory; real modules stay far below.
+// How deep a text may nest before it is refused.
 inline constexpr int kMaxTextDepth = 200;
-inline constexpr int64_t kMaxTypeLeaves = 1 << 16;
 
 class TextParser {
  public:
@@ -75,20 +75,13 @@ class TextParser {
   Result<Dim> sum(int depth);
   Result<Dim> product(int depth);
   Result<Dim> factor(int depth);
-  // A type that is printed in full must not be exponentially larger than its text.
-  struct Extent {
-    int64_t leaves = 1;
-    int depth = 1;
-  };
-  Extent extent_of(const Type& t);
+  // A type or expression that Limits has nothing against.
   Result<Type> limited(Type t, size_t at);
   // Whether the two types can be one: unknowns and type variables stand for anything.
   static bool matches(const Type& declared, const Type& actual);
 
   // --- expressions (text_expressions.cc)
-  // Records how deep scopes nest inside an expression, through bindings too: printing and passes recurse over scopes.
   Result<Expr> made(Expr e, size_t at);
-  int nesting_of(const Expr& e) const;
   struct Arguments {
     std::vector<Expr> values;
     std::vector<NamedLiteral> attrs;
@@ -122,8 +115,7 @@ class TextParser {
   std::unordered_map<std::string, Expr> constructors_;
   std::unordered_map<std::string, size_t> data_types_;               // name -> how many arguments
   std::unordered_map<std::string, std::vector<Type>> type_scope_;    // type variables, innermost last
-  std::unordered_map<const TypeNode*, std::pair<Type, Extent>> extents_;
-  std::unordered_map<const ExprNode*, int> nesting_;
+  Limits limits_;
   int terms_ = 0;
 };
 

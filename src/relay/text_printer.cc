@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/format.h"
+#include "relay/json.h"
 #include "relay/op.h"
 #include "relay/text.h"
 
@@ -343,6 +344,7 @@ ModuleText print_module(const Module& module, const TextOptions& options) {
   Printer printer(options, &out.constants);
   printer.module(module);
   out.text = printer.take();
+  if (options.metadata && !out.constants.empty()) out.text += "\n#[metadata]\n" + save_constants(out.constants) + "\n";
   return out;
 }
 

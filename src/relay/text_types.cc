@@ -168,23 +168,8 @@ Result<Dim> TextParser::factor(int depth) {
   return Dim::symbol(token.text);
 }
 
-TextParser::Extent TextParser::extent_of(const Type& t) {
-  std::vector<Type> parts = parts_of(t);
-  if (parts.empty()) return {};
-  if (auto it = extents_.find(t.get()); it != extents_.end()) return it->second.second;
-  Extent out{1, 1};
-  for (const Type& part : parts) {
-    Extent e = extent_of(part);
-    out.leaves = std::min(kMaxTypeLeaves + 1, out.leaves + e.leaves);
-    out.depth = std::max(out.depth, e.depth + 1);
-  }
-  extents_.emplace(t.get(), std::make_pair(t, out));
-  return out;
-}
-
 Result<Type> TextParser::limited(Type t, size_t at) {
-  Extent extent = extent_of(t);
-  if (extent.leaves > kMaxTypeLeaves || extent.depth > kMaxTextDepth) return lexer_.error(at, "a type is too large");
+  if (std::string wrong = limits_.problem(t); !wrong.empty()) return lexer_.error(at, std::move(wrong));
   return t;
 }
 

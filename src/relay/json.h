@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graph modules as the classic stack's JSON (its save_json and load_json, version 0.9.0): {"root", "nodes", "b64ndarrays",
+// "attrs"}, a node for every object, references by index. What it wrote is read; what is written here has its layout. Texts
+// end in a section of the same form that holds their constants.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+
+std::string save_json(const Module& module);
+// A root that is a function (save_json of an expression) becomes "main". Errors: ParseError with the node as place; TypeMismatch
+// and UnknownOp from building the calls. Symbols and `?` come back as the classic stack's Any.
+Result<Module> load_json(std::string_view text);
+
+// The metadata section of a text: constants by index.
+std::string save_constants(const std::vector<Tensor>& constants);
+Result<std::vector<Tensor>> load_constants(std::string_view text);
+
+}  // namespace tilewright::relay
