@@ -33,6 +33,7 @@ typedef struct tw_compiler_options {
   const char* dump_ir;                 /* folder for the module after each pass; null: none */
   void (*progress)(void* context, const char* stage, double fraction); /* may be null */
   void* progress_context;
+  int32_t no_kernel_cache; /* 1: compile every kernel anew and keep none */
 } tw_compiler_options;
 
 /* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
@@ -58,6 +59,7 @@ struct CompileOptions {
   int jobs = 0;
   std::vector<std::string> shapes, required_passes, disabled_passes;
   std::string dump_ir;
+  bool kernel_cache = true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
 
 // The number of the error in docs/errors/ and its text.
@@ -86,6 +88,7 @@ inline void compile(const std::string& model, const std::string& output, const C
   c.required_passes = required.data(), c.num_required_passes = required.size();
   c.disabled_passes = disabled.data(), c.num_disabled_passes = disabled.size();
   c.dump_ir = options.dump_ir.empty() ? nullptr : options.dump_ir.c_str();
+  c.no_kernel_cache = options.kernel_cache ? 0 : 1;
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
     throw CompileError(code, tw_compiler_last_error_message());
 }

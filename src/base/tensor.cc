@@ -7,6 +7,10 @@
 #include <cstring>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/small_float.h"
@@ -42,10 +46,18 @@ Tensor::Tensor(DataType dtype, std::vector<int64_t> shape) : dtype_(dtype), shap
     return;
   }
   uint64_t n = (bytes() + 127) / 64 * 64;  // never empty, whole cache lines
-  void* p = std::aligned_alloc(64, n);
+  // Weights of hundreds of megabytes: a page fault for every 4 KiB would take longer than filling them.
+  constexpr uint64_t kHugePage = uint64_t{2} << 20;
+  const bool huge = n >= 2 * kHugePage;
+  if (huge) n = (n + kHugePage - 1) / kHugePage * kHugePage;
+  void* p = std::aligned_alloc(huge ? kHugePage : 64, n);
   if (!p) throw std::bad_alloc();
-  uint64_t tail = std::min<uint64_t>(n, 128);  // bytes after the last element are zero, so vector reads past it are defined
-  std::memset(static_cast<char*>(p) + n - tail, 0, tail);
+#if defined(__linux__)
+  if (huge) madvise(p, n, MADV_HUGEPAGE);
+#endif
+  // Bytes after the last element are zero, so vector reads past it are defined.
+  const uint64_t end = (bytes() + 127) / 64 * 64, tail = std::min<uint64_t>(end, 128);
+  std::memset(static_cast<char*>(p) + end - tail, 0, tail);
   data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(p), [](const std::byte* q) { std::free(const_cast<std::byte*>(q)); });
 }
 

@@ -13,6 +13,8 @@
 
 namespace tilewright::codegen {
 
+class KernelCache;
+
 // Fills in the triple, the CPU (the host's when empty), vector width, registers and features. Errors: UnknownTarget.
 Result<Target> resolve_target(Target target);
 
@@ -20,8 +22,9 @@ struct Kernels {
   std::vector<std::string> objects;  // relocatable object files, in a fixed order
 };
 // Compiles kernels on `jobs` threads; deterministic bytes whatever the number of jobs. `progress(done, total)` may be null.
+// `cache` (may be null) is asked first, gets what was compiled, and is trimmed.
 Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
-                                const std::function<void(int, int)>& progress = {});
+                                const std::function<void(int, int)>& progress = {}, KernelCache* cache = nullptr);
 // The text of a function's LLVM IR or assembly, for inspection ("ll" or "s").
 Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form);
 
@@ -34,14 +37,14 @@ std::string params_object(ByteSpans pieces, const Target& target);
 Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
 
 // Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
-// copy in memory. The library is sealed (base/formats/seal.h). Works in a folder beside `path` and renames: a failure
+// copy in memory; `params_written` is called when the pieces are no longer needed. The library is sealed (base/formats/seal.h). Works in a folder beside `path` and renames: a failure
 // leaves nothing. Errors: CannotWrite, LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
-                   const ByteSpans* params = nullptr);
+                   const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
 // The same as one relocatable object (.o) or as an archive (.a), for a linker of the user's. Symbols as in the library.
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
-                        const ByteSpans* params = nullptr);
+                        const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
-                     const ByteSpans* params = nullptr);
+                     const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
 
 }  // namespace tilewright::codegen

@@ -26,6 +26,10 @@ struct BuildOptions {
   int64_t stop_after = -1;  // bisection: only the first so many optional passes
   std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
   Progress progress;
+  std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
+  // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
+  // takes a multiple of its memory with them.
+  bool keep_modules = true;
 };
 
 struct Built {
@@ -46,5 +50,7 @@ Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
 
 // Writes a shared library. The file appears whole or not at all. Errors: CannotWrite, LinkFailed.
 Status export_library(const Built& built, const std::string& path);
+// The same, and gives the memory of weights and objects back on the way: the linker holds the weights twice.
+Status export_library_and_release(Built* built, const std::string& path);
 
 }  // namespace tilewright::driver

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "codegen/kernel_cache.h"
 #include "driver/build.h"
 #include "driver/cli/commands.h"
 #include "tilewright/compiler.h"
@@ -27,6 +28,7 @@ std::vector<std::string> list(const char* const* items, uint64_t n) {
 
 Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   driver::BuildOptions o;
+  o.kernel_cache = codegen::default_kernel_cache_folder();
   if (!given) return o;
   if (given->size < sizeof(size_t))
     return Diagnostic(ErrorCode::kInvalidArgument, "the options' size field is not set", {}, "set it to sizeof");
@@ -44,6 +46,7 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
     auto [name, dims] = TW_TRY(driver::parse_shape(text));
     o.shapes[name] = dims;
   }
+  if (c.no_kernel_cache) o.kernel_cache.clear();
   if (c.progress)
     o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) { call(context, stage, fraction); };
   return o;
@@ -51,9 +54,11 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
 
 Status compile(const char* model, const char* output, const tw_compiler_options* options) {
   if (!model || !output) return Diagnostic(ErrorCode::kInvalidArgument, "the model's or the output's path is null");
-  auto built = driver::build_onnx(model, TW_TRY(build_options(options)));
+  driver::BuildOptions chosen = TW_TRY(build_options(options));
+  chosen.keep_modules = false;
+  auto built = driver::build_onnx(model, chosen);
   if (!built.ok()) return std::move(built).error().at(model);
-  return driver::export_library(*built, output);
+  return driver::export_library_and_release(&*built, output);
 }
 
 }  // namespace

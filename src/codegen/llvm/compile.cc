@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels to object files on several threads. One module and one context per kernel: the bytes of an object depend on
-// its kernel alone, whatever the number of threads.
+// Kernels to object files on several threads. One module and one context per kernel: the bytes of an object
+// depend on its kernel alone, whatever the number of threads.
 #include <llvm/ADT/SmallString.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/raw_ostream.h>
@@ -20,13 +20,16 @@
 
 #include "base/format.h"
 #include "codegen/codegen.h"
+#include "codegen/kernel_cache.h"
 #include "codegen/llvm/kernel.h"
 #include "codegen/llvm/machine.h"
+#include "tir/text.h"
 
 namespace tilewright::codegen {
 namespace {
 
-std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const Target& target, llvm::TargetMachine& machine) {
+std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const Target& target,
+                                         llvm::TargetMachine& machine) {
   auto module = std::make_unique<llvm::Module>("tilewright", context);
   module->setTargetTriple(target.mtriple);
   module->setDataLayout(machine.createDataLayout());
@@ -34,7 +37,8 @@ std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const Targe
   return module;
 }
 
-Result<std::string> compile_one(const tir::PrimFunc& function, const Target& target, llvm::TargetMachine& machine) {
+Result<std::string> compile_one(const tir::PrimFunc& function, const Target& target,
+                                llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
   auto module = new_module(context, target, machine);
   TW_TRY_STATUS(emit_kernel(*module, function, target));
@@ -44,10 +48,32 @@ Result<std::string> compile_one(const tir::PrimFunc& function, const Target& tar
   return object;
 }
 
-// LLVM's loop strength reduction gives each access of a large tile a pointer of its own and spills them all (83 instead
-// of 117 GFLOP/s on a 3x3 convolution, and half of the compile time). Addresses here are already one sum and constants.
-// Only an option of the process turns the pass off, read when a pipeline is put together; lld may reset options.
-bool add_code_generation(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine, llvm::raw_pwrite_stream& stream, bool assembly) {
+// Everything the bytes of an object depend on.
+CacheKey cache_key(const tir::PrimFunc& function, const Target& target) {
+  return KernelCache::key_of(format("{}\nllvm {}\n{}\n{} {} {} {}\n{}", code_identity(), LLVM_VERSION_STRING,
+                                    target.str(), feature_string(target), target.vector_bits,
+                                    target.vector_registers, target.mtriple, tir::to_text(function)));
+}
+
+Result<std::string> find_or_compile(const tir::PrimFunc& function, const Target& target,
+                                    TargetMachinePtr& machine, KernelCache* cache) {
+  CacheKey key;
+  if (cache) {
+    key = cache_key(function, target);
+    if (auto found = cache->find(key)) return std::move(*found);
+  }
+  if (!machine) machine = make_target_machine(target, Effort::kKernel);
+  auto object = compile_one(function, target, *machine);
+  if (cache && object) cache->store(key, *object);
+  return object;
+}
+
+// LLVM's loop strength reduction gives each access of a large tile a pointer of its own and spills them all
+// (83 instead of 117 GFLOP/s on a 3x3 convolution, and half of the compile time). Addresses here are already
+// one sum and constants. Only an option of the process turns the pass off, read when a pipeline is put
+// together; lld may reset options.
+bool add_code_generation(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine,
+                         llvm::raw_pwrite_stream& stream, bool assembly) {
 #if LLVM_VERSION_MAJOR >= 18
   auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
 #else
@@ -88,7 +114,7 @@ Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine&
 }
 
 Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
-                                const std::function<void(int, int)>& progress) {
+                                const std::function<void(int, int)>& progress, KernelCache* cache) {
   std::unordered_set<std::string> names;
   for (const tir::PrimFunc& function : functions)
     if (!names.insert(function.name).second)
@@ -103,13 +129,16 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
   std::mutex progress_lock;
   int done = 0;
   auto work = [&] {
-    TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
+    TargetMachinePtr machine;
     for (size_t i; !stop && (i = next++) < count;) {
       // An exception must not leave a thread; it is a bug and is reported as one.
       try {
-        auto object = compile_one(functions[i], target, *machine);
-        if (object) out.objects[i] = std::move(object).value();
-        else errors[i] = std::move(object).error();
+        auto object =
+            find_or_compile(functions[i], target, machine, cache && cache->usable() ? cache : nullptr);
+        if (object)
+          out.objects[i] = std::move(object).value();
+        else
+          errors[i] = std::move(object).error();
       } catch (const std::exception& e) {
         errors[i] = Diagnostic(ErrorCode::kInternal, e.what(), format("kernel {}", functions[i].name));
       }
@@ -125,6 +154,7 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
   for (size_t i = 1; i < threads; ++i) others.emplace_back(work);
   if (count > 0) work();
   for (std::thread& thread : others) thread.join();
+  if (cache) cache->trim();
   for (auto& error : errors)
     if (error) return std::move(*error);
   return out;
@@ -132,7 +162,8 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
 
 Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form) {
   if (form != "ll" && form != "s")
-    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form), {}, "use ll or s");
+    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form),
+                      {}, "use ll or s");
   TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
   llvm::LLVMContext context;
   auto module = new_module(context, target, *machine);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linking in process with lld. All files of one link, the result too, live in a fresh folder beside the result, which is
-// renamed into place at the end: a failure or a full disk leaves nothing behind.
+// Linking in process with lld. All files of one link, the result too, live in a fresh folder beside the
+// result, which is renamed into place at the end: a failure or a full disk leaves nothing behind.
 #include <lld/Common/Driver.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/Object/ArchiveWriter.h>
@@ -38,13 +38,16 @@ Diagnostic cannot_write(const std::string& path, const std::string& why) {
 }
 
 // What kernels may call (math.cc).
-constexpr const char* kLibmNames[] = {"exp",  "log",  "tanh", "erf",  "pow",   "sin",   "cos",   "tan",  "asin", "acos",   "atan",
-                                      "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "log2", "log10", "fmod", "sincos", "rint",
-                                      "floor", "ceil", "trunc", "round", "roundeven", "nearbyint", "fma", "ldexp"};
+constexpr const char* kLibmNames[] = {
+    "exp",    "log",  "tanh",  "erf",   "pow",   "sin",   "cos",       "tan",       "asin",  "acos",
+    "atan",   "sinh", "cosh",  "asinh", "acosh", "atanh", "exp2",      "log2",      "log10", "fmod",
+    "sincos", "rint", "floor", "ceil",  "trunc", "round", "roundeven", "nearbyint", "fma",   "ldexp"};
 
 bool is_libm(std::string_view name) {
   for (std::string_view known : kLibmNames)
-    if (name == known || (name.size() == known.size() + 1 && name.back() == 'f' && name.substr(0, known.size()) == known)) return true;
+    if (name == known ||
+        (name.size() == known.size() + 1 && name.back() == 'f' && name.substr(0, known.size()) == known))
+      return true;
   return false;
 }
 
@@ -70,7 +73,9 @@ Status run_lld(const std::vector<std::string>& arguments) {
   static bool broken = false;
   std::lock_guard guard(llvm_options_lock());  // lld sets and resets options
   if (broken)
-    return Diagnostic(ErrorCode::kLinkFailed, "the linker failed earlier in this process and cannot run again", {}, "start the program again");
+    return Diagnostic(ErrorCode::kLinkFailed,
+                      "the linker failed earlier in this process and cannot run again", {},
+                      "start the program again");
   std::vector<const char*> args;
   for (const std::string& a : arguments) args.push_back(a.c_str());
   std::string said;
@@ -96,7 +101,8 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   std::set<std::string> used, defined;
   for (const std::string& bytes : objects) {
     auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
-    if (!file) return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
+    if (!file)
+      return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
     for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
       auto name = symbol.getName();
       auto flags = symbol.getFlags();
@@ -111,13 +117,15 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   return used;
 }
 
-// A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version that only newer
-// C libraries have, and linking needs no development files.
-Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target, const fs::path& folder) {
+// A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version
+// that only newer C libraries have, and linking needs no development files.
+Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target,
+                              const fs::path& folder) {
   std::vector<std::string> list(names.begin(), names.end());
   fs::path object = folder / "libm.o", library = folder / "libm.so.6";
   TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target))));
-  TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(), object.string()}));
+  TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(),
+                         object.string()}));
   return library.string();
 }
 
@@ -128,7 +136,8 @@ struct Workplace {
   std::string result() const { return (folder.path / "result").string(); }
 };
 
-Status prepare(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params, Workplace* out) {
+Status prepare(std::span<const std::string> objects, const std::string& path, const Target& target,
+               const ByteSpans* params, const std::function<void()>& params_written, Workplace* out) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
@@ -143,6 +152,7 @@ Status prepare(std::span<const std::string> objects, const std::string& path, co
     out->files.push_back((out->folder.path / "params.o").string());
     TW_TRY_STATUS(write_params_object(*params, target, out->files.back()));
   }
+  if (params_written) params_written();
   return Ok{};
 }
 
@@ -167,32 +177,38 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 
 }  // namespace
 
-Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
+                   const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
+  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
   std::set<std::string> math;
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
   if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path)));
-  TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
-                     place, path));
+  TW_TRY_STATUS(
+      link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
+            "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
+           place, path));
   Status sealed = append_artifact_seal(place.result());
-  if (!sealed) return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal") : std::move(sealed).error().at(path);
+  if (!sealed)
+    return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal")
+                                                          : std::move(sealed).error().at(path);
   return move_into_place(place, path);
 }
 
-Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
+                        const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
+  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
   TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
   return move_into_place(place, path);
 }
 
-Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target, const ByteSpans* params) {
+Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
+                     const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, &place));
+  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
   TW_TRY_STATUS(undefined_symbols(objects));
   std::vector<llvm::NewArchiveMember> members;
   for (const std::string& file : place.files) {
@@ -206,7 +222,8 @@ Status write_archive(std::span<const std::string> objects, const std::string& pa
 #else
   constexpr bool kSymbols = true;
 #endif
-  if (llvm::Error error = llvm::writeArchive(place.result(), members, kSymbols, llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false))
+  if (llvm::Error error = llvm::writeArchive(place.result(), members, kSymbols, llvm::object::Archive::K_GNU,
+                                             /*Deterministic=*/true, /*Thin=*/false))
     return cannot_write(path, llvm::toString(std::move(error)));
   return move_into_place(place, path);
 }

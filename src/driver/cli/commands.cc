@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/format.h"
+#include "codegen/kernel_cache.h"
 
 namespace tilewright::driver {
 
@@ -64,6 +65,7 @@ void CompileFlags::add_to(CLI::App* app) {
   app->add_option("--disable-pass", disabled, "Leave a pass out");
   app->add_option("--dump-ir", dump_ir, "Write the module after each pass into this folder");
   app->add_option("--jobs,-j", jobs, "Code generation threads; default: one per core")->check(CLI::Range(0, 1024));
+  app->add_flag("--no-kernel-cache", no_kernel_cache, "Compile every kernel anew and keep none (TILEWRIGHT_CACHE_DIR says where they are kept)");
   app->add_flag("--quiet,-q", quiet, "Say nothing but errors");
 }
 
@@ -72,6 +74,7 @@ Result<BuildOptions> CompileFlags::options() const {
   o.target = math.empty() ? target : target + " -math=" + math;
   o.opt_level = opt_level;
   o.jobs = jobs;
+  if (!no_kernel_cache) o.kernel_cache = codegen::default_kernel_cache_folder();
   o.dump_ir = dump_ir;
   o.required_passes = required;
   o.disabled_passes = disabled;

@@ -25,7 +25,7 @@ struct CompileFlags {
   std::string model, target = "llvm", math, dump_ir;
   int opt_level = 3, jobs = 0;
   std::vector<std::string> shapes, required, disabled, config;
-  bool quiet = false;
+  bool quiet = false, no_kernel_cache = false;
   void add_to(CLI::App* app);
   Result<BuildOptions> options() const;  // parses the shapes and the config
 };

@@ -28,6 +28,7 @@ int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
   std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
+  options->keep_modules = false;
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
   auto start = std::chrono::steady_clock::now();
@@ -37,7 +38,7 @@ int run(const Flags& flags) {
     return fail(std::move(built).error().at(flags.model));
   }
   if (options->progress) options->progress("link", 0);
-  auto written = export_library(*built, output);
+  auto written = export_library_and_release(&*built, output);
   line.clear();
   if (!written.ok()) return fail(written.error());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

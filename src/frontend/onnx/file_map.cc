@@ -43,10 +43,16 @@ Result<SharedBytes> map_descriptor(int fd, const std::string& path) {
   auto owner = std::make_shared<Mapping>();
   owner->data = data;
   owner->size = size;
-  return SharedBytes{{static_cast<const std::byte*>(data), size}, owner};
+  return SharedBytes{{static_cast<const std::byte*>(data), size}, owner, true};
 }
 
 }  // namespace
+
+void drop_pages(const SharedBytes& data) {
+  const auto begin = reinterpret_cast<uintptr_t>(data.bytes.data()), end = begin + data.bytes.size();
+  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), first = (begin + page - 1) / page * page, last = end / page * page;
+  if (data.mapped && first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
 Result<SharedBytes> map_file(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -111,6 +111,7 @@ struct ReadOptions {
 struct SharedBytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;
+  bool mapped = false;  // pages of a file, which may be dropped and come back
 };
 
 // Reads a model; tensors are views of the file's mapping where its alignment allows. Errors: FileNotFound,

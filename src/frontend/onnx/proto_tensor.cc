@@ -122,7 +122,7 @@ SharedBytes external_bytes(const RawTensor& t, uint64_t expected, ReadState& sta
   uint64_t length = external_number(t, "length", std::min(expected, size - offset), state);
   if (length > size - offset)
     state.fail(format("external data of {} bytes at {} lies beyond the end of '{}' ({} bytes)", length, offset, location->second, size));
-  return {it->second.bytes.subspan(offset, length), it->second.owner};
+  return {it->second.bytes.subspan(offset, length), it->second.owner, it->second.mapped};
 }
 
 Tensor from_bytes(DataType dtype, const std::vector<int64_t>& dims, const SharedBytes& data, uint64_t expected, ReadState& state) {
@@ -137,6 +137,7 @@ Tensor from_bytes(DataType dtype, const std::vector<int64_t>& dims, const Shared
   if (aligned && clean && data.owner && expected > 0) return Tensor::view(dtype, dims, data.bytes.data(), data.owner);
   Tensor t(dtype, dims);
   if (expected > 0) std::memcpy(t.mutable_raw(), data.bytes.data(), expected);
+  if (expected >= (1 << 20)) drop_pages(data);  // else a large model would take its size twice
   if (!clean)
     for (auto& b : t.as_mutable<uint8_t>()) b = b != 0;
   return t;
@@ -223,7 +224,7 @@ NamedTensor parse_tensor(pbf_reader message, ReadState& state) {
   if (t.raw) {
     if (t.typed_fields) state.fail("a tensor has both raw_data and typed data");
     if (dtype->is_string()) state.fail("strings cannot be stored in raw_data");
-    SharedBytes data{{reinterpret_cast<const std::byte*>(t.raw->data()), t.raw->size()}, state.source.owner};
+    SharedBytes data{{reinterpret_cast<const std::byte*>(t.raw->data()), t.raw->size()}, state.source.owner, state.source.mapped};
     return {t.name, from_bytes(*dtype, t.dims, data, expected, state)};
   }
   return {t.name, from_typed(*dtype, t.dims, count, t, state)};
