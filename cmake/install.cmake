@@ -10,7 +10,7 @@ if(TARGET tilewright_runtime)
   install(TARGETS tilewright_runtime EXPORT TilewrightRuntime LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime)
   install(EXPORT TilewrightRuntime NAMESPACE tilewright:: DESTINATION ${tw_package_dir} COMPONENT runtime)
   install(FILES include/tilewright/c_api.h include/tilewright/dlpack.h include/tilewright/function.h
-                include/tilewright/runtime.h
+                include/tilewright/runtime.h include/tilewright/standalone.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tilewright COMPONENT runtime)
   configure_package_config_file(cmake/TilewrightConfig.cmake.in ${CMAKE_BINARY_DIR}/TilewrightConfig.cmake
                                 INSTALL_DESTINATION ${tw_package_dir})

@@ -34,6 +34,8 @@ typedef struct tw_compiler_options {
   void (*progress)(void* context, const char* stage, double fraction); /* may be null */
   void* progress_context;
   int32_t no_kernel_cache; /* 1: compile every kernel anew and keep none */
+  const char* const* constants; /* "name=1,3,640,640" or "name=@tensor.pb": inputs that become part of the model */
+  uint64_t num_constants;
 } tw_compiler_options;
 
 /* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
@@ -59,6 +61,7 @@ struct CompileOptions {
   int jobs = 0;
   std::vector<std::string> shapes, required_passes, disabled_passes;
   std::string dump_ir;
+  std::vector<std::string> constants;  // "name=1,3,640,640": inputs that become part of the model
   bool kernel_cache = true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
 
@@ -78,7 +81,7 @@ inline void compile(const std::string& model, const std::string& output, const C
     for (const auto& s : list) out.push_back(s.c_str());
     return out;
   };
-  auto shapes = pointers(options.shapes), required = pointers(options.required_passes), disabled = pointers(options.disabled_passes);
+  auto shapes = pointers(options.shapes), required = pointers(options.required_passes), disabled = pointers(options.disabled_passes), constants = pointers(options.constants);
   tw_compiler_options c{};
   c.size = sizeof c;
   c.target = options.target.c_str();
@@ -88,6 +91,7 @@ inline void compile(const std::string& model, const std::string& output, const C
   c.required_passes = required.data(), c.num_required_passes = required.size();
   c.disabled_passes = disabled.data(), c.num_disabled_passes = disabled.size();
   c.dump_ir = options.dump_ir.empty() ? nullptr : options.dump_ir.c_str();
+  c.constants = constants.data(), c.num_constants = constants.size();
   c.no_kernel_cache = options.kernel_cache ? 0 : 1;
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
     throw CompileError(code, tw_compiler_last_error_message());

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/build.h"
 
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
+#include "driver/guarded.h"
+#include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "relay/passes/pipeline.h"
 
@@ -15,20 +19,6 @@ namespace {
 
 void report(const BuildOptions& options, const char* stage, double fraction) {
   if (options.progress) options.progress(stage, fraction);
-}
-
-// A failed internal check becomes an error like any other, with what a report needs.
-template <class F>
-auto guarded(F&& body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const InternalError& e) {
-    return Diagnostic(ErrorCode::kInternal, e.what(), {},
-                      "this is a bug in Tilewright; please report it with the model");
-  } catch (const std::bad_alloc&) {
-    return Diagnostic(ErrorCode::kLimitExceeded, "memory ran out", {},
-                      "compile on a machine with more memory, or a smaller input shape");
-  }
 }
 
 Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& options) {
@@ -74,30 +64,74 @@ Result<Built> build_module(relay::Module module, const BuildOptions& options) {
   return built;
 }
 
-// `written` is called when the weights are on disk and no longer needed.
-Status write_library(const plan::Plan& plan, const std::vector<Tensor>& weights,
-                     std::vector<std::string> objects, const Target& target, const std::string& path,
-                     const std::function<void()>& written) {
-  objects.push_back(TW_TRY(codegen::compile_glue(plan, target)));
-  // Each tensor at its offset, zeros between and after.
-  static const std::vector<std::byte> kZeros(256);
-  std::vector<std::span<const std::byte>> pieces;
-  uint64_t at = 0;
-  auto pad_to = [&](uint64_t offset) {
-    while (at < offset) {
-      uint64_t n = std::min<uint64_t>(offset - at, kZeros.size());
-      pieces.push_back(std::span(kZeros).first(n));
-      at += n;
-    }
-  };
-  for (size_t i = 0; i < plan.params.size(); ++i) {
-    pad_to(plan.params[i].offset);
-    pieces.push_back({weights[i].raw(), static_cast<size_t>(weights[i].bytes())});
-    at += weights[i].bytes();
+// The values of --constant for an input, with the dtype and shape the model declares for it.
+Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, const std::string& text) {
+  const onnx::ValueInfo* input = nullptr;
+  std::string names;
+  for (const onnx::ValueInfo& value : model.graph.inputs) {
+    if (value.name == name) input = &value;
+    names += (names.empty() ? "" : ", ") + value.name;
   }
-  pad_to(plan.params_bytes);
-  const codegen::ByteSpans params = pieces;
-  return codegen::link_shared(objects, path, target, &params, written);
+  if (!input) return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input '{}' to give a constant for", name), {}, "its inputs are " + names);
+  auto bad = [&](std::string why) {
+    return Diagnostic(ErrorCode::kInvalidArgument, format("the constant for input '{}' {}", name, why), {},
+                      format("the input is {}; give numbers ({}=1,3,640,640) or a tensor file ({}=@values.pb)", input->type.str(), name, name));
+  };
+  if (input->type.kind != onnx::ValueType::kTensor || !input->type.elem || input->type.elem->is_string())
+    return bad("cannot be written as numbers");
+  const DataType dtype = *input->type.elem;
+  Tensor tensor;
+  if (!text.empty() && text[0] == '@') {
+    auto bytes = onnx::map_file(text.substr(1));
+    if (!bytes.ok()) return std::move(bytes).error();
+    tensor = TW_TRY(onnx::read_tensor(*bytes)).data;
+    if (!(tensor.dtype() == dtype)) return bad(format("is {}, not {}", tensor.dtype().str(), dtype.str()));
+  } else {
+    std::vector<double> values;
+    for (size_t at = 0; at <= text.size();) {
+      const size_t end = std::min(text.find(',', at), text.size());
+      double v = 0;
+      auto [p, error] = std::from_chars(text.data() + at, text.data() + end, v);
+      if (error != std::errc() || p != text.data() + end) return bad(format("has '{}', which is not a number", text.substr(at, end - at)));
+      if (dtype.is_integral() && v != std::floor(v)) return bad(format("has {}, which is not a whole number", v));
+      values.push_back(v);
+      at = end + 1;
+    }
+    // The declared sizes; the one that is left free takes what remains. Without a declaration: one number is a scalar, several a list.
+    std::vector<int64_t> shape;
+    const auto count = static_cast<int64_t>(values.size());
+    if (input->type.shape) {
+      int64_t known = 1, free = 0;
+      for (const auto& dim : *input->type.shape) dim.value ? known *= *dim.value : ++free;
+      for (const auto& dim : *input->type.shape) shape.push_back(dim.value ? *dim.value : free == 1 && known > 0 ? count / known : 1);
+    } else if (count != 1) {
+      shape = {count};
+    }
+    int64_t wanted = 1;
+    for (int64_t d : shape) wanted *= d;
+    if (wanted != count) return bad(format("has {} numbers", count));
+    tensor = Tensor::zeros(dtype, shape);
+    for (int64_t i = 0; i < count; ++i) {
+      if (dtype.is_float()) tensor.set_double(i, values[static_cast<size_t>(i)]);
+      else tensor.set_int(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
+    }
+  }
+  return tensor;
+}
+
+Result<relay::Module> import_model(const std::string& path, const BuildOptions& options) {
+  onnx::ImportOptions import;
+  import.shapes = options.shapes;
+  const onnx::Model model = TW_TRY(onnx::read_model(path));
+  for (const auto& [name, text] : options.constants) import.constants[name] = TW_TRY(constant_of(model, name, text));
+  std::vector<std::string> needed;
+  import.needed_constants = &needed;
+  auto module = onnx::import_onnx(model, import);
+  if (module.ok() || needed.empty()) return module;
+  Diagnostic error = std::move(module).error();
+  for (const std::string& name : needed)
+    error.hint += format("{}--constant {}=... compiles with fixed values for this input", error.hint.empty() ? "" : "; ", name);
+  return error;
 }
 
 }  // namespace
@@ -113,25 +147,9 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options) {
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
     report(options, "read model", 0);
-    onnx::ImportOptions import;
-    import.shapes = options.shapes;
-    auto module = TW_TRY(onnx::import_onnx(path, import));
-    Built built = TW_TRY(build_module(std::move(module), options));
+    Built built = TW_TRY(build_module(TW_TRY(import_model(path, options)), options));
     built.lowered.plan.model_name = std::filesystem::path(path).stem().string();
     return built;
-  });
-}
-
-Status export_library(const Built& built, const std::string& path) {
-  return guarded([&] {
-    return write_library(built.lowered.plan, built.lowered.params, built.objects, built.target, path, {});
-  });
-}
-
-Status export_library_and_release(Built* built, const std::string& path) {
-  return guarded([&] {
-    return write_library(built->lowered.plan, built->lowered.params, std::move(built->objects), built->target,
-                         path, [&] { built->lowered.params.clear(); });
   });
 }
 

@@ -25,6 +25,8 @@ struct BuildOptions {
   int jobs = 0;             // code generation threads; 0: one per core
   int64_t stop_after = -1;  // bisection: only the first so many optional passes
   std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
+  // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
+  std::map<std::string, std::string> constants;
   Progress progress;
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
@@ -48,7 +50,16 @@ Result<Built> optimize(const relay::Module& module, const BuildOptions& options)
 // Reads the model, then builds. Errors also: FileNotFound, MalformedModel and the importer's others.
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
 
-// Writes a shared library. The file appears whole or not at all. Errors: CannotWrite, LinkFailed.
+// What a file becomes, by the end of its name.
+enum class OutputForm {
+  kLibrary,  // anything else: a shared library, what the runtime loads
+  kObject,   // .o: one relocatable object, for a linker of the user's
+  kArchive,  // .a: the objects as a static library, the same
+  kPackage,  // .tar: mod.so, mod.json (the classic graph), mod.params (the weights under the graph's names)
+};
+OutputForm output_form(const std::string& path);
+
+// Writes the file; it appears whole or not at all. Errors: CannotWrite, LinkFailed.
 Status export_library(const Built& built, const std::string& path);
 // The same, and gives the memory of weights and objects back on the way: the linker holds the weights twice.
 Status export_library_and_release(Built* built, const std::string& path);

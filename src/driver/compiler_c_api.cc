@@ -46,6 +46,10 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
     auto [name, dims] = TW_TRY(driver::parse_shape(text));
     o.shapes[name] = dims;
   }
+  for (const std::string& text : list(c.constants, c.num_constants)) {
+    auto [name, value] = TW_TRY(driver::parse_constant(text));
+    o.constants[name] = value;
+  }
   if (c.no_kernel_cache) o.kernel_cache.clear();
   if (c.progress)
     o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) { call(context, stage, fraction); };

@@ -11,6 +11,7 @@ inline constexpr const char* kArtifactSymbol = "tw_artifact_v1";
 inline constexpr const char* kParamsSymbol = "tw_params";  // start of the read-only, page-aligned weights
 inline constexpr const char* kParamsSection = ".tw_params";
 inline constexpr const char* kPlanSymbol = "tw_plan";      // start of the plan's bytes
+inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: what tw_run needs as its arena
 inline constexpr const char* kRunSymbol = "tw_run";        // int tw_run(void* const* inputs, void* const* outputs, void* arena)
 
 // Every kernel has this signature: its arguments' addresses, and which share of the work is the caller's.

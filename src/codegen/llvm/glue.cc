@@ -54,6 +54,7 @@ struct Glue {
   }
 
   void emit_table(const std::string& bytes, llvm::Constant* params) {
+    constant(b.getInt64(plan.arena_bytes), kArenaBytesSymbol, true);
     llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
     llvm::Constant* plan_bytes = constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
     llvm::cast<llvm::GlobalVariable>(plan_bytes)->setAlignment(llvm::Align(64));

@@ -55,12 +55,20 @@ Result<std::pair<std::string, std::vector<int64_t>>> parse_shape(const std::stri
   return std::pair{text.substr(0, eq), dims};
 }
 
+Result<std::pair<std::string, std::string>> parse_constant(const std::string& text) {
+  const size_t eq = text.find('=');
+  if (eq == std::string::npos || eq == 0)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("--constant {}: no input name", text), {}, "write --constant name=1,3,640,640");
+  return std::pair{text.substr(0, eq), text.substr(eq + 1)};
+}
+
 void CompileFlags::add_to(CLI::App* app) {
   app->add_option("--target", target, "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
   app->add_option("--math", math, "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
       ->check(CLI::IsMember({"strict", "default"}));
   app->add_option("--opt-level,-O", opt_level, "0 to 4; default 3")->check(CLI::Range(0, 4));
   app->add_option("--shape", shapes, "Size of an input, name=1x3x224x224; needed where the model leaves sizes free");
+  app->add_option("--constant", constants, "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
   app->add_option("--disable-pass", disabled, "Leave a pass out");
   app->add_option("--dump-ir", dump_ir, "Write the module after each pass into this folder");
@@ -81,6 +89,10 @@ Result<BuildOptions> CompileFlags::options() const {
   for (const auto& text : shapes) {
     auto [name, dims] = TW_TRY(parse_shape(text));
     o.shapes[name] = dims;
+  }
+  for (const auto& text : constants) {
+    auto [name, value] = TW_TRY(parse_constant(text));
+    o.constants[name] = value;
   }
   return o;
 }

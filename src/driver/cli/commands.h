@@ -24,13 +24,16 @@ int fail(const Diagnostic& diagnostic);
 struct CompileFlags {
   std::string model, target = "llvm", math, dump_ir;
   int opt_level = 3, jobs = 0;
-  std::vector<std::string> shapes, required, disabled, config;
+  std::vector<std::string> shapes, constants, required, disabled, config;
   bool quiet = false, no_kernel_cache = false;
   void add_to(CLI::App* app);
   Result<BuildOptions> options() const;  // parses the shapes and the config
 };
 // "name=1x3x224x224" -> name and dims. Error: InvalidArgument.
 Result<std::pair<std::string, std::vector<int64_t>>> parse_shape(const std::string& text);
+
+// "name=1,3,640,640" -> name and the values' text. Error: InvalidArgument.
+Result<std::pair<std::string, std::string>> parse_constant(const std::string& text);
 
 // One line on a terminal that says what is going on; nothing in a pipe.
 class ProgressLine {

@@ -77,7 +77,7 @@ Command add_compile(CLI::App* app) {
   auto* cmd = app->add_subcommand("compile", "Compile an ONNX model to a native library");
   auto flags = std::make_shared<Flags>();
   cmd->add_option("model", flags->model, "The model file (.onnx)")->required();
-  cmd->add_option("-o,--output", flags->output, "The library to write; default: the model's name with .so");
+  cmd->add_option("-o,--output", flags->output, "The file to write; default: the model's name with .so. Also .o or .a (for a linker) and .tar (mod.so, mod.json, mod.params)");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain, "List for each layer the kernels that apply, their predicted times, and what was chosen");
@@ -86,6 +86,8 @@ Command add_compile(CLI::App* app) {
       "Examples:\n"
       "  tilewright compile resnet50.onnx -o resnet50.so\n"
       "  tilewright compile model.onnx -o model.so --shape images=1x3x640x640\n"
+      "  tilewright compile model.onnx -o model.a                      # link it into a program: docs/cpp.md\n"
+      "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };
 }

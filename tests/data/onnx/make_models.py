@@ -173,6 +173,13 @@ def control():
     save("control", nodes, [value("x", FLOAT, [2])], [value("total", FLOAT, [2]), value("running", FLOAT, [3, 2])], params)
 
 
+def shape_input():
+    """Sizes and a factor that arrive at run time; both can be made part of the model."""
+    nodes = [helper.make_node("Reshape", ["x", "sizes"], ["r"]), helper.make_node("Mul", ["r", "factor"], ["y"])]
+    save("shape_input", nodes, [value("x", FLOAT, [2, 6]), value("sizes", INT64, ["n"]), value("factor", FLOAT, [])],
+         [value("y", FLOAT, None)])
+
+
 def main():
     dtypes()
     shape_chain()
@@ -180,6 +187,7 @@ def main():
     attributes()
     external()
     convnet()
+    shape_input()
 
 
 if __name__ == "__main__":

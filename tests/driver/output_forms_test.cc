@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files a model can become, used the way their users use them, and inputs that become constants.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "driver/build.h"
+#include "tilewright/compiler.h"
+#include "tilewright/runtime.h"
+
+namespace tilewright {
+namespace {
+
+class OutputFormsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/tw_forms_XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string compiled(const std::string& name) {
+    CompileOptions options;
+    options.shapes = {"x=1x3x8x8"};
+    options.kernel_cache = false;
+    compile(TW_TEST_DATA "/onnx/convnet.onnx", folder_ + "/" + name, options);
+    return folder_ + "/" + name;
+  }
+  static std::string read(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void shell(const std::string& command) {
+    int status = std::system(("cd " + folder_ + " && " + command + " >log 2>&1").c_str());
+    ASSERT_EQ(status, 0) << command << "\n" << read(folder_ + "/log");
+  }
+  static std::vector<float> run(const std::string& path) {
+    Model model(path);
+    Executor executor(model, 2);
+    std::vector<float> x(3 * 8 * 8);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i);
+    executor.set_input("x", x, {1, 3, 8, 8});
+    executor.run();
+    auto y = executor.output<float>(0);
+    return {y.begin(), y.end()};
+  }
+  int code(const std::string& output, const CompileOptions& options, const std::string& says = "") {
+    try {
+      compile(TW_TEST_DATA "/onnx/shape_input.onnx", folder_ + "/" + output, options);
+    } catch (const CompileError& e) {
+      EXPECT_NE(std::string(e.what()).find(says), std::string::npos) << e.what();
+      return e.code();
+    }
+    return 0;
+  }
+  std::string folder_;
+};
+
+TEST_F(OutputFormsTest, TheNamesEndDecides) {
+  using driver::OutputForm, driver::output_form;
+  EXPECT_EQ(output_form("a.so"), OutputForm::kLibrary);
+  EXPECT_EQ(output_form("model"), OutputForm::kLibrary);
+  EXPECT_EQ(output_form("dir.o/model"), OutputForm::kLibrary);
+  EXPECT_EQ(output_form("a.o"), OutputForm::kObject);
+  EXPECT_EQ(output_form("lib.a"), OutputForm::kArchive);
+  EXPECT_EQ(output_form("m.tar"), OutputForm::kPackage);
+}
+
+TEST_F(OutputFormsTest, ACProgramLinksTheArchiveOrTheObject) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the program is built without sanitizers";
+#endif
+  const std::vector<float> expected = run(compiled("m.so"));
+  compiled("m.a");
+  compiled("m.o");
+  std::ofstream(folder_ + "/main.c") << R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include "tilewright/standalone.h"
+int main(void) {
+  static float x[192], y[4096];
+  void *inputs[] = {x}, *outputs[] = {y}, *arena = aligned_alloc(64, (tw_arena_bytes + 63) / 64 * 64);
+  for (int i = 0; i < 192; ++i) x[i] = 0.01f * (float)i;
+  if (!arena || tw_run(inputs, outputs, arena)) return 1;
+  FILE* f = fopen("y.bin", "wb");
+  fwrite(y, 4, )" << expected.size() << R"(, f);
+  return fclose(f);
+}
+)";
+  for (const char* form : {"m.a", "m.o"}) {
+    std::filesystem::remove(folder_ + "/y.bin");
+    shell(std::string("cc -I " TW_SOURCE_DIR "/include main.c ") + form + " -lm -o main && ./main");
+    const std::string bytes = read(folder_ + "/y.bin");
+    ASSERT_EQ(bytes.size(), expected.size() * 4);
+    EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), bytes.size()), 0) << form << ": another result than the library's";
+  }
+}
+
+TEST_F(OutputFormsTest, ALinkerMakesALibraryTheRuntimeLoads) {
+  const std::vector<float> expected = run(compiled("m.so"));
+  compiled("m.o");
+  compiled("m.a");
+  shell("cc -shared -o o.so m.o -lm && cc -shared -o a.so -Wl,--whole-archive m.a -Wl,--no-whole-archive -lm");
+  EXPECT_EQ(run(folder_ + "/o.so"), expected);
+  EXPECT_EQ(run(folder_ + "/a.so"), expected);
+}
+
+TEST_F(OutputFormsTest, APackageHoldsLibraryGraphAndWeights) {
+  const std::vector<float> expected = run(compiled("m.so"));
+  compiled("m.tar");
+  shell("tar tf m.tar");
+  EXPECT_EQ(read(folder_ + "/log"), "mod.so\nmod.json\nmod.params\n");
+  shell("tar xf m.tar");
+  EXPECT_EQ(read(folder_ + "/mod.so"), read(folder_ + "/m.so"));
+  EXPECT_EQ(run(folder_ + "/mod.so"), expected);
+  EXPECT_NE(read(folder_ + "/mod.json").find("\"nodes\""), std::string::npos);
+  // The weights may be given again: they are what the library has.
+  Model model(folder_ + "/mod.so");
+  Executor executor(model, 1);
+  const std::string params = read(folder_ + "/mod.params");
+  executor.load_params(params.data(), params.size());
+  std::vector<float> x(192);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i);
+  executor.set_input("x", x, {1, 3, 8, 8});
+  executor.run();
+  auto y = executor.output<float>(0);
+  EXPECT_EQ(std::vector<float>(y.begin(), y.end()), expected);
+}
+
+TEST_F(OutputFormsTest, EveryFormIsDeterministicAndLeavesNothingElse) {
+  for (const char* name : {"m.o", "m.a", "m.tar"}) {
+    const std::string first = read(compiled(name));
+    EXPECT_EQ(read(compiled(name)), first) << name;
+    EXPECT_FALSE(first.empty());
+  }
+  size_t files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
+  EXPECT_EQ(files, 3u);
+  for (const char* name : {"/nonexistent/m.o", "/nonexistent/m.a", "/nonexistent/m.tar"}) {
+    try {
+      compile(TW_TEST_DATA "/onnx/convnet.onnx", name, {.shapes = {"x=1x3x8x8"}});
+      ADD_FAILURE() << name;
+    } catch (const CompileError& e) {
+      EXPECT_EQ(e.code(), 103) << e.what();
+    }
+  }
+}
+
+TEST_F(OutputFormsTest, InputsBecomeConstants) {
+  CompileOptions options;
+  options.kernel_cache = false;
+  options.constants = {"sizes=3,-1", "factor=2.5"};
+  ASSERT_EQ(code("m.so", options), 0);
+  Model model(folder_ + "/m.so");
+  ASSERT_EQ(model.inputs().size(), 1u);
+  EXPECT_EQ(model.outputs()[0].shape, (std::vector<int64_t>{3, 4}));
+  Executor executor(model, 1);
+  executor.set_input("x", std::vector<float>(12, 2.0f), {2, 6});
+  executor.run();
+  for (float v : executor.output<float>(0)) EXPECT_EQ(v, 5.0f);
+}
+
+TEST_F(OutputFormsTest, WrongConstantsAreErrors) {
+  auto with = [](std::vector<std::string> constants) {
+    CompileOptions options;
+    options.kernel_cache = false;
+    options.constants = std::move(constants);
+    return options;
+  };
+  EXPECT_NE(code("m.so", with({}), "--constant sizes="), 0) << "the error says how to go on";
+  EXPECT_EQ(code("m.so", with({"nonsense"}), "no input name"), 101);
+  EXPECT_EQ(code("m.so", with({"size=1"}), "its inputs are x, sizes, factor"), 504);
+  EXPECT_EQ(code("m.so", with({"sizes=3,four"}), "'four', which is not a number"), 101);
+  EXPECT_EQ(code("m.so", with({"sizes=3.5,4"}), "not a whole number"), 101);
+  EXPECT_EQ(code("m.so", with({"sizes="}), "not a number"), 101);
+  EXPECT_EQ(code("m.so", with({"sizes=3,4", "factor=1,2"}), "has 2 numbers"), 101);
+  EXPECT_EQ(code("m.so", with({"x=1,2,3"}), "has 3 numbers"), 101);
+  EXPECT_EQ(code("m.so", with({"sizes=@/nonexistent.pb"})), 102);
+  std::ofstream(folder_ + "/bad.pb") << "not a tensor";
+  EXPECT_EQ(code("m.so", with({"sizes=@" + folder_ + "/bad.pb"})), 201);
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/m.so"));
+}
+
+}  // namespace
+}  // namespace tilewright
