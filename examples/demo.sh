@@ -27,10 +27,10 @@ compile() {
 echo "compiling (ONNX in, native library out)"
 compile detect ppocr_det 1x3x384x768
 compile classify ppocr_cls 1x3x48x192
-# Lines have any length: three widths of the recogniser, and each line takes the narrowest that fits.
-for width in 320 640 960; do compile "rec_$width" ppocr_rec "1x3x48x$width"; done
+# Lines have any length: one library for three widths, and each line takes the narrowest that fits.
+compile recognise ppocr_rec '1x3x48x{320,640,960}'
 echo
-build/read_page "$out"/{detect,classify,rec_320,rec_640,rec_960}.so "$picture" -o "$out/page_boxes.png" --repeat 5
+build/read_page "$out"/{detect,classify,recognise}.so "$picture" -o "$out/page_boxes.png" --repeat 5
 cat <<END
 
 With a model of yours:

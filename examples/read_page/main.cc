@@ -18,7 +18,8 @@ using namespace read_page;
 constexpr const char* kUsage =
     R"(read_page DETECTOR.so CLASSIFIER.so RECOGNISER.so... PICTURE [-o BOXES.png] [--threads N] [--repeat N]
 
-Prints each line of text with its confidence. Several recognisers are the same network compiled for several widths.
+Prints each line of text with its confidence. The recogniser may be compiled for several widths, in one
+library or in several.
   -o FILE.png   write the picture with the boxes drawn
   --threads N   threads of each network (default: the cores)
   --repeat N    read N times and report the fastest (default 1)
@@ -58,16 +59,15 @@ std::optional<Arguments> parse(int argc, char** argv) {
 
 int read(const Arguments& arguments) {
   const double started = now_ms();
-  std::vector<Network> networks;
-  uintmax_t bytes = 0;
-  for (size_t i = 0; i + 1 < arguments.files.size(); ++i) {
-    networks.emplace_back(arguments.files[i], arguments.threads);
-    bytes += std::filesystem::file_size(arguments.files[i]);
-  }
-  const double loaded = now_ms();
   std::vector<Network> recognisers;
-  for (size_t i = 2; i < networks.size(); ++i) recognisers.push_back(std::move(networks[i]));
-  Reader reader(std::move(networks[0]), std::move(networks[1]), std::move(recognisers));
+  uintmax_t bytes = 0;
+  Network detector(arguments.files[0], arguments.threads), classifier(arguments.files[1], arguments.threads);
+  for (size_t i = 2; i + 1 < arguments.files.size(); ++i)
+    for (Network& network : Network::sizes(arguments.files[i], arguments.threads)) recognisers.push_back(std::move(network));
+  const size_t networks = arguments.files.size() - 1;
+  for (size_t i = 0; i < networks; ++i) bytes += std::filesystem::file_size(arguments.files[i]);
+  const double loaded = now_ms();
+  Reader reader(std::move(detector), std::move(classifier), std::move(recognisers));
 
   Picture picture = read_picture(arguments.files.back());
   std::vector<Line> lines;

@@ -93,6 +93,11 @@ TW_API void tw_module_free(tw_module* module);
 TW_API int32_t tw_module_get_info(const tw_module* module, tw_module_info* out);
 TW_API int32_t tw_module_get_input_info(const tw_module* module, uint64_t index, tw_tensor_info* out);
 TW_API int32_t tw_module_get_output_info(const tw_module* module, uint64_t index, tw_tensor_info* out);
+/* A model compiled for several input shapes has a variant for each, with the same inputs and outputs; the calls above are about
+ * the first. Setting an input takes a variant of its shape into use. */
+TW_API uint64_t tw_module_num_variants(const tw_module* module);
+TW_API int32_t tw_module_get_variant_input_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out);
+TW_API int32_t tw_module_get_variant_output_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out);
 /* The index, or -1 when there is no such name (which is no error). */
 TW_API int64_t tw_module_get_input_index(const tw_module* module, const char* name);
 TW_API int64_t tw_module_get_output_index(const tw_module* module, const char* name);
@@ -117,6 +122,8 @@ TW_API int32_t tw_executor_num_threads(const tw_executor* executor);
 /* Copies a tensor into an input. Errors: 504 (name, index), 505 (shape), 506 (dtype). */
 TW_API int32_t tw_executor_set_input(tw_executor* executor, const char* name, const DLTensor* tensor);
 TW_API int32_t tw_executor_set_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor);
+/* Takes a variant into use before its inputs are filled in place. Inputs whose shape does not change stay set. */
+TW_API int32_t tw_executor_select_variant(tw_executor* executor, uint64_t variant);
 /* Uses the caller's memory, which must stay valid (and, for inputs, unchanged during a run) until it is replaced. */
 TW_API int32_t tw_executor_bind_input(tw_executor* executor, const char* name, const DLTensor* tensor);
 TW_API int32_t tw_executor_bind_input_at(tw_executor* executor, uint64_t index, const DLTensor* tensor);

@@ -107,6 +107,10 @@ class Model {
   }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
+  // A model compiled for several input shapes: the tensors of each variant. inputs() and outputs() are the first's.
+  std::size_t num_variants() const { return static_cast<std::size_t>(tw_module_num_variants(module_.get())); }
+  std::vector<TensorInfo> variant_inputs(std::size_t variant) const { return variant_tensors(variant, inputs_.size(), tw_module_get_variant_input_info); }
+  std::vector<TensorInfo> variant_outputs(std::size_t variant) const { return variant_tensors(variant, outputs_.size(), tw_module_get_variant_output_info); }
   // -1 when there is no such name.
   int64_t input_index(const std::string& name) const { return tw_module_get_input_index(module_.get(), name.c_str()); }
   int64_t output_index(const std::string& name) const { return tw_module_get_output_index(module_.get(), name.c_str()); }
@@ -134,6 +138,17 @@ class Model {
     t.size = sizeof t;
     detail::check(get(module_.get(), index, &t));
     return {t.name, t.dtype_name, std::vector<int64_t>(t.shape, t.shape + t.ndim), t.bytes, t.dtype};
+  }
+  std::vector<TensorInfo> variant_tensors(std::size_t variant, std::size_t count,
+                                          int32_t (*get)(const tw_module*, uint64_t, uint64_t, tw_tensor_info*)) const {
+    std::vector<TensorInfo> out;
+    for (std::size_t i = 0; i < count; ++i) {
+      tw_tensor_info t{};
+      t.size = sizeof t;
+      detail::check(get(module_.get(), variant, i, &t));
+      out.push_back({t.name, t.dtype_name, std::vector<int64_t>(t.shape, t.shape + t.ndim), t.bytes, t.dtype});
+    }
+    return out;
   }
   std::shared_ptr<tw_module> module_;
   std::vector<TensorInfo> inputs_, outputs_;
@@ -189,6 +204,8 @@ class Executor {
   void bind_output(uint64_t index, const DLTensor& tensor) {
     detail::check(tw_executor_bind_output_at(executor_.get(), index, &tensor));
   }
+  // Takes a variant of the model into use before its inputs are filled in place; set_input does it by the tensor's shape.
+  void select_variant(std::size_t variant) { detail::check(tw_executor_select_variant(executor_.get(), variant)); }
   void run() { detail::check(tw_executor_run(executor_.get())); }
 
   // Views of the executor's memory. Writing to an input's view sets the input.

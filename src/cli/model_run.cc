@@ -59,12 +59,26 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
   Model model(options.model);
   Executor executor(model, options.threads);
   auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), now_ms() - begin});
+  // With variants for several shapes, the first whose shapes all given tensors have.
   std::vector<InputInfo> inputs;
-  for (const TensorInfo& t : model.inputs()) inputs.push_back({t.name, TW_TRY(parse_dtype(t.dtype)), t.shape});
-  std::vector<Tensor> tensors = TW_TRY(make_inputs(inputs, options.inputs, options.seed));
-  for (size_t i = 0; i < tensors.size(); ++i) {
+  Result<std::vector<Tensor>> tensors = std::vector<Tensor>();
+  std::string shapes;
+  for (size_t v = 0; v < model.num_variants(); ++v) {
+    inputs.clear();
+    for (const TensorInfo& t : model.variant_inputs(v)) inputs.push_back({t.name, TW_TRY(parse_dtype(t.dtype)), t.shape});
+    tensors = make_inputs(inputs, options.inputs, options.seed);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      shapes += format("{}{} {}", i ? ", " : v ? "; or " : "", inputs[i].name, shape_str(inputs[i].shape));
+    if (tensors.ok() || tensors.error().code != ErrorCode::kShapeMismatch) break;
+  }
+  if (!tensors.ok()) {
+    Diagnostic error = std::move(tensors).error();
+    if (error.code == ErrorCode::kShapeMismatch && model.num_variants() > 1) error.hint = format("the model was compiled for {}", shapes);
+    return error;
+  }
+  for (size_t i = 0; i < tensors->size(); ++i) {
     std::vector<int64_t> shape = inputs[i].shape;
-    DLTensor view{tensors[i].mutable_raw(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), model.inputs()[i].dl_dtype,
+    DLTensor view{(*tensors)[i].mutable_raw(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), model.inputs()[i].dl_dtype,
                   shape.data(), nullptr, 0};
     run->executor.set_input(inputs[i].name, view);
   }
@@ -75,8 +89,9 @@ Result<NamedTensors> outputs_of(const ModelRun& run) {
   NamedTensors out;
   for (size_t i = 0; i < run.model.outputs().size(); ++i) {
     const TensorInfo& info = run.model.outputs()[i];
-    Tensor t(TW_TRY(parse_dtype(info.dtype)), info.shape);
-    if (t.bytes()) std::memcpy(t.mutable_raw(), run.executor.output(i).data, t.bytes());
+    const DLTensor output = run.executor.output(i);  // its shape is that of the variant in use
+    Tensor t(TW_TRY(parse_dtype(info.dtype)), std::vector<int64_t>(output.shape, output.shape + output.ndim));
+    if (t.bytes()) std::memcpy(t.mutable_raw(), output.data, t.bytes());
     out.emplace_back(info.name, std::move(t));
   }
   return out;

@@ -12,6 +12,7 @@
 #include "driver/guarded.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
+#include "lower/merge.h"
 #include "relay/passes/pipeline.h"
 
 namespace tilewright::driver {
@@ -40,7 +41,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
 }
 
 // Takes the module, so that without keep_modules its weights go as soon as packed ones have replaced them.
-Result<Built> build_module(relay::Module module, const BuildOptions& options) {
+Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   Built built = TW_TRY(run_passes_on(module, options));
   module = {};
   report(options, "lower", 0);
@@ -51,17 +52,21 @@ Result<Built> build_module(relay::Module module, const BuildOptions& options) {
       for (auto* operands : {&trace.inputs, &trace.outputs})
         for (lower::OperandTrace& operand : *operands) operand.constant = Tensor();
   }
+  return built;
+}
+
+Status compile_kernels(Built* built, const BuildOptions& options) {
   int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   codegen::KernelCache cache(options.kernel_cache);
   auto kernels = TW_TRY(codegen::compile_kernels(
-      built.lowered.kernels, built.target, jobs,
+      built->lowered.kernels, built->target, jobs,
       [&](int done, int total) {
         report(options, "generate code", total ? static_cast<double>(done) / total : 1);
       },
       &cache));
-  built.objects = std::move(kernels.objects);
-  return built;
+  built->objects = std::move(kernels.objects);
+  return Ok{};
 }
 
 // The values of --constant for an input, with the dtype and shape the model declares for it.
@@ -119,9 +124,9 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
   return tensor;
 }
 
-Result<relay::Module> import_model(const std::string& path, const BuildOptions& options) {
+Result<relay::Module> import_model(const std::string& path, const BuildOptions& options, const std::map<std::string, std::vector<int64_t>>& shapes) {
   onnx::ImportOptions import;
-  import.shapes = options.shapes;
+  import.shapes = shapes;
   const onnx::Model model = TW_TRY(onnx::read_model(path));
   for (const auto& [name, text] : options.constants) import.constants[name] = TW_TRY(constant_of(model, name, text));
   std::vector<std::string> needed;
@@ -141,13 +146,22 @@ Result<Built> optimize(const relay::Module& module, const BuildOptions& options)
 }
 
 Result<Built> build(const relay::Module& module, const BuildOptions& options) {
-  return guarded([&] { return build_module(module, options); });
+  return guarded([&]() -> Result<Built> {
+    Built built = TW_TRY(lower_module(module, options));
+    TW_TRY_STATUS(compile_kernels(&built, options));
+    return built;
+  });
 }
 
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
     report(options, "read model", 0);
-    Built built = TW_TRY(build_module(TW_TRY(import_model(path, options)), options));
+    Built built = TW_TRY(lower_module(TW_TRY(import_model(path, options, options.shapes)), options));
+    for (const auto& shapes : options.more_shapes) {
+      Built variant = TW_TRY(lower_module(TW_TRY(import_model(path, options, shapes)), options));
+      lower::merge_variant(&built.lowered, std::move(variant.lowered));
+    }
+    TW_TRY_STATUS(compile_kernels(&built, options));
     built.lowered.plan.model_name = std::filesystem::path(path).stem().string();
     return built;
   });

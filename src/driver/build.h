@@ -25,6 +25,8 @@ struct BuildOptions {
   int jobs = 0;             // code generation threads; 0: one per core
   int64_t stop_after = -1;  // bisection: only the first so many optional passes
   std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
+  // The same for further variants of the model in the same library (plan::Plan::variants).
+  std::vector<std::map<std::string, std::vector<int64_t>>> more_shapes;
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
   Progress progress;

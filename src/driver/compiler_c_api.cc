@@ -42,10 +42,7 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   if (c.dump_ir) o.dump_ir = c.dump_ir;
   o.required_passes = list(c.required_passes, c.num_required_passes);
   o.disabled_passes = list(c.disabled_passes, c.num_disabled_passes);
-  for (const std::string& text : list(c.shapes, c.num_shapes)) {
-    auto [name, dims] = TW_TRY(driver::parse_shape(text));
-    o.shapes[name] = dims;
-  }
+  TW_TRY_STATUS(driver::add_shapes(list(c.shapes, c.num_shapes), &o));
   for (const std::string& text : list(c.constants, c.num_constants)) {
     auto [name, value] = TW_TRY(driver::parse_constant(text));
     o.constants[name] = value;

@@ -40,6 +40,12 @@ Result<const LibraryModule*> library_of(const tw_module* module) {
   return Diagnostic(ErrorCode::kInvalidArgument, format("a compiled model was expected, not a module of type '{}'", module->module->type_key()));
 }
 
+Result<const plan::Plan*> variant_at(const LibraryModule* library, uint64_t variant) {
+  const plan::Plan& plan = library->artifact()->plan();
+  if (variant > plan.variants.size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such variant");
+  return &plan::variant_of(plan, variant);
+}
+
 int64_t index_of(const std::vector<plan::TensorInfo>& tensors, const char* name) {
   for (size_t i = 0; name && i < tensors.size(); ++i)
     if (tensors[i].name == name) return static_cast<int64_t>(i);
@@ -146,6 +152,25 @@ int32_t tw_module_get_output_info(const tw_module* module, uint64_t index, tw_te
   });
 }
 
+uint64_t tw_module_num_variants(const tw_module* module) {
+  auto library = library_of(module);
+  return library.ok() ? 1 + (*library)->artifact()->plan().variants.size() : 0;
+}
+
+int32_t tw_module_get_variant_input_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out) {
+  return guarded([&]() -> Status {
+    const LibraryModule* library = TW_TRY(library_of(module));
+    return tensor_info(TW_TRY(variant_at(library, variant))->inputs, library->input_dtypes(), index, "input", out);
+  });
+}
+
+int32_t tw_module_get_variant_output_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out) {
+  return guarded([&]() -> Status {
+    const LibraryModule* library = TW_TRY(library_of(module));
+    return tensor_info(TW_TRY(variant_at(library, variant))->outputs, library->output_dtypes(), index, "output", out);
+  });
+}
+
 int64_t tw_module_get_input_index(const tw_module* module, const char* name) {
   auto library = library_of(module);
   return library.ok() ? index_of((*library)->artifact()->plan().inputs, name) : -1;
@@ -216,6 +241,13 @@ int32_t tw_executor_set_input_at(tw_executor* executor, uint64_t index, const DL
   return guarded([&]() -> Status {
     TW_REQUIRE(executor);
     return executor->executor->set_input(index, tensor);
+  });
+}
+
+int32_t tw_executor_select_variant(tw_executor* executor, uint64_t variant) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(executor);
+    return executor->executor->select_variant(variant);
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "runtime/claim.h"
 #include "runtime/cpu.h"
@@ -54,40 +56,102 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options) {
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
-  const plan::Plan& plan = e->plan();
-  const auto threads = static_cast<size_t>(e->threads());
-  e->arena_ = TW_TRY(Arena::allocate(plan.arena_bytes + (threads - 1) * plan.scratch_bytes));
-  e->inputs_.resize(plan.inputs.size());
-  e->outputs_.resize(plan.outputs.size());
-  for (size_t i = 0; i < plan.outputs.size(); ++i) e->allocate(e->outputs_[i], plan.outputs[i]);
+  const plan::Plan& first = e->artifact_->plan();
+  uint64_t bytes = 0;
+  for (size_t i = 0; i <= first.variants.size(); ++i) {
+    const plan::Plan& plan = plan::variant_of(first, i);
+    bytes = std::max(bytes, plan.arena_bytes + (static_cast<uint64_t>(e->threads()) - 1) * plan.scratch_bytes);
+  }
+  e->arena_ = TW_TRY(Arena::allocate(bytes));  // one run at a time: the variants share it
+  e->variants_.resize(1 + first.variants.size());
+  e->now_ = e->variants_.data();
+  for (size_t i = 0; i < e->variants_.size(); ++i) e->prepare_variant(e->variants_[i], plan::variant_of(first, i));
+  e->enter(*e->now_);
+  return e;
+}
+
+void Executor::prepare_variant(Variant& v, const plan::Plan& plan) {
+  v.plan = &plan;
+  v.inputs.resize(plan.inputs.size());
+  v.outputs.resize(plan.outputs.size());
   bool previous_parallel = false;
   for (const plan::Step& step : plan.steps) {
-    e->calls_.push_back({e->artifact_->kernels()[step.kernel], static_cast<uint32_t>(e->arguments_.size()), step.parallel,
-                         !e->calls_.empty() && (step.parallel || previous_parallel)});
-    e->arguments_.resize(e->arguments_.size() + step.buffers.size());
+    v.calls.push_back({artifact_->kernels()[step.kernel], static_cast<uint32_t>(v.arguments.size()), step.parallel,
+                       !v.calls.empty() && (step.parallel || previous_parallel)});
+    v.arguments.resize(v.arguments.size() + step.buffers.size());
     previous_parallel = step.parallel;
   }
   if (plan.scratch_bytes > 0) {
-    e->arguments_per_thread_ = e->arguments_.size();
-    e->arguments_.resize(e->arguments_.size() * threads);
+    v.arguments_per_thread = v.arguments.size();
+    v.arguments.resize(v.arguments.size() * static_cast<size_t>(threads()));
   }
-  return e;
+}
+
+void Executor::enter(Variant& next) {
+  if (&next != now_)
+    for (size_t i = 0; i < next.inputs.size(); ++i) {
+      if (next.plan->inputs[i].shape == now_->plan->inputs[i].shape) next.inputs[i] = now_->inputs[i];
+      else next.inputs[i].set = false;  // what it had is of an earlier use
+    }
+  now_ = &next;
+  next.stale = true;
+  for (size_t i = 0; i < next.outputs.size(); ++i)
+    if (!next.outputs[i].data) allocate(next.outputs[i], next.plan->outputs[i]);
+}
+
+Status Executor::select_variant(size_t index) {
+  Claim claim(running_);
+  TW_TRY_STATUS(claim.status());
+  if (index >= variants_.size())
+    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no variant {}: the model was compiled for {} shape{}", index, variants_.size(),
+                                                          variants_.size() == 1 ? "" : "s"));
+  if (&variants_[index] != now_) enter(variants_[index]);
+  return Ok{};
+}
+
+Status Executor::fit_variant(uint64_t index, const DLTensor* tensor) {
+  auto has_shape = [&](const Variant& v) {
+    const std::vector<int64_t>& shape = v.plan->inputs[index].shape;
+    return tensor->ndim == static_cast<int32_t>(shape.size()) && (shape.empty() || std::equal(shape.begin(), shape.end(), tensor->shape));
+  };
+  if (variants_.size() == 1 || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_)) return Ok{};
+  // The one that keeps most of the inputs that are set.
+  Variant* best = nullptr;
+  int most = -1;
+  for (Variant& v : variants_) {
+    if (!has_shape(v)) continue;
+    int kept = 0;
+    for (size_t i = 0; i < v.inputs.size(); ++i)
+      kept += i != index && now_->inputs[i].set && v.plan->inputs[i].shape == now_->plan->inputs[i].shape;
+    if (kept > most) best = &v, most = kept;
+  }
+  if (best) {
+    enter(*best);
+    return Ok{};
+  }
+  std::string shapes;
+  for (size_t i = 0; i < variants_.size() && i < 16; ++i)
+    shapes += (i ? ", " : "") + describe(variants_[i].plan->inputs[index]);
+  if (variants_.size() > 16) shapes += format(" and {} more", variants_.size() - 16);
+  return Diagnostic(ErrorCode::kShapeMismatch, format("{} takes {}; the tensor is {}", role("input", plan().inputs[index]), shapes, describe(*tensor)), {},
+                    "pad or resize it to one of these, or compile the model for this shape, too");
 }
 
 void Executor::allocate(Slot& slot, const plan::TensorInfo& info) {
   if (!slot.own.defined()) slot.own = Tensor::zeros(info.dtype, info.shape);
   if (slot.data == slot.own.mutable_raw()) return;
   slot.data = slot.own.mutable_raw();
-  arguments_stale_ = true;
+  now_->stale = true;
 }
 
 Status Executor::set_input(uint64_t index, const DLTensor* tensor) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(check_index(plan().inputs, index, "input"));
+  TW_TRY_STATUS(fit_variant(index, tensor));
   const plan::TensorInfo& info = plan().inputs[index];
   TW_TRY_STATUS(check_tensor(tensor, info, role("input", info)));
-  Slot& slot = inputs_[index];
+  Slot& slot = now_->inputs[index];
   allocate(slot, info);
   auto copied = copy_from(*tensor, info.dtype, slot.data);
   if (!copied.ok()) return std::move(copied).error().at(role("input", info));
@@ -99,12 +163,13 @@ Status Executor::bind_input(uint64_t index, const DLTensor* tensor) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(check_index(plan().inputs, index, "input"));
+  TW_TRY_STATUS(fit_variant(index, tensor));
   TW_TRY_STATUS(check_bound(tensor, plan().inputs[index], "input"));
-  Slot& slot = inputs_[index];
+  Slot& slot = now_->inputs[index];
   slot.data = data_of(*tensor);
   slot.set = true;
   slot.own = Tensor();
-  arguments_stale_ = true;
+  now_->stale = true;
   return Ok{};
 }
 
@@ -113,9 +178,9 @@ Status Executor::bind_output(uint64_t index, const DLTensor* tensor) {
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(check_index(plan().outputs, index, "output"));
   TW_TRY_STATUS(check_bound(tensor, plan().outputs[index], "output"));
-  outputs_[index].data = data_of(*tensor);
-  outputs_[index].own = Tensor();
-  arguments_stale_ = true;
+  now_->outputs[index].data = data_of(*tensor);
+  now_->outputs[index].own = Tensor();
+  now_->stale = true;
   return Ok{};
 }
 
@@ -133,10 +198,10 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
       start = const_cast<std::byte*>(artifact_->params());
       break;
     case plan::Space::kInput:
-      start = static_cast<std::byte*>(inputs_[b.index].data);
+      start = static_cast<std::byte*>(now_->inputs[b.index].data);
       break;
     case plan::Space::kOutput:
-      start = static_cast<std::byte*>(outputs_[b.index].data);
+      start = static_cast<std::byte*>(now_->outputs[b.index].data);
       break;
     case plan::Space::kScratch:
       start = arena_.data() + (plan().arena_bytes - plan().scratch_bytes) + thread * plan().scratch_bytes;
@@ -147,17 +212,17 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
 
 Status Executor::prepare() {
   const plan::Plan& p = plan();
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (!inputs_[i].set)
+  for (size_t i = 0; i < now_->inputs.size(); ++i)
+    if (!now_->inputs[i].set)
       return Diagnostic(ErrorCode::kInvalidArgument, format("input '{}' has not been set", p.inputs[i].name), {},
                         format("set it to a {} tensor first", describe(p.inputs[i])));
-  if (!arguments_stale_) return Ok{};
-  const size_t copies = arguments_per_thread_ > 0 ? static_cast<size_t>(team_.size()) : 1;
+  if (!now_->stale) return Ok{};
+  const size_t copies = now_->arguments_per_thread > 0 ? static_cast<size_t>(team_.size()) : 1;
   size_t next = 0;
   for (size_t thread = 0; thread < copies; ++thread)
     for (const plan::Step& step : p.steps)
-      for (uint32_t b : step.buffers) arguments_[next++] = address(p.buffers[b], thread);
-  arguments_stale_ = false;
+      for (uint32_t b : step.buffers) now_->arguments[next++] = address(p.buffers[b], thread);
+  now_->stale = false;
   return Ok{};
 }
 
@@ -165,7 +230,7 @@ Result<std::unique_ptr<Profile>> Executor::profile(uint64_t repeats) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(prepare());
-  uint64_t per_repeat = calls_.size() * static_cast<uint64_t>(team_.size());
+  uint64_t per_repeat = now_->calls.size() * static_cast<uint64_t>(team_.size());
   if (repeats < 1 || repeats > (uint64_t{1} << 26) / std::max<uint64_t>(per_repeat, 1))
     return Diagnostic(ErrorCode::kInvalidArgument, format("{} repeats cannot be profiled", repeats), {}, "use 1 to some thousands");
   std::vector<Interval> times(repeats * per_repeat);
@@ -180,7 +245,7 @@ Result<std::unique_ptr<Profile>> Executor::profile(uint64_t repeats) {
 Result<DLTensor> Executor::input(uint64_t index) {
   TW_TRY_STATUS(check_index(plan().inputs, index, "input"));
   const plan::TensorInfo& info = plan().inputs[index];
-  Slot& slot = inputs_[index];
+  Slot& slot = now_->inputs[index];
   if (!slot.set) {
     allocate(slot, info);
     slot.set = true;
@@ -190,14 +255,14 @@ Result<DLTensor> Executor::input(uint64_t index) {
 
 Result<DLTensor> Executor::output(uint64_t index) const {
   TW_TRY_STATUS(check_index(plan().outputs, index, "output"));
-  return view_of(plan().outputs[index], outputs_[index].data);
+  return view_of(plan().outputs[index], now_->outputs[index].data);
 }
 
 Status Executor::copy_output(uint64_t index, const DLTensor* destination) const {
   TW_TRY_STATUS(check_index(plan().outputs, index, "output"));
   const plan::TensorInfo& info = plan().outputs[index];
   TW_TRY_STATUS(check_tensor(destination, info, role("output", info)));
-  return copy_to(*destination, info.dtype, outputs_[index].data);
+  return copy_to(*destination, info.dtype, now_->outputs[index].data);
 }
 
 int64_t Executor::param_index(std::string_view name) const {
@@ -223,7 +288,7 @@ Status Executor::set_param(uint64_t index, const DLTensor* tensor) {
   auto copied = copy_from(*tensor, p.dtype, copy.mutable_raw());
   if (!copied.ok()) return std::move(copied).error().at(where);
   params_[index] = std::move(copy);
-  arguments_stale_ = true;
+  for (Variant& v : variants_) v.stale = true;
   return Ok{};
 }
 
@@ -264,11 +329,11 @@ Status Executor::share_params(const Executor& other, std::span<const std::byte> 
       if (a.shape != b.shape || !(a.dtype == b.dtype) || a.bytes != b.bytes)
         return Diagnostic(ErrorCode::kShapeMismatch, format("weight '{}' was compiled in another form there", p.name));
       params_[static_cast<uint64_t>(param)] = replaced->second;
-      arguments_stale_ = true;
+      for (Variant& v : variants_) v.stale = true;
       continue;
     }
     if (!mine.ok() || !theirs.ok()) continue;
-    const Slot& slot = other.inputs_[*theirs];
+    const Slot& slot = other.now_->inputs[*theirs];
     if (!slot.set)
       return Diagnostic(ErrorCode::kInvalidArgument, format("the other executor's input '{}' has not been set", p.name));
     DLTensor view = view_of(other.plan().inputs[*theirs], slot.data);

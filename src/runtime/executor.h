@@ -28,11 +28,14 @@ class Executor {
  public:
   static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options = {});
 
-  const plan::Plan& plan() const { return artifact_->plan(); }
+  // The plan for the input shapes in use.
+  const plan::Plan& plan() const { return *now_->plan; }
   const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
   int threads() const { return team_.size(); }
 
-  // Copies into the executor's own memory. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, InvalidArgument.
+  // Takes the plan of variant `index` (plan::variant_of) into use. Inputs whose shape it does not change stay set. Error: InvalidArgument.
+  Status select_variant(size_t index);
+  // Copies into the executor's own memory. With variants, the tensor's shape picks one. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, InvalidArgument.
   Status set_input(uint64_t index, const DLTensor* tensor);
   // Reads from (writes to) the caller's memory until bound or set anew.
   Status bind_input(uint64_t index, const DLTensor* tensor);
@@ -44,8 +47,8 @@ class Executor {
   Result<DLTensor> input(uint64_t index);
   Result<DLTensor> output(uint64_t index) const;
   // The executor's own memory behind a checked index, to be kept by whoever keeps a view; undefined where the caller's is bound.
-  const Tensor& own_input(uint64_t index) const { return inputs_[index].own; }
-  const Tensor& own_output(uint64_t index) const { return outputs_[index].own; }
+  const Tensor& own_input(uint64_t index) const { return now_->inputs[index].own; }
+  const Tensor& own_output(uint64_t index) const { return now_->outputs[index].own; }
   Status copy_output(uint64_t index, const DLTensor* destination) const;
   // Weights by name; -1 when there is none. Another tensor of the same dtype and shape takes a weight's place in this executor.
   int64_t param_index(std::string_view name) const;
@@ -73,8 +76,22 @@ class Executor {
     bool meet_before;  // false only between two steps of thread 0
   };
 
+  // What belongs to one of the artifact's plans.
+  struct Variant {
+    const plan::Plan* plan = nullptr;
+    std::vector<Slot> inputs, outputs;
+    std::vector<Call> calls;
+    // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
+    std::vector<void*> arguments;
+    size_t arguments_per_thread = 0;
+    bool stale = true;  // the arguments
+  };
+
   Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
   void allocate(Slot& slot, const plan::TensorInfo& info);
+  void prepare_variant(Variant& variant, const plan::Plan& plan);
+  void enter(Variant& variant);
+  Status fit_variant(uint64_t index, const DLTensor* tensor);  // takes one into use whose input has the tensor's shape
   std::byte* address(const plan::Buffer& buffer, size_t thread) const;
   Status prepare();  // inputs are set, arguments point where they should
   void walk(int tid, int threads);
@@ -83,14 +100,10 @@ class Executor {
   std::shared_ptr<const Artifact> artifact_;
   ThreadTeam team_;
   Arena arena_;
-  std::vector<Slot> inputs_, outputs_;
+  std::vector<Variant> variants_;
+  Variant* now_ = nullptr;
   std::map<uint64_t, Tensor> params_;  // that took the place of compiled ones
   size_t first_call_ = 0, last_call_ = 0;  // of the run
-  std::vector<Call> calls_;
-  // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
-  std::vector<void*> arguments_;
-  size_t arguments_per_thread_ = 0;
-  bool arguments_stale_ = true;
   std::atomic<bool> running_{false};
   Interval* times_ = nullptr;  // of the repeat being profiled
 };

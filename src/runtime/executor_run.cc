@@ -18,9 +18,10 @@ int64_t now_ns() {
 
 void Executor::walk(int tid, int threads) {
   FlushDenormals flush;
-  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
+  void* const* arguments = now_->arguments.data() + static_cast<size_t>(tid) * now_->arguments_per_thread;
+  const Call* calls = now_->calls.data();
   for (size_t i = first_call_; i < last_call_; ++i) {
-    const Call& call = calls_[i];
+    const Call& call = calls[i];
     if (call.meet_before && i != first_call_) team_.barrier();
     if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
     else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
@@ -29,9 +30,10 @@ void Executor::walk(int tid, int threads) {
 
 void Executor::walk_timed(int tid, int threads) {
   FlushDenormals flush;
-  void* const* arguments = arguments_.data() + static_cast<size_t>(tid) * arguments_per_thread_;
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    const Call& call = calls_[i];
+  void* const* arguments = now_->arguments.data() + static_cast<size_t>(tid) * now_->arguments_per_thread;
+  const std::vector<Call>& calls = now_->calls;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Call& call = calls[i];
     team_.barrier();
     if (!call.parallel && tid != 0) continue;
     Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
@@ -41,14 +43,14 @@ void Executor::walk_timed(int tid, int threads) {
   }
 }
 
-Status Executor::run() { return run_steps(0, calls_.size()); }
+Status Executor::run() { return run_steps(0, now_->calls.size()); }
 
 Status Executor::run_steps(size_t first, size_t last) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(prepare());
   first_call_ = first;
-  last_call_ = std::min(last, calls_.size());
+  last_call_ = std::min(last, now_->calls.size());
   team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
   return Ok{};
 }

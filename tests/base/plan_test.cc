@@ -31,6 +31,14 @@ Plan small_plan() {
   p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5, "conv2d.direct"}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
   p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   p.metadata = {{"author", "someone"}, {"character", "a\nb\nc"}};
+  // The same model for another input shape, with buffers and steps of its own.
+  Plan other = p;
+  other.inputs[0].shape = {1, 3, 4, 4};
+  other.buffers = {{Space::kInput, 0, 0, 192, kFloat32, {1, 3, 4, 4}, "NCHW", "x"}, {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"}, {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"}};
+  other.steps = {{1, {0, 1, 2}, true, "nn.dense", "Gemm_1"}};
+  other.arena_bytes = 128;
+  other.scratch_bytes = 64;
+  p.variants = {other};
   return p;
 }
 
@@ -47,6 +55,40 @@ TEST(Plan, RoundTrip) {
   EXPECT_TRUE(plan->steps[0].parallel);
   EXPECT_EQ(plan->steps[0].implementation, "conv2d.direct");
   EXPECT_EQ(plan->metadata.at("character"), "a\nb\nc");
+}
+
+TEST(Plan, VariantsShareKernelsAndWeights) {
+  auto plan = read_plan(as_bytes(write_plan(small_plan())));
+  ASSERT_TRUE(plan.ok()) << plan.error().str();
+  ASSERT_EQ(plan->variants.size(), 1u);
+  const Plan& other = variant_of(*plan, 1);
+  EXPECT_EQ(&variant_of(*plan, 0), &*plan);
+  EXPECT_EQ(other.inputs[0].shape, (std::vector<int64_t>{1, 3, 4, 4}));
+  EXPECT_EQ(other.arena_bytes, 128u);
+  EXPECT_EQ(other.steps.size(), 1u);
+  EXPECT_EQ(other.kernels, plan->kernels);
+  EXPECT_EQ(other.params.size(), plan->params.size());
+  EXPECT_EQ(other.metadata, plan->metadata);
+  EXPECT_EQ(other.params_bytes, plan->params_bytes);
+}
+
+TEST(Plan, VariantsThatDisagreeAreRefused) {
+  auto refused = [](auto change) {
+    Plan p = small_plan();
+    change(p.variants[0]);
+    auto plan = read_plan(as_bytes(write_plan(p)));
+    return !plan.ok() && plan.error().code == ErrorCode::kBadArtifact;
+  };
+  EXPECT_FALSE(refused([](Plan&) {}));
+  EXPECT_TRUE(refused([](Plan& v) { v.inputs[0].name = "z"; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.inputs[1].dtype = kFloat32; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.inputs.pop_back(); }));
+  EXPECT_TRUE(refused([](Plan& v) { v.outputs.clear(); }));
+  EXPECT_TRUE(refused([](Plan& v) { v.steps[0].kernel = 2; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.steps[0].buffers = {3}; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.buffers[0].bytes = 193; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.buffers[1].offset = 1024; }));
+  EXPECT_TRUE(refused([](Plan& v) { v.scratch_bytes = 256; }));
 }
 
 TEST(Plan, EmptyPlanRoundTrips) {
@@ -69,6 +111,12 @@ TEST(Plan, EveryTruncationIsRefused) {
 
 // A flipped bit may leave a valid plan; then it must hold what the runtime relies on.
 void expect_safe(const Plan& p) {
+  for (const Plan& variant : p.variants) {
+    expect_safe(variant);
+    ASSERT_EQ(variant.inputs.size(), p.inputs.size());
+    ASSERT_EQ(variant.outputs.size(), p.outputs.size());
+    for (size_t i = 0; i < p.inputs.size(); ++i) ASSERT_TRUE(variant.inputs[i].name == p.inputs[i].name && variant.inputs[i].dtype == p.inputs[i].dtype);
+  }
   for (const auto& step : p.steps) {
     ASSERT_LT(step.kernel, p.kernels.size());
     for (uint32_t b : step.buffers) ASSERT_LT(b, p.buffers.size());

@@ -214,5 +214,21 @@ TEST_F(ProgramTest, BenchShowsKernelsBesideTheirRooflines) {
     EXPECT_NE(o.out.find(key), std::string::npos) << o.out;
 }
 
+TEST_F(ProgramTest, RunTakesTheVariantOfTheGivenShape) {
+  ArtifactSource source = small_model();
+  plan::Plan other = source.plan;  // the same kernels, said to be of another shape with as many elements
+  other.inputs[0].shape = other.outputs[0].shape = {64, 1};
+  source.plan.variants = {other};
+  make_artifact(source, folder_ / "v.so");
+  write("tall.npy", *write_npy(Tensor::zeros(kFloat32, {64, 1})));
+  write("none.npy", *write_npy(Tensor::zeros(kFloat32, {32, 2})));
+  Outcome o = run("run v.so --input @tall.npy");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_NE(o.out.find("y  float32 64x1"), std::string::npos) << o.out;
+  o = run("run v.so");
+  EXPECT_NE(o.out.find("y  float32 4x16"), std::string::npos) << o.out;
+  expect_error("run v.so --input @none.npy", 2, "the model was compiled for x 4x16; or x 64x1");
+}
+
 }  // namespace
 }  // namespace tilewright::cli

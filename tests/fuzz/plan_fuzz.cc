@@ -27,6 +27,11 @@ extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   plan.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   plan.metadata = {{"character", "a\nb"}};
   seeds->push_back(write_plan(plan));
+  plan::Plan variant = plan;
+  variant.inputs[0].shape[2] = 4;
+  variant.buffers[0].bytes = 384;
+  plan.variants = {variant};
+  seeds->push_back(write_plan(plan));
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -204,18 +204,9 @@ Param read_param(Reader& in, const Plan& plan, uint64_t i) {
   return p;
 }
 
-}  // namespace
-
-std::string write_plan(const Plan& plan) {
-  Writer out;
-  out.raw(kMagic, sizeof kMagic);
-  out.small(kPlanVersion);
-  out.text(plan.compiler_version);
-  out.text(plan.model_name);
-  out.text(plan.target);
-  out.list(plan.cpu_features, [&](const std::string& s) { out.text(s); });
+// What differs between variants.
+void write_variant(Writer& out, const Plan& plan) {
   out.number(plan.arena_bytes);
-  out.number(plan.params_bytes);
   out.number(plan.scratch_bytes);
   auto tensor_info = [&](const TensorInfo& info) {
     out.text(info.name);
@@ -224,7 +215,6 @@ std::string write_plan(const Plan& plan) {
   };
   out.list(plan.inputs, tensor_info);
   out.list(plan.outputs, tensor_info);
-  out.list(plan.kernels, [&](const std::string& s) { out.text(s); });
   out.list(plan.buffers, [&](const Buffer& b) {
     out.byte(static_cast<uint8_t>(b.space));
     out.small(b.index);
@@ -247,6 +237,41 @@ std::string write_plan(const Plan& plan) {
     out.text(s.implementation);
     out.small(s.outputs);
   });
+}
+
+void read_variant(Reader& in, Plan& plan) {
+  plan.arena_bytes = in.bytes().read<uint64_t>();
+  plan.scratch_bytes = in.bytes().read<uint64_t>();
+  if (plan.arena_bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of memory", plan.arena_bytes));
+  if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 || plan.scratch_bytes % kAlignment != 0)
+    in.refuse(format("{} bytes of scratch cannot end {} bytes of memory", plan.scratch_bytes, plan.arena_bytes));
+  plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
+  plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
+  plan.buffers = in.list<Buffer>(49, [&](uint64_t i) { return read_buffer(in, plan, i); });
+  plan.steps = in.list<Step>(65, [&](uint64_t i) { return read_step(in, plan, i); });
+}
+
+// A variant's tensors are those of the first in another shape.
+void check_alike(Reader& in, const std::vector<TensorInfo>& first, const std::vector<TensorInfo>& other) {
+  bool alike = first.size() == other.size();
+  for (size_t i = 0; alike && i < first.size(); ++i) alike = first[i].name == other[i].name && first[i].dtype == other[i].dtype;
+  if (!alike) in.refuse("the plans for several input shapes disagree about the model's inputs and outputs");
+}
+
+}  // namespace
+
+const Plan& variant_of(const Plan& plan, size_t i) { return i == 0 ? plan : plan.variants.at(i - 1); }
+
+std::string write_plan(const Plan& plan) {
+  Writer out;
+  out.raw(kMagic, sizeof kMagic);
+  out.small(kPlanVersion);
+  out.text(plan.compiler_version);
+  out.text(plan.model_name);
+  out.text(plan.target);
+  out.list(plan.cpu_features, [&](const std::string& s) { out.text(s); });
+  out.number(plan.params_bytes);
+  out.list(plan.kernels, [&](const std::string& s) { out.text(s); });
   out.list(plan.params, [&](const Param& p) {
     out.text(p.name);
     out.dtype(p.dtype);
@@ -260,6 +285,8 @@ std::string write_plan(const Plan& plan) {
     out.text(entry.second);
   });
   out.text(plan.imports);
+  write_variant(out, plan);
+  out.list(plan.variants, [&](const Plan& variant) { write_variant(out, variant); });
   return out.take();
 }
 
@@ -282,18 +309,9 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.model_name = in.text();
   plan.target = in.text();
   plan.cpu_features = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
-  plan.arena_bytes = in.bytes().read<uint64_t>();
   plan.params_bytes = in.bytes().read<uint64_t>();
-  plan.scratch_bytes = in.bytes().read<uint64_t>();
-  if (plan.arena_bytes > kMaxSpaceBytes || plan.params_bytes > kMaxSpaceBytes)
-    in.refuse(format("the plan asks for {} bytes of memory and {} of parameters", plan.arena_bytes, plan.params_bytes));
-  if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 || plan.scratch_bytes % kAlignment != 0)
-    in.refuse(format("{} bytes of scratch cannot end {} bytes of memory", plan.scratch_bytes, plan.arena_bytes));
-  plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
-  plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
+  if (plan.params_bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of parameters", plan.params_bytes));
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
-  plan.buffers = in.list<Buffer>(49, [&](uint64_t i) { return read_buffer(in, plan, i); });
-  plan.steps = in.list<Step>(65, [&](uint64_t i) { return read_step(in, plan, i); });
   plan.params = in.list<Param>(44, [&](uint64_t i) { return read_param(in, plan, i); });
   uint64_t entries = in.bytes().read_count(16);
   for (uint64_t i = 0; i < entries && in.ok(); ++i) {
@@ -302,6 +320,15 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
     plan.metadata.emplace(std::move(key), std::move(value));
   }
   plan.imports = in.text(kMaxSpaceBytes);
+  const Plan shared = plan;
+  read_variant(in, plan);
+  plan.variants = in.list<Plan>(48, [&](uint64_t) {
+    Plan variant = shared;
+    read_variant(in, variant);
+    check_alike(in, plan.inputs, variant.inputs);
+    check_alike(in, plan.outputs, variant.outputs);
+    return variant;
+  });
   if (in.ok() && in.bytes().remaining() != 0)
     in.refuse(format("the plan is followed by {} bytes that do not belong to it", in.bytes().remaining()));
   if (!in.ok()) return in.error();

@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 4;
+inline constexpr uint32_t kPlanVersion = 5;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -72,7 +72,13 @@ struct Plan {
   uint64_t scratch_bytes = 0;
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
   std::string imports;                          // modules the library imports (runtime/module.h); empty: none
+  // The same model for other input shapes: inputs, outputs, buffers, steps and memory of their own, everything else as here
+  // (kernels, weights and metadata are shared, and filled in when read). Inputs and outputs have the same names and dtypes.
+  std::vector<Plan> variants;
 };
+
+// The plan for variant i: itself for 0, else variants[i - 1].
+const Plan& variant_of(const Plan& plan, size_t i);
 
 std::string write_plan(const Plan& plan);
 // Errors: BadArtifact (damaged: bounds, counts, an index out of range), ArtifactVersion.

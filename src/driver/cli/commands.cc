@@ -37,22 +37,53 @@ int fail(const Diagnostic& diagnostic) {
   return exit_code(diagnostic.code);
 }
 
-Result<std::pair<std::string, std::vector<int64_t>>> parse_shape(const std::string& text) {
-  auto bad = [&](const std::string& why) {
-    return Diagnostic(ErrorCode::kInvalidArgument, format("--shape {}: {}", text, why), {}, "write --shape input=1x3x224x224");
-  };
-  size_t eq = text.rfind('=');
-  if (eq == std::string::npos || eq == 0) return bad("no input name");
-  std::vector<int64_t> dims;
-  for (size_t at = eq + 1; at <= text.size();) {
-    size_t end = std::min(text.find('x', at), text.size());
-    int64_t d = 0;
-    auto [p, err] = std::from_chars(text.data() + at, text.data() + end, d);
-    if (err != std::errc() || p != text.data() + end || d < 0) return bad(format("'{}' is not a size", text.substr(at, end - at)));
-    dims.push_back(d);
-    at = end + 1;
+Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) {
+  constexpr size_t kMostVariants = 64;
+  std::map<std::string, std::vector<std::vector<int64_t>>> shapes;  // of each variant
+  size_t variants = 1;
+  for (const std::string& text : texts) {
+    auto bad = [&](const std::string& why) {
+      return Diagnostic(ErrorCode::kInvalidArgument, format("--shape {}: {}", text, why), {},
+                        "write --shape input=1x3x224x224, or input=1x3x48x{160,320} for several shapes");
+    };
+    const size_t eq = text.rfind('=');
+    if (eq == std::string::npos || eq == 0) return bad("no input name");
+    // Each size: one number, or a list of them.
+    std::vector<std::vector<int64_t>> sizes;
+    size_t count = 1;
+    for (size_t at = eq + 1; at <= text.size();) {
+      const bool several = at < text.size() && text[at] == '{';
+      const size_t close = several ? text.find('}', at) : std::string::npos;
+      if (several && close == std::string::npos) return bad("a list is not closed with }");
+      const size_t end = several ? close + 1 : std::min(text.find('x', at), text.size());
+      if (several && end < text.size() && text[end] != 'x') return bad("a list is followed by something else than x");
+      const size_t last = several ? close : end;
+      std::vector<int64_t> list;
+      for (size_t from = several ? at + 1 : at; from <= last;) {
+        const size_t to = several ? std::min(text.find(',', from), last) : last;
+        int64_t d = 0;
+        auto [p, err] = std::from_chars(text.data() + from, text.data() + to, d);
+        if (err != std::errc() || p != text.data() + to || d < 0) return bad(format("'{}' is not a size", text.substr(from, to - from)));
+        list.push_back(d);
+        from = to + 1;
+      }
+      if (list.size() > 1 && count > 1 && list.size() != count) return bad("its lists have different lengths");
+      count = std::max(count, list.size());
+      sizes.push_back(std::move(list));
+      at = end + 1;
+    }
+    if (count > 1 && variants > 1 && count != variants) return bad(format("{} shapes, where another input has {}", count, variants));
+    variants = std::max(variants, count);
+    if (variants > kMostVariants) return bad(format("more than {} shapes", kMostVariants));
+    auto& of_input = shapes[text.substr(0, eq)];
+    of_input.assign(count, {});
+    for (size_t v = 0; v < count; ++v)
+      for (const auto& list : sizes) of_input[v].push_back(list[list.size() == 1 ? 0 : v]);
   }
-  return std::pair{text.substr(0, eq), dims};
+  options->more_shapes.resize(variants - 1);
+  for (const auto& [name, list] : shapes)
+    for (size_t v = 0; v < variants; ++v) (v == 0 ? options->shapes : options->more_shapes[v - 1])[name] = list[list.size() == 1 ? 0 : v];
+  return Ok{};
 }
 
 Result<std::pair<std::string, std::string>> parse_constant(const std::string& text) {
@@ -67,7 +98,7 @@ void CompileFlags::add_to(CLI::App* app) {
   app->add_option("--math", math, "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
       ->check(CLI::IsMember({"strict", "default"}));
   app->add_option("--opt-level,-O", opt_level, "0 to 4; default 3")->check(CLI::Range(0, 4));
-  app->add_option("--shape", shapes, "Size of an input, name=1x3x224x224; needed where the model leaves sizes free");
+  app->add_option("--shape", shapes, "Size of an input, name=1x3x224x224; needed where the model leaves sizes free. name=1x3x48x{160,320}: several, in one library");
   app->add_option("--constant", constants, "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
   app->add_option("--disable-pass", disabled, "Leave a pass out");
@@ -86,10 +117,7 @@ Result<BuildOptions> CompileFlags::options() const {
   o.dump_ir = dump_ir;
   o.required_passes = required;
   o.disabled_passes = disabled;
-  for (const auto& text : shapes) {
-    auto [name, dims] = TW_TRY(parse_shape(text));
-    o.shapes[name] = dims;
-  }
+  TW_TRY_STATUS(add_shapes(shapes, &o));
   for (const auto& text : constants) {
     auto [name, value] = TW_TRY(parse_constant(text));
     o.constants[name] = value;

@@ -51,6 +51,11 @@ int run(const Flags& flags) {
                      {"arena_bytes", plan.arena_bytes}, {"file_bytes", size}};
     for (const auto* list : {&plan.inputs, &plan.outputs})
       for (const auto& t : *list) j[list == &plan.inputs ? "inputs" : "outputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    for (const auto& variant : plan.variants) {
+      nlohmann::json inputs;
+      for (const auto& t : variant.inputs) inputs.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+      j["variants"].push_back({{"inputs", inputs}, {"steps", variant.steps.size()}, {"arena_bytes", variant.arena_bytes}});
+    }
     if (flags.explain) j["layers"] = explain_json(built->lowered);
     if (flags.timing)
       for (const auto& p : built->passes) j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
@@ -63,7 +68,10 @@ int run(const Flags& flags) {
               plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
               human_bytes(static_cast<double>(plan.arena_bytes)).c_str(), human_bytes(static_cast<double>(size)).c_str(), seconds);
   std::printf("target: %s\n", plan.target.c_str());
+  if (!plan.variants.empty()) std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
   for (const auto& t : plan.inputs) std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  for (const auto& variant : plan.variants)
+    for (const auto& t : variant.inputs) std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
   for (const auto& t : plan.outputs) std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
   if (flags.timing)
     for (const auto& p : built->passes)
@@ -87,6 +95,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile resnet50.onnx -o resnet50.so\n"
       "  tilewright compile model.onnx -o model.so --shape images=1x3x640x640\n"
       "  tilewright compile model.onnx -o model.a                      # link it into a program: docs/cpp.md\n"
+      "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };

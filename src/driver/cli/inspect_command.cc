@@ -41,6 +41,12 @@ Result<json> inspect_artifact(const std::string& path) {
          {"cpu_features", plan.cpu_features}, {"arena_bytes", plan.arena_bytes}, {"weights_bytes", plan.params_bytes}, {"kernels", plan.kernels.size()}};
   for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
   for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
+  for (const auto& variant : plan.variants) {
+    json tensors{{"arena_bytes", variant.arena_bytes}, {"steps", variant.steps.size()}};
+    for (const auto& t : variant.inputs) tensors["inputs"].push_back(tensor_json(t));
+    for (const auto& t : variant.outputs) tensors["outputs"].push_back(tensor_json(t));
+    j["variants"].push_back(std::move(tensors));
+  }
   j["steps"] = json::array();
   for (const auto& s : plan.steps) {
     json buffers = json::array();
@@ -101,6 +107,10 @@ void print(const json& j) {
         std::printf("%-14s %s\n", std::string(list).substr(0, std::string(list).size() - 1).c_str(),
                     t.contains("type") ? (t["name"].get<std::string>() + ": " + t["type"].get<std::string>()).c_str()
                                        : format("{}: {} {}", t["name"].get<std::string>(), t["dtype"].get<std::string>(), shape_str(t["shape"].get<std::vector<int64_t>>())).c_str());
+  if (j.contains("variants"))
+    for (const auto& variant : j["variants"])
+      for (const auto& t : variant["inputs"])
+        std::printf("%-14s %s: %s %s\n", "or input", t["name"].get<std::string>().c_str(), t["dtype"].get<std::string>().c_str(), shape_str(t["shape"].get<std::vector<int64_t>>()).c_str());
   if (j.contains("operators"))
     for (const auto& [op, count] : j["operators"].items()) std::printf("  %-24s %d\n", op.c_str(), count.get<int>());
   if (j.contains("steps")) {

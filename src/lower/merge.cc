@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/merge.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "base/format.h"
+#include "base/hash.h"
+#include "tir/text.h"
+
+namespace tilewright::lower {
+namespace {
+
+std::string text_without_name(tir::PrimFunc kernel) {
+  kernel.name = "k";
+  return tir::to_text(kernel);
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
+}
+
+uint64_t content_hash(const Tensor& t) { return hash_bytes(t.raw(), t.bytes()); }
+
+}  // namespace
+
+void merge_variant(Lowered* into, Lowered variant) {
+  plan::Plan &first = into->plan, &other = variant.plan;
+  std::map<std::string, uint32_t> kernel_of;
+  std::set<std::string> names;
+  for (size_t i = 0; i < into->kernels.size(); ++i) {
+    kernel_of.emplace(text_without_name(into->kernels[i]), static_cast<uint32_t>(i));
+    names.insert(into->kernels[i].name);
+  }
+  std::vector<uint32_t> new_kernel;
+  for (tir::PrimFunc& kernel : variant.kernels) {
+    auto [slot, fresh] = kernel_of.try_emplace(text_without_name(kernel), static_cast<uint32_t>(into->kernels.size()));
+    new_kernel.push_back(slot->second);
+    if (!fresh) continue;
+    const std::string base = kernel.name;
+    for (int n = 1; !names.insert(kernel.name).second; ++n) kernel.name = format("{}_v{}", base, n);
+    first.kernels.push_back(kernel.name);
+    into->kernels.push_back(std::move(kernel));
+  }
+
+  std::multimap<uint64_t, size_t> param_of;
+  for (size_t i = 0; i < into->params.size(); ++i) param_of.emplace(content_hash(into->params[i]), i);
+  std::vector<uint64_t> new_offset;
+  for (size_t i = 0; i < variant.params.size(); ++i) {
+    const uint64_t hash = content_hash(variant.params[i]);
+    auto [begin, end] = param_of.equal_range(hash);
+    auto same = std::find_if(begin, end, [&](const auto& entry) { return equal(into->params[entry.second], variant.params[i]) && first.params[entry.second].bytes == other.params[i].bytes; });
+    if (same != end) {
+      new_offset.push_back(first.params[same->second].offset);
+      continue;
+    }
+    uint64_t at = 0;
+    for (const plan::Param& p : first.params) at = std::max(at, (p.offset + p.bytes + 63) / 64 * 64);
+    plan::Param p = other.params[i];
+    p.offset = at;
+    param_of.emplace(hash, into->params.size());
+    new_offset.push_back(at);
+    // Kernels may read a full vector at the last element.
+    first.params_bytes = std::max(first.params_bytes, (at + p.bytes + 63) / 64 * 64 + 64);
+    first.params.push_back(std::move(p));
+    into->params.push_back(variant.params[i]);
+  }
+
+  for (plan::Buffer& buffer : other.buffers) {
+    if (buffer.space != plan::Space::kParams) continue;
+    for (size_t i = 0; i < other.params.size(); ++i)
+      if (other.params[i].offset <= buffer.offset && buffer.offset < other.params[i].offset + std::max<uint64_t>(1, other.params[i].bytes)) {
+        buffer.offset = new_offset[i] + (buffer.offset - other.params[i].offset);
+        break;
+      }
+  }
+  for (plan::Step& step : other.steps) step.kernel = new_kernel[step.kernel];
+  other.kernels.clear(), other.params.clear(), other.metadata.clear();
+  other.params_bytes = 0;
+  first.variants.push_back(std::move(other));
+}
+
+}  // namespace tilewright::lower
