@@ -67,6 +67,7 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
   for (size_t i = 0; i < in.size(); ++i)
     if (!used[i]) rest_in.push_back(in[i]);
   Dim have = element_count(rest_in), want = element_count(rest_out);
+  if (!want.is_const()) return fail("the number of elements is out of range");
   if (infer >= 0) {
     if (want == Dim(0)) return fail("-1 beside an empty axis");
     if (have.is_const() && want.is_const() && have.value() % want.value()) return fail("the sizes do not divide");
