@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak, which
 // is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
-//   kernel_bench [filter] [--threads-share N] [--seconds S] [--cold]
+//   kernel_bench [filter] [--threads-share N] [--seconds S] [--cold] [--conv IC,OC,HxW,KERNEL,STRIDE,PADDING]
 //   kernel_bench --sweep conv|gemm|all [--seed N] [--count N] ...   random shapes through the whole compiler (sweep.h)
 // --cold: caches are flushed before every run, as if the rest of a large network had run in between.
 // TILE=... forces a configuration, ASM=s|ll prints code, TW_TEST_TARGET="llvm -mcpu=..." compiles for another CPU.
@@ -44,19 +44,20 @@ class Suite {
     benches_.push_back(std::move(b));
   }
 
-  void conv(const char* net, int64_t ic, int64_t oc, int64_t in, int64_t k, int64_t s, int64_t pad, bool plain = false) {
+  void conv(const char* net, int64_t ic, int64_t oc, int64_t in, int64_t k, int64_t s, int64_t pad, bool plain = false, int64_t width = 0) {
+    if (width == 0) width = in;
     Conv2dProblem p;
-    p.in_channels = ic, p.out_channels = oc, p.in_height = p.in_width = in;
+    p.in_channels = ic, p.out_channels = oc, p.in_height = in, p.in_width = width;
     p.kernel_height = p.kernel_width = k, p.stride_height = p.stride_width = s;
     p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = pad;
-    p.out_height = p.out_width = (in + 2 * pad - k) / s + 1;
-    p.lanes = target().lanes(32), p.plain_data = plain;
-    std::string name = format("{} conv {}x{} s{} {}->{} @{}", net, k, k, s, ic, oc, in);
+    p.out_height = (in + 2 * pad - k) / s + 1, p.out_width = (width + 2 * pad - k) / s + 1;
+    p.lanes = std::getenv("LANES") ? std::atoi(std::getenv("LANES")) : target().lanes(32), p.plain_data = plain;
+    std::string name = format("{} conv {}x{} s{} {}->{} @{}", net, k, k, s, ic, oc, in) + (width == in ? "" : format("x{}", width));
     if (!wanted(name)) return;
     const int64_t v = p.lanes;
     HaloNeed need = halo_need(p);
-    View data = plain ? view_with_halo("data", {1, ic, in, in}, {0, 0, need.top, need.left}, {0, 0, need.bottom, need.right}, kFloat32, true)
-                      : view_with_halo("data", {1, ceil_div(ic, v), in, in, v}, {0, 0, need.top, need.left, 0},
+    View data = plain ? view_with_halo("data", {1, ic, in, width}, {0, 0, need.top, need.left}, {0, 0, need.bottom, need.right}, kFloat32, true)
+                      : view_with_halo("data", {1, ceil_div(ic, v), in, width, v}, {0, 0, need.top, need.left, 0},
                                        {0, 0, need.bottom, need.right, 0}, kFloat32, true);
     auto shape = packed_weight_shape(p);
     View weights = make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
@@ -227,14 +228,26 @@ int run(int argc, char** argv) {
   double seconds = 0.3;
   int threads = 1;
   bool cold = false;
+  const char* shape = nullptr;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
     else if (word == "--threads-share" && i + 1 < argc) threads = std::atoi(argv[++i]);
+    else if (word == "--conv" && i + 1 < argc) shape = argv[++i];
     else if (word == "--cold") cold = true;
     else filter = word;
   }
-  Suite s(filter);
+  Suite s(shape ? "" : filter);
+  if (shape) {
+    long ic, oc, height, width, k, stride, pad;
+    if (std::sscanf(shape, "%ld,%ld,%ldx%ld,%ld,%ld,%ld", &ic, &oc, &height, &width, &k, &stride, &pad) != 7) {
+      std::fprintf(stderr, "--conv IC,OC,HxW,KERNEL,STRIDE,PADDING\n");
+      return 2;
+    }
+    s.conv("", ic, oc, height, k, stride, pad, ic <= 4, width);
+    s.run(seconds, threads, cold);
+    return 0;
+  }
   s.conv("resnet50", 3, 64, 224, 7, 2, 3, true);
   for (auto [width, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}}) {
     s.conv("resnet50", width == 64 ? 256 : width * 4, width, in, 1, 1, 0);
@@ -256,6 +269,8 @@ int run(int argc, char** argv) {
   s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
   for (auto [channels, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}, {32, 80}, {64, 40}, {512, 28}, {128, 112}})
     for (int tile : {2, 3, 4}) s.winograd(tile, channels, channels, in);
+  s.conv("even", 64, 96, 48, 3, 1, 1);
+  s.conv("even", 256, 192, 24, 1, 1, 0);
   s.product_of("minilm", 128, 384, 384);
   s.product_of("minilm", 128, 1536, 384);
   s.product_of("minilm", 128, 384, 1536);

@@ -58,11 +58,15 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
       cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, target);
     return cycles;
   };
-  double cycles = (l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0));
-  return cycles * l.row_tiles * static_cast<double>(p.groups * p.batch);
+  double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) * static_cast<double>(l.row_tiles * p.groups);
+  // Each tile of output blocks walks the whole input; what of it the second-level cache does not hold comes in bursts
+  // that arithmetic hides in part only.
+  const double input = 4.0 * static_cast<double>(p.in_channels * p.in_height * p.in_width);
+  if (input > static_cast<double>(target.l2_bytes)) cycles += static_cast<double>(l.oc_tiles) * input / 5;
+  return cycles * static_cast<double>(p.batch);
 }
 
-// Loop bodies long enough to hide their loop's end: 4 channels of 16, all of a narrower block.
+// Loop bodies long enough to hide their loop's end: 4 channels of 16, all of a narrower block, taps of the narrowest.
 void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
   if (p.plain_data) {
     c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
@@ -73,7 +77,7 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
   // A shorter last block is walked in whole steps; its padding lanes meet zero weights.
   while (rest != 0 && c->ic_unroll > 1 && c->ic_unroll / 2 >= rest) c->ic_unroll /= 2;
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
-  if (p.lanes < 16 && c->ic_unroll == p.lanes) {
+  if (p.lanes < 8 && c->ic_unroll == p.lanes) {  // 8 channels are a long enough body, three taps of them a slow one
     if (step * p.kernel_width <= 512) c->tap_unroll = 1;
     if (step * p.kernel_width * p.kernel_height <= 512) c->tap_unroll = 2;
   }
