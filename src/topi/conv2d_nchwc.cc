@@ -48,14 +48,16 @@ Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
 
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Loops l = derive(p, c);
+  Target machine = target;
+  if (p.split > 1) machine.vector_bits /= p.split;
   double channels = static_cast<double>(p.in_channels / p.groups);
   double steps = (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height *
                  p.kernel_width;
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
-    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, target);
+    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, machine);
     if (l.width_tail)
-      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, target);
+      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, machine);
     return cycles;
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) * static_cast<double>(l.row_tiles * p.groups);
@@ -170,7 +172,14 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   const int64_t data_n = data.strides[0], data_block = p.plain_data ? 0 : data.strides[1];
   const int64_t data_h = data.strides[2], data_w = data.strides[3];
   const int64_t data_c = p.plain_data ? data.strides[1] : data.strides[4];
-  const int64_t group_step = p.plain_data ? l.ic_block * data_c : l.ic_blocks * data_block;
+  // Where input block `icb` of a group begins, and output block `block`: a part of a wider one where groups are narrow.
+  auto part_at = [&](const PrimExpr& block, int64_t step) {
+    return floordiv(block, p.split) * step + floormod(block, p.split) * int64_t{v};
+  };
+  auto input_block = [&](const PrimExpr& group, const PrimExpr& icb) {
+    return p.split == 1 ? icb * data_block : part_at(group * l.ic_blocks + icb, data_block);
+  };
+  const int64_t group_step = p.split > 1 ? 0 : p.plain_data ? l.ic_block * data_c : l.ic_blocks * data_block;
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
   const int unroll = c.ic_unroll;
   const bool prefetches = l.panel * c.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
@@ -198,7 +207,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
         Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
           return taps("kh", p.kernel_height, c.tap_unroll >= 2, [&](PrimExpr kh) {
             return taps("kw", p.kernel_width, c.tap_unroll >= 1, [&](PrimExpr kw) {
-              PrimExpr data_k = data_at + (icb * data_block + kh * (p.dilation_height * data_h) +
+              PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
                                            kw * (p.dilation_width * data_w));
               PrimExpr weights_k = weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
               PrimExpr steps = block_steps == last_steps || l.ic_blocks == 1
@@ -224,7 +233,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
             });
           });
         });
-        PrimExpr out_origin = n * out.strides[0] + oc0 * out.strides[1] + h0 * out.strides[2] +
+        PrimExpr out_origin = n * out.strides[0] + (p.split == 1 ? oc0 * out.strides[1] : make_int(0)) + h0 * out.strides[2] +
                               w0 * out.strides[3] + out.offset;
         Stmt drain = bind("out_at", out_origin, [&](PrimExpr out_at) {
           return acc.drain([&](int r, int col, PrimExpr value) {
@@ -234,7 +243,12 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
               w = floormod(w, p.out_width);
             }
             Index index{n, oc0 + col, h, w, make_int(0)};
-            int64_t at = (r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] + col * out.strides[1];
+            PrimExpr at = make_int((r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] + (p.split == 1 ? col * out.strides[1] : 0));
+            if (p.split > 1) {
+              at = at + part_at(index[1], out.strides[1]);
+              index[4] = floormod(index[1], p.split) * int64_t{v};
+              index[1] = floordiv(index[1], p.split);
+            }
             return store(out.buffer, ramp(out_at + at, 1, v), epilogue(value, index, {}));
           });
         });
@@ -261,7 +275,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   };
 
   const std::vector<int64_t> units{p.batch, p.groups, l.oc_tiles, l.row_tiles, l.chunks};
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+  Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     Index at = unravel(unit, units);
     return bind("n", at[0], [&](PrimExpr n) {
       return bind("group", at[1], [&](PrimExpr group) {
@@ -281,6 +295,20 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       });
     });
   });
+  // The rest of the last wide block belongs to no group.
+  const int64_t blocks = p.groups * l.oc_blocks;
+  if (blocks % p.split == 0) return all;
+  const std::vector<int64_t> pixels{p.batch, p.out_height, p.out_width};
+  Stmt rest = parallel_for(context, "pixel", product(pixels), [&](PrimExpr pixel) {
+    Index at = unravel(pixel, pixels);
+    std::vector<Stmt> parts;
+    for (int64_t part = blocks; part % p.split != 0; ++part) {
+      const Index index{at[0], make_int(part / p.split), at[1], at[2], make_int(part % p.split * v)};
+      parts.push_back(out.store(index, epilogue(make_const(vector, 0), index, {})));
+    }
+    return seq(std::move(parts));
+  });
+  return seq({all, rest});
 }
 
 }  // namespace tilewright::topi

@@ -14,6 +14,7 @@ struct Conv2dProblem {
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   int64_t groups = 1;       // in_channels/groups and out_channels/groups are multiples of lanes when > 1
   int lanes = 16;           // channels of a block; blocked data, packed weights and output share it
+  int split = 1;            // blocks of data and output hold so many times as many: groups that do not fill one of theirs
   bool plain_data = false;  // data is (N, C, H, W): stems with few channels
 };
 

@@ -37,6 +37,14 @@ TEST(Kernels, GroupedConvolutions) {
   check({x}, conv(x, 64, 32, 3, 1, 1, 2));
   check({x}, conv(x, 32, 4, 3, 1, 1, 16));
 }
+// Groups of 8 and 24 channels in blocks of 16, the last of which stays half empty; its lanes must not reach what follows.
+TEST(Kernels, NarrowGroups) {
+  Expr x = input("x", {2, 40, 9, 7});
+  check({x}, conv(relu(bias(conv(relu(bias(conv(x, 40, 40, 1, 1, 0), 40)), 40, 8, 3, 2, 1, 5), 40)), 32, 40, 1, 1, 0));
+  Expr y = input("y", {1, 72, 6, 10});
+  check({y}, conv(call("sigmoid", {bias(conv(relu(conv(y, 72, 72, 1, 1, 0)), 24, 24, 3, 1, 1, 3), 24)}), 16, 24, 1, 1, 0));
+  check({y}, relu(bias(conv(conv(y, 48, 72, 1, 1, 0), 144, 8, 1, 1, 0, 6), 144)));
+}
 TEST(Kernels, AddOfTwoConvolutionsAndSqueezeExcite) {
   Expr x = input("x", {1, 32, 8, 8});
   Expr y = bias(conv(x, 32, 32, 3, 1, 1), 32);
