@@ -49,6 +49,11 @@ MODELS = {
     "ppocr_det_640": ("models/ppocr_det.onnx", "models/ppocr_det_640.npz", {"x": "1x3x640x640"}),
     "ppocr_rec_160": ("models/ppocr_rec.onnx", "models/ppocr_rec_160.npz", {"x": "1x3x48x160"}),
     "ppocr_rec_320": ("models/ppocr_rec.onnx", "models/ppocr_rec_320.npz", {"x": "1x3x48x320"}),
+    # One library for several widths; the input picks its plan.
+    "ppocr_rec_widths_160": ("models/ppocr_rec.onnx", "models/ppocr_rec_160.npz", {"x": "1x3x48x{320,160}"}),
+    "ppocr_rec_widths_320": ("models/ppocr_rec.onnx", "models/ppocr_rec_320.npz", {"x": "1x3x48x{320,160}"}),
+    "espcn": ("zoo/espcn.onnx", "zoo/espcn.npz", {}),
+    "mlp": ("zoo/mlp.onnx", "zoo/mlp.npz", {}),
     "ppocr_cls": ("models/ppocr_cls.onnx", "models/ppocr_cls.npz", {"x": "1x3x48x192"}),
     "efficientnet_lite0": ("models/efficientnet_lite0.onnx", "models/efficientnet_lite0.npz", {}),
     "minilm": ("models/minilm.onnx", "models/minilm.npz", TOKENS),
