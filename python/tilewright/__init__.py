@@ -21,6 +21,8 @@ import numpy as np
 
 from . import _core
 from ._core import Error, IRModule
+from .registry import Function, convert, get_global_func, list_global_func_names, register_func, remove_global_func
+from .runtime.ndarray import Device, NDArray, as_array, cpu, device
 
 __version__ = "0.1.0"
 
@@ -29,29 +31,6 @@ class TensorInfo(NamedTuple):
     name: str
     dtype: str
     shape: tuple[int, ...]
-
-
-class Device(NamedTuple):
-    """Where a model runs. Only the CPU so far."""
-    device_type: int = 1
-    device_id: int = 0
-
-
-def cpu(device_id: int = 0) -> Device:
-    return Device(1, device_id)
-
-
-def as_array(value: Any) -> np.ndarray:
-    """numpy view of an array: numpy itself, DLPack, or whatever numpy.asarray takes. Row-major; copied only when it is not."""
-    if isinstance(value, np.ndarray):
-        array = value
-    elif hasattr(value, "numpy") and not hasattr(value, "__dlpack__"):
-        array = value.numpy()
-    elif hasattr(value, "__dlpack__"):
-        array = np.from_dlpack(value)
-    else:
-        array = np.asarray(value)
-    return np.ascontiguousarray(array)
 
 
 class Model:
@@ -77,6 +56,10 @@ class Model:
     def metadata(self) -> dict[str, str]:
         """The model file's own key/value pairs (labels, character lists)."""
         return self._session.metadata
+
+    def profile(self, repeats: int = 20, form: str = "table") -> str:
+        """Where the time goes, step by step: "table", "json", or "trace" for Perfetto and chrome://tracing. All inputs must be set."""
+        return self._session.profile(repeats, form)
 
     @property
     def threads(self) -> int:
@@ -123,11 +106,7 @@ def load(path: str | os.PathLike[str], threads: int = 0) -> Model:
 
 def import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> IRModule:
     """A path, serialised bytes or an onnx.ModelProto as a graph module."""
-    sizes = {name: [int(d) for d in shape] for name, shape in (shapes or {}).items()}
-    if isinstance(model, (str, os.PathLike)):
-        return _core.import_onnx_file(os.fspath(model), sizes)
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    return _core.import_onnx_bytes(data, sizes)
+    return relay.frontend.from_onnx(model, shapes)[0]
 
 
 def _load_built(built: Any, threads: int) -> Model:
@@ -149,11 +128,26 @@ def compile(model: Any, shapes: Mapping[str, Sequence[int]] | None = None, targe
     """
     module = model if isinstance(model, IRModule) else import_onnx(model, shapes)
     target = str(target) if math == "default" else f"{target} -math={math}"
-    return _load_built(_core.build(module, target, opt_level, [], [], jobs), threads)
+    return _load_built(_core.build(module, target, opt_level, [], [], {}, None, jobs, ""), threads)
 
 
-from . import contrib, relay, runtime, transform  # noqa: E402
+_core._set_types(NDArray, Device)
+
+from . import contrib, driver, ir, relay, runtime, target, transform  # noqa: E402
 from .runtime import nd  # noqa: E402
+from .target import Target  # noqa: E402
 
-__all__ = ["Device", "Error", "IRModule", "Model", "TensorInfo", "compile", "contrib", "cpu", "import_onnx", "load", "nd", "relay",
-           "runtime", "transform"]
+
+def _from_expr(expr: Any, functions: Any = None) -> IRModule:
+    """The module of a function, or of an expression over its free variables."""
+    return IRModule.from_function(expr) if isinstance(expr, _core.Expr) else relay.expr.to_module(expr, functions)
+
+
+IRModule.from_expr = staticmethod(_from_expr)  # type: ignore[attr-defined]
+IRModule.from_text = staticmethod(lambda source, source_path="": relay.fromtext(source))  # type: ignore[attr-defined]
+
+TVMError = Error
+
+__all__ = ["Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu",
+           "device", "driver", "get_global_func", "import_onnx", "ir", "list_global_func_names", "load", "nd", "register_func", "relay",
+           "remove_global_func", "runtime", "target", "transform"]

@@ -34,8 +34,9 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   context.dump_dir = options.dump_ir;
   context.stop_after = options.stop_after;
   for (const auto& [key, value] : options.config) TW_TRY_STATUS(context.set_config(key, value));
+  context.instruments = options.instruments;
   report(options, "optimise", 0);
-  built.optimized = TW_TRY(relay::optimize(module, context, built.target));
+  built.optimized = TW_TRY(relay::optimize(module, context, built.target, options.user_passes));
   built.passes = context.log;
   return built;
 }
@@ -46,6 +47,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   module = {};
   report(options, "lower", 0);
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target));
+  built.lowered.plan.model_name = options.name;
   if (!options.keep_modules) {
     built.optimized = {};
     for (lower::StepTrace& trace : built.lowered.traces)
@@ -162,7 +164,7 @@ Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {
       lower::merge_variant(&built.lowered, std::move(variant.lowered));
     }
     TW_TRY_STATUS(compile_kernels(&built, options));
-    built.lowered.plan.model_name = std::filesystem::path(path).stem().string();
+    if (options.name.empty()) built.lowered.plan.model_name = std::filesystem::path(path).stem().string();
     return built;
   });
 }

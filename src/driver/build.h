@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/formats/plan.h"
-#include "ir/pass_context.h"
+#include "ir/pass.h"
 #include "lower/lower.h"
 #include "relay/expr.h"
 
@@ -21,6 +21,9 @@ struct BuildOptions {
   int opt_level = 3;
   std::vector<std::string> required_passes, disabled_passes;
   std::map<std::string, ConfigValue> config;
+  std::vector<std::shared_ptr<PassInstrument>> instruments;
+  std::vector<Pass<relay::Module>> user_passes;  // take the place of passes of the pipeline by the same names
+  std::string name;         // the model's, in the library; empty: the file's
   std::string dump_ir;      // folder for numbered text files after each pass; empty: none
   int jobs = 0;             // code generation threads; 0: one per core
   int64_t stop_after = -1;  // bisection: only the first so many optional passes

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from . import graph_executor
+"""Executors and tools under their classic names."""
+from . import cc, debugger, graph_executor, tar, utils
 
-__all__ = ["graph_executor"]
+__all__ = ["cc", "debugger", "graph_executor", "tar", "utils"]

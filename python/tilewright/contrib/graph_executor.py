@@ -2,83 +2,145 @@
 """The graph executor under its classic interface."""
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from .. import Model
-from ..runtime import NDArray
-
-
-class BenchmarkResult(NamedTuple):
-    """Seconds."""
-    min: float
-    mean: float
-    median: float
-    max: float
-    std: float
-    results: list[float]
+from ..runtime.module import BenchmarkResult, Module, load_module
+from ..runtime.ndarray import NDArray, as_array
 
 
 class GraphModule:
-    """Runs a model: `GraphModule(lib["default"](tw.cpu(0)))`."""
+    """Runs a model: `GraphModule(lib["default"](tw.cpu(0)))`. Its functions are those of docs/runtime.md. Errors: 504, 505, 506."""
 
-    def __init__(self, module: Model):
+    def __init__(self, module: Module):
         self.module = module
+        self._set_input = module["set_input"]
+        self._run = module["run"]
+        self._get_output = module["get_output"]
+        self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
+        shapes, _ = self.get_input_info()
+        self._names = list(shapes)
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
+        """Copies. Names that are neither inputs nor weights are ignored when they come as keywords, as in the classic stack."""
         if key is not None:
-            self.module.set_input(key, value)
+            self._set_input(key, as_array(value))
+            self._bound.pop(("in", self._index(key)), None)
         for name, tensor in params.items():
-            self.module.set_input(name, tensor)
+            try:
+                self.set_input(name, tensor)
+            except Exception as error:
+                if getattr(error, "code", 0) != 504:
+                    raise
+
+    def _index(self, key: int | str) -> int:
+        return key if isinstance(key, int) else self.get_input_index(key)
+
+    def set_input_zero_copy(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
+        """Uses the tensor's memory until it is set again."""
+        for name, tensor in ([(key, value)] if key is not None else []) + list(params.items()):
+            array = _bindable(tensor)
+            self.module["set_input_zero_copy"](name, array)
+            self._bound["in", self._index(name)] = array
+
+    def set_output_zero_copy(self, key: int | str, value: Any) -> None:
+        array = _bindable(value)
+        self.module["set_output_zero_copy"](key, array)
+        self._bound["out", self.module["get_output_index"](key) if isinstance(key, str) else key] = array
 
     def run(self, **inputs: Any) -> None:
-        self.set_input(**inputs)
-        self.module.run()
+        if inputs:
+            self.set_input(**inputs)
+        self._run()
 
     def get_num_outputs(self) -> int:
-        return len(self.module.outputs)
+        return self.module["get_num_outputs"]()
 
     def get_num_inputs(self) -> int:
-        return len(self.module.inputs)
+        return self.module["get_num_inputs"]()
 
     def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray:
-        number = index if isinstance(index, int) else self.module.input_index(index)
-        result = NDArray(self.module._session.input(number))
-        return result if out is None else out.copyfrom(result.numpy())
+        """A view of the input's memory, or `out` with its values."""
+        if out is None:
+            return self.module["get_input"](index)
+        self.module["get_input"](index, out)
+        return out
 
     def get_input_index(self, name: str) -> int:
         """-1 when there is no such input."""
-        return next((i for i, t in enumerate(self.module.inputs) if t.name == name), -1)
+        return self.module["get_input_index"](name)
+
+    def get_output_index(self, name: str) -> int:
+        return self.module["get_output_index"](name)
 
     def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
         """Shapes and dtypes by name."""
-        return {t.name: t.shape for t in self.module.inputs}, {t.name: t.dtype for t in self.module.inputs}
+        infos = self.module["get_input_info"]()
+        return {name: tuple(shape) for name, shape, _ in infos}, {name: dtype for name, _, dtype in infos}
 
-    def get_output(self, index: int, out: NDArray | None = None) -> NDArray:
-        result = NDArray(self.module._session.output(index))
-        return result if out is None else out.copyfrom(result.numpy())
+    def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
+        """A view of the output's memory, which the next run changes, or `out` with its values."""
+        if out is None:
+            return self._get_output(index)
+        self._get_output(index, out)
+        return out
 
     def load_params(self, params_bytes: bytes) -> None:
-        self.module._session.load_params(bytes(params_bytes))
+        """Sets inputs and weights from the bytes of a .params file. Errors: 501, 505, 506."""
+        self.module["load_params"](bytes(params_bytes))
 
-    def benchmark(self, device: Any = None, repeat: int = 5, number: int = 5, end_to_end: bool = False,
-                  inputs: Mapping[str, Any] | None = None, **_: Any) -> BenchmarkResult:
-        """`number` runs measured together, `repeat` times; end_to_end copies the inputs in each time."""
-        results = []
-        self.set_input(**(inputs or {}))
-        self.module.run()
-        for _i in range(repeat):
-            start = time.perf_counter()
-            for _j in range(number):
-                if end_to_end and inputs:
-                    self.set_input(**inputs)
-                self.module.run()
-            results.append((time.perf_counter() - start) / number)
-        return BenchmarkResult(min(results), float(np.mean(results)), float(np.median(results)), max(results), float(np.std(results)), results)
+    def share_params(self, other: "GraphModule", params_bytes: bytes) -> None:
+        self.module["share_params"](other.module, bytes(params_bytes))
+
+    def profile(self, repeats: int = 20, form: str = "table") -> str:
+        return self.module["profile"](repeats, form)
+
+    def benchmark(self, device: Any = None, func_name: str = "run", repeat: int = 5, number: int = 5, min_repeat_ms: int | None = None,
+                  limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: int = 0,
+                  repeats_to_cooldown: int = 1, inputs: Mapping[str, Any] | None = None, **more: Any) -> BenchmarkResult:
+        """`number` runs measured together, `repeat` times; end_to_end copies inputs in and outputs out each time."""
+        given = {**(inputs or {}), **more}
+        self.set_input(**given)
+        if not end_to_end:
+            return self.module.time_evaluator(func_name, device, number, repeat, min_repeat_ms or 0, limit_zero_time_iterations,
+                                              cooldown_interval_ms, repeats_to_cooldown)()
+
+        def whole() -> None:
+            self.run(**given)
+            for i in range(self.get_num_outputs()):
+                self.get_output(i).numpy()
+
+        from ..registry import get_global_func
+        timed = get_global_func("runtime.TimeEvaluator")(whole, number, repeat, min_repeat_ms or 0, cooldown_interval_ms, repeats_to_cooldown)
+        return BenchmarkResult.of(timed())
+
+    def __getitem__(self, key: str) -> Any:
+        return self.module[key]
 
 
-def create(module: Model) -> GraphModule:
-    return GraphModule(module)
+def _bindable(value: Any) -> Any:
+    array = value._array if isinstance(value, NDArray) else value
+    if not hasattr(array, "__dlpack__"):
+        raise TypeError("only memory of an array (numpy, NDArray, DLPack) can be used without a copy")
+    return array
+
+
+def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> GraphModule:
+    """`create(lib["default"](dev))`, or the classic create(graph_json, lib, dev): a library of ours knows its graph, so that the JSON is
+    compared with it rather than read."""
+    if isinstance(graph_json_str, Module):
+        return GraphModule(graph_json_str)
+    import json
+
+    from ..runtime.ndarray import cpu
+    library = libmod if isinstance(libmod, Module) else load_module(libmod)
+    try:
+        same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())
+    except ValueError:
+        raise ValueError("the graph JSON is damaged") from None
+    if not same:
+        raise ValueError("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
+    return GraphModule(library["default"](device or cpu()))
+
+
+__all__ = ["BenchmarkResult", "GraphModule", "create"]

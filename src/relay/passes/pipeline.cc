@@ -41,11 +41,12 @@ const Pipeline& default_pipeline() {
   return kPipeline;
 }
 
-Result<Module> optimize(const Module& module, PassContext& context, const Target& target) {
+Result<Module> optimize(const Module& module, PassContext& context, const Target& target,
+                        std::span<const Pass<Module>> user_passes) {
   std::vector<std::string> names = pass_names(all_passes());
   TW_TRY_STATUS(context.check_names(names));
   context.target = target;
-  return run_passes(module, default_pipeline(), context);
+  return run_passes(module, default_pipeline(), context, user_passes);
 }
 
 }  // namespace tilewright::relay

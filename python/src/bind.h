@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of tilewright._core share: errors as exceptions, and values of the C interface as Python objects.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <deque>
+#include <vector>
+
+#include "base/result.h"
+#include "tilewright/c_api.h"
+
+namespace tilewright::python {
+
+namespace nb = nanobind;
+
+[[noreturn]] void raise(const Diagnostic& d);
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result.ok()) raise(result.error());
+  return std::move(result).value();
+}
+// Raises what the C interface reported last; a Python exception that crossed it comes back as it was.
+void check(int32_t status);
+
+using AnyArray = nb::ndarray<nb::device::cpu>;
+using ReadArray = nb::ndarray<nb::device::cpu, nb::ro>;
+
+// A DLTensor over an array, with the memory its shape needs.
+struct TensorView {
+  explicit TensorView(const ReadArray& array);
+  TensorView(const TensorView&) = delete;
+  std::vector<int64_t> shape, strides;
+  DLTensor tensor{};
+};
+
+// Arguments of a call: values that borrow from the Python objects, and what must live until the call returns.
+class Borrowed {
+ public:
+  tw_value value(nb::handle object);
+  // The array behind the last tensor.
+  const ReadArray& array() const { return arrays_.back(); }
+
+ private:
+  std::deque<ReadArray> arrays_;
+  std::deque<TensorView> views_;
+  std::deque<std::vector<tw_value>> lists_;
+  std::deque<nb::object> objects_;
+};
+
+// Python's own objects for values. `owned`: the value's references pass to the object; otherwise it gets references of its own.
+nb::object to_python(const tw_value& value, bool owned);
+// A copy of a tensor's data, or a view that `owner` keeps, as a numpy array; dtypes numpy lacks come as unsigned integers.
+nb::object to_numpy(const DLTensor& tensor, nb::handle owner);
+nb::object copy_to_numpy(const DLTensor& tensor);
+
+void bind_functions(nb::module_& m);  // Function, Module, the table of global functions
+void bind_session(nb::module_& m);    // Session
+void bind_passes(nb::module_& m);     // passes, PassInstrument
+void bind_compiler(nb::module_& m);   // IRModule, Built, import, build
+
+}  // namespace tilewright::python

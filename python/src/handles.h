@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counted references of the C interface as C++ values that nanobind can hold.
+#pragma once
+#include <utility>
+
+#include "bind.h"
+
+namespace tilewright::python {
+
+template <class T, T* (*retain)(T*), void (*free)(T*)>
+class Handle {
+ public:
+  explicit Handle(T* owned = nullptr) : raw_(owned) {}
+  Handle(const Handle& other) : raw_(retain(other.raw_)) {}
+  Handle(Handle&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  Handle& operator=(Handle other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~Handle() { free(raw_); }
+  T* get() const { return raw_; }
+
+ private:
+  T* raw_;
+};
+using FunctionHandle = Handle<tw_function, tw_function_retain, tw_function_free>;
+using ModuleHandle = Handle<tw_module, tw_module_retain, tw_module_free>;
+
+// A function that calls a Python callable; an exception goes to whoever called.
+FunctionHandle function_of(nb::handle callable);
+bool is_device(nb::handle object);  // a tilewright.Device, which is a tuple, too
+void bind_values(nb::module_& m);
+
+}  // namespace tilewright::python

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The system's compiler, for whoever links with it: `lib.export_library("net.so", fcompile=cc.create_shared)`."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def get_cc() -> str | None:
+    """CXX, CC, or the first compiler on the path."""
+    for name in ("CXX", "CC"):
+        if os.environ.get(name):
+            return os.environ[name]
+    return next((found for found in map(shutil.which, ("g++", "gcc", "clang++", "clang", "c++", "cc")) if found), None)
+
+
+def _run(output: str, objects: Any, flags: Sequence[str], options: Sequence[str] | None, cc: str | None) -> None:
+    compiler = cc or get_cc()
+    if not compiler:
+        raise ValueError("no C++ compiler was found; set CXX, or leave out fcompile to use the built-in linker")
+    objects = [objects] if isinstance(objects, str) else list(objects)
+    done = subprocess.run([compiler, *flags, "-o", output, *objects, *(options or [])], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"Compilation error:\n{done.stdout}{done.stderr}\nCommand line: {' '.join(done.args)}")
+
+
+def create_shared(output: str, objects: Any, options: Sequence[str] | None = None, cc: str | None = None, **_: Any) -> None:
+    """Links objects into a shared library. A library that is finished already is copied, options do not change it."""
+    single = [objects] if isinstance(objects, str) else list(objects)
+    if len(single) == 1 and single[0].endswith(".so"):
+        shutil.copyfile(single[0], output)
+        return
+    _run(output, single, ["-shared", "-fPIC"], options, cc)
+
+
+create_shared.output_format = "so"  # type: ignore[attr-defined]
+
+
+def create_executable(output: str, objects: Any, options: Sequence[str] | None = None, cc: str | None = None, **_: Any) -> None:
+    _run(output, objects, [], options, cc)
+
+
+def cross_compiler(compile_func: Any, options: Sequence[str] | None = None, output_format: str | None = None,
+                   get_target_triple: Callable[[], str] | None = None, add_files: Sequence[str] | None = None) -> Callable[..., None]:
+    """An fcompile for another machine: a compiler's name, or a function like create_shared, with its options."""
+    base, added = list(options or []), list(add_files or [])
+
+    def fcompile(outputs: str, objects: Any, options: Sequence[str] | None = None, **kwargs: Any) -> None:
+        all_options = base + list(options or [])
+        objects = ([objects] if isinstance(objects, str) else list(objects)) + added
+        if callable(compile_func):
+            compile_func(outputs, objects, options=all_options, **kwargs)
+        else:
+            create_shared(outputs, objects, options=all_options, cc=compile_func, **kwargs)
+
+    fcompile.get_target_triple = get_target_triple  # type: ignore[attr-defined]
+    fcompile.output_format = output_format or getattr(compile_func, "output_format", "so")  # type: ignore[attr-defined]
+    return fcompile
+
+
+__all__ = ["create_executable", "create_shared", "cross_compiler", "get_cc"]

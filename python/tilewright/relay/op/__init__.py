@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of the compiler's table as functions: `relay.add(x, y)`, `relay.nn.conv2d(x, w, padding=(1, 1))`.
+
+Arguments beyond the operands are attributes, in the order of `tilewright ops NAME`; numbers stand for pairs where an attribute is a
+list of two."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from ... import _core
+from ..expr import Call, Tuple, TupleWrapper, _like
+
+# Operators that take one tuple of tensors, and operators with several outputs.
+_VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
+_OUTPUTS = {"nn.batch_norm": 3}
+_PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
+
+
+@functools.lru_cache(maxsize=None)
+def _info(name: str) -> Any:
+    return _core.op_info(name)
+
+
+def _operator(name: str) -> Any:
+    inputs, arguments, attributes = _info(name)
+    fields = [key for key, _ in attributes]
+    variadic = name in _VARIADIC or inputs < 0
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        count = 1 if variadic else inputs
+        operands, rest = list(args[:count]), args[count:]
+        for argument in arguments[len(operands):count]:
+            if argument in kwargs:
+                operands.append(kwargs.pop(argument))
+        if len(operands) < count:
+            raise TypeError(f"{name} lacks the operand '{arguments[len(operands)] if len(operands) < len(arguments) else len(operands)}'")
+        if len(rest) > len(fields):
+            raise TypeError(f"{name} takes {count + len(fields)} arguments, {len(args)} were given")
+        attrs = {**dict(zip(fields, rest)), **kwargs}
+        for key in list(attrs):
+            if key not in fields:
+                if key in ("out_layout", "out_dtype", "auto_scheduler_rewritten_layout") and not attrs[key]:
+                    del attrs[key]
+                    continue
+                raise TypeError(f"{name} has no attribute '{key}'; it has {', '.join(fields) or 'none'}")
+            value = attrs[key]
+            if value is None or (key == "out_dtype" and value == ""):
+                del attrs[key]
+            elif key in _PAIRS and isinstance(value, int) and "2d" in name:
+                attrs[key] = [value, value]
+            elif key == "padding" and "2d" in name and "pad_width" not in fields:
+                pad = [value] if isinstance(value, int) else list(value)
+                attrs[key] = pad * 4 if len(pad) == 1 else pad * 2 if len(pad) == 2 else pad
+        if variadic:
+            value = operands[0]
+            operands = [value.astuple() if isinstance(value, TupleWrapper) else Tuple(value) if isinstance(value, Sequence) else value]
+        call = Call(name, [_like(o) for o in operands], attrs)
+        if name == "split":
+            sections = attrs.get("indices_or_sections", 2)
+            return TupleWrapper(call, sections if isinstance(sections, int) else len(sections) + 1)
+        return TupleWrapper(call, _OUTPUTS[name]) if name in _OUTPUTS else call
+
+    make.__name__ = make.__qualname__ = name.rsplit(".", 1)[-1]
+    make.__doc__ = f"{name}({', '.join(arguments + [f'{k}={v}' for k, v in attributes])})"
+    return make
+
+
+class _Namespace:
+    def __init__(self, prefix: str):
+        self.__name__ = prefix.rstrip(".")
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if _info(self._prefix + name) is None:
+            near = [n for n in _core.op_names() if n.rsplit(".", 1)[-1] == name]
+            raise AttributeError(f"no operator is called '{self._prefix}{name}'" + (f"; there is {', '.join(near)}" if near else "; 'tilewright ops' lists them"))
+        made = _operator(self._prefix + name)
+        setattr(self, name, made)
+        return made
+
+    def __dir__(self) -> list[str]:
+        return [n[len(self._prefix):] for n in _core.op_names() if n.startswith(self._prefix) and "." not in n[len(self._prefix):]]
+
+
+nn, image, vision, annotation, dyn = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn."))
+_top = _Namespace("")
+
+
+def get(op_name: str) -> Any:
+    """The operator of a name. Error: KeyError."""
+    if _info(op_name) is None:
+        raise KeyError(f"no operator is called '{op_name}'")
+    return _operator(op_name)
+
+
+def list_ops() -> list[str]:
+    return _core.op_names()
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_top, name)
+
+
+__all__ = ["annotation", "dyn", "get", "image", "list_ops", "nn", "vision"]

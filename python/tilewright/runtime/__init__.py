@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays, devices, functions and modules under their classic names."""
+from __future__ import annotations
+
+from ..registry import PackedFunc, convert
+from . import ndarray as nd
+from .module import BenchmarkResult, Module, create_module, load_module, load_param_dict, num_threads, save_param_dict
+from .ndarray import Device, NDArray, array, cpu, device, empty
+
+__all__ = ["BenchmarkResult", "Device", "Module", "NDArray", "PackedFunc", "array", "convert", "cpu", "create_module", "device",
+           "empty", "load_module", "load_param_dict", "nd", "num_threads", "save_param_dict"]

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: functions that belong together, and what they import."""
+from __future__ import annotations
+
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from ..registry import Function, get_global_func
+from .ndarray import NDArray, as_array
+
+
+class BenchmarkResult(NamedTuple):
+    """Seconds of one call. `results` has one entry for each repeat."""
+    min: float
+    mean: float
+    median: float
+    max: float
+    std: float
+    results: list[float]
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "BenchmarkResult":
+        return cls(min(seconds), float(np.mean(seconds)), float(np.median(seconds)), max(seconds), float(np.std(seconds)), list(seconds))
+
+    def __str__(self) -> str:
+        names = ("mean (ms)", "median (ms)", "max (ms)", "min (ms)", "std (ms)")
+        values = (self.mean, self.median, self.max, self.min, self.std)
+        return "Execution time summary:\n" + "".join(f"{n:^14}" for n in names) + "\n" + "".join(f"{1e3 * v:^14.4f}" for v in values)
+
+
+class Module:
+    """A module of the runtime: `module["name"](...)` calls a function of it."""
+
+    entry_name = "__tvm_main__"
+
+    def __init__(self, handle: Any):
+        self._handle = handle
+
+    @property
+    def __tw_handle__(self) -> Any:
+        return self._handle
+
+    @property
+    def type_key(self) -> str:
+        return self._handle.type_key
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        """The function. AttributeError when there is none."""
+        found = self._handle.get_function(name, query_imports)
+        if found is None:
+            raise AttributeError(f"Module has no function '{name}'")
+        return _Wrapped(found)
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        return self._handle.get_function(name, query_imports) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.get_function(name)
+
+    @property
+    def entry_func(self) -> Any:
+        return self.get_function(self.entry_name if self.implements_function(self.entry_name) else "default")
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry_func(*args)
+
+    def import_module(self, module: "Module") -> None:
+        self._handle.import_module(module._handle)
+
+    @property
+    def imported_modules(self) -> list["Module"]:
+        return [Module(m) for m in self._handle.imports]
+
+    def save_to_bytes(self) -> bytes:
+        return self._handle.save()
+
+    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
+                       limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
+                       f_preproc: str = "") -> Callable[..., BenchmarkResult]:
+        """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took."""
+        if f_preproc:
+            raise NotImplementedError("f_preproc is not supported; call the function before timing")
+        timed = get_global_func("runtime.TimeEvaluator")(self.get_function(func_name)._function, number, repeat, min_repeat_ms,
+                                                         cooldown_interval_ms, repeats_to_cooldown)
+        return lambda *args: BenchmarkResult.of(timed(*args))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Module) and self._handle == other._handle
+
+    def __hash__(self) -> int:
+        return hash(self._handle)
+
+    def __repr__(self) -> str:
+        return f"Module({self.type_key})"
+
+
+class _Wrapped:
+    """A function whose module results are Module objects."""
+
+    def __init__(self, function: Any):
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        result = self._function(*[a._function if isinstance(a, _Wrapped) else a for a in args])
+        return Module(result) if isinstance(result, _core.ModuleHandle) else result
+
+
+class _Kind:
+    """What create_module gives the runtime: functions by name, and the bytes."""
+
+    def __init__(self, functions: Any, save: Callable[[], bytes] | bytes | None):
+        self._functions = functions
+        if save is not None:
+            self.save = save if callable(save) else (lambda: save)
+
+    def get_function(self, name: str) -> Any:
+        return self._functions(name) if callable(self._functions) else self._functions.get(name)
+
+
+def create_module(type_key: str, functions: Mapping[str, Callable[..., Any]] | Callable[[str], Any],
+                  save: Callable[[], bytes] | bytes | None = None) -> Module:
+    """A module of a kind of your own. `functions`: callables by name, or one that gives them. `save`: the bytes from which the
+    global function runtime.module.loadbinary_<type_key> makes the module again; without them it cannot be exported."""
+    return Module(_core.create_module(type_key, _Kind(functions, save)))
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """Loads a library (.so), links and loads objects (.o, .tar), or asks runtime.module.loadfile_<format>.
+
+    Errors: 102, 501 (damaged), 502 (version), 503 (CPU), 507 (no such loader)."""
+    path = os.fspath(path)
+    ending = fmt or path.rsplit(".", 1)[-1]
+    if ending in ("o", "tar", "a"):
+        from ..contrib import cc
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            objects = [path]
+            if ending == "tar":
+                with tarfile.open(path) as archive:
+                    found = [m for m in archive.getmembers() if m.isfile() and os.path.basename(m.name) == m.name and m.name.endswith((".o", ".a", ".so"))]
+                    for member in found:
+                        archive.extract(member, folder)
+                objects = [os.path.join(folder, m.name) for m in found]
+                if len(objects) == 1 and objects[0].endswith(".so"):
+                    return Module(_core.load_module_file(objects[0], "so"))
+            library = os.path.join(folder, "lib.so")
+            cc.create_shared(library, objects)
+            return Module(_core.load_module_file(library, "so"))
+    return Module(_core.load_module_file(path, fmt))
+
+
+def num_threads() -> int:
+    """Threads that an executor starts by default."""
+    return get_global_func("runtime.NumThreads")()
+
+
+def save_param_dict(params: Mapping[str, Any]) -> bytes:
+    """Tensors by name as the bytes of a .params file (the classic layout)."""
+    flat: list[Any] = []
+    for name, value in params.items():
+        flat += [name, as_array(value)]
+    return get_global_func("runtime.SaveParams")(*flat)
+
+
+def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
+    """Errors: 501 (damaged)."""
+    return {name: value for name, value in get_global_func("runtime.LoadParams")(bytes(param_bytes))}
+
+
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "load_module", "load_param_dict", "num_threads", "save_param_dict"]
