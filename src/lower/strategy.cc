@@ -46,7 +46,8 @@ size_t KernelChooser::choose(const Problem&, std::span<const std::shared_ptr<Cho
 
 std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
-  for (auto table : {attention_implementations(), conv_implementations(), matmul_implementations(), reduce_implementations(), direct_implementations()})
+  for (auto table : {attention_implementations(), conv_implementations(), matmul_implementations(), recurrent_implementations(), reduce_implementations(),
+                     direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;

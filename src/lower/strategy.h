@@ -66,6 +66,7 @@ struct Implementation {
 std::span<const Implementation> attention_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> matmul_implementations();
+std::span<const Implementation> recurrent_implementations();
 std::span<const Implementation> reduce_implementations();
 std::span<const Implementation> direct_implementations();  // of last resort
 std::vector<const Implementation*> implementations_of(std::string_view op);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recurrent layers, compiled step by step, against the reference interpreter's whole layers.
+// Recurrent layers, compiled as one product and one scan, against the reference interpreter's whole layers.
 #include <gtest/gtest.h>
 
 #include "driver/verify.h"
@@ -10,35 +10,83 @@ namespace tilewright::driver {
 namespace {
 using namespace relay;
 
-void check(const char* op, int64_t gates, const char* direction, bool linear_before_reset = false) {
-  const int64_t steps = 5, batch = 2, inputs = 7, hidden = 12, directions = std::string(direction) == "bidirectional" ? 2 : 1;
+struct Layer {
+  const char* op;
+  const char* direction = "forward";
+  int64_t steps = 5, batch = 2, inputs = 7, hidden = 12;
+  bool linear_before_reset = false, input_forget = false, peephole = false;
+  double clip = 0;
+  std::vector<int64_t> lengths;
+  std::vector<std::string> activations;
+  const char* target = "llvm";
+};
+
+void check(const Layer& l) {
+  const std::string op = l.op;
+  const bool lstm = op == "nn.lstm";
+  const int64_t gates = lstm ? 4 : op == "nn.gru" ? 3 : 1, directions = std::string(l.direction) == "bidirectional" ? 2 : 1;
   auto constant = [](std::vector<int64_t> shape, uint64_t seed) { return make_constant(random_tensor(kFloat32, shape, seed)); };
-  Expr x = make_var("x", tensor_type(to_shape({steps, batch, inputs}), kFloat32));
-  std::vector<Expr> args{x, constant({directions, gates * hidden, inputs}, 1), constant({directions, gates * hidden, hidden}, 2),
-                         constant({directions, 2 * gates * hidden}, 3), constant({directions, batch, hidden}, 4)};
-  bool lstm = std::string(op) == "nn.lstm";
-  if (lstm) args.push_back(constant({directions, batch, hidden}, 5));
+  Expr x = make_var("x", tensor_type(to_shape({l.steps, l.batch, l.inputs}), kFloat32));
+  Expr h0 = make_var("h0", tensor_type(to_shape({directions, l.batch, l.hidden}), kFloat32));
+  std::vector<Expr> args{x, constant({directions, gates * l.hidden, l.inputs}, 1), constant({directions, gates * l.hidden, l.hidden}, 2),
+                         constant({directions, 2 * gates * l.hidden}, 3), h0};
+  if (lstm) args.push_back(constant({directions, l.batch, l.hidden}, 5));
+  if (l.peephole) args.push_back(constant({directions, 3 * l.hidden}, 6));
+  if (!l.lengths.empty()) args.push_back(make_constant(Tensor::from<int64_t>(kInt64, {l.batch}, l.lengths)));
   Expr layer = call(op, args, make_attrs<RecurrentAttrs>([&](auto& a) {
-                      a.hidden_size = hidden;
-                      a.direction = direction;
-                      a.linear_before_reset = linear_before_reset;
+                      a.hidden_size = l.hidden;
+                      a.direction = l.direction;
+                      a.linear_before_reset = l.linear_before_reset;
+                      a.input_forget = l.input_forget;
+                      a.has_peephole = l.peephole;
+                      a.has_lengths = !l.lengths.empty();
+                      a.clip = l.clip;
+                      a.activations = l.activations;
                     }));
   std::vector<Expr> outputs{make_get(layer, 0), make_get(layer, 1)};
   if (lstm) outputs.push_back(make_get(layer, 2));
   VerifyOptions options;
+  options.build.target = l.target;
   options.build.jobs = 1;
-  auto report = verify_module(Module().with_main(make_function({x}, make_tuple(outputs))), options);
+  auto report = verify_module(Module().with_main(make_function({x, h0}, make_tuple(outputs))), options);
   ASSERT_TRUE(report.ok()) << report.error().str();
-  EXPECT_TRUE(report->ok()) << op << " " << direction << ": " << report->outputs[0];
+  EXPECT_TRUE(report->ok()) << op << " " << l.direction << ": " << report->outputs[0];
 }
 
 TEST(Recurrent, EveryCellInEveryDirection) {
   for (const char* direction : {"forward", "reverse", "bidirectional"}) {
-    check("nn.lstm", 4, direction);
-    check("nn.gru", 3, direction);
-    check("nn.gru", 3, direction, true);
-    check("nn.rnn", 1, direction);
+    check({.op = "nn.lstm", .direction = direction});
+    check({.op = "nn.gru", .direction = direction});
+    check({.op = "nn.gru", .direction = direction, .linear_before_reset = true});
+    check({.op = "nn.rnn", .direction = direction});
   }
+}
+TEST(Recurrent, SizesAndBatches) {
+  for (int64_t hidden : {3, 16, 40})
+    for (int64_t batch : {1, 5})
+      for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .batch = batch, .hidden = hidden});
+}
+TEST(Recurrent, OneStep) {
+  for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
+  check({.op = "nn.gru", .steps = 1, .hidden = 35, .linear_before_reset = true});
+}
+TEST(Recurrent, LongSequences) {
+  check({.op = "nn.lstm", .direction = "bidirectional", .steps = 300, .batch = 1, .inputs = 4, .hidden = 16});
+  check({.op = "nn.gru", .steps = 257, .batch = 1, .inputs = 4, .hidden = 16});
+}
+TEST(Recurrent, LengthsOfSamples) {
+  for (const char* direction : {"forward", "bidirectional"})
+    for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .direction = direction, .batch = 4, .lengths = {5, 0, 3, 1}});
+}
+TEST(Recurrent, VariantsOfTheCells) {
+  check({.op = "nn.lstm", .peephole = true, .clip = 0.5});
+  check({.op = "nn.lstm", .direction = "bidirectional", .input_forget = true, .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
+  check({.op = "nn.gru", .activations = {"HardSigmoid", "LeakyRelu"}});
+  check({.op = "nn.rnn", .activations = {"Softplus"}});
+}
+TEST(Recurrent, NarrowerVectors) {
+  for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"})
+    for (const char* op : {"nn.lstm", "nn.gru"}) check({.op = op, .batch = 3, .hidden = 20, .target = target});
 }
 
 }  // namespace

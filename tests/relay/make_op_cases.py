@@ -432,6 +432,11 @@ def images():
                 case("image.grid_sample", [x, grid.transpose(0, 3, 1, 2)], y, method=method, padding_mode=padding, align_corners=bool(align))
 
 
+def gate_inputs(x, w, bias):
+    """What each gate gets besides the state: (T, N, D * gates * H)."""
+    return np.concatenate([x @ w[d].T + bias[d] for d in range(w.shape[0])], axis=2).astype(np.float32)
+
+
 def recurrent():
     t, n, i, h = 4, 2, 3, 2
     x = f(t, n, i)
@@ -440,7 +445,9 @@ def recurrent():
         lengths = np.array([4, 2], np.int32)
         h0, c0 = f(d, n, h), f(d, n, h)
         w, r, b = f(d, 4 * h, i), f(d, 4 * h, h), f(d, 8 * h)
-        case("nn.lstm", [x, w, r, b, h0, c0], ort("LSTM", [x, w, r, b, None, h0, c0], outputs=3, hidden_size=h, direction=direction), hidden_size=h, direction=direction)
+        y = ort("LSTM", [x, w, r, b, None, h0, c0], outputs=3, hidden_size=h, direction=direction)
+        case("nn.lstm", [x, w, r, b, h0, c0], y, hidden_size=h, direction=direction)
+        case("nn.lstm_scan", [gate_inputs(x, w, b[:, : 4 * h] + b[:, 4 * h :]), r, h0, c0], y, hidden_size=h, direction=direction)
         p = f(d, 3 * h)
         y = ort("LSTM", [x, w, r, b, lengths, h0, c0, p], outputs=3, hidden_size=h, direction=direction)
         case("nn.lstm", [x, w, r, b, h0, c0, p, lengths], y, hidden_size=h, direction=direction, has_peephole=True, has_lengths=True)
@@ -448,9 +455,13 @@ def recurrent():
         for before in (0, 1):
             y = ort("GRU", [x, w, r, b, lengths, h0], outputs=2, hidden_size=h, direction=direction, linear_before_reset=before)
             case("nn.gru", [x, w, r, b, h0, lengths], y, hidden_size=h, direction=direction, linear_before_reset=bool(before), has_lengths=True)
+            outer, inner = b[:, 3 * h :].copy(), b[:, 5 * h :] * before
+            outer[:, 2 * h :] -= inner
+            case("nn.gru_scan", [gate_inputs(x, w, b[:, : 3 * h] + outer), r, inner, h0, lengths], y, hidden_size=h, direction=direction, linear_before_reset=bool(before), has_lengths=True)
         w, r, b = f(d, h, i), f(d, h, h), f(d, 2 * h)
         y = ort("RNN", [x, w, r, b, None, h0], outputs=2, hidden_size=h, direction=direction, activations=["Relu"] * d)
         case("nn.rnn", [x, w, r, b, h0], y, hidden_size=h, direction=direction, activations=["Relu"] * d)
+        case("nn.rnn_scan", [gate_inputs(x, w, b[:, :h] + b[:, h:]), r, h0], y, hidden_size=h, direction=direction, activations=["Relu"] * d)
 
 
 def annotations():

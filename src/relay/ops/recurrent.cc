@@ -63,17 +63,19 @@ Result<std::vector<Activation>> activations(const RecurrentAttrs& a, Cell cell) 
   return out;
 }
 
-size_t operand_count(const RecurrentAttrs& a, Cell cell) {
-  return (cell == Cell::kLstm ? 6 : 5) + (a.has_peephole ? 1 : 0) + (a.has_lengths ? 1 : 0);
+// Operands of a layer up to the initial state(s), and of its scan, whose X holds the gates' inputs.
+constexpr size_t state_operand(Cell cell, bool scan) { return scan ? (cell == Cell::kGru ? 3 : 2) : 4; }
+size_t operand_count(const RecurrentAttrs& a, Cell cell, bool scan) {
+  return state_operand(cell, scan) + (cell == Cell::kLstm ? 2 : 1) + (a.has_peephole ? 1 : 0) + (a.has_lengths ? 1 : 0);
 }
 
-template <Cell kCell>
+template <Cell kCell, bool kScan>
 Result<Type> recurrent_type(const TypeArgs& args) {
   const auto& a = attrs_of<RecurrentAttrs>(args);
   if (a.direction != "forward" && a.direction != "reverse" && a.direction != "bidirectional")
     return type_error(format("direction is \"{}\", not forward, reverse or bidirectional", a.direction));
   if (a.has_peephole && kCell != Cell::kLstm) return type_error("only an LSTM has peepholes");
-  if (args.types.size() != operand_count(a, kCell)) return type_error(format("it takes {} operands, not {}", operand_count(a, kCell), args.types.size()));
+  if (size_t count = operand_count(a, kCell, kScan); args.types.size() != count) return type_error(format("it takes {} operands, not {}", count, args.types.size()));
   for (size_t i = 0; i < args.types.size(); ++i)
     if (!as_tensor(args.types[i])) return type_error(format("operand {} is {}, not a tensor", i, type_str(args.types[i])));
   TW_TRY(activations(a, kCell));
@@ -82,12 +84,18 @@ Result<Type> recurrent_type(const TypeArgs& args) {
   if (h < 1 || h > (1 << 24)) return type_error(format("hidden_size is {}", h));
   if (x.shape.size() != 3 || !x.dtype.is_float()) return type_error(format("X is {}, not (T, N, I) floats", type_str(args.types[0])));
   const Dim n = x.shape[1];
-  std::vector<std::pair<const char*, Shape>> want = {{"X", x.shape},           {"W", {d, gates * h, x.shape[2]}}, {"R", {d, gates * h, h}},
-                                                     {"B", {d, 2 * gates * h}}, {"h0", {d, n, h}}};
+  std::vector<std::pair<const char*, Shape>> want;
+  if (kScan) {
+    want = {{"X", {x.shape[0], n, d * gates * h}}, {"R", {d, gates * h, h}}};
+    if (kCell == Cell::kGru) want.push_back({"B", {d, h}});
+  } else {
+    want = {{"X", x.shape}, {"W", {d, gates * h, x.shape[2]}}, {"R", {d, gates * h, h}}, {"B", {d, 2 * gates * h}}};
+  }
+  want.push_back({"h0", {d, n, h}});
   if (kCell == Cell::kLstm) want.push_back({"c0", {d, n, h}});
   if (a.has_peephole) want.push_back({"P", {d, 3 * h}});
   if (a.has_lengths) want.push_back({"lengths", {n}});
-  for (size_t i = 1; i < want.size(); ++i) {
+  for (size_t i = 0; i < want.size(); ++i) {
     const auto& t = args.tensor(i);
     const auto& [name, shape] = want[i];
     bool same = t.shape.size() == shape.size();
@@ -114,22 +122,24 @@ double norm_of(const double* p, int64_t n) {
 struct Layer {
   const RecurrentAttrs& a;
   const Value& x;
-  const double *w, *r, *bias, *peephole;
-  std::vector<double> w_norm, r_norm;
+  const double *w, *r, *peephole;  // w is null when x holds the gates' inputs, those of this direction from `first` on
+  int64_t first;
+  std::vector<double> input_bias, state_bias, w_norm, r_norm;
   int64_t n, in, h, gates;
   double u;
 
   // w . x_t + (with_state: r . h) + biases of one gate row, with its bound.
   Pair input(int64_t row, int64_t t, int64_t sample) const {
     const double* xs = x.f.data() + (t * n + sample) * in;
-    Pair p{bias[row], 0};
+    if (!w) return {xs[first + row], bound_at(x, (t * n + sample) * in + first + row)};
+    Pair p{input_bias[row], 0};
     for (int64_t i = 0; i < in; ++i) p.v += w[row * in + i] * xs[i];
     const double moved = x.bound.empty() || in == 0 ? 0 : norm_of(x.bound.data() + (t * n + sample) * in, in) / std::sqrt(static_cast<double>(in));
-    p.b = w_norm[row] * (moved + u * norm_of(xs, in)) + u * std::fabs(bias[row]);
+    p.b = w_norm[row] * (moved + u * norm_of(xs, in)) + u * std::fabs(input_bias[row]);
     return p;
   }
   Pair state(int64_t row, const std::vector<Pair>& s) const {
-    Pair p{bias[gates * h + row], 0};
+    Pair p{state_bias[row], 0};
     double energy = 0, spread = 0;
     for (int64_t i = 0; i < h; ++i) {
       p.v += r[row * h + i] * s[i].v;
@@ -190,14 +200,15 @@ void rnn_step(const Layer& l, const Activation* f, int64_t t, int64_t sample, st
   *hs = std::move(next);
 }
 
-template <Cell kCell>
+template <Cell kCell, bool kScan>
 Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
   const auto& a = args.as<RecurrentAttrs>();
   const Value& x = args.inputs[0];
   const int64_t steps = x.shape[0], n = x.shape[1], in = x.shape[2], h = a.hidden_size, gates = gates_of(kCell), d = directions(a);
   std::vector<Activation> f = TW_TRY(activations(a, kCell));
   const bool lstm = kCell == Cell::kLstm;
-  const Value* peephole = a.has_peephole ? &args.inputs[6] : nullptr;
+  const size_t state = state_operand(kCell, kScan);
+  const Value* peephole = a.has_peephole ? &args.inputs[state + 2] : nullptr;
   const Value* lengths = a.has_lengths ? &args.inputs.back() : nullptr;
   std::vector<Value> out;
   for (size_t i = 0; i < (lstm ? 3u : 2u); ++i) {
@@ -205,11 +216,14 @@ Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
     out.back().bound.resize(out.back().f.size());
   }
   for (int64_t dir = 0; dir < d; ++dir) {
-    Layer l{a, x, args.inputs[1].f.data() + dir * gates * h * in, args.inputs[2].f.data() + dir * gates * h * h, args.inputs[3].f.data() + dir * 2 * gates * h,
-            peephole ? peephole->f.data() + dir * 3 * h : nullptr, {}, {}, n, in, h, gates, 4 * unit_roundoff(x.dtype)};
+    Layer l{a, x, kScan ? nullptr : args.inputs[1].f.data() + dir * gates * h * in, args.inputs[kScan ? 1 : 2].f.data() + dir * gates * h * h,
+            peephole ? peephole->f.data() + dir * 3 * h : nullptr, dir * gates * h, {}, {}, {}, {}, n, in, h, gates, 4 * unit_roundoff(x.dtype)};
     for (int64_t row = 0; row < gates * h; ++row) {
-      l.w_norm.push_back(norm_of(l.w + row * in, in));
+      if (!kScan) l.w_norm.push_back(norm_of(l.w + row * in, in));
       l.r_norm.push_back(norm_of(l.r + row * h, h));
+      l.input_bias.push_back(kScan ? 0 : args.inputs[3].f[dir * 2 * gates * h + row]);
+      const bool scan_bias = kScan && kCell == Cell::kGru && row >= 2 * h;
+      l.state_bias.push_back(scan_bias ? args.inputs[2].f[dir * h + row - 2 * h] : kScan ? 0 : args.inputs[3].f[(dir * 2 + 1) * gates * h + row]);
     }
     const bool backward = a.direction == "reverse" || dir == 1;
     const Activation* fs = f.data() + static_cast<size_t>(dir) * activations_of(kCell);
@@ -219,8 +233,8 @@ Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
         for (int64_t j = 0; j < h; ++j) s.push_back({v.f[(dir * n + sample) * h + j], bound_at(v, (dir * n + sample) * h + j)});
         return s;
       };
-      std::vector<Pair> hs = initial(args.inputs[4]), cs;
-      if (lstm) cs = initial(args.inputs[5]);
+      std::vector<Pair> hs = initial(args.inputs[state]), cs;
+      if (lstm) cs = initial(args.inputs[state + 1]);
       const int64_t length = lengths ? std::clamp<int64_t>(lengths->i[sample], 0, steps) : steps;
       for (int64_t step = 0; step < length; ++step) {
         const int64_t t = backward ? length - 1 - step : step;
@@ -246,13 +260,18 @@ Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
   return out;
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), bool lstm) {
+OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), Cell cell, bool scan) {
   OpDef d;
   d.name = name;
   d.num_inputs = -1;
   d.doc = doc;
-  d.args = {{"X", "(T, N, I)"}, {"W", "(D, G*H, I)"}, {"R", "(D, G*H, H)"}, {"B", "(D, 2*G*H)"}, {"h0", "(D, N, H)"}};
-  if (lstm) {
+  if (scan)
+    d.args = {{"X", "(T, N, D*G*H): what the gates get besides the state"}, {"R", "(D, G*H, H)"}};
+  else
+    d.args = {{"X", "(T, N, I)"}, {"W", "(D, G*H, I)"}, {"R", "(D, G*H, H)"}, {"B", "(D, 2*G*H)"}};
+  if (scan && cell == Cell::kGru) d.args.push_back({"B", "(D, H): added to the state's product with the third gate"});
+  d.args.push_back({"h0", "(D, N, H)"});
+  if (cell == Cell::kLstm) {
     d.args.push_back({"c0", "(D, N, H)"});
     d.args.push_back({"P", "(D, 3*H) when has_peephole"});
   }
@@ -263,13 +282,21 @@ OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&
   return d;
 }
 
+template <Cell kCell, bool kScan>
+OpDef op(const char* name, const char* doc) {
+  return op(name, doc, recurrent_type<kCell, kScan>, eval_recurrent<kCell, kScan>, kCell, kScan);
+}
+
 }  // namespace
 
 std::vector<OpDef> recurrent_ops() {
   return {
-      op("nn.lstm", "A long short-term memory layer: (Y (T, D, N, H), Yh, Yc (D, N, H)).", recurrent_type<Cell::kLstm>, eval_recurrent<Cell::kLstm>, true),
-      op("nn.gru", "A gated recurrent layer: (Y (T, D, N, H), Yh (D, N, H)).", recurrent_type<Cell::kGru>, eval_recurrent<Cell::kGru>, false),
-      op("nn.rnn", "A plain recurrent layer: (Y (T, D, N, H), Yh (D, N, H)).", recurrent_type<Cell::kRnn>, eval_recurrent<Cell::kRnn>, false),
+      op<Cell::kLstm, false>("nn.lstm", "A long short-term memory layer: (Y (T, D, N, H), Yh, Yc (D, N, H))."),
+      op<Cell::kGru, false>("nn.gru", "A gated recurrent layer: (Y (T, D, N, H), Yh (D, N, H))."),
+      op<Cell::kRnn, false>("nn.rnn", "A plain recurrent layer: (Y (T, D, N, H), Yh (D, N, H))."),
+      op<Cell::kLstm, true>("nn.lstm_scan", "The steps of nn.lstm, the input's products done: (Y (T, D, N, H), Yh, Yc (D, N, H))."),
+      op<Cell::kGru, true>("nn.gru_scan", "The steps of nn.gru, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
+      op<Cell::kRnn, true>("nn.rnn_scan", "The steps of nn.rnn, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
   };
 }
 

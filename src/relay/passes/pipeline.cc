@@ -12,7 +12,7 @@ const Pipeline& default_pipeline() {
       "Legalize",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
       "ExpandNormalization",
-      "UnrollRecurrent",
+      "SplitRecurrent",
       "CanonicalizeOps",
       "ConvertTransposedMatmul",
       "FoldExplicitPadding",

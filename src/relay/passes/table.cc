@@ -28,8 +28,8 @@
 #include "relay/passes/simplify_expr.h"
 #include "relay/passes/simplify_inference.h"
 #include "relay/passes/split_args.h"
+#include "relay/passes/split_recurrent.h"
 #include "relay/passes/to_mixed_precision.h"
-#include "relay/passes/unroll_recurrent.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -73,11 +73,11 @@ std::span<const Pass<Module>> all_passes() {
       {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},
       {{"SimplifyInference", 0, "training-time operators become arithmetic"}, simplify_inference},
       {{"SplitArgs", 1, "a concatenate of too many fields becomes several"}, split_args},
+      {{"SplitRecurrent", 0, "recurrent layers become one product and a scan over their steps", true}, split_recurrent},
       {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
       {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
       {{"ToGraphNormalForm", 1, "let bindings become the values themselves"}, to_graph_normal_form},
       {{"ToMixedPrecision", 0, "arithmetic in float16 where that is safe"}, static_cast<Result<Module> (*)(const Module&, PassContext&)>(to_mixed_precision)},
-      {{"UnrollRecurrent", 0, "short recurrent layers become their steps", true}, unroll_recurrent},
   };
   return kPasses;
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of recurrent layers.
+#include <algorithm>
+
+#include "lower/strategy.h"
+#include "relay/ops/attrs_recurrent.h"
+#include "topi/recurrent.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+using topi::RecurrentCell;
+
+// The layer's activations with ONNX's defaults filled in.
+std::vector<topi::RecurrentActivation> activations(const RecurrentAttrs& a, RecurrentCell cell, int64_t directions) {
+  const size_t each = cell == RecurrentCell::kLstm ? 3 : cell == RecurrentCell::kGru ? 2 : 1;
+  std::vector<topi::RecurrentActivation> out;
+  for (size_t i = 0; i < each * static_cast<size_t>(directions); ++i) {
+    topi::RecurrentActivation f;
+    f.name = i < a.activations.size() ? a.activations[i] : each == 1 || i % each ? "Tanh" : "Sigmoid";
+    struct Constants {
+      const char* name;
+      double alpha, beta;
+    };
+    for (const Constants& known : {Constants{"Affine", 1, 0}, {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0}, {"ScaledTanh", 1, 1}, {"HardSigmoid", 0.2, 0.5}, {"Elu", 1, 0}})
+      if (f.name == known.name) f.alpha = known.alpha, f.beta = known.beta;
+    if (i < a.activation_alpha.size()) f.alpha = a.activation_alpha[i];
+    if (i < a.activation_beta.size()) f.beta = a.activation_beta[i];
+    out.push_back(f);
+  }
+  return out;
+}
+
+template <RecurrentCell kCell>
+std::shared_ptr<Choice> scan(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return nullptr;
+  const auto& attrs = p.attrs<RecurrentAttrs>();
+  auto x = p.arg_shape(0), r = p.arg_shape(1);
+  topi::RecurrentProblem problem;
+  problem.cell = kCell;
+  problem.steps = x[0], problem.batch = x[1], problem.hidden = r[2], problem.directions = r[0];
+  problem.reverse = attrs.direction == "reverse";
+  problem.linear_before_reset = attrs.linear_before_reset;
+  problem.input_forget = attrs.input_forget;
+  problem.clip = attrs.clip;
+  problem.activations = activations(attrs, kCell, problem.directions);
+  for (const auto& f : problem.activations)
+    if (!topi::has_recurrent_activation(f.name)) return nullptr;
+  if (problem.steps < 1 || problem.batch < 1) return nullptr;
+  topi::RecurrentProblem tile = problem;
+  if (attrs.has_lengths) tile.batch = 1;  // each sample ends when it likes
+  const auto config = topi::default_config(tile, p.target);
+  const int lanes = p.target.lanes(32);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  Anchor anchor = p.anchor;
+  choice->repacks.emplace_back(anchor.inputs[1], [=](const Tensor& t) { return topi::pack_recurrent(t, problem, config, lanes); });
+  const bool has_peephole = attrs.has_peephole, has_lengths = attrs.has_lengths;
+  choice->parallel = problem.directions * topi::ceil_div(problem.batch, config.rows) > 1 || problem.steps == 1;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    size_t next = 0;
+    auto input = [&] { return scope.input(static_cast<size_t>(anchor.inputs[next++])); };
+    topi::RecurrentOperands o;
+    o.gates = input();
+    o.r = topi::flattened(topi::make_view(input().buffer, {problem.directions * problem.gates() * topi::round_up(problem.hidden, lanes) * problem.hidden}));
+    if (kCell == RecurrentCell::kGru) o.bias = input();
+    o.h0 = input();
+    if (kCell == RecurrentCell::kLstm) o.c0 = input();
+    if (has_peephole) o.peephole = input();
+    if (has_lengths) o.lengths = input();
+    o.y = scope.output(0), o.yh = scope.output(1);
+    if (kCell == RecurrentCell::kLstm) o.yc = scope.output(2);
+    return topi::recurrent(problem, config, o, context);
+  };
+  return choice;
+}
+
+constexpr Implementation kImplementations[] = {
+    {"nn.gru_scan", "gru_scan", 10, scan<RecurrentCell::kGru>},
+    {"nn.lstm_scan", "lstm_scan", 10, scan<RecurrentCell::kLstm>},
+    {"nn.rnn_scan", "rnn_scan", 10, scan<RecurrentCell::kRnn>},
+};
+
+}  // namespace
+
+std::span<const Implementation> recurrent_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// SplitRecurrent: nn.lstm, nn.gru and nn.rnn become one matrix product and a scan.
+// What: the input's products of all steps and directions are one nn.dense, with every bias that needs no state added; the steps
+//   are nn.lstm_scan, nn.gru_scan or nn.rnn_scan, one kernel for the whole sequence.
+// Requires: static shapes (others stay whole).
+// Ensures: the same function up to rounding.
+// Why here: before FoldConstant, which then folds the sums of biases and the reshaped weights.
+// Test: tests/relay/passes/split_recurrent.txt, tests/driver/recurrent_test.cc.
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> split_recurrent(const Module& module, PassContext& context);
+}  // namespace tilewright::relay
