@@ -39,6 +39,7 @@ ZOO = {
     "inception_v3": ("torchvision:inception_v3", (1, 3, 299, 299), 13, False),
     "vit_b_16": ("torchvision:vit_b_16", IMAGE, 17, False),
     "unet": ("networks:UNet", (1, 3, 256, 256), 13, False),
+    "speech_lstm_gru": ("networks:SpeechNet", (1, 200, 80), 13, False),
     "yolov8n_like": ("networks:DetectorNano", (1, 3, 640, 640), 13, False),
     "espcn": ("networks:Upscaler", (1, 3, 180, 320), 13, False),
     "mlp": ("networks:Perceptron", (1, 784), 13, False),

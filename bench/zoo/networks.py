@@ -35,6 +35,22 @@ class UNet(nn.Module):
         return self.head(x)
 
 
+class SpeechNet(nn.Module):
+    """Two bidirectional LSTM layers and a GRU over 200 frames of 80 features, as in acoustic models before attention."""
+
+    def __init__(self, features=80, width=256, classes=64):
+        super().__init__()
+        self.front = nn.Linear(features, width)
+        self.lstm = nn.LSTM(width, width, num_layers=2, bidirectional=True, batch_first=True)
+        self.gru = nn.GRU(2 * width, width, batch_first=True)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x, _ = self.lstm(torch.relu(self.front(x)))
+        x, _ = self.gru(x)
+        return torch.log_softmax(self.head(x), dim=-1)
+
+
 class ConvUnit(nn.Sequential):
     def __init__(self, inputs, outputs, kernel=1, stride=1):
         super().__init__(nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False),

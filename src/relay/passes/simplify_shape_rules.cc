@@ -63,6 +63,26 @@ Expr merge_transposes(const Expr& e) {
   return out ? reshape_to(inner, *out) : Expr();
 }
 
+// reshape(product) + y: the sum is taken before the reshape, where the product's kernel can do it. (Exporters write attention's
+// projection with another rank than the residual.)
+Expr add_before_reshape(const Expr& e) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const Expr &reshaped = arg(e, i), &other = arg(e, 1 - i);
+    if (!is_reshape_like(reshaped) || !same_tensor_type(reshaped, e) || !same_tensor_type(other, e)) continue;
+    auto product_of = [](Expr x) {
+      while (is_reshape_like(x) || (is_call_to(x, "add") && constant_data(arg(x, 1)))) x = arg(x, 0);
+      return x;
+    };
+    const Expr &tip = arg(reshaped, 0), product = product_of(tip);
+    if (is_reshape_like(tip) || is_call_to(product_of(other), "nn.dense")) continue;  // two products would trade places for ever
+    auto shape = static_shape(tensor_of(tip).shape), whole = static_shape(tensor_of(e).shape);
+    if (!is_call_to(product, "nn.dense") || !shape || !whole || shape->empty() || whole->empty() || shape->back() != whole->back()) continue;
+    auto sum = try_call("add", {tip, reshape_to(other, *shape)}, {}, e->span);
+    return sum.ok() && same_tensor_type(*sum, tip) ? reshape_to(*sum, *whole) : Expr();
+  }
+  return {};
+}
+
 // Whether every value of `from` is a value of `to`.
 bool is_lossless(DataType from, DataType to) {
   if (from == to) return true;
@@ -207,6 +227,7 @@ Expr constant_where(const Expr& e) {
 }
 
 constexpr SimplifyRule kRules[] = {
+    {"add", add_before_reshape},
     {"reshape", merge_reshapes},
     {"squeeze", merge_reshapes},
     {"expand_dims", merge_reshapes},
