@@ -267,7 +267,7 @@ int run(int argc, char** argv) {
   s.conv("ppocr_det", 96, 24, 160, 3, 1, 1);
   s.conv("yolov8n", 32, 32, 80, 3, 1, 1);
   s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
-  for (auto [channels, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}, {32, 80}, {64, 40}, {512, 28}, {128, 112}})
+  for (auto [channels, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}, {32, 80}, {64, 40}, {512, 28}, {128, 112}, {64, 224}, {512, 14}})
     for (int tile : {2, 3, 4}) s.winograd(tile, channels, channels, in);
   s.conv("even", 64, 96, 48, 3, 1, 1);
   s.conv("even", 256, 192, 24, 1, 1, 0);

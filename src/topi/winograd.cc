@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topi/winograd.h"
 
+#include <algorithm>
+
 #include "topi/register_tile.h"
 #include "topi/winograd_loops.h"
 
@@ -54,24 +56,21 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     });
   };
 
+  // Channel blocks outside, so that each row of the map is one stream that the processor can run ahead of.
   auto transform_data = [&](PrimExpr first, PrimExpr count) {
-    return loop("tile", make_int(0), count, [&](PrimExpr tile) {
-      return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-        PrimExpr origin = n * data.strides[0] + h0 * data.strides[2] + w0 * data.strides[3] +
-                          (data.offset - p.pad_top * data.strides[2] - p.pad_left * data.strides[3]);
-        return bind("data_at", origin, [&](PrimExpr data_at) {
-          return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-            return bind("from", data_at + icb * data.strides[1], [&](PrimExpr from) {
-              return bind("to", tile * v + icb * (c.block_tiles * v), [&](PrimExpr to) {
-                return transform_tile(
-                    down.data, across.data, vector,
-                    [&](int i, int j) {
-                      return load(data.buffer, ramp(from + (i * data.strides[2] + j * data.strides[3]), 1, v));
-                    },
-                    [&](int i, int j, PrimExpr value) {
-                      return store(scratch, ramp(to + (i * across.products() + j) * l.data_stride, 1, v), value);
-                    });
-              });
+    return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+      return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+        return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+          PrimExpr origin = n * data.strides[0] + icb * data.strides[1] + h0 * data.strides[2] + w0 * data.strides[3] +
+                            (data.offset - p.pad_top * data.strides[2] - p.pad_left * data.strides[3]);
+          return bind("from", origin, [&](PrimExpr from) {
+            return bind("to", icb * (c.block_tiles * v) + tile * v, [&](PrimExpr to) {
+              return transform_tile(
+                  down.data, across.data, vector,
+                  [&](int i, int j) { return load(data.buffer, ramp(from + (i * data.strides[2] + j * data.strides[3]), 1, v)); },
+                  [&](int i, int j, PrimExpr value) {
+                    return store(scratch, ramp(to + (i * across.products() + j) * l.data_stride, 1, v), value);
+                  });
             });
           });
         });
@@ -80,10 +79,16 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   };
 
   // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels.
-  auto multiply = [&](PrimExpr point, PrimExpr weights_at, PrimExpr first, int rows, int cols, bool half) {
+  auto multiply = [&](PrimExpr point, PrimExpr weights_at, PrimExpr turn, int rows, int cols, bool half) {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
+    // Weights stream from memory at an even pace: each of the turns over a panel of weights fetches its part of the next.
+    const int64_t line = 64 / 4, lines = ceil_div(unroll * row, line * l.turns), steps_of_panel = l.ic_padded / unroll;
+    // A single turn runs a thousand cycles ahead of itself, longer than memory takes to answer.
+    const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
+    PrimExpr ahead = l.turns == 1 ? weights_at + distance : weights_at + l.panel * cols + turn * (steps_of_panel * lines * line);
+    const PrimExpr first = turn * c.rows;
     return bind("data_at", point * l.data_stride + first * v, [&](PrimExpr data_at) {
       Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
         const int64_t block_steps = v / unroll;
@@ -94,9 +99,10 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
             PrimExpr data_k = data_at + (icb * (c.block_tiles * v) + ic * unroll);
             PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
+            PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (lines * line);
             std::vector<Stmt> body;
+            for (int64_t i = 0; l.prefetches && i < lines; ++i) body.push_back(prefetch(weights.buffer, ahead_k + i * line));
             for (int u = 0; u < unroll; ++u) {
-              if (l.prefetches) prefetch_ahead(&body, weights.buffer, weights_k, u * row, row, kPrefetchBytes);
               body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
                                       [&](int col) {
                                         return load(weights.buffer, ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
@@ -126,10 +132,10 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                                                        : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
         if (full > 0 || last > 0)
           body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
-            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) { return multiply(point, weights_at, t * c.rows, c.rows, cols, half); });
+            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) { return multiply(point, weights_at, t, c.rows, cols, half); });
           }));
         if (const int64_t tail = l.last_tiles % c.rows) {
-          Stmt rest = multiply(point, weights_at, make_int(last * c.rows), static_cast<int>(tail), cols, half);
+          Stmt rest = multiply(point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
           body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
         }
         return seq(std::move(body));
@@ -139,18 +145,18 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
 
   const bool cut_rows = p.out_height % c.tile_height != 0, cut_columns = p.out_width % c.tile_width != 0;
   auto transform_result = [&](PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) {
-    return loop("tile", make_int(0), count, [&](PrimExpr tile) {
-      return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-        PrimExpr origin = n * out.strides[0] + oc0 * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
-        return bind("out_origin", origin, [&](PrimExpr out_origin) {
-          return loop("col", make_int(0), cols, [&](PrimExpr col) {
-            return bind("from", tile * v + col * (c.block_tiles * v) + products_at, [&](PrimExpr from) {
-              return bind("out_at", out_origin + col * out.strides[1], [&](PrimExpr out_at) {
+    return loop("col", make_int(0), cols, [&](PrimExpr col) {
+      return bind("oc", oc0 + col, [&](PrimExpr oc) {
+        return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+          return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+            PrimExpr origin = n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
+            return bind("from", col * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
+              return bind("out_at", origin, [&](PrimExpr out_at) {
                 return transform_tile(
                     down.result, across.result, vector,
                     [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
                     [&](int i, int j, PrimExpr value) {
-                      Index index{n, oc0 + col, h0 + i, w0 + j, make_int(0)};
+                      Index index{n, oc, h0 + i, w0 + j, make_int(0)};
                       Stmt one = store(out.buffer, ramp(out_at + (i * out.strides[2] + j * out.strides[3]), 1, v),
                                        epilogue(value, index, {}));
                       // Tiles may hang over the edge.

@@ -32,6 +32,7 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.data_stride = odd_lines(l.ic_blocks * c.block_tiles * p.lanes);
   l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
+  l.turns = ceil_div(l.blocks == 1 ? l.last_tiles : c.block_tiles, c.rows);
   l.prefetches = l.panel * c.oc_blocks * 4 >= 8 << 10;
   return l;
 }
@@ -81,21 +82,30 @@ double winograd_microseconds(const Conv2dProblem& p, const WinogradConfig& c, bo
   const double gemm = (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) / per_microsecond;
   const double transforms = static_cast<double>(l.tiles) *
                             (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) / per_microsecond;
-  // Weights pass by once per block of tiles: from memory the first time, then from where they fit.
-  const double bytes = static_cast<double>(l.points * l.panel * l.oc_blocks) * 4;
-  const double again = bytes <= 0.5 * static_cast<double>(target.l2_bytes) ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
-  const double first = weights_from_memory ? target.dram_gbps : again;
+  // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
+  const double bytes = static_cast<double>(l.points * l.panel * l.oc_blocks) * 4, scratch = static_cast<double>(l.scratch()) * 4;
+  const double l2 = static_cast<double>(target.l2_bytes);
+  const bool near = bytes + scratch <= 0.9 * l2;
+  const double again = near ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
+  // A stream beside other work reaches four fifths of what memory gives a stream alone.
+  const double first = weights_from_memory ? 0.8 * target.dram_gbps : again;
   const double traffic = bytes / (first * 1e3) + static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
+  // Several turns over wide panels that come from afar displace what is in the first level.
+  const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4;
+  const double displaced = l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
+  // The transforms wait for maps beyond the second level: read, and written after a read.
+  const double maps = 4.0 * static_cast<double>(p.batch) * v * static_cast<double>(l.ic_blocks * p.in_height * p.in_width + 2 * l.oc_blocks * p.out_height * p.out_width);
+  const double passage = maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.l3_gbps : target.dram_gbps) * 1e3);
   // Scratch beyond the second level of cache is written and read through the third.
   double spill = 0;
-  if (static_cast<double>(l.scratch()) * 4 > 0.75 * static_cast<double>(target.l2_bytes)) {
+  if (scratch > 0.75 * l2) {
     const double data = static_cast<double>(l.points * l.tiles * l.ic_blocks) * v * 4;
-    const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * static_cast<double>(target.l2_bytes) ? 1 : 0;
+    const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * l2 ? 1 : 0;
     const double result = static_cast<double>(l.points * l.tiles * l.oc_blocks) * v * 4 * in_second;
     spill = (data + 2 * result) / (target.l3_gbps * 1e3) + 0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
   }
   const double most = std::max(gemm, traffic), least = std::min(gemm, traffic);
-  return most + 0.5 * least * least / most + transforms + spill;
+  return most + 0.5 * least * least / most + transforms + spill + displaced + passage;
 }
 
 struct TransformCycles {

@@ -16,6 +16,7 @@ struct WinogradLoops {
   int last_cols;                          // blocks of the last tile of output channels
   bool half;                              // its last block is at most half full: computed in half vectors
   bool prefetches;
+  int64_t turns;                          // register tiles over a block of tiles: each goes over the same panel of weights
   int64_t scratch() const { return points * (data_stride + product_stride); }  // elements
 };
 WinogradLoops winograd_loops(const Conv2dProblem& problem, const WinogradConfig& config);
