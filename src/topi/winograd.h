@@ -23,7 +23,7 @@ bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_wi
 // caches between two runs.
 WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory, const Target& target);
 std::string to_text(const WinogradConfig& config);
-// All configurations with their predicted times, best first, for reports.
+// All configurations with their predicted times, best first, for reports; an uneven split over threads counts.
 std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
                                                   const Target& target);
 Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory, const Target& target);

@@ -64,8 +64,13 @@ double transform_cycles(const LinearProgram& down, const LinearProgram& across, 
   return (operations + 0.5 * loads + 2 * stores) * (target.vector_bits >= 512 ? 1 : 0.5) + 8;
 }
 
-// Microseconds of a run, by parts; seconds of memory that arithmetic hides count by their surplus.
-double winograd_microseconds(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target, double data_cycles,
+struct Prediction {
+  double microseconds = 0;  // one thread
+  double data = 0;          // of it, the data's transform
+};
+
+// Time of memory that arithmetic hides counts by its surplus.
+Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target, double data_cycles,
                              double result_cycles) {
   const WinogradLoops l = winograd_loops(p, c);
   const double v = p.lanes, ic = static_cast<double>(l.ic_padded);
@@ -105,7 +110,31 @@ double winograd_microseconds(const Conv2dProblem& p, const WinogradConfig& c, bo
     spill = (data + 2 * result) / (target.l3_gbps * 1e3) + 0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
   }
   const double most = std::max(gemm, traffic), least = std::min(gemm, traffic);
-  return most + 0.5 * least * least / most + transforms + spill + displaced + passage;
+  const double data = static_cast<double>(l.tiles * l.ic_blocks) * data_cycles / per_microsecond;
+  return {most + 0.5 * least * least / most + transforms + spill + displaced + passage, data};
+}
+
+// How much longer than its share the slowest of `threads` takes: units are cut between tiles of output channels too, and
+// both sides of such a cut transform the block's data.
+double imbalance(const Conv2dProblem& p, const WinogradConfig& c, const Prediction& prediction, int threads) {
+  const WinogradLoops l = winograd_loops(p, c);
+  const int64_t units = l.blocks * l.oc_tiles;
+  const double per_tile = prediction.data / static_cast<double>(l.tiles);
+  const double per_unit = (prediction.microseconds - prediction.data) / static_cast<double>(l.tiles * l.oc_blocks);
+  double worst = 0;
+  for (int t = 0; t < threads; ++t) {
+    const int64_t begin = t * units / threads, end = (t + 1) * units / threads;
+    if (begin == end) continue;
+    auto tiles_of = [&](int64_t block) { return static_cast<double>(block == l.blocks - 1 ? l.last_tiles : c.block_tiles); };
+    double time = 0;
+    for (int64_t block = begin / l.oc_tiles; block * l.oc_tiles < end; ++block) {
+      const int64_t first = std::max(begin - block * l.oc_tiles, int64_t{0}), last = std::min(end - block * l.oc_tiles, l.oc_tiles);
+      const double cols = static_cast<double>(std::min(last * c.oc_blocks, l.oc_blocks) - first * c.oc_blocks);
+      time += tiles_of(block) * (per_tile + per_unit * cols);
+    }
+    worst = std::max(worst, time);
+  }
+  return worst * threads / prediction.microseconds;
 }
 
 struct TransformCycles {
@@ -121,7 +150,7 @@ TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_
 
 namespace {
 
-// Every configuration with its time.
+// Every configuration with its time, stretched by what splitting its work unevenly over a few threads costs.
 void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target,
            const std::function<void(const WinogradConfig&, double)>& visit) {
   const TransformCycles cycles = transforms_of(p, tile_height, tile_width, target);
@@ -140,7 +169,9 @@ void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights
         c.block_tiles = blocks == 1 ? tiles : round_up(ceil_div(tiles, blocks), rows);
         if (c.block_tiles == last || (c.block_tiles >= tiles && blocks > 1)) continue;
         last = c.block_tiles;
-        visit(c, winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result));
+        const Prediction prediction = predict(p, c, weights_from_memory, target, cycles.data, cycles.result);
+        const double uneven = 0.4 * (imbalance(p, c, prediction, 2) - 1) + 0.1 * (imbalance(p, c, prediction, 4) - 1);
+        visit(c, prediction.microseconds * (1 + std::max(uneven, 0.0)));
       }
     }
 }
@@ -173,7 +204,7 @@ Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
   cost.bytes += 4 * (static_cast<double>(l.points * l.panel * l.oc_blocks) -
                      static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
-  cost.microseconds = winograd_microseconds(p, c, weights_from_memory, target, cycles.data, cycles.result);
+  cost.microseconds = predict(p, c, weights_from_memory, target, cycles.data, cycles.result).microseconds;
   return cost;
 }
 
