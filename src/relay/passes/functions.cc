@@ -11,43 +11,12 @@
 namespace tilewright::relay {
 namespace {
 
-// The function's body over the call's arguments. What the body binds gets variables of its own in each copy.
-Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
-  std::map<const VarNode*, Expr> values;
-  auto rename = [&](const Expr& var) { values[as<VarNode>(var)] = make_var(as<VarNode>(var)->name, var->type, var->span); };
-  for (const Expr& e : post_order(function.body, true)) {
-    if (const auto* let = as<LetNode>(e)) rename(let->var);
-    if (const auto* match = as<MatchNode>(e))
-      for (const Clause& clause : match->clauses)
-        for (const Expr& var : pattern_vars(clause.pattern)) rename(var);
-    // Closed functions are shared between copies as they are.
-    if (const auto* inner = as<FunctionNode>(e); inner && !is_closed_function(e))
-      for (const Expr& param : inner->params) rename(param);
-  }
-  for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
-  return substitute(function.body, values);
-}
-
 bool has_flag(const FunctionNode& function, const char* name) {
   auto it = function.attrs.find(name);
   if (it == function.attrs.end()) return false;
   const auto* number = std::get_if<int64_t>(&it->second);
   const auto* flag = std::get_if<bool>(&it->second);
   return number ? *number != 0 : flag && *flag;
-}
-
-// The globals a function calls, directly or through others.
-std::set<std::string> reached_from(const Module& module, const std::string& start) {
-  std::set<std::string> out;
-  std::vector<std::string> waiting{start};
-  while (!waiting.empty()) {
-    auto it = module.functions.find(waiting.back());
-    waiting.pop_back();
-    if (it == module.functions.end()) continue;
-    for (const Expr& e : post_order(it->second, true))
-      if (const auto* global = as<GlobalVarNode>(e); global && out.insert(global->name).second) waiting.push_back(global->name);
-  }
-  return out;
 }
 
 class LayoutFields : public AttrVisitor {
@@ -86,6 +55,54 @@ Expr labelled(const Expr& e) {
 }
 
 }  // namespace
+
+Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
+  std::map<const VarNode*, Expr> values;
+  // What the type variables of a polymorphic function are at this call.
+  TypeMap types;
+  if (!function.type_variables.empty()) {
+    std::vector<Type> wanted, given;
+    for (const Expr& param : function.params) wanted.push_back(param->type);
+    for (const Expr& arg : args) given.push_back(arg->type);
+    Type all = func_type(wanted, tuple_type(function.type_variables), function.type_variables);
+    Type found = applied_type(*as_func(all), given);
+    for (size_t i = 0; i < function.type_variables.size(); ++i) types[function.type_variables[i].get()] = as_tuple(found)->fields[i];
+  }
+  auto rename = [&](const Expr& var) {
+    values[as<VarNode>(var)] = make_var(as<VarNode>(var)->name, substitute_types(var->type, types), var->span);
+  };
+  for (const Expr& e : post_order(function.body, true)) {
+    if (const auto* let = as<LetNode>(e)) rename(let->var);
+    if (const auto* match = as<MatchNode>(e))
+      for (const Clause& clause : match->clauses)
+        for (const Expr& var : pattern_vars(clause.pattern)) rename(var);
+    // Closed functions are shared between copies as they are.
+    if (const auto* inner = as<FunctionNode>(e); inner && !is_closed_function(e))
+      for (const Expr& param : inner->params) rename(param);
+  }
+  for (size_t i = 0; i < args.size(); ++i) values[as<VarNode>(function.params[i])] = args[i];
+  Expr body = substitute(function.body, values);
+  if (types.empty()) return body;
+  return rewrite_expr(body, [&](const Expr&, const Expr& e) -> Expr {
+    const auto* call = as<CallNode>(e);
+    if (!call || called_op(e)) return e;
+    Type now = substitute_types(call->type, types);
+    return now == call->type ? e : Expr(make_node<CallNode>(call->callee, call->args, call->attrs, now, call->span));
+  });
+}
+
+std::set<std::string> reached_from(const Module& module, const std::string& start) {
+  std::set<std::string> out;
+  std::vector<std::string> waiting{start};
+  while (!waiting.empty()) {
+    auto it = module.functions.find(waiting.back());
+    waiting.pop_back();
+    if (it == module.functions.end()) continue;
+    for (const Expr& e : post_order(it->second, true))
+      if (const auto* global = as<GlobalVarNode>(e); global && out.insert(global->name).second) waiting.push_back(global->name);
+  }
+  return out;
+}
 
 Result<Module> defuse_ops(const Module& module, PassContext&) {
   return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {

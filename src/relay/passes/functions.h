@@ -7,10 +7,16 @@
 //   of the operators inside; records and kernels of the classic tools are found by them.
 // Requires: typed module. Ensures: the same results. Tests: tests/relay/passes/{defuse_ops,inline,label_ops}.txt
 #pragma once
+#include <set>
+
 #include "ir/pass_context.h"
 #include "relay/expr.h"
 
 namespace tilewright::relay {
+// The function's body over a call's arguments. What the body binds gets variables of its own in each copy.
+Expr applied(const FunctionNode& function, const std::vector<Expr>& args);
+// The globals a function calls, directly or through others.
+std::set<std::string> reached_from(const Module& module, const std::string& start);
 Result<Module> defuse_ops(const Module& module, PassContext& context);
 Result<Module> inline_functions(const Module& module, PassContext& context);
 Result<Module> label_ops(const Module& module, PassContext& context);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // InferType: types of a module that was built or read with gaps.
-// What: infers every incomplete type from its operands again, through calls of global functions, until nothing changes.
-// Requires: parameters typed, or only passed on.
+// What: every gap becomes an unknown; calls, bindings, branches, patterns and references say which types are one, and solving
+//   that decides the unknowns, through recursion and polymorphic functions, too. Operators are typed once their operands are.
+// Requires: nothing. A complete module stays as it is.
 // Ensures: no incomplete type remains. Errors: TypeMismatch where operands do not fit or a type cannot be known.
 // Why here: first, for texts and user passes; modules of front ends are complete already.
-// Test: tests/relay/passes/infer_type*.txt
+// Test: tests/relay/passes/infer_type*.txt, tests/relay/language_test.cc
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

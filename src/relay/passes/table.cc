@@ -12,6 +12,7 @@
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/fast_math.h"
+#include "relay/passes/first_order_gradient.h"
 #include "relay/passes/flatten_atrous_conv.h"
 #include "relay/passes/fold_constant.h"
 #include "relay/passes/fold_explicit_padding.h"
@@ -24,6 +25,7 @@
 #include "relay/passes/lambda_lift.h"
 #include "relay/passes/legalize.h"
 #include "relay/passes/normal_forms.h"
+#include "relay/passes/partial_evaluate.h"
 #include "relay/passes/plan_devices.h"
 #include "relay/passes/simplify_expr.h"
 #include "relay/passes/simplify_inference.h"
@@ -55,6 +57,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true}, expand_normalization},
       {{"EtaExpand", 1, "globals and constructors used as values become functions"}, eta_expand},
       {{"FastMath", 4, "exp, tanh, erf and softmax approximated"}, fast_math},
+      {{"FirstOrderGradient", 0, "functions give their result and its gradient by each parameter"}, first_order_gradient},
       {{"FlattenAtrousConv", 0, "a convolution between space_to_batch_nd and batch_to_space_nd becomes a dilated one"}, flatten_atrous_conv},
       {{"FoldConstant", 1, "calls of constants become constants"}, fold_constant},
       {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it"}, fold_explicit_padding},
@@ -68,6 +71,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
       {{"Legalize", 1, "operators without a kernel become ones that have it"}, legalize},
+      {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},
       {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},

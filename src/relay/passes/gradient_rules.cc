@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gradient of each operator, as operators.
+#include <algorithm>
+
+#include "relay/ops/attrs.h"
+#include "relay/passes/first_order_gradient.h"
+#include "relay/passes/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+std::vector<int64_t> dims(const Expr& e) { return static_shape(tensor_of(e).shape).value(); }
+Expr scalar(double value, const Expr& like) { return full_constant(value, tensor_of(like).dtype); }
+Expr add(const Expr& a, const Expr& b) { return call("add", {a, b}); }
+Expr subtract(const Expr& a, const Expr& b) { return call("subtract", {a, b}); }
+Expr multiply(const Expr& a, const Expr& b) { return call("multiply", {a, b}); }
+Expr divide(const Expr& a, const Expr& b) { return call("divide", {a, b}); }
+Expr negative(const Expr& a) { return call("negative", {a}); }
+Expr transposed(const Expr& x, std::vector<int64_t> axes) {
+  return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }));
+}
+Expr summed(const Expr& x, std::vector<int64_t> axes, bool keepdims) {
+  if (axes.empty()) return x;
+  return call("sum", {x}, make_attrs<ReduceAttrs>([&](auto& a) {
+                a.axis = std::move(axes);
+                a.keepdims = keepdims;
+              }));
+}
+Expr broadcast(const Expr& x, const std::vector<int64_t>& shape) {
+  if (dims(x) == shape) return x;
+  return call("broadcast_to", {x}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = shape; }));
+}
+// A broadcast operand's gradient: summed over what was repeated.
+Expr collapsed(const Expr& gradient, const Expr& operand) {
+  std::vector<int64_t> from = dims(gradient), to = dims(operand), axes;
+  size_t extra = from.size() - to.size();
+  for (size_t i = 0; i < from.size(); ++i)
+    if (i < extra || (to[i - extra] == 1 && from[i] != 1)) axes.push_back(static_cast<int64_t>(i));
+  return reshape_to(summed(gradient, axes, false), to);
+}
+Expr zeros_like(const Expr& e) { return full_constant(0, tensor_of(e).dtype, dims(e)); }
+Expr where(const Expr& condition, const Expr& a, const Expr& b) { return call("where", {condition, a, b}); }
+
+using Rule = Gradients (*)(const Expr& e, const Expr& g);
+const Expr& x_of(const Expr& e) { return arg(e, 0); }
+const Expr& y_of(const Expr& e) { return arg(e, 1); }
+
+Gradients chosen(const Expr& e, const Expr& g, const char* comparison) {
+  Expr left = call(comparison, {x_of(e), y_of(e)});
+  return {collapsed(where(left, g, zeros_like(g)), x_of(e)), collapsed(where(left, zeros_like(g), g), y_of(e))};
+}
+
+// The reduced axes of a reduction, from the front.
+std::vector<int64_t> reduced_axes(const Expr& e) {
+  const auto& a = attrs_of<ReduceAttrs>(e);
+  const size_t rank = dims(x_of(e)).size();
+  std::vector<int64_t> listed, out;
+  if (a.axis)
+    for (int64_t axis : *a.axis) listed.push_back(positive_axis(axis, rank));
+  for (int64_t i = 0; i < static_cast<int64_t>(rank); ++i) {
+    bool in = !a.axis || std::find(listed.begin(), listed.end(), i) != listed.end();
+    if (in != (a.axis && a.exclude)) out.push_back(i);
+  }
+  return out;
+}
+Expr spread_over(const Expr& g, const Expr& e) {
+  std::vector<int64_t> shape = dims(x_of(e)), kept = shape;
+  for (int64_t axis : reduced_axes(e)) kept[static_cast<size_t>(axis)] = 1;
+  return broadcast(reshape_to(g, kept), shape);
+}
+Gradients of_mean(const Expr& e, const Expr& g) {
+  double count = 1;
+  for (int64_t axis : reduced_axes(e)) count *= static_cast<double>(dims(x_of(e))[static_cast<size_t>(axis)]);
+  return {divide(spread_over(g, e), scalar(count, g))};
+}
+// The extreme elements share the gradient.
+Gradients of_extreme(const Expr& e, const Expr& g) {
+  Expr is = call("cast", {call("equal", {x_of(e), spread_over(e, e)})}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(g).dtype; }));
+  std::vector<int64_t> axes = reduced_axes(e);
+  Expr count = summed(is, axes, true);
+  return {divide(multiply(spread_over(g, e), is), broadcast(count, dims(x_of(e))))};
+}
+
+Gradients of_transpose(const Expr& e, const Expr& g) {
+  const auto& axes = attrs_of<TransposeAttrs>(e).axes;
+  const size_t rank = dims(e).size();
+  std::vector<int64_t> inverse(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    size_t from = axes ? static_cast<size_t>(positive_axis((*axes)[i], rank)) : rank - 1 - i;
+    inverse[from] = static_cast<int64_t>(i);
+  }
+  return {transposed(g, inverse)};
+}
+
+// All leading axes as one.
+Expr as_matrix(const Expr& x) {
+  std::vector<int64_t> shape = dims(x);
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
+  return reshape_to(x, {rows, shape.back()});
+}
+Expr dense(const Expr& x, const Expr& w) { return call("nn.dense", {x, w}); }
+// x (..., K) x w (N, K)
+Gradients of_dense(const Expr& e, const Expr& g) {
+  Expr rows = as_matrix(g), w = y_of(e);
+  return {reshape_to(dense(rows, transposed(w, {1, 0})), dims(x_of(e))), dense(transposed(rows, {1, 0}), transposed(as_matrix(x_of(e)), {1, 0}))};
+}
+
+Expr batch_product(const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
+  return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([&](auto& out) {
+                out.transpose_a = transpose_a;
+                out.transpose_b = transpose_b;
+              }));
+}
+Gradients of_batch_matmul(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<BatchMatmulAttrs>(e);
+  const Expr &x = x_of(e), &y = y_of(e);
+  Expr dx = a.transpose_a ? batch_product(y, a.transpose_b, g, true) : batch_product(g, false, y, !a.transpose_b);
+  Expr dy = a.transpose_b ? batch_product(g, true, x, a.transpose_a) : batch_product(x, !a.transpose_a, g, false);
+  return {collapsed(dx, x), collapsed(dy, y)};
+}
+Expr product(const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
+  return call("nn.matmul", {a, b}, make_attrs<MatmulAttrs>([&](auto& out) {
+                out.transpose_a = transpose_a;
+                out.transpose_b = transpose_b;
+              }));
+}
+Gradients of_matmul(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<MatmulAttrs>(e);
+  const Expr &x = x_of(e), &y = y_of(e);
+  Expr dx = a.transpose_a ? product(y, a.transpose_b, g, true) : product(g, false, y, !a.transpose_b);
+  Expr dy = a.transpose_b ? product(g, true, x, a.transpose_a) : product(x, !a.transpose_a, g, false);
+  return {dx, dy};
+}
+
+Gradients of_softmax(const Expr& e, const Expr& g) {
+  Expr sum = summed(multiply(g, e), {attrs_of<SoftmaxAttrs>(e).axis}, true);
+  return {multiply(e, subtract(g, sum))};
+}
+Gradients of_log_softmax(const Expr& e, const Expr& g) {
+  return {subtract(g, multiply(call("exp", {e}), summed(g, {attrs_of<SoftmaxAttrs>(e).axis}, true)))};
+}
+Gradients of_bias_add(const Expr& e, const Expr& g) {
+  const size_t rank = dims(e).size();
+  const int64_t axis = positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank);
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < static_cast<int64_t>(rank); ++i)
+    if (i != axis) others.push_back(i);
+  return {g, summed(g, others, false)};
+}
+
+Expr sliced(const Expr& x, size_t axis, int64_t begin, int64_t end) {
+  return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& a) {
+                a.begin = {begin};
+                a.end = {end};
+                a.strides = {1};
+                a.axes = std::vector<int64_t>{static_cast<int64_t>(axis)};
+              }));
+}
+Gradients of_concatenate(const Expr& e, const Expr& g) {
+  const auto* tuple = as<TupleNode>(x_of(e));
+  if (!tuple) return {};
+  const size_t axis = static_cast<size_t>(positive_axis(attrs_of<ConcatenateAttrs>(e).axis, dims(e).size()));
+  Gradients out;
+  int64_t at = 0;
+  for (const Expr& field : tuple->fields) {
+    int64_t size = dims(field)[axis];
+    out.push_back(sliced(g, axis, at, at + size));
+    at += size;
+  }
+  return out;
+}
+Gradients of_split(const Expr& e, const Expr& g) {
+  return {call("concatenate", {g}, make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = attrs_of<SplitAttrs>(e).axis; }))};
+}
+
+// Groups of one; both gradients are convolutions.
+Gradients of_conv2d(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<Conv2DAttrs>(e);
+  const Expr &x = x_of(e), &w = y_of(e);
+  if (a.groups != 1 || a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || a.padding.size() != 4) return {};
+  std::vector<int64_t> in = dims(x), kernel = dims(w), out = dims(e);
+  // Input rows that the strided windows never reached get nothing, but must be there.
+  std::vector<int64_t> missing(2);
+  for (size_t i = 0; i < 2; ++i) {
+    int64_t reached = (out[i + 2] - 1) * a.strides[i] + (kernel[i + 2] - 1) * a.dilation[i] + 1;
+    missing[i] = in[i + 2] + a.padding[i] + a.padding[i + 2] - reached;
+  }
+  Expr dx = call("nn.conv2d_transpose", {g, w}, make_attrs<Conv2DTransposeAttrs>([&](auto& t) {
+                   t.strides = a.strides;
+                   t.padding = a.padding;
+                   t.dilation = a.dilation;
+                   t.output_padding = missing;
+                   t.kernel_layout = "IOHW";
+                   t.channels = in[1];
+                   t.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
+                 }));
+  // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation.
+  Expr dw = call("nn.conv2d", {transposed(x, {1, 0, 2, 3}), transposed(g, {1, 0, 2, 3})}, make_attrs<Conv2DAttrs>([&](auto& c) {
+                   c.padding = a.padding;
+                   c.strides = a.dilation;
+                   c.dilation = a.strides;
+                 }));
+  for (size_t axis = 2; axis < 4; ++axis)
+    if (dims(dw)[axis] != kernel[axis]) dw = sliced(dw, axis, 0, kernel[axis]);
+  return {dx, transposed(dw, {1, 0, 2, 3})};
+}
+Gradients of_global_avg_pool(const Expr& e, const Expr& g) {
+  if (attrs_of<GlobalPool2DAttrs>(e).layout != "NCHW") return {};
+  std::vector<int64_t> shape = dims(x_of(e));
+  return {broadcast(divide(g, scalar(static_cast<double>(shape[2] * shape[3]), g)), shape)};
+}
+
+struct Entry {
+  std::string_view name;
+  Rule rule;
+};
+constexpr Entry kRules[] = {
+    {"abs", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("sign", {x_of(e)}))}; }},
+    {"add", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e)), collapsed(g, y_of(e))}; }},
+    {"broadcast_to", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e))}; }},
+    {"cast",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {call("cast", {g}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(x_of(e)).dtype; }))};
+     }},
+    {"clip",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       const auto& a = attrs_of<ClipAttrs>(e);
+       Expr inside = call("logical_and", {call("greater_equal", {x_of(e), scalar(a.a_min, g)}), call("less_equal", {x_of(e), scalar(a.a_max, g)})});
+       return {where(inside, g, zeros_like(g))};
+     }},
+    {"concatenate", of_concatenate},
+    {"copy", [](const Expr&, const Expr& g) -> Gradients { return {g}; }},
+    {"cos", [](const Expr& e, const Expr& g) -> Gradients { return {negative(multiply(g, call("sin", {x_of(e)})))}; }},
+    {"divide",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {collapsed(divide(g, y_of(e)), x_of(e)), collapsed(negative(divide(multiply(g, e), y_of(e))), y_of(e))};
+     }},
+    {"exp", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, e)}; }},
+    {"expand_dims", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"log", [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, x_of(e))}; }},
+    {"max", of_extreme},
+    {"maximum", [](const Expr& e, const Expr& g) { return chosen(e, g, "greater_equal"); }},
+    {"mean", of_mean},
+    {"min", of_extreme},
+    {"minimum", [](const Expr& e, const Expr& g) { return chosen(e, g, "less_equal"); }},
+    {"multiply",
+     [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))}; }},
+    {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }},
+    {"nn.batch_flatten", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"nn.batch_matmul", of_batch_matmul},
+    {"nn.bias_add", of_bias_add},
+    {"nn.conv2d", of_conv2d},
+    {"nn.dense", of_dense},
+    {"nn.global_avg_pool2d", of_global_avg_pool},
+    {"nn.leaky_relu",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
+     }},
+    {"nn.log_softmax", of_log_softmax},
+    {"nn.matmul", of_matmul},
+    {"nn.relu", [](const Expr& e, const Expr& g) -> Gradients { return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))}; }},
+    {"nn.softmax", of_softmax},
+    {"power",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       Expr down = call("power", {x_of(e), subtract(y_of(e), scalar(1, g))});
+       return {collapsed(multiply(g, multiply(y_of(e), down)), x_of(e)), collapsed(multiply(g, multiply(e, call("log", {x_of(e)}))), y_of(e))};
+     }},
+    {"reshape", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"rsqrt", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(scalar(-0.5, g), divide(multiply(g, e), x_of(e)))}; }},
+    {"sigmoid", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, multiply(e, subtract(scalar(1, g), e)))}; }},
+    {"sin", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("cos", {x_of(e)}))}; }},
+    {"split", of_split},
+    {"sqrt", [](const Expr& e, const Expr& g) -> Gradients { return {divide(multiply(g, scalar(0.5, g)), e)}; }},
+    {"squeeze", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"subtract", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e)), collapsed(negative(g), y_of(e))}; }},
+    {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
+    {"tanh", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; }},
+    {"transpose", of_transpose},
+    {"where",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {Expr(), collapsed(where(arg(e, 0), g, zeros_like(g)), arg(e, 1)), collapsed(where(arg(e, 0), zeros_like(g), g), arg(e, 2))};
+     }},
+    // Whole numbers in, or steps: no slope.
+    {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+    {"floor", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+    {"round", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+    {"sign", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+};
+
+}  // namespace
+
+std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
+  for (const Entry& entry : kRules)
+    if (entry.name == called_op(e)->name) {
+      Gradients out = entry.rule(e, gradient);
+      return out.empty() ? std::nullopt : std::optional(std::move(out));
+    }
+  return std::nullopt;
+}
+
+}  // namespace tilewright::relay
