@@ -75,6 +75,9 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
   } else if (dims_differ(have, want)) {
     return fail("the number of elements differs");
   }
+  // Products beyond 64 bits are no numbers any more.
+  auto known = [](const Shape& dims) { return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(); }); };
+  if (known(in) && !known(out)) return fail("the sizes are out of range");
   return out;
 }
 
