@@ -76,7 +76,13 @@ bool lowers_whole(const FunctionNode& function) {
     if (anchor) return false;
     anchor = e;
   }
-  if (!anchor || function.body == anchor) return true;
+  if (!anchor) return true;
+  // A template behind an injective operator (resizing) reads tensors, not what is computed on the way; other operators
+  // never have such operands, by the rules of fusion, or take them.
+  if (called_op(anchor)->pattern <= OpPattern::kInjective)
+    for (const Expr& arg : flat_args(*as<CallNode>(anchor)))
+      if (arg->kind == ExprKind::kCall) return false;
+  if (function.body == anchor) return true;
   if (!as_tensor(function.body->type)) return false;
   // Everything after the anchor must be read at the anchor's own index.
   const auto* at = as_tensor(anchor->type);

@@ -55,38 +55,61 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
 
 namespace {
 
-// A lone transpose or change between plain and blocked channels of an input: through registers, v x v elements at a time.
-// Null when the group is something else.
+// The transpose or layout change of a group's own input that everything after it reads at its own index; null: none.
+Anchor find_transposition(const FunctionNode& function) {
+  Anchor found;
+  std::vector<const ExprNode*> after;  // it and what is computed from it
+  for (const Expr& e : post_order(function.body)) {
+    const OpDef* op = called_op(e);
+    if (e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem) return {};
+    if (!op) continue;
+    const auto kids = children(e);
+    const bool uses = std::any_of(kids.begin(), kids.end(), [&](const Expr& kid) { return std::find(after.begin(), after.end(), kid.get()) != after.end(); });
+    if (uses) {
+      const bool pointwise = op->pattern <= OpPattern::kBroadcast && op->name != std::string_view("repeat") && op->name != std::string_view("tile");
+      if (!pointwise || !as_tensor(e->type) || as_tensor(e->type)->shape != as_tensor(found.expr->type)->shape) return {};
+      after.push_back(e.get());
+      continue;
+    }
+    if (found.call || (op->name != std::string_view("transpose") && op->name != std::string_view("layout_transform"))) continue;
+    const auto* call = as<CallNode>(e);
+    auto param = std::find(function.params.begin(), function.params.end(), call->args[0]);
+    auto tensor = [](const Expr& p) { return as_tensor(p->type) != nullptr; };
+    if (param == function.params.end() || !std::all_of(function.params.begin(), function.params.end(), tensor)) continue;
+    found.call = call, found.expr = e, found.op = op->name;
+    found.inputs = {static_cast<int>(param - function.params.begin())};
+    after.push_back(e.get());
+  }
+  return found.call && after.back() == function.body.get() ? found : Anchor();
+}
+
+// A transpose or change between plain and blocked channels of an input, with what follows element by element: through
+// registers, v x v elements at a time. Null when the group is something else.
 tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  const FunctionNode& function = *scope.group().function;
-  const OpDef* op = called_op(function.body);
-  if (!op || scope.group().outputs.size() != 1) return {};
-  const auto* call = as<CallNode>(function.body);
-  if (call->args.size() != 1 || function.params.size() != 1 || !(function.params[0] == call->args[0]) || !as_tensor(call->args[0]->type)) return {};
-  const topi::View &in = scope.input(0), &out = scope.output();
+  const Anchor anchor = find_transposition(*scope.group().function);
+  if (!anchor.call || scope.group().outputs.size() != 1) return {};
+  const topi::View &in = scope.input(static_cast<size_t>(anchor.inputs[0])), &out = scope.output();
   if (!(in.dtype() == kFloat32) || !(out.dtype() == kFloat32)) return {};
-  const topi::Epilogue as_it_is = topi::convert_epilogue(kFloat32);
-  if (op->name == "layout_transform") {
-    const auto& attrs = *attrs_as<LayoutTransformAttrs>(call->attrs);
+  const topi::Epilogue epilogue = scope.epilogue(anchor);
+  if (anchor.op == "layout_transform") {
+    const auto& attrs = *attrs_as<LayoutTransformAttrs>(anchor.call->attrs);
     auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
     if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) && in.strides[3] == 1 && out.strides[4] == 1)
-      return topi::to_blocked(in, out, as_it_is, context);
+      return topi::to_blocked(in, out, epilogue, context);
     if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) && in.strides[4] == 1 && out.strides[3] == 1)
-      return topi::from_blocked(in, out, as_it_is, context);
+      return topi::from_blocked(in, out, epilogue, context);
+    return {};
   }
-  if (op->name == "transpose") {
-    const auto& attrs = *attrs_as<TransposeAttrs>(call->attrs);
-    topi::View turned = in;
-    turned.halo_before.clear(), turned.halo_after.clear();
-    for (int d = 0; d < in.rank(); ++d) {
-      int64_t from = attrs.axes ? (*attrs.axes)[static_cast<size_t>(d)] : in.rank() - 1 - d;
-      if (from < 0) from += in.rank();
-      turned.shape[static_cast<size_t>(d)] = in.shape[static_cast<size_t>(from)];
-      turned.strides[static_cast<size_t>(d)] = in.strides[static_cast<size_t>(from)];
-    }
-    if (topi::is_transposing(turned, out)) return topi::transpose_copy(turned, out, as_it_is, context);
+  const auto& attrs = *attrs_as<TransposeAttrs>(anchor.call->attrs);
+  topi::View turned = in;
+  turned.halo_before.clear(), turned.halo_after.clear();
+  for (int d = 0; d < in.rank(); ++d) {
+    int64_t from = attrs.axes ? (*attrs.axes)[static_cast<size_t>(d)] : in.rank() - 1 - d;
+    if (from < 0) from += in.rank();
+    turned.shape[static_cast<size_t>(d)] = in.shape[static_cast<size_t>(from)];
+    turned.strides[static_cast<size_t>(d)] = in.strides[static_cast<size_t>(from)];
   }
-  return {};
+  return topi::is_transposing(turned, out) ? topi::transpose_copy(turned, out, epilogue, context) : tir::Stmt();
 }
 
 // One loop nest per result over its compute definition.

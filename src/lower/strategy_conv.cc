@@ -10,6 +10,7 @@
 #include "topi/conv_direct.h"
 #include "topi/depthwise.h"
 #include "topi/pool.h"
+#include "topi/reduce.h"
 #include "topi/resize.h"
 #include "topi/winograd.h"
 
@@ -368,14 +369,19 @@ std::shared_ptr<Choice> global_pool2d(const Problem& p) {
       return topi::global_pool_nchwc(kind, scope.input(input), scope.output(), scope.epilogue(anchor), context);
     };
   } else {
-    topi::PoolProblem problem;
-    problem.kind = kind;
-    problem.in_height = problem.kernel_height = data[2];
-    problem.in_width = problem.kernel_width = data[3];
-    problem.out_height = problem.out_width = 1;
-    choice->cost = topi::estimate(problem, static_cast<double>(data[0] * data[1]), p.target);
+    topi::ReduceProblem problem;
+    problem.kind = kind == topi::PoolKind::kMax ? topi::ReduceKind::kMax : topi::ReduceKind::kMean;
+    problem.axes = {2, 3};
+    problem.shape = data;
+    choice->cost = topi::estimate(problem, p.target);
     choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-      return topi::pool2d_nchw(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+      topi::View x = scope.input(input);
+      topi::ReduceProblem whole = problem;
+      if (x.strides[2] == data[3] && x.strides[3] == 1) {  // rows without gaps are one
+        x.shape = whole.shape = {data[0], data[1], 1, data[2] * data[3]};
+        x.halo_before.clear(), x.halo_after.clear();
+      }
+      return topi::reduce(whole, topi::view_operand(x), scope.output(), scope.epilogue(anchor), context);
     };
   }
   choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);

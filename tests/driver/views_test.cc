@@ -107,5 +107,47 @@ TEST(Views, CutsOfBlockedTensors) {
   check({x}, conv(cut({0}, {48}, {2}, {1}), 16, 24, 1, 1, 0));
 }
 
+// Changes between plain and blocked channels go through registers, with what follows; also where channels or rows are odd.
+TEST(Views, LayoutChangesTakeInWhatFollows) {
+  for (auto [channels, height, width] : {std::tuple<int64_t, int64_t, int64_t>{32, 7, 9}, {20, 5, 16}, {16, 33, 3}}) {
+    Expr x = input("x", {1, 32, height, width}), y = input("y", {1, channels, height, width});
+    Expr blocked = conv(x, channels, 32, 1, 1, 0);
+    Expr scale = input("s", {1, channels, 1, 1});
+    check({x, y, scale}, call("multiply", {call("add", {call("exp", {blocked}), y}), scale}));
+    // A grouped convolution that has no blocked kernel gives plain channels; squeeze-and-excite scales them.
+    Expr grouped = conv(blocked, channels, 4, 3, 1, 1, channels / 4);
+    check({x, scale}, conv(call("multiply", {relu(grouped), scale}), 16, channels, 1, 1, 0));
+    auto turn = [](Expr e, std::vector<int64_t> axes) {
+      return call("transpose", {e}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; }));
+    };
+    check({x, y}, call("add", {call("multiply", {turn(y, {0, 2, 3, 1}), constant({channels}, 5)}), constant({1, height, width, 1}, 6)}));
+    check({y}, call("add", {turn(y, {0, 1, 3, 2}), call("exp", {turn(y, {0, 1, 3, 2})})}));
+  }
+}
+
+// Nearest-neighbour resizing of something computed, back in plain channels.
+TEST(Views, ResizedSumBesideOthers) {
+  Expr x = input("x", {1, 32, 6, 6});
+  Expr a = conv(x, 24, 32, 1, 1, 0), b = conv(x, 24, 32, 3, 1, 1);
+  Expr sum = call("add", {a, call("multiply", {a, b})});
+  Expr large = call("image.resize2d", {sum}, make_attrs<Resize2DAttrs>([](auto& t) {
+                      t.size = {12, 12};
+                      t.method = "nearest_neighbor";
+                      t.coordinate_transformation_mode = "asymmetric";
+                      t.rounding_method = "floor";
+                    }));
+  check({x}, relu(large));
+  Expr z = input("z", {1, 32, 12, 12});
+  check({x, z}, conv(concat({large, conv(z, 24, 32, 1, 1, 0)}), 16, 48, 3, 1, 1));
+}
+
+TEST(Views, GlobalPoolsOfPlainRows) {
+  for (const char* op : {"nn.global_avg_pool2d", "nn.global_max_pool2d"})
+    for (int64_t width : {7, 16, 37}) {
+      Expr x = input("x", {2, 5, 6, width});
+      check({x}, relu(call(op, {x}, make_default_attrs<GlobalPool2DAttrs>())));
+    }
+}
+
 }  // namespace
 }  // namespace tilewright::driver

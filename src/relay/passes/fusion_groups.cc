@@ -58,6 +58,26 @@ bool is_made_in_place(const CallNode& call) {
   return copied < written;
 }
 
+bool is_transpose(const Expr& e) {
+  const OpDef* op = called_op(e);
+  return op && std::string_view(op->name) == "transpose";
+}
+
+// Between plain and blocked channels: through registers, a kernel of its own with what follows element by element. Not
+// where a transpose comes before: both together may well leave the last dimension as it is.
+bool changes_blocks(const CallNode& call) {
+  const auto* attrs = attrs_as<LayoutTransformAttrs>(call.attrs);
+  if (!attrs || (attrs->src_layout != "NCHW" && attrs->dst_layout != "NCHW")) return false;
+  Expr source = call.args[0];
+  for (const OpDef* op = called_op(source); op && op->pattern <= OpPattern::kBroadcast;) {
+    const auto& args = as<CallNode>(source)->args;
+    auto computed = std::find_if(args.begin(), args.end(), [](const Expr& a) { return called_op(a) != nullptr; });
+    source = computed == args.end() ? args[0] : *computed;
+    op = called_op(source);
+  }
+  return !is_transpose(source);
+}
+
 // Children as the grouping sees them: a primitive function is a leaf, other functions are entered.
 std::vector<Expr> graph_children(const Expr& e) {
   if (const auto* function = as<FunctionNode>(e)) {
@@ -120,6 +140,8 @@ void FusionGroups::build_graph(const Expr& root, bool in_place) {
     stack.pop_back();
   }
   graph_.resize(nodes_.size());
+  for (const Expr& e : nodes_)
+    if (is_transpose(e)) turned_.insert(as<CallNode>(e)->args[0].get());
   for (size_t i = 0; i < nodes_.size(); ++i) link_operands(i, in_place);
   graph_[index_.at(root.get())].external = true;
 }
@@ -145,6 +167,7 @@ void FusionGroups::link_operands(size_t node, bool in_place) {
         break;
       }
       OpPattern pattern = has_fresh_dims(call) || (in_place && is_made_in_place(call)) ? OpPattern::kOpaque : op->pattern;
+      if (in_place && changes_blocks(call) && !turned_.count(e.get())) pattern = OpPattern::kOutEWiseFusable;
       graph_[node].pattern = pattern;
       const auto* out = as_tensor(call.type);
       for (const Expr& arg : call.args) {

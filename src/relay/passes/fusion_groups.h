@@ -3,6 +3,7 @@
 // patterns on nodes and edges, a post-dominator tree, three phases of merging, union-find groups with one anchor each.
 #pragma once
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "relay/op.h"
@@ -12,7 +13,9 @@ namespace tilewright::relay {
 struct FusionOptions {
   bool fuse = true;        // false: every operator is a group of its own
   int64_t max_depth = 256; // the largest number of nodes in a group
-  bool in_place = true;    // concatenations that their operands' kernels write straight into join no group
+  // Concatenations that their operands' kernels write straight into join no group, and changes between plain and blocked
+  // channels take in what follows element by element only.
+  bool in_place = true;
 };
 
 class FusionGroups {
@@ -51,6 +54,7 @@ class FusionGroups {
   };
   static constexpr size_t kNone = static_cast<size_t>(-1);
 
+  std::unordered_set<const ExprNode*> turned_;  // operands of transposes
   void build_graph(const Expr& root, bool in_place);
   void link_operands(size_t node, bool in_place);
   void build_dominators();
