@@ -46,7 +46,8 @@ FETCHED = {
 }
 # What `./dev bench` measures: every kind of network that the project wants to be fast at.
 TABLE = ("resnet18", "resnet50", "vgg16", "squeezenet1_1", "densenet121", "mobilenet_v2", "efficientnet_b0", "yolov8n_like",
-         "unet", "espcn", "minilm_128", "vit_b_16", "ppocr_det", "ppocr_rec", "ppocr_cls", "silero_vad", "mlp")
+         "unet", "espcn", "minilm_128", "vit_b_16", "ppocr_det", "ppocr_rec", "ppocr_cls", "silero_vad", "mlp",
+         "speech_lstm_gru")
 
 
 class Failure(Exception):

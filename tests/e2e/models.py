@@ -54,6 +54,7 @@ MODELS = {
     "ppocr_rec_widths_320": ("models/ppocr_rec.onnx", "models/ppocr_rec_320.npz", {"x": "1x3x48x{320,160}"}),
     "espcn": ("zoo/espcn.onnx", "zoo/espcn.npz", {}),
     "mlp": ("zoo/mlp.onnx", "zoo/mlp.npz", {}),
+    "speech_lstm_gru": ("zoo/speech_lstm_gru.onnx", "zoo/speech_lstm_gru.npz", {}),
     "ppocr_cls": ("models/ppocr_cls.onnx", "models/ppocr_cls.npz", {"x": "1x3x48x192"}),
     "efficientnet_lite0": ("models/efficientnet_lite0.onnx", "models/efficientnet_lite0.npz", {}),
     "minilm": ("models/minilm.onnx", "models/minilm.npz", TOKENS),
