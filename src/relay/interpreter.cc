@@ -67,6 +67,16 @@ struct Scope {
   }
 };
 
+// What is not a tensor lives here and is named by a Value of dtype handle: closures, constructors as functions, values of data
+// types, references. Nothing is freed before the evaluation ends.
+struct Object {
+  const ExprNode* callee = nullptr;           // a closure's Function, or a Constructor as a function
+  Environment captured;                       // values of a closure's free variables
+  int64_t tag = -1;                           // of a data value
+  std::vector<std::vector<Value>> fields;     // of a data value; of a reference, its one content
+};
+constexpr DataType kHandle{TypeCode::kHandle, 64, 1};
+
 class Evaluator {
  public:
   explicit Evaluator(const InterpretOptions& options) : options_(options) {}
@@ -104,7 +114,8 @@ class Evaluator {
         return {as<IfNode>(e)->condition};
       case ExprKind::kCall: {
         const auto* c = as<CallNode>(e);
-        return c->args;
+        if (is_named(c->callee)) return c->args;
+        return children(e);
       }
       case ExprKind::kVar:
       case ExprKind::kGlobalVar:
@@ -121,6 +132,79 @@ class Evaluator {
         return {as<MatchNode>(e)->data};
     }
     return {};
+  }
+
+  // A callee that is looked up rather than evaluated.
+  static bool is_named(const Expr& callee) {
+    return as<OpNode>(callee) || as<GlobalVarNode>(callee) || as<FunctionNode>(callee) || as<ConstructorNode>(callee);
+  }
+
+  std::vector<Value> stored(Object object) {
+    Value handle;
+    handle.dtype = kHandle;
+    handle.i = {static_cast<int64_t>(heap_.size())};
+    heap_.push_back(std::make_unique<Object>(std::move(object)));
+    return {std::move(handle)};
+  }
+  Result<Object*> object_of(const std::vector<Value>& values) {
+    if (values.size() != 1 || !(values[0].dtype == kHandle)) return Diagnostic(ErrorCode::kTypeMismatch, "a tensor stands where a function, a reference or a value of a data type was expected");
+    return heap_.at(static_cast<size_t>(values[0].i.at(0))).get();
+  }
+
+  std::vector<Value> closure(const Expr& e, const Scope& scope) {
+    Object made;
+    made.callee = e.get();
+    for (const Expr& part : post_order(e, true))
+      if (as<VarNode>(part))
+        if (const auto* value = scope.find(part.get())) made.captured[part.get()] = *value;
+    return stored(std::move(made));
+  }
+
+  // Whether the pattern fits; binds its variables.
+  Result<bool> fits(const Pattern& p, const std::vector<Value>& values, const Type& type, Scope* scope) {
+    switch (p->kind) {
+      case PatternKind::kWildcard:
+        return true;
+      case PatternKind::kVar:
+        scope->values[p->expr.get()] = values;
+        return true;
+      case PatternKind::kTuple: {
+        const auto* tuple = as_tuple(type);
+        size_t at = 0;
+        for (size_t i = 0; i < p->fields.size(); ++i) {
+          // Where the type does not say, each field is one value.
+          size_t n = tuple ? field_count(tuple->fields[i]) : 1;
+          if (at + n > values.size()) return Diagnostic(ErrorCode::kUnsupportedModel, "a tuple inside a polymorphic function is taken apart");
+          std::vector<Value> field(values.begin() + static_cast<int64_t>(at), values.begin() + static_cast<int64_t>(at + n));
+          at += n;
+          if (!TW_TRY(fits(p->fields[i], field, tuple ? tuple->fields[i] : incomplete_type(), scope))) return false;
+        }
+        return true;
+      }
+      case PatternKind::kConstructor: {
+        Object* object = TW_TRY(object_of(values));
+        if (object->tag != as<ConstructorNode>(p->expr)->tag) return false;
+        const auto& signature = *as_func(p->expr->type);
+        TypeMap types;
+        const auto* data = as_data(type);
+        for (size_t i = 0; data && i < std::min(signature.variables.size(), data->args.size()); ++i) types[signature.variables[i].get()] = data->args[i];
+        for (size_t i = 0; i < p->fields.size(); ++i)
+          if (!TW_TRY(fits(p->fields[i], object->fields.at(i), substitute_types(signature.args.at(i), types), scope))) return false;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Result<std::vector<Value>> match(const MatchNode& m, Scope* scope, int depth) {
+    const std::vector<Value> data = *scope->find(m.data.get());
+    for (const Clause& clause : m.clauses) {
+      Scope bound{{}, scope, {}};
+      if (!TW_TRY(fits(clause.pattern, data, m.data->type, &bound))) continue;
+      Scope body{{}, &bound, {}};
+      return run(clause.body, &body, depth + 1);
+    }
+    return Diagnostic(ErrorCode::kInvalidArgument, "no clause of a match fits the value");
   }
 
   static std::vector<Expr> operands_first(const Expr& root, const Scope& scope) {
@@ -159,8 +243,14 @@ class Evaluator {
       }
       case ExprKind::kConstant:
         return std::vector<Value>{value_from(as<ConstantNode>(e)->data)};
-      case ExprKind::kGlobalVar:
+      case ExprKind::kGlobalVar: {
+        const FunctionNode* function = function_of(e);
+        Object made;
+        made.callee = function;
+        return function ? stored(std::move(made)) : std::vector<Value>{};
+      }
       case ExprKind::kFunction:
+        return closure(e, *scope);
       case ExprKind::kOp:
         return std::vector<Value>{};
       case ExprKind::kTuple: {
@@ -185,11 +275,19 @@ class Evaluator {
       case ExprKind::kCall:
         return call(*as<CallNode>(e), scope, depth);
       case ExprKind::kConstructor:
+        return closure(e, *scope);
       case ExprKind::kMatch:
-      case ExprKind::kRefCreate:
+        return match(*as<MatchNode>(e), scope, depth);
+      case ExprKind::kRefCreate: {
+        Object made;
+        made.fields = {*scope->find(as<RefCreateNode>(e)->value.get())};
+        return stored(std::move(made));
+      }
       case ExprKind::kRefRead:
+        return TW_TRY(object_of(*scope->find(as<RefReadNode>(e)->reference.get())))->fields.at(0);
       case ExprKind::kRefWrite:
-        return Diagnostic(ErrorCode::kUnsupportedModel, "the reference interpreter does not evaluate data types and references");
+        TW_TRY(object_of(*scope->find(as<RefWriteNode>(e)->reference.get())))->fields.at(0) = *scope->find(as<RefWriteNode>(e)->value.get());
+        return std::vector<Value>{};
     }
     return std::vector<Value>{};
   }
@@ -208,14 +306,24 @@ class Evaluator {
   Result<std::vector<Value>> let_chain(const Expr& first, Scope* scope, int depth) {
     Scope inner{{}, scope, {}};
     inner.values[as<LetNode>(first)->var.get()] = *scope->find(as<LetNode>(first)->value.get());
+    TW_TRY_STATUS(tie(*as<LetNode>(first), inner));
     Expr e = as<LetNode>(first)->body;
     while (const auto* let = as<LetNode>(e)) {
       Scope value_scope{{}, &inner, {}};
       inner.values[let->var.get()] = TW_TRY(run(let->value, &value_scope, depth + 1));
+      TW_TRY_STATUS(tie(*let, inner));
       e = let->body;
     }
     Scope body{{}, &inner, {}};
     return run(e, &body, depth + 1);
+  }
+
+  // A function bound to a name may call itself by it.
+  Status tie(const LetNode& let, const Scope& scope) {
+    if (!as<FunctionNode>(let.value)) return Ok{};
+    const auto& value = scope.values.at(let.var.get());
+    TW_TRY(object_of(value))->captured[let.var.get()] = value;
+    return Ok{};
   }
 
   const FunctionNode* function_of(const Expr& callee) const {
@@ -249,16 +357,32 @@ class Evaluator {
       }
       return evaluate_op(*op->def, flat, fields, c.attrs, c.type, options_.max_elements);
     }
+    auto make_data = [&](const ConstructorNode& constructor) {
+      Object made;
+      made.tag = constructor.tag;
+      for (const Expr& a : c.args) made.fields.push_back(*scope->find(a.get()));
+      return stored(std::move(made));
+    };
+    if (const auto* constructor = as<ConstructorNode>(c.callee)) return make_data(*constructor);
     const FunctionNode* f = function_of(c.callee);
+    const Object* object = nullptr;
+    if (!f && !as<GlobalVarNode>(c.callee)) {
+      object = TW_TRY(object_of(*scope->find(c.callee.get())));
+      if (object->callee && object->callee->kind == ExprKind::kConstructor) return make_data(*static_cast<const ConstructorNode*>(object->callee));
+      if (object->callee) f = static_cast<const FunctionNode*>(object->callee);
+    }
     if (!f) return Diagnostic(ErrorCode::kUnknownFunction, "the callee is not a function of this module");
     if (f->params.size() != c.args.size()) return Diagnostic(ErrorCode::kTypeMismatch, format("a function of {} parameters is called with {}", f->params.size(), c.args.size()));
-    Scope inner;
+    // A function written where it is called sees what is around it.
+    Scope around{object ? object->captured : Environment(), nullptr, {}};
+    Scope inner{{}, object ? &around : as<FunctionNode>(c.callee) && !is_closed_function(c.callee) ? scope : nullptr, {}};
     for (size_t i = 0; i < c.args.size(); ++i) inner.values[f->params[i].get()] = *scope->find(c.args[i].get());
     Scope body{{}, &inner, {}};
     return run(f->body, &body, depth + 1);
   }
 
   const InterpretOptions& options_;
+  std::vector<std::unique_ptr<Object>> heap_;
 };
 
 Status check_input(const std::string& name, const Type& type, const Value& v, std::map<std::string, int64_t>* symbols) {

@@ -58,7 +58,7 @@ TEST_P(ClassicFusion, GroupsAlike) {
   EXPECT_TRUE(structural_equal(*single, unfused)) << print_module(*single).text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, ClassicFusion, testing::Values("mlp", "dcgan", "squeezenet", "mobilenet", "resnet"),
+INSTANTIATE_TEST_SUITE_P(Workloads, ClassicFusion, testing::Values("mlp", "dcgan", "squeezenet", "mobilenet", "resnet", "inception_v3"),
                          [](const auto& info) { return std::string(info.param); });
 
 // The whole default pipeline on real graphs with unknown weights: sound after each pass, nothing left that has no kernel.

@@ -107,6 +107,31 @@ TEST(PartialEvaluate, RunsThePreludeOnKnownLists) {
   EXPECT_EQ(evaluated("@sum(@filter(fn (%x: int32) -> bool { %x > 4 }, " + list + "))"), 12);
 }
 
+// The interpreter runs the same programs without knowing their lists.
+TEST(Interpreter, RunsThePrelude) {
+  const std::string list = "Cons(%x, Cons(5, Cons(7, Nil)))";
+  for (auto [body, expected] : std::vector<std::pair<std::string, int64_t>>{
+           {"@sum(" + list + ")", 15},
+           {"@length(@concat(" + list + ", " + list + "))", 6},
+           {"@nth(@rev(" + list + "), 0)", 7},
+           {"@sum(@map(@iterate(fn (%a: int32) -> int32 { %a + 1 }, 3), " + list + "))", 24},
+           {"@size(@tmap(fn (%a: int32) -> int32 { %a * 2 }, Rose(%x, Cons(Rose(5, Nil), Nil))))", 2},
+           {"@sum(@unfoldr(fn (%a: int32) -> Option[(int32, int32)] { if (%a > 0) { Some((%a - 1, %a)) } else { None } }, %x))", 6},
+           {"@foldl(@flip(fn (%a: int32, %b: int32) -> int32 { %a - %b }), 0, " + list + ")", 5},
+           {"let %r = ref(%x);\nlet %u = ref_write(%r, ref_read(%r) * 2);\nref_read(%r)", 6},
+           {"let %loop = fn (%i: int32) -> int32 { if (%i < 10) { %loop(%i + %x) } else { %i } };\n%loop(0)", 12},
+       }) {
+    PassContext context;
+    auto module = infer_type(parsed(std::string(prelude_text()) + "def @main(%x: int32) {\n" + body + "\n}\n"), context);
+    ASSERT_TRUE(module.ok()) << module.error().str();
+    Value x = make_value(kInt32, {});
+    x.i[0] = 3;
+    auto out = interpret(*module, {{"x", x}});
+    ASSERT_TRUE(out.ok()) << body << "\n" << out.error().str();
+    EXPECT_EQ(out->at(0).i.at(0), expected) << body;
+  }
+}
+
 // --- gradients against differences
 
 void expect_gradient(const std::string& body, const std::string& params, double slack = 2e-3) {
