@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tilewright/dlpack.h"
+
 #if defined(_WIN32)
 #define TW_COMPILER_API
 #else
@@ -41,6 +43,11 @@ typedef struct tw_compiler_options {
 /* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
  * appears whole or not at all. */
 TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw_compiler_options* options);
+/* Compiles one region of a VM program (a model whose sizes are known only when it runs) for these arguments into a shared
+ * library. by_value[i] becomes 1 where the value of argument i, not its shape alone, is compiled in. 0 or an error's number. */
+TW_COMPILER_API int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target,
+                                               const char* const* names, const DLTensor* arguments, uint64_t count, const char* output,
+                                               uint8_t* by_value);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
 /* The compiler's verbs of the tilewright program: argv as main has it. Returns the exit code. */

@@ -39,7 +39,7 @@ bool is_compiler_verb(const std::string& verb) {
   return false;
 }
 
-Result<int> call_compiler(int argc, const char* const* argv) {
+Result<void*> compiler_symbol(const char* name, const std::string& user) {
   std::string why;
   // Beside the program (a build folder), then where an installation has it, then wherever the system looks.
   for (const std::string& place : {own_folder() + kLibrary, own_folder() + "../lib/" + kLibrary,
@@ -51,13 +51,17 @@ Result<int> call_compiler(int argc, const char* const* argv) {
       why = error ? error : "";
       continue;
     }
-    using Main = int (*)(int, const char* const*);
-    auto entry = reinterpret_cast<Main>(dlsym(library, "tw_compiler_main"));
-    if (!entry) return Diagnostic(ErrorCode::kLinkFailed, "the compiler library has no entry point", place, "install matching versions");
-    return entry(argc, argv);  // the library stays loaded until the process ends
+    void* entry = dlsym(library, name);  // the library stays loaded until the process ends
+    if (!entry) return Diagnostic(ErrorCode::kLinkFailed, format("the compiler library has no '{}'", name), place, "install matching versions");
+    return entry;
   }
-  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' needs the compiler, which is not installed here: {}", argv[1], why),
+  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' needs the compiler, which is not installed here: {}", user, why),
                     {}, format("put {} beside the program or into ../lib", kLibrary));
+}
+
+Result<int> call_compiler(int argc, const char* const* argv) {
+  using Main = int (*)(int, const char* const*);
+  return reinterpret_cast<Main>(TW_TRY(compiler_symbol("tw_compiler_main", argv[1])))(argc, argv);
 }
 
 int exit_code_of(int error_number) {

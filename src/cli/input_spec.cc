@@ -31,6 +31,8 @@ Inputs that are not given are random (--seed).)";
 
 namespace {
 
+std::string sizes(const std::vector<int64_t>& shape);
+
 Diagnostic usage(std::string what, std::string hint = "see --help for the forms of --input") {
   return Diagnostic(ErrorCode::kInvalidArgument, std::move(what), "--input", std::move(hint));
 }
@@ -155,6 +157,9 @@ Result<Tensor> filled(const InputInfo& input, double low, double high, uint64_t 
   if (input.dtype.is_string() || input.dtype.code == TypeCode::kComplex)
     return Diagnostic(ErrorCode::kDtypeMismatch, format("{} tensors cannot be made up", input.dtype.str()), "input '" + input.name + "'",
                       "give the tensor in a file");
+  if (std::count(input.shape.begin(), input.shape.end(), kFreeSize) > 0)
+    return Diagnostic(ErrorCode::kFreeDimension, format("its size {} is free", sizes(input.shape)), "input '" + input.name + "'",
+                      format("give it with --shape {}=..., or a tensor in a file", input.name));
   Tensor t = Tensor::zeros(input.dtype, input.shape);
   bool integral = !input.dtype.is_float();
   for (int64_t i = 0; i < t.size(); ++i) {
@@ -189,12 +194,20 @@ bool ends_with_any(std::string_view path, std::initializer_list<std::string_view
   return std::any_of(suffixes.begin(), suffixes.end(), [&](auto s) { return path.ends_with(s); });
 }
 
+std::string sizes(const std::vector<int64_t>& shape) {
+  std::string out = shape.empty() ? "scalar" : "";
+  for (int64_t d : shape) out += (out.empty() ? "" : "x") + (d == kFreeSize ? "?" : std::to_string(d));
+  return out;
+}
+
 Status fits(const Tensor& t, const InputInfo& input, const std::string& where) {
-  std::string wanted = format("input '{}' takes {} {}", input.name, input.dtype.str(), shape_str(input.shape));
+  std::string wanted = format("input '{}' takes {} {}", input.name, input.dtype.str(), sizes(input.shape));
   std::string got = format("the tensor is {} {}", t.dtype().str(), shape_str(t.shape()));
   if (!(t.dtype() == input.dtype))
     return Diagnostic(ErrorCode::kDtypeMismatch, wanted + ", " + got, where, format("convert it to {}", input.dtype.str()));
-  if (t.shape() != input.shape)
+  bool same = t.shape().size() == input.shape.size();
+  for (size_t d = 0; same && d < input.shape.size(); ++d) same = input.shape[d] == kFreeSize || input.shape[d] == t.shape()[d];
+  if (!same)
     return Diagnostic(ErrorCode::kShapeMismatch, wanted + ", " + got, where,
                       "reshape it, or compile the model for this shape with --shape");
   return Ok{};
@@ -203,7 +216,7 @@ Status fits(const Tensor& t, const InputInfo& input, const std::string& where) {
 std::string names_of(const std::vector<InputInfo>& inputs) {
   std::string out = inputs.empty() ? "the model has no inputs" : "the model's inputs are ";
   for (size_t i = 0; i < inputs.size(); ++i)
-    out += format("{}'{}' ({} {})", i ? ", " : "", inputs[i].name, inputs[i].dtype.str(), shape_str(inputs[i].shape));
+    out += format("{}'{}' ({} {})", i ? ", " : "", inputs[i].name, inputs[i].dtype.str(), sizes(inputs[i].shape));
   return out;
 }
 

@@ -10,10 +10,12 @@
 
 namespace tilewright::cli {
 
+inline constexpr int64_t kFreeSize = -1;  // taken from the tensor in a file
+
 struct InputInfo {
   std::string name;
   DataType dtype;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;  // kFreeSize where a VM program leaves it open
 };
 
 // One tensor for each of the model's inputs, in its order. Each spec is [NAME=]VALUE with VALUE one of

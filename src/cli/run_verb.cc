@@ -2,8 +2,10 @@
 // tilewright run: a compiled model on given inputs, its outputs shown, written, timed.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <numeric>
 
@@ -12,7 +14,9 @@
 #include "cli/input_spec.h"
 #include "cli/model_run.h"
 #include "cli/verbs.h"
+#include "runtime/cpu.h"
 #include "runtime/profile.h"
+#include "runtime/vm/compiler_hook.h"
 
 namespace tilewright::cli {
 namespace {
@@ -20,6 +24,7 @@ namespace {
 struct RunOptions {
   ModelOptions model;
   std::string output, labels;
+  std::vector<std::string> shapes;
   int top = 0, repeat = 1, warmup = 0;
   bool profile = false;
 };
@@ -78,14 +83,20 @@ Result<std::vector<std::string>> read_labels(const RunOptions& o, const Model& m
   return lines;
 }
 
+// How the model came up.
+struct Start {
+  double load_ms = 0;
+  int threads = 0;
+};
+
 std::string json_number(double v) { return std::isfinite(v) ? format("{}", v) : "null"; }
 
-void print_json(const RunOptions& o, const ModelRun& run, double first_ms, const Timing& t, const NamedTensors& outputs,
+void print_json(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
                 const std::vector<std::string>& labels, const Profile* profile) {
   std::string out = format(
       "{{\"model\":{},\"threads\":{},\"load_ms\":{:.4f},\"first_ms\":{:.4f},\"runs\":{},\"min_ms\":{:.4f},\"median_ms\":{:.4f},"
       "\"p90_ms\":{:.4f},\"mean_ms\":{:.4f},\"peak_rss_bytes\":{},\"outputs\":[",
-      runtime::json_string(o.model.model), run.executor.threads(), run.load_ms, first_ms, t.runs, t.min, t.median, t.p90, t.mean,
+      runtime::json_string(o.model.model), run.threads, run.load_ms, first_ms, t.runs, t.min, t.median, t.p90, t.mean,
       peak_rss_bytes());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, tensor] = outputs[i];
@@ -114,10 +125,10 @@ void print_json(const RunOptions& o, const ModelRun& run, double first_ms, const
   std::printf("%s}\n", out.c_str());
 }
 
-void print_text(const RunOptions& o, const ModelRun& run, double first_ms, const Timing& t, const NamedTensors& outputs,
+void print_text(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
                 const std::vector<std::string>& labels) {
   std::printf("%s: loaded in %s, first run %s on %d thread%s\n", o.model.model.c_str(), milliseconds(run.load_ms).c_str(),
-              milliseconds(first_ms).c_str(), run.executor.threads(), run.executor.threads() == 1 ? "" : "s");
+              milliseconds(first_ms).c_str(), run.threads, run.threads == 1 ? "" : "s");
   if (t.runs > 1)
     std::printf("%d runs: min %s, median %s, p90 %s\n", t.runs, milliseconds(t.min).c_str(), milliseconds(t.median).c_str(),
                 milliseconds(t.p90).c_str());
@@ -137,33 +148,108 @@ void print_text(const RunOptions& o, const ModelRun& run, double first_ms, const
   }
 }
 
-Result<int> run_model(const RunOptions& o) {
-  auto run = TW_TRY(start(o.model));
-  auto timed = [&] {
+struct Times {
+  double first_ms = 0;
+  Timing timing;
+};
+// The first run pays for page faults (and a VM program's for its compilation); it counts only when it is all there is.
+Result<Times> time_runs(const RunOptions& o, const std::function<Status()>& once) {
+  auto timed = [&]() -> Result<double> {
     double begin = now_ms();
-    run->executor.run();
+    TW_TRY_STATUS(once());
     return now_ms() - begin;
   };
-  double first_ms = timed();
-  for (int i = 0; i < o.warmup; ++i) run->executor.run();
-  // The first run pays for page faults; it counts only when it is all there is.
+  Times out;
+  out.first_ms = TW_TRY(timed());
+  for (int i = 0; i < o.warmup; ++i) TW_TRY(timed());
   std::vector<double> times;
-  if (o.repeat == 1 && o.warmup == 0) times = {first_ms};
+  if (o.repeat == 1 && o.warmup == 0) times = {out.first_ms};
   else
-    for (int i = 0; i < o.repeat; ++i) times.push_back(timed());
-  NamedTensors outputs = TW_TRY(outputs_of(*run));
-  auto labels = TW_TRY(read_labels(o, run->model));
+    for (int i = 0; i < o.repeat; ++i) times.push_back(TW_TRY(timed()));
+  out.timing = summarize(times);
+  return out;
+}
+
+Status show(const RunOptions& o, const Start& start, const Times& times, const Model& model, const NamedTensors& outputs, const Profile* profile) {
+  auto labels = TW_TRY(read_labels(o, model));
   if (!o.output.empty()) TW_TRY_STATUS(write_tensor_file(o.output[0] == '@' ? o.output.substr(1) : o.output, outputs));
+  if (profile && !o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile->trace));
+  if (o.model.json) {
+    print_json(o, start, times.first_ms, times.timing, outputs, labels, o.profile ? profile : nullptr);
+  } else {
+    print_text(o, start, times.first_ms, times.timing, outputs, labels);
+    if (o.profile && profile) std::printf("\n%s", profile->table.c_str());
+  }
+  return Ok{};
+}
+
+// "name=1x37" for the sizes that a VM program leaves open.
+Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo>* inputs) {
+  for (const std::string& text : texts) {
+    auto bad = [&](const char* why) { return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape", "write --shape name=1x37"); };
+    size_t equals = text.rfind('=');
+    if (equals == std::string::npos) return bad("has no input name");
+    std::vector<int64_t> shape;
+    for (size_t at = equals + 1; at <= text.size();) {
+      size_t end = std::min(text.find('x', at), text.size());
+      int64_t v = 0;
+      auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, v);
+      if (error != std::errc() || stop != text.data() + end || v < 0) return bad("has something that is not a size");
+      shape.push_back(v);
+      at = end + 1;
+    }
+    auto input = std::find_if(inputs->begin(), inputs->end(), [&](const auto& i) { return i.name == text.substr(0, equals); });
+    if (input == inputs->end()) return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
+    bool fits = shape.size() == input->shape.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d) fits = input->shape[d] == kFreeSize || input->shape[d] == shape[d];
+    if (!fits) return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)), "--shape");
+    input->shape = shape;
+  }
+  return Ok{};
+}
+
+Result<int> run_program(const RunOptions& o, const Model& model) {
+  if (o.profile || !o.model.trace.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to profile", o.model.model, "compile the model for fixed sizes with --shape");
+  const double begin = now_ms();
+  auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
+  auto program = TW_TRY(runtime::vm::program_of(*artifact));
+  runtime::vm::Specialize specialize;
+  if (auto function = compiler_symbol("tw_compiler_specialize", "run"); function.ok())
+    specialize = runtime::vm::specialize_with(program, reinterpret_cast<runtime::vm::SpecializeFunction>(*function),
+                                              reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
+  runtime::vm::SpecializedOptions options;
+  options.threads = o.model.threads;
+  auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
+  const Start start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
+  std::vector<InputInfo> infos;
+  for (const auto& t : program->inputs) infos.push_back({t.name, t.dtype, t.shape});
+  TW_TRY_STATUS(apply_shapes(o.shapes, &infos));
+  std::vector<Tensor> inputs = TW_TRY(make_inputs(infos, o.model.inputs, o.model.seed)), results;
+  Times times = TW_TRY(time_runs(o, [&]() -> Status {
+    results = TW_TRY(runner->run(inputs));
+    return Ok{};
+  }));
+  NamedTensors outputs;
+  for (size_t i = 0; i < results.size(); ++i) outputs.emplace_back(i < program->outputs.size() ? program->outputs[i] : format("output_{}", i), results[i]);
+  TW_TRY_STATUS(show(o, start, times, model, outputs, nullptr));
+  return 0;
+}
+
+Result<int> run_model(const RunOptions& o) {
+  if (Model model(o.model.model); model.metadata("kind") == runtime::vm::kProgramKind) return run_program(o, model);
+  if (!o.shapes.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for VM programs; this model's sizes are fixed", o.model.model, "compile it again for other sizes");
+  auto run = TW_TRY(start(o.model));
+  Times times = TW_TRY(time_runs(o, [&]() -> Status {
+    run->executor.run();
+    return Ok{};
+  }));
+  NamedTensors outputs = TW_TRY(outputs_of(*run));
   std::unique_ptr<Profile> profile;
   if (o.profile || !o.model.trace.empty())
     profile = std::make_unique<Profile>(run->executor.profile(static_cast<uint64_t>(std::clamp(o.repeat, 10, 1000))));
-  if (!o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile->trace));
-  if (o.model.json) {
-    print_json(o, *run, first_ms, summarize(times), outputs, labels, o.profile ? profile.get() : nullptr);
-  } else {
-    print_text(o, *run, first_ms, summarize(times), outputs, labels);
-    if (o.profile) std::printf("\n%s", profile->table.c_str());
-  }
+  TW_TRY_STATUS(show(o, {run->load_ms, run->executor.threads()}, times, run->model, outputs, profile.get()));
   return 0;
 }
 
@@ -174,6 +260,8 @@ void add_run_verb(CLI::App& app, Action* action) {
   CLI::App* verb = app.add_subcommand("run", "Run a compiled model");
   add_model_options(*verb, &o->model);
   verb->add_option("-o,--output", o->output, "Write the outputs to a .npz file (.npy or .pb for a single one)")->type_name("FILE");
+  verb->add_option("--shape", o->shapes, "Size of an input that a VM program leaves free, NAME=1x37 (not needed with a file)")
+      ->allow_extra_args(false);
   verb->add_option("--top", o->top, "Show the N largest elements of each output")->check(CLI::Range(0, 1000000))->type_name("N");
   verb->add_option("--labels", o->labels, "Names for --top, one per line (default: the model's own)")->type_name("FILE");
   verb->add_option("--repeat", o->repeat, "Timed runs")->check(CLI::Range(1, 100000000))->capture_default_str();

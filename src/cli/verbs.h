@@ -22,6 +22,8 @@ void add_bench_verb(CLI::App& app, Action* action);
 // Whether the compiler library serves the verb, and the call into it. Errors: FileNotFound (no such library here).
 bool is_compiler_verb(const std::string& verb);
 Result<int> call_compiler(int argc, const char* const* argv);
+// A function of that library, for `user` (a verb). Errors: LinkFailed.
+Result<void*> compiler_symbol(const char* name, const std::string& user);
 extern const char* const kCompilerVerbsHelp;
 
 // The process's exit code for an error: 1 usage, 2 bad input or model, 3 verification, 4 build, 70 a bug of ours.

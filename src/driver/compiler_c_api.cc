@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of the compiler library (tilewright/compiler.h). Nothing thrown inside leaves.
+#include <algorithm>
 #include <cstring>
 #include <new>
 
 #include "codegen/kernel_cache.h"
 #include "driver/build.h"
+#include "driver/vm.h"
 #include "driver/cli/commands.h"
+#include "runtime/dltensor.h"
 #include "tilewright/compiler.h"
 
 namespace {
@@ -55,11 +58,37 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
 
 Status compile(const char* model, const char* output, const tw_compiler_options* options) {
   if (!model || !output) return Diagnostic(ErrorCode::kInvalidArgument, "the model's or the output's path is null");
-  driver::BuildOptions chosen = TW_TRY(build_options(options));
-  chosen.keep_modules = false;
-  auto built = driver::build_onnx(model, chosen);
-  if (!built.ok()) return std::move(built).error().at(model);
-  return driver::export_library_and_release(&*built, output);
+  return driver::compile_onnx(model, output, TW_TRY(build_options(options)));
+}
+
+Status specialize(const char* format, onnx::SharedBytes source, const char* target, const char* const* names, const DLTensor* arguments, uint64_t count,
+                  const char* output, uint8_t* by_value) {
+  driver::BuildOptions options = TW_TRY(build_options(nullptr));
+  options.target = target;
+  options.keep_modules = false;
+  std::map<std::string, Tensor> values;
+  for (uint64_t i = 0; i < count; ++i) {
+    const DLTensor& t = arguments[i];
+    DataType dtype = TW_TRY(runtime::from_dlpack(t.dtype));
+    values[names[i]] = Tensor::view(dtype, {t.shape, t.shape + t.ndim}, static_cast<const char*>(t.data) + t.byte_offset, nullptr);
+  }
+  std::vector<std::string> used;
+  auto built = TW_TRY(driver::build_region(format, source, values, options, &used));
+  for (uint64_t i = 0; i < count; ++i) by_value[i] = std::find(used.begin(), used.end(), names[i]) != used.end();
+  return driver::export_library_and_release(&built, output);
+}
+
+// Runs `body`; its error, or what it threw, becomes the thread's last message.
+template <class F>
+int32_t guarded(F&& body) {
+  try {
+    Status status = body();
+    return status.ok() ? 0 : fail(status.error());
+  } catch (const std::bad_alloc&) {
+    return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+  } catch (const std::exception& e) {
+    return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model"});
+  }
 }
 
 }  // namespace
@@ -67,14 +96,15 @@ Status compile(const char* model, const char* output, const tw_compiler_options*
 extern "C" {
 
 int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw_compiler_options* options) {
-  try {
-    Status status = compile(model, output, options);
-    return status.ok() ? 0 : fail(status.error());
-  } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
-  } catch (const std::exception& e) {
-    return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model"});
-  }
+  return guarded([&] { return compile(model, output, options); });
+}
+
+int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target, const char* const* names,
+                               const DLTensor* arguments, uint64_t count, const char* output, uint8_t* by_value) {
+  return guarded([&] {
+    onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
+    return specialize(format, bytes, target, names, arguments, count, output, by_value);
+  });
 }
 
 const char* tw_compiler_last_error_message(void) { return last_error.c_str(); }

@@ -8,6 +8,7 @@
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
 #include "runtime/params_file.h"
+#include "runtime/vm/program.h"
 
 namespace tilewright::runtime {
 namespace {
@@ -55,6 +56,9 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
             options.spin_us >= 0 ? options.spin_us : 100) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options) {
+  if (auto kind = artifact->plan().metadata.find("kind"); kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
+    return Diagnostic(ErrorCode::kUnsupportedModel, "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
+                      "run it with `tilewright run` or the VM's interface, or compile the model for fixed sizes with --shape");
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
   const plan::Plan& first = e->artifact_->plan();
   uint64_t bytes = 0;

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
+#include "driver/vm.h"
 #include "driver/cli/explain.h"
 
 namespace tilewright::driver {
@@ -24,6 +25,26 @@ struct Flags : CompileFlags {
   bool json = false, timing = false, explain = false;
 };
 
+// A model whose sizes, or inputs that sizes depend on, are known only when it runs.
+int write_program(const Flags& flags, const BuildOptions& options, const std::string& output) {
+  auto program = vm_program(flags.model, options);
+  if (!program.ok()) return fail(program.error());
+  auto written = export_program(*program, std::filesystem::path(flags.model).stem().string(), output);
+  if (!written.ok()) return fail(written.error());
+  if (flags.json) {
+    nlohmann::json j{{"output", output}, {"kind", "vm"}, {"target", program->target}, {"outputs", program->outputs}};
+    for (const auto& t : program->inputs) j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    std::printf("%s\n", j.dump(2).c_str());
+    return kExitOk;
+  }
+  if (flags.quiet) return kExitOk;
+  std::printf("%s: a VM program; kernels are compiled when sizes are first met\n", output.c_str());
+  for (const auto& t : program->inputs)
+    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), runtime::vm::free_shape_str(t.shape).c_str());
+  for (const auto& name : program->outputs) std::printf("output %s\n", name.c_str());
+  return kExitOk;
+}
+
 int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
@@ -35,7 +56,9 @@ int run(const Flags& flags) {
   auto built = build_onnx(flags.model, *options);
   if (!built.ok()) {
     line.clear();
-    return fail(std::move(built).error().at(flags.model));
+    auto vm = can_be_vm(output, *options) ? needs_vm(flags.model, *options) : Result<bool>(false);
+    if (!vm.ok() || !*vm) return fail(std::move(built).error().at(flags.model));
+    return write_program(flags, *options, output);
   }
   if (options->progress) options->progress("link", 0);
   auto written = export_library_and_release(&*built, output);

@@ -180,7 +180,24 @@ def shape_input():
          [value("y", FLOAT, None)])
 
 
+def free_sizes():
+    """Free batch and length, an If and a Loop that inputs decide, a Reshape to a shape that is an input."""
+    float_nl = ["n", "l"]
+    then = helper.make_graph([helper.make_node("Relu", ["x"], ["t"])], "then", [], [value("t", FLOAT, float_nl)])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [value("e", FLOAT, float_nl)])
+    body = helper.make_graph(
+        [helper.make_node("Add", ["state", "state"], ["next"]), helper.make_node("Identity", ["go"], ["again"])],
+        "body", [value("step", INT64, []), value("go", TensorProto.BOOL, []), value("state", FLOAT, None)],
+        [value("again", TensorProto.BOOL, []), value("next", FLOAT, None)])
+    nodes = [helper.make_node("If", ["positive"], ["part"], then_branch=then, else_branch=other),
+             helper.make_node("Loop", ["trips", "", "part"], ["grown"], body=body),
+             helper.make_node("Reshape", ["grown", "shape"], ["y"]), helper.make_node("ReduceSum", ["grown"], ["total"], keepdims=0)]
+    save("free_sizes", nodes, [value("x", FLOAT, float_nl), value("positive", TensorProto.BOOL, []), value("trips", INT64, []), value("shape", INT64, [2])],
+         [value("y", FLOAT, ["a", "b"]), value("total", FLOAT, [])])
+
+
 def main():
+    free_sizes()
     dtypes()
     shape_chain()
     control()

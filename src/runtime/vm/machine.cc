@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/vm/machine.h"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/format.h"
+
+namespace tilewright::runtime::vm {
+namespace {
+
+constexpr size_t kAlignment = 128, kSmallestClass = 12;  // 4 KiB
+
+// Class 2k holds blocks of 2^(12+k) bytes, class 2k+1 of one and a half times that.
+size_t class_of(uint64_t bytes) {
+  if (bytes <= (uint64_t{1} << kSmallestClass)) return 0;
+  const auto log = static_cast<size_t>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log+1)
+  return 2 * (log - kSmallestClass) + (bytes <= (uint64_t{3} << (log - 1)) ? 1 : 2);
+}
+uint64_t class_bytes(size_t c) { return (uint64_t{1} << (kSmallestClass + c / 2)) / 2 * (c % 2 ? 3 : 2); }
+
+Diagnostic wrong(std::string what) { return Diagnostic(ErrorCode::kTypeMismatch, std::move(what), {}, "the program does not fit its arguments"); }
+
+Result<const Object*> object_in(const Value& v, Object::Kind kind, const char* what) {
+  if (!v || v->kind != kind) return wrong(format("a register holds {} where {} is needed", v ? "another kind of object" : "nothing", what));
+  return v.get();
+}
+Result<int64_t> integer_in(const Value& v) {
+  const Tensor& t = TW_TRY(object_in(v, Object::Kind::kTensor, "an integer"))->tensor;
+  if (t.size() != 1 || !(t.dtype().is_integral() || t.dtype().is_bool())) return wrong(format("a register holds {} {} where an integer is needed", t.dtype().str(), shape_str(t.shape())));
+  return t.at_int(0);
+}
+Result<std::vector<int64_t>> integers_in(const Value& v) {
+  const Tensor& t = TW_TRY(object_in(v, Object::Kind::kTensor, "a shape"))->tensor;
+  if (!t.dtype().is_integral() || t.rank() > 1 || t.size() > 32) return wrong(format("a register holds {} {} where a shape is needed", t.dtype().str(), shape_str(t.shape())));
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < t.size(); ++i) out.push_back(t.at_int(i));
+  return out;
+}
+DataType dtype_of(const int64_t* fields) {
+  constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle, TypeCode::kBFloat};
+  DataType t{kCodes[fields[0]], static_cast<uint8_t>(fields[1]), 1};  // verified
+  return t == DataType{TypeCode::kUInt, 1, 1} ? kBool : t;
+}
+// A tensor in a piece of storage, which it keeps alive.
+Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype, std::vector<int64_t> shape) {
+  const Tensor& bytes = TW_TRY(object_in(storage, Object::Kind::kStorage, "a storage"))->tensor;
+  auto count = checked_element_count(shape);
+  int64_t end;
+  if (!count.ok() || offset < 0 || !checked_add(offset, static_cast<int64_t>(dtype.bytes_for(static_cast<uint64_t>(*count))), &end) || end > bytes.size())
+    return wrong(format("a tensor {} at byte {} does not fit its storage of {} bytes", shape_str(shape), offset, bytes.size()));
+  return make_tensor(Tensor::view(dtype, std::move(shape), bytes.raw() + offset, storage));
+}
+
+}  // namespace
+
+Value make_tensor(Tensor tensor) {
+  auto o = std::make_shared<Object>();
+  o->tensor = std::move(tensor);
+  return o;
+}
+Value make_adt(int64_t tag, std::vector<Value> fields) {
+  auto o = std::make_shared<Object>();
+  o->kind = Object::Kind::kAdt;
+  o->tag = tag;
+  o->fields = std::move(fields);
+  return o;
+}
+
+MemoryPool::~MemoryPool() {
+  for (auto& list : free_)
+    for (void* block : list) std::free(block);
+}
+
+Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) {
+  auto count = TW_TRY(checked_element_count(shape));
+  const uint64_t bytes = dtype.bytes_for(static_cast<uint64_t>(count)) + 64;  // kernels may read a vector at the last element
+  const size_t c = class_of(bytes);
+  const uint64_t size = class_bytes(c);
+  auto full = [&] {
+    return Diagnostic(ErrorCode::kLimitExceeded, format("a tensor {} of {} does not fit into memory", dtype.str(), shape_str(shape)), {}, "use smaller inputs");
+  };
+  if (size > limit_ - std::min(used_, limit_)) return full();
+  if (free_.size() <= c) free_.resize(c + 1);
+  void* block = nullptr;
+  if (!free_[c].empty()) {
+    block = free_[c].back();
+    free_[c].pop_back();
+    kept_ -= size;
+  } else {
+    block = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+    if (!block) return full();
+  }
+  used_ += size;
+  std::shared_ptr<const void> owner(block, [pool = shared_from_this(), c](const void* p) { pool->give_back(const_cast<void*>(p), c); });
+  return Tensor::view(dtype, std::move(shape), block, std::move(owner));
+}
+
+void MemoryPool::give_back(void* block, size_t c) {
+  const uint64_t size = class_bytes(c);
+  used_ -= size;
+  if (kept_ + size > keep_bytes_) return std::free(block);
+  kept_ += size;
+  free_[c].push_back(block);
+}
+
+Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<const Executable> executable, std::shared_ptr<PackedFunctions> functions,
+                                                               const MachineOptions& options) {
+  std::unique_ptr<VirtualMachine> vm(new VirtualMachine);
+  for (const Constant& c : executable->constants) {
+    if (!c.data.defined())
+      return Diagnostic(ErrorCode::kBadArtifact, format("the constant '{}' has not been bound", c.late_name), {}, "load the late-bound constants first");
+    vm->constants_.push_back(make_tensor(c.data));
+  }
+  vm->executable_ = std::move(executable);
+  vm->functions_ = std::move(functions);
+  vm->pool_ = std::make_shared<MemoryPool>(options.keep_bytes);
+  vm->options_ = options;
+  return vm;
+}
+
+Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result) {
+  const Function& f = executable_->functions[function];
+  if (static_cast<int64_t>(frames.size()) >= options_.max_depth)
+    return Diagnostic(ErrorCode::kLimitExceeded, format("calls nest deeper than {}", options_.max_depth), f.name, "the program recurses without end");
+  if (arguments.size() != f.params.size())
+    return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' takes {} arguments, {} are given", f.name, f.params.size(), arguments.size()));
+  Frame frame{&f, 0, std::move(arguments), result};
+  frame.registers.resize(static_cast<size_t>(f.registers));
+  frames.push_back(std::move(frame));
+  return Ok{};
+}
+
+Result<Value> VirtualMachine::invoke(std::string_view name, std::vector<Value> arguments) {
+  const Function* f = executable_->find(name);
+  if (!f) return Diagnostic(ErrorCode::kUnknownFunction, format("the program has no function '{}'", name));
+  std::vector<Frame> frames;
+  TW_TRY_STATUS(enter(frames, static_cast<size_t>(f - executable_->functions.data()), std::move(arguments), -1));
+  Value result;
+  while (!frames.empty()) {
+    auto status = step(frames, &result);
+    if (!status.ok()) return std::move(status).error().at(frames.empty() ? std::string(name) : frames.back().function->name);
+  }
+  return result;
+}
+
+// One instruction. Indices were verified when the program was read; what registers hold is checked here.
+Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
+  Frame& frame = frames.back();
+  const Instruction& in = frame.function->code[frame.pc];
+  const int64_t* at = in.fields.data();
+  auto& r = frame.registers;
+  auto put = [&](int64_t i, Value v) { r[static_cast<size_t>(i)] = std::move(v); };
+  auto get = [&](int64_t i) -> const Value& { return r[static_cast<size_t>(i)]; };
+  auto many = [&](size_t from) {
+    std::vector<Value> out;
+    for (size_t i = from; i < in.fields.size(); ++i) out.push_back(get(at[i]));
+    return out;
+  };
+  ++frame.pc;
+  switch (in.op) {
+    case Opcode::kMove:
+      put(at[1], get(at[0]));
+      return Ok{};
+    case Opcode::kRet: {
+      Value value = get(at[0]);
+      const int64_t to = frame.result;
+      frames.pop_back();
+      if (frames.empty()) *result = std::move(value);
+      else frames.back().registers[static_cast<size_t>(to)] = std::move(value);
+      return Ok{};
+    }
+    case Opcode::kInvoke:
+      return enter(frames, static_cast<size_t>(at[0]), many(3), at[2]);
+    case Opcode::kInvokeClosure: {
+      Value closure = get(at[0]);
+      TW_TRY(object_in(closure, Object::Kind::kClosure, "a closure"));
+      std::vector<Value> arguments = closure->fields;
+      for (Value& v : many(3)) arguments.push_back(std::move(v));
+      return enter(frames, static_cast<size_t>(closure->tag), std::move(arguments), at[2]);
+    }
+    case Opcode::kInvokePacked: {
+      std::vector<Value> arguments = many(3);
+      const auto outputs = static_cast<size_t>(at[2]), inputs = arguments.size() - outputs;
+      TW_TRY_STATUS(functions_->call(static_cast<size_t>(at[0]), std::span(arguments).first(inputs), std::span(arguments).subspan(inputs)));
+      for (size_t i = 0; i < outputs; ++i) put(at[3 + inputs + i], std::move(arguments[inputs + i]));
+      return Ok{};
+    }
+    case Opcode::kAllocTensor:
+      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 2), {at + 7, at + in.fields.size()})));
+      return Ok{};
+    case Opcode::kAllocTensorReg:
+      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 3), TW_TRY(integers_in(get(at[2]))))));
+      return Ok{};
+    case Opcode::kAllocADT:
+      put(at[2], make_adt(at[0], many(3)));
+      return Ok{};
+    case Opcode::kAllocClosure: {
+      auto closure = std::make_shared<Object>();
+      closure->kind = Object::Kind::kClosure;
+      closure->tag = at[0];
+      closure->fields = many(3);
+      put(at[2], std::move(closure));
+      return Ok{};
+    }
+    case Opcode::kGetField: {
+      const Object* o = TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a tuple or data type"));
+      if (static_cast<size_t>(at[1]) >= o->fields.size()) return wrong(format("field {} of a value with {}", at[1], o->fields.size()));
+      Value field = o->fields[static_cast<size_t>(at[1])];
+      put(at[2], std::move(field));
+      return Ok{};
+    }
+    case Opcode::kIf: {
+      const bool equal = TW_TRY(integer_in(get(at[0]))) == TW_TRY(integer_in(get(at[1])));
+      frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + (equal ? at[2] : at[3]));
+      return Ok{};
+    }
+    case Opcode::kLoadConst:
+      put(at[1], constants_[static_cast<size_t>(at[0])]);
+      return Ok{};
+    case Opcode::kGoto:
+      frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + at[0]);
+      return Ok{};
+    case Opcode::kGetTag:
+      put(at[1], make_tensor(Tensor::scalar<int32_t>(kInt32, static_cast<int32_t>(TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a data type"))->tag))));
+      return Ok{};
+    case Opcode::kLoadConsti:
+      put(at[1], make_tensor(Tensor::scalar<int64_t>(kInt64, at[0])));
+      return Ok{};
+    case Opcode::kFatal:
+      return Diagnostic(ErrorCode::kInvalidArgument, "no clause of a match fits the value");
+    case Opcode::kAllocStorage: {
+      const int64_t bytes = TW_TRY(integer_in(get(at[0])));
+      if (bytes < 0) return wrong(format("a storage of {} bytes", bytes));
+      auto storage = std::make_shared<Object>();
+      storage->kind = Object::Kind::kStorage;
+      storage->tensor = TW_TRY(pool_->allocate(kUInt8, {bytes}));
+      put(at[6], std::move(storage));
+      return Ok{};
+    }
+    case Opcode::kShapeOf: {
+      const auto& shape = TW_TRY(object_in(get(at[0]), Object::Kind::kTensor, "a tensor"))->tensor.shape();
+      put(at[1], make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(shape.size())}, shape)));
+      return Ok{};
+    }
+    case Opcode::kReshapeTensor: {
+      const Tensor& t = TW_TRY(object_in(get(at[0]), Object::Kind::kTensor, "a tensor"))->tensor;
+      auto shape = TW_TRY(integers_in(get(at[1])));
+      auto count = checked_element_count(shape);
+      if (!count.ok() || *count != t.size()) return wrong(format("a tensor {} cannot become {}", shape_str(t.shape()), shape_str(shape)));
+      put(at[2], make_tensor(t.reshaped(std::move(shape))));
+      return Ok{};
+    }
+    case Opcode::kDeviceCopy:  // one kind of device: the same memory
+      put(at[3], get(at[0]));
+      return Ok{};
+    case Opcode::kKillRegister:
+      put(at[0], nullptr);
+      return Ok{};
+  }
+  return Ok{};
+}
+
+}  // namespace tilewright::runtime::vm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Relay VM: runs the bytecode of an executable on registers that hold tensors, tuples and data types (one kind of
+// object), and closures. Packed functions come from outside.
+#pragma once
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "runtime/vm/executable.h"
+
+namespace tilewright::runtime::vm {
+
+struct Object;
+using Value = std::shared_ptr<const Object>;
+struct Object {
+  enum class Kind { kTensor, kStorage, kAdt, kClosure } kind = Kind::kTensor;
+  Tensor tensor;              // kTensor; the bytes of kStorage
+  int64_t tag = 0;            // kAdt: 0 for a tuple; kClosure: the function
+  std::vector<Value> fields;  // kAdt, and what a closure has captured
+};
+Value make_tensor(Tensor tensor);
+Value make_adt(int64_t tag, std::vector<Value> fields);
+
+// Memory for tensors, kept for reuse in classes of size (powers of two and the halves between). Blocks that nobody holds
+// beyond `keep_bytes` go back to the system, so that a program fed ever new shapes stays flat.
+class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
+ public:
+  explicit MemoryPool(uint64_t keep_bytes = uint64_t{64} << 20, uint64_t limit = uint64_t{1} << 40) : keep_bytes_(keep_bytes), limit_(limit) {}
+  ~MemoryPool();
+  // A tensor whose memory returns here. Errors: LimitExceeded.
+  Result<Tensor> allocate(DataType dtype, std::vector<int64_t> shape);
+  uint64_t used_bytes() const { return used_; }
+  uint64_t kept_bytes() const { return kept_; }
+
+ private:
+  void give_back(void* block, size_t size_class);
+  std::vector<std::vector<void*>> free_;
+  uint64_t keep_bytes_, limit_, used_ = 0, kept_ = 0;
+};
+
+// What InvokePacked calls. Outputs come as the registers hold them: a tensor to be filled, or null for one to be made.
+class PackedFunctions {
+ public:
+  virtual ~PackedFunctions() = default;
+  virtual Status call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) = 0;
+};
+
+struct MachineOptions {
+  int64_t max_depth = 10000;  // calls within calls
+  uint64_t keep_bytes = uint64_t{64} << 20;
+};
+
+class VirtualMachine {
+ public:
+  // The executable must have been verified and have no late-bound constant left. Errors: BadArtifact.
+  static Result<std::unique_ptr<VirtualMachine>> create(std::shared_ptr<const Executable> executable, std::shared_ptr<PackedFunctions> functions,
+                                                        const MachineOptions& options = {});
+  const Executable& executable() const { return *executable_; }
+  // Errors: UnknownFunction, InvalidArgument (another number of arguments), and what the program runs into.
+  Result<Value> invoke(std::string_view function, std::vector<Value> arguments);
+  const MemoryPool& pool() const { return *pool_; }
+
+ private:
+  struct Frame {
+    const Function* function;
+    size_t pc = 0;
+    std::vector<Value> registers;
+    int64_t result = -1;  // the caller's register
+  };
+  VirtualMachine() = default;
+  Status step(std::vector<Frame>& frames, Value* result);
+  Status enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result);
+
+  std::shared_ptr<const Executable> executable_;
+  std::shared_ptr<PackedFunctions> functions_;
+  std::shared_ptr<MemoryPool> pool_;
+  std::vector<Value> constants_;
+  MachineOptions options_;
+};
+
+}  // namespace tilewright::runtime::vm

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/vm/program.h"
+
+#include "base/checked.h"
+#include "base/format.h"
+
+namespace tilewright::runtime::vm {
+namespace {
+constexpr uint64_t kMagic = 0x314d565754;  // "TWVM1"
+constexpr uint64_t kMaxSource = uint64_t{1} << 40;
+Diagnostic bad(const char* what) { return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {}, "compile the model again"); }
+}  // namespace
+
+std::string free_shape_str(std::span<const int64_t> shape) {
+  if (shape.empty()) return "scalar";
+  std::string out;
+  for (int64_t d : shape) out += (out.empty() ? "" : "x") + (d < 0 ? std::string("?") : std::to_string(d));
+  return out;
+}
+
+std::string write_program(const Program& p) {
+  ByteWriter out;
+  out.write<uint64_t>(kMagic);
+  out.write_string(write_executable(p.executable));
+  out.write_string(p.target);
+  out.write<uint64_t>(p.inputs.size());
+  for (const TensorSpec& t : p.inputs) {
+    out.write_string(t.name);
+    out.write_string(t.dtype.str());
+    out.write<uint64_t>(t.shape.size());
+    for (int64_t d : t.shape) out.write<int64_t>(d);
+  }
+  out.write<uint64_t>(p.outputs.size());
+  for (const auto& name : p.outputs) out.write_string(name);
+  out.write<uint64_t>(p.regions.size());
+  for (const Region& r : p.regions) {
+    out.write_string(r.format);
+    out.write<uint64_t>(r.inputs.size());
+    for (const auto& name : r.inputs) out.write_string(name);
+    out.write_string(r.source);
+  }
+  return out.take();
+}
+
+Result<Program> read_program(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  Program p;
+  if (in.read<uint64_t>() != kMagic) return bad("its mark is missing");
+  const uint64_t length = in.read<uint64_t>();
+  auto code = in.take(length);
+  if (!in.ok()) return bad("its bytecode is cut off");
+  p.executable = TW_TRY(read_executable(code));
+  p.target = in.read_string();
+  for (uint64_t n = in.read_count(24); n > 0 && in.ok(); --n) {
+    TensorSpec t;
+    t.name = in.read_string();
+    t.dtype = TW_TRY(parse_dtype(in.read_string(64)));
+    const uint64_t rank = in.read_count(8);
+    if (rank > 32) return bad("the rank of an input");
+    for (uint64_t d = 0; d < rank; ++d) t.shape.push_back(in.read<int64_t>());
+    for (int64_t d : t.shape)
+      if (d < -1 || d > (int64_t{1} << 48)) return bad("the shape of an input");
+    p.inputs.push_back(std::move(t));
+  }
+  for (uint64_t n = in.read_count(8); n > 0 && in.ok(); --n) p.outputs.push_back(in.read_string());
+  for (uint64_t n = in.read_count(24); n > 0 && in.ok(); --n) {
+    Region r;
+    r.format = in.read_string(64);
+    for (uint64_t m = in.read_count(8); m > 0 && in.ok(); --m) r.inputs.push_back(in.read_string());
+    r.source = in.read_string(kMaxSource);
+    p.regions.push_back(std::move(r));
+  }
+  if (!in.ok()) return bad("it is cut off");
+  if (in.remaining() != 0) return bad("bytes follow its end");
+  const Function* main = p.executable.find("main");
+  if (!main || main->params.size() != p.inputs.size()) return bad("main does not take the model's inputs");
+  if (p.regions.size() != p.executable.primitives.size()) return bad("the regions are not those its bytecode calls");
+  return p;
+}
+
+}  // namespace tilewright::runtime::vm
