@@ -2,12 +2,15 @@
 #include "driver/vm.h"
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
+#include "relay/passes/dynamic_to_static.h"
+#include "relay/text.h"
 
 namespace tilewright::driver {
 namespace {
@@ -125,8 +128,51 @@ Status compile_onnx(const std::string& path, const std::string& output, const Bu
   return export_program(TW_TRY(vm_program(path, options)), std::filesystem::path(path).stem().string(), output);
 }
 
+namespace {
+
+// The region's main with the arguments' shapes; `constants` are parameters that become their values.
+Result<relay::Module> with_arguments(const relay::Module& module, const std::map<std::string, Tensor>& arguments, const std::vector<std::string>& constants) {
+  const auto* main = module.main_function();
+  std::map<const relay::VarNode*, relay::Expr> values;
+  std::vector<relay::Expr> params;
+  for (const auto& p : main->params) {
+    const auto* var = relay::as<relay::VarNode>(p);
+    auto given = arguments.find(var->name);
+    if (given == arguments.end()) return Diagnostic(ErrorCode::kUnknownInput, format("the region's parameter '{}' is not given", var->name));
+    const Tensor& t = given->second;
+    if (std::find(constants.begin(), constants.end(), var->name) != constants.end()) {
+      Tensor copy(t.dtype(), t.shape());
+      if (t.bytes()) std::memcpy(copy.mutable_raw(), t.raw(), t.bytes());
+      values[var] = relay::make_constant(std::move(copy));
+      continue;
+    }
+    params.push_back(relay::make_var(var->name, tensor_type(to_shape(t.shape()), t.dtype())));
+    values[var] = params.back();
+  }
+  return relay::Module().with_main(relay::make_function(std::move(params), relay::substitute(main->body, values)));
+}
+
+Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments, const BuildOptions& options,
+                                 std::vector<std::string>* by_value) {
+  relay::ParseOptions parse;
+  parse.origin = "region";
+  const relay::Module module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
+  if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
+  auto built = build(TW_TRY(with_arguments(module, arguments, {})), options);
+  if (built.ok() || built.error().code != ErrorCode::kFreeDimension) return built;
+  // Sizes that small integers decide: those are compiled in.
+  for (const auto& [name, t] : arguments)
+    if ((t.dtype().is_integral() || t.dtype().is_bool()) && t.bytes() <= kLargestKeyBytes) by_value->push_back(name);
+  if (by_value->empty()) return built;
+  PassContext context;
+  return build(TW_TRY(relay::dynamic_to_static(TW_TRY(with_arguments(module, arguments, *by_value)), context)), options);
+}
+
+}  // namespace
+
 Result<Built> build_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
                            const BuildOptions& options, std::vector<std::string>* by_value) {
+  if (format_name == "relay") return build_relay_region(source, arguments, options, by_value);
   if (format_name != "onnx") return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler does not know", format_name));
   const onnx::Model model = TW_TRY(onnx::read_model(source, ""));
   onnx::ImportOptions import;

@@ -18,6 +18,10 @@ Result<bool> needs_vm(const std::string& path, const BuildOptions& options);
 // UnsupportedModel (weights in further files).
 Result<runtime::vm::Program> vm_program(const std::string& path, const BuildOptions& options);
 
+// A Relay module: functions, closures, recursion, data types and branches become bytecode, and what lies between them regions.
+// Errors: UnsupportedModel (references, parameters of main that are no tensors).
+Result<runtime::vm::Program> vm_program(const relay::Module& module, const BuildOptions& options);
+
 // Reads the model, builds it and writes the artifact: an ordinary one, or a VM program where needs_vm says so. Errors:
 // those of build_onnx, of vm_program and of export_library.
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options);
