@@ -195,7 +195,6 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
   Halo halo;
   halo.before.assign(data.size(), 0);
   halo.after.assign(data.size(), 0);
-  double flops = 2.0 * static_cast<double>(out[0] * out[1]);
   for (size_t i = 0; i < spatial; ++i) {
     int64_t kernel = weights[i + 2], stride = attrs.strides[i], dilation = attrs.dilation[i], before = padding[i];
     problem.kernel.push_back(kernel);
@@ -204,14 +203,12 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
     problem.pads_before.push_back(before);
     halo.before[i + 2] = before;
     halo.after[i + 2] = std::max<int64_t>(0, (out[i + 2] - 1) * stride + (kernel - 1) * dilation - before - (data[i + 2] - 1));
-    flops *= static_cast<double>(out[i + 2] * kernel);
   }
-  flops *= static_cast<double>(weights[1]);
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = halo;
-  choice->cost.flops = flops;
-  choice->cost.microseconds = flops / (p.target.gflops * 0.4e3);
+  auto shaped = [](const std::vector<int64_t>& shape) { return topi::make_view(tir::make_buffer("", kFloat32, topi::product(shape)), shape); };
+  choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(out), weights[0], p.target), shaped(data), shaped(out), p.target);
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   const Target* target = &p.target;
