@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -306,15 +307,7 @@ Result<Type> float_prelu_type(const TypeArgs& args) {
 
 OpDef binary(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
              Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
-  OpDef op;
-  op.name = name;
-  op.num_inputs = 2;
-  op.pattern = OpPattern::kBroadcast;
-  op.doc = doc;
-  op.args = {{"lhs", "any shape"}, {"rhs", "the same dtype, a shape that broadcasts"}};
-  op.infer_type = type;
-  op.evaluate = eval;
-  return op;
+  return define_op(name, doc, {{"lhs", "any shape"}, {"rhs", "the same dtype, a shape that broadcasts"}}, OpPattern::kBroadcast, type, eval, nullptr);
 }
 
 }  // namespace

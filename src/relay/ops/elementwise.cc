@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -233,15 +234,7 @@ Result<std::vector<Value>> eval_cast(const EvalArgs& args) {
 
 OpDef unary(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
             Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
-  OpDef op;
-  op.name = name;
-  op.num_inputs = 1;
-  op.pattern = OpPattern::kElemWise;
-  op.doc = doc;
-  op.args = {{"data", "any shape"}};
-  op.infer_type = type;
-  op.evaluate = eval;
-  return op;
+  return define_op(name, doc, {{"data", "any shape"}}, OpPattern::kElemWise, type, eval, nullptr);
 }
 
 }  // namespace

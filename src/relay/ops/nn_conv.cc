@@ -4,6 +4,7 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/convolution.h"
+#include "relay/ops/define.h"
 #include "relay/ops/typing.h"
 
 namespace tilewright::relay {
@@ -179,16 +180,7 @@ Result<std::vector<Value>> eval_transpose(const EvalArgs& args) {
 
 template <class A>
 OpDef conv(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
-  OpDef op;
-  op.name = name;
-  op.num_inputs = 2;
-  op.pattern = OpPattern::kOutEWiseFusable;
-  op.doc = doc;
-  op.args = {{"data", "in data_layout; a floating or integer dtype"}, {"weight", "in kernel_layout"}};
-  op.infer_type = type;
-  op.evaluate = eval;
-  op.make_attrs = make_default_attrs<A>;
-  return op;
+  return define_op(name, doc, {{"data", "in data_layout; a floating or integer dtype"}, {"weight", "in kernel_layout"}}, OpPattern::kOutEWiseFusable, type, eval, make_default_attrs<A>);
 }
 
 }  // namespace

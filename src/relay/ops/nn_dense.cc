@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/gemm.h"
 #include "relay/ops/layout.h"
 #include "relay/ops/typing.h"
@@ -192,16 +193,7 @@ Result<std::vector<Value>> eval_batch_matmul(const EvalArgs& args) {
 
 OpDef op(const char* name, const char* doc, const char* second, Result<Type> (*type)(const TypeArgs&),
          Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = 2;
-  d.pattern = OpPattern::kOutEWiseFusable;
-  d.doc = doc;
-  d.args = {{"data", "floats or integers"}, {"weight", second}};
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, {{"data", "floats or integers"}, {"weight", second}}, OpPattern::kOutEWiseFusable, type, eval, make);
 }
 
 }  // namespace

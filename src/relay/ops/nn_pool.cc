@@ -5,6 +5,7 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/convolution.h"
+#include "relay/ops/define.h"
 #include "relay/ops/typing.h"
 
 namespace tilewright::relay {
@@ -187,16 +188,7 @@ Result<std::vector<Value>> eval_adaptive(const EvalArgs& args) {
 }
 
 OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = 1;
-  d.pattern = OpPattern::kOutEWiseFusable;
-  d.doc = doc;
-  d.args = {{"data", "in `layout`; numbers"}};
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, {{"data", "in `layout`; numbers"}}, OpPattern::kOutEWiseFusable, type, eval, make);
 }
 
 }  // namespace

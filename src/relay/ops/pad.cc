@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/layout.h"
 #include "relay/ops/typing.h"
 
@@ -143,16 +144,7 @@ Result<std::vector<Value>> eval_block(const EvalArgs& args) {
 
 OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
          AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = static_cast<int>(operands.size());
-  d.pattern = OpPattern::kInjective;
-  d.doc = doc;
-  d.args = std::move(operands);
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, std::move(operands), OpPattern::kInjective, type, eval, make);
 }
 
 }  // namespace

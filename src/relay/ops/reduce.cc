@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -262,16 +263,7 @@ Result<std::vector<Value>> eval_logsumexp(const EvalArgs& args) {
 
 OpDef reduce(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
              AttrsRef (*make)() = make_default_attrs<ReduceAttrs>, OpPattern pattern = OpPattern::kCommReduce) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = 1;
-  d.pattern = pattern;
-  d.doc = doc;
-  d.args = {{"data", "any shape"}};
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, {{"data", "any shape"}}, pattern, type, eval, make);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -231,16 +232,7 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
 }
 
 OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = 1;
-  d.pattern = OpPattern::kOpaque;
-  d.doc = doc;
-  d.args = {{"data", "any shape of rank 1 or more"}};
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, {{"data", "any shape of rank 1 or more"}}, OpPattern::kOpaque, type, eval, make);
 }
 
 }  // namespace

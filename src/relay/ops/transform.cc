@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -436,16 +437,7 @@ Result<std::vector<Value>> eval_broadcast_to(const EvalArgs& args) {
 
 OpDef op(const char* name, const char* doc, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
          Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  OpDef d;
-  d.name = name;
-  d.num_inputs = 1;
-  d.pattern = pattern;
-  d.doc = doc;
-  d.args = {{"data", "any shape and dtype"}};
-  d.infer_type = type;
-  d.evaluate = eval;
-  d.make_attrs = make;
-  return d;
+  return define_op(name, doc, {{"data", "any shape and dtype"}}, pattern, type, eval, make);
 }
 
 }  // namespace
