@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ..ir import IRModule
 from ..runtime import load_param_dict, save_param_dict
-from . import backend, expr, frontend, op, transform
+from . import backend, dataflow_pattern, expr, expr_functor, frontend, op, transform
 from .backend import Executor, Runtime
 from .build_module import GraphExecutorFactory, build, create_executor, optimize
 from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, TensorType, Tuple, TupleGetItem, Var, bind, const, fromtext, var)
+from .expr_functor import ExprMutator, ExprVisitor
 from .op import annotation, image, nn
 
 
@@ -19,6 +20,6 @@ def __getattr__(name: str):
     return getattr(op, name)
 
 
-__all__ = ["Call", "Constant", "Executor", "Expr", "Function", "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "Let", "Runtime",
-           "TensorType", "Tuple", "TupleGetItem", "Var", "backend", "bind", "build", "const", "create_executor", "expr", "frontend",
+__all__ = ["Call", "Constant", "Executor", "Expr", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "Let", "Runtime",
+           "TensorType", "Tuple", "TupleGetItem", "Var", "backend", "bind", "build", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend",
            "fromtext", "load_param_dict", "nn", "op", "optimize", "save_param_dict", "transform", "var"]
