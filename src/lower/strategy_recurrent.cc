@@ -33,13 +33,14 @@ std::vector<topi::RecurrentActivation> activations(const RecurrentAttrs& a, Recu
 
 template <RecurrentCell kCell>
 std::shared_ptr<Choice> scan(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return nullptr;
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
   const auto& attrs = p.attrs<RecurrentAttrs>();
   auto x = p.arg_shape(0), r = p.arg_shape(1);
   topi::RecurrentProblem problem;
   problem.cell = kCell;
   problem.steps = x[0], problem.batch = x[1], problem.hidden = r[2], problem.directions = r[0];
   problem.reverse = attrs.direction == "reverse";
+  problem.packed = p.constant(1);
   problem.linear_before_reset = attrs.linear_before_reset;
   problem.input_forget = attrs.input_forget;
   problem.clip = attrs.clip;
@@ -54,7 +55,7 @@ std::shared_ptr<Choice> scan(const Problem& p) {
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   Anchor anchor = p.anchor;
-  choice->repacks.emplace_back(anchor.inputs[1], [=](const Tensor& t) { return topi::pack_recurrent(t, problem, config, lanes); });
+  if (problem.packed) choice->repacks.emplace_back(anchor.inputs[1], [=](const Tensor& t) { return topi::pack_recurrent(t, problem, config, lanes); });
   const bool has_peephole = attrs.has_peephole, has_lengths = attrs.has_lengths;
   choice->parallel = problem.directions * topi::ceil_div(problem.batch, config.rows) > 1 || problem.steps == 1;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
@@ -62,7 +63,10 @@ std::shared_ptr<Choice> scan(const Problem& p) {
     auto input = [&] { return scope.input(static_cast<size_t>(anchor.inputs[next++])); };
     topi::RecurrentOperands o;
     o.gates = input();
-    o.r = topi::flattened(topi::make_view(input().buffer, {problem.directions * problem.gates() * topi::round_up(problem.hidden, lanes) * problem.hidden}));
+    if (!problem.packed)
+      o.r = input();
+    else
+      o.r = topi::flattened(topi::make_view(input().buffer, {problem.directions * problem.gates() * topi::round_up(problem.hidden, lanes) * problem.hidden}));
     if (kCell == RecurrentCell::kGru) o.bias = input();
     o.h0 = input();
     if (kCell == RecurrentCell::kLstm) o.c0 = input();

@@ -162,14 +162,20 @@ class Scan {
               if (first == 2) return load(reset_, k + (r * padded_ + u));
               return load(h_, now_ + k + (r * padded_ + u));
             },
-            [&](int c) { return load(o_.r.buffer, ramp(r_at + k * row_width + (u * row_width + int64_t{c} * v_), 1, v_)); });
+            [&](int c) {
+              if (p_.packed) return load(o_.r.buffer, ramp(r_at + k * row_width + (u * row_width + int64_t{c} * v_), 1, v_));
+              const int block = c % c_.blocks;
+              PrimExpr unit = group * (int64_t{c_.blocks} * v_) + int64_t{block} * v_;
+              PrimExpr row = direction_ * (p_.gates() * p_.hidden) + unit + (first + c / c_.blocks) * p_.hidden;
+              return load(o_.r.buffer, ramp(row * p_.hidden + k + (u + o_.r.offset), p_.hidden, v_), unit_mask(block, unit));
+            });
       };
       const int unroll = static_cast<int>(std::min<int64_t>(p_.hidden, cols * rows_ >= 8 ? 4 : 8));
       std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](PrimExpr k) {
         std::vector<Stmt> steps;
         for (int u = 0; u < unroll; ++u) {
           // One step reads weights that nothing has read since the last run.
-          if (p_.steps == 1) prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width, row_width, kPrefetchBytesFewRows);
+          if (p_.packed && p_.steps == 1) prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width, row_width, kPrefetchBytesFewRows);
           steps.push_back(product_step(k * int64_t{unroll}, u));
         }
         return seq(std::move(steps));
@@ -190,9 +196,14 @@ class Scan {
     });
   }
 
+  // The lanes from `unit` on that are real, for block b of a group.
+  PrimExpr unit_mask(int b, const PrimExpr& unit) const {
+    return p_.hidden % v_ && b == c_.blocks - 1 ? lt(ramp(make_int(0), 1, v_), broadcast(make_int(p_.hidden) - unit, v_)) : PrimExpr();
+  }
+
   // The activations of `v_` units of sample r, from the products with the state.
   Stmt cell(int r, int b, const PrimExpr& unit, int64_t first, const std::function<PrimExpr(int)>& sum) {
-    const PrimExpr mask = p_.hidden % v_ && b == c_.blocks - 1 ? lt(ramp(make_int(0), 1, v_), broadcast(make_int(p_.hidden) - unit, v_)) : PrimExpr();
+    const PrimExpr mask = unit_mask(b, unit);
     const PrimExpr row = make_int(r), stack = ramp(unit + r * padded_, 1, v_);
     auto input = [&](int64_t gate) { return load(o_.gates.buffer, ramp(gates_at_ + unit + (r * o_.gates.strides[1] + gate * p_.hidden), 1, v_), mask); };
     auto clipped = [&](const PrimExpr& x) { return p_.clip > 0 ? min(max(x, number(x, -p_.clip)), number(x, p_.clip)) : x; };

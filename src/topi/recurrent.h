@@ -25,6 +25,7 @@ struct RecurrentProblem {
   int64_t steps = 1, batch = 1, hidden = 1, directions = 1;
   bool reverse = false;              // of the only direction; the second of two always is
   bool linear_before_reset = false;  // GRU
+  bool packed = true;                // R is as pack_recurrent makes it; else as it came, and gathered element by element
   bool input_forget = false;         // LSTM: the forget gate is 1 - input gate
   double clip = 0;
   std::vector<RecurrentActivation> activations;  // per direction: LSTM 3, GRU 2, RNN 1
@@ -43,7 +44,7 @@ Cost estimate(const RecurrentProblem& problem, const Target& target);
 // R (D, G*H, H) as the kernel streams it: per direction, pass and group of units (K, gates, blocks, lanes), zero padded; flat.
 Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& problem, const RecurrentConfig& config, int lanes);
 
-// gates (T, N, D*G*H); r packed; bias (D, H) of a GRU; states (D, N, H); peephole (D, 3*H) and lengths (N): null buffers for none.
+// gates (T, N, D*G*H); r packed or (D, G*H, H); bias (D, H) of a GRU; states (D, N, H); peephole (D, 3*H) and lengths (N): null buffers for none.
 // y (T, D, N, H), last states (D, N, H). All float32 with the last dimension contiguous, lengths integers.
 struct RecurrentOperands {
   View gates, r, bias, h0, c0, peephole, lengths, y, yh, yc;

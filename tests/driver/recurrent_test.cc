@@ -19,6 +19,7 @@ struct Layer {
   std::vector<int64_t> lengths;
   std::vector<std::string> activations;
   const char* target = "llvm";
+  bool constant_weights = true;
 };
 
 void check(const Layer& l) {
@@ -33,6 +34,8 @@ void check(const Layer& l) {
   if (lstm) args.push_back(constant({directions, l.batch, l.hidden}, 5));
   if (l.peephole) args.push_back(constant({directions, 3 * l.hidden}, 6));
   if (!l.lengths.empty()) args.push_back(make_constant(Tensor::from<int64_t>(kInt64, {l.batch}, l.lengths)));
+  std::vector<Expr> inputs{x, h0};
+  if (!l.constant_weights) args[2] = make_var("r", args[2]->type), inputs.push_back(args[2]);
   Expr layer = call(op, args, make_attrs<RecurrentAttrs>([&](auto& a) {
                       a.hidden_size = l.hidden;
                       a.direction = l.direction;
@@ -48,7 +51,7 @@ void check(const Layer& l) {
   VerifyOptions options;
   options.build.target = l.target;
   options.build.jobs = 1;
-  auto report = verify_module(Module().with_main(make_function({x, h0}, make_tuple(outputs))), options);
+  auto report = verify_module(Module().with_main(make_function(inputs, make_tuple(outputs))), options);
   ASSERT_TRUE(report.ok()) << report.error().str();
   EXPECT_TRUE(report->ok()) << op << " " << l.direction << ": " << report->outputs[0];
 }
@@ -83,6 +86,10 @@ TEST(Recurrent, VariantsOfTheCells) {
   check({.op = "nn.lstm", .direction = "bidirectional", .input_forget = true, .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
   check({.op = "nn.gru", .activations = {"HardSigmoid", "LeakyRelu"}});
   check({.op = "nn.rnn", .activations = {"Softplus"}});
+}
+TEST(Recurrent, WeightsThatAreInputs) {
+  for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
+    for (int64_t hidden : {5, 32}) check({.op = op, .direction = "bidirectional", .hidden = hidden, .constant_weights = false});
 }
 TEST(Recurrent, NarrowerVectors) {
   for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"})
