@@ -49,7 +49,7 @@ def main() -> None:
             skip(f"the Python environment has no {module}; ./dev test makes one that has")
     with tempfile.TemporaryDirectory() as folder:
         build = os.environ.get("TW_WHEEL_BUILD", os.path.join(folder, "build"))
-        run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", folder, "-C", f"build-dir={build}")
+        run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", folder, f"--config-settings=build-dir={build}")
         wheel = next(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".whl"))
         names = zipfile.ZipFile(wheel).namelist()
         for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
