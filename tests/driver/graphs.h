@@ -21,9 +21,8 @@ inline Expr ints(std::vector<int64_t> values) {
   return relay::make_constant(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(values.size())}, values));
 }
 
-// Compiles a function of `inputs` and compares; `target` widths other than the host's run wherever the host can.
-inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
-  relay::Module module = relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body)));
+// Compiles a module and compares; `target` widths other than the host's run wherever the host can.
+inline void check(const relay::Module& module, const char* target = "llvm") {
   VerifyOptions options;
   options.build.target = target;
   options.build.jobs = 1;
@@ -32,6 +31,9 @@ inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llv
   for (const auto& m : report->mismatches)
     ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
+}
+inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
+  check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), target);
 }
 
 inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1, int64_t dilation = 1) {

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "driver/verify.h"
-#include "relay/op.h"
-#include "relay/ops/attrs.h"
+#include "driver/graphs.h"
 
 namespace tilewright::driver {
 namespace {
 using namespace relay;
+using testing::check;
 
 Expr input(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_shape(shape), kFloat32)); }
 Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) { return random_tensor(kFloat32, {out, in, kh, kw}, 7); }
@@ -36,17 +35,6 @@ std::vector<std::string> chosen(const Module& module, const char* target = "llvm
     for (const auto& step : built->lowered.plan.steps)
       if (step.implementation.rfind("conv2d_nchwc.", 0) == 0) out.push_back(step.implementation.substr(13));
   return out;
-}
-
-void check(const Module& module, const char* target = "llvm") {
-  VerifyOptions options;
-  options.build.target = target;
-  options.build.jobs = 1;
-  auto report = verify_module(module, options);
-  ASSERT_TRUE(report.ok()) << report.error().str();
-  for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
-  EXPECT_LE(report->largest_output_error, 1);
 }
 
 TEST(WinogradChoice, LargeTilesOnLargeMapsDirectWhereItMust) {

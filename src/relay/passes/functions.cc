@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/hash.h"
+#include "ir/string_fields.h"
 #include "relay/passes/rewrite.h"
 #include "relay/text.h"
 
@@ -19,22 +20,12 @@ bool has_flag(const FunctionNode& function, const char* name) {
   return number ? *number != 0 : flag && *flag;
 }
 
-class LayoutFields : public AttrVisitor {
+class LayoutFields : public StringFields {
  public:
   explicit LayoutFields(DictAttrs* out) : out_(out) {}
-  void visit(const char*, bool*) override {}
-  void visit(const char*, int64_t*) override {}
-  void visit(const char*, double*) override {}
-  void visit(const char* name, std::string* value) override {
+  void field(const char* name, std::string* value) override {
     if (std::string_view(name).find("layout") != std::string_view::npos && !value->empty()) (*out_)[name] = *value;
   }
-  void visit(const char*, DataType*) override {}
-  void visit(const char*, std::optional<int64_t>*) override {}
-  void visit(const char*, std::vector<int64_t>*) override {}
-  void visit(const char*, std::optional<std::vector<int64_t>>*) override {}
-  void visit(const char*, std::vector<double>*) override {}
-  void visit(const char*, std::vector<std::string>*) override {}
-  void visit(const char*, std::vector<std::vector<int64_t>>*) override {}
 
  private:
   DictAttrs* out_;

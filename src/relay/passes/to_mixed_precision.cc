@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/string_fields.h"
 #include "relay/ops/attrs.h"
 #include "relay/passes/rewrite.h"
 
@@ -78,20 +79,10 @@ class Narrowing {
 
   // An explicit float32 result would undo the narrowing.
   static AttrsRef without_out_dtype(const AttrsRef& attrs) {
-    struct Clear : AttrVisitor {
-      void visit(const char*, bool*) override {}
-      void visit(const char*, int64_t*) override {}
-      void visit(const char*, double*) override {}
-      void visit(const char* name, std::string* value) override {
+    struct Clear : StringFields {
+      void field(const char* name, std::string* value) override {
         if (std::string_view(name) == "out_dtype" && *value == "float32") value->clear();
       }
-      void visit(const char*, DataType*) override {}
-      void visit(const char*, std::optional<int64_t>*) override {}
-      void visit(const char*, std::vector<int64_t>*) override {}
-      void visit(const char*, std::optional<std::vector<int64_t>>*) override {}
-      void visit(const char*, std::vector<double>*) override {}
-      void visit(const char*, std::vector<std::string>*) override {}
-      void visit(const char*, std::vector<std::vector<int64_t>>*) override {}
     };
     if (!attrs) return attrs;
     AttrsNode* copy = attrs->clone();
