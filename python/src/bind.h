@@ -61,6 +61,7 @@ nb::object copy_to_numpy(const DLTensor& tensor);
 void bind_functions(nb::module_& m);  // Function, Module, the table of global functions
 void bind_session(nb::module_& m);    // Session
 void bind_passes(nb::module_& m);     // passes, PassInstrument
-void bind_compiler(nb::module_& m);   // IRModule, Built, import, build
+void bind_compiler(nb::module_& m);   // IRModule, Expr, import
+void bind_build(nb::module_& m);      // Built, build
 
 }  // namespace tilewright::python

@@ -29,4 +29,5 @@ NB_MODULE(_core, m) {
   bind_session(m);
   bind_passes(m);
   bind_compiler(m);
+  bind_build(m);
 }

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules of the graph IR, import and build.
+// Modules of the graph IR, and import.
 #include <cstring>
 
-#include "driver/build.h"
+#include "compiler.h"
 #include "frontend/onnx/import.h"
-#include "passes.h"
 #include "relay/op.h"
 #include "relay/text.h"
-#include "runtime/graph_json.h"
 
 namespace tilewright::python {
 namespace {
@@ -25,6 +23,8 @@ DLDataType dlpack_of(DataType t) {
     default: return {kDLUInt, static_cast<uint8_t>(std::max<int>(8, t.bits)), 1};
   }
 }
+
+}  // namespace
 
 nb::object numpy_of(const Tensor& t) {
   std::vector<int64_t> shape = t.shape();
@@ -57,11 +57,7 @@ Tensor tensor_of(const ReadArray& array) {
   return out;
 }
 
-nb::list infos(const std::vector<plan::TensorInfo>& list) {
-  nb::list out;
-  for (const auto& t : list) out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
-  return out;
-}
+namespace {
 
 nb::tuple imported(relay::Module module, const std::map<std::string, Tensor>& params) {
   nb::dict arrays;
@@ -153,43 +149,6 @@ void bind_compiler(nb::module_& m) {
         return names;
       });
 
-  nb::class_<driver::Built>(m, "Built", "Kernels, plan and weights of a compiled module")
-      .def("export_library", [](driver::Built& self, const std::string& path, nb::bytes imports) {
-        self.lowered.plan.imports.assign(imports.c_str(), imports.size());
-        Status status = [&] {
-          nb::gil_scoped_release release;
-          return driver::export_library(self, path);
-        }();
-        unwrap(std::move(status));
-      }, nb::arg("path"), nb::arg("imports") = nb::bytes("", 0))
-      .def_prop_ro("optimized", [](const driver::Built& self) { return self.optimized; })
-      .def_prop_ro("target", [](const driver::Built& self) { return self.target.str(); })
-      .def_prop_ro("graph_json", [](const driver::Built& self) { return runtime::write_graph_json(self.lowered.plan); })
-      .def_prop_ro("params", [](const driver::Built& self) {
-        nb::dict out;
-        for (size_t i = 0; i < self.lowered.plan.params.size(); ++i) out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i]);
-        return out;
-      })
-      .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
-      .def_prop_ro("function_metadata", [](const driver::Built& self) {  // bytes: an executor's working memory, weights, inputs and outputs
-        const plan::Plan& p = self.lowered.plan;
-        uint64_t io = 0;
-        for (const auto* list : {&p.inputs, &p.outputs})
-          for (const auto& t : *list) {
-            uint64_t n = 1;
-            for (int64_t d : t.shape) n *= static_cast<uint64_t>(d);
-            io += t.dtype.bytes_for(n);
-          }
-        return nb::make_tuple(p.arena_bytes, p.params_bytes, io);
-      })
-      .def_prop_ro("passes", [](const driver::Built& self) {
-        nb::list out;
-        for (const PassRecord& r : self.passes) out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
-        return out;
-      })
-      .def_prop_ro("inputs", [](const driver::Built& self) { return infos(self.lowered.plan.inputs); })
-      .def_prop_ro("outputs", [](const driver::Built& self) { return infos(self.lowered.plan.outputs); });
-
   m.def("import_onnx_file", [](const std::string& path, const Shapes& shapes, bool freeze_params) { return import(path, shapes, freeze_params); });
   m.def("import_onnx_bytes", [](nb::bytes data, const Shapes& shapes, bool freeze_params) {
     auto copy = std::make_shared<std::string>(data.c_str(), data.size());
@@ -214,35 +173,6 @@ void bind_compiler(nb::module_& m) {
     for (const auto& c : constants) tensors.push_back(tensor_of(c));
     return unwrap(relay::parse_module(text, tensors));
   }, nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>());
-  auto options_of = [](const std::string& target, int opt_level, const std::vector<std::string>& required, const std::vector<std::string>& disabled,
-                       nb::dict config, int jobs, const std::string& name) {
-    driver::BuildOptions options;
-    options.target = target;
-    options.opt_level = opt_level;
-    options.required_passes = required;
-    options.disabled_passes = disabled;
-    options.config = config_of(config);
-    options.jobs = jobs;
-    options.name = name;
-    return options;
-  };
-  auto bind_build = [&](const char* function_name, Result<driver::Built> (*build)(const relay::Module&, const driver::BuildOptions&)) {
-    m.def(function_name, [build, options_of](const relay::Module& module, const std::string& target, int opt_level, const std::vector<std::string>& required,
-                                    const std::vector<std::string>& disabled, nb::dict config, nb::object bridge, int jobs, const std::string& name) {
-      driver::BuildOptions options = options_of(target, opt_level, required, disabled, config, jobs, name);
-      Instrumented instrumented = instrument_passes(module, bridge);
-      options.instruments = instrumented.instruments;
-      options.user_passes = instrumented.passes;
-      auto result = [&] {
-        nb::gil_scoped_release release;
-        return build(module, options);
-      }();
-      return unwrap(std::move(result));
-    }, nb::arg("module"), nb::arg("target"), nb::arg("opt_level"), nb::arg("required"), nb::arg("disabled"), nb::arg("config"),
-          nb::arg("bridge").none(), nb::arg("jobs"), nb::arg("name"));
-  };
-  bind_build("build", driver::build);
-  bind_build("optimize", driver::optimize);
 }
 
 }  // namespace tilewright::python

@@ -50,7 +50,8 @@ class Session {
     return copy_to_numpy(t);
   }
   int threads() const { return tw_executor_num_threads(executor_.get()); }
-  nb::list tensors(int32_t (*get)(const tw_module*, uint64_t, tw_tensor_info*), uint64_t count) const {
+  template <class Get>
+  nb::list tensors(Get get, uint64_t count) const {
     nb::list out;
     for (uint64_t i = 0; i < count; ++i) {
       tw_tensor_info t{};
@@ -60,6 +61,13 @@ class Session {
       for (int32_t d = 0; d < t.ndim; ++d) dims.append(t.shape[d]);
       out.append(nb::make_tuple(t.name, t.dtype_name, nb::tuple(dims)));
     }
+    return out;
+  }
+  nb::list variants() const {
+    nb::list out;
+    for (uint64_t v = 0; v < tw_module_num_variants(module_.get()); ++v)
+      out.append(nb::make_tuple(tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_input_info(m, v, i, t); }, info().num_inputs),
+                                tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_output_info(m, v, i, t); }, info().num_outputs)));
     return out;
   }
   tw_module_info info() const { return filled(tw_module_get_info, module_.get()); }
@@ -106,6 +114,7 @@ void bind_session(nb::module_& m) {
       .def_prop_ro("threads", &Session::threads)
       .def_prop_ro("inputs", [](const Session& self) { return self.tensors(tw_module_get_input_info, self.info().num_inputs); })
       .def_prop_ro("outputs", [](const Session& self) { return self.tensors(tw_module_get_output_info, self.info().num_outputs); })
+      .def_prop_ro("variants", &Session::variants)
       .def_prop_ro("metadata", &Session::metadata)
       .def_prop_ro("target", [](const Session& self) { return std::string(self.info().target); });
 }

@@ -43,6 +43,20 @@ def model_bytes():
     return field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 17))
 
 
+def free_model_bytes():
+    """z = reshape(relu(x), shape): x (rows, 4) with rows free, shape (2) an input of int64."""
+    def node(op, inputs, output):
+        return b"".join(field(1, i.encode()) for i in inputs) + field(2, output.encode()) + field(4, op.encode())
+
+    def free_info(name, elem, dims):
+        shape = b"".join(field(1, field(1, d) if isinstance(d, int) else field(2, d.encode())) for d in dims)
+        return field(1, name.encode()) + field(2, field(1, field(1, elem) + field(2, shape)))
+
+    graph = (field(1, node("Relu", ["x"], "r")) + field(1, node("Reshape", ["r", "shape"], "z")) + field(2, b"g") + field(11, free_info("x", 1, ("rows", 4))) +
+             field(11, free_info("shape", 7, (2,))) + field(12, free_info("z", 1, ("a", "b"))))
+    return field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 17))
+
+
 W = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 B = np.array([1, -2, 3, -4], dtype=np.float32)
 X = np.array([[1, 2, 3], [-1, 0.5, 2]], dtype=np.float32)
@@ -84,6 +98,54 @@ class Package(unittest.TestCase):
                            (lambda: tw.compile(model_bytes(), target="vax"), 401), (lambda: tw.compile(model_bytes(), math="loose"), 401)):
             with self.assertRaises(tw.Error) as raised:
                 call()
+            self.assertEqual(raised.exception.code, code)
+
+    def test_shape_variants(self):
+        for shapes in ([(2, 4), (6, 4)], ([2, 6], 4), ({6, 2}, 4), "{2,6}x4"):
+            model = tw.compile(free_model_bytes(), {"x": shapes}, constants={"shape": [4, -1]})
+            self.assertEqual([[t.shape for t in inputs + outputs] for inputs, outputs in model.variants], [[(2, 4), (4, 2)], [(6, 4), (4, 6)]])
+            for rows in (6, 2, 6):
+                x = np.arange(-8, rows * 4 - 8, dtype=np.float32).reshape(rows, 4)
+                np.testing.assert_array_equal(model(x), np.maximum(x, 0).reshape(4, -1))
+            with self.assertRaises(tw.Error) as raised:
+                model(np.zeros((3, 4), np.float32))
+            self.assertEqual(raised.exception.code, 505)
+        for shapes, error in (({"x": ([2, 6], [4, 4, 4])}, tw.Error), ({"x": (2, "four")}, TypeError), ({"x": 3}, TypeError), ({"x": (-2, 4)}, tw.Error),
+                              ({"x": "2x{4"}, tw.Error), ({"x": [(2, 4)] * 65}, tw.Error), ({"y": (2, 4)}, tw.Error),
+                              ({"x": [(2, 4), (6, 4)], "shape": [(2,), (2,), (2,)]}, tw.Error)):
+            with self.assertRaises(error):
+                tw.compile(free_model_bytes(), shapes, constants={"shape": "4,-1"})
+
+    def test_constants(self):
+        x = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
+        for value in ("2,-1", [2, -1], (2, 6), np.array([2, 6])):
+            model = tw.compile(free_model_bytes(), {"x": (3, 4)}, constants={"shape": value}, kernel_cache=False)
+            self.assertEqual([t.name for t in model.inputs], ["x"])
+            np.testing.assert_array_equal(model(x), np.maximum(x, 0).reshape(2, -1))
+        for constants, code in (({"shape": [2.5, 1]}, 101), ({"shape": np.array([2.0, 6.0])}, 506), ({"nope": 1}, 504), ({"shape": [1, 2, 3]}, 101)):
+            with self.assertRaises(tw.Error) as raised:
+                tw.compile(free_model_bytes(), {"x": (3, 4)}, constants=constants)
+            self.assertEqual(raised.exception.code, code)
+        with self.assertRaises(TypeError):
+            tw.compile(free_model_bytes(), {"x": (3, 4)}, constants={"shape": ["two", object()]})
+        with self.assertRaises(TypeError):
+            tw.compile(tw.import_onnx(model_bytes()), {"x": (2, 3)})
+        with self.assertRaises(TypeError):
+            tw.compile(7)
+
+    def test_passes_and_kernel_cache(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = tw.compile(model_bytes(), required_passes=["SimplifyExpr"], disabled_passes=["FoldConstant"], opt_level=1, kernel_cache=folder,
+                               config={"relay.FuseOps.max_depth": 1}, dump_ir=os.path.join(folder, "ir"), target=tw.Target("llvm"), jobs=1)
+            np.testing.assert_allclose(model(X), EXPECTED, rtol=1e-6)
+            cached = {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in os.listdir(folder) if n != "ir"}
+            self.assertGreater(len(cached), 0)
+            self.assertGreater(len(os.listdir(os.path.join(folder, "ir"))), 3)
+            tw.relay.build(tw.import_onnx(model_bytes()), kernel_cache=False)
+            self.assertEqual({n for n in os.listdir(folder)} - {"ir"}, set(cached))
+        for wrong, code in ((dict(disabled_passes=["Nope"]), 305), (dict(config={"nope": 1}), 101)):
+            with self.assertRaises(tw.Error) as raised:
+                tw.compile(model_bytes(), **wrong)
             self.assertEqual(raised.exception.code, code)
 
     def test_strict_math_gives_the_same(self):

@@ -133,6 +133,16 @@ class PassContext:
         for instrument in self.instruments:
             _hook(instrument, "run_after_pass", mod, info)
 
+    def build_options(self, target: Any) -> Any:
+        """What a build in this context is told."""
+        from .target import Target
+        options = _core.BuildOptions()
+        options.target = str(Target(target))
+        options.opt_level = self.opt_level
+        options.required_passes, options.disabled_passes = self.required_pass, self.disabled_pass
+        options.set_config(self._options)
+        return options
+
     def _bridge(self) -> Any:
         return _Bridge(self) if self.instruments or self.trace is not None else None
 

@@ -71,15 +71,18 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
   return Ok{};
 }
 
-// The values of --constant for an input, with the dtype and shape the model declares for it.
-Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, const std::string& text) {
-  const onnx::ValueInfo* input = nullptr;
+Result<const onnx::ValueInfo*> input_of(const onnx::Model& model, const std::string& name) {
   std::string names;
   for (const onnx::ValueInfo& value : model.graph.inputs) {
-    if (value.name == name) input = &value;
+    if (value.name == name) return &value;
     names += (names.empty() ? "" : ", ") + value.name;
   }
-  if (!input) return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input '{}' to give a constant for", name), {}, "its inputs are " + names);
+  return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input '{}' to give a constant for", name), {}, "its inputs are " + names);
+}
+
+// The values of --constant for an input, with the dtype and shape the model declares for it.
+Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, const std::string& text) {
+  const onnx::ValueInfo* input = TW_TRY(input_of(model, name));
   auto bad = [&](std::string why) {
     return Diagnostic(ErrorCode::kInvalidArgument, format("the constant for input '{}' {}", name, why), {},
                       format("the input is {}; give numbers ({}=1,3,640,640) or a tensor file ({}=@values.pb)", input->type.str(), name, name));
@@ -126,11 +129,22 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
   return tensor;
 }
 
-Result<relay::Module> import_model(const std::string& path, const BuildOptions& options, const std::map<std::string, std::vector<int64_t>>& shapes) {
+Result<onnx::Model> read(const std::string& path) { return onnx::read_model(path); }
+Result<onnx::Model> read(const onnx::SharedBytes& bytes) { return onnx::read_model(bytes, ""); }
+
+// The model as the options want it, for the sizes of one variant. The model is read anew each time: it does not outlive the import.
+template <class Source>
+Result<relay::Module> import_model(const Source& source, const BuildOptions& options, const std::map<std::string, std::vector<int64_t>>& shapes) {
   onnx::ImportOptions import;
   import.shapes = shapes;
-  const onnx::Model model = TW_TRY(onnx::read_model(path));
+  const onnx::Model model = TW_TRY(read(source));
   for (const auto& [name, text] : options.constants) import.constants[name] = TW_TRY(constant_of(model, name, text));
+  for (const auto& [name, tensor] : options.constant_tensors) {
+    const onnx::ValueType& type = TW_TRY(input_of(model, name))->type;
+    if (type.kind != onnx::ValueType::kTensor || !type.elem || !(tensor.dtype() == *type.elem))
+      return Diagnostic(ErrorCode::kDtypeMismatch, format("the constant for input '{}' is {}, and the input {}", name, tensor.dtype().str(), type.str()));
+    import.constants[name] = tensor;
+  }
   std::vector<std::string> needed;
   import.needed_constants = &needed;
   auto module = onnx::import_onnx(model, import);
@@ -139,6 +153,21 @@ Result<relay::Module> import_model(const std::string& path, const BuildOptions& 
   for (const std::string& name : needed)
     error.hint += format("{}--constant {}=... compiles with fixed values for this input", error.hint.empty() ? "" : "; ", name);
   return error;
+}
+
+template <class Source>
+Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
+  return guarded([&]() -> Result<Built> {
+    report(options, "read model", 0);
+    Built built = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.shapes)), options));
+    for (const auto& shapes : options.more_shapes) {
+      Built variant = TW_TRY(lower_module(TW_TRY(import_model(source, options, shapes)), options));
+      lower::merge_variant(&built.lowered, std::move(variant.lowered));
+    }
+    TW_TRY_STATUS(compile_kernels(&built, options));
+    if (options.name.empty()) built.lowered.plan.model_name = name;
+    return built;
+  });
 }
 
 }  // namespace
@@ -156,17 +185,9 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options) {
 }
 
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {
-  return guarded([&]() -> Result<Built> {
-    report(options, "read model", 0);
-    Built built = TW_TRY(lower_module(TW_TRY(import_model(path, options, options.shapes)), options));
-    for (const auto& shapes : options.more_shapes) {
-      Built variant = TW_TRY(lower_module(TW_TRY(import_model(path, options, shapes)), options));
-      lower::merge_variant(&built.lowered, std::move(variant.lowered));
-    }
-    TW_TRY_STATUS(compile_kernels(&built, options));
-    if (options.name.empty()) built.lowered.plan.model_name = std::filesystem::path(path).stem().string();
-    return built;
-  });
+  return build_from(path, options, std::filesystem::path(path).stem().string());
 }
+
+Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options) { return build_from(bytes, options, ""); }
 
 }  // namespace tilewright::driver

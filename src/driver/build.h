@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/formats/plan.h"
+#include "frontend/onnx/proto.h"
 #include "ir/pass.h"
 #include "lower/lower.h"
 #include "relay/expr.h"
@@ -32,6 +33,7 @@ struct BuildOptions {
   std::vector<std::map<std::string, std::vector<int64_t>>> more_shapes;
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
+  std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes
   Progress progress;
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
@@ -54,6 +56,8 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options);
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
 // Reads the model, then builds. Errors also: FileNotFound, MalformedModel and the importer's others.
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
+// The same from memory; weights lie inside the bytes.
+Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options);
 
 // What a file becomes, by the end of its name.
 enum class OutputForm {

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from .. import _core
 from ..contrib import tar
+from ..model import cache_folder
 from ..runtime.module import Module, load_module
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..target import Target
@@ -192,8 +193,10 @@ def _targets(target: Any, target_host: Any) -> list[Target]:
 
 def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"),
           runtime: Runtime = Runtime("cpp"), workspace_memory_pools: Any = None, constant_memory_pools: Any = None,
-          params: Mapping[str, Any] | None = None, mod_name: str = "default") -> GraphExecutorFactory:
-    """Builds with the current PassContext (level 2 outside of one). `params` become constants. Errors: tilewright.Error."""
+          params: Mapping[str, Any] | None = None, mod_name: str = "default", *,
+          kernel_cache: bool | str = True) -> GraphExecutorFactory:
+    """Builds with the current PassContext (level 2 outside of one). `params` become constants. kernel_cache: see tilewright.compile.
+    Errors: tilewright.Error."""
     if isinstance(executor, str) or isinstance(runtime, str):
         raise ValueError("executor and runtime are Executor and Runtime objects: relay.backend.Executor(\"graph\")")
     if executor.name != "graph" or runtime.name != "cpp":
@@ -206,16 +209,16 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     targets = _targets(target, target_host)
     context = PassContext.current()
     module = _module_of(ir_mod, params)
-    built = _core.build(module, str(targets[0]), context.opt_level, context.required_pass, context.disabled_pass, context._options,
-                        context._bridge(), 0, mod_name)
+    options = context.build_options(targets[0])
+    options.name, options.kernel_cache = mod_name, cache_folder(kernel_cache)
+    built = _core.build(module, options, context._bridge())
     return GraphExecutorFactory(built, mod_name, targets, executor, runtime, module)
 
 
 def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
     """The passes of a build alone: (module, params); params are constants of the module by then."""
     context = PassContext.current()
-    built = _core.optimize(_module_of(mod, params), str(_targets(target, None)[0]), context.opt_level, context.required_pass,
-                           context.disabled_pass, context._options, context._bridge(), 0, "")
+    built = _core.optimize(_module_of(mod, params), context.build_options(_targets(target, None)[0]), context._bridge())
     return built.optimized, {}
 
 

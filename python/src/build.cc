@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// From modules and ONNX models to libraries.
+#include "driver/build.h"
+
+#include "codegen/kernel_cache.h"
+#include "compiler.h"
+#include "driver/cli/commands.h"
+#include "passes.h"
+#include "runtime/graph_json.h"
+
+namespace tilewright::python {
+namespace {
+
+nb::list infos(const std::vector<plan::TensorInfo>& list) {
+  nb::list out;
+  for (const auto& t : list) out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
+  return out;
+}
+
+}  // namespace
+
+void bind_build(nb::module_& m) {
+  nb::class_<driver::Built>(m, "Built", "Kernels, plan and weights of a compiled module")
+      .def("export_library", [](driver::Built& self, const std::string& path, nb::bytes imports) {
+        self.lowered.plan.imports.assign(imports.c_str(), imports.size());
+        Status status = [&] {
+          nb::gil_scoped_release release;
+          return driver::export_library(self, path);
+        }();
+        unwrap(std::move(status));
+      }, nb::arg("path"), nb::arg("imports") = nb::bytes("", 0))
+      .def_prop_ro("optimized", [](const driver::Built& self) { return self.optimized; })
+      .def_prop_ro("target", [](const driver::Built& self) { return self.target.str(); })
+      .def_prop_ro("graph_json", [](const driver::Built& self) { return runtime::write_graph_json(self.lowered.plan); })
+      .def_prop_ro("params", [](const driver::Built& self) {
+        nb::dict out;
+        for (size_t i = 0; i < self.lowered.plan.params.size(); ++i) out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i]);
+        return out;
+      })
+      .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
+      .def_prop_ro("function_metadata", [](const driver::Built& self) {  // bytes: an executor's working memory, weights, inputs and outputs
+        const plan::Plan& p = self.lowered.plan;
+        uint64_t io = 0;
+        for (const auto* list : {&p.inputs, &p.outputs})
+          for (const auto& t : *list) {
+            uint64_t n = 1;
+            for (int64_t d : t.shape) n *= static_cast<uint64_t>(d);
+            io += t.dtype.bytes_for(n);
+          }
+        return nb::make_tuple(p.arena_bytes, p.params_bytes, io);
+      })
+      .def_prop_ro("passes", [](const driver::Built& self) {
+        nb::list out;
+        for (const PassRecord& r : self.passes) out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
+        return out;
+      })
+      .def_prop_ro("inputs", [](const driver::Built& self) { return infos(self.lowered.plan.inputs); })
+      .def_prop_ro("outputs", [](const driver::Built& self) { return infos(self.lowered.plan.outputs); });
+
+  using Options = driver::BuildOptions;
+  nb::class_<Options>(m, "BuildOptions", "What a build is told")
+      .def(nb::init<>())
+      .def_rw("target", &Options::target)
+      .def_rw("opt_level", &Options::opt_level)
+      .def_rw("required_passes", &Options::required_passes)
+      .def_rw("disabled_passes", &Options::disabled_passes)
+      .def_rw("name", &Options::name)
+      .def_rw("jobs", &Options::jobs)
+      .def_rw("kernel_cache", &Options::kernel_cache)
+      .def_rw("dump_ir", &Options::dump_ir)
+      .def_rw("keep_modules", &Options::keep_modules)
+      .def_rw("shapes", &Options::shapes)
+      .def_rw("more_shapes", &Options::more_shapes)
+      .def_rw("constants", &Options::constants)
+      .def("set_config", [](Options& self, nb::dict config) { self.config = config_of(config); })
+      .def("set_constant", [](Options& self, const std::string& name, const ReadArray& value) { self.constant_tensors[name] = tensor_of(value); })
+      .def("add_shapes", [](Options& self, const std::vector<std::string>& texts) { unwrap(driver::add_shapes(texts, &self)); },
+           "Shapes as the command line writes them: x=1x3x48x{320,640}");
+  m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
+
+  // `bridge`: see instrument_passes; None when nobody looks on.
+  auto bind_build = [&](const char* name, Result<driver::Built> (*build)(const relay::Module&, const Options&)) {
+    m.def(name, [build](const relay::Module& module, Options options, nb::object bridge) {
+      Instrumented instrumented = instrument_passes(module, bridge);
+      options.instruments = instrumented.instruments;
+      options.user_passes = instrumented.passes;
+      auto result = [&] {
+        nb::gil_scoped_release release;
+        return build(module, options);
+      }();
+      return unwrap(std::move(result));
+    }, nb::arg("module"), nb::arg("options"), nb::arg("bridge") = nb::none());
+  };
+  bind_build("build", driver::build);
+  bind_build("optimize", driver::optimize);
+  m.def("build_onnx_file", [](const std::string& path, const Options& options) {
+    auto result = [&] {
+      nb::gil_scoped_release release;
+      return driver::build_onnx(path, options);
+    }();
+    return unwrap(std::move(result));
+  });
+  m.def("build_onnx_bytes", [](nb::bytes data, const Options& options) {
+    auto copy = std::make_shared<std::string>(data.c_str(), data.size());  // constants of the module may look at it
+    auto result = [&] {
+      nb::gil_scoped_release release;
+      return driver::build_onnx(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, options);
+    }();
+    return unwrap(std::move(result));
+  });
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compile, load, call: what most users need."""
+from __future__ import annotations
+
+import operator
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core
+from ._core import Error, IRModule
+from .runtime.ndarray import as_array
+
+MOST_VARIANTS = 64
+
+
+class TensorInfo(NamedTuple):
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def error_of(code: int, name: str, message: str, hint: str = "") -> Error:
+    """An error of docs/errors that Python itself notices."""
+    error = Error(f"error[E{code} {name}]: {message}" + (f"\n  hint: {hint}" if hint else ""))
+    error.code, error.name, error.hint = code, name, hint
+    return error
+
+
+class Model:
+    """A compiled model in memory: call it with its inputs, by position or name; outputs come as numpy arrays.
+
+    Errors: tilewright.Error with `code` 504 (no such input), 505 (shape), 506 (dtype). Serves one thread at a time.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], threads: int = 0, built: Any = None):
+        self._session = _core.Session(os.fspath(path), threads)
+        self._built = built
+        self._path = os.fspath(path)
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        """Of the first variant, where the model has several."""
+        return [TensorInfo(*t) for t in self._session.inputs]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self._session.outputs]
+
+    @property
+    def variants(self) -> list[tuple[list[TensorInfo], list[TensorInfo]]]:
+        """(inputs, outputs) for each set of shapes the model was compiled for; the shape of what is set picks one."""
+        return [([TensorInfo(*t) for t in inputs], [TensorInfo(*t) for t in outputs]) for inputs, outputs in self._session.variants]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The model file's own key/value pairs (labels, character lists)."""
+        return self._session.metadata
+
+    @property
+    def target(self) -> str:
+        return self._session.target
+
+    def profile(self, repeats: int = 20, form: str = "table") -> str:
+        """Where the time goes, step by step: "table", "json", or "trace" for Perfetto and chrome://tracing. All inputs must be set."""
+        return self._session.profile(repeats, form)
+
+    @property
+    def threads(self) -> int:
+        return self._session.threads
+
+    def input_index(self, name: str) -> int:
+        for i, t in enumerate(self.inputs):
+            if t.name == name:
+                return i
+        raise error_of(504, "UnknownInput", f"no input is named '{name}'; there are {', '.join(t.name for t in self.inputs)}")
+
+    def set_input(self, key: int | str, value: Any) -> None:
+        index = self.input_index(key) if isinstance(key, str) else key
+        self._session.set_input(index, as_array(value))
+
+    def run(self) -> None:
+        self._session.run()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One output: its array. Several: a tuple of them."""
+        for i, value in enumerate(args):
+            self.set_input(i, value)
+        for name, value in kwargs.items():
+            self.set_input(name, value)
+        self.run()
+        results = tuple(self._session.output(i) for i in range(len(self.outputs)))
+        return results[0] if len(results) == 1 else results
+
+    def export_library(self, path: str | os.PathLike[str]) -> None:
+        """Writes the library that `tilewright.load`, the shell, C and C++ can use; after tw.compile also .o, .a and .tar."""
+        if self._built is not None:
+            self._built.export_library(os.fspath(path))
+        else:
+            import shutil
+            shutil.copyfile(self._path, path)
+
+
+def load(path: str | os.PathLike[str], threads: int = 0) -> Model:
+    """Loads a library. threads 0: one per core. Errors: 102, 501 (damaged), 502 (version), 503 (CPU)."""
+    return Model(path, threads)
+
+
+def _sizes_of(dimension: Any) -> list[int]:
+    """The sizes that a dimension is to have: one, or several in order (those of a set: ascending)."""
+    if isinstance(dimension, (set, frozenset)):
+        dimension = sorted(dimension)
+    if isinstance(dimension, (list, tuple, range)):
+        return [operator.index(d) for d in dimension]
+    return [operator.index(dimension)]
+
+
+def _shapes_of(name: str, given: Any) -> list[list[int]]:
+    if isinstance(given, str):
+        options = _core.BuildOptions()
+        options.add_shapes([f"{name}={given}"])
+        return [shapes[name] for shapes in [options.shapes, *options.more_shapes]]
+    if isinstance(given, list) and given and all(isinstance(shape, (tuple, list)) for shape in given):
+        return [shape for each in given for shape in _shapes_of(name, tuple(each))]
+    try:
+        dims = [_sizes_of(d) for d in given]
+    except TypeError:
+        raise TypeError(f"the shape of input '{name}' is {given!r}; write (1, 3, 224, 224), or (1, 3, 48, [320, 640]) for several") from None
+    counts = {len(d) for d in dims if len(d) != 1}
+    if len(counts) > 1 or 0 in counts:
+        raise error_of(101, "InvalidArgument", f"the shape of input '{name}' is {given!r}, whose lists have different lengths")
+    if any(d < 0 for sizes in dims for d in sizes):
+        raise error_of(101, "InvalidArgument", f"the shape of input '{name}' is {given!r}, which has a negative size")
+    return [[d[0] if len(d) == 1 else d[v] for d in dims] for v in range(max(counts, default=1))]
+
+
+def variants_of(shapes: Mapping[str, Any] | None) -> list[dict[str, list[int]]]:
+    """The shapes of every variant, as `tilewright compile --shape` makes them: all inputs that have several shapes have equally
+    many, and the n-th variant takes the n-th of each. Errors: TypeError, 101."""
+    lists = {str(name): _shapes_of(str(name), given) for name, given in (shapes or {}).items()}
+    counts = {len(several) for several in lists.values() if len(several) > 1}
+    if len(counts) > 1:
+        raise error_of(101, "InvalidArgument", "inputs have different numbers of shapes: " + ", ".join(f"{n} {len(s)}" for n, s in lists.items()))
+    count = max(counts, default=1)
+    if count > MOST_VARIANTS:
+        raise error_of(101, "InvalidArgument", f"{count} shapes are more than the {MOST_VARIANTS} that one library can have")
+    return [{name: several[0] if len(several) == 1 else several[v] for name, several in lists.items()} for v in range(count)]
+
+
+def set_constants(options: Any, constants: Mapping[str, Any] | None) -> None:
+    """Arrays as they are, numbers and lists of them in the input's dtype, text as --constant takes it."""
+    texts: dict[str, str] = {}
+    for name, value in (constants or {}).items():
+        if isinstance(value, str):
+            texts[name] = value
+        elif hasattr(value, "__dlpack__") or isinstance(value, np.ndarray):
+            options.set_constant(name, as_array(value))
+        else:
+            numbers = np.asarray(value)
+            if numbers.dtype.kind not in "biuf":
+                raise TypeError(f"the constant for input '{name}' is {value!r}; give an array or numbers")
+            texts[name] = ",".join(repr(v.item() if v.dtype.kind != "b" else int(v)) for v in numbers.reshape(-1))
+    options.constants = texts
+
+
+def cache_folder(kernel_cache: bool | str | os.PathLike[str]) -> str:
+    """Where compiled kernels are kept: True is the folder of the command line ($TILEWRIGHT_CACHE_DIR), False none."""
+    if isinstance(kernel_cache, bool):
+        return _core.default_kernel_cache() if kernel_cache else ""
+    return os.fspath(kernel_cache)
+
+
+def load_built(built: Any, threads: int) -> Model:
+    handle, path = tempfile.mkstemp(suffix=".so", prefix="tilewright-")
+    os.close(handle)
+    try:
+        built.export_library(path)
+        return Model(path, threads, built)  # the mapping outlives the name
+    finally:
+        os.unlink(path)
+
+
+def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "llvm", *, constants: Mapping[str, Any] | None = None,
+            opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
+            config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
+            kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "") -> Model:
+    """Compiles an ONNX model (path, bytes or ModelProto) or an IRModule for `target` and loads it.
+
+    shapes: sizes of inputs that the model leaves free, by name: (1, 3, 224, 224); several shapes in one library are a list of
+    shapes, or a shape with lists in it: (1, 3, 48, [320, 640]), or the command line's "1x3x48x{320,640}".
+    constants: inputs that become part of the model, by name: arrays, numbers, or "@tensor.pb".
+    opt_level, required_passes, disabled_passes, config: as in a PassContext. jobs: code generation threads, 0: one per core.
+    threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
+    (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
+    dump_ir: a folder for the module after each pass. Errors: tilewright.Error.
+    """
+    from .transform import PassContext
+    context = PassContext(opt_level=opt_level, required_pass=list(required_passes), disabled_pass=list(disabled_passes), config=config)
+    options = context.build_options(target if math == "default" else f"{_target_text(target)} -math={math}")
+    options.jobs, options.kernel_cache, options.dump_ir, options.keep_modules = jobs, cache_folder(kernel_cache), os.fspath(dump_ir), False
+    variants = variants_of(shapes)
+    module = _as_module(model)
+    if module is not None:
+        if shapes or constants:
+            raise TypeError("shapes and constants are for ONNX models; an IRModule has its shapes, and bind_params makes constants")
+        return load_built(_core.build(module, options), threads)
+    options.shapes, options.more_shapes = variants[0], variants[1:]
+    set_constants(options, constants)
+    if isinstance(model, (str, os.PathLike)):
+        return load_built(_core.build_onnx_file(os.fspath(model), options), threads)
+    return load_built(_core.build_onnx_bytes(onnx_bytes(model), options), threads)
+
+
+def _target_text(target: Any) -> str:
+    from .target import Target
+    return str(Target(target))
+
+
+def _as_module(model: Any) -> Any:
+    if isinstance(model, IRModule):
+        return model
+    from .relay.expr import Function, to_module
+    return to_module(model) if isinstance(model, Function) else None
+
+
+def onnx_bytes(model: Any) -> bytes:
+    """The serialised form of a ModelProto; bytes as they are."""
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model)
+    if hasattr(model, "SerializeToString"):
+        return model.SerializeToString()
+    raise TypeError(f"a model is a path, bytes, an onnx.ModelProto or an IRModule, not a {type(model).__name__}")
+
+
+__all__ = ["Model", "TensorInfo", "compile", "load"]
