@@ -15,36 +15,36 @@ namespace {
 
 // The two loops for one vector width. Twelve sums in flight cover the latency of two multiply-add units (4 to
 // 5 cycles each) and leave registers for the operands in the smallest register file (16).
-#define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                              \
-  typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                   \
-  attribute double multiply_add_##suffix(int64_t rounds) {                                                   \
-    volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */          \
-    auto value = [&](int i) __attribute__((always_inline)) { return Vector##suffix{} + known[i]; };          \
-    const Vector##suffix a = value(0), b = value(1);                                                         \
-    Vector##suffix s0 = value(1), s1 = value(1), s2 = value(1), s3 = value(1), s4 = value(1), s5 = value(1); \
-    Vector##suffix s6 = value(1), s7 = value(1), s8 = value(1), s9 = value(1), s10 = value(1),               \
-                   s11 = value(1);                                                                           \
-    for (int64_t i = 0; i < rounds; ++i) {                                                                   \
-      s0 = s0 * a + b, s1 = s1 * a + b, s2 = s2 * a + b, s3 = s3 * a + b, s4 = s4 * a + b, s5 = s5 * a + b;  \
-      s6 = s6 * a + b, s7 = s7 * a + b, s8 = s8 * a + b, s9 = s9 * a + b, s10 = s10 * a + b,                 \
-      s11 = s11 * a + b;                                                                                     \
-    }                                                                                                        \
-    Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                        \
-    volatile float used = sum[0];                                                                            \
-    (void)used;                                                                                              \
-    return 2.0 * 12 * (bytes / 4) * static_cast<double>(rounds);                                             \
-  }                                                                                                          \
-  attribute double read_##suffix(const float* data, int64_t count) {                                         \
-    Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                       \
-    constexpr int64_t kStep = 4 * (bytes / 4);                                                               \
-    for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                    \
-      const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                          \
-      s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                    \
-    }                                                                                                        \
-    Vector##suffix sum = s0 + s1 + s2 + s3;                                                                  \
-    volatile float used = sum[0];                                                                            \
-    (void)used;                                                                                              \
-    return 4.0 * static_cast<double>(count / kStep * kStep);                                                 \
+#define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                             \
+  typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                  \
+  attribute double multiply_add_##suffix(int64_t rounds) {                                                  \
+    volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */         \
+    const Vector##suffix zero = {}, a = zero + known[0], b = zero + known[1];                               \
+    Vector##suffix s0 = zero + known[1], s1 = zero + known[1], s2 = zero + known[1];                        \
+    Vector##suffix s3 = zero + known[1], s4 = zero + known[1], s5 = zero + known[1];                        \
+    Vector##suffix s6 = zero + known[1], s7 = zero + known[1], s8 = zero + known[1];                        \
+    Vector##suffix s9 = zero + known[1], s10 = zero + known[1], s11 = zero + known[1];                      \
+    for (int64_t i = 0; i < rounds; ++i) {                                                                  \
+      s0 = s0 * a + b, s1 = s1 * a + b, s2 = s2 * a + b, s3 = s3 * a + b, s4 = s4 * a + b, s5 = s5 * a + b; \
+      s6 = s6 * a + b, s7 = s7 * a + b, s8 = s8 * a + b, s9 = s9 * a + b, s10 = s10 * a + b,                \
+      s11 = s11 * a + b;                                                                                    \
+    }                                                                                                       \
+    Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                       \
+    volatile float used = sum[0];                                                                           \
+    (void)used;                                                                                             \
+    return 2.0 * 12 * (bytes / 4) * static_cast<double>(rounds);                                            \
+  }                                                                                                         \
+  attribute double read_##suffix(const float* data, int64_t count) {                                        \
+    Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                      \
+    constexpr int64_t kStep = 4 * (bytes / 4);                                                              \
+    for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                   \
+      const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                         \
+      s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                   \
+    }                                                                                                       \
+    Vector##suffix sum = s0 + s1 + s2 + s3;                                                                 \
+    volatile float used = sum[0];                                                                           \
+    (void)used;                                                                                             \
+    return 4.0 * static_cast<double>(count / kStep * kStep);                                                \
   }
 
 TW_PEAK_LOOPS(plain, 16, )

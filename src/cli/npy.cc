@@ -15,7 +15,8 @@ namespace {
 constexpr char kMagic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
 Diagnostic damaged(std::string what) {
-  return Diagnostic(ErrorCode::kMalformedModel, std::move(what), {}, "write the file again with numpy.save or numpy.savez");
+  return Diagnostic(ErrorCode::kMalformedModel, std::move(what), {},
+                    "write the file again with numpy.save or numpy.savez");
 }
 
 // Reads the header's Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
@@ -35,12 +36,15 @@ class HeaderParser {
       std::string key;
       if (!string(&key) || !take(':')) return bad();
       if (key == "descr") {
-        if (peek() == '[') return Diagnostic(ErrorCode::kUnsupportedModel, "the array has named fields, which no tensor has");
+        if (peek() == '[')
+          return Diagnostic(ErrorCode::kUnsupportedModel, "the array has named fields, which no tensor has");
         if (!string(&h.descr)) return bad();
         seen[0] = true;
       } else if (key == "fortran_order") {
-        if (word("True")) h.fortran_order = true;
-        else if (!word("False")) return bad();
+        if (word("True"))
+          h.fortran_order = true;
+        else if (!word("False"))
+          return bad();
         seen[1] = true;
       } else if (key == "shape") {
         if (!take('(')) return bad();
@@ -101,8 +105,8 @@ class HeaderParser {
 
 Result<DataType> dtype_of(std::string_view descr) {
   auto unsupported = [&] {
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("arrays of numpy type '{}' cannot be read", descr), {},
-                      "convert the array with astype, for instance to float32");
+    return Diagnostic(ErrorCode::kUnsupportedModel, format("arrays of numpy type '{}' cannot be read", descr),
+                      {}, "convert the array with astype, for instance to float32");
   };
   if (descr.size() < 3) return unsupported();
   int bytes = 0;
@@ -161,12 +165,14 @@ std::string descr_of(DataType t) {
 Tensor from_fortran(const Tensor& t) {
   Tensor out(t.dtype(), t.shape());
   size_t rank = t.shape().size(), item = t.dtype().bytes();
-  std::vector<int64_t> index(rank, 0), strides(rank, 1);
-  for (size_t d = 1; d < rank; ++d) strides[d] = strides[d - 1] * t.shape()[d - 1];
+  std::vector<int64_t> index(rank, 0), strides;
+  int64_t stride = 1;
+  for (int64_t extent : t.shape()) strides.push_back(stride), stride *= extent;
   for (int64_t i = 0; i < t.size(); ++i) {
     int64_t from = 0;
     for (size_t d = 0; d < rank; ++d) from += index[d] * strides[d];
-    std::memcpy(out.mutable_raw() + static_cast<size_t>(i) * item, t.raw() + static_cast<size_t>(from) * item, item);
+    std::memcpy(out.mutable_raw() + static_cast<size_t>(i) * item, t.raw() + static_cast<size_t>(from) * item,
+                item);
     for (size_t d = rank; d-- > 0;) {
       if (++index[d] < t.shape()[d]) break;
       index[d] = 0;
@@ -184,7 +190,8 @@ Result<Tensor> read_npy(std::span<const std::byte> bytes) {
     return damaged("this is not a .npy file");
   auto major = in.read<uint8_t>();
   in.read<uint8_t>();
-  if (major < 1 || major > 3) return damaged(format("the .npy file has version {}, 1 to 3 can be read", major));
+  if (major < 1 || major > 3)
+    return damaged(format("the .npy file has version {}, 1 to 3 can be read", major));
   uint64_t length = major == 1 ? in.read<uint16_t>() : in.read<uint32_t>();
   auto text = in.take(length);
   if (!in.ok()) return damaged("the .npy file ends within its header");
@@ -207,12 +214,16 @@ Result<Tensor> read_npy(std::span<const std::byte> bytes) {
 
 Result<std::string> write_npy(const Tensor& t) {
   if (t.dtype().is_string() || t.dtype().bits % 8 != 0)
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("a {} tensor cannot be written to a .npy file", t.dtype().str()));
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      format("a {} tensor cannot be written to a .npy file", t.dtype().str()));
   std::string shape;
   for (int64_t d : t.shape()) shape += format("{}, ", d);
-  if (t.rank() > 1) shape.resize(shape.size() - 2);
-  else if (t.rank() == 1) shape.resize(shape.size() - 1);
-  std::string header = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr_of(t.dtype()), shape);
+  if (t.rank() > 1)
+    shape.resize(shape.size() - 2);
+  else if (t.rank() == 1)
+    shape.resize(shape.size() - 1);
+  std::string header =
+      format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr_of(t.dtype()), shape);
   header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');  // so that the data is aligned
   header += '\n';
   ByteWriter out;

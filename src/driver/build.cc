@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/version.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "driver/guarded.h"
@@ -48,6 +49,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   report(options, "lower", 0);
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target));
   built.lowered.plan.model_name = options.name;
+  built.lowered.plan.compiler_version = version();
   if (!options.keep_modules) {
     built.optimized = {};
     for (lower::StepTrace& trace : built.lowered.traces)

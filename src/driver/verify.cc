@@ -55,7 +55,8 @@ class SteppedRun {
     const std::byte* base = address(o.buffer);
     auto width = static_cast<int64_t>(o.dtype.bytes());
     const bool packed = o.dtype.bits < 8;
-    const Tensor whole = packed ? Tensor::view(o.dtype, {artifact_.plan().buffers[o.buffer].bytes * 8 / o.dtype.bits}, base, nullptr) : Tensor();
+    const auto stored_bits = static_cast<int64_t>(artifact_.plan().buffers[o.buffer].bytes) * 8;
+    const Tensor whole = packed ? Tensor::view(o.dtype, {stored_bits / o.dtype.bits}, base, nullptr) : Tensor();
     std::vector<int64_t> index(o.shape.size(), 0);
     for (int64_t n = 0; n < out.size(); ++n) {
       int64_t at = o.offset;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/format.h"
+#include "base/version.h"
 #include "codegen/codegen.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
@@ -110,6 +111,7 @@ Status export_program(const Program& program, const std::string& name, const std
   const std::string bytes = runtime::vm::write_program(program);
   const auto n = static_cast<int64_t>(bytes.size());
   plan.model_name = name;
+  plan.compiler_version = version();
   plan.target = built.target.str();
   plan.cpu_features = built.target.cpu_features;
   plan.metadata["kind"] = runtime::vm::kProgramKind;

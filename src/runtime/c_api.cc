@@ -3,13 +3,10 @@
 #include "tilewright/c_api.h"
 
 #include "base/format.h"
+#include "base/version.h"
 #include "runtime/c_support.h"
 #include "runtime/dltensor.h"
 #include "runtime/executor.h"
-
-#ifndef TILEWRIGHT_VERSION
-#define TILEWRIGHT_VERSION "0.1.0"
-#endif
 
 using namespace tilewright;
 using namespace tilewright::runtime;
@@ -113,7 +110,7 @@ int32_t tw_last_error(tw_error_info* out) {
   });
 }
 
-const char* tw_version(void) { return TILEWRIGHT_VERSION; }
+const char* tw_version(void) { return version(); }
 uint32_t tw_c_api_version(void) { return TW_C_API_VERSION; }
 
 int32_t tw_module_load(const char* path, const tw_module_options* options, tw_module** out) {

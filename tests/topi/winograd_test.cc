@@ -192,8 +192,9 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
         expect_close(out[flat_at(r.out, at)], sum, std::sqrt(double(p.in_channels * p.kernel_height * p.kernel_width)), r.c.name());
       });
       // What was predicted from the weights bounds what rounding did; the residual adds a step of its own.
-      if (count > 100)
+      if (count > 100) {
         EXPECT_LE(std::sqrt(errors), 2 * estimated * std::sqrt(signal) + 1e-7 * std::sqrt(count)) << r.c.name() << " " << count;
+      }
       for (int64_t i = 0; i < out.size(); ++i)
         ASSERT_TRUE(written[i] || out[i] == 99) << "outside the view: " << r.c.name();
       if (::testing::Test::HasFatalFailure()) return;

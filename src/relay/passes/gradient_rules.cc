@@ -11,7 +11,6 @@ namespace {
 
 std::vector<int64_t> dims(const Expr& e) { return static_shape(tensor_of(e).shape).value(); }
 Expr scalar(double value, const Expr& like) { return full_constant(value, tensor_of(like).dtype); }
-Expr add(const Expr& a, const Expr& b) { return call("add", {a, b}); }
 Expr subtract(const Expr& a, const Expr& b) { return call("subtract", {a, b}); }
 Expr multiply(const Expr& a, const Expr& b) { return call("multiply", {a, b}); }
 Expr divide(const Expr& a, const Expr& b) { return call("divide", {a, b}); }
