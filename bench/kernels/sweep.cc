@@ -29,6 +29,7 @@ struct Options {
 struct Measured {
   SweepShape shape;
   std::string step;  // the step's name: which operators the kernel holds and in which layout
+  bool saves_arithmetic = false;  // Winograd: beyond the roofline of the direct algorithm
   double predicted_us = 0, us = 0, peak = 0;  // peak: flops a second
   double roofline_us = 0;
   double roofline() const { return roofline_us / us; }
@@ -43,7 +44,7 @@ double roofline_us(const SweepShape& s, double peak, const Target& target, int t
 Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPeak& peak) {
   driver::BuildOptions options;
   options.target = o.target;
-  relay::Module module = relay::Module().with_main(relay::make_function({shape.input}, shape.body));
+  relay::Module module = relay::Module().with_main(relay::make_function(shape.inputs, shape.body));
   auto built = TW_TRY(driver::build(module, options));
   const std::string path = (std::filesystem::temp_directory_path() / format("tilewright-sweep-{}.so", getpid())).string();
   TW_TRY_STATUS(driver::export_library(built, path));
@@ -71,9 +72,11 @@ Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPea
     m.step.clear();
     // The operator's own steps; around them the input is brought into its layout and the result out of it.
     for (const auto& step : profile->steps()) {
-      bool ours = step.name.find("conv") != std::string::npos || step.name.find("dense") != std::string::npos;
+      bool ours = step.name.find("conv") != std::string::npos || step.name.find("dense") != std::string::npos ||
+                  step.name.find("matmul") != std::string::npos;
       if (!ours) continue;
       us += step.min_us, predicted += step.predicted_us;
+      m.saves_arithmetic |= step.implementation.find("winograd") != std::string::npos;
       m.step += (m.step.empty() ? "" : " ; ") + step.name;
     }
     m.us = std::min(m.us, us), m.predicted_us = predicted;
@@ -156,18 +159,22 @@ int run_sweep(int argc, char** argv) {
     std::fflush(stdout);
     all.push_back(std::move(*m));
   }
-  std::vector<double> predicted, measured, fractions;
+  std::vector<double> predicted, measured, fractions, saving;
   nlohmann::json out = {{"set", o.set}, {"seed", o.seed}, {"count", o.count}, {"threads", o.threads}, {"target", o.target}, {"shapes", nlohmann::json::array()}};
   for (const Measured& m : all) {
-    predicted.push_back(m.predicted_us), measured.push_back(m.us), fractions.push_back(m.roofline());
+    predicted.push_back(m.predicted_us), measured.push_back(m.us), (m.saves_arithmetic ? saving : fractions).push_back(m.roofline());
     out["shapes"].push_back({{"kind", m.shape.kind}, {"name", m.shape.name}, {"step", m.step}, {"flops", m.shape.flops}, {"bytes", m.shape.bytes},
                              {"predicted_us", m.predicted_us}, {"us", m.us}, {"peak_gflops", m.peak * 1e-9}, {"roofline_us", m.roofline_us},
-                             {"roofline", m.roofline()}});
+                             {"roofline", m.roofline()}, {"saves_arithmetic", m.saves_arithmetic}});
   }
   const double rank = rank_correlation(predicted, measured), median = percentile(fractions, 0.5), p05 = percentile(fractions, 0.05);
   out["rank_correlation"] = rank, out["median"] = median, out["p05"] = p05, out["failures"] = failures;
-  std::printf("\n%zu shapes, %d failed: of the roofline median %.1f%%, 5th percentile %.1f%%; rank correlation of prediction and time %.3f\n",
-              all.size(), failures, 100 * median, 100 * p05, rank);
+  out["winograd_median"] = percentile(saving, 0.5);
+  std::printf("\n%zu shapes, %d failed; rank correlation of prediction and time %.3f\n", all.size(), failures, rank);
+  std::printf("%zu direct kernels, of their roofline: median %.1f%%, 5th percentile %.1f%%\n", fractions.size(), 100 * median, 100 * p05);
+  if (!saving.empty())
+    std::printf("%zu Winograd kernels, of the direct roofline: median %.1f%%, 5th percentile %.1f%%\n", saving.size(), 100 * percentile(saving, 0.5),
+                100 * percentile(saving, 0.05));
   if (!o.json.empty()) {
     std::FILE* file = std::fopen(o.json.c_str(), "w");
     if (!file) {

@@ -63,8 +63,9 @@ SweepShape conv(const char* kind, const char* op, const ConvShape& c) {
   std::vector<int64_t> data{c.n, c.ic}, kernel{c.oc, c.ic / c.groups}, bias{c.oc}, padding;
   for (size_t i = 0; i < spatial; ++i) data.push_back(c.in[i]), kernel.push_back(c.kernel[i]), bias.push_back(1);
   for (int side = 0; side < 2; ++side) padding.insert(padding.end(), c.pads.begin(), c.pads.end());
-  s.input = make_var("x", tensor_type(to_shape(data), kFloat32));
-  Expr y = call(op, {call("nn.relu", {s.input}), constant(kernel, 7)}, make_attrs<A>([&](auto& a) {
+  Expr x = make_var("x", tensor_type(to_shape(data), kFloat32));
+  s.inputs = {x};
+  Expr y = call(op, {call("nn.relu", {x}), constant(kernel, 7)}, make_attrs<A>([&](auto& a) {
                   a.strides = c.strides, a.padding = padding, a.dilation = c.dilation, a.groups = c.groups;
                   a.channels = c.oc;
                   a.kernel_size = c.kernel;
@@ -84,8 +85,9 @@ SweepShape transposed(const ConvShape& c) {
   SweepShape s;
   s.kind = "transposed";
   std::vector<int64_t> data{c.n, c.ic, c.in[0], c.in[1]}, kernel{c.ic, c.oc, c.kernel[0], c.kernel[1]};
-  s.input = make_var("x", tensor_type(to_shape(data), kFloat32));
-  Expr y = call("nn.conv2d_transpose", {call("nn.relu", {s.input}), constant(kernel, 7)}, make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
+  Expr x = make_var("x", tensor_type(to_shape(data), kFloat32));
+  s.inputs = {x};
+  Expr y = call("nn.conv2d_transpose", {call("nn.relu", {x}), constant(kernel, 7)}, make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
                   a.strides = c.strides, a.padding = {c.pads[0], c.pads[1], c.pads[0], c.pads[1]};
                   a.channels = c.oc, a.kernel_size = c.kernel, a.kernel_layout = "IOHW";
                 }));
@@ -108,12 +110,29 @@ SweepShape conv2d(const char* kind, ConvShape c, int64_t kernel_height, int64_t 
 SweepShape dense(int64_t m, int64_t n, int64_t k) {
   SweepShape s;
   s.kind = "gemm";
-  s.input = make_var("x", tensor_type(to_shape({m, k}), kFloat32));
-  Expr y = call("nn.dense", {call("nn.relu", {s.input}), constant({n, k}, 7)});
+  Expr x = make_var("x", tensor_type(to_shape({m, k}), kFloat32));
+  s.inputs = {x};
+  Expr y = call("nn.dense", {call("nn.relu", {x}), constant({n, k}, 7)});
   s.body = call("nn.relu", {call("add", {y, constant({n}, 11)})});
   s.flops = 2.0 * static_cast<double>(m * n * k);
   s.bytes = 4.0 * static_cast<double>(m * k + n * k + m * n);
   s.name = format("gemm {}x{}x{}", m, n, k);
+  return s;
+}
+
+// Both operands are activations, the right one (N, K) when transposed.
+SweepShape matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transposed) {
+  SweepShape s;
+  s.kind = "matmul";
+  Expr x = make_var("x", tensor_type(to_shape({batch, m, k}), kFloat32));
+  Expr y = make_var("y", tensor_type(to_shape(transposed ? std::vector<int64_t>{batch, n, k} : std::vector<int64_t>{batch, k, n}), kFloat32));
+  s.inputs = {x, y};
+  s.body = call("nn.relu", {call("nn.batch_matmul", {call("nn.relu", {x}), call("nn.relu", {y})}, make_attrs<BatchMatmulAttrs>([&](auto& a) {
+                                   a.transpose_a = false, a.transpose_b = transposed;
+                                 }))});
+  s.flops = 2.0 * static_cast<double>(batch * m * n * k);
+  s.bytes = 4.0 * static_cast<double>(batch * (m * k + n * k + m * n));
+  s.name = format("matmul {}x {}x{}x{}{}", batch, m, n, k, transposed ? " transposed" : "");
   return s;
 }
 
@@ -157,7 +176,11 @@ const Kind kKinds[] = {
        return transposed(c);
      }},
     {"conv1d", false, 4, [](Draw& d) {
-       ConvShape c{d.batch(), d.channels(512), d.channels(512), 1, {d.logarithmic(40, 3000)}, {d.one_of({1, 3, 3, 5, 7, 9})}, {d.one_of({1, 1, 2})}, {d.one_of({1, 1, 2})}, {}};
+       // Few columns (steps of a stream), long ones, groups, and each channel for itself.
+       const int64_t few = d.below(4), way = d.below(6);
+       ConvShape c{d.batch(), d.channels(512), d.channels(512), 1, {few == 0 ? d.logarithmic(1, 24) : d.logarithmic(40, 3000)}, {d.one_of({1, 3, 3, 5, 7, 9})}, {d.one_of({1, 1, 2})}, {d.one_of({1, 1, 2})}, {}};
+       if (way == 0) c.oc = c.ic, c.groups = c.ic, c.kernel = {d.one_of({3, 7, 15, 31})};
+       if (way == 1) c.groups = d.one_of({2, 4, 8}), c.ic = (c.ic + 127) / 128 * 128, c.oc = (c.oc + 127) / 128 * 128;
        c.pads = {c.dilation[0] * (c.kernel[0] - 1) / 2};
        return conv<Conv1DAttrs>("conv1d", "nn.conv1d", c);
      }},
@@ -173,6 +196,10 @@ const Kind kKinds[] = {
          case 2: return dense(d.logarithmic(16, 128), d.logarithmic(512, 4096), d.logarithmic(64, 2048));
          default: return dense(d.logarithmic(48, 1024), d.logarithmic(48, 1024), d.logarithmic(48, 1024));
        }
+     }},
+    {"matmul", true, 6, [](Draw& d) {
+       // Heads over a few queries or many.
+       return matmul(d.logarithmic(1, 64), d.below(2) == 0 ? d.logarithmic(1, 12) : d.logarithmic(16, 400), d.logarithmic(8, 600), d.logarithmic(16, 400), d.below(2) == 0);
      }},
 };
 

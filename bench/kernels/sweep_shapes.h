@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweep's shapes: channels that fill no block, odd sizes, strides, dilation, groups, batches, tall and flat products.
+// The sweep's shapes: channels that fill no block, odd sizes, strides, dilation, groups, batches, tall and flat products, small batched ones.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,10 +9,11 @@
 namespace tilewright::topi::testing {
 
 struct SweepShape {
-  std::string kind;  // "pointwise", "window", "stem", "depthwise", "grouped", "transposed", "conv1d", "conv3d", "gemm", ...
+  std::string kind;  // "pointwise", "window", "stem", "depthwise", "grouped", "transposed", "conv1d", "conv3d", "gemm", "matmul", ...
   std::string name;
   double flops = 0, bytes = 0;  // work, and what must be read and written once
-  relay::Expr input, body;      // relu(op(relu(input)) + bias)
+  std::vector<relay::Expr> inputs;
+  relay::Expr body;  // relu(op(relu(input)) + bias); a matmul's second operand is an input, too
 };
 
 // `set`: "conv", "gemm" or "all"; `kind` empty: every kind. The draws depend on the seed alone.

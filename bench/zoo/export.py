@@ -5,11 +5,12 @@
     python3 bench/zoo/export.py --list
     python3 bench/zoo/export.py resnet18 mobilenet_v2 --out .cache/zoo
 
-The architectures come from torchvision (Debian: python3-torch, python3-torchvision) or from networks.py. Weights are
+The architectures come from torchvision (Debian: python3-torch, python3-torchvision), networks.py or sequences.py. Weights are
 random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
 and a wrong kernel shows in the output. The same name gives the same file on the same torch version.
 """
 import argparse
+import importlib
 import os
 import pathlib
 import subprocess
@@ -43,6 +44,12 @@ ZOO = {
     "yolov8n_like": ("networks:DetectorNano", (1, 3, 640, 640), 13, False),
     "espcn": ("networks:Upscaler", (1, 3, 180, 320), 13, False),
     "mlp": ("networks:Perceptron", (1, 784), 13, False),
+    "speech_encoder": ("sequences:SpeechEncoder", (1, 16000), 13, False),
+    "temporal_net": ("sequences:TemporalNet", (1, 40, 400), 13, False),
+    "conformer": ("sequences:Conformer", (1, 400, 80), 13, False),
+    "separable_speech": ("sequences:SeparableSpeechNet", (1, 64, 400), 13, False),
+    "vocoder": ("sequences:Vocoder", (1, 80, 40), 13, False),
+    "heartbeat": ("sequences:HeartbeatNet", (1, 12, 5000), 13, False),
 }
 
 
@@ -59,9 +66,7 @@ def build(name):
         extra = {"init_weights": False} if attribute == "inception_v3" else {}
         network = getattr(torchvision.models, attribute)(weights=None, **extra)
     else:
-        import networks
-
-        network = getattr(networks, attribute)()
+        network = getattr(importlib.import_module(module), attribute)()
     spread(network)
     settle(network, shape)
     return network.eval(), torch.randn(shape), opset, keep_batch_norm
@@ -73,10 +78,10 @@ def spread(network):
 
     with torch.no_grad():
         for module in network.modules():
-            if isinstance(module, (torch.nn.BatchNorm2d, torch.nn.LayerNorm)):
+            if isinstance(module, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.LayerNorm)):
                 module.weight.uniform_(0.6, 1.4)
                 module.bias.normal_(0, 0.2)
-            elif isinstance(module, torch.nn.Conv2d):
+            elif isinstance(module, (torch.nn.Conv1d, torch.nn.Conv2d)):
                 # He initialisation by fan-in: the variance survives ReLU, also in networks without any BatchNorm.
                 torch.nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
                 if module.bias is not None:
@@ -94,7 +99,7 @@ def settle(network, shape):
     """Gives every BatchNorm the statistics of one training-mode pass over noise of the input's shape."""
     import torch
 
-    norms = [m for m in network.modules() if isinstance(m, torch.nn.BatchNorm2d)]
+    norms = [m for m in network.modules() if isinstance(m, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d))]
     if not norms:
         return
     for norm in norms:

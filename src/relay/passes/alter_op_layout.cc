@@ -326,7 +326,7 @@ class Rewriter {
       return call("reshape", {x}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }), x->span);
     };
     bool one = std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d == 1; });
-    if (one) return reshaped(plain(arg), {});
+    if (one && !values_.at(arg.get()).blocked()) return reshaped(plain(arg), {});
     std::vector<int64_t> four(4 - shape.size(), 1);
     four.insert(four.end(), shape.begin(), shape.end());
     if (four[1] == channels) {

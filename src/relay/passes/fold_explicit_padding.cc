@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/fold_explicit_padding.h"
 
+#include <algorithm>
+
 #include "relay/ops/attrs.h"
+#include "relay/passes/fold_constant.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
@@ -51,6 +54,39 @@ Expr fold(const Expr& e, const std::string& layout) {
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
+// Without the taps at either end of the kernel that meet nothing but padding, whatever the output position: small maps
+// behind many strides, dilations wider than the map.
+template <class A>
+Expr trim(const Expr& e) {
+  A attrs = attrs_of<A>(e);
+  const Expr& weights = arg(e, 1);
+  auto in = static_shape(tensor_of(arg(e, 0)).shape), out = static_shape(tensor_of(e).shape);
+  const A standard;
+  if (!constant_data(weights) || !in || !out || attrs.data_layout != standard.data_layout || attrs.kernel_layout != standard.kernel_layout ||
+      !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout))
+    return e;
+  const size_t spatial = in->size() - 2;
+  std::vector<int64_t> kernel = constant_data(weights)->shape(), begin(kernel.size(), 0), end = kernel;
+  attrs.padding = both_sides(attrs.padding, spatial);
+  for (size_t i = 0; i < spatial; ++i) {
+    const int64_t stride = attrs.strides[i], dilation = attrs.dilation[i], last = ((*out)[i + 2] - 1) * stride;
+    int64_t &before = attrs.padding[i], &after = attrs.padding[i + spatial], &from = begin[i + 2], &to = end[i + 2];
+    while (to - from > 1 && last - before < 0 && before >= dilation) ++from, before -= dilation;
+    while (to - from > 1 && (to - from - 1) * dilation - before >= (*in)[i + 2]) --to;
+    after = std::max<int64_t>(0, last + (to - from - 1) * dilation + 1 - before - (*in)[i + 2]);
+  }
+  if (end == kernel && std::all_of(begin.begin(), begin.end(), [](int64_t b) { return b == 0; })) return e;
+  Expr kept = call("strided_slice", {weights}, make_attrs<StridedSliceAttrs>([&](auto& a) {
+                     a.begin = begin;
+                     a.end = end;
+                   }),
+                   weights->span);
+  attrs.kernel_size.emplace();
+  for (size_t i = 2; i < kernel.size(); ++i) attrs.kernel_size->push_back(end[i] - begin[i]);
+  auto trimmed = try_call(called_op(e)->name, {arg(e, 0), fold_expr(kept, int64_t{256} << 20)}, make_attrs<A>([&](auto& made) { made = attrs; }), e->span);
+  return trimmed.ok() && type_equal((*trimmed)->type, e->type) ? *trimmed : e;
+}
+
 template <class A>
 bool counts_only_own_padding(const Expr& e) {
   const auto& attrs = attrs_of<A>(e);
@@ -77,9 +113,9 @@ Expr fold_pool(const Expr& e) {
 
 Result<Module> fold_explicit_padding(const Module& module, PassContext&) {
   return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
-    if (is_call_to(e, "nn.conv1d")) return fold<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).data_layout);
-    if (is_call_to(e, "nn.conv2d")) return fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout);
-    if (is_call_to(e, "nn.conv3d")) return fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout);
+    if (is_call_to(e, "nn.conv1d")) return trim<Conv1DAttrs>(fold<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.conv2d")) return trim<Conv2DAttrs>(fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.conv3d")) return trim<Conv3DAttrs>(fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout));
     if (is_call_to(e, "nn.avg_pool2d")) return fold_pool<AvgPool2DAttrs>(e);
     return e;
   });

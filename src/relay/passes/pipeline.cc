@@ -30,6 +30,7 @@ const Pipeline& default_pipeline() {
       "FuseAttention",
       "FoldConstant",
       // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
+      "Conv1DToConv2D",
       "AlterOpLayout",
       "FoldConstant",
       "SimplifyExpr",

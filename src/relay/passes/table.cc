@@ -6,6 +6,7 @@
 #include "relay/passes/canonicalize_cast.h"
 #include "relay/passes/canonicalize_ops.h"
 #include "relay/passes/combine_parallel.h"
+#include "relay/passes/conv1d_to_conv2d.h"
 #include "relay/passes/convert_layout.h"
 #include "relay/passes/convert_transposed_matmul.h"
 #include "relay/passes/dead_code.h"
@@ -48,6 +49,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"CombineParallelBatchMatmul", 4, "sibling batch_matmuls of one input become one"}, combine_parallel_batch_matmul},
       {{"CombineParallelConv2D", 4, "sibling convolutions of one input become one"}, combine_parallel_conv2d},
       {{"CombineParallelDense", 4, "sibling dense layers of one input become one"}, combine_parallel_dense},
+      {{"Conv1DToConv2D", 1, "1-D convolutions and pools become 2-D ones of height 1"}, conv1d_to_conv2d},
       {{"ConvertLayout", 3, "convolutions and what is around them in another layout"}, static_cast<Result<Module> (*)(const Module&, PassContext&)>(convert_layout)},
       {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
       {{"DeadCodeElimination", 1, "unused bindings disappear"}, dead_code_elimination},
@@ -60,7 +62,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"FirstOrderGradient", 0, "functions give their result and its gradient by each parameter"}, first_order_gradient},
       {{"FlattenAtrousConv", 0, "a convolution between space_to_batch_nd and batch_to_space_nd becomes a dilated one"}, flatten_atrous_conv},
       {{"FoldConstant", 1, "calls of constants become constants"}, fold_constant},
-      {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it"}, fold_explicit_padding},
+      {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it; taps that meet only padding go"}, fold_explicit_padding},
       {{"FoldScaleAxis", 1, "per-channel multiplications move into weights"}, fold_scale_axis},
       {{"ForwardFoldScaleAxis", 1, "multiplications before a convolution move into its weights"}, forward_fold_scale_axis},
       {{"FuseAttention", 1, "products around a softmax become one attention operator"}, fuse_attention},

@@ -192,9 +192,12 @@ AttrsRef pool_attrs(const Window& w, bool ceil_mode, bool include_pad) {
     a.count_include_pad = include_pad;
   });
 }
-// The window of two of its axes; `second` may be absent (-1).
-Window two_axes(const Window& w, size_t first, int second) {
-  auto pick = [&](const Ints& v, int64_t otherwise) { return Ints{v[first], second >= 0 ? v[static_cast<size_t>(second)] : otherwise}; };
+// The window of two of its axes; one may be absent (-1).
+Window two_axes(const Window& w, int first, int second) {
+  auto pick = [&](const Ints& v, int64_t otherwise) {
+    auto at = [&](int axis) { return axis >= 0 ? v[static_cast<size_t>(axis)] : otherwise; };
+    return Ints{at(first), at(second)};
+  };
   Window out;
   out.n = 2;
   out.kernel = pick(w.kernel, 1), out.strides = pick(w.strides, 1), out.dilations = pick(w.dilations, 1);
@@ -204,12 +207,12 @@ Window two_axes(const Window& w, size_t first, int second) {
   return out;
 }
 
-// One spatial axis: a picture of width 1. Three: pictures of the last two axes, then columns of the first. That is exact,
+// One spatial axis: a picture of height 1. Three: pictures of the last two axes, then columns of the first. That is exact,
 // since the largest value and the number of values of a window are those of its axes in turn.
 template <class Pool>
 Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
   if (w.n == 2) return pool(x, w);
-  if (w.n == 1) return c.squeeze(pool(c.expand(x, 3), two_axes(w, 0, -1)), {3});
+  if (w.n == 1) return c.squeeze(pool(c.expand(x, 2), two_axes(w, -1, 0)), {2});
   Ints d = c.dims(x);
   Expr pictures = pool(c.reshape(x, {d[0], c.product(d, 1, 3), d[3], d[4]}), two_axes(w, 1, 2));
   Ints p = c.dims(pictures);
