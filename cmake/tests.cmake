@@ -2,15 +2,14 @@
 # tests/<room>/*_test.cc become one GoogleTest program per room, test_<room>.
 find_package(GTest REQUIRED)
 include(GoogleTest)
+configure_file(${CMAKE_SOURCE_DIR}/tests/test_folders.h.in ${CMAKE_BINARY_DIR}/tests/test_folders.h @ONLY)
 function(tw_room_tests room)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cc)
   if(sources)
     add_executable(test_${room} ${sources})
     target_link_libraries(test_${room} PRIVATE tw_${room} GTest::gtest GTest::gtest_main)
     target_compile_options(test_${room} PRIVATE -O1)  # half the compile time of the test programs
-    target_include_directories(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-    target_compile_definitions(test_${room} PRIVATE TW_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data"
-                               TW_SOURCE_DIR="${CMAKE_SOURCE_DIR}" TW_BUILD_DIR="${CMAKE_BINARY_DIR}")
+    target_include_directories(test_${room} PRIVATE ${CMAKE_SOURCE_DIR}/tests ${CMAKE_BINARY_DIR}/tests)
     gtest_discover_tests(test_${room} TEST_PREFIX ${room}. DISCOVERY_MODE PRE_TEST)
   endif()
   # Programs for people, not run by ctest.

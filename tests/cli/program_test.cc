@@ -9,6 +9,7 @@
 #include "cli/npy.h"
 #include "cli/picture.h"
 #include "runtime/artifact_maker.h"
+#include "test_folders.h"
 
 namespace tilewright::cli {
 namespace {

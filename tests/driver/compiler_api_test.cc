@@ -13,6 +13,7 @@
 #include <random>
 
 #include "tilewright/runtime.h"
+#include "test_folders.h"
 
 namespace tilewright {
 namespace {

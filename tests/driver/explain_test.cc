@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/build.h"
+#include "test_folders.h"
 
 namespace tilewright::driver {
 namespace {

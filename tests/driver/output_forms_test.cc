@@ -12,6 +12,7 @@
 #include "driver/build.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
+#include "test_folders.h"
 
 namespace tilewright {
 namespace {

@@ -9,6 +9,7 @@
 #include "driver/cli/commands.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
+#include "test_folders.h"
 
 namespace tilewright {
 namespace {

@@ -14,6 +14,7 @@
 #include "relay/interpreter.h"
 #include "runtime/vm/compiler_hook.h"
 #include "tilewright/compiler.h"
+#include "test_folders.h"
 
 namespace tilewright::driver {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "frontend/onnx/proto.h"
+#include "test_folders.h"
 
 namespace tilewright::onnx {
 

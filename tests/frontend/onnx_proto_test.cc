@@ -10,6 +10,7 @@
 #include <random>
 
 #include "frontend/onnx_files.h"
+#include "test_folders.h"
 
 namespace tilewright::onnx {
 namespace {

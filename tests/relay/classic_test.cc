@@ -9,6 +9,7 @@
 #include "relay/passes/pipeline.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
+#include "test_folders.h"
 
 namespace tilewright::relay {
 namespace {

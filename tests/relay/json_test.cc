@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
+#include "test_folders.h"
 
 namespace tilewright::relay {
 namespace {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "relay/op_testing.h"
+#include "test_folders.h"
 
 namespace tilewright::relay {
 namespace {

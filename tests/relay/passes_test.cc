@@ -13,6 +13,7 @@
 #include "relay/text.h"
 #include "relay/verifier.h"
 #include "relay/text_case.h"
+#include "test_folders.h"
 
 namespace tilewright::relay {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "runtime/artifact_maker.h"
 #include "tilewright/runtime.h"
+#include "test_folders.h"
 
 namespace tilewright {
 namespace {

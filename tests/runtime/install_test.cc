@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The installed runtime, used the way a stranger's project uses it: find_package, build, run.
 #include "runtime/artifact_maker.h"
+#include "test_folders.h"
 
 namespace tilewright {
 namespace {

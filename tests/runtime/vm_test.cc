@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "runtime/vm/machine.h"
 #include "runtime/vm/program.h"
+#include "test_folders.h"
 
 namespace tilewright::runtime::vm {
 namespace {

@@ -19,6 +19,7 @@
 #include "tir/interpret.h"
 #include "tir/memory.h"
 #include "tir/text.h"
+#include "test_folders.h"
 
 namespace tilewright::tir {
 
