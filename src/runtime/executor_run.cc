@@ -22,7 +22,7 @@ void Executor::walk(int tid, int threads) {
   const Call* calls = now_->calls.data();
   for (size_t i = first_call_; i < last_call_; ++i) {
     const Call& call = calls[i];
-    if (call.meet_before && i != first_call_) team_.barrier();
+    if (call.meet_before && i != first_call_) team_.barrier(tid);
     if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
     else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
   }
@@ -34,7 +34,7 @@ void Executor::walk_timed(int tid, int threads) {
   const std::vector<Call>& calls = now_->calls;
   for (size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
-    team_.barrier();
+    team_.barrier(tid);
     if (!call.parallel && tid != 0) continue;
     Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();

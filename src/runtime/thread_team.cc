@@ -3,6 +3,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,7 +37,8 @@ void WaitWord::advance() {
   if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(word_, FUTEX_WAKE, INT_MAX);
 }
 
-void WaitWord::wait_while(uint32_t old, int spin_us) {
+template <class Spinning>
+void WaitWord::wait_while(uint32_t old, int spin_us, const Spinning& spinning) {
   if (load() != old) return;
   if (spin_us > 0) {
     auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
@@ -45,14 +47,18 @@ void WaitWord::wait_while(uint32_t old, int spin_us) {
         if (load() != old) return;
         pause();
       }
-    } while (std::chrono::steady_clock::now() < end);
+    } while (spinning() && std::chrono::steady_clock::now() < end);
   }
+  sleep_while(old);
+}
+
+void WaitWord::sleep_while(uint32_t old) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (word_.load(std::memory_order_seq_cst) == old) futex(word_, FUTEX_WAIT, old);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-ThreadTeam::ThreadTeam(int threads, int spin_us) : spin_us_(spin_us), owner_(getpid()) {
+ThreadTeam::ThreadTeam(int threads, int spin_us) : spin_us_(spin_us), owner_(getpid()), places_(static_cast<size_t>(std::max(threads, 1))) {
   if (threads <= 1) return;
   // Workers take no signals: those belong to the threads of the program.
   sigset_t all, before;
@@ -84,29 +90,45 @@ void ThreadTeam::run(Work work, void* context) {
   if (alone_) return work(context, 0, 1);
   work_ = work;
   context_ = context;
+  seen(0);
   start_.advance();
   work(context, 0, size_);
-  barrier();
+  barrier(0);
 }
 
-void ThreadTeam::barrier() {
+void ThreadTeam::seen(int tid) { places_[static_cast<size_t>(tid)].processor.store(sched_getcpu(), std::memory_order_relaxed); }
+
+bool ThreadTeam::may_spin(int tid) const {
+  const int here = sched_getcpu();
+  const uint32_t mine = places_[static_cast<size_t>(tid)].meetings.load(std::memory_order_relaxed);
+  for (const Place& p : places_)
+    if (p.processor.load(std::memory_order_relaxed) == here && p.meetings.load(std::memory_order_relaxed) != mine) return false;
+  return true;
+}
+
+void ThreadTeam::barrier(int tid) {
   if (alone_) return;
   uint32_t phase = phase_.load();  // cannot change before this thread has arrived
+  seen(tid);
+  std::atomic<uint32_t>& meetings = places_[static_cast<size_t>(tid)].meetings;
+  meetings.store(meetings.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.advance();
   } else {
-    phase_.wait_while(phase, spin_us_);
+    phase_.wait_while(phase, spin_us_, [&] { return may_spin(tid); });
   }
 }
 
 void ThreadTeam::worker(int tid) {
-  for (uint32_t seen = 0;;) {
-    start_.wait_while(seen, spin_us_);
-    ++seen;
+  auto caller_elsewhere = [this] { return places_[0].processor.load(std::memory_order_relaxed) != sched_getcpu(); };
+  for (uint32_t begun = 0;;) {
+    start_.wait_while(begun, spin_us_, caller_elsewhere);
+    ++begun;
     if (stop_) return;
+    seen(tid);
     work_(context_, tid, size_);
-    barrier();
+    barrier(tid);
   }
 }
 
