@@ -5,6 +5,7 @@
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
+#include "driver/function_metadata.h"
 #include "passes.h"
 #include "runtime/graph_json.h"
 
@@ -38,16 +39,10 @@ void bind_build(nb::module_& m) {
         return out;
       })
       .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
-      .def_prop_ro("function_metadata", [](const driver::Built& self) {  // bytes: an executor's working memory, weights, inputs and outputs
-        const plan::Plan& p = self.lowered.plan;
-        uint64_t io = 0;
-        for (const auto* list : {&p.inputs, &p.outputs})
-          for (const auto& t : *list) {
-            uint64_t n = 1;
-            for (int64_t d : t.shape) n *= static_cast<uint64_t>(d);
-            io += t.dtype.bytes_for(n);
-          }
-        return nb::make_tuple(p.arena_bytes, p.params_bytes, io);
+      .def_prop_ro("function_metadata", [](const driver::Built& self) {  // (name, workspace, constants, inputs and outputs) in bytes
+        nb::list out;
+        for (const auto& f : driver::function_metadata(self.lowered.plan)) out.append(nb::make_tuple(f.name, f.workspace, f.constants, f.io));
+        return out;
       })
       .def_prop_ro("passes", [](const driver::Built& self) {
         nb::list out;
@@ -66,6 +61,7 @@ void bind_build(nb::module_& m) {
       .def_rw("disabled_passes", &Options::disabled_passes)
       .def_rw("name", &Options::name)
       .def_rw("jobs", &Options::jobs)
+      .def_rw("aot", &Options::aot)
       .def_rw("kernel_cache", &Options::kernel_cache)
       .def_rw("dump_ir", &Options::dump_ir)
       .def_rw("keep_modules", &Options::keep_modules)

@@ -187,7 +187,7 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(TypeError):
             a.copyfrom(np.ones((2, 3), np.float32))
         with self.assertRaises(ValueError):
-            tw.device("cuda", 0)
+            tw.device("vax", 0)
         self.assertEqual(tw.device("llvm -mcpu=x", 0), tw.cpu())
         params = {"b": np.arange(3.0), "a": tw.nd.array(np.ones((2, 2), np.float32)), "s": np.array(4)}
         again = tw.runtime.load_param_dict(tw.runtime.save_param_dict(params))
@@ -230,8 +230,15 @@ class Executors(unittest.TestCase):
         self.assertGreater(module.benchmark(end_to_end=True, repeat=1, number=1, x=X).mean, 0)
         timer = module.module.time_evaluator("run", tw.cpu(), number=3, repeat=4)
         self.assertEqual(len(timer().results), 4)
-        self.assertIn("traceEvents", json.loads(module.profile(2, "trace")))
-        json.loads(module.profile(2, "json"))
+        report = module.profile(repeats=2)
+        self.assertIn("traceEvents", json.loads(report.trace()))
+        self.assertEqual(set(json.loads(report.json())), {"calls", "device_metrics", "configuration"})
+        again = type(report).from_json(report.json())
+        self.assertEqual((again.calls[0]["Name"], again.calls[0]["Duration (us)"]), (report.calls[0]["Name"], report.calls[0]["Duration (us)"]))
+        self.assertIn("Total", str(report))
+        self.assertEqual(len(report.csv().splitlines()), 1 + len(report.calls))
+        with self.assertRaises(ValueError):
+            type(report).from_json("{}")
 
     def test_params_replace_weights(self):
         module = graph_executor.GraphModule(self.lib["default"](tw.cpu(0)))
@@ -259,16 +266,35 @@ class Executors(unittest.TestCase):
         module.set_input("x", X)
         with __import__("contextlib").redirect_stdout(__import__("io").StringIO()) as table:
             module.run()
-        self.assertIn("nn.", table.getvalue())
+        self.assertIn("relu", table.getvalue())
         np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
         files = set(os.listdir(module.dump_path))
         self.assertEqual(files, {"_tvmdbg_graph_dump.json", "output_tensors.params", "_tvmdbg_execution_trace.json"})
         last = module.nodes[-1]["name"]
         np.testing.assert_allclose(module.debug_get_output(last).numpy().reshape(2, 4), EXPECTED, rtol=1e-6)
         self.assertEqual(len(module.run_individual(2, 3)), len(module.nodes))
+        with open(os.path.join(module.dump_path, "output_tensors.params"), "rb") as file:
+            dumped = tw.runtime.load_param_dict(file.read())
+        np.testing.assert_allclose(dumped[f"{last}____0"].numpy().reshape(2, 4), EXPECTED, rtol=1e-6)
+        with open(os.path.join(module.dump_path, "_tvmdbg_execution_trace.json")) as file:
+            trace = json.load(file)
+        self.assertEqual({e["ph"] for e in trace["traceEvents"]}, {"B", "E"})
+        self.assertEqual(len(trace["traceEvents"]), 2 * sum(n["op"] != "null" for n in module.nodes))
+        header, rows = module.debug_datum.get_debug_result()
+        self.assertEqual((header[:4], rows[-1][0]), (["Node Name", "Ops", "Time(us)", "Time(%)"], "Total_time"))
+        self.assertEqual(len(module.run_individual_node(len(module.nodes) - 1, number=2, repeat=3).results), 3)
+        np.testing.assert_array_equal(module.get_input("x").numpy(), X)
+        with self.assertRaises(NotImplementedError):
+            graph_executor.GraphModule(self.lib["default"](tw.cpu())).debug_get_output(0)
+        with self.assertRaises(ValueError):
+            debug_executor.create('{"nodes": []}', self.lib, tw.cpu())
         path = module.dump_path
         module.exit()
         self.assertFalse(os.path.exists(path))
+        with tempfile.TemporaryDirectory() as folder, __import__("contextlib").redirect_stdout(__import__("io").StringIO()):
+            module = debug_executor.create(self.lib.get_graph_json(), self.lib, tw.cpu(0), dump_root=folder)
+            module.run(x=X)
+            self.assertEqual(os.listdir(folder), ["_tvmdbg_device_CPU_0"])
 
     def test_the_factory_and_its_files(self):
         graph = json.loads(self.lib.get_graph_json())

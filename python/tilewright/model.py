@@ -197,9 +197,10 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
     dump_ir: a folder for the module after each pass. Errors: tilewright.Error.
     """
+    from .target import Target
     from .transform import PassContext
     context = PassContext(opt_level=opt_level, required_pass=list(required_passes), disabled_pass=list(disabled_passes), config=config)
-    options = context.build_options(target if math == "default" else f"{_target_text(target)} -math={math}")
+    options = context.build_options(target if math == "default" else f"{Target(target).build_text()} -math={math}")
     options.jobs, options.kernel_cache, options.dump_ir, options.keep_modules = jobs, cache_folder(kernel_cache), os.fspath(dump_ir), False
     variants = variants_of(shapes)
     module = _as_module(model)
@@ -212,11 +213,6 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     if isinstance(model, (str, os.PathLike)):
         return load_built(_core.build_onnx_file(os.fspath(model), options), threads)
     return load_built(_core.build_onnx_bytes(onnx_bytes(model), options), threads)
-
-
-def _target_text(target: Any) -> str:
-    from .target import Target
-    return str(Target(target))
 
 
 def _as_module(model: Any) -> Any:

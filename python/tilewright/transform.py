@@ -137,7 +137,7 @@ class PassContext:
         """What a build in this context is told."""
         from .target import Target
         options = _core.BuildOptions()
-        options.target = str(Target(target))
+        options.target = Target(target).build_text()
         options.opt_level = self.opt_level
         options.required_passes, options.disabled_passes = self.required_pass, self.disabled_pass
         options.set_config(self._options)
@@ -242,7 +242,9 @@ def named_pass(name: str) -> Pass:
     from .target import Target
 
     def run(mod: Any, context: PassContext) -> Any:
-        return _core.run_pass(mod, name, context.opt_level, str(Target.current() or "llvm"), context._options)
+        target = Target.current()
+        text = target.build_text() if target and target.kind == "llvm" else "llvm"  # what others would have decided is code generation
+        return _core.run_pass(mod, name, context.opt_level, text, context._options)
 
     return ModulePass(PassInfo(_levels().get(name, 0), name), run)
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "base/formats/artifact.h"
 #include "base/version.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
@@ -50,6 +51,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
+  if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
   if (!options.keep_modules) {
     built.optimized = {};
     for (lower::StepTrace& trace : built.lowered.traces)
@@ -160,6 +162,8 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
 template <class Source>
 Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
+    if (options.aot && !options.more_shapes.empty())
+      return Diagnostic(ErrorCode::kInvalidArgument, "a library of several shapes cannot have an ahead-of-time executor", {}, "compile one library for each shape");
     report(options, "read model", 0);
     Built built = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.shapes)), options));
     for (const auto& shapes : options.more_shapes) {

@@ -35,6 +35,7 @@ struct BuildOptions {
   std::map<std::string, std::string> constants;
   std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes
   Progress progress;
+  bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of walking the plan
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
   // takes a multiple of its memory with them.

@@ -182,6 +182,11 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   artifact->plan_ = std::move(*plan);
   artifact->kernels_ = {table.kernels, table.kernel_count};
   artifact->params_ = static_cast<const std::byte*>(table.params);
+  if (void* entry = dlsym(artifact->library_, kRunSymbol)) {
+    const ElfSegment* s = image->segment_of(reinterpret_cast<uint64_t>(entry) - map->l_addr, 1);
+    if (!s || !s->executable) return bad("the entry function lies outside of the code").at(path);
+    artifact->entry_ = reinterpret_cast<EntryFunction>(entry);
+  }
   if (table.params_bytes != 0) {  // start reading the weights while the caller prepares its inputs
     uint64_t first = reinterpret_cast<uint64_t>(table.params) / 4096 * 4096;
     madvise(reinterpret_cast<void*>(first), reinterpret_cast<uint64_t>(table.params) + table.params_bytes - first, MADV_WILLNEED);

@@ -52,13 +52,18 @@ Status check_index(const std::vector<plan::TensorInfo>& tensors, uint64_t index,
 
 Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options)
     : artifact_(std::move(artifact)),
-      team_(options.threads > 0 ? std::min(options.threads, 1024) : default_thread_count(),
-            options.spin_us >= 0 ? options.spin_us : 100) {}
+      team_(options.generated_entry ? 1 : options.threads > 0 ? std::min(options.threads, 1024) : default_thread_count(),
+            options.spin_us >= 0 ? options.spin_us : 100),
+      generated_entry_(options.generated_entry) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options) {
   if (auto kind = artifact->plan().metadata.find("kind"); kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
     return Diagnostic(ErrorCode::kUnsupportedModel, "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
                       "run it with `tilewright run` or the VM's interface, or compile the model for fixed sizes with --shape");
+  if (options.generated_entry && (!artifact->entry() || !artifact->plan().variants.empty()))
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      artifact->entry() ? "the artifact has several shapes, and the generated entry runs one" : "the artifact has no generated entry",
+                      artifact->path(), "use the graph executor");
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
   const plan::Plan& first = e->artifact_->plan();
   uint64_t bytes = 0;
@@ -277,6 +282,9 @@ int64_t Executor::param_index(std::string_view name) const {
 }
 
 Status Executor::set_param(uint64_t index, const DLTensor* tensor) {
+  if (generated_entry_)
+    return Diagnostic(ErrorCode::kInvalidArgument, "an ahead-of-time executor's weights are those of the library and cannot be set", {},
+                      "build with Executor(\"graph\") to replace weights");
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   const plan::Param& p = plan().params.at(index);

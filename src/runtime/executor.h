@@ -22,6 +22,7 @@ namespace tilewright::runtime {
 struct ExecutorOptions {
   int threads = 0;   // 0: default_thread_count()
   int spin_us = -1;  // -1: 100
+  bool generated_entry = false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
 };
 
 class Executor {
@@ -94,6 +95,7 @@ class Executor {
   Status fit_variant(uint64_t index, const DLTensor* tensor);  // takes one into use whose input has the tensor's shape
   std::byte* address(const plan::Buffer& buffer, size_t thread) const;
   Status prepare();  // inputs are set, arguments point where they should
+  void call_entry();
   void walk(int tid, int threads);
   void walk_timed(int tid, int threads);
 
@@ -105,6 +107,7 @@ class Executor {
   std::map<uint64_t, Tensor> params_;  // that took the place of compiled ones
   size_t first_call_ = 0, last_call_ = 0;  // of the run
   std::atomic<bool> running_{false};
+  const bool generated_entry_;
   Interval* times_ = nullptr;  // of the repeat being profiled
 };
 

@@ -47,6 +47,18 @@ struct GraphExecutorFunctions {
     TW_TRY_STATUS(self.executor().bind_output(TW_TRY(tensor_index(self.executor().plan().outputs, args, "output")), tensor));
     return Value();
   }
+  // (device type, device, name, tensor, name, tensor, ...) -> copies of the outputs.
+  static Result<Value> run_from_inputs(Self& self, const Arguments& args) {
+    TW_TRY_STATUS(args.expect(2, 2 + 2 * 4096));
+    if (TW_TRY(args.integer(0)) != kDLCPU || TW_TRY(args.integer(1)) != 0 || args.size() % 2 != 0)
+      return Diagnostic(ErrorCode::kInvalidArgument, "run_from_inputs takes the outputs' device (the CPU: 1, 0), then names and tensors by turns");
+    for (size_t i = 2; i < args.size(); i += 2) TW_TRY(set_input(self, Arguments(args.from(i).first(2), "run_from_inputs")));
+    TW_TRY_STATUS(self.executor().run());
+    std::vector<Value> outputs;
+    for (uint64_t i = 0; i < self.executor().plan().outputs.size(); ++i)
+      outputs.push_back(copy_value(self.executor().plan().outputs[i], data_of(TW_TRY(self.executor().output(i)))));
+    return Value::array(std::move(outputs));
+  }
   static Result<Value> run(Self& self, const Arguments&) {
     TW_TRY_STATUS(self.executor().run());
     return Value();
@@ -61,7 +73,16 @@ struct GraphExecutorFunctions {
   }
   static Result<Value> get_input(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 2));
-    uint64_t index = TW_TRY(tensor_index(self.executor().plan().inputs, args, "input"));
+    const plan::Plan& plan = self.executor().plan();
+    if (args.is(0, TW_STR) && !find_tensor(plan.inputs, TW_TRY(args.string(0)), "input").ok())  // a weight, whose memory is read-only
+      if (int64_t p = self.executor().param_index(TW_TRY(args.string(0))); p >= 0) {
+        const auto at = static_cast<uint64_t>(p);
+        const plan::TensorInfo weight{plan.params[at].name, plan.params[at].dtype, plan.params[at].shape};
+        if (args.size() == 1) return copy_value(weight, self.executor().param_data(at));
+        TW_TRY_STATUS(copy_to_argument(weight, self.executor().param_data(at), TW_TRY(args.tensor(1)), "weight"));
+        return Value();
+      }
+    uint64_t index = TW_TRY(tensor_index(plan.inputs, args, "input"));
     const plan::TensorInfo& info = self.executor().plan().inputs[index];
     DLTensor tensor = TW_TRY(self.executor().input(index));
     if (args.size() == 1) return view(info, tensor, self.executor().own_input(index));
@@ -208,43 +229,48 @@ namespace {
 struct Entry {
   const char* name;
   Result<Value> (*body)(GraphExecutorModule&, const Arguments&);
-  bool debug;
+  int kinds;  // of executors that have it
 };
+constexpr int kGraph = 1, kDebug = 2, kAot = 4, kLookInside = kGraph | kDebug, kAll = kGraph | kDebug | kAot;
+int bit(GraphExecutorModule::Kind kind) { return 1 << static_cast<int>(kind); }
+
 using F = GraphExecutorFunctions;
 constexpr Entry kFunctions[] = {
-    {"set_input", F::set_input, false},
-    {"set_input_zero_copy", F::set_input_zero_copy, false},
-    {"set_output_zero_copy", F::set_output_zero_copy, false},
-    {"run", F::run, false},
-    {"get_input", F::get_input, false},
-    {"get_output", F::get_output, false},
-    {"get_num_inputs", F::get_num_inputs, false},
-    {"get_num_outputs", F::get_num_outputs, false},
-    {"get_input_index", F::get_input_index, false},
-    {"get_output_index", F::get_output_index, false},
-    {"get_input_info", F::get_input_info, false},
-    {"get_output_info", F::get_output_info, false},
-    {"load_params", F::load_params, false},
-    {"share_params", F::share_params, false},
-    {"num_threads", F::num_threads, false},
-    {"profile", F::profile, false},
-    {"debug_get_output", F::debug_get_output, true},
-    {"execute_node", F::execute_node, true},
-    {"get_node_output", F::get_node_output, true},
-    {"run_individual", F::run_individual, true},
+    {"set_input", F::set_input, kAll},
+    {"set_input_zero_copy", F::set_input_zero_copy, kAll},
+    {"set_output_zero_copy", F::set_output_zero_copy, kAll},
+    {"run", F::run, kAll},
+    {"run_from_inputs", F::run_from_inputs, kAll},
+    {"get_input", F::get_input, kAll},
+    {"get_output", F::get_output, kAll},
+    {"get_num_inputs", F::get_num_inputs, kAll},
+    {"get_num_outputs", F::get_num_outputs, kAll},
+    {"get_input_index", F::get_input_index, kAll},
+    {"get_output_index", F::get_output_index, kAll},
+    {"get_input_info", F::get_input_info, kAll},
+    {"get_output_info", F::get_output_info, kAll},
+    {"load_params", F::load_params, kLookInside},
+    {"share_params", F::share_params, kLookInside},
+    {"num_threads", F::num_threads, kAll},
+    {"profile", F::profile, kLookInside},
+    {"debug_get_output", F::debug_get_output, kDebug},
+    {"execute_node", F::execute_node, kDebug},
+    {"get_node_output", F::get_node_output, kDebug},
+    {"run_individual", F::run_individual, kDebug},
 };
 
 }  // namespace
 
 Result<std::shared_ptr<GraphExecutorModule>> GraphExecutorModule::create(std::shared_ptr<const Artifact> artifact,
-                                                                         const ExecutorOptions& options, bool debug) {
+                                                                         ExecutorOptions options, Kind kind) {
+  options.generated_entry = kind == Kind::kAot;
   auto executor = TW_TRY(Executor::create(std::move(artifact), options));
-  return std::shared_ptr<GraphExecutorModule>(new GraphExecutorModule(std::move(executor), debug));
+  return std::shared_ptr<GraphExecutorModule>(new GraphExecutorModule(std::move(executor), kind));
 }
 
 const std::string& GraphExecutorModule::type_key() const {
-  static const std::string kPlain = "GraphExecutor", kDebug = "GraphExecutorDebug";
-  return debug_ ? kDebug : kPlain;
+  static const std::string kNames[] = {"GraphExecutor", "GraphExecutorDebug", "AotExecutor"};
+  return kNames[static_cast<int>(kind_)];
 }
 
 const Graph& GraphExecutorModule::graph() {
@@ -255,7 +281,7 @@ const Graph& GraphExecutorModule::graph() {
 
 Result<FunctionRef> GraphExecutorModule::get_function(const std::string& name) {
   for (const Entry& e : kFunctions)
-    if (name == e.name && (debug_ || !e.debug)) {
+    if (name == e.name && (e.kinds & bit(kind_))) {
       auto self = std::static_pointer_cast<GraphExecutorModule>(shared_from_this());
       return make_function(name, [self, body = e.body](const Arguments& args) { return body(*self, args); });
     }

@@ -11,20 +11,20 @@ namespace tilewright::runtime {
 
 class GraphExecutorModule : public Module {
  public:
-  // `debug` adds the functions that look between the steps.
-  static Result<std::shared_ptr<GraphExecutorModule>> create(std::shared_ptr<const Artifact> artifact,
-                                                             const ExecutorOptions& options, bool debug);
+  // kDebug has the functions that look between the steps, too; kAot runs the artifact's generated entry.
+  enum class Kind { kGraph, kDebug, kAot };
+  static Result<std::shared_ptr<GraphExecutorModule>> create(std::shared_ptr<const Artifact> artifact, ExecutorOptions options, Kind kind);
   const std::string& type_key() const override;
   Result<FunctionRef> get_function(const std::string& name) override;
   Executor& executor() { return *executor_; }
 
  private:
   friend struct GraphExecutorFunctions;
-  GraphExecutorModule(std::unique_ptr<Executor> executor, bool debug) : executor_(std::move(executor)), debug_(debug) {}
+  GraphExecutorModule(std::unique_ptr<Executor> executor, Kind kind) : executor_(std::move(executor)), kind_(kind) {}
   const Graph& graph();  // made when first asked for
 
   std::unique_ptr<Executor> executor_;
-  bool debug_;
+  Kind kind_;
   std::mutex graph_mutex_;
   std::unique_ptr<Graph> graph_;
 };

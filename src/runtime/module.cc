@@ -85,16 +85,20 @@ Result<std::shared_ptr<LibraryModule>> LibraryModule::load(const std::string& pa
 Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   auto artifact = artifact_;
   const plan::Plan& plan = artifact->plan();
+  using Kind = GraphExecutorModule::Kind;
+  const auto wanted = plan.metadata.find(kExecutorKey);
+  const bool aot = wanted != plan.metadata.end() && wanted->second == kAotExecutor;
+  if (aot && (name == "debug_create" || name == "get_graph_json" || name == "get_graph_params")) return FunctionRef();
   if (name == "default" || name == "debug_create" || (!plan.model_name.empty() && name == plan.model_name)) {
-    bool debug = name == "debug_create";  // (model name, devices...)
-    return make_function(name, [artifact, debug](const Arguments& args) -> Result<Value> {
-      for (const tw_value& v : args.from(debug ? 1 : 0))
+    const Kind kind = name == "debug_create" ? Kind::kDebug : aot ? Kind::kAot : Kind::kGraph;
+    return make_function(name, [artifact, kind](const Arguments& args) -> Result<Value> {
+      for (const tw_value& v : args.from(kind == Kind::kDebug ? 1 : 0))  // (model name, devices...)
         if (v.kind != TW_DEVICE || v.as.device.device_type != kDLCPU)
           return Diagnostic(ErrorCode::kInvalidArgument,
                             v.kind == TW_DEVICE ? format("the model was compiled for the CPU, not for device type {}", static_cast<int>(v.as.device.device_type))
                                                 : format("a device was expected, not {}", kind_name(v.kind)),
                             {}, "give the CPU, device type 1");
-      return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(artifact, {}, debug))));
+      return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(artifact, {}, kind))));
     });
   }
   if (name == "get_graph_json")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.module import BenchmarkResult, Module, load_module
-from ..runtime.ndarray import NDArray, as_array
+from ..runtime.ndarray import NDArray, as_array, cpu
+from ..runtime.profiling import Report
 
 
 class GraphModule:
@@ -92,8 +93,23 @@ class GraphModule:
     def share_params(self, other: "GraphModule", params_bytes: bytes) -> None:
         self.module["share_params"](other.module, bytes(params_bytes))
 
-    def profile(self, repeats: int = 20, form: str = "table") -> str:
-        return self.module["profile"](repeats, form)
+    def run_from_inputs(self, dev: Any = None, **inputs: Any) -> list[NDArray]:
+        """Sets the inputs, runs, and gives copies of the outputs."""
+        dev = dev or cpu()
+        flat = [part for name, value in inputs.items() for part in (name, as_array(value))]
+        return self.module["run_from_inputs"](dev.device_type, dev.device_id, *flat)
+
+    def profile(self, collectors: Any = None, repeats: int = 20, **inputs: Any) -> Report:
+        """Where the time of a run goes, kernel by kernel."""
+        if collectors:
+            raise NotImplementedError("hardware counters are not collected; run 'perf stat' around the process")
+        if inputs:
+            self.set_input(**inputs)
+        text, trace = (self.module["profile"](repeats, form) for form in ("json", "trace"))
+        return Report.of_profile(text, self.module["profile"](repeats, "table"), trace)
+
+    def debug_get_output(self, node: Any, out: Any = None) -> NDArray:
+        raise NotImplementedError("Please use debugger.debug_executor as graph_executor instead.")
 
     def benchmark(self, device: Any = None, func_name: str = "run", repeat: int = 5, number: int = 5, min_repeat_ms: int | None = None,
                   limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: int = 0,
@@ -132,7 +148,6 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
         return GraphModule(graph_json_str)
     import json
 
-    from ..runtime.ndarray import cpu
     library = libmod if isinstance(libmod, Module) else load_module(libmod)
     try:
         same = json.loads(graph_json_str) == json.loads(library["get_graph_json"]())

@@ -6,7 +6,8 @@ from ..ir import IRModule
 from ..runtime import load_param_dict, save_param_dict
 from . import backend, dataflow_pattern, expr, expr_functor, frontend, op, transform
 from .backend import Executor, Runtime
-from .build_module import GraphExecutorFactory, build, create_executor, optimize
+from . import build_module
+from .build_module import BuildModule, GraphExecutorFactory, build, build_config, create_executor, optimize
 from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, TensorType, Tuple, TupleGetItem, Var, bind, const, fromtext, var)
 from .expr_functor import ExprMutator, ExprVisitor
 from .op import annotation, image, nn
@@ -20,6 +21,6 @@ def __getattr__(name: str):
     return getattr(op, name)
 
 
-__all__ = ["Call", "Constant", "Executor", "Expr", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "Let", "Runtime",
-           "TensorType", "Tuple", "TupleGetItem", "Var", "backend", "bind", "build", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend",
+__all__ = ["BuildModule", "Call", "Constant", "Executor", "Expr", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "Let", "Runtime",
+           "TensorType", "Tuple", "TupleGetItem", "Var", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend",
            "fromtext", "load_param_dict", "nn", "op", "optimize", "save_param_dict", "transform", "var"]

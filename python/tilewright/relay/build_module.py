@@ -2,176 +2,17 @@
 """From a module to a library."""
 from __future__ import annotations
 
-import os
-import struct
-import tempfile
-import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import _core
-from ..contrib import tar
 from ..model import cache_folder
-from ..runtime.module import Module, load_module
+from ..runtime.module import Module
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..target import Target
 from ..transform import PassContext
 from .backend import Executor, Runtime
-
-
-class FunctionInfo(NamedTuple):
-    """Bytes, by target."""
-    workspace_sizes: dict[Target, int]
-    io_sizes: dict[Target, int]
-    constant_sizes: dict[Target, int]
-
-
-def _import_tree(modules: list[Module]) -> bytes:
-    """The records of docs/runtime.md for a library that imports `modules`."""
-    order: list[tuple[str, bytes]] = []
-    children: list[list[int]] = [[]]
-
-    def visit(module: Module, parent: int) -> None:
-        number = len(order) + 1
-        order.append((module.type_key, module.save_to_bytes()))
-        children.append([])
-        children[parent].append(number)
-        for child in module.imported_modules:
-            visit(child, number)
-
-    for module in modules:
-        visit(module, 0)
-
-    def text(data: bytes) -> bytes:
-        return struct.pack("<Q", len(data)) + data
-
-    rows, flat = [0], []
-    for row in children:
-        flat += row
-        rows.append(len(flat))
-    out = struct.pack("<Q", len(order) + 2) + text(b"_lib")
-    for key, data in order:
-        out += text(key.encode()) + text(data)
-    return out + text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
-
-
-class GraphExecutorFactory:
-    """A built module: `lib["default"](dev)` makes an executor, `export_library` writes a library."""
-
-    def __init__(self, built: Any, name: str, target: list[Target], executor: Executor, runtime: Runtime, ir_mod: Any):
-        self._built = built
-        self._library: Module | None = None
-        self._imports: list[Module] = []
-        self.libmod_name = name
-        self.target = target
-        self.executor = executor
-        self.runtime = runtime
-        self.ir_mod = ir_mod
-
-    @property
-    def module(self) -> Module:
-        """The library, loaded."""
-        if self._library is None:
-            with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                path = os.path.join(folder, "lib.so")
-                self._built.export_library(path)
-                self._library = load_module(path)  # the mapping outlives the file
-            for module in self._imports:
-                self._library.import_module(module)
-        return self._library
-
-    def __getitem__(self, name: str) -> Any:
-        return self.module[self._own_name(name)]
-
-    def _own_name(self, name: str) -> str:
-        return "default" if name == self.libmod_name else name
-
-    def get_function(self, name: str, query_imports: bool = False) -> Any:
-        return self.module.get_function(self._own_name(name), query_imports)
-
-    def import_module(self, module: Module) -> None:
-        """The library carries the module: its kind must be able to save itself (docs/runtime.md)."""
-        self._imports.append(module)
-        if self._library is not None:
-            self._library.import_module(module)
-
-    def get_graph_json(self) -> str:
-        """The execution plan as the classic graph JSON."""
-        return self._built.graph_json
-
-    get_executor_config = get_graph_json
-
-    @property
-    def graph_json(self) -> str:
-        return self._built.graph_json
-
-    def get_params(self) -> dict[str, NDArray]:
-        """The compiled-in weights, in the form the kernels read."""
-        return {name: NDArray(array) for name, array in self._built.params.items()}
-
-    @property
-    def params(self) -> dict[str, NDArray]:
-        return self.get_params()
-
-    def get_lib(self) -> Module:
-        return self.module
-
-    @property
-    def lib(self) -> Module:
-        return self.module
-
-    def get_devices(self) -> list[str]:
-        return ["cpu"]
-
-    @property
-    def function_metadata(self) -> dict[str, FunctionInfo]:
-        """What an executor allocates: working memory, inputs and outputs, and the weights it maps."""
-        workspace, constants, io = self._built.function_metadata
-        target = self.target[0]
-        return {"__tvm_main__": FunctionInfo({target: workspace}, {target: io}, {target: constants})}
-
-    @property
-    def optimized(self) -> Any:
-        """The module after the passes."""
-        return self._built.optimized
-
-    @property
-    def pass_records(self) -> list[tuple[str, bool, bool, float, str]]:
-        """(name, ran, changed, milliseconds, why it was skipped) of every pass of the build."""
-        return self._built.passes
-
-    def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
-                       workspace_dir: str | None = None, **kwargs: Any) -> str:
-        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or a package of library, graph and
-        weights (`.tar`).
-
-        fcompile(file_name, objects, **kwargs) makes the file in place of the built-in linker, of a finished library. The file
-        appears whole or not at all. Errors: 103, 403."""
-        path = os.fspath(file_name)
-        if addons:
-            raise NotImplementedError("addons are not supported; import a module (import_module), or link them with fcompile")
-        imports = _import_tree(self._imports) if self._imports else b""
-        if fcompile is None or fcompile is tar.tar:
-            if kwargs:
-                raise TypeError(f"{', '.join(kwargs)}: options need an fcompile to take them")
-            self._built.export_library(path, imports)
-            return path
-        with tempfile.TemporaryDirectory(prefix="tilewright-", dir=workspace_dir) as folder:
-            library = os.path.join(folder, "lib.so")
-            self._built.export_library(library, imports)
-            made = os.path.join(os.path.dirname(os.path.abspath(path)), f".{os.path.basename(path)}.{os.getpid()}")
-            try:
-                fcompile(made, [library], **kwargs)
-                os.replace(made, path)
-            finally:
-                if os.path.exists(made):
-                    os.unlink(made)
-        return path
-
-    def __iter__(self) -> Any:
-        """graph, lib, params: the classic triple."""
-        warnings.warn("legacy graph executor behavior of producing json / lib / params will be removed in the next release.", DeprecationWarning, 2)
-        return iter((self.graph_json, self.module, self.get_params()))
+from .executor_factory import (AotExecutorFactory, ExecutorCodegenMetadata, ExecutorFactoryModule, FunctionInfo, GraphExecutorFactory)
 
 
 def _module_of(ir_mod: Any, params: Any) -> Any:
@@ -186,33 +27,46 @@ def _targets(target: Any, target_host: Any) -> list[Target]:
     if target is None:
         target = Target.current() or "llvm"
     targets = Target.canon_multi_target_and_host(target, target_host)
-    if len(set(map(str, targets))) > 1:
+    if len({t.build_text() for t in targets}) > 1:
         raise NotImplementedError("code for several different targets in one library is not supported; build for one")
     return targets
 
 
+def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtime]:
+    executor = Executor(executor) if isinstance(executor, str) else executor
+    runtime = Runtime(runtime) if isinstance(runtime, str) else runtime
+    if not isinstance(executor, Executor) or not isinstance(runtime, Runtime):
+        raise TypeError("executor and runtime are Executor and Runtime objects: relay.backend.Executor(\"graph\")")
+    if executor.name == "aot" and (executor.attrs.get("unpacked-api") or executor.attrs.get("interface-api", "packed") != "packed"):
+        raise NotImplementedError("the C interface of a model is tw_run: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
+    if runtime.name == "crt":
+        raise NotImplementedError("no runtime is needed in C: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
+    if runtime.attrs.get("system-lib"):
+        raise NotImplementedError("system libraries are not supported; link model.a into the program and call tw_run (docs/cpp.md)")
+    return executor, runtime
+
+
 def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"),
           runtime: Runtime = Runtime("cpp"), workspace_memory_pools: Any = None, constant_memory_pools: Any = None,
-          params: Mapping[str, Any] | None = None, mod_name: str = "default", *,
-          kernel_cache: bool | str = True) -> GraphExecutorFactory:
-    """Builds with the current PassContext (level 2 outside of one). `params` become constants. kernel_cache: see tilewright.compile.
-    Errors: tilewright.Error."""
-    if isinstance(executor, str) or isinstance(runtime, str):
-        raise ValueError("executor and runtime are Executor and Runtime objects: relay.backend.Executor(\"graph\")")
-    if executor.name != "graph" or runtime.name != "cpp":
-        raise NotImplementedError(f"executor '{executor.name}' with runtime '{runtime.name}' is not supported; every exported library has the C function "
-                                  "tw_run, which needs no runtime library at all (docs/cpp.md)")
+          params: Mapping[str, Any] | None = None, mod_name: str = "default", *, kernel_cache: bool | str = True) -> ExecutorFactoryModule:
+    """Builds with the current PassContext (level 2 outside of one). `params` become constants.
+
+    executor: Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
+    see tilewright.compile. Errors: tilewright.Error."""
+    if isinstance(executor, Mapping):  # params came fourth once
+        executor, params = Executor("graph"), executor
+    executor, runtime = _executor_and_runtime(executor, runtime)
     if workspace_memory_pools or constant_memory_pools:
-        raise NotImplementedError("memory pools are for ahead-of-time executors; the graph executor plans one arena")
-    if not mod_name.isascii():
+        raise NotImplementedError("memory pools are not supported; one arena is planned for each model")
+    if not isinstance(mod_name, str) or not mod_name.isascii():
         raise ValueError("mod_name must be ASCII")
     targets = _targets(target, target_host)
     context = PassContext.current()
     module = _module_of(ir_mod, params)
     options = context.build_options(targets[0])
-    options.name, options.kernel_cache = mod_name, cache_folder(kernel_cache)
+    options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     built = _core.build(module, options, context._bridge())
-    return GraphExecutorFactory(built, mod_name, targets, executor, runtime, module)
+    return (AotExecutorFactory if options.aot else GraphExecutorFactory)(built, mod_name, targets, executor, runtime, module)
 
 
 def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -222,15 +76,103 @@ def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = No
     return built.optimized, {}
 
 
+def build_config(opt_level: int = 2, required_pass: Any = None, disabled_pass: Any = None, trace: Any = None) -> PassContext:
+    """The old name of PassContext."""
+    return PassContext(opt_level, required_pass, disabled_pass, trace=trace)
+
+
+class BuildModule:
+    """A build step by step: `build` or `optimize`, then the getters. Each of its functions also goes by its name: `bld.mod["get_graph_json"]()`.
+    ValueError before a build."""
+
+    _FUNCTIONS = ("build", "optimize", "get_graph_json", "get_module", "list_params", "get_params", "set_params", "get_devices", "get_irmodule",
+                  "get_external_modules", "get_function_metadata", "get_executor_codegen_metadata")
+
+    def __init__(self) -> None:
+        self._factory: ExecutorFactoryModule | None = None
+        self._optimized: Any = None
+        self._params: dict[str, Any] = {}
+        self.mod = self
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return self.get_function(name)
+
+    def get_function(self, name: str, query_imports: bool = False) -> Callable[..., Any]:
+        if name not in self._FUNCTIONS:
+            raise AttributeError(f"Module has no function '{name}'; it has {', '.join(self._FUNCTIONS)}")
+        return getattr(self, name)
+
+    def build(self, mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"), runtime: Runtime = Runtime("cpp"),
+              workspace_memory_pools: Any = None, constant_memory_pools: Any = None, params: Mapping[str, Any] | None = None,
+              mod_name: str = "default") -> tuple[str | None, Module, dict[str, NDArray]]:
+        """(executor configuration, library, params). `params` and those of set_params become constants."""
+        given = {**self._params, **(params or {})}
+        self._factory = build(mod, target, target_host, executor, runtime, workspace_memory_pools, constant_memory_pools, given, mod_name)
+        self._optimized = self._factory.optimized
+        return self._factory.get_executor_config(), self._factory.module, self._factory.get_params()
+
+    def optimize(self, mod: Any, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._optimized, rest = optimize(mod, target if target_host is None else Target(target, target_host), {**self._params, **(params or {})})
+        return self._optimized, rest
+
+    def _built(self) -> ExecutorFactoryModule:
+        if self._factory is None:
+            raise ValueError("nothing has been built yet: call build first")
+        return self._factory
+
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        """Values that parameters of the next build's main become."""
+        self._params = dict(params)
+
+    _set_params = set_params
+
+    def get_graph_json(self) -> str | None:
+        return self._built().get_executor_config()
+
+    get_json = get_graph_json
+
+    def get_module(self) -> Module:
+        return self._built().module
+
+    def list_params(self) -> list[str]:
+        return list(self._built().get_params())
+
+    def get_params(self) -> dict[str, NDArray]:
+        return self._built().get_params()
+
+    def get_devices(self) -> list[str]:
+        return self._built().get_devices()
+
+    def get_irmodule(self) -> Any:
+        """The module after the passes: each of its primitive functions is a kernel."""
+        if self._optimized is None:
+            raise ValueError("nothing has been built yet: call build or optimize first")
+        return self._optimized
+
+    def get_external_modules(self) -> list[Module]:
+        """Modules that the library imports."""
+        return self._built().module.imported_modules
+
+    def get_function_metadata(self) -> dict[str, FunctionInfo]:
+        return self._built().function_metadata
+
+    def get_executor_codegen_metadata(self) -> ExecutorCodegenMetadata:
+        return self._built().executor_codegen_metadata
+
+
 def create_executor(kind: str = "graph", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Any = None) -> Any:
-    """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name."""
-    if kind != "graph":
+    """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name. kind: "graph" or "aot"."""
+    if kind not in ("graph", "aot"):
         raise NotImplementedError(f"executor '{kind}' is not supported from Python; use \"graph\"")
     from ..contrib.graph_executor import GraphModule
+    from ..runtime.executor import AotModule
+    from .expr import Expr, to_module
 
     class _Evaluator:
-        def evaluate(self, expr: Any = None) -> Callable[..., Any]:
-            executor = GraphModule(build(mod, target, params=params)["default"](device or cpu()))
+        def evaluate(self, expr: Any = None, binds: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+            module = mod if expr is None else to_module(expr) if isinstance(expr, Expr) else expr
+            library = build(module, target, executor=Executor(kind), params={**(params or {}), **(binds or {})})
+            executor = (GraphModule if kind == "graph" else AotModule)(library["default"](device or cpu()))
 
             def run(*args: Any, **inputs: Any) -> Any:
                 for i, value in enumerate(args):
@@ -243,4 +185,5 @@ def create_executor(kind: str = "graph", mod: Any = None, device: Device | None 
     return _Evaluator()
 
 
-__all__ = ["FunctionInfo", "GraphExecutorFactory", "build", "create_executor", "optimize"]
+__all__ = ["AotExecutorFactory", "BuildModule", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "build", "build_config", "create_executor",
+           "optimize"]

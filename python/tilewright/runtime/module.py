@@ -154,6 +154,15 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     return Module(_core.load_module_file(path, fmt))
 
 
+def enabled(target: str) -> bool:
+    """Whether code is generated for the target."""
+    from ..target import Target
+    try:
+        return bool(Target(target).build_text())
+    except _core.Error:
+        return False
+
+
 def num_threads() -> int:
     """Threads that an executor starts by default."""
     return get_global_func("runtime.NumThreads")()
@@ -172,4 +181,4 @@ def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
     return {name: value for name, value in get_global_func("runtime.LoadParams")(bytes(param_bytes))}
 
 
-__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "load_module", "load_param_dict", "num_threads", "save_param_dict"]
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "num_threads", "save_param_dict"]

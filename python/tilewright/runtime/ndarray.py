@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-_NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1}
+_NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1, "hybrid": 1, "test": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "cl": 4, "aocl": 5, "aocl_sw_emu": 5,
+          "sdaccel": 6, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "micro_dev": 13, "hexagon": 14, "webgpu": 15}
+_TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
+          13: "micro_dev", 14: "hexagon", 15: "webgpu"}
 
 
 class Device(NamedTuple):
-    """Where a tensor lies or a model runs. Only the CPU so far."""
+    """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
     device_type: int = 1
     device_id: int = 0
 
@@ -21,17 +24,46 @@ class Device(NamedTuple):
     def sync(self, stream: Any = None) -> None:
         """Nothing is ever under way on the CPU."""
 
+    def __repr__(self) -> str:
+        return f"{_TYPES.get(self.device_type, self.device_type)}({self.device_id})"
+
+    __str__ = __repr__
+
 
 def cpu(device_id: int = 0) -> Device:
     return Device(1, device_id)
 
 
-def device(name: str, device_id: int = 0) -> Device:
-    """`device("llvm")` or `device("cpu", 0)`. ValueError for devices that code is not generated for."""
-    kind = name.split()[0] if name.split() else name
+def _kind_of_device(name: str) -> Any:
+    def make(device_id: int = 0) -> Device:
+        return Device(_NAMES[name], device_id)
+    make.__name__, make.__doc__ = name, "A device that does not exist here: its `exist` is False."
+    return make
+
+
+cuda, gpu, rocm, opencl, metal, vulkan, vpi, ext_dev, hexagon, webgpu = map(
+    _kind_of_device, ("cuda", "gpu", "rocm", "opencl", "metal", "vulkan", "vpi", "ext_dev", "hexagon", "webgpu"))
+
+
+def device(name: Any, device_id: int = 0) -> Device:
+    """`device("llvm")`, `device("cpu", 0)`, `device("cuda:1")`, a target or a device's number. ValueError for a name that is none."""
+    if isinstance(name, Device):
+        return name
+    if isinstance(name, int):
+        if name not in _TYPES:
+            raise ValueError(f"there is no device type {name}")
+        return Device(name, device_id)
+    kind = str(name).split()[0] if str(name).split() else ""
+    kind, _, number = kind.partition(":")
     if kind not in _NAMES:
         raise ValueError(f"no device is called '{name}'; models run on the CPU: tilewright.cpu()")
-    return Device(_NAMES[kind], device_id)
+    return Device(_NAMES[kind], int(number) if number else device_id)
+
+
+def _on_cpu(given: Device) -> Device:
+    if given.device_type != 1:
+        raise ValueError(f"there is no memory on {given} here; models run on the CPU: tilewright.cpu()")
+    return given
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -96,8 +128,11 @@ class NDArray:
         return self
 
     def copyto(self, target: "NDArray | Device", mem_scope: str | None = None) -> "NDArray":
+        """Copies into a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
         if isinstance(target, Device):
-            return NDArray(self._array.copy(), target)
+            return NDArray(self._array.copy(), _on_cpu(target))
+        if not isinstance(target, NDArray):
+            raise ValueError(f"Unsupported target type {type(target)}")
         return target.copyfrom(self._array)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -115,7 +150,9 @@ class NDArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()
 
-    to_dlpack = __dlpack__
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule, for torch.utils.dlpack.from_dlpack and its like."""
+        return self.__dlpack__()
 
     def same_as(self, other: Any) -> bool:
         return isinstance(other, NDArray) and self._array.ctypes.data == other._array.ctypes.data
@@ -124,18 +161,44 @@ class NDArray:
         return f"<tilewright.nd.NDArray shape={self.shape}, cpu({self.device.device_id})>\n{self._array!r}"
 
 
-def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None) -> NDArray:
-    """A copy of the values."""
-    return NDArray(np.array(as_array(arr), order="C"), device)
+def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
+    """A copy of the values. ValueError for a device that does not exist."""
+    return NDArray(np.array(as_array(arr), order="C"), _on_cpu(ctx or device))
 
 
-def empty(shape: Any, dtype: str = "float32", device: Device = cpu(), mem_scope: str | None = None) -> NDArray:
-    return NDArray(np.empty(shape, dtype), device)
+def empty(shape: Any, dtype: Any = "float32", device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
+    """Room for values, which are undefined."""
+    return NDArray(np.empty(shape, dtype), _on_cpu(ctx or device))
+
+
+class _Capsule:
+    """A DLPack capsule of the old exchange, as an object of the new one."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Writable:
+    """An array's memory without numpy's mark that it is read-only, which everything of the old exchange gets."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
 
 
 def from_dlpack(tensor: Any) -> NDArray:
-    """The same memory as a tensor of another library."""
-    return NDArray(np.from_dlpack(tensor))
+    """The same memory as a tensor of another library: an object with __dlpack__, or a capsule, which is used up."""
+    try:
+        capsule = tensor if type(tensor).__name__ == "PyCapsule" else tensor.__dlpack__()
+    except BufferError:  # read-only memory, which the old exchange cannot say
+        return NDArray(np.from_dlpack(tensor))
+    return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(capsule)))))
 
 
 def from_numpy(tensor: np.ndarray) -> NDArray:
@@ -143,4 +206,10 @@ def from_numpy(tensor: np.ndarray) -> NDArray:
     return NDArray(np.asarray(tensor))
 
 
-__all__ = ["Device", "NDArray", "array", "as_array", "cpu", "device", "empty", "from_dlpack", "from_numpy"]
+def numpyasarray(np_data: np.ndarray) -> NDArray:
+    """The classic name of from_numpy."""
+    return from_numpy(np_data)
+
+
+__all__ = ["Device", "NDArray", "array", "as_array", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "from_numpy", "gpu", "hexagon", "metal",
+           "numpyasarray", "opencl", "rocm", "vpi", "vulkan", "webgpu"]

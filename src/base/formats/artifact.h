@@ -14,8 +14,14 @@ inline constexpr const char* kPlanSymbol = "tw_plan";      // start of the plan'
 inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: what tw_run needs as its arena
 inline constexpr const char* kRunSymbol = "tw_run";        // int tw_run(void* const* inputs, void* const* outputs, void* arena)
 
+// Metadata of the plan that says how the library wants to be run: "aot" by its generated entry; absent: step by step.
+inline constexpr const char* kExecutorKey = "executor";
+inline constexpr const char* kAotExecutor = "aot";
+
 // Every kernel has this signature: its arguments' addresses, and which share of the work is the caller's.
 using KernelFunction = void (*)(void* const* buffers, int64_t tid, int64_t nthreads);
+
+using EntryFunction = int (*)(void* const* inputs, void* const* outputs, void* arena);  // tw_run
 
 struct ArtifactTable {
   char magic[8];

@@ -7,54 +7,80 @@ import os
 import tempfile
 from typing import Any
 
-from ...runtime.module import Module, load_module, save_param_dict
+from ...registry import get_global_func
+from ...runtime.module import BenchmarkResult, Module, load_module
 from ...runtime.ndarray import NDArray, cpu
+from ...runtime.profiling import Report
 from ..graph_executor import GraphModule
+from .debug_result import DebugResult
+
+_FOLDER = "_tvmdbg_device_CPU_0"
 
 
 class GraphModuleDebug(GraphModule):
-    """A GraphModule whose `run` writes what happened to a folder: the graph, the outputs of every node, a Chrome trace."""
+    """A GraphModule whose `run` writes what happened to a folder: the graph, the outputs of every node, a Chrome trace. The folder is
+    dump_root/_tvmdbg_device_CPU_0; without dump_root it is made where temporary files are, and goes with exit()."""
 
-    def __init__(self, module: Module, device: Any = None, graph_json_str: str | None = None, dump_root: str | None = None):
+    def __init__(self, module: Module, device: Any = None, graph_json_str: str | dict[str, Any] | None = None, dump_root: str | None = None):
         super().__init__(module)
-        self._graph = json.loads(graph_json_str) if graph_json_str else None
+        self._graph = json.loads(graph_json_str) if isinstance(graph_json_str, (str, bytes)) else graph_json_str
         self._dump_root = dump_root
-        self._dump_path: str | None = None
+        self._made_root = ""
+        self._datum: DebugResult | None = None
 
     @property
     def dump_path(self) -> str:
         """The folder that run() writes to."""
-        if self._dump_path is None:
-            root = tempfile.mkdtemp(prefix="tvmdbg_", dir=self._dump_root)
-            self._dump_path = os.path.join(root, "_tvmdbg_device_CPU_0")
-            os.makedirs(self._dump_path)
-        return self._dump_path
+        if self._dump_root is None:
+            self._dump_root = self._made_root = tempfile.mkdtemp(prefix="tvmdbg_")
+        path = os.path.join(self._dump_root, _FOLDER)
+        os.makedirs(path, exist_ok=True)
+        return path
+
+    _dump_path = dump_path
+
+    @property
+    def debug_datum(self) -> DebugResult:
+        if self._datum is None:
+            if self._graph is None:
+                raise ValueError("the executor was made without its graph: debug_executor.create(graph_json, lib, device)")
+            self._datum = DebugResult(self._graph, self.dump_path)
+        return self._datum
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
         return self._graph["nodes"] if self._graph else []
 
-    def run(self, number: int = 10, repeat: int = 1, **inputs: Any) -> None:
-        """Runs with a clock around every step, dumps, and prints the table."""
+    def run(self, number: int = 10, repeat: int = 1, min_repeat_ms: int = 1, limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0,
+            repeats_to_cooldown: int = 1, sort_by_time: bool = True, **inputs: Any) -> None:
+        """Runs node by node and keeps every output, measures each node, dumps, and prints the table."""
         if inputs:
             self.set_input(**inputs)
-        self._run()
-        outputs = {node["name"]: self.debug_get_output(node["name"]) for node in self.nodes if node["op"] != "null"}
-        self._write("_tvmdbg_graph_dump.json", json.dumps(self._graph, indent=1))
-        with open(os.path.join(self.dump_path, "output_tensors.params"), "wb") as file:
-            file.write(save_param_dict(outputs))
-        self._write("_tvmdbg_execution_trace.json", self.profile(number, "trace"))
+        datum, outputs = self.debug_datum, {}
+        for i, node in enumerate(self.nodes):
+            if node["op"] != "null":
+                self.execute_node(i)
+                for j in range(datum.get_graph_node_output_num(node)):
+                    outputs[f"{node['name']}____{j}"] = self.get_node_output(i, j)
+        datum.update_output_tensors(outputs)
+        datum.update_times(self.run_individual(number, repeat, min_repeat_ms, limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown))
         self._run()  # the outputs are those of a whole run again
-        print(self.profile(number, "table"))
-
-    def _write(self, name: str, text: str) -> None:
-        with open(os.path.join(self.dump_path, name), "w", encoding="utf-8") as file:
-            file.write(text)
+        datum.dump_graph_json()
+        datum.dump_output_tensor()
+        datum.dump_chrome_trace()
+        datum.display_debug_result(sort_by_time)
 
     def run_individual(self, number: int, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
                        cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> list[list[float]]:
         """Seconds of every node in every repeat; 0 for inputs and weights."""
         return self.module["run_individual"](number, repeat)
+
+    def run_individual_node(self, index: int, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0, limit_zero_time_iterations: int = 100,
+                            cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1) -> BenchmarkResult:
+        """Seconds of one node, on what its inputs hold now."""
+        timed = get_global_func("runtime.TimeEvaluator")(self.module["execute_node"]._function, number, repeat, min_repeat_ms, cooldown_interval_ms,
+                                                         repeats_to_cooldown)
+        return BenchmarkResult.of(timed(index))
 
     def debug_get_output(self, node: int | str, out: NDArray | None = None) -> NDArray:
         """Runs up to a node and gives its first output, in the layout the kernels use."""
@@ -64,21 +90,38 @@ class GraphModuleDebug(GraphModule):
         return out
 
     def execute_node(self, node: int | str) -> None:
+        """Runs one node on what its inputs hold now."""
         self.module["execute_node"](node)
 
     def get_node_output(self, node: int | str, output: int = 0) -> NDArray:
+        """A node's output as it is in memory now."""
         return self.module["get_node_output"](node, output)
+
+    def profile_rpc(self, **inputs: Any) -> Report:
+        return self.profile(**inputs)
 
     def exit(self) -> None:
         """Removes the folder that run() wrote."""
-        if self._dump_path:
-            import shutil
-            shutil.rmtree(os.path.dirname(self._dump_path), ignore_errors=True)
-            self._dump_path = None
+        import shutil
+        if self._made_root:
+            shutil.rmtree(self._made_root, ignore_errors=True)
+            self._dump_root, self._made_root = None, ""
+        elif self._dump_root is not None:
+            shutil.rmtree(os.path.join(self._dump_root, _FOLDER), ignore_errors=True)
+        self._datum = None
 
 
-def create(graph_json_str: str, libmod: Any, device: Any = None, dump_root: str | None = None) -> GraphModuleDebug:
+def create(graph_json_str: Any, libmod: Any = None, device: Any = None, dump_root: str | None = None) -> GraphModuleDebug:
+    """`create(graph_json, lib, dev)`; of a factory also `create(lib.get_graph_json(), lib, dev)`. ValueError: the JSON is of another library."""
     library = libmod if isinstance(libmod, Module) else getattr(libmod, "module", None) or load_module(libmod)
+    device = device[0] if isinstance(device, list) and device else device
+    own = library["get_graph_json"]()
+    try:
+        same = json.loads(graph_json_str) == json.loads(own)
+    except ValueError:
+        raise ValueError("the graph JSON is damaged") from None
+    if not same:
+        raise ValueError("the graph JSON is of another library; machine code and graph of the classic stack cannot be run, compile the model again")
     return GraphModuleDebug(library["debug_create"]("default", device or cpu()), device, graph_json_str, dump_root)
 
 

@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The build side of the classic interface: targets, build modules, factories, executors, devices and arrays."""
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+
+import tilewright as tw
+from test_tilewright import B, EXPECTED, W, X, model_bytes
+from tilewright import relay, transform
+from tilewright.contrib import graph_executor
+from tilewright.relay.backend import Executor, Runtime
+from tilewright.target import Target
+
+
+def run(lib, **inputs):
+    module = graph_executor.GraphModule(lib["default"](tw.cpu()))
+    module.run(**inputs)
+    return module.get_output(0).numpy()
+
+
+class Targets(unittest.TestCase):
+    def test_forms(self):
+        spec = {"kind": "llvm", "mcpu": "haswell", "mattr": ["+avx2", "+fma"], "num-cores": 4}
+        for form in ("llvm -mcpu=haswell -mattr=+avx2,+fma -num-cores=4", "llvm -mcpu haswell --mattr=+avx2,+fma -num-cores 4", spec, json.dumps(spec)):
+            target = Target(form)
+            self.assertEqual(target, Target(spec))
+            self.assertEqual(Target(str(target)), target)
+            self.assertEqual(Target(target.export()), target)
+            self.assertEqual(pickle.loads(pickle.dumps(target)), target)
+            self.assertEqual((target.kind.name, target.mcpu, target.mattr, target.num_cores, target.keys), ("llvm", "haswell", ["+avx2", "+fma"], 4, ["cpu"]))
+        self.assertEqual(Target("llvm --system-lib -link-params=0").attrs, {"system-lib": True, "link-params": False})
+        self.assertEqual(Target("llvm -libs=mkl,cblas").libs, ["mkl", "cblas"])
+        self.assertEqual(Target("llvm -device=arm_cpu -model=rasp4").keys, ["arm_cpu", "cpu"])
+        self.assertEqual((Target("cuda -arch=sm_80").arch, Target("cuda").keys, Target("cuda").get_target_device_type()), ("sm_80", ["cuda", "gpu"], 2))
+        self.assertIn("num-cores", Target("llvm").kind.options)
+        self.assertIn("cuda", Target.list_kinds())
+        board = Target("raspberry-pi/4b-aarch64")
+        self.assertEqual((board.tag, board.mcpu, board.host.mtriple), ("raspberry-pi/4b-aarch64", "cortex-a72", "aarch64-linux-gnu"))
+        self.assertEqual(Target({"tag": "raspberry-pi/4b-aarch64", "num-cores": 2}).num_cores, 2)
+        tw.target.register_tag("test/board", {"kind": "llvm", "mcpu": "haswell"})
+        self.assertEqual(Target("test/board").mcpu, "haswell")
+        self.assertIn("test/board", tw.target.list_tags())
+        with self.assertRaises(ValueError):
+            tw.target.register_tag("test/board", {"kind": "llvm"})
+        for bad in ("", "vax", "llvm -nonsense=1", "llvm haswell", "llvm -num-cores=many", "llvm -system-lib=maybe", "llvm -mattr=avx2", "llvm -mcpu=a -mcpu=b",
+                    "nvidia/none", '{"kind": ', {"kind": "llvm", "mcpu": 3}, {"kind": "llvm", "num-cores": 1.5}, "llvm -math=loose", "llvm -mcpu='x"):
+            with self.assertRaises(tw.Error, msg=bad) as raised:
+                Target(bad)
+            self.assertEqual(raised.exception.code, 401)
+        for bad, error in (({"mcpu": "x"}, ValueError), (3, TypeError)):
+            with self.assertRaises(error):
+                Target(bad)
+
+    def test_hosts_and_several(self):
+        target = Target("cuda", host="llvm -mcpu=haswell")
+        self.assertEqual(target.host.mcpu, "haswell")
+        self.assertEqual(Target({"kind": "cuda", "host": {"kind": "llvm"}}).host, Target("llvm"))
+        self.assertEqual(Target("llvm").with_host("llvm").host, Target("llvm"))
+        self.assertEqual(Target.canon_target_and_host("cuda", "llvm")[1], Target("llvm"))
+        self.assertEqual([t.kind.name for t in Target.canon_multi_target_and_host({"cpu": "llvm", "cuda": "cuda"}, "llvm")], ["llvm", "cuda"])
+        self.assertEqual(Target.canon_multi_target_and_host({tw.cpu(): "llvm"}, "llvm")[0].host, Target("llvm"))
+        self.assertEqual(Target.canon_multi_target_and_host(["llvm", Target("cuda")])[1].host, None)
+        self.assertEqual(Target.canon_multi_target_and_host({"kind": "llvm"})[0], Target("llvm"))
+        self.assertEqual(Target.canon_target_map_and_host({"cpu": "llvm"}, "llvm")[1], Target("llvm"))
+        for bad in ({"cuda": "llvm"}, {"gpu": "llvm"}, {"nowhere": "llvm"}):
+            with self.assertRaises(tw.Error):
+                Target.canon_multi_target(bad)
+        for bad in ({}, [], None):
+            with self.assertRaises(ValueError):
+                Target.canon_multi_target_and_host(bad)
+        with Target("llvm -mcpu=haswell") as outer:
+            with Target("llvm"):
+                self.assertEqual(Target.current(), Target("llvm"))
+            self.assertIs(Target.current(), outer)
+        self.assertIsNone(Target.current())
+        with self.assertRaises(ValueError):
+            Target.current(allow_none=False)
+        self.assertEqual(Target.from_device("cpu"), Target("llvm"))
+        with self.assertRaises(ValueError):
+            Target.from_device(tw.nd.cuda())
+        for device in ("cuda", "c", "ext_dev"):
+            with self.assertRaises(tw.Error) as raised:
+                relay.build(tw.import_onnx(model_bytes()), device)
+            self.assertEqual(raised.exception.code, 401)
+        with self.assertRaises((tw.Error, NotImplementedError)):
+            relay.build(tw.import_onnx(model_bytes()), {"cpu": "llvm", "cuda": "cuda"})
+
+
+class Builds(unittest.TestCase):
+    def setUp(self):
+        self.mod, self.params = relay.frontend.from_onnx(model_bytes(), freeze_params=False)
+
+    def test_build_module(self):
+        bld = relay.build_module.BuildModule()
+        for early in (bld.get_graph_json, bld.get_module, bld.get_irmodule):
+            with self.assertRaises(ValueError):
+                early()
+        graph, lib, params = bld.build(self.mod, "llvm", params=self.params)
+        self.assertEqual((json.loads(graph), set(params)), (json.loads(bld.get_graph_json()), set(bld.list_params())))
+        np.testing.assert_allclose(run(bld.get_module(), x=X), EXPECTED, rtol=1e-6)
+        self.assertEqual(bld.get_devices(), ["cpu"])
+        self.assertIn("Primitive", bld.get_irmodule().astext())
+        self.assertEqual(bld.get_external_modules(), [])
+        self.assertEqual(bld.get_executor_codegen_metadata().inputs, ["x"])
+        self.assertEqual(bld.get_executor_codegen_metadata().output_tensor_types, [("float32", (2, 4))])
+        metadata = bld.get_function_metadata()
+        target = next(iter(metadata["__tvm_main__"].io_sizes))
+        self.assertEqual(metadata["__tvm_main__"].io_sizes[target], 4 * (6 + 8))
+        self.assertGreater(len(metadata), 1)
+        self.assertGreaterEqual(metadata["__tvm_main__"].constant_sizes[target], 4 * 16)
+        for name in ("get_graph_json", "get_module", "list_params", "get_params", "get_devices", "get_irmodule", "get_external_modules",
+                     "get_function_metadata", "get_executor_codegen_metadata"):
+            bld.mod[name]()
+        with self.assertRaises(AttributeError):
+            bld.mod["get_nothing"]
+        other = relay.build_module.BuildModule()
+        other.set_params(self.params)
+        np.testing.assert_allclose(run(other.build(self.mod, "llvm")[1], x=X), EXPECTED, rtol=1e-6)
+        mod, params = relay.build_module.BuildModule().optimize(self.mod, "llvm", params=self.params)
+        self.assertIn("Primitive", mod.astext())
+
+    def test_params_in_every_way(self):
+        for given in (relay.build(self.mod, "llvm", params=self.params), relay.build(self.mod, "llvm", "llvm", self.params),
+                      relay.build(relay.bind_params_by_name(self.mod["main"], self.params) if hasattr(relay, "bind_params_by_name") else self.mod, params=self.params)):
+            np.testing.assert_allclose(run(given, x=X), EXPECTED, rtol=1e-6)
+        free = relay.build(self.mod, "llvm")
+        module = graph_executor.GraphModule(free["default"](tw.cpu()))
+        module.set_input("x", X)
+        module.set_input(**self.params)
+        module.run()
+        np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+        with self.assertRaises(TypeError):
+            relay.build(self.mod, "llvm", executor=3)
+
+    def test_the_triple(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            graph, lib, params = relay.build(self.mod, "llvm", params=self.params)
+        self.assertTrue(any(issubclass(w.category, DeprecationWarning) for w in caught))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "deploy_lib.tar")
+            lib.export_library(path)
+            lib.save(os.path.join(folder, "deploy.o"))
+            for name in ("deploy_lib.tar", "deploy.o"):
+                module = graph_executor.create(graph, tw.runtime.load_module(os.path.join(folder, name)), tw.cpu(0))
+                module.load_params(relay.save_param_dict(params))
+                module.run(x=X)
+                np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+            with self.assertRaises(ValueError):
+                lib.save(os.path.join(folder, "deploy.ll"))
+        with self.assertRaises(ValueError):
+            lib.get_source()
+
+    def test_factories_are_pickled(self):
+        lib = relay.build(self.mod, Target("llvm", host="llvm"), params=self.params, mod_name="small")
+        again = pickle.loads(pickle.dumps(lib))
+        np.testing.assert_allclose(run(again, x=X), EXPECTED, rtol=1e-6)
+        self.assertEqual((again.libmod_name, json.loads(again.get_graph_json()), set(again.get_params())),
+                         ("small", json.loads(lib.get_graph_json()), set(lib.get_params())))
+        self.assertEqual((again.target, again.executor, again.runtime), (lib.target, lib.executor, lib.runtime))
+        with tempfile.TemporaryDirectory() as folder:
+            again.export_library(os.path.join(folder, "net.so"))
+            np.testing.assert_allclose(run(tw.runtime.load_module(os.path.join(folder, "net.so")), x=X), EXPECTED, rtol=1e-6)
+            with self.assertRaises(ValueError):
+                again.export_library(os.path.join(folder, "net.a"))
+        with self.assertRaises(ValueError):
+            again.function_metadata
+
+    def test_ahead_of_time(self):
+        from tilewright.runtime.executor import AotModule
+        lib = relay.build(self.mod, "llvm", executor=Executor("aot"), params=self.params)
+        self.assertIsNone(lib.get_executor_config())
+        self.assertEqual(lib.executor_codegen_metadata.executor, "aot")
+        with tempfile.TemporaryDirectory() as folder:
+            lib.export_library(os.path.join(folder, "aot.so"))
+            module = AotModule(tw.runtime.load_module(os.path.join(folder, "aot.so"))["default"](tw.cpu()))
+        self.assertEqual((module.module.type_key, module.get_num_inputs(), module.get_input_name(0), module.get_input_index("w")), ("AotExecutor", 1, "x", -1))
+        module.run(x=X)
+        np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+        out = np.zeros((2, 4), np.float32)
+        module.set_output_zero_copy(0, out)
+        module.set_input("x", 2 * X)
+        module.run()
+        np.testing.assert_allclose(out, np.maximum(2 * X @ W + B, 0), rtol=1e-6)
+        with self.assertRaises(tw.Error):
+            module.set_input(next(iter(lib.get_params())), X)
+        with self.assertRaises(TypeError):
+            iter(lib)
+        with self.assertRaises(ValueError):
+            lib.get_graph_json()
+        np.testing.assert_allclose(relay.create_executor("aot", self.mod, params=self.params).evaluate()(X).numpy(), EXPECTED, rtol=1e-6)
+        for executor, runtime in ((Executor("aot", {"unpacked-api": True}), Runtime("crt")), (Executor("aot", {"interface-api": "c"}), Runtime("cpp")),
+                                  (Executor("graph"), Runtime("crt")), (Executor("graph"), Runtime("cpp", {"system-lib": True}))):
+            with self.assertRaisesRegex(NotImplementedError, "tw_run|model.a"):
+                relay.build(self.mod, "llvm", executor=executor, runtime=runtime)
+
+    def test_options_are_typed(self):
+        self.assertEqual(Executor.list_registered(), ["graph", "aot"])
+        self.assertIn("interface-api", Executor.list_registered_options("aot"))
+        self.assertTrue(Executor("aot")["link-params"])
+        self.assertEqual(Executor("graph", {"link-params": True}), Executor("graph", {"link-params": 1}))
+        for bad in (lambda: Executor("vm"), lambda: Executor("graph", {"unpacked-api": True}), lambda: Executor("aot", {"interface-api": 3}),
+                    lambda: Runtime("cpp", {"link-params": True}), lambda: Runtime("rust")):
+            with self.assertRaises((ValueError, TypeError)):
+                bad()
+
+    def test_run_from_inputs_and_weights(self):
+        lib = relay.build(self.mod, "llvm", params=self.params)
+        module = graph_executor.GraphModule(lib["default"](tw.cpu()))
+        first, = module.run_from_inputs(tw.cpu(), x=X)
+        second, = module.run_from_inputs(x=2 * X)
+        np.testing.assert_allclose(first.numpy(), EXPECTED, rtol=1e-6)
+        np.testing.assert_allclose(second.numpy(), np.maximum(2 * X @ W + B, 0), rtol=1e-6)
+        for name, value in lib.get_params().items():
+            np.testing.assert_array_equal(module.get_input(name).numpy(), value.numpy())
+        for bad in (lambda: module.run_from_inputs(y=X), lambda: module.run_from_inputs(tw.nd.cuda(), x=X), lambda: module["run_from_inputs"](1, 0, "x")):
+            with self.assertRaises(tw.Error):
+                bad()
+        with relay.build_config(opt_level=3):
+            self.assertEqual(transform.PassContext.current().opt_level, 3)
+
+
+class Arrays(unittest.TestCase):
+    def test_devices(self):
+        self.assertEqual(str(tw.cpu(0)), "cpu(0)")
+        self.assertTrue(tw.cpu().exist)
+        self.assertFalse(tw.nd.cuda().exist)
+        self.assertEqual((tw.device("llvm", 0), tw.device("cuda:1"), tw.device(Target("llvm -mcpu=haswell"))), (tw.cpu(0), tw.nd.cuda(1), tw.cpu(0)))
+        for bad in ("vax", 77):
+            with self.assertRaises(ValueError):
+                tw.device(bad)
+        for bad in (lambda: tw.nd.array(X, tw.nd.cuda()), lambda: tw.nd.empty((2,), device=tw.nd.opencl()), lambda: tw.nd.array(X).copyto(tw.nd.cuda())):
+            with self.assertRaises(ValueError):
+                bad()
+        self.assertTrue(tw.runtime.enabled("llvm"))
+        self.assertFalse(tw.runtime.enabled("cuda") or tw.runtime.enabled("nonsense"))
+
+    def test_capsules_and_copies(self):
+        a = tw.nd.array(X)
+        b = tw.nd.from_dlpack(a.to_dlpack())
+        self.assertTrue(a.same_as(b))
+        b[0] = 7
+        self.assertEqual(a.numpy()[0, 0], 7)
+        c = tw.nd.empty(a.shape, a.dtype)
+        a.copyto(c)
+        np.testing.assert_array_equal(c.asnumpy(), a.numpy())
+        with self.assertRaises(ValueError):
+            a.copyto(3)
+        with self.assertRaises(TypeError):
+            a.copyto(tw.nd.empty(a.shape, "int32"))
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(a)).numpy(), a.numpy())
+        try:
+            import torch
+        except ImportError:
+            return
+        t = torch.arange(6, dtype=torch.float32)
+        shared = tw.nd.from_dlpack(torch.utils.dlpack.to_dlpack(t))
+        t[2] = 42
+        self.assertEqual(shared.numpy()[2], 42)
+        self.assertEqual(torch.utils.dlpack.from_dlpack(shared.to_dlpack())[2], 42)
+
+
+class Tvmc(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = lambda name: os.path.join(self.folder.name, name)
+        with open(self.path("model.onnx"), "wb") as file:
+            file.write(model_bytes())
+        np.savez(self.path("in.npz"), x=X)
+
+    def test_python(self):
+        from tilewright.driver import tvmc
+        model = tvmc.load(self.path("model.onnx"), shape_dict={"x": [2, 3]})
+        package = tvmc.compile(model, target="llvm", package_path=self.path("model.tar"))
+        result = tvmc.run(package, device="cpu", inputs={"x": X})
+        np.testing.assert_allclose(result.get_output("output_0"), EXPECTED, rtol=1e-6)
+        self.assertIsNone(result.times)
+        self.assertIn("output_0", str(result))
+        again = tvmc.TVMCPackage(package_path=self.path("model.tar"))
+        self.assertEqual((again.executor_type, again.lib_name, json.loads(again.graph)["heads"] != []), ("graph", "mod.so", True))
+        timed = tvmc.run(again, device="cpu", benchmark=True, repeat=2, number=2, inputs=self.path("in.npz"), profile=True)
+        self.assertEqual(len(timed.times.results), 2)
+        self.assertIn("mean", timed.format_times())
+        self.assertIn("Duration", timed.get_profile())
+        timed.save(self.path("out.npz"))
+        np.testing.assert_allclose(np.load(self.path("out.npz"))["output_0"], EXPECTED, rtol=1e-6)
+        self.assertEqual(tvmc.compile(model, target="llvm", desired_layout="NHWC", disabled_pass="FoldConstant", pass_context_configs=["relay.FuseOps.max_depth=1"],
+                                      additional_target_options={"llvm": {"mcpu": "haswell"}}, dump_code="relay").type, "classic")
+        aot = tvmc.compile(model, target="llvm", executor=relay.backend.Executor("aot"))
+        np.testing.assert_allclose(tvmc.run(aot, inputs={"x": X}).outputs["output_0"], EXPECTED, rtol=1e-6)
+        self.assertEqual(tvmc.frontends.get_frontend_names(), ["onnx", "relay"])
+        for bad in (lambda: tvmc.load(self.path("none.onnx")), lambda: tvmc.load(self.path("x.h5")), lambda: tvmc.run(model), lambda: tvmc.run(package, device="cuda"),
+                    lambda: tvmc.run(package, inputs={"y": X}), lambda: tvmc.run(package, fill_mode="sevens"), lambda: tvmc.TVMCPackage(self.path("none.tar")),
+                    lambda: tvmc.compile(model, pass_context_configs=["nope=1"]), lambda: tvmc.compile(model, output_format="mlf"),
+                    lambda: tvmc.compile(model, desired_layout="WHAT"), lambda: tvmc.compile(model, use_vm=True), lambda: tvmc.compile(model, dump_code="asm")):
+            with self.assertRaises(tvmc.TVMCException):
+                bad()
+        with self.assertRaisesRegex(NotImplementedError, "cost model"):
+            tvmc.tune(model, target="llvm")
+        self.assertEqual(tvmc.common.parse_shape_string("a:[1,2], b/c:[3]"), {"a": [1, 2], "b/c": [3]})
+        for bad in ("a", "a:1,2", "a:[1,x]", "a:[1] nonsense"):
+            with self.assertRaises(tvmc.TVMCException):
+                tvmc.common.parse_shape_string(bad)
+
+    def test_command_line(self):
+        def tvmc(*arguments):
+            return subprocess.run([sys.executable, "-m", "tilewright.driver.tvmc", *arguments], capture_output=True, text=True, cwd=self.folder.name)
+
+        done = tvmc("compile", "--target", "llvm", "--input-shapes", "x:[2,3]", "--output", "m.tar", "model.onnx")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = tvmc("run", "--inputs", "in.npz", "--outputs", "out.npz", "--print-time", "--print-top", "2", "m.tar")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("mean (ms)", done.stdout)
+        np.testing.assert_allclose(np.load(self.path("out.npz"))["output_0"], EXPECTED, rtol=1e-6)
+        self.assertEqual(tvmc("--version").stdout.strip(), tw.__version__)
+        for arguments, text in ((["tune", "model.onnx", "-o", "x"], "cost model"), (["compile", "none.onnx"], "doesn't exist"), (["run", "none.tar"], "does not exist"),
+                                (["compile", "--target", "vax", "model.onnx"], "E401"), (["compile", "--nonsense", "model.onnx"], "nonsense"), ([], "usage")):
+            done = tvmc(*arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules to packages."""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...target import Target
+from .common import TVMCException, parse_configs
+from .model import TVMCModel, TVMCPackage
+
+_LAYOUTS = {"NCHW": ["nn.conv2d=NCHW,OIHW"], "NHWC": ["nn.conv2d=NHWC,HWIO"]}
+
+
+def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, executor: Any = None, runtime: Any = None, tuning_records: str | None = None,
+                  package_path: str | None = None, cross: Any = None, cross_options: str | None = None, output_format: str = "so", dump_code: Any = "",
+                  target_host: Any = None, desired_layout: str | None = None, disabled_pass: Any = None, pass_context_configs: Sequence[str] | None = None,
+                  additional_target_options: Mapping[str, Mapping[str, Any]] | None = None, use_vm: bool = False, mod_name: str = "default",
+                  workspace_pools: Any = None, instruments: Sequence[Any] | None = None, desired_layout_ops: Sequence[str] | None = None) -> TVMCPackage:
+    """Compiles, writes the package, and gives it. Without package_path it lies in a folder that goes with the model.
+
+    tuning_records have no effect: the cost model chooses. Errors: TVMCException, tilewright.Error."""
+    from ... import relay, transform
+    if not isinstance(tvmc_model, TVMCModel):
+        tvmc_model = TVMCModel(tvmc_model, {})
+    if use_vm:
+        raise TVMCException("use_vm is not supported; tilewright.compile decides by itself whether a model needs the VM")
+    if tuning_records:
+        warnings.warn("tuning records have no effect: the cost model chooses kernels", stacklevel=2)
+    options = (additional_target_options or {}).get("llvm") or {}
+    chosen = Target(target, target_host)
+    if options:
+        chosen = Target({**chosen.export(), **{k: v for k, v in options.items() if v is not None}})
+    disabled = [p for p in disabled_pass.split(",") if p] if isinstance(disabled_pass, str) else list(disabled_pass or [])
+    config = parse_configs(pass_context_configs)
+    module = tvmc_model.mod
+    if desired_layout:
+        module = convert_graph_layout(module, desired_layout, desired_layout_ops)
+    with transform.PassContext(opt_level=opt_level, config=config, disabled_pass=disabled, instruments=instruments):
+        factory = relay.build(module, chosen, executor=executor or relay.backend.Executor("graph"), runtime=runtime or relay.backend.Runtime("cpp"),
+                              params=tvmc_model.params, mod_name=mod_name, workspace_memory_pools=workspace_pools)
+    path = tvmc_model.export_package(factory, package_path, cross, cross_options, output_format)
+    for form in [d for d in (dump_code.split(",") if isinstance(dump_code, str) else dump_code or []) if d]:
+        if form != "relay":
+            raise TVMCException(f"code cannot be dumped as '{form}', only as relay; 'tilewright compile --dump-ir' shows kernels")
+        with open(f"{path}.relay", "w", encoding="utf-8") as file:
+            file.write(factory.optimized.astext())
+    return TVMCPackage(path)
+
+
+def convert_graph_layout(mod: Any, desired_layout: str, ops: Sequence[str] | None = None) -> Any:
+    """The module with its convolutions in NCHW or NHWC. Error: TVMCException."""
+    from ... import relay, transform
+    if desired_layout not in _LAYOUTS:
+        raise TVMCException(f"the layout '{desired_layout}' is not known; there are {', '.join(_LAYOUTS)}")
+    if ops and list(ops) != ["nn.conv2d"]:
+        raise TVMCException(f"layouts are converted for nn.conv2d, not for {', '.join(ops)}")
+    with transform.PassContext(opt_level=3, config={"relay.ConvertLayout.desired_layouts": _LAYOUTS[desired_layout]}):
+        return transform.named_pass("ConvertLayout")(mod)
+
+
+__all__ = ["compile_model", "convert_graph_layout"]

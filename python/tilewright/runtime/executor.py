@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ahead-of-time executor: the whole model is one generated function, which runs on the caller's thread."""
+from __future__ import annotations
+
+from typing import Any
+
+from .module import Module
+from .ndarray import NDArray, as_array
+
+
+class AotModule:
+    """Runs a library built with Executor("aot"): `AotModule(lib["default"](tw.cpu()))`. Errors: 504, 505, 506."""
+
+    def __init__(self, module: Module):
+        self.module = module
+        self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
+
+    def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
+        """Copies; keywords that are no inputs are ignored, as in the classic stack."""
+        if key is not None:
+            self.module["set_input"](key, as_array(value))
+        for name, tensor in params.items():
+            if self.get_input_index(name) >= 0:
+                self.set_input(name, tensor)
+
+    def set_input_zero_copy(self, key: int | str, value: Any) -> None:
+        """Uses the tensor's memory until it is set again."""
+        self.module["set_input_zero_copy"](key, as_array(value))
+        self._bound["in", key] = value
+
+    def set_output_zero_copy(self, key: int | str, value: Any) -> None:
+        self.module["set_output_zero_copy"](key, as_array(value))
+        self._bound["out", key] = value
+
+    def run(self, **inputs: Any) -> None:
+        if inputs:
+            self.set_input(**inputs)
+        self.module["run"]()
+
+    def get_num_outputs(self) -> int:
+        return self.module["get_num_outputs"]()
+
+    def get_num_inputs(self) -> int:
+        return self.module["get_num_inputs"]()
+
+    def get_input_index(self, name: str) -> int:
+        """-1 when there is no such input."""
+        return self.module["get_input_index"](name)
+
+    def get_input_name(self, index: int) -> str:
+        return self.module["get_input_info"]()[index][0]
+
+    def get_input_info(self) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+        """Shapes and dtypes by name."""
+        infos = self.module["get_input_info"]()
+        return {name: tuple(shape) for name, shape, _ in infos}, {name: dtype for name, _, dtype in infos}
+
+    def get_input(self, index: int | str, out: NDArray | None = None) -> NDArray:
+        """A view of the input's memory, or `out` with its values."""
+        if out is None:
+            return self.module["get_input"](index)
+        self.module["get_input"](index, out)
+        return out
+
+    def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
+        """A view of the output's memory, which the next run changes, or `out` with its values."""
+        if out is None:
+            return self.module["get_output"](index)
+        self.module["get_output"](index, out)
+        return out
+
+
+__all__ = ["AotModule"]
