@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tilewright._core: the compiler and the runtime for Python. No logic lives here: arguments are converted, calls made,
 // diagnostics raised as tilewright.Error.
-#include "bind.h"
+#include "relay.h"
 
 namespace tilewright::python {
 namespace {
@@ -28,6 +28,11 @@ NB_MODULE(_core, m) {
   bind_functions(m);
   bind_session(m);
   bind_passes(m);
+  bind_types(m);
+  bind_expressions(m);
+  bind_modules(m);
+  bind_patterns(m);
+  bind_vm(m);
   bind_compiler(m);
   bind_build(m);
 }

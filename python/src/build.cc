@@ -7,6 +7,7 @@
 #include "driver/cli/commands.h"
 #include "driver/function_metadata.h"
 #include "passes.h"
+#include "relay.h"
 #include "runtime/graph_json.h"
 
 namespace tilewright::python {
@@ -77,12 +78,13 @@ void bind_build(nb::module_& m) {
   // `bridge`: see instrument_passes; None when nobody looks on.
   auto bind_build = [&](const char* name, Result<driver::Built> (*build)(const relay::Module&, const Options&)) {
     m.def(name, [build](const relay::Module& module, Options options, nb::object bridge) {
-      Instrumented instrumented = instrument_passes(module, bridge);
+      const relay::Module whole = completed(module);
+      Instrumented instrumented = instrument_passes(whole, bridge);
       options.instruments = instrumented.instruments;
       options.user_passes = instrumented.passes;
       auto result = [&] {
         nb::gil_scoped_release release;
-        return build(module, options);
+        return build(whole, options);
       }();
       return unwrap(std::move(result));
     }, nb::arg("module"), nb::arg("options"), nb::arg("bridge") = nb::none());

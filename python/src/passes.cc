@@ -3,6 +3,7 @@
 #include "passes.h"
 
 #include "codegen/codegen.h"
+#include "relay.h"
 #include "relay/passes/pipeline.h"
 
 namespace tilewright::python {
@@ -83,10 +84,11 @@ void bind_passes(nb::module_& m) {
     context.opt_level = opt_level;
     context.required.insert(name);
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
+    const relay::Module whole = completed(module);
     auto result = [&]() -> Result<relay::Module> {
       nb::gil_scoped_release release;
       context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
-      return relay::run_passes(module, {name}, context);
+      return relay::run_passes(whole, {name}, context);
     }();
     return unwrap(std::move(result));
   });

@@ -27,7 +27,7 @@ class Functors(unittest.TestCase):
         self.assertEqual(Count.names, ["nn.conv2d", "add", "nn.relu", "add"])
         seen = []
         post_order_visit(relu, seen.append)
-        self.assertIs(seen[-1], relu)
+        self.assertEqual(seen[-1], relu)
 
     def test_mutator_keeps_what_it_leaves(self):
         class Swap(ExprMutator):
@@ -38,8 +38,8 @@ class Functors(unittest.TestCase):
         x, w, b, conv, relu = net()
         out = Swap().visit(relay.Function([x, w, b], relu))
         self.assertEqual(out.body.op, "tanh")
-        self.assertIs(out.body.args[0], relu.args[0])
-        self.assertIs(Swap().visit(conv), conv)
+        self.assertEqual(out.body.args[0], relu.args[0])
+        self.assertEqual(Swap().visit(conv), conv)
 
 
 class Patterns(unittest.TestCase):
@@ -70,7 +70,7 @@ class Patterns(unittest.TestCase):
         x, w, b, conv, relu = net()
         out = dfp.rewrite(Once(), relay.Function([x, w, b], relay.Call("nn.relu", [relay.Call("nn.relu", [relu])])))
         self.assertEqual(out.body.op, "nn.relu")
-        self.assertIs(out.body.args[0], relu.args[0])
+        self.assertEqual(out.body.args[0], relu.args[0])
 
         class Grows(Once):
             def callback(self, pre, post, node_map):

@@ -31,21 +31,13 @@ def import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -
 
 _core._set_types(NDArray, Device)
 
-from . import contrib, driver, ir, relay, runtime, target, transform  # noqa: E402
+from . import contrib, driver, ir, relay, runtime, target, tir, transform  # noqa: E402
 from .runtime import nd  # noqa: E402
 from .target import Target  # noqa: E402
 
-
-def _from_expr(expr: Any, functions: Any = None) -> IRModule:
-    """The module of a function, or of an expression over its free variables."""
-    return IRModule.from_function(expr) if isinstance(expr, _core.Expr) else relay.expr.to_module(expr, functions)
-
-
-IRModule.from_expr = staticmethod(_from_expr)  # type: ignore[attr-defined]
-IRModule.from_text = staticmethod(lambda source, source_path="": relay.fromtext(source))  # type: ignore[attr-defined]
 
 TVMError = Error
 
 __all__ = ["Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu",
            "device", "driver", "get_global_func", "import_onnx", "ir", "list_global_func_names", "load", "nd", "register_func", "relay",
-           "remove_global_func", "runtime", "target", "transform"]
+           "remove_global_func", "runtime", "target", "tir", "transform"]

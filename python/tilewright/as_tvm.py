@@ -22,11 +22,10 @@ _REPLACEMENTS = {
     "autotvm": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "meta_schedule": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "te": "kernels are chosen from built-in implementations; write a model in Relay or ONNX",
-    "tir": "loop IR is inspected with 'tilewright compile --dump-ir'",
+    "tir": "loop IR is inspected with 'tilewright compile --dump-ir'; tir.IntImm, Any and Var are there",
     "topi": "kernels are chosen from built-in implementations",
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
-    "relay.vm": "compile for given shapes with relay.build",
     "relay.quantize": "quantise the model before export to ONNX",
     "cuda": "models run on the CPU: cpu()",
     "gpu": "models run on the CPU: cpu()",
@@ -34,7 +33,6 @@ _REPLACEMENTS = {
     "metal": "models run on the CPU: cpu()",
     "vulkan": "models run on the CPU: cpu()",
     "contrib.graph_runtime": "contrib.graph_executor",
-    "runtime.vm": "contrib.graph_executor",
 }
 
 

@@ -282,13 +282,12 @@ def _function_wise(transform: Callable[..., Any]) -> Callable[[Any, PassContext]
     def run(mod: Any, context: PassContext) -> Any:
         out = mod.copy()
         for name, function in mod.functions.items():
-            out[name] = _to_core(transform(function, mod, context))
+            made = transform(function, mod, context)
+            if not isinstance(made, _core.Expr):
+                raise TypeError(f"a function pass gave a {type(made).__name__} for @{name.name_hint}, not a function")
+            out[name] = made
         return out
     return run
-
-
-def _to_core(expr: Any) -> Any:
-    return expr.to_core() if hasattr(expr, "to_core") else expr
 
 
 module_pass = _pass_decorator(ModulePass, lambda f: lambda mod, context: f(mod, context), "transform_module")

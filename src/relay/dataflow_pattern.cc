@@ -47,6 +47,9 @@ DFPattern is_function(std::vector<DFPattern> params, DFPattern body) {
   params.push_back(std::move(body));
   return made(DFPatternKind::kFunction, std::move(params));
 }
+DFPattern is_function_of(DFPattern body) {
+  return made(DFPatternKind::kFunction, {std::move(body)}, [](auto& n) { n.any_args = true; });
+}
 DFPattern is_if(DFPattern condition, DFPattern then_branch, DFPattern else_branch) {
   return made(DFPatternKind::kIf, {std::move(condition), std::move(then_branch), std::move(else_branch)});
 }
@@ -165,8 +168,8 @@ class DFMatcher {
       }
       case DFPatternKind::kFunction: {
         const auto* f = as<FunctionNode>(e);
-        if (!f || f->params.size() + 1 != p.parts.size()) return false;
-        for (size_t i = 0; i < f->params.size(); ++i)
+        if (!f || (!p.any_args && f->params.size() + 1 != p.parts.size())) return false;
+        for (size_t i = 0; !p.any_args && i < f->params.size(); ++i)
           if (!matches(p.parts[i], f->params[i])) return false;
         return matches(p.parts.back(), f->body);
       }

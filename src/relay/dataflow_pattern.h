@@ -74,6 +74,7 @@ DFPattern is_tuple(std::vector<DFPattern> fields);
 DFPattern is_any_tuple();
 DFPattern is_tuple_get_item(DFPattern tuple, int64_t index = -1);
 DFPattern is_function(std::vector<DFPattern> params, DFPattern body);
+DFPattern is_function_of(DFPattern body);  // with any parameters
 DFPattern is_if(DFPattern condition, DFPattern then_branch, DFPattern else_branch);
 DFPattern is_let(DFPattern var, DFPattern value, DFPattern body);
 

@@ -2,25 +2,63 @@
 """The graph language: expressions, import, passes and build under their classic names."""
 from __future__ import annotations
 
+import typing
+
+from .. import tir
 from ..ir import IRModule
+from ..ir import ty
+from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeKind, TypeVar, scalar_type)
 from ..runtime import load_param_dict, save_param_dict
-from . import backend, dataflow_pattern, expr, expr_functor, frontend, op, transform
+from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, op, prelude, scope_builder, transform, type_functor
+from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
 from .backend import Executor, Runtime
 from . import build_module
 from .build_module import BuildModule, GraphExecutorFactory, build, build_config, create_executor, optimize
-from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, TensorType, Tuple, TupleGetItem, Var, bind, const, fromtext, var)
-from .expr_functor import ExprMutator, ExprVisitor
-from .op import annotation, image, nn
+from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, RefCreate, RefRead, RefWrite, Span, Tuple, TupleGetItem, TupleWrapper, Var, bind, const,
+                   fromtext, var)
+from .expr_functor import ExprFunctor, ExprMutator, ExprVisitor
+from .op import annotation, image, nn, vision
+from .prelude import Prelude
+from .scope_builder import ScopeBuilder
+from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
+
+RefType = RelayRefType
+ADT = adt.TypeData
+Type = ty.Type
+Any = tir.Any
+parse = fromtext
 
 
-def __getattr__(name: str):
-    """Operators of the top level: relay.add, relay.reshape ..."""
-    if name == "testing":
+def astext(expr_: typing.Any, show_meta_data: bool = True, annotate: typing.Any = None) -> str:
+    """Relay text of a module or an expression."""
+    return expr_.astext(show_meta_data)
+
+
+def pretty_print(obj: typing.Any) -> str:
+    return obj.astext(False)
+
+
+def shape_vars(names: str) -> list[Any]:
+    """Symbolic sizes, by names between spaces."""
+    return [tir.Var(n) for n in names.split()]
+
+
+def setrecursionlimit(limit: int) -> None:
+    """Nothing: the compiler's walks do not recurse."""
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Operators of the top level (relay.add, relay.reshape ...), and parts that are loaded when asked for."""
+    if name in ("qnn", "testing", "vm"):
         import importlib
-        return importlib.import_module(".testing", __name__)
+        return importlib.import_module(f".{name}", __name__)
     return getattr(op, name)
 
 
-__all__ = ["BuildModule", "Call", "Constant", "Executor", "Expr", "ExprMutator", "ExprVisitor", "Function", "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "Let", "Runtime",
-           "TensorType", "Tuple", "TupleGetItem", "Var", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend",
-           "fromtext", "load_param_dict", "nn", "op", "optimize", "save_param_dict", "transform", "var"]
+__all__ = ["Any", "BuildModule", "Call", "Clause", "Constant", "Constructor", "Executor", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType", "Function", "GlobalTypeVar",
+           "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "IncompleteType", "Let", "Match", "PatternConstructor", "PatternTuple", "PatternVar",
+           "PatternWildcard", "Prelude", "RefCreate", "RefRead", "RefType", "RefWrite", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple",
+           "TupleGetItem", "TupleType", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis",
+           "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend", "fromtext",
+           "image", "load_param_dict", "nn", "op", "optimize", "parse", "prelude", "pretty_print", "save_param_dict", "scalar_type", "scope_builder",
+           "transform", "ty", "type_functor", "var", "vision"]

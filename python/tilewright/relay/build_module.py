@@ -160,29 +160,10 @@ class BuildModule:
         return self._built().executor_codegen_metadata
 
 
-def create_executor(kind: str = "graph", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Any = None) -> Any:
-    """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name. kind: "graph" or "aot"."""
-    if kind not in ("graph", "aot"):
-        raise NotImplementedError(f"executor '{kind}' is not supported from Python; use \"graph\"")
-    from ..contrib.graph_executor import GraphModule
-    from ..runtime.executor import AotModule
-    from .expr import Expr, to_module
-
-    class _Evaluator:
-        def evaluate(self, expr: Any = None, binds: Mapping[str, Any] | None = None) -> Callable[..., Any]:
-            module = mod if expr is None else to_module(expr) if isinstance(expr, Expr) else expr
-            library = build(module, target, executor=Executor(kind), params={**(params or {}), **(binds or {})})
-            executor = (GraphModule if kind == "graph" else AotModule)(library["default"](device or cpu()))
-
-            def run(*args: Any, **inputs: Any) -> Any:
-                for i, value in enumerate(args):
-                    executor.set_input(i, value)
-                executor.run(**inputs)
-                outputs = [NDArray(executor.get_output(i).numpy()) for i in range(executor.get_num_outputs())]
-                return outputs[0] if len(outputs) == 1 else outputs
-            return run
-
-    return _Evaluator()
+def create_executor(kind: str = "debug", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Any = None) -> Any:
+    """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name (executors.py)."""
+    from . import executors
+    return executors.create_executor(kind, mod, device, target, params)
 
 
 __all__ = ["AotExecutorFactory", "BuildModule", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "build", "build_config", "create_executor",

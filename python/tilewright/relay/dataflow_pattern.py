@@ -1,239 +1,272 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pattern language on expressions built in Python: `is_op("nn.relu")(wildcard()).match(e)`, `rewrite(callback, e)`.
+"""The pattern language: `is_op("nn.relu")(wildcard()).match(e)`, `rewrite(callback, e)`, `pattern.partition(e)`, on any expression.
 
-One pattern object stands for one expression; add, multiply, maximum and minimum match with their operands in either order. On
-whole modules use the compiler's own (src/relay/dataflow_pattern.h)."""
+One pattern object stands for one expression; add, multiply, maximum and minimum match with their operands in either order. has_type,
+has_shape and has_dtype look at types, so the expression must have them (`relay.transform.InferType`, or a callback with
+require_type=True)."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, TupleWrapper, Var, _post_order
-from .expr_functor import ExprMutator
+import numpy as np
 
-_COMMUTATIVE = ("add", "equal", "maximum", "minimum", "multiply", "not_equal")
+from .. import _core
+from ..ir.ty import Type
+from .expr import Expr, Op, _like, infer_type
 
 
-class DFPattern:
-    def __call__(self, *args: "DFPattern") -> "DFPattern":
+class DFPattern(_core.DFPattern):
+    def __call__(self, *args: "DFPattern") -> "CallPattern":
+        if len(args) == 1 and args[0] is None:
+            return CallPattern(self, None)
         return CallPattern(self, list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args))
 
-    def __or__(self, other: "DFPattern") -> "DFPattern":
+    def __or__(self, other: "DFPattern") -> "AltPattern":
         return AltPattern(self, other)
 
-    def __add__(self, other: "DFPattern") -> "DFPattern":
+    def __add__(self, other: "DFPattern") -> "CallPattern":
         return is_op("add")(self, other)
 
-    def __sub__(self, other: "DFPattern") -> "DFPattern":
+    def __sub__(self, other: "DFPattern") -> "CallPattern":
         return is_op("subtract")(self, other)
 
-    def __mul__(self, other: "DFPattern") -> "DFPattern":
+    def __mul__(self, other: "DFPattern") -> "CallPattern":
         return is_op("multiply")(self, other)
 
-    def __truediv__(self, other: "DFPattern") -> "DFPattern":
+    def __truediv__(self, other: "DFPattern") -> "CallPattern":
         return is_op("divide")(self, other)
 
-    def optional(self, option_constructor: Callable[["DFPattern"], "DFPattern"]) -> "DFPattern":
+    def optional(self, option_constructor: Callable[["DFPattern"], "DFPattern"]) -> "AltPattern":
         return AltPattern(option_constructor(self), self)
 
-    def has_attr(self, attrs: dict[str, Any]) -> "DFPattern":
+    def has_attr(self, attrs: Mapping[str, Any]) -> "DFPattern":
         return AttrPattern(self, attrs)
 
-    def match(self, expr: Expr) -> bool:
-        return _Matcher().matches(self, expr)
+    def has_type(self, ttype: Type) -> "TypePattern":
+        return TypePattern(self, ttype)
+
+    def has_dtype(self, dtype: Any) -> "DataTypePattern":
+        return DataTypePattern(self, dtype)
+
+    def has_shape(self, shape: Sequence[Any]) -> "ShapePattern":
+        return ShapePattern(self, shape)
+
+    def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DominatorPattern":
+        return DominatorPattern(parent, wildcard() if path is None else path, self)
+
+    def match(self, expr: Any) -> bool:
+        return _core.pattern_match(self, _like(expr))
+
+    def partition(self, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
+        """Every match as a call of a function with `attrs`; `check` may refuse one."""
+        return _core.pattern_partition(self, infer_typed(expr), dict(attrs or {}), check)
+
+
+def infer_typed(expr: Any) -> Any:
+    """With types where they can be known; patterns work on what has none, too."""
+    expr = _like(expr)
+    try:
+        return expr if expr._typed else infer_type(expr)
+    except _core.Error:
+        return expr
 
 
 class WildcardPattern(DFPattern):
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return True
+    def __init__(self) -> None:
+        super().__init__(_core.pattern_wildcard())
+
+    def redirect_to(self, pat: DFPattern) -> None:
+        raise NotImplementedError("recursive patterns are not supported; use dominates, or a rewrite that runs until nothing changes")
 
 
 class VarPattern(DFPattern):
     def __init__(self, name_hint: str = ""):
-        self.name_hint = name_hint
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return isinstance(e, Var) and self.name_hint in ("", e.name_hint)
+        super().__init__(_core.pattern_var(name_hint))
+        self.name = name_hint
 
 
 class ConstantPattern(DFPattern):
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return isinstance(e, Constant)
+    def __init__(self) -> None:
+        super().__init__(_core.pattern_constant())
 
 
 class ExprPattern(DFPattern):
-    """An operator's name, or one very expression."""
+    """An operator, or an expression that is structurally the same."""
 
     def __init__(self, expr: Any):
+        super().__init__(_core.pattern_op(expr.name) if isinstance(expr, Op) else _core.pattern_expr(_like(expr)))
         self.expr = expr
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return e == self.expr if isinstance(self.expr, str) else e is self.expr
 
 
 class CallPattern(DFPattern):
     def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None):
+        super().__init__(_core.pattern_call(op, None if args is None else list(args)))
         self.op, self.args = op, args
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        if not isinstance(e, Call) or not m.matches(self.op, e.op):
-            return False
-        if self.args is None or m.all(self.args, e.args):
-            return True
-        return e.op in _COMMUTATIVE and len(e.args) == 2 and m.all(self.args, e.args[::-1])
 
 
 class TuplePattern(DFPattern):
     def __init__(self, fields: Sequence[DFPattern] | None):
+        super().__init__(_core.pattern_tuple(None if fields is None else list(fields)))
         self.fields = fields
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return isinstance(e, Tuple) and (self.fields is None or m.all(self.fields, e.fields))
 
 
 class TupleGetItemPattern(DFPattern):
-    def __init__(self, tuple_value: DFPattern, index: int | None):
-        self.tuple, self.index = tuple_value, index
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return isinstance(e, TupleGetItem) and self.index in (None, -1, e.index) and m.matches(self.tuple, _plain(e.tuple_value))
+    def __init__(self, tuple_value: DFPattern, index: int | None = None):
+        super().__init__(_core.pattern_get(tuple_value, -1 if index is None else index))
+        self.tuple, self.index = tuple_value, -1 if index is None else index
 
 
 class FunctionPattern(DFPattern):
-    def __init__(self, params: Sequence[DFPattern], body: DFPattern):
+    def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern):
+        super().__init__(_core.pattern_function(None if params is None else list(params), body))
         self.params, self.body = params, body
 
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return isinstance(e, Function) and m.all(self.params, e.params) and m.matches(self.body, e.body)
+
+class IfPattern(DFPattern):
+    def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern):
+        super().__init__(_core.pattern_if(cond, true_branch, false_branch))
+        self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
+
+
+class LetPattern(DFPattern):
+    def __init__(self, var: DFPattern, value: DFPattern, body: DFPattern):
+        super().__init__(_core.pattern_let(var, value, body))
+        self.var, self.value, self.body = var, value, body
 
 
 class AltPattern(DFPattern):
     def __init__(self, left: DFPattern, right: DFPattern):
+        super().__init__(_core.pattern_or(left, right))
         self.left, self.right = left, right
-
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        return m.matches(self.left, e) or m.matches(self.right, e)
 
 
 class AttrPattern(DFPattern):
-    def __init__(self, pattern: DFPattern, attrs: dict[str, Any]):
+    def __init__(self, pattern: DFPattern, attrs: Mapping[str, Any]):
+        made: Any = pattern
+        for key, value in attrs.items():
+            made = _core.pattern_attr(made, key, value)
+        super().__init__(made)
         self.pattern, self.attrs = pattern, attrs
 
-    def _fits(self, m: "_Matcher", e: Any) -> bool:
-        own = e.attrs if isinstance(e, (Call, Function)) else {}
-        plain = lambda v: list(v) if isinstance(v, (list, tuple)) else v  # noqa: E731
-        return all(k in own and plain(own[k]) == plain(v) for k, v in self.attrs.items()) and m.matches(self.pattern, e)
+
+class TypePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, ttype: Type):
+        super().__init__(_core.pattern_type(pattern, ttype))
+        self.pattern, self.type = pattern, ttype
 
 
-def _plain(e: Any) -> Any:
-    return e.tuple_value if isinstance(e, TupleWrapper) else e
+class DataTypePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, dtype: Any):
+        self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        super().__init__(_core.pattern_dtype(pattern, self.dtype))
+        self.pattern = pattern
 
 
-class _Matcher:
-    def __init__(self) -> None:
-        self.found: dict[DFPattern, Any] = {}
-
-    def matches(self, pattern: DFPattern, e: Any) -> bool:
-        e = _plain(e)
-        if pattern in self.found:
-            return self.found[pattern] is e or (isinstance(e, str) and self.found[pattern] == e)
-        before = dict(self.found)
-        if pattern._fits(self, e):
-            self.found[pattern] = e
-            return True
-        self.found = before
-        return False
-
-    def all(self, patterns: Sequence[DFPattern], es: Sequence[Any]) -> bool:
-        if len(patterns) != len(es):
-            return False
-        before = dict(self.found)
-        if all(self.matches(p, e) for p, e in zip(patterns, es)):
-            return True
-        self.found = before
-        return False
+class ShapePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, shape: Sequence[Any]):
+        super().__init__(_core.pattern_shape(pattern, list(shape)))
+        self.pattern, self.shape = pattern, shape
 
 
-def wildcard() -> DFPattern:
+class DominatorPattern(DFPattern):
+    """Every path from `parent` to `child` goes through expressions like `path`."""
+
+    def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern):
+        super().__init__(_core.pattern_dominates(parent, path, child))
+        self.parent, self.path, self.child = parent, path, child
+
+
+def wildcard() -> WildcardPattern:
     return WildcardPattern()
 
 
-def is_var(name: str = "") -> DFPattern:
+def is_var(name: str = "") -> VarPattern:
     return VarPattern(name)
 
 
-def is_constant() -> DFPattern:
+def is_constant() -> ConstantPattern:
     return ConstantPattern()
 
 
-def is_expr(expr: Expr) -> DFPattern:
+def is_expr(expr: Any) -> ExprPattern:
     return ExprPattern(expr)
 
 
-def is_op(op_name: str) -> DFPattern:
-    return ExprPattern(op_name)
+def is_op(op_name: str) -> ExprPattern:
+    """Error: E302 for an unknown operator."""
+    return ExprPattern(Op(op_name))
 
 
-def is_tuple(fields: Sequence[DFPattern] | None = None) -> DFPattern:
+def is_tuple(fields: Sequence[DFPattern] | None = None) -> TuplePattern:
     return TuplePattern(fields)
 
 
-def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> DFPattern:
+def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
     return TupleGetItemPattern(tuple_value, index)
 
 
+def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
+    return IfPattern(cond, true_branch, false_branch)
+
+
+def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
+    return LetPattern(var, value, body)
+
+
+def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
+    return TypePattern(pattern or wildcard(), ttype)
+
+
+def has_dtype(dtype: Any, pattern: DFPattern | None = None) -> DataTypePattern:
+    return DataTypePattern(pattern or wildcard(), dtype)
+
+
+def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
+    return ShapePattern(pattern or wildcard(), shape)
+
+
+def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+    return AttrPattern(pattern or wildcard(), attrs)
+
+
+def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
+    return DominatorPattern(parent, path, child)
+
+
+def match(pattern: DFPattern, expr: Any) -> bool:
+    return pattern.match(expr)
+
+
 class DFPatternCallback:
-    """Subclass it: set `self.pattern`, return what takes a match's place from `callback(pre, post, node_map)`."""
+    """Subclass it: set `self.pattern`, return what takes a match's place from `callback(pre, post, node_map)`. node_map[pattern][0] is
+    what a pattern matched."""
 
     def __init__(self, require_type: bool = False, rewrite_once: bool = False):
-        self.pattern: DFPattern | None = None
+        self.pattern: Any = None
         self.require_type, self.rewrite_once = require_type, rewrite_once
 
     def callback(self, pre: Expr, post: Expr, node_map: dict[DFPattern, list[Expr]]) -> Expr:
         raise NotImplementedError("callback(pre, post, node_map) gives the replacement")
 
-    def rewrite(self, expr: Expr) -> Expr:
+    def rewrite(self, expr: Any) -> Expr:
         return rewrite(self, expr)
 
 
-class _Rewriter(ExprMutator):
-    def __init__(self, callbacks: Sequence[DFPatternCallback], spent: set[int]):
-        super().__init__()
-        self.callbacks, self.spent, self.replaced = callbacks, spent, 0
-
-    def visit(self, expr: Any) -> Any:
-        if id(expr) in self.memo_map:
-            return self.memo_map[id(expr)]
-        out = super().visit(expr)
-        for c in self.callbacks:
-            matcher = _Matcher()
-            if id(c) in self.spent or not matcher.matches(c.pattern, out):
-                continue
-            new = c.callback(expr, out, {p: [e] for p, e in matcher.found.items()})
-            if new is not out:
-                out, self.replaced = new, self.replaced + 1
-                if c.rewrite_once:
-                    self.spent.add(id(c))
-        self.memo_map[id(expr)] = out
-        return out
-
-
-def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Expr) -> Expr:
-    """Until nothing changes. RuntimeError when that does not end."""
+def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Any, mod: Any = None) -> Expr:
+    """Until nothing changes. Error: E203 when that does not end."""
     callbacks = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
-    spent: set[int] = set()
-    most, total = 1024 + 16 * len(_post_order(expr, True)), 0
-    while True:
-        step = _Rewriter(callbacks, spent)
-        out = step.visit(expr)
-        total += step.replaced
-        if out is expr or not step.replaced:
-            return out
-        if total > most:
-            raise RuntimeError(f"rewriting has not ended after {most} replacements; two rules may undo each other")
-        expr = out
+    if any(c.pattern is None for c in callbacks):
+        raise ValueError("a DFPatternCallback must set self.pattern")
+    expr = infer_type(expr, mod) if any(c.require_type for c in callbacks) else _like(expr)
+    return _core.pattern_rewrite([(c.pattern, c.callback, c.rewrite_once) for c in callbacks], expr)
 
 
-__all__ = ["AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DFPatternCallback", "ExprPattern", "FunctionPattern",
-           "TupleGetItemPattern", "TuplePattern", "VarPattern", "WildcardPattern", "is_constant", "is_expr", "is_op", "is_tuple",
-           "is_tuple_get_item", "is_var", "rewrite", "wildcard"]
+def partition(pattern: DFPattern, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
+    return pattern.partition(expr, attrs, check)
+
+
+__all__ = ["AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DFPatternCallback", "DataTypePattern", "DominatorPattern", "ExprPattern",
+           "FunctionPattern", "IfPattern", "LetPattern", "ShapePattern", "TupleGetItemPattern", "TuplePattern", "TypePattern", "VarPattern", "WildcardPattern",
+           "dominates", "has_attr", "has_dtype", "has_shape", "has_type", "is_constant", "is_expr", "is_if", "is_let", "is_op", "is_tuple", "is_tuple_get_item",
+           "is_var", "match", "partition", "rewrite", "wildcard"]

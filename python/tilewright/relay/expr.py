@@ -1,112 +1,281 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions built in Python. They have no types of their own: a function becomes Relay text, and the compiler's parser infers them."""
+"""Expressions: the compiler's own graph, seen from Python. What is built here has the types that its operands' types give; what
+cannot be typed yet, `InferType` types. Two objects are equal when they stand for one node."""
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
 
 
-class TensorType:
-    """`TensorType((1, 3, 224, 224), "float32")`"""
-
-    def __init__(self, shape: Sequence[Any] = (), dtype: str = "float32"):
-        self.shape, self.dtype = tuple(shape), str(dtype)
-        self.concrete_shape = self.shape
-
-    def __str__(self) -> str:
-        return f"Tensor[({', '.join(str(d) for d in self.shape)}), {self.dtype}]"
-
-    def __eq__(self, other: object) -> bool:
-        return str(self) == str(other)
-
-    def __hash__(self) -> int:
-        return hash(str(self))
+class SourceName(str):
+    @property
+    def name(self) -> str:
+        return str(self)
 
 
-class Expr:
-    """Arithmetic on expressions makes calls: `x + 1.0`, `-x`, `x * y`."""
+class Span(str):
+    """Where an expression came from: the model's node, or a place in a text."""
+
+    def __new__(cls, source_name: Any = "", *_: Any) -> "Span":
+        return super().__new__(cls, str(source_name))
+
+    @property
+    def source_name(self) -> SourceName:
+        return SourceName(self)
+
+
+class Expr(_core.Expr):
+    """Arithmetic on expressions makes calls: `x + 1.0`, `-x`, `x < y`."""
 
     __array_ufunc__ = None  # numpy leaves `array + expr` to us
+    __hash__ = _core.Expr.__hash__
+
+    def _part(self, index: int) -> Any:
+        parts = self.__dict__.get("_parts")
+        if parts is None:
+            parts = self.__dict__["_parts"] = self._fields
+        return parts[index]
 
     def __add__(self, other: Any) -> "Expr":
-        return Call("add", [self, _like(other)])
+        return Call("add", [self, other])
 
     def __radd__(self, other: Any) -> "Expr":
-        return Call("add", [_like(other), self])
+        return Call("add", [other, self])
 
     def __sub__(self, other: Any) -> "Expr":
-        return Call("subtract", [self, _like(other)])
+        return Call("subtract", [self, other])
 
     def __rsub__(self, other: Any) -> "Expr":
-        return Call("subtract", [_like(other), self])
+        return Call("subtract", [other, self])
 
     def __mul__(self, other: Any) -> "Expr":
-        return Call("multiply", [self, _like(other)])
+        return Call("multiply", [self, other])
 
     def __rmul__(self, other: Any) -> "Expr":
-        return Call("multiply", [_like(other), self])
+        return Call("multiply", [other, self])
 
     def __truediv__(self, other: Any) -> "Expr":
-        return Call("divide", [self, _like(other)])
+        return Call("divide", [self, other])
 
     def __rtruediv__(self, other: Any) -> "Expr":
-        return Call("divide", [_like(other), self])
+        return Call("divide", [other, self])
+
+    def __lt__(self, other: Any) -> "Expr":
+        return Call("less", [self, other])
+
+    def __gt__(self, other: Any) -> "Expr":
+        return Call("greater", [self, other])
+
+    def __le__(self, other: Any) -> "Expr":
+        return Call("less_equal", [self, other])
+
+    def __ge__(self, other: Any) -> "Expr":
+        return Call("greater_equal", [self, other])
 
     def __neg__(self) -> "Expr":
         return Call("negative", [self])
 
-    def astype(self, dtype: str) -> "Expr":
-        return Call("cast", [self], {"dtype": str(dtype)})
+    def __bool__(self) -> bool:
+        return True
 
-    def __call__(self, *args: Any) -> "Expr":
+    def astype(self, dtype: Any) -> "Expr":
+        return Call("cast", [self], {"dtype": dtype if isinstance(dtype, str) else np.dtype(dtype).name})
+
+    def __call__(self, *args: Any) -> "Call":
         return Call(self, list(args))
 
     @property
     def checked_type(self) -> Any:
-        """The inferred type as Relay writes it."""
-        function = self if isinstance(self, Function) else Function(free_vars(self), self)
-        text = function.to_core().checked_type
-        return text if isinstance(self, Function) else text.rsplit("->", 1)[-1].strip()
+        """The type, inferred now if it is not known yet. Error: ValueError when it cannot be."""
+        if not self._typed:
+            try:
+                return infer_type(self)._type
+            except _core.Error as error:
+                raise ValueError(f"The type checker has not populated the checked_type for this node: {error}") from error
+        return self._type
 
-    def __str__(self) -> str:
-        return astext(self if isinstance(self, Function) else Function(free_vars(self), self))
+    checked_type_ = checked_type
 
+    @property
+    def span(self) -> Span | None:
+        return None if self._span is None else Span(self._span)
 
-def _like(value: Any) -> Expr:
-    return value if isinstance(value, Expr) else const(value, "float32" if isinstance(value, float) else None)
+    def __repr__(self) -> str:
+        return str(self)
 
 
 class Var(Expr):
-    def __init__(self, name_hint: str, type_annotation: Any = None):
-        self.name_hint, self.type_annotation = name_hint, type_annotation
+    def __init__(self, name_hint: str, type_annotation: Any = None, span: Any = None):
+        super().__init__(_core.make_var(name_hint, type_annotation, span))
+
+    name_hint = property(lambda self: self._part(0))
+    vid = property(lambda self: self)
+
+    @property
+    def type_annotation(self) -> Any:
+        return self._type if self._typed else None
 
 
 class GlobalVar(Expr):
-    def __init__(self, name_hint: str):
-        self.name_hint = name_hint
+    """The name of a function of the module; two of one name are equal."""
+
+    def __init__(self, name_hint: str, type_annot: Any = None):
+        super().__init__(_core.make_global_var(name_hint, type_annot))
+
+    name_hint = property(lambda self: self._part(0))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GlobalVar) and self.name_hint == other.name_hint or other == self.name_hint
+
+    def __hash__(self) -> int:
+        return hash(self.name_hint)
 
 
 class Constant(Expr):
-    def __init__(self, data: Any):
-        self.data = data if isinstance(data, NDArray) else NDArray(np.array(as_array(data)))
+    def __init__(self, data: Any, span: Any = None):
+        super().__init__(_core.make_constant(as_array(data), span))
+
+    @property
+    def data(self) -> NDArray:
+        if "_nd" not in self.__dict__:
+            self.__dict__["_nd"] = NDArray(self._data)
+        return self.__dict__["_nd"]
+
+
+class Op(Expr):
+    """An operator: `op.name`, and what `register_op_attr` says about it. Called, it makes a call without attributes."""
+
+    def __init__(self, name: str):
+        super().__init__(_core.make_op(name))
+
+    name = property(lambda self: self._part(0))
+
+    def __eq__(self, other: object) -> bool:
+        return self.name == (other.name if isinstance(other, Op) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @staticmethod
+    def get(op_name: str) -> "Op":
+        return Op(op_name)
+
+    @staticmethod
+    def list_op_names() -> list[str]:
+        return _core.op_names()
+
+    @property
+    def num_inputs(self) -> int:
+        return _core.op_info(self.name)[0]
+
+    def get_attr(self, attr_name: str) -> Any:
+        from .op.registry import attribute_of
+        return attribute_of(self.name, attr_name)
+
+    def has_attr(self, attr_name: str) -> bool:
+        return self.get_attr(attr_name) is not None
+
+    def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
+        from .op.registry import register
+        register(self.name, attr_name, value, plevel)
+
+    def reset_attr(self, attr_name: str) -> None:
+        from .op.registry import forget
+        forget(self.name, attr_name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    __repr__ = __str__
+
+
+def _attrs_getattr(self: Any, name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        return self._fields[name]
+    except KeyError:
+        raise AttributeError(f"{self._type_key} has no field '{name}'; it has {', '.join(self._fields)}") from None
+
+
+class _AttrsMethods:
+    """Methods of the attributes of a call."""
+
+    def __getitem__(self: Any, name: str) -> Any:
+        return getattr(self, name)
+
+    def keys(self: Any) -> list[str]:
+        return list(self._fields)
+
+    def items(self: Any) -> Any:
+        return self._fields.items()
+
+    def get_int(self: Any, key: str) -> int:
+        return int(self[key])
+
+    def get_str(self: Any, key: str) -> str:
+        return str(self[key])
+
+    def get_int_tuple(self: Any, key: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self[key])
+
+    def get_float_tuple(self: Any, key: str) -> tuple[float, ...]:
+        return tuple(float(v) for v in self[key])
+
+    def __contains__(self: Any, key: str) -> bool:
+        return key in self._fields
+
+
+Attrs = _core.Attrs
+Attrs.__getattr__ = _attrs_getattr
+for _name, _method in list(vars(_AttrsMethods).items()):
+    if callable(_method):
+        setattr(Attrs, _name, _method)
+
+
+class DictAttrs(dict):
+    """The attributes of a function: `attrs["Compiler"]`, `attrs.Compiler`."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no attribute '{name}'") from None
+
+    def get_int(self, key: str) -> int:
+        return int(self[key])
+
+    def get_str(self, key: str) -> str:
+        return str(self[key])
 
 
 class Call(Expr):
-    """Of an operator by name, or of an expression that is a function."""
+    """Of an operator (or its name), or of an expression that is a function."""
 
-    def __init__(self, op: Any, args: Sequence[Any], attrs: Mapping[str, Any] | None = None):
-        self.op, self.args, self.attrs = op, [_like(a) for a in args], dict(attrs or {})
+    def __init__(self, op: Any, args: Sequence[Any], attrs: Any = None, type_args: Any = None, span: Any = None):
+        callee = Op(op) if isinstance(op, str) else op
+        if isinstance(callee, Op):
+            attrs = _core.make_attrs(callee.name, dict(attrs) if isinstance(attrs, Mapping) else attrs)
+        super().__init__(_core.make_call(callee, [_like(a) for a in args], attrs if isinstance(callee, Op) else None, span))
+
+    op = property(lambda self: self._part(0))
+    args = property(lambda self: self._part(1))
+    attrs = property(lambda self: self._part(2))
+    type_args = property(lambda self: [])
 
 
 class Tuple(Expr):
-    def __init__(self, fields: Sequence[Any]):
-        self.fields = [_like(f) for f in fields]
+    def __init__(self, fields: Sequence[Any], span: Any = None):
+        super().__init__(_core.make_tuple([_like(f) for f in fields], span))
+
+    fields = property(lambda self: self._part(0))
 
     def __getitem__(self, index: int) -> Expr:
         return self.fields[index]
@@ -114,13 +283,19 @@ class Tuple(Expr):
     def __len__(self) -> int:
         return len(self.fields)
 
+    def __iter__(self) -> Iterator[Expr]:
+        return iter(self.fields)
+
 
 class TupleGetItem(Expr):
-    def __init__(self, tuple_value: Expr, index: int):
-        self.tuple_value, self.index = tuple_value, int(index)
+    def __init__(self, tuple_value: Any, index: int, span: Any = None):
+        super().__init__(_core.make_get(_like(tuple_value), int(index), span))
+
+    tuple_value = property(lambda self: self._part(0))
+    index = property(lambda self: self._part(1))
 
 
-class TupleWrapper(Expr):
+class TupleWrapper:
     """The outputs of an operator that has several: `out[0]`, unpacking, `astuple()`."""
 
     def __init__(self, tuple_value: Expr, size: int):
@@ -129,242 +304,190 @@ class TupleWrapper(Expr):
     def astuple(self) -> Expr:
         return self.tuple_value
 
+    def astext(self) -> str:
+        return self.tuple_value.astext()
+
+    @property
+    def checked_type(self) -> Any:
+        return self.tuple_value.checked_type
+
     def __getitem__(self, index: int) -> Expr:
-        if index >= self.size:
+        if not -self.size <= index < self.size:
             raise IndexError("Tuple index out of range")
-        return TupleGetItem(self.tuple_value, index)
+        return TupleGetItem(self.tuple_value, index % self.size)
 
     def __len__(self) -> int:
         return self.size
 
+    def __iter__(self) -> Iterator[Expr]:
+        return (self[i] for i in range(self.size))
+
+    def __repr__(self) -> str:
+        return f"TupleWrapper({self.tuple_value}, {self.size})"
+
 
 class Let(Expr):
-    def __init__(self, variable: Var, value: Expr, body: Expr):
-        self.var, self.value, self.body = variable, value, body
+    def __init__(self, variable: Var, value: Any, body: Any, span: Any = None):
+        super().__init__(_core.make_let(variable, _like(value), _like(body), span))
+
+    var = property(lambda self: self._part(0))
+    value = property(lambda self: self._part(1))
+    body = property(lambda self: self._part(2))
 
 
 class If(Expr):
-    def __init__(self, cond: Expr, true_branch: Expr, false_branch: Expr):
-        self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
+    def __init__(self, cond: Any, true_branch: Any, false_branch: Any, span: Any = None):
+        super().__init__(_core.make_if(_like(cond), _like(true_branch), _like(false_branch), span))
+
+    cond = property(lambda self: self._part(0))
+    true_branch = property(lambda self: self._part(1))
+    false_branch = property(lambda self: self._part(2))
+
+
+class RefCreate(Expr):
+    def __init__(self, value: Any):
+        super().__init__(_core.make_ref("RefCreate", [_like(value)]))
+
+    value = property(lambda self: self._part(0))
+
+
+class RefRead(Expr):
+    def __init__(self, ref: Expr):
+        super().__init__(_core.make_ref("RefRead", [ref]))
+
+    ref = property(lambda self: self._part(0))
+
+
+class RefWrite(Expr):
+    def __init__(self, ref: Expr, value: Any):
+        super().__init__(_core.make_ref("RefWrite", [ref, _like(value)]))
+
+    ref = property(lambda self: self._part(0))
+    value = property(lambda self: self._part(1))
 
 
 class Function(Expr):
     """`Function([x, w], body)`"""
 
-    def __init__(self, params: Sequence[Var], body: Any, ret_type: Any = None, type_params: Any = None, attrs: Mapping[str, Any] | None = None):
-        self.params, self.body, self.ret_type = list(params), body, ret_type
-        self.attrs = dict(attrs or {})
+    def __init__(self, params: Sequence[Var], body: Any, ret_type: Any = None, type_params: Any = None, attrs: Mapping[str, Any] | None = None, span: Any = None):
+        super().__init__(_core.make_function(list(params), _like(body), ret_type, list(type_params or []), dict(attrs or {}), span))
 
-    def to_core(self) -> Any:
-        return to_module(self)["main"]
+    params = property(lambda self: self._part(0))
+    body = property(lambda self: self._part(1))
+    attrs = property(lambda self: DictAttrs(self._part(2)))
+    type_params = property(lambda self: self._part(3))
 
-    def with_attr(self, key: str, value: Any) -> "Function":
-        return Function(self.params, self.body, self.ret_type, None, {**self.attrs, key: value})
+    @property
+    def ret_type(self) -> Any:
+        return self._part(4)
+
+    @property
+    def param_names(self) -> list[str]:
+        return [p.name_hint for p in self.params]
+
+    def with_attr(self, attr_key_or_dict: Any, attr_value: Any = None) -> "Function":
+        more = attr_key_or_dict if isinstance(attr_key_or_dict, Mapping) else {attr_key_or_dict: attr_value}
+        return Function(self.params, self.body, self.ret_type, self.type_params, {**self.attrs, **more}, self._span)
+
+    def without_attr(self, attr_key: str) -> "Function":
+        return Function(self.params, self.body, self.ret_type, self.type_params, {k: v for k, v in self.attrs.items() if k != attr_key}, self._span)
 
 
-def var(name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: str = "float32") -> Var:
-    """`var("x", shape=(1, 3))`, `var("x", TensorType(...))`"""
+for _kind, _class in (("Var", Var), ("GlobalVar", GlobalVar), ("Constant", Constant), ("Op", Op), ("Call", Call), ("Function", Function), ("Tuple", Tuple),
+                      ("TupleGetItem", TupleGetItem), ("Let", Let), ("If", If), ("RefCreate", RefCreate), ("RefRead", RefRead), ("RefWrite", RefWrite)):
+    _core._set_expr_class(_kind, _class)
+
+
+def _like(value: Any) -> Any:
+    """Tuples, outputs of operators and Python numbers as expressions."""
+    if isinstance(value, _core.Expr):
+        return value
+    if isinstance(value, TupleWrapper):
+        return value.tuple_value
+    if isinstance(value, (list, tuple)) and all(isinstance(v, (_core.Expr, TupleWrapper, list, tuple)) for v in value):
+        return Tuple(value)
+    if isinstance(value, (bool, numbers.Number, np.ndarray, np.generic, NDArray)):
+        return const(value, "float32" if isinstance(value, float) else None)
+    raise TypeError(f"a {type(value).__name__} is no Relay expression")
+
+
+def var(name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: Any = "float32", span: Any = None) -> Var:
+    """`var("x", shape=(1, 3))`, `var("x", TensorType(...))`, `var("i", "int32")`"""
     if type_annotation is not None and shape is not None:
         raise ValueError("Can only specify either type_annotation or shape.")
-    return Var(name_hint, TensorType(shape, dtype) if shape is not None else type_annotation)
+    if shape is not None:
+        type_annotation = TensorType(shape, dtype)
+    elif isinstance(type_annotation, str):
+        type_annotation = TensorType((), type_annotation)
+    return Var(name_hint, type_annotation, span)
 
 
-def const(value: Any, dtype: str | None = None) -> Constant:
-    """Python numbers become int32, float32 or bool unless a dtype is given."""
-    if dtype is None and isinstance(value, (bool, int, float)):
-        dtype = "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+def const(value: Any, dtype: Any = None, span: Any = None) -> Constant:
+    """Python numbers and lists become int32, float32 or bool unless a dtype is given."""
+    if isinstance(value, (bool, numbers.Number, list, tuple)) and not isinstance(value, np.generic):
+        value = np.array(value, dtype=dtype)
+        if dtype is None:
+            dtype = {"int64": "int32", "float64": "float32"}.get(value.dtype.name)
     array = as_array(value)
-    return Constant(array.astype(dtype) if dtype and str(array.dtype) != dtype else array)
+    return Constant(array.astype(dtype) if dtype is not None and str(array.dtype) != str(dtype) else array, span)
 
 
 def bind(expr: Expr, binds: Mapping[Any, Any]) -> Expr:
-    """Variables (or their names) replaced by expressions."""
-    by_name = {k if isinstance(k, str) else k.name_hint: _like(v) for k, v in binds.items()}
-    memo: dict[int, Expr] = {}
-
-    def walk(e: Any) -> Any:
-        if id(e) in memo:
-            return memo[id(e)]
-        if isinstance(e, Var):
-            out: Any = by_name.get(e.name_hint, e)
-        elif isinstance(e, Function):
-            out = Function([p for p in e.params if p.name_hint not in by_name], walk(e.body), e.ret_type, None, e.attrs)
-        elif isinstance(e, Call):
-            out = Call(walk(e.op) if isinstance(e.op, Expr) else e.op, [walk(a) for a in e.args], e.attrs)
-        elif isinstance(e, Tuple):
-            out = Tuple([walk(f) for f in e.fields])
-        elif isinstance(e, (TupleGetItem, TupleWrapper)):
-            inner = walk(e.tuple_value)
-            out = TupleGetItem(inner, e.index) if isinstance(e, TupleGetItem) else TupleWrapper(inner, e.size)
-        elif isinstance(e, Let):
-            out = Let(e.var, walk(e.value), walk(e.body))
-        elif isinstance(e, If):
-            out = If(walk(e.cond), walk(e.true_branch), walk(e.false_branch))
-        else:
-            out = e
-        memo[id(e)] = out
-        return out
-
-    return walk(expr)
+    """Variables (or their names) replaced by expressions; a function loses the parameters that are bound."""
+    named = {k: _like(v) for k, v in binds.items() if isinstance(k, str)}
+    values = {k: _like(v) for k, v in binds.items() if not isinstance(k, str)}
+    if named:
+        values.update({v: named[v.name_hint] for v in (expr.params if isinstance(expr, Function) else free_vars(expr)) if v.name_hint in named})
+    if not isinstance(expr, Function):
+        return _core.substitute(expr, values)
+    body = _core.substitute(expr.body, values)
+    params = [p for p in expr.params if p not in values]
+    params += [v for v in free_vars(body) if v not in params and v not in expr.params]
+    return Function(params, body, None, expr.type_params, expr.attrs)
 
 
-def _children(e: Any) -> list[Any]:
-    if isinstance(e, Call):
-        return ([e.op] if isinstance(e.op, Expr) else []) + e.args
-    if isinstance(e, Tuple):
-        return e.fields
-    if isinstance(e, (TupleGetItem, TupleWrapper)):
-        return [e.tuple_value]
-    if isinstance(e, Let):
-        return [e.value, e.body]
-    if isinstance(e, If):
-        return [e.cond, e.true_branch, e.false_branch]
-    return [e.body] if isinstance(e, Function) else []
+def free_vars(expr: Any) -> list[Var]:
+    """Variables that no function, let or pattern binds, in the order they are met."""
+    from .analysis import bound_vars
+    expr = _like(expr)
+    bound = set(bound_vars(expr))
+    return [e for e in _core.post_order(expr) if isinstance(e, Var) and e not in bound]
 
 
-def _post_order(root: Any, enter_scopes: bool) -> list[Any]:
-    """Operands before users, without recursion, for a deep network is a long chain."""
-    order, seen, stack = [], set(), [(root, False)]
-    while stack:
-        e, done = stack.pop()
-        if done:
-            order.append(e)
-            continue
-        if id(e) in seen:
-            continue
-        seen.add(id(e))
-        stack.append((e, True))
-        inside = enter_scopes or not isinstance(e, (Let, If, Function)) or e is root
-        stack.extend((c, False) for c in reversed(_children(e) if inside else []))
-    return order
+def as_function(expr: Any) -> Function:
+    return expr if isinstance(expr, Function) else Function(free_vars(expr), _like(expr))
 
 
-def free_vars(expr: Expr) -> list[Var]:
-    """Variables that no function or let binds, in the order they are met."""
-    nodes = _post_order(expr, True)
-    bound = {id(p) for e in nodes if isinstance(e, Function) for p in e.params} | {id(e.var) for e in nodes if isinstance(e, Let)}
-    return [e for e in nodes if isinstance(e, Var) and id(e) not in bound]
+def infer_type(expr: Any, mod: Any = None) -> Any:
+    """The expression with its types."""
+    module = _core.IRModule() if mod is None else mod.copy()
+    whole = as_function(expr)
+    module._set_function("main", whole)
+    typed = module._completed()["main"]
+    return typed if isinstance(expr, Function) else typed.body
 
 
-class _Printer:
-    def __init__(self) -> None:
-        self.constants: list[np.ndarray] = []
-        self._places: dict[int, int] = {}
-        self._names: dict[int, str] = {}
-        self._taken: set[str] = set()
-        self._count = 0
-
-    def name(self, v: Var) -> str:
-        if id(v) not in self._names:
-            base = v.name_hint if re.fullmatch(r"[A-Za-z_]\w*", v.name_hint) else None
-            text = base or f'"{v.name_hint}"'
-            number = 0
-            while text in self._taken:
-                number += 1
-                text = f"{base}_{number}" if base else f'"{v.name_hint}_{number}"'
-            self._taken.add(text)
-            self._names[id(v)] = text
-        return "%" + self._names[id(v)]
-
-    def function(self, f: Function, indent: str) -> str:
-        params = ", ".join(self.name(p) + (f": {p.type_annotation}" if p.type_annotation is not None else "") for p in f.params)
-        attrs = "".join(f", {k}={_attr(v)}" for k, v in f.attrs.items())
-        result = f" -> {f.ret_type}" if f.ret_type is not None else ""
-        return f"({params}{attrs}){result} {{\n{self.block(f.body, indent + '  ')}{indent}}}"
-
-    def block(self, body: Any, indent: str, known: dict[int, str] | None = None) -> str:
-        body = Tuple(body) if isinstance(body, (list, tuple)) else body
-        texts: dict[int, str] = dict(known or {})
-        lines: list[str] = []
-        while isinstance(body, Let):
-            value = self._value(body.value, texts, lines, indent)
-            lines.append(f"{indent}let {self.name(body.var)} = {value};\n")
-            body = body.body
-        lines.append(f"{indent}{self._value(body, texts, lines, indent)}\n")
-        return "".join(lines)
-
-    def _value(self, root: Any, texts: dict[int, str], lines: list[str], indent: str) -> str:
-        for e in _post_order(root, False):
-            if id(e) in texts:
-                continue
-            text = self._text(e, texts, indent)
-            if isinstance(e, (Call, Tuple, TupleGetItem, If)) and e is not root:
-                lines.append(f"{indent}%{self._count} = {text};\n")
-                text = f"%{self._count}"
-                self._count += 1
-            texts[id(e)] = text
-        return texts[id(root)]
-
-    def _text(self, e: Any, texts: dict[int, str], indent: str) -> str:
-        of = lambda x: texts[id(x)]  # noqa: E731
-        if isinstance(e, Var):
-            return self.name(e)
-        if isinstance(e, GlobalVar):
-            return "@" + e.name_hint
-        if isinstance(e, Constant):
-            if id(e) not in self._places:
-                self._places[id(e)] = len(self.constants)
-                self.constants.append(e.data._array)
-            return f"meta[relay.Constant][{self._places[id(e)]}]"
-        if isinstance(e, Call):
-            callee = of(e.op) if isinstance(e.op, Expr) else e.op
-            parts = [of(a) for a in e.args] + [f"{k}={_attr(v)}" for k, v in e.attrs.items()]
-            return f"{callee}({', '.join(parts)})"
-        if isinstance(e, Tuple):
-            return "(" + ", ".join(of(f) for f in e.fields) + ("," if len(e.fields) == 1 else "") + ")"
-        if isinstance(e, TupleGetItem):
-            return f"{of(e.tuple_value)}.{e.index}"
-        if isinstance(e, TupleWrapper):
-            return of(e.tuple_value)
-        if isinstance(e, If):
-            inner = indent + "  "
-            return (f"if ({of(e.cond)}) {{\n{self.block(e.true_branch, inner, texts)}{indent}}} else {{\n"
-                    f"{self.block(e.false_branch, inner, texts)}{indent}}}")
-        if isinstance(e, Function):
-            return "fn " + self.function(e, indent)
-        if isinstance(e, Let):
-            raise ValueError("a let inside an operand must be bound by a let of its own")
-        raise TypeError(f"{type(e).__name__} is no Relay expression")
+def astext(expr: Any) -> str:
+    """The module of one expression as Relay text."""
+    return to_module(expr).astext(show_meta_data=False)
 
 
-def _attr(value: Any) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if value is None:
-        return "None"
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    if isinstance(value, (float, np.floating)):
-        return f"{float(value)!r}f"
-    if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_attr(v) for v in value) + "]"
-    raise TypeError(f"an attribute cannot be a {type(value).__name__}")
+def to_module(expr: Any, functions: Mapping[Any, Any] | None = None) -> Any:
+    """The module of a function, or of an expression over its free variables."""
+    module = _core.IRModule()
+    for name, function in (functions or {}).items():
+        module._set_function(name, function)
+    module._set_function("main", as_function(expr))
+    return module
 
 
-def _module_text(functions: Mapping[str, Function]) -> tuple[str, list[np.ndarray]]:
-    printer, out = _Printer(), '#[version = "0.0.5"]\n'
-    for name, function in functions.items():
-        out += f"def @{name}{printer.function(function, '')}\n"
-    return out, printer.constants
+def fromtext(source: str, source_path: Any = "text", constants: Sequence[Any] = ()) -> Any:
+    """A module from Relay text; meta[relay.Constant][i] is constants[i] unless the text has a metadata section. Error: 303."""
+    if isinstance(source_path, (list, tuple)):
+        source_path, constants = "text", source_path
+    return _core.parse_module(source, [as_array(c) for c in constants], str(source_path or "text"))
 
 
-def astext(function: Function) -> str:
-    return _module_text({"main": function})[0]
-
-
-def to_module(expr: Any, functions: Mapping[str, Function] | None = None) -> Any:
-    """The compiler's module of a function, or of an expression over its free variables. Errors: 301, 302."""
-    function = expr if isinstance(expr, Function) else Function(free_vars(expr), expr)
-    text, constants = _module_text({**(functions or {}), "main": function})
-    return _core.parse_module(text, constants)
-
-
-def fromtext(source: str, constants: Sequence[Any] = ()) -> Any:
-    """A module from Relay text; meta[relay.Constant][i] is constants[i]. Error: 303."""
-    return _core.parse_module(source, [as_array(c) for c in constants])
-
-
-__all__ = ["Call", "Constant", "Expr", "Function", "GlobalVar", "If", "Let", "TensorType", "Tuple", "TupleGetItem", "TupleWrapper", "Var",
-           "astext", "bind", "const", "free_vars", "fromtext", "to_module", "var"]
+__all__ = ["Attrs", "Call", "Constant", "DictAttrs", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "RefCreate", "RefRead", "RefWrite", "Span",
+           "TensorType", "Tuple", "TupleGetItem", "TupleWrapper", "TypeCall", "Var", "as_function", "astext", "bind", "const", "free_vars", "fromtext",
+           "infer_type", "to_module", "var"]

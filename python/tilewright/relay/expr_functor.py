@@ -1,125 +1,177 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Walks over expressions built in Python: a class with a method for each kind, `visit_call`, `visit_var` ..."""
+"""Walks over expressions: a class with a method for each kind, `visit_call`, `visit_var` ..."""
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Any
 
-from .expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Tuple, TupleGetItem, TupleWrapper, Var, _post_order
+from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar
+from .analysis import post_order_visit
+from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, Op, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var, _like)
 
-_METHODS = {Call: "visit_call", Constant: "visit_constant", Function: "visit_function", GlobalVar: "visit_global_var", If: "visit_if",
-            Let: "visit_let", Tuple: "visit_tuple", TupleGetItem: "visit_tuple_getitem", TupleWrapper: "visit_tuple_wrapper", Var: "visit_var"}
+_METHODS = {"Call": "visit_call", "Constant": "visit_constant", "Function": "visit_function", "GlobalVar": "visit_global_var", "If": "visit_if",
+            "Let": "visit_let", "Op": "visit_op", "Tuple": "visit_tuple", "TupleGetItem": "visit_tuple_getitem", "Var": "visit_var",
+            "Constructor": "visit_constructor", "Match": "visit_match", "RefCreate": "visit_ref_create", "RefRead": "visit_ref_read", "RefWrite": "visit_ref_write"}
 
 
 class ExprFunctor:
     """Each expression is visited once; the result is remembered in `memo_map`."""
 
     def __init__(self) -> None:
-        self.memo_map: dict[int, Any] = {}
-        self._kept: list[Any] = []  # objects whose ids are keys
+        self.memo_map: dict[Any, Any] = {}
 
     def visit(self, expr: Any) -> Any:
-        if id(expr) not in self.memo_map:
-            name = next((method for kind, method in _METHODS.items() if isinstance(expr, kind)), None)
-            if name is None or not hasattr(self, name):
-                raise NotImplementedError(f"{type(self).__name__} has no method for {type(expr).__name__}")
-            result = getattr(self, name)(expr)
-            self._kept.append(expr)
-            self.memo_map[id(expr)] = result
-        return self.memo_map[id(expr)]
+        expr = _like(expr)
+        if expr in self.memo_map:
+            return self.memo_map[expr]
+        method = getattr(self, _METHODS[expr._kind], None)
+        if method is None:
+            raise NotImplementedError(f"{type(self).__name__} has no method for {type(expr).__name__}")
+        result = method(expr)
+        self.memo_map[expr] = result
+        return result
+
+
+for _method in _METHODS.values():
+    def _missing(self: Any, _: Any, method: str = _method) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no method {method}")
+    setattr(ExprFunctor, _method, _missing)
 
 
 class ExprVisitor(ExprFunctor):
     """Visits everything; override the methods of the kinds that matter and call `super()` to go on below them."""
 
     def visit_call(self, call: Call) -> None:
-        if isinstance(call.op, Expr):
-            self.visit(call.op)
+        self.visit(call.op)
         for arg in call.args:
             self.visit(arg)
 
-    def visit_constant(self, constant: Constant) -> None:
+    def visit_constant(self, const: Constant) -> None:
+        pass
+
+    def visit_op(self, op: Op) -> None:
         pass
 
     def visit_var(self, var: Var) -> None:
         pass
 
-    def visit_global_var(self, var: GlobalVar) -> None:
+    def visit_global_var(self, gvar: GlobalVar) -> None:
         pass
 
-    def visit_function(self, function: Function) -> None:
-        for param in function.params:
-            self.visit(param)
-        self.visit(function.body)
+    def visit_constructor(self, con: Constructor) -> None:
+        pass
 
-    def visit_if(self, branch: If) -> None:
-        for part in (branch.cond, branch.true_branch, branch.false_branch):
+    def visit_function(self, fn: Function) -> None:
+        for param in fn.params:
+            self.visit(param)
+        self.visit(fn.body)
+
+    def visit_if(self, i: If) -> None:
+        for part in (i.cond, i.true_branch, i.false_branch):
             self.visit(part)
 
     def visit_let(self, let: Let) -> None:
         for part in (let.var, let.value, let.body):
             self.visit(part)
 
+    def visit_match(self, m: Match) -> None:
+        self.visit(m.data)
+        for clause in m.clauses:
+            self.visit(clause.rhs)
+
     def visit_tuple(self, tup: Tuple) -> None:
         for field in tup.fields:
             self.visit(field)
 
-    def visit_tuple_getitem(self, item: TupleGetItem) -> None:
-        self.visit(item.tuple_value)
+    def visit_tuple_getitem(self, t: TupleGetItem) -> None:
+        self.visit(t.tuple_value)
 
-    def visit_tuple_wrapper(self, item: TupleWrapper) -> None:
-        self.visit(item.tuple_value)
+    def visit_ref_create(self, r: RefCreate) -> None:
+        self.visit(r.value)
+
+    def visit_ref_read(self, r: RefRead) -> None:
+        self.visit(r.ref)
+
+    def visit_ref_write(self, r: RefWrite) -> None:
+        self.visit(r.ref)
+        self.visit(r.value)
 
 
 class ExprMutator(ExprFunctor):
-    """Rebuilds what changed; what did not keeps its identity."""
+    """Rebuilds what changed; what did not stays the same node."""
 
     def visit_call(self, call: Call) -> Expr:
-        op = self.visit(call.op) if isinstance(call.op, Expr) else call.op
-        args = [self.visit(a) for a in call.args]
-        return call if op is call.op and _same(args, call.args) else Call(op, args, call.attrs)
+        op, args = self.visit(call.op), [self.visit(a) for a in call.args]
+        return call if op == call.op and args == call.args else Call(op, args, call.attrs, None, call._span)
 
-    def visit_constant(self, constant: Constant) -> Expr:
-        return constant
+    def visit_constant(self, const: Constant) -> Expr:
+        return const
+
+    def visit_op(self, op: Op) -> Expr:
+        return op
 
     def visit_var(self, var: Var) -> Expr:
         return var
 
-    def visit_global_var(self, var: GlobalVar) -> Expr:
-        return var
+    def visit_global_var(self, gvar: GlobalVar) -> Expr:
+        return gvar
 
-    def visit_function(self, function: Function) -> Expr:
-        params, body = [self.visit(p) for p in function.params], self.visit(function.body)
-        return function if _same(params, function.params) and body is function.body else Function(params, body, None, None, function.attrs)
+    def visit_global_id(self, gvar: GlobalVar) -> Expr:
+        return gvar
 
-    def visit_if(self, branch: If) -> Expr:
-        parts = [self.visit(branch.cond), self.visit(branch.true_branch), self.visit(branch.false_branch)]
-        return branch if _same(parts, [branch.cond, branch.true_branch, branch.false_branch]) else If(*parts)
+    def visit_constructor(self, con: Constructor) -> Expr:
+        return con
+
+    def visit_function(self, fn: Function) -> Expr:
+        params, body = [self.visit(p) for p in fn.params], self.visit(fn.body)
+        return fn if params == fn.params and body == fn.body else Function(params, body, None, fn.type_params, fn.attrs, fn._span)
+
+    def visit_if(self, i: If) -> Expr:
+        old = [i.cond, i.true_branch, i.false_branch]
+        parts = [self.visit(p) for p in old]
+        return i if parts == old else If(*parts)
 
     def visit_let(self, let: Let) -> Expr:
-        parts = [self.visit(let.var), self.visit(let.value), self.visit(let.body)]
-        return let if _same(parts, [let.var, let.value, let.body]) else Let(*parts)
+        old = [let.var, let.value, let.body]
+        parts = [self.visit(p) for p in old]
+        return let if parts == old else Let(*parts)
+
+    def visit_match(self, m: Match) -> Expr:
+        clauses = m.clauses
+        made = [Clause(self.visit_pattern(c.lhs), self.visit(c.rhs)) for c in clauses]
+        data = self.visit(m.data)
+        same = data == m.data and all(a.rhs == b.rhs and a.lhs == b.lhs for a, b in zip(made, clauses))
+        return m if same else Match(data, made, m.complete)
+
+    def visit_pattern(self, pattern: Any) -> Any:
+        if isinstance(pattern, PatternVar):
+            var = self.visit(pattern.var)
+            return pattern if var == pattern.var else PatternVar(var)
+        if isinstance(pattern, (PatternConstructor, PatternTuple)):
+            parts = [self.visit_pattern(p) for p in pattern.patterns]
+            if parts == pattern.patterns:
+                return pattern
+            return PatternTuple(parts) if isinstance(pattern, PatternTuple) else PatternConstructor(pattern.constructor, parts)
+        return pattern
 
     def visit_tuple(self, tup: Tuple) -> Expr:
         fields = [self.visit(f) for f in tup.fields]
-        return tup if _same(fields, tup.fields) else Tuple(fields)
+        return tup if fields == tup.fields else Tuple(fields, tup._span)
 
-    def visit_tuple_getitem(self, item: TupleGetItem) -> Expr:
-        value = self.visit(item.tuple_value)
-        return item if value is item.tuple_value else TupleGetItem(value, item.index)
+    def visit_tuple_getitem(self, t: TupleGetItem) -> Expr:
+        value = self.visit(t.tuple_value)
+        return t if value == t.tuple_value else TupleGetItem(value, t.index)
 
-    def visit_tuple_wrapper(self, item: TupleWrapper) -> Expr:
-        value = self.visit(item.tuple_value)
-        return item if value is item.tuple_value else TupleWrapper(value, item.size)
+    def visit_ref_create(self, r: RefCreate) -> Expr:
+        value = self.visit(r.value)
+        return r if value == r.value else RefCreate(value)
 
+    def visit_ref_read(self, r: RefRead) -> Expr:
+        ref = self.visit(r.ref)
+        return r if ref == r.ref else RefRead(ref)
 
-def _same(a: list[Any], b: list[Any]) -> bool:
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
-
-
-def post_order_visit(expr: Expr, fvisit: Callable[[Expr], None]) -> None:
-    """Calls `fvisit` on every expression, operands first."""
-    for e in _post_order(expr, True):
-        fvisit(e)
+    def visit_ref_write(self, r: RefWrite) -> Expr:
+        ref, value = self.visit(r.ref), self.visit(r.value)
+        return r if ref == r.ref and value == r.value else RefWrite(ref, value)
 
 
 __all__ = ["ExprFunctor", "ExprMutator", "ExprVisitor", "post_order_visit"]

@@ -39,8 +39,9 @@ class Module:
 
     entry_name = "__tvm_main__"
 
-    def __init__(self, handle: Any):
+    def __init__(self, handle: Any, path: str | None = None):
         self._handle = handle
+        self._path = path  # where it was loaded from
 
     @property
     def __tw_handle__(self) -> Any:
@@ -151,7 +152,7 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
             library = os.path.join(folder, "lib.so")
             cc.create_shared(library, objects)
             return Module(_core.load_module_file(library, "so"))
-    return Module(_core.load_module_file(path, fmt))
+    return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
 
 
 def enabled(target: str) -> bool:

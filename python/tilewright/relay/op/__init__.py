@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _core
-from ..expr import Call, Tuple, TupleWrapper, _like
+from ..expr import Call, Op, Tuple, TupleWrapper, _like
+from .registry import OpPattern, register_op_attr
 
 # Operators that take one tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
@@ -90,11 +91,9 @@ nn, image, vision, annotation, dyn = (_Namespace(p) for p in ("nn.", "image.", "
 _top = _Namespace("")
 
 
-def get(op_name: str) -> Any:
-    """The operator of a name. Error: KeyError."""
-    if _info(op_name) is None:
-        raise KeyError(f"no operator is called '{op_name}'")
-    return _operator(op_name)
+def get(op_name: str) -> Op:
+    """The operator of a name. Error: 302."""
+    return Op(op_name)
 
 
 def list_ops() -> list[str]:
@@ -105,4 +104,4 @@ def __getattr__(name: str) -> Any:
     return getattr(_top, name)
 
 
-__all__ = ["annotation", "dyn", "get", "image", "list_ops", "nn", "vision"]
+__all__ = ["Op", "OpPattern", "annotation", "dyn", "get", "image", "list_ops", "nn", "register_op_attr", "vision"]

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types, dimensions and attributes.
+#include "relay.h"
+#include "relay/op.h"
+#include "relay/text_literal.h"
+
+namespace tilewright::python {
+namespace {
+
+std::map<std::string, PyObject*> classes;  // of kinds of types and dimensions; kept for the life of the process
+
+template <class T>
+nb::object instance(const char* kind, const T& value) {
+  auto found = classes.find(kind);
+  if (found == classes.end()) return nb::cast(value);
+  nb::object out = nb::inst_alloc(found->second);
+  new (nb::inst_ptr<T>(out)) T(value);
+  nb::inst_mark_ready(out);
+  return out;
+}
+
+const char* kind_name(TypeKind kind) {
+  switch (kind) {
+#define TW_KIND(name) \
+  case TypeKind::k##name: return #name;
+    TW_TYPE_KINDS(TW_KIND)
+#undef TW_KIND
+  }
+  return "";
+}
+
+// What a type is made of, by kind.
+nb::tuple fields_of(const Type& t) {
+  switch (t->kind) {
+    case TypeKind::kTensor: {
+      nb::list dims;
+      for (const Dim& d : as_tensor(t)->shape) dims.append(wrap(d));
+      return nb::make_tuple(dims, as_tensor(t)->dtype.str());
+    }
+    case TypeKind::kTuple: return nb::make_tuple(wrap_all(as_tuple(t)->fields));
+    case TypeKind::kFunc: return nb::make_tuple(wrap_all(as_func(t)->args), wrap(as_func(t)->result), wrap_all(as_func(t)->variables));
+    case TypeKind::kReference: return nb::make_tuple(wrap(as_reference(t)->value));
+    case TypeKind::kVariable: return nb::make_tuple(as_variable(t)->name);
+    case TypeKind::kData: return nb::make_tuple(as_data(t)->name, wrap_all(as_data(t)->args));
+    case TypeKind::kIncomplete: return nb::make_tuple();
+  }
+  return nb::make_tuple();
+}
+
+Dim dim_of(nb::handle object) {
+  if (nb::isinstance<Dim>(object)) return nb::cast<Dim>(object);
+  if (PyUnicode_Check(object.ptr())) {
+    std::string name = nb::cast<std::string>(object);
+    return name == "?" ? Dim::any() : Dim::symbol(name);
+  }
+  if (!PyIndex_Check(object.ptr())) throw nb::type_error("a dimension is an integer, tir.Any() or a symbol");
+  return Dim(nb::cast<int64_t>(nb::steal(PyNumber_Index(object.ptr()))));
+}
+
+// Python values of any attribute as the literals of the text form.
+relay::Literal literal_of(nb::handle object) {
+  relay::Literal out;
+  if (object.is_none()) return out;
+  if (PyBool_Check(object.ptr())) {
+    out.kind = relay::Literal::kBool;
+    out.integer = object.ptr() == Py_True;
+  } else if (PyUnicode_Check(object.ptr())) {
+    out.kind = relay::Literal::kString;
+    out.text = nb::cast<std::string>(object);
+  } else if (PyFloat_Check(object.ptr())) {
+    out.kind = relay::Literal::kFloat;
+    out.real = nb::cast<double>(object);
+  } else if (PyIndex_Check(object.ptr())) {
+    out.kind = relay::Literal::kInt;
+    out.integer = nb::cast<int64_t>(nb::steal(PyNumber_Index(object.ptr())));
+    out.real = static_cast<double>(out.integer);
+  } else if (PySequence_Check(object.ptr())) {
+    out.kind = relay::Literal::kList;
+    for (nb::handle item : object) out.list.push_back(literal_of(item));
+  } else if (Py_TYPE(object.ptr())->tp_as_number && Py_TYPE(object.ptr())->tp_as_number->nb_float) {
+    out.kind = relay::Literal::kFloat;
+    out.real = PyFloat_AsDouble(object.ptr());
+    if (PyErr_Occurred()) throw nb::python_error();
+  } else {
+    out.kind = relay::Literal::kString;  // dtypes of numpy, targets: what they are called
+    out.text = nb::cast<std::string>(nb::str(object));
+  }
+  return out;
+}
+
+// The fields of an operator's attributes as Python values.
+class Reader : public AttrVisitor {
+ public:
+  nb::dict fields;
+  void visit(const char* name, bool* v) override { fields[name] = nb::bool_(*v); }
+  void visit(const char* name, int64_t* v) override { fields[name] = *v; }
+  void visit(const char* name, double* v) override { fields[name] = *v; }
+  void visit(const char* name, std::string* v) override { fields[name] = *v; }
+  void visit(const char* name, DataType* v) override { fields[name] = v->str(); }
+  void visit(const char* name, std::optional<int64_t>* v) override { fields[name] = *v ? nb::cast(**v) : nb::none(); }
+  void visit(const char* name, std::vector<int64_t>* v) override { fields[name] = *v; }
+  void visit(const char* name, std::optional<std::vector<int64_t>>* v) override { fields[name] = *v ? nb::cast(**v) : nb::none(); }
+  void visit(const char* name, std::vector<double>* v) override { fields[name] = *v; }
+  void visit(const char* name, std::vector<std::string>* v) override { fields[name] = *v; }
+  void visit(const char* name, std::vector<std::vector<int64_t>>* v) override { fields[name] = *v; }
+};
+
+}  // namespace
+
+nb::object wrap(const Type& t) { return t ? instance(kind_name(t->kind), t) : nb::none(); }
+nb::object wrap(const Dim& d) {
+  if (d.is_const()) {
+    auto made = classes.find("IntImm");
+    return made == classes.end() ? nb::cast(d.value()) : nb::object(nb::borrow(made->second)(d.value()));
+  }
+  return instance(d.node()->kind == DimKind::kAny ? "Any" : d.node()->kind == DimKind::kSymbol ? "Symbol" : "Dim", d);
+}
+nb::list wrap_all(const std::vector<Type>& list) {
+  nb::list out;
+  for (const Type& t : list) out.append(wrap(t));
+  return out;
+}
+
+std::vector<Type> types_of(nb::handle sequence) {
+  std::vector<Type> out;
+  if (!sequence.is_none())
+    for (nb::handle t : sequence) out.push_back(type_of(t));
+  return out;
+}
+Shape shape_of(nb::handle sequence) {
+  Shape out;
+  if (PyIndex_Check(sequence.ptr()) && !PySequence_Check(sequence.ptr())) return {dim_of(sequence)};
+  for (nb::handle d : sequence) out.push_back(dim_of(d));
+  return out;
+}
+Type type_of(nb::handle object) {
+  if (object.is_none()) return incomplete_type();
+  if (nb::isinstance<Type>(object)) return nb::cast<Type>(object);
+  if (PyUnicode_Check(object.ptr())) return tensor_type({}, unwrap(parse_dtype(nb::cast<std::string>(object))));  // a scalar
+  std::string message = std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is no type";
+  throw nb::type_error(message.c_str());
+}
+
+nb::object to_python(const AttrValue& value) {
+  return std::visit([](const auto& v) { return nb::cast(v); }, value);
+}
+AttrValue attr_value_of(nb::handle object) {
+  auto value = literal_of(object).as_attr();
+  if (!value) throw nb::type_error("an attribute is a bool, a number, a string or a list of integers or strings");
+  return *value;
+}
+relay::DictAttrs dict_attrs_of(nb::handle mapping) {
+  relay::DictAttrs out;
+  if (mapping.is_none()) return out;
+  for (auto [key, value] : nb::cast<nb::dict>(mapping))
+    if (!value.is_none()) out.emplace(nb::cast<std::string>(key), attr_value_of(value));
+  return out;
+}
+nb::dict to_python(const relay::DictAttrs& attrs) {
+  nb::dict out;
+  for (const auto& [key, value] : attrs) out[key.c_str()] = to_python(value);
+  return out;
+}
+
+void bind_types(nb::module_& m) {
+  m.def("_set_class", [](const std::string& kind, nb::object cls) { classes[kind] = cls.release().ptr(); }, any, any);
+  nb::class_<Dim>(m, "Dim", "A dimension that is no number: a symbol, arithmetic on symbols, or unknown")
+      .def(nb::init<const Dim&>())
+      .def("__str__", &Dim::str)
+      .def("__repr__", &Dim::str)
+      .def("__eq__", [](const Dim& a, nb::handle b) { return nb::isinstance<Dim>(b) && a == nb::cast<const Dim&>(b); }, any)
+      .def("__hash__", [](const Dim& self) { return std::hash<std::string>()(self.str()); })
+      .def_prop_ro("_value", [](const Dim& self) { return self.constant(); });
+  m.def("any_dim", [] { return Dim::any(); });
+  m.def("symbol", [](const std::string& name) { return Dim::symbol(name); });
+  m.def("dim_arithmetic", [](const std::string& op, nb::object a, nb::object b) {
+    Dim x = dim_of(a), y = dim_of(b);
+    return wrap(op == "+" ? x + y : op == "-" ? x - y : op == "*" ? x * y : floordiv(x, y));
+  }, any, any, any);
+
+  nb::class_<Type>(m, "Type", "A type of the graph IR")
+      .def(nb::init<const Type&>())
+      .def("__str__", [](const Type& self) { return type_str(self); })
+      .def("__repr__", [](const Type& self) { return type_str(self); })
+      .def("astext", [](const Type& self, bool) { return type_str(self); }, nb::arg("show_meta_data") = true)
+      .def("same_as", [](const Type& a, nb::handle b) { return nb::isinstance<Type>(b) && a == nb::cast<const Type&>(b); }, any)
+      .def("__eq__", [](const Type& a, nb::handle b) { return nb::isinstance<Type>(b) && (a == nb::cast<const Type&>(b) || type_equal(a, nb::cast<const Type&>(b))); }, any)
+      .def("__hash__", [](const Type& self) { return std::hash<std::string>()(type_str(self)); })
+      .def_prop_ro("_fields", fields_of);
+  m.def("tensor_type", [](nb::object shape, const std::string& dtype) { return tensor_type(shape_of(shape), unwrap(parse_dtype(dtype))); }, any, any);
+  m.def("tuple_type", [](nb::object fields) { return tuple_type(types_of(fields)); }, any);
+  m.def("func_type", [](nb::object args, nb::object result, nb::object variables) {
+    return func_type(types_of(args), type_of(result), types_of(variables));
+  }, any, any, any);
+  m.def("reference_type", [](nb::object value) { return reference_type(type_of(value)); }, any);
+  m.def("variable_type", [](const std::string& name) { return variable_type(name); });
+  m.def("data_type", [](const std::string& name, nb::object args) { return data_type(name, types_of(args)); }, any, any);
+  m.def("incomplete_type", [] { return incomplete_type(); });
+
+  nb::class_<AttrsRef>(m, "Attrs", "The attributes of a call: `attrs.strides`, `attrs[\"strides\"]`")
+      .def_prop_ro("_fields", [](const AttrsRef& self) {
+        Reader reader;
+        const_cast<AttrsNode*>(self.get())->visit(reader);
+        return reader.fields;
+      })
+      .def_prop_ro("_type_key", [](const AttrsRef& self) { return self->type_name(); })
+      .def("__eq__", [](const AttrsRef& a, nb::handle b) { return nb::isinstance<AttrsRef>(b) && attrs_equal(a, nb::cast<const AttrsRef&>(b)); }, any)
+      .def("__hash__", [](const AttrsRef& self) { return attrs_hash(self); })
+      .def("__str__", [](const AttrsRef& self) { return attrs_str(self); });
+  m.def("make_attrs", [](const std::string& op, nb::object values) {
+    const relay::OpDef* def = relay::find_op(op);
+    if (!def) raise(Diagnostic(ErrorCode::kUnknownOp, "no operator is called " + op));
+    if (nb::isinstance<AttrsRef>(values)) return nb::cast<AttrsRef>(values);
+    AttrsRef attrs = def->make_attrs ? def->make_attrs() : AttrsRef();
+    std::vector<relay::NamedLiteral> literals;
+    if (!values.is_none())
+      for (auto [key, value] : nb::cast<nb::dict>(values)) {
+        std::string name = nb::cast<std::string>(key);
+        relay::Literal literal = literal_of(value);
+        // The classic interface gives split's two forms one name.
+        if (op == "split" && name == "indices_or_sections" && literal.kind == relay::Literal::kInt) name = "sections";
+        literals.push_back({name, std::move(literal), 0});
+      }
+    relay::Lexer lexer("", "attributes");
+    unwrap(relay::assign_attributes(attrs, op, literals, lexer));
+    return attrs;
+  }, any, any);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs from Python: free sizes, recursion, data types; saved, loaded and run; executors by kind."""
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import tilewright as tw
+from tilewright import relay
+from tilewright.runtime import vm as vm_rt
+from tilewright.runtime.container import ADT
+
+
+def free_dense():
+    x = relay.var("x", shape=(relay.Any(), 4))
+    w = relay.const(np.arange(12, dtype="float32").reshape(3, 4))
+    return tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.nn.dense(x, w))))
+
+
+def tuple_net():
+    x, y = relay.var("x", shape=(2, 3)), relay.var("y", shape=(2, 3))
+    return tw.IRModule.from_expr(relay.Function([x, y], relay.Tuple([relay.add(x, y), relay.subtract(x, y)])))
+
+
+class Programs(unittest.TestCase):
+    def test_save_load_and_free_sizes(self):
+        exe = relay.vm.compile(free_dense(), "llvm")
+        self.assertEqual(exe.get_function_params("main"), ["x"])
+        with self.assertRaises(ValueError):
+            exe.get_function_params("other")
+        self.assertIn("InvokePacked", exe.bytecode)
+        self.assertIn("Globals (#1)", exe.stats)
+        code, lib = exe.save()
+        self.assertIsInstance(code, bytearray)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "lib.so")
+            lib.export_library(path)
+            with open(os.path.join(folder, "code.ro"), "wb") as file:
+                file.write(code)
+            loaded = tw.runtime.load_module(path)
+            with open(os.path.join(folder, "code.ro"), "rb") as file:
+                again = vm_rt.Executable.load_exec(bytearray(file.read()), loaded)
+            machine = vm_rt.VirtualMachine(again, tw.cpu())
+            for n in (1, 3, 1):
+                x = np.random.rand(n, 4).astype("float32")
+                np.testing.assert_allclose(machine.run(x).numpy(), np.maximum(x @ np.arange(12, dtype="float32").reshape(3, 4).T, 0), rtol=1e-5)
+            with self.assertRaises(tw.Error) as raised:
+                vm_rt.Executable.load_exec(bytes(code[:40]), loaded)
+            self.assertEqual(raised.exception.code, 501)
+            damaged = bytearray(code)
+            damaged[len(damaged) // 2] ^= 255
+            try:
+                vm_rt.Executable.load_exec(damaged, loaded)
+            except tw.Error as error:
+                self.assertIn(error.code, (501, 502))
+        with self.assertRaises(TypeError):
+            vm_rt.Executable.load_exec("text", loaded)
+
+    def test_arguments(self):
+        machine = vm_rt.VirtualMachine(relay.vm.compile(tuple_net(), "llvm"), tw.cpu())
+        a, b = np.full((2, 3), 5, "float32"), np.ones((2, 3), "float32")
+        out = machine.invoke("main", a, y=tw.nd.array(b))
+        self.assertIsInstance(out, ADT)
+        np.testing.assert_array_equal(out[0].numpy(), a + b)
+        machine.set_input("main", a, b)
+        machine.invoke_stateful("main")
+        np.testing.assert_array_equal(machine.get_outputs()[1].numpy(), a - b)
+        machine.set_one_input("main", "x", b)
+        np.testing.assert_array_equal(machine.invoke("main")[1].numpy(), b - b)
+        held = [tw.nd.empty((2, 3)), tw.nd.empty((2, 3))]
+        machine.set_outputs("main", *held)
+        machine.invoke("main", a, b)
+        np.testing.assert_array_equal(held[0].numpy(), a + b)
+        self.assertEqual((machine.get_input_index("y"), machine.get_input_index("z")), (1, -1))
+        self.assertEqual(len(machine.benchmark(tw.cpu(), a, b, repeat=3, number=2).results), 3)
+        for bad in (lambda: machine.run(a), lambda: machine.run(a, b, a), lambda: machine.run(a, z=b), lambda: machine.run(a.astype("float64"), b),
+                    lambda: machine.run(a[:1], b), lambda: machine.invoke("nothing", a)):
+            with self.assertRaises(ValueError):
+                bad()
+        with self.assertRaises(TypeError):
+            vm_rt.VirtualMachine(relay.vm.compile(tuple_net()), "cpu")
+
+    def test_params_and_late_constants(self):
+        x, w = relay.var("x", shape=(relay.Any(), 64)), relay.var("w", shape=(64, 64))
+        values = np.random.rand(64, 64).astype("float32")
+        choice = relay.If(relay.less(relay.sum(x), relay.const(0.0)), w, relay.multiply(w, relay.const(2.0)))
+        mod = tw.IRModule.from_expr(relay.Function([x, w], relay.nn.dense(x, choice)))
+        compiler = relay.vm.VMCompiler()
+        with self.assertRaises(ValueError):
+            compiler.codegen()
+        compiler.set_params({"w": values})
+        compiler.lower(mod, "llvm")
+        compiler.codegen()
+        exe = compiler.get_exec()
+        data = np.ones((2, 64), "float32")
+        expected = data @ (2 * values).T
+        np.testing.assert_allclose(vm_rt.VirtualMachine(exe, tw.cpu()).run(data).numpy(), expected, rtol=1e-5)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "consts")
+            exe.move_late_bound_consts(path, 256)
+            self.assertGreaterEqual(os.path.getsize(path), 0)
+            exe.load_late_bound_consts(path)
+            np.testing.assert_allclose(vm_rt.VirtualMachine(exe, tw.cpu()).run(data).numpy(), expected, rtol=1e-5)
+
+    def test_recursion_and_kinds_of_executors(self):
+        sum_up, i = relay.GlobalVar("sum_up"), relay.var("i", shape=[], dtype="int32")
+        sb = relay.ScopeBuilder()
+        with sb.if_scope(relay.equal(i, relay.const(0, "int32"))):
+            sb.ret(i)
+        with sb.else_scope():
+            rest = relay.Call(sum_up, [relay.subtract(i, relay.const(1, "int32"))])
+            sb.ret(relay.add(rest, i))
+        mod = tw.IRModule()
+        mod[sum_up] = relay.Function([i], sb.get(), relay.TensorType([], "int32"))
+        j = relay.var("j", shape=[], dtype="int32")
+        mod["main"] = relay.Function([j], sum_up(j))
+        for kind in ("vm", "debug"):
+            self.assertEqual(int(relay.create_executor(kind, mod=mod, device=tw.cpu(), target="llvm").evaluate()(np.array(10, "int32")).numpy()), 55)
+        net = tuple_net()
+        a, b = np.full((2, 3), 5, "float32"), np.ones((2, 3), "float32")
+        for kind in ("graph", "vm", "debug", "aot"):
+            out = relay.create_executor(kind, mod=net).evaluate()(a, y=b)
+            np.testing.assert_array_equal(out[1].numpy(), a - b)
+        with self.assertRaises(RuntimeError):
+            relay.create_executor("pipeline", mod=net)
+        with self.assertRaises(ValueError):
+            relay.create_executor("graph", mod=net).evaluate()(a)
+
+    def test_references_run_on_the_interpreter(self):
+        r, z = relay.var("r"), relay.var("z", "float32")
+        mod = tw.IRModule.from_expr(relay.Function([z], relay.Let(r, relay.RefCreate(z), relay.RefRead(r) + relay.const(1.0))))
+        self.assertEqual(float(relay.create_executor("debug", mod=mod).evaluate()(np.float32(3)).numpy()), 4.0)
+
+
+class DataTypes(unittest.TestCase):
+    def test_prelude(self):
+        mod = tw.IRModule()
+        p = relay.Prelude(mod)
+        xs = p.cons(relay.const(1), p.cons(relay.const(2), p.nil()))
+        y = relay.var("y", "int32")
+        out = relay.create_executor("vm", mod=mod).evaluate(p.map(relay.Function([y], y + relay.const(1)), xs))
+        self.assertEqual((out.constructor.name_hint, int(out[0].numpy()), int(out[1][0].numpy()), out[1][1].constructor.name_hint), ("Cons", 2, 3, "Nil"))
+        self.assertEqual(int(relay.create_executor("debug", mod=mod).evaluate(p.length(xs)).numpy()), 2)
+        with self.assertRaises(AttributeError):
+            p.fold_sideways
+        with self.assertRaises(FileNotFoundError):
+            mod.import_from_std("nothing.rly")
+
+    def test_types_of_ones_own(self):
+        List, a = relay.GlobalTypeVar("list"), relay.TypeVar("a")
+        nil = relay.Constructor("nil", [], List)
+        cons = relay.Constructor("cons", [a, List(a)], List)
+        mod = tw.IRModule()
+        mod[List] = relay.TypeData(List, [a], [nil, cons])
+        xs, head, tail = relay.var("xs", List(relay.scalar_type("int32"))), relay.var("head"), relay.var("tail")
+        first = relay.Match(xs, [relay.Clause(relay.PatternConstructor(cons, [relay.PatternVar(head), relay.PatternVar(tail)]), head),
+                                 relay.Clause(relay.PatternConstructor(nil, []), relay.const(0))])
+        mod["first"] = relay.Function([xs], first)
+        mod["main"] = relay.Function([], mod.get_global_var("first")(cons(relay.const(7), nil())))
+        typed = relay.transform.InferType()(mod)
+        self.assertEqual(typed["first"].checked_type.arg_types[0], List(relay.scalar_type("int32")))
+        self.assertEqual(tw.IRModule.from_text(typed.astext()), typed)
+        self.assertEqual([c.name_hint for c in typed["list"].constructors], ["nil", "cons"])
+        self.assertEqual([c.tag for c in typed.get_type("list")[1:]], [0, 1])
+        self.assertEqual(int(relay.create_executor("vm", mod=mod).evaluate()().numpy()), 7)
+        other = relay.Constructor("snoc", [a], List)
+        mod["main"] = relay.Function([], mod.get_global_var("first")(other(relay.const(7))))
+        with self.assertRaises(tw.Error):
+            relay.transform.InferType()(mod)
+
+
+if __name__ == "__main__":
+    unittest.main()

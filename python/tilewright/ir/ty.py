@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of expressions. They are equal when they say the same."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _core, tir
+
+Type = _core.Type
+
+
+class TypeKind:
+    """Kinds of type variables; all but AdtHandle are accepted and mean a type."""
+    Type, ShapeVar, BaseType, Constraint, AdtHandle, TypeData = range(6)
+
+
+class TensorType(Type):
+    """`TensorType((1, 3, 224, 224), "float32")`; a dimension is a number, `relay.Any()` or a symbol."""
+
+    def __init__(self, shape: Any = (), dtype: Any = "float32"):
+        super().__init__(_core.tensor_type(shape, dtype if isinstance(dtype, str) else np.dtype(dtype).name))
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return tuple(self._fields[0])
+
+    @property
+    def dtype(self) -> str:
+        return self._fields[1]
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """Errors: TypeError when a dimension is no number."""
+        return tuple(int(d) for d in self.shape)
+
+
+class TupleType(Type):
+    def __init__(self, fields: Sequence[Any] = ()):
+        super().__init__(_core.tuple_type(list(fields)))
+
+    @property
+    def fields(self) -> list[Any]:
+        return self._fields[0]
+
+
+class FuncType(Type):
+    def __init__(self, arg_types: Sequence[Any], ret_type: Any, type_params: Sequence[Any] | None = None, type_constraints: Any = None):
+        super().__init__(_core.func_type(list(arg_types), ret_type, list(type_params or [])))
+
+    arg_types = property(lambda self: self._fields[0])
+    ret_type = property(lambda self: self._fields[1])
+    type_params = property(lambda self: self._fields[2])
+
+
+class RelayRefType(Type):
+    def __init__(self, value: Any):
+        super().__init__(_core.reference_type(value))
+
+    value = property(lambda self: self._fields[0])
+
+
+class TypeVar(Type):
+    """A variable of a polymorphic function or type; two of one name are different."""
+
+    def __init__(self, name_hint: str, kind: int = TypeKind.Type):
+        super().__init__(_core.variable_type(name_hint))
+        self.kind = kind
+
+    name_hint = property(lambda self: self._fields[0])
+
+    def __eq__(self, other: object) -> bool:
+        return self.same_as(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __call__(self, *args: Any) -> "TypeCall":
+        raise TypeError("a type variable takes no arguments")
+
+
+class IncompleteType(Type):
+    """Not known yet."""
+
+    def __init__(self, kind: int = TypeKind.Type):
+        super().__init__(_core.incomplete_type())
+        self.kind = kind
+
+
+class TypeCall(Type):
+    """A data type over its arguments: `List[A]`."""
+
+    def __init__(self, func: Any, args: Sequence[Any]):
+        super().__init__(_core.data_type(func if isinstance(func, str) else func.name_hint, list(args)))
+
+    @property
+    def func(self) -> "GlobalTypeVar":
+        return GlobalTypeVar(self._fields[0])
+
+    args = property(lambda self: self._fields[1])
+
+
+class GlobalTypeVar(Type):
+    """The name of a data type: `List(a)` is the type over `a`."""
+
+    def __init__(self, name_hint: str, kind: int = TypeKind.AdtHandle):
+        super().__init__(_core.data_type(name_hint, []))
+        self.kind = kind
+
+    name_hint = property(lambda self: self._fields[0])
+
+    def __call__(self, *args: Any) -> TypeCall:
+        return TypeCall(self, args)
+
+
+for _kind, _class in (("Tensor", TensorType), ("Tuple", TupleType), ("Func", FuncType), ("Reference", RelayRefType), ("Variable", TypeVar),
+                      ("Incomplete", IncompleteType), ("Data", TypeCall)):
+    _core._set_class(_kind, _class)
+
+
+def scalar_type(dtype: str) -> TensorType:
+    return TensorType((), dtype)
+
+
+def type_has_any(tensor_type: TensorType) -> bool:
+    return any(isinstance(d, tir.Any) for d in tensor_type.shape)
+
+
+PrimType = scalar_type
+
+__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PrimType", "RelayRefType", "TensorType", "TupleType", "Type", "TypeCall", "TypeKind", "TypeVar",
+           "scalar_type", "type_has_any"]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Walks over types: a class with a method for each kind, `visit_tensor_type`, `visit_func_type` ..."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.ty import FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeVar
+
+_METHODS = ((TypeVar, "visit_type_var"), (IncompleteType, "visit_incomplete_type"), (TensorType, "visit_tensor_type"), (FuncType, "visit_func_type"),
+            (TupleType, "visit_tuple_type"), (RelayRefType, "visit_ref_type"), (GlobalTypeVar, "visit_global_type_var"), (TypeCall, "visit_type_call"))
+
+
+class TypeFunctor:
+    def visit(self, typ: Any) -> Any:
+        for kind, method in _METHODS:
+            if isinstance(typ, kind):
+                if not hasattr(self, method):
+                    raise NotImplementedError(f"{type(self).__name__} has no method {method}")
+                return getattr(self, method)(typ)
+        raise TypeError(f"a {type(typ).__name__} is no type")
+
+
+class TypeVisitor(TypeFunctor):
+    """Visits everything a type is made of."""
+
+    def visit_type_var(self, tv: TypeVar) -> None:
+        pass
+
+    visit_incomplete_type = visit_tensor_type = visit_global_type_var = visit_type_var  # type: ignore[assignment]
+
+    def visit_func_type(self, ft: FuncType) -> None:
+        for part in [*ft.arg_types, ft.ret_type, *ft.type_params]:
+            self.visit(part)
+
+    def visit_tuple_type(self, tt: TupleType) -> None:
+        for field in tt.fields:
+            self.visit(field)
+
+    def visit_ref_type(self, rt: RelayRefType) -> None:
+        self.visit(rt.value)
+
+    def visit_type_call(self, tc: TypeCall) -> None:
+        self.visit(tc.func)
+        for arg in tc.args:
+            self.visit(arg)
+
+
+class TypeMutator(TypeFunctor):
+    """Gives the same type unless a method gives another."""
+
+    def visit_type_var(self, tv: TypeVar) -> Any:
+        return tv
+
+    visit_incomplete_type = visit_tensor_type = visit_global_type_var = visit_type_var  # type: ignore[assignment]
+
+    def visit_func_type(self, ft: FuncType) -> Any:
+        return FuncType([self.visit(a) for a in ft.arg_types], self.visit(ft.ret_type), [self.visit(v) for v in ft.type_params])
+
+    def visit_tuple_type(self, tt: TupleType) -> Any:
+        return TupleType([self.visit(f) for f in tt.fields])
+
+    def visit_ref_type(self, rt: RelayRefType) -> Any:
+        return RelayRefType(self.visit(rt.value))
+
+    def visit_type_call(self, tc: TypeCall) -> Any:
+        return TypeCall(self.visit(tc.func), [self.visit(a) for a in tc.args])
+
+
+__all__ = ["TypeFunctor", "TypeMutator", "TypeVisitor"]
