@@ -122,7 +122,7 @@ class Model {
   std::string metadata(const std::string& key, std::string otherwise = {}) const {
     const char* value = nullptr;
     detail::check(tw_module_get_metadata(module_.get(), key.c_str(), &value));
-    return value ? std::string(value) : otherwise;
+    return value ? std::string(value) : std::move(otherwise);
   }
   tw_module* get() const { return module_.get(); }
 

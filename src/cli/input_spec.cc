@@ -226,7 +226,10 @@ Result<NamedTensors> read_tensor_file(const std::string& path) {
   std::string bytes = TW_TRY(read_file(path));
   auto placed = [&](auto result) { return result.ok() ? std::move(result) : decltype(result)(std::move(result).error().at(path)); };
   if (path.ends_with(".npz")) return TW_TRY(placed(read_npz(bytes_of(bytes))));
-  if (path.ends_with(".npy")) return NamedTensors{{"", TW_TRY(placed(read_npy(bytes_of(bytes))))}};
+  if (path.ends_with(".npy")) {
+    Tensor tensor = TW_TRY(placed(read_npy(bytes_of(bytes))));
+    return NamedTensors{{"", tensor}};
+  }
   if (path.ends_with(".pb")) {
     auto proto = TW_TRY(placed(read_tensor_proto(bytes_of(bytes))));
     return NamedTensors{{proto.name, proto.tensor}};

@@ -44,7 +44,8 @@ namespace {
     Vector##suffix sum = s0 + s1 + s2 + s3;                                                                 \
     volatile float used = sum[0];                                                                           \
     (void)used;                                                                                             \
-    return 4.0 * static_cast<double>(count / kStep * kStep);                                                \
+    const int64_t whole = count / kStep * kStep;                                                            \
+    return 4.0 * static_cast<double>(whole);                                                                \
   }
 
 TW_PEAK_LOOPS(plain, 16, )

@@ -9,7 +9,7 @@ namespace tilewright::cli {
 
 // A place data lives in, by size: the whole of it is read again and again.
 struct MemoryLevel {
-  const char* name;       // "L1", "L2", "L3", "memory"
+  const char* name = "";  // "L1", "L2", "L3", "memory"
   uint64_t capacity = 0;  // bytes that fit, of one core (of all for L3); the last level holds everything
   double gbps = 0;        // reading, all threads together
 };

@@ -65,7 +65,10 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
   std::string shapes;
   for (size_t v = 0; v < model.num_variants(); ++v) {
     inputs.clear();
-    for (const TensorInfo& t : model.variant_inputs(v)) inputs.push_back({t.name, TW_TRY(parse_dtype(t.dtype)), t.shape});
+    for (const TensorInfo& t : model.variant_inputs(v)) {
+      DataType dtype = TW_TRY(parse_dtype(t.dtype));
+      inputs.push_back({t.name, dtype, t.shape});
+    }
     tensors = make_inputs(inputs, options.inputs, options.seed);
     for (size_t i = 0; i < inputs.size(); ++i)
       shapes += format("{}{} {}", i ? ", " : v ? "; or " : "", inputs[i].name, shape_str(inputs[i].shape));

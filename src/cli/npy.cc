@@ -252,7 +252,10 @@ Result<NamedTensors> read_npz(std::span<const std::byte> bytes) {
 
 Result<std::string> write_npz(const NamedTensors& tensors) {
   std::vector<ZipEntry> entries;
-  for (const auto& [name, tensor] : tensors) entries.push_back({name + ".npy", TW_TRY(write_npy(tensor))});
+  for (const auto& [name, tensor] : tensors) {
+    std::string bytes = TW_TRY(write_npy(tensor));
+    entries.push_back({name + ".npy", std::move(bytes)});
+  }
   return write_zip(entries);
 }
 

@@ -15,7 +15,7 @@ Diagnostic damaged(std::string what) {
 }
 
 struct ElementType {
-  int32_t number;  // TensorProto.DataType
+  int32_t number = 0;  // TensorProto.DataType
   DataType dtype;
 };
 constexpr ElementType kElementTypes[] = {

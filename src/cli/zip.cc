@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr uint64_t kMaxUnpacked = uint64_t{16} << 30;
 
-Diagnostic damaged(std::string what) {
+Diagnostic damaged(const std::string& what) {
   return Diagnostic(ErrorCode::kMalformedModel, "the archive is damaged: " + what, {}, "write the file again");
 }
 

@@ -61,7 +61,7 @@ Status compile(const char* model, const char* output, const tw_compiler_options*
   return driver::compile_onnx(model, output, TW_TRY(build_options(options)));
 }
 
-Status specialize(const char* format, onnx::SharedBytes source, const char* target, const char* const* names, const DLTensor* arguments, uint64_t count,
+Status specialize(const char* format, const onnx::SharedBytes& source, const char* target, const char* const* names, const DLTensor* arguments, uint64_t count,
                   const char* output, uint8_t* by_value) {
   driver::BuildOptions options = TW_TRY(build_options(nullptr));
   options.target = target;

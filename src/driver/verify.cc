@@ -237,9 +237,9 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   }
   std::vector<relay::Value> truth;
   if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
-  for (const auto& [name, tensor] : options.expected)
-    if (std::none_of(plan.outputs.begin(), plan.outputs.end(), [&](const auto& output) { return output.name == name; }))
-      return Diagnostic(ErrorCode::kUnknownInput, format("an output '{}' is expected, which the model does not have", name));
+  for (const auto& expected : options.expected)
+    if (std::none_of(plan.outputs.begin(), plan.outputs.end(), [&](const auto& output) { return output.name == expected.first; }))
+      return Diagnostic(ErrorCode::kUnknownInput, format("an output '{}' is expected, which the model does not have", expected.first));
   for (size_t k = 0; k < plan.outputs.size(); ++k) {
     relay::Value expected;
     if (options.expected.empty()) {

@@ -15,7 +15,6 @@ namespace tilewright::driver {
 namespace {
 
 using namespace relay;
-using runtime::vm::Instruction;
 using runtime::vm::Opcode;
 using runtime::vm::Program;
 using Registers = std::unordered_map<const ExprNode*, int64_t>;

@@ -86,7 +86,8 @@ Result<TextParser::Arguments> TextParser::arguments(int depth) {
       Token name = lexer_.next();
       TW_TRY_STATUS(expect("="));
       size_t at = lexer_.peek().begin;
-      out.attrs.push_back({name.text, TW_TRY(parse_literal(lexer_)), at});
+      Literal value = TW_TRY(parse_literal(lexer_));
+      out.attrs.push_back({name.text, std::move(value), at});
     } else {
       if (!out.attrs.empty()) return unexpected(token, "an attribute");
       out.values.push_back(TW_TRY(expression(depth + 1)));

@@ -34,7 +34,7 @@ class MappedFile {
     MappedFile file;
     file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file.fd_ < 0) return fail("opened");
-    struct stat info;
+    struct stat info {};
     if (fstat(file.fd_, &info) != 0) return fail("read");
     if (!S_ISREG(info.st_mode))
       return Diagnostic(ErrorCode::kBadArtifact, "this is a folder or a device, not a compiled model", path);
@@ -161,7 +161,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   const void* symbol = dlsym(artifact->library_, kArtifactSymbol);
   if (reinterpret_cast<uint64_t>(symbol) - map->l_addr != image->find(kArtifactSymbol)->address)
     return bad("the table of kernels is not where the file says").at(path);
-  ArtifactTable table;
+  ArtifactTable table{};
   std::memcpy(&table, symbol, sizeof table);
   if (auto status = check_table(table, *image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
 

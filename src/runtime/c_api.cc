@@ -119,7 +119,8 @@ int32_t tw_module_load(const char* path, const tw_module_options* options, tw_mo
     TW_REQUIRE(out);
     *out = nullptr;
     auto given = TW_TRY(options_of(options));
-    *out = new tw_module{1, TW_TRY(LibraryModule::load(path, {given.verify_params != 0}))};
+    auto module = TW_TRY(LibraryModule::load(path, {given.verify_params != 0}));
+    *out = new tw_module{1, std::move(module)};
     return Ok{};
   });
 }

@@ -100,7 +100,7 @@ uint64_t byte_size(const plan::TensorInfo& info) {
 }
 
 Status check_tensor(const DLTensor* tensor, const plan::TensorInfo& info, const std::string& role) {
-  auto invalid = [&](std::string what) { return Diagnostic(ErrorCode::kInvalidArgument, what, role); };
+  auto invalid = [&](std::string what) { return Diagnostic(ErrorCode::kInvalidArgument, std::move(what), role); };
   if (!tensor) return invalid("the tensor is null");
   const DLTensor& t = *tensor;
   if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape)) return invalid("the tensor has an invalid shape");

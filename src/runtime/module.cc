@@ -190,7 +190,7 @@ Result<std::string> save_import_tree(const std::shared_ptr<Module>& root) {
   return out.take();
 }
 
-Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, std::shared_ptr<Module> library) {
+Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library) {
   ByteReader in(std::as_bytes(std::span(bytes)));
   auto count = in.read<uint64_t>();
   if (!in.ok() || count == 0 || count > kMostModules) return damaged("the number of imported modules is impossible");

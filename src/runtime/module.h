@@ -58,6 +58,6 @@ Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, 
 // the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty without imports.
 Result<std::string> save_import_tree(const std::shared_ptr<Module>& root);
 // Makes the modules and joins them below `library`, which stands for "_lib". Errors: BadArtifact, UnknownFunction.
-Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, std::shared_ptr<Module> library);
+Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library);
 
 }  // namespace tilewright::runtime

@@ -36,7 +36,7 @@ class Reader {
   static bool fits(uint64_t offset, uint64_t bytes, uint64_t size) { return offset <= size && bytes <= size - offset; }
   template <class T>
   T at(uint64_t offset) const {  // the caller has checked the extent
-    T value;
+    T value{};
     std::memcpy(&value, file_.data() + offset, sizeof(T));
     return value;
   }

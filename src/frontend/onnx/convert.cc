@@ -97,17 +97,17 @@ double NodeContext::float_attr(std::string_view name, double fallback) const {
   const Attribute* a = attr(name, AttributeKind::kFloat);
   return a ? static_cast<double>(a->f) : fallback;
 }
-std::string NodeContext::string_attr(std::string_view name, std::string fallback) const {
+std::string NodeContext::string_attr(std::string_view name, const std::string& fallback) const {
   const Attribute* a = attr(name, AttributeKind::kString);
-  return a ? a->s : std::move(fallback);
+  return a ? a->s : fallback;
 }
-std::vector<int64_t> NodeContext::ints_attr(std::string_view name, std::vector<int64_t> fallback) const {
+std::vector<int64_t> NodeContext::ints_attr(std::string_view name, const std::vector<int64_t>& fallback) const {
   const Attribute* a = attr(name, AttributeKind::kInts);
-  return a ? a->ints : std::move(fallback);
+  return a ? a->ints : fallback;
 }
-std::vector<double> NodeContext::floats_attr(std::string_view name, std::vector<double> fallback) const {
+std::vector<double> NodeContext::floats_attr(std::string_view name, const std::vector<double>& fallback) const {
   const Attribute* a = attr(name, AttributeKind::kFloats);
-  return a ? std::vector<double>(a->floats.begin(), a->floats.end()) : std::move(fallback);
+  return a ? std::vector<double>(a->floats.begin(), a->floats.end()) : fallback;
 }
 std::vector<std::string> NodeContext::strings_attr(std::string_view name) const {
   const Attribute* a = attr(name, AttributeKind::kStrings);
@@ -155,8 +155,8 @@ int64_t NodeContext::axis(int64_t axis, int64_t rank) const {
   return axis < 0 ? axis + rank : axis;
 }
 
-Expr NodeContext::call(std::string_view op, std::vector<Expr> args, AttrsRef attrs) const {
-  return importer_.call(op, std::move(args), std::move(attrs), span_);
+Expr NodeContext::call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs) const {
+  return importer_.call(op, args, attrs, span_);
 }
 
 Expr NodeContext::get(const Expr& tuple, int64_t index) const {

@@ -62,9 +62,9 @@ class NodeContext {
   int64_t int_attr(std::string_view name) const;
   int64_t int_attr(std::string_view name, int64_t fallback) const;
   double float_attr(std::string_view name, double fallback) const;
-  std::string string_attr(std::string_view name, std::string fallback) const;
-  std::vector<int64_t> ints_attr(std::string_view name, std::vector<int64_t> fallback = {}) const;
-  std::vector<double> floats_attr(std::string_view name, std::vector<double> fallback = {}) const;
+  std::string string_attr(std::string_view name, const std::string& fallback) const;
+  std::vector<int64_t> ints_attr(std::string_view name, const std::vector<int64_t>& fallback = {}) const;
+  std::vector<double> floats_attr(std::string_view name, const std::vector<double>& fallback = {}) const;
   std::vector<std::string> strings_attr(std::string_view name) const;
   const Attribute* attr(std::string_view name, AttributeKind kind) const;
   DataType dtype_attr(std::string_view name, DataType fallback) const;
@@ -82,7 +82,7 @@ class NodeContext {
   int64_t axis(int64_t axis, int64_t rank) const;
 
   // Building. Calls on small constants are evaluated at once.
-  Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs = {}) const;
+  Expr call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs = {}) const;
   Expr get(const Expr& tuple, int64_t index) const;
   Expr constant_of(Tensor t) const;
   Expr scalar(double value, DataType dtype) const;
@@ -127,9 +127,9 @@ class NodeContext {
 
 using Converter = Values (*)(NodeContext&);
 struct ConverterEntry {
-  const char* op;
-  int since;  // the first version of the operator this converter reads
-  Converter convert;
+  const char* op = nullptr;
+  int since = 1;  // the first version of the operator this converter reads
+  Converter convert = nullptr;
   const char* domain = "";
 };
 

@@ -105,7 +105,7 @@ std::vector<std::string> Importer::inputs_of(const Expr& e) {
   return names;
 }
 
-Expr Importer::call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, const relay::Span& span) {
+Expr Importer::call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs, const relay::Span& span) {
   const relay::OpDef* def = relay::find_op(op);
   if (!def) refuse(ErrorCode::kUnsupportedOp, format("the graph operator '{}' is missing", op));
   auto result = relay::try_call(op, args, attrs, span);

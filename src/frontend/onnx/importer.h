@@ -32,7 +32,7 @@ class Importer {
 
   // Used by NodeContext.
   Values import_graph(const Graph& graph, Scope& scope);
-  Expr call(std::string_view op, std::vector<Expr> args, AttrsRef attrs, const relay::Span& span);
+  Expr call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs, const relay::Span& span);
   // The model inputs an expression reads; also noted as needed constants.
   std::vector<std::string> inputs_of(const Expr& e);
   int64_t unrolled = 0;  // nodes imported by unrolling, bounded by kMaxNodes

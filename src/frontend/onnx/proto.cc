@@ -255,7 +255,7 @@ class Reader {
     return n;
   }
 
-  static std::string normal_domain(std::string domain) { return domain == "ai.onnx" ? std::string() : domain; }
+  static std::string normal_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
 
   // IR version 1 had no type field: the filled field tells.
   static AttributeKind kind_of(const Attribute& a, int filled) {

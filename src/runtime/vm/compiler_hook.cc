@@ -13,7 +13,7 @@
 namespace tilewright::runtime::vm {
 
 Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFunction function, MessageFunction message) {
-  return [=](size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
+  return [program = std::move(program), function, message](size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
     const Region& region = program->regions[index];
     const char* folder = std::getenv("TMPDIR");
     std::string place = format("{}/tilewright-vm-XXXXXX", folder && *folder ? folder : "/tmp");

@@ -175,7 +175,7 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     case Opcode::kInvoke:
       return enter(frames, static_cast<size_t>(at[0]), many(3), at[2]);
     case Opcode::kInvokeClosure: {
-      Value closure = get(at[0]);
+      const Value& closure = get(at[0]);
       TW_TRY(object_in(closure, Object::Kind::kClosure, "a closure"));
       std::vector<Value> arguments = closure->fields;
       for (Value& v : many(3)) arguments.push_back(std::move(v));

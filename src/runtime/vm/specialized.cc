@@ -86,7 +86,7 @@ Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, s
   return Ok{};
 }
 
-Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options) {
+Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options) {
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner);
   runner->program_ = program;
   runner->functions_ = std::make_shared<SpecializedFunctions>(program, std::move(specialize), options);

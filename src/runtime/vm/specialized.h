@@ -55,7 +55,7 @@ class SpecializedFunctions : public PackedFunctions {
 // The inputs checked against what the program says, main run, its result as one tensor per output.
 class ProgramRunner {
  public:
-  static Result<std::unique_ptr<ProgramRunner>> create(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options = {});
+  static Result<std::unique_ptr<ProgramRunner>> create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options = {});
   const Program& program() const { return *program_; }
   const SpecializedFunctions& functions() const { return *functions_; }
   // Errors: UnknownInput, ShapeMismatch, DtypeMismatch, those of compiling a specialisation.

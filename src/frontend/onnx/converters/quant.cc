@@ -106,7 +106,7 @@ Values qlinear_matmul(NodeContext& c) {
   if (c.rank(a) < 1) c.fail_type("its operand is a scalar");
   DataType work = exact_type(c.dims(a).back());
   Expr product = matmul_of(c, centered(c, a, c.input(2), c.rank(a) - 2, work), centered(c, b, c.input(5), -1, work));
-  auto wide = [&](Expr s, int64_t axis) { return c.cast(spread(c, s, product, axis, 0), work); };
+  auto wide = [&](const Expr& s, int64_t axis) { return c.cast(spread(c, s, product, axis, 0), work); };
   Expr ratio = c.div(c.mul(wide(c.input(1), c.rank(product) - 2), wide(c.input(4), -1)), c.cast(c.input(6), work));
   return {to_integers(c, c.mul(product, ratio), c.input(7), c.dtype(c.input(7)))};
 }
