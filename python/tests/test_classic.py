@@ -387,33 +387,6 @@ class Scripts(unittest.TestCase):
             ''', "-m", "tilewright.as_tvm")
         self.assertEqual(out.splitlines(), ["4 True True", "True CustomPipeline"])
 
-    def test_what_is_missing_names_its_replacement(self):
-        out = self.script('''
-            import tvm
-            for name in ("autotvm", "te", "rpc", "nonsense"):
-                try:
-                    getattr(tvm, name)
-                except AttributeError as error:
-                    print(error)
-            try:
-                from tvm import meta_schedule
-            except ImportError as error:
-                print("import:", "tvm" in str(error))
-            try:
-                import tvm.auto_scheduler
-            except ModuleNotFoundError as error:
-                print(error)
-            try:
-                tvm.relay.frontend.from_pytorch
-            except AttributeError as error:
-                print(error)
-            ''', "-m", "tilewright.as_tvm").splitlines()
-        self.assertIn("tvm.autotvm does not exist in Tilewright; instead: the cost model", out[0])
-        self.assertIn("tvm.nonsense does not exist in Tilewright; docs/migrating.md", out[3])
-        self.assertEqual(out[4], "import: True")
-        self.assertIn("tvm.auto_scheduler does not exist", out[5])
-        self.assertIn("export the model to ONNX", out[6])
-
 
 if __name__ == "__main__":
     unittest.main()

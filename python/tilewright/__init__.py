@@ -19,7 +19,7 @@ from . import _core
 from ._core import Error, IRModule
 from .model import Model, TensorInfo, compile, load
 from .registry import Function, convert, get_global_func, list_global_func_names, register_func, remove_global_func
-from .runtime.ndarray import Device, NDArray, as_array, cpu, device
+from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
 
 __version__ = "0.1.0"
 
@@ -31,13 +31,14 @@ def import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -
 
 _core._set_types(NDArray, Device)
 
-from . import contrib, driver, ir, relay, runtime, target, tir, transform  # noqa: E402
+from . import contrib, driver, error, ir, relay, runtime, support, target, testing, tir, transform  # noqa: E402
 from .runtime import nd  # noqa: E402
 from .target import Target  # noqa: E402
 
 
 TVMError = Error
 
-__all__ = ["Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu",
-           "device", "driver", "get_global_func", "import_onnx", "ir", "list_global_func_names", "load", "nd", "register_func", "relay",
-           "remove_global_func", "runtime", "target", "tir", "transform"]
+__all__ = ["Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu", "cuda",
+           "device", "driver", "error", "ext_dev", "get_global_func", "gpu", "hexagon", "import_onnx", "ir", "list_global_func_names", "load",
+           "metal", "nd", "opencl", "register_func", "relay", "remove_global_func", "rocm", "runtime", "support", "target", "testing", "tir",
+           "transform", "vpi", "vulkan", "webgpu"]

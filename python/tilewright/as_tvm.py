@@ -9,6 +9,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import runpy
 import sys
 import types
@@ -16,7 +17,8 @@ from typing import Any
 
 import tilewright
 
-# What is not here, and what to use; by the longest name that fits.
+# What is not here, and what to use; by the longest name that fits. Modules may be imported, as scripts do by habit; using what they
+# should have is an error.
 _REPLACEMENTS = {
     "auto_scheduler": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "autotvm": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
@@ -27,12 +29,19 @@ _REPLACEMENTS = {
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
     "relay.quantize": "quantise the model before export to ONNX",
-    "cuda": "models run on the CPU: cpu()",
-    "gpu": "models run on the CPU: cpu()",
-    "opencl": "models run on the CPU: cpu()",
-    "metal": "models run on the CPU: cpu()",
-    "vulkan": "models run on the CPU: cpu()",
-    "contrib.graph_runtime": "contrib.graph_executor",
+    "relay.op.contrib": "every operator is compiled here; there are no external code generators",
+    "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
+    "contrib.nvcc": "models run on the CPU: cpu()",
+    "contrib.cuda_graph": "contrib.graph_executor",
+    "contrib.pipeline_executor": "contrib.graph_executor, one for each thread",
+    "contrib.torch": "torch.from_dlpack and nd.from_dlpack exchange tensors without a copy",
+    "contrib.target": "an ONNX model is the exchange format",
+    "contrib.hexagon": "models run on the CPU: cpu()",
+    "contrib.popen_pool": "concurrent.futures.ProcessPoolExecutor",
+    "script": "loop IR is inspected with 'tilewright compile --dump-ir'",
+    "relax": "write a model in Relay or ONNX",
+    "dlight": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
+    "exec": "copy the library to the device and run it there with 'tilewright run'",
 }
 
 
@@ -41,6 +50,13 @@ def _missing(name: str) -> str:
         if name == known or name.startswith(known + "."):
             return f"tvm.{name} does not exist in Tilewright; instead: {_REPLACEMENTS[known]}"
     return f"tvm.{name} does not exist in Tilewright; docs/migrating.md lists what does"
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 class _Alias(types.ModuleType):
@@ -53,11 +69,18 @@ class _Alias(types.ModuleType):
 
     def __getattr__(self, attribute: str) -> Any:
         path = f"{self.__name__}.{attribute}".split(".", 1)[1]
+        if self.__name__ == "tvm" and attribute in _TOP:
+            return _TOP[attribute]
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         try:
             value = getattr(self.__dict__["_target"], attribute)
         except AttributeError as error:
+            if path in _NAMES or _is_module(f"tilewright.{path}"):
+                return importlib.import_module(f"{self.__name__}.{attribute}")
+            absent = _absent(path)
+            if absent is not None:
+                return absent
             text = str(error)
             raise AttributeError(text if ("no operator" in text or "no pass" in text or "not supported" in text) else _missing(path)) from None
         return importlib.import_module(f"{self.__name__}.{attribute}") if isinstance(value, types.ModuleType) and value.__name__.startswith("tilewright") else value
@@ -66,8 +89,40 @@ class _Alias(types.ModuleType):
         return dir(self.__dict__["_target"])
 
 
-_NAMES = {"runtime.graph_executor": "contrib.graph_executor", "contrib.debugger.debug_runtime": "contrib.debugger.debug_executor",
-          "ir.transform": "transform", "error": "_errors", "parser": "_parser"}
+class _Absent(types.ModuleType):
+    """What the classic stack has and Tilewright has not. It can be named and imported; whoever uses it is told what to use instead."""
+
+    def __init__(self, name: str):
+        super().__init__(name, _missing(name.partition(".")[2]))
+        self.__path__: list[str] = []
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return _Absent(f"{self.__name__}.{attribute}")
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(_missing(self.__name__.partition(".")[2]))
+
+    __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = __add__ = __lt__ = _refuse
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}, which is not in Tilewright>"
+
+
+def _absent(name: str) -> "_Absent | None":
+    """For a module that has a replacement, or is below one."""
+    return _Absent(f"tvm.{name}") if any(name == known or name.startswith(known + ".") for known in _REPLACEMENTS) else None
+
+
+_NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
+          "driver.build_module": "relay.build_module", "relay.backend.executor_factory": "relay.executor_factory",
+          "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
+          "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target", "target.tag": "target",
+          "_ffi": "registry", "_ffi.base": "error", "_ffi.registry": "registry", "runtime.graph_executor": "contrib.graph_executor", "contrib.debugger.debug_runtime": "contrib.debugger.debug_executor",
+          "ir.transform": "transform"}
+# Names of the top that only scripts have.
+_TOP = {"context": tilewright.device, "__version__": f"0.18.0+tilewright.{tilewright.__version__}"}
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -78,10 +133,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: Any) -> types.ModuleType:
         name = spec.name.partition(".")[2]
-        if name in ("error", "parser"):
-            return _Alias(spec.name, types.SimpleNamespace(__doc__=None, TVMError=tilewright.Error, OpError=tilewright.Error,
-                                                           DiagnosticError=tilewright.Error, fromtext=tilewright.relay.fromtext,
-                                                           parse=tilewright.relay.fromtext))
+        if name == "parser":
+            return _Alias(spec.name, types.SimpleNamespace(__doc__=None, fromtext=tilewright.relay.fromtext, parse=tilewright.relay.fromtext))
         ours = "tilewright" + ("." + _NAMES.get(name, name) if name else "")
         try:
             return _Alias(spec.name, importlib.import_module(ours))
@@ -90,7 +143,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             try:  # a namespace that is no module of its own: relay.nn, relay.op.nn
                 return _Alias(spec.name, getattr(importlib.import_module(parent), last))
             except (ModuleNotFoundError, AttributeError):
-                raise ModuleNotFoundError(_missing(name), name=spec.name) from None
+                absent = _absent(name)
+                if absent is None:
+                    raise ModuleNotFoundError(_missing(name), name=spec.name) from None
+                return absent
 
     def exec_module(self, module: types.ModuleType) -> None:
         pass
@@ -107,11 +163,21 @@ def install() -> bool:
 
 
 def main() -> None:
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m tilewright.as_tvm SCRIPT [ARGUMENT...]")
-    sys.argv = sys.argv[1:]
+    usage = "usage: python -m tilewright.as_tvm (SCRIPT | -m MODULE | -c CODE) [ARGUMENT...]"
+    if len(sys.argv) < 2 or (sys.argv[1] in ("-m", "-c") and len(sys.argv) < 3):
+        sys.exit(usage)
     importlib.import_module("tilewright.as_tvm").install()
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    kind = sys.argv[1] if sys.argv[1] in ("-m", "-c") else ""
+    sys.argv = sys.argv[2 if kind else 1:]
+    if kind == "-m":
+        own = sys.argv[0].partition(".")[2] if sys.argv[0].startswith("tvm.") else ""
+        runpy.run_module(f"tilewright.{own}" if own else sys.argv[0], run_name="__main__", alter_sys=True)
+    elif kind == "-c":
+        code, sys.argv[0] = sys.argv[0], "-c"
+        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(sys.argv[0])))
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 if __name__ == "__main__":
