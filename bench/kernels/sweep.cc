@@ -54,7 +54,7 @@ Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPea
   runtime::ExecutorOptions run;
   run.threads = o.threads;
   auto executor = TW_TRY(runtime::Executor::create(TW_TRY(std::move(artifact)), run));
-  TW_TRY(executor->input(0));
+  for (size_t i = 0; i < shape.inputs.size(); ++i) TW_TRY(executor->input(i));
   Measured m;
   m.shape = shape;
   double total = 0;

@@ -5,8 +5,8 @@
     python3 bench/zoo/export.py --list
     python3 bench/zoo/export.py resnet18 mobilenet_v2 --out .cache/zoo
 
-The architectures come from torchvision (Debian: python3-torch, python3-torchvision), networks.py or sequences.py. Weights are
-random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
+The architectures come from torchvision (Debian: python3-torch, python3-torchvision), networks.py,
+sequences.py or attention.py. Weights are random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
 and a wrong kernel shows in the output. The same name gives the same file on the same torch version.
 """
 import argparse
@@ -49,6 +49,11 @@ ZOO = {
     "conformer": ("sequences:Conformer", (1, 400, 80), 13, False),
     "separable_speech": ("sequences:SeparableSpeechNet", (1, 64, 400), 13, False),
     "vocoder": ("sequences:Vocoder", (1, 80, 40), 13, False),
+    "vit_small": ("attention:VisionTransformer", IMAGE, 13, False),
+    "language_model": ("attention:LanguageModel", (1, 128, 512), 13, False),
+    "transcriber": ("attention:Transcriber", (1, 80, 600), 13, False),
+    "text_model": ("attention:TextModel", (1, 64, 384), 13, False),
+    "windowed": ("attention:WindowedModel", (16, 49, 192), 13, False),
     "heartbeat": ("sequences:HeartbeatNet", (1, 12, 5000), 13, False),
 }
 

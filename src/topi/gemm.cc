@@ -24,17 +24,32 @@ int lanes_of(const GemmProblem& p, const Target& target) {
 // Rows whose stride is a multiple of 4 KiB share one 8-way set of the L1 cache.
 bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
 
+// Whether `valid` columns leave the last vector at most half full: it is computed in half vectors then. 512-bit operations
+// cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
+bool ends_in_half(int64_t valid, int64_t v, const Target& target) {
+  return target.vector_bits >= 512 && valid % v != 0 && valid % v * 2 <= v;
+}
+
 double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   int64_t v = lanes_of(p, target), width = v * c.nr;
   double panel = static_cast<double>(p.k) * width * 4;
-  auto column = [&](int cols) {
+  auto column = [&](double cols) {
     double cycles = (p.m / c.mr) * tile_cycles(c.mr, cols, static_cast<double>(p.k), panel, target);
     if (p.m % c.mr) cycles += tile_cycles(static_cast<int>(p.m % c.mr), cols, static_cast<double>(p.k), panel, target);
     return cycles;
   };
   double cycles = (p.n / width) * column(c.nr);
-  if (p.n % width) cycles += column(static_cast<int>(ceil_div(p.n % width, v)));
+  if (int64_t rest = p.n % width) cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
   return cycles * static_cast<double>(p.batch);
+}
+
+// What turning B's panels costs before they are multiplied.
+double transposing_cycles(const GemmProblem& p) { return 0.5 * static_cast<double>(p.batch * p.n * p.k); }
+
+// Few rows do not pay for turning B, and a long reduction's panel does not fit the stack.
+bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
+  const int64_t width = int64_t{lanes_of(p, target)} * c.nr;
+  return p.k * width * static_cast<int64_t>(p.dtype.bytes()) > kMaxScratchBytes || dot_cycles(p, target) < gemm_cycles(p, c, target) + transposing_cycles(p);
 }
 
 }  // namespace
@@ -90,10 +105,10 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   cost.flops = 2.0 * p.batch * p.m * p.n * p.k;
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
-  cost.microseconds = gemm_cycles(p, c, target) / cycles_per_microsecond(target);
+  double cycles = gemm_cycles(p, c, target);
+  if (p.b == MatrixB::kTransposed) cycles = takes_dots(p, c, target) ? dot_cycles(p, target) : cycles + transposing_cycles(p);
+  cost.microseconds = cycles / cycles_per_microsecond(target);
   if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.dram_gbps * 1e3));
-  if (p.b == MatrixB::kTransposed)
-    cost.microseconds += 1.0 * p.batch * p.n * p.k / cycles_per_microsecond(target);
   return cost;
 }
 
@@ -107,7 +122,7 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   const int v = lanes_of(p, *context.target);
   const int64_t width = int64_t{v} * c.nr, panels = ceil_div(p.n, width), last = p.n - (panels - 1) * width;
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
-  if (p.b == MatrixB::kTransposed && p.k * width * static_cast<int64_t>(b.dtype().bytes()) > kMaxScratchBytes)
+  if (p.b == MatrixB::kTransposed && takes_dots(p, c, *context.target))
     return gemm_dot(p, a, b, out, epilogue, context);
   const int a_rank = a.rank(), out_rank = out.rank();
   const int64_t a_batch = a_rank == 3 && a.shape[0] > 1 ? a.strides[0] : 0, a_row = a.strides[a_rank - 2];
@@ -124,15 +139,17 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   // rows x cols vectors of C at (m0, n0); b_at: element of B's first vector. `valid` columns are real.
   auto tile = [&](PrimExpr batch, PrimExpr m0, PrimExpr n0, PrimExpr b_at, int rows, int64_t valid) {
     const int cols = static_cast<int>(ceil_div(valid, v));
-    const PrimExpr mask = tail_mask(v, valid - int64_t{cols - 1} * v);
-    RegisterTile acc(rows, cols, vector);
+    const int64_t rest = valid - int64_t{cols - 1} * v;
+    const PrimExpr mask = tail_mask(v, rest);
+    RegisterTile acc(rows, cols, vector, ends_in_half(valid, v, *context.target) ? v / 2 : v);
     return bind("a_at", batch * a_batch + m0 * a_row + a.offset, [&](PrimExpr a_at) {
       auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u) {
         return acc.step([&](int r) { return load(a.buffer, a_k + (r * a_row + u)); },
                         [&](int col) {
-                          PrimExpr at = ramp(b_k_at + (u * b_k + int64_t{col} * v), 1, v);
-                          bool masked = p.b == MatrixB::kRowMajor && mask && col == cols - 1;
-                          return load(b_buffer, at, masked ? mask : PrimExpr());
+                          const int lanes = acc.lanes(col);
+                          PrimExpr at = ramp(b_k_at + (u * b_k + int64_t{col} * v), 1, lanes);
+                          const bool masked = p.b == MatrixB::kRowMajor && col == cols - 1;
+                          return load(b_buffer, at, masked ? tail_mask(lanes, rest) : PrimExpr());
                         });
       };
       const int64_t ahead = p.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a transposed activation and a long reduction: vectors run along K of both operands and each result is
-// one horizontal sum, so nothing is transposed. The sum's price is small beside K.
+// Products with a transposed activation and few rows or a long reduction: vectors run along K of both operands, nothing is
+// transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one vector of them.
 #include <algorithm>
 
 #include "topi/gemm.h"
@@ -10,66 +10,129 @@ namespace tilewright::topi {
 
 using namespace tir;
 
+namespace {
+
+struct DotTile {
+  int v;           // lanes, and sums of a tile
+  int64_t rows, cols;  // rows * cols <= v
+};
+
+DotTile dot_tile(const GemmProblem& p, const Target& target) {
+  DotTile t;
+  t.v = target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
+  t.rows = std::min<int64_t>(p.m, t.v >= 16 ? 4 : t.v >= 8 ? 2 : 1);
+  if (t.rows == 3) t.cols = 4;
+  else t.cols = t.v / t.rows;
+  return t;
+}
+
+// v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While pairs
+// are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
+PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(PrimExpr)>& keep) {
+  for (int distance = 1; distance < v; distance *= 2) {
+    std::vector<PrimExpr> next;
+    for (size_t i = 0; i < x.size(); i += 2) {
+      std::vector<int> low, high;
+      for (int lane = 0; lane < v; ++lane) {
+        // Lane bit `distance` says which of the two sums the lane belongs to; the summed half of the lane's other bit goes.
+        const bool second = lane & distance;
+        int from = lane & ~distance;
+        low.push_back(second ? v + from : from);
+        high.push_back(second ? v + from + distance : from + distance);
+      }
+      next.push_back(keep(shuffle({x[i], x[i + 1]}, low) + shuffle({x[i], x[i + 1]}, high)));
+    }
+    x = std::move(next);
+  }
+  return x[0];
+}
+
+}  // namespace
+
+double dot_cycles(const GemmProblem& p, const Target& target) {
+  const DotTile t = dot_tile(p, target);
+  const double per_cycle = target.vector_bits >= 512 ? 1 : 2, sums = static_cast<double>(t.rows * t.cols), loads = static_cast<double>(t.rows + t.cols);
+  const double step = std::max({sums / per_cycle, loads / per_cycle, 4.2});
+  const double tile = static_cast<double>(ceil_div(p.k, t.v)) * (step + 0.5) + 3.0 * t.v / per_cycle + 20;
+  return static_cast<double>(p.batch * ceil_div(p.m, t.rows) * ceil_div(p.n, t.cols)) * tile;
+}
+
 Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
               const KernelContext& context) {
-  const DataType element = accumulator_dtype(a.dtype());
-  const int v = context.target->lanes(std::max<int>(32, element.bits)), rank = out.rank();
-  const DataType vector = element.with_lanes(v);
-  const int64_t rows = std::min<int64_t>(p.m, context.target->vector_registers >= 32 ? 4 : 2), cols = std::min<int64_t>(p.n, 4);
+  const DotTile t = dot_tile(p, *context.target);
+  const int v = t.v, rank = out.rank();
+  const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
   auto batch_stride = [](const View& view) { return view.rank() == 3 && view.shape[0] > 1 ? view.strides[0] : 0; };
-  const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2];
+  const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2], cols = t.cols;
   const int64_t vectors = p.k / v, tail = p.k % v;
 
-  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t r_count, int64_t c_count) {
-    Buffer acc = make_buffer("acc", vector, r_count * c_count, Scope::kRegister);
-    Buffer left = make_buffer("left", vector, 1, Scope::kRegister), right = make_buffer("right", vector, c_count, Scope::kRegister);
+  // `valid` columns are real; the others repeat the last one and are not stored.
+  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t valid) {
+    Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
+    Buffer left = make_buffer("left", vector, rows, Scope::kRegister), right = make_buffer("right", vector, 1, Scope::kRegister);
     return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
       return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
         std::vector<Stmt> body;
-        for (int64_t i = 0; i < r_count * c_count; ++i) body.push_back(store(acc, make_int(i), make_const(vector, 0)));
+        for (int64_t i = 0; i < rows * cols; ++i) body.push_back(store(acc, make_int(i), make_const(vector, 0)));
         auto widened = [&](PrimExpr x) { return x->dtype == vector ? x : cast(vector, x); };
         auto step = [&](const PrimExpr& k, const PrimExpr& mask) {
           std::vector<Stmt> steps;
-          for (int64_t c = 0; c < c_count; ++c)
-            steps.push_back(store(right, make_int(c), widened(load(b.buffer, ramp(b_at + c * b_row + k, 1, v), mask))));
-          for (int64_t r = 0; r < r_count; ++r) {
-            steps.push_back(store(left, make_int(0), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
-            for (int64_t c = 0; c < c_count; ++c) {
-              PrimExpr at = make_int(r * c_count + c);
-              steps.push_back(store(acc, at, multiply_add(load(left, make_int(0)), load(right, make_int(c)), load(acc, at))));
+          for (int64_t r = 0; r < rows; ++r) steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
+          for (int64_t c = 0; c < cols; ++c) {
+            steps.push_back(store(right, make_int(0), widened(load(b.buffer, ramp(b_at + std::min(c, valid - 1) * b_row + k, 1, v), mask))));
+            for (int64_t r = 0; r < rows; ++r) {
+              PrimExpr at = make_int(r * cols + c);
+              steps.push_back(store(acc, at, multiply_add(load(left, make_int(r)), load(right, make_int(0)), load(acc, at))));
             }
           }
           return seq(std::move(steps));
         };
         if (vectors) body.push_back(loop("k", vectors, [&](PrimExpr k) { return step(k * int64_t{v}, {}); }));
         if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
-        for (int64_t r = 0; r < r_count; ++r)
-          for (int64_t c = 0; c < c_count; ++c) {
-            Index index{m0 + r, n0 + c};
-            if (rank == 3) index.insert(index.begin(), batch);
-            PrimExpr sum = load(acc, make_int(r * c_count + c));
-            if (v > 1) sum = intrinsic(Intrinsic::k_reduce_add, {sum});
-            PrimExpr var = make_var("sum", sum->dtype);
-            body.push_back(let_stmt(var, sum, out.store(index, epilogue(var, index, {}))));
-          }
+        std::vector<PrimExpr> sums;
+        for (int64_t i = 0; i < v; ++i) sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
+        std::vector<std::pair<PrimExpr, PrimExpr>> lets;
+        PrimExpr all = sums_of(sums, v, [&](PrimExpr value) -> PrimExpr {
+          lets.emplace_back(make_var("pair", vector), value);
+          return lets.back().first;
+        });
+        std::vector<Stmt> stores;
+        for (int64_t r = 0; r < rows; ++r) {
+          Index index{m0 + r, n0};
+          if (rank == 3) index.insert(index.begin(), batch);
+          std::vector<int> own;
+          for (int64_t c = 0; c < cols; ++c) own.push_back(static_cast<int>(r * cols + c));
+          PrimExpr value = cols == v ? all : shuffle({all}, own), mask = tail_mask(static_cast<int>(cols), valid);
+          PrimExpr var = make_var("sums", value->dtype);
+          stores.push_back(let_stmt(var, value, out.store(index, epilogue(var, index, mask), mask)));
+        }
+        Stmt finish = seq(std::move(stores));
+        for (size_t i = lets.size(); i-- > 0;) finish = let_stmt(lets[i].first, lets[i].second, finish);
+        body.push_back(finish);
         return allocate(acc, allocate(left, allocate(right, seq(std::move(body)))));
       });
     });
   };
-  auto columns = [&](const PrimExpr& batch, const PrimExpr& m0, int64_t r_count) {
+  const int64_t whole = p.n / cols, rest = p.n % cols, chunk = std::clamp<int64_t>(whole, 1, 8), chunks = std::max<int64_t>(1, ceil_div(whole, chunk));
+  auto columns = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& part, int64_t rows) {
     std::vector<Stmt> body;
-    if (p.n / cols)
-      body.push_back(loop("nt", p.n / cols, [&](PrimExpr nt) { return tile(batch, m0, nt * cols, r_count, cols); }));
-    if (p.n % cols) body.push_back(tile(batch, m0, make_int(p.n / cols * cols), r_count, p.n % cols));
+    if (whole) {
+      PrimExpr first = part * chunk, end = whole % chunk == 0 ? first + chunk : min(first + chunk, make_int(whole));
+      body.push_back(loop("nt", first, end, [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols); }));
+    }
+    if (rest) {
+      Stmt last = tile(batch, m0, make_int(whole * cols), rows, rest);
+      body.push_back(chunks == 1 ? last : make_if(eq(part, make_int(chunks - 1)), last));
+    }
     return seq(std::move(body));
   };
-  const std::vector<int64_t> units{p.batch, ceil_div(p.m, rows)};
+  const std::vector<int64_t> units{p.batch, chunks, ceil_div(p.m, t.rows)};
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
-      PrimExpr m0 = at[1] * rows;
-      if (p.m % rows == 0) return columns(at[0], m0, rows);
-      if (units[1] == 1) return columns(at[0], m0, p.m % rows);
-      return make_if(eq(at[1], make_int(units[1] - 1)), columns(at[0], m0, p.m % rows), columns(at[0], m0, rows));
+      PrimExpr m0 = at[2] * t.rows;
+      const int64_t tail_rows = p.m % t.rows;
+      if (tail_rows == 0) return columns(at[0], m0, at[1], t.rows);
+      return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows), columns(at[0], m0, at[1], t.rows));
     });
   });
 }

@@ -128,6 +128,19 @@ TEST(Gemm, ActivationsAsB) {
          {2, 1, 50, 64, MatrixB::kTransposed}, {1, 6, 40, 5000, MatrixB::kTransposed}, {2, 1, 50, 64, MatrixB::kRowMajor}});
 }
 
+// Few rows of dot products (1, 2, 3, 4 and one more), columns that end within a tile, reductions that end within a vector.
+TEST(Gemm, FewRowsOfDots) {
+  check({{3, 1, 37, 130, MatrixB::kTransposed}, {2, 2, 19, 64, MatrixB::kTransposed}, {2, 3, 21, 100, MatrixB::kTransposed},
+         {2, 4, 6, 128, MatrixB::kTransposed}, {1, 5, 33, 257, MatrixB::kTransposed}, {1, 1, 3, 5, MatrixB::kTransposed},
+         {1, 1, 300, 16, MatrixB::kTransposed}});
+}
+
+// The last column vector at most half full: alone, behind whole ones, over activations.
+TEST(Gemm, ColumnsThatEndInHalfAVector) {
+  check({{1, 50, 6, 23}, {1, 33, 20, 67}, {1, 16, 24, 9}, {1, 40, 40, 16, MatrixB::kPacked, 0, 0, {8, 3, 4}}, {2, 12, 4, 30, MatrixB::kRowMajor},
+         {2, 25, 21, 40, MatrixB::kRowMajor}, {1, 60, 7, 50, MatrixB::kTransposed}, {1, 1, 5, 40}, {1, 2, 22, 31}});
+}
+
 TEST(Gemm, EveryTileGivesTheSame) {
   std::vector<Shape> shapes;
   for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {14, 2, 4}, {7, 3, 3}, {28, 1, 4}, {4, 6, 8}})
