@@ -44,7 +44,7 @@ double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& targ
 }
 
 // What turning B's panels costs before they are multiplied.
-double transposing_cycles(const GemmProblem& p) { return 0.5 * static_cast<double>(p.batch * p.n * p.k); }
+double transposing_cycles(const GemmProblem& p) { return 0.3 * static_cast<double>(p.batch * p.n * p.k); }
 
 // Few rows do not pay for turning B, and a long reduction's panel does not fit the stack.
 bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
@@ -153,6 +153,8 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
                         });
       };
       const int64_t ahead = p.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;
+      // Rows of an activation that comes from beyond the caches lie apart: hardware does not follow them. Few rows of A wait.
+      const bool rows_ahead = p.b == MatrixB::kRowMajor && p.m <= 8 && p.batch * p.k * p.n * static_cast<int64_t>(b.dtype().bytes()) > context.target->l2_bytes;
       const bool prefetches = packed && p.k * width * static_cast<int64_t>(b.dtype().bytes()) >= 8 << 10;
       std::vector<Stmt> body{acc.clear()};
       if (p.k >= unroll && unroll > 0)
@@ -160,6 +162,7 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
           std::vector<Stmt> steps;
           for (int u = 0; u < unroll; ++u) {
             if (prefetches) prefetch_ahead(&steps, b_buffer, b_at + k * (unroll * b_k), u * width, width, ahead);
+            if (rows_ahead) prefetch_ahead(&steps, b_buffer, b_at + (k * unroll + u) * b_k, 0, valid, 16 * b_k * static_cast<int64_t>(b.dtype().bytes()));
             steps.push_back(step(a_at + k * unroll, b_at + k * (unroll * b_k), u));
           }
           return seq(std::move(steps));

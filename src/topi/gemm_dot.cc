@@ -12,19 +12,10 @@ using namespace tir;
 
 namespace {
 
-struct DotTile {
-  int v;           // lanes, and sums of a tile
-  int64_t rows, cols;  // rows * cols <= v
-};
-
-DotTile dot_tile(const GemmProblem& p, const Target& target) {
-  DotTile t;
-  t.v = target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
-  t.rows = std::min<int64_t>(p.m, t.v >= 16 ? 4 : t.v >= 8 ? 2 : 1);
-  if (t.rows == 3) t.cols = 4;
-  else t.cols = t.v / t.rows;
-  return t;
-}
+// Columns of a tile of so many rows: v sums, or three quarters of them.
+int64_t columns_of(int64_t rows, int64_t v) { return rows == 3 ? v / 4 : v / rows; }
+int64_t most_rows(int64_t v) { return v >= 16 ? 4 : v >= 8 ? 2 : 1; }
+int lanes_of(const GemmProblem& p, const Target& target) { return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits)); }
 
 // v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While pairs
 // are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
@@ -50,24 +41,27 @@ PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(Pr
 }  // namespace
 
 double dot_cycles(const GemmProblem& p, const Target& target) {
-  const DotTile t = dot_tile(p, target);
-  const double per_cycle = target.vector_bits >= 512 ? 1 : 2, sums = static_cast<double>(t.rows * t.cols), loads = static_cast<double>(t.rows + t.cols);
-  const double step = std::max({sums / per_cycle, loads / per_cycle, 4.2});
-  const double tile = static_cast<double>(ceil_div(p.k, t.v)) * (step + 0.5) + 3.0 * t.v / per_cycle + 20;
-  return static_cast<double>(p.batch * ceil_div(p.m, t.rows) * ceil_div(p.n, t.cols)) * tile;
+  const int v = lanes_of(p, target);
+  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
+  auto row = [&](int64_t rows) {
+    const int64_t cols = columns_of(rows, v);
+    const double step = std::max({static_cast<double>(rows * cols) / per_cycle, static_cast<double>(rows + cols) / per_cycle, 4.2});
+    return static_cast<double>(ceil_div(p.n, cols)) * (static_cast<double>(ceil_div(p.k, v)) * (step + 0.5) + 3.0 * v / per_cycle + 20);
+  };
+  const int64_t most = most_rows(v), rest = p.m % most;
+  return static_cast<double>(p.batch) * (static_cast<double>(p.m / most) * row(most) + (rest ? row(rest) : 0));
 }
 
 Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
               const KernelContext& context) {
-  const DotTile t = dot_tile(p, *context.target);
-  const int v = t.v, rank = out.rank();
+  const int v = lanes_of(p, *context.target), rank = out.rank();
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
   auto batch_stride = [](const View& view) { return view.rank() == 3 && view.shape[0] > 1 ? view.strides[0] : 0; };
-  const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2], cols = t.cols;
+  const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2];
   const int64_t vectors = p.k / v, tail = p.k % v;
 
   // `valid` columns are real; the others repeat the last one and are not stored.
-  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t valid) {
+  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols, int64_t valid) {
     Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
     Buffer left = make_buffer("left", vector, rows, Scope::kRegister), right = make_buffer("right", vector, 1, Scope::kRegister);
     return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
@@ -113,26 +107,30 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
       });
     });
   };
-  const int64_t whole = p.n / cols, rest = p.n % cols, chunk = std::clamp<int64_t>(whole, 1, 8), chunks = std::max<int64_t>(1, ceil_div(whole, chunk));
+  // A unit of work is up to kColumns columns of a row tile.
+  constexpr int64_t kColumns = 128;
+  const int64_t chunks = ceil_div(p.n, kColumns);
   auto columns = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& part, int64_t rows) {
+    const int64_t cols = columns_of(rows, v), whole = p.n / cols, rest = p.n % cols;
     std::vector<Stmt> body;
     if (whole) {
-      PrimExpr first = part * chunk, end = whole % chunk == 0 ? first + chunk : min(first + chunk, make_int(whole));
-      body.push_back(loop("nt", first, end, [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols); }));
+      PrimExpr first = part * (kColumns / cols);
+      body.push_back(loop("nt", first, min(first + kColumns / cols, make_int(whole)), [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols, cols); }));
     }
     if (rest) {
-      Stmt last = tile(batch, m0, make_int(whole * cols), rows, rest);
+      Stmt last = tile(batch, m0, make_int(whole * cols), rows, cols, rest);
       body.push_back(chunks == 1 ? last : make_if(eq(part, make_int(chunks - 1)), last));
     }
     return seq(std::move(body));
   };
-  const std::vector<int64_t> units{p.batch, chunks, ceil_div(p.m, t.rows)};
+  const int64_t most = most_rows(v), tail_rows = p.m % most;
+  const std::vector<int64_t> units{p.batch, chunks, ceil_div(p.m, most)};
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
-      PrimExpr m0 = at[2] * t.rows;
-      const int64_t tail_rows = p.m % t.rows;
-      if (tail_rows == 0) return columns(at[0], m0, at[1], t.rows);
-      return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows), columns(at[0], m0, at[1], t.rows));
+      PrimExpr m0 = at[2] * most;
+      if (tail_rows == 0) return columns(at[0], m0, at[1], most);
+      if (p.m < most) return columns(at[0], m0, at[1], tail_rows);
+      return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows), columns(at[0], m0, at[1], most));
     });
   });
 }
