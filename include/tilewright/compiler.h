@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tilewright/dlpack.h"
+#include "tilewright/text_tensor.h"
 
 #if defined(_WIN32)
 #define TW_COMPILER_API
@@ -48,6 +49,11 @@ TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* 
 TW_COMPILER_API int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target,
                                                const char* const* names, const DLTensor* arguments, uint64_t count, const char* output,
                                                uint8_t* by_value);
+/* Computes one region of a VM program on these arguments without compiling it; `give` receives its results in order, and
+ * by_value is as above. Error 104: a region that can be compiled is too much work for that. */
+TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names,
+                                             const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
+                                             void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
 /* The compiler's verbs of the tilewright program: argv as main has it. Returns the exit code. */

@@ -209,8 +209,6 @@ Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo
 }
 
 Result<int> run_program(const RunOptions& o, const Model& model) {
-  if (o.profile || !o.model.trace.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to profile", o.model.model, "compile the model for fixed sizes with --shape");
   const double begin = now_ms();
   auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
   auto program = TW_TRY(runtime::vm::program_of(*artifact));
@@ -220,6 +218,9 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
                                               reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
   runtime::vm::SpecializedOptions options;
   options.threads = o.model.threads;
+  if (auto function = compiler_symbol("tw_compiler_evaluate", "run"); function.ok())
+    options.evaluate = runtime::vm::evaluate_with(program, reinterpret_cast<runtime::vm::EvaluateFunction>(*function),
+                                                  reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
   const Start start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
   std::vector<InputInfo> infos;
@@ -232,7 +233,18 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
   }));
   NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i) outputs.emplace_back(i < program->outputs.size() ? program->outputs[i] : format("output_{}", i), results[i]);
-  TW_TRY_STATUS(show(o, start, times, model, outputs, nullptr));
+  std::unique_ptr<Profile> profile;
+  if (o.profile || !o.model.trace.empty()) {
+    std::vector<runtime::vm::TraceEvent> events;
+    runner->set_trace(&events);
+    TW_TRY(runner->run(inputs));
+    runner->set_trace(nullptr);
+    profile = std::make_unique<Profile>();
+    profile->table = runtime::vm::trace_table(events);
+    profile->json = runtime::vm::trace_json(events);
+    profile->trace = runtime::vm::trace_chrome(events);
+  }
+  TW_TRY_STATUS(show(o, start, times, model, outputs, profile.get()));
   return 0;
 }
 
@@ -266,7 +278,7 @@ void add_run_verb(CLI::App& app, Action* action) {
   verb->add_option("--labels", o->labels, "Names for --top, one per line (default: the model's own)")->type_name("FILE");
   verb->add_option("--repeat", o->repeat, "Timed runs")->check(CLI::Range(1, 100000000))->capture_default_str();
   verb->add_option("--warmup", o->warmup, "Runs before the timed ones")->check(CLI::Range(0, 100000000))->capture_default_str();
-  verb->add_flag("--profile", o->profile, "Show where the time goes, step by step");
+  verb->add_flag("--profile", o->profile, "Show where the time goes, step by step (of a VM program: of the run after the timed ones)");
   verb->footer(std::string(kInputHelp) + R"(
 
 Examples:

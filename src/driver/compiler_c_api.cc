@@ -9,6 +9,7 @@
 #include "driver/vm.h"
 #include "driver/cli/commands.h"
 #include "runtime/dltensor.h"
+#include "runtime/vm/text_view.h"
 #include "tilewright/compiler.h"
 
 namespace {
@@ -78,6 +79,20 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   return driver::export_library_and_release(&built, output);
 }
 
+Status evaluate(const char* format, onnx::SharedBytes source, const char* const* names, const tw_text_tensor* arguments, uint64_t count,
+                uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result), void* context) {
+  std::map<std::string, Tensor> values;
+  for (uint64_t i = 0; i < count; ++i) values[names[i]] = TW_TRY(runtime::vm::tensor_of(arguments[i]));
+  std::vector<std::string> used;
+  auto results = TW_TRY(driver::evaluate_region(format, source, values, &used));
+  for (uint64_t i = 0; i < count; ++i) by_value[i] = std::find(used.begin(), used.end(), names[i]) != used.end();
+  for (const Tensor& t : results) {
+    const runtime::vm::TextView view(t);
+    give(context, &view.tensor());
+  }
+  return Ok{};
+}
+
 // Runs `body`; its error, or what it threw, becomes the thread's last message.
 template <class F>
 int32_t guarded(F&& body) {
@@ -104,6 +119,14 @@ int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t 
   return guarded([&] {
     onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
     return specialize(format, bytes, target, names, arguments, count, output, by_value);
+  });
+}
+
+int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names, const tw_text_tensor* arguments,
+                             uint64_t count, uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result), void* context) {
+  return guarded([&] {
+    onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
+    return evaluate(format, bytes, names, arguments, count, by_value, give, context);
   });
 }
 

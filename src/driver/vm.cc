@@ -2,56 +2,42 @@
 #include "driver/vm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "base/format.h"
 #include "base/version.h"
 #include "codegen/codegen.h"
+#include "driver/vm_onnx.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
+#include "relay/interpreter.h"
+#include "relay/op.h"
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {
 namespace {
 
-using runtime::vm::Instruction;
-using runtime::vm::Opcode;
 using runtime::vm::Program;
 
 // Values of more bytes than this are never compiled in: they are data.
 constexpr uint64_t kLargestKeyBytes = 4096;
 
-bool has_free_input(const relay::Module& module) {
+// Of an input, or of a result whose size its operand's data say.
+bool has_free_size(const relay::Module& module) {
   const auto* main = module.main_function();
-  return main && std::any_of(main->params.begin(), main->params.end(), [](const relay::Expr& p) {
-           const auto* t = as_tensor(p->type);
-           return t && !static_shape(t->shape);
-         });
-}
-
-// main(inputs) = region(inputs): one packed call, and a tuple when there are several outputs.
-runtime::vm::Function main_of(const std::vector<runtime::vm::TensorSpec>& inputs, size_t outputs) {
-  runtime::vm::Function f;
-  f.name = "main";
-  const auto n = static_cast<int64_t>(inputs.size()), m = static_cast<int64_t>(outputs);
-  for (const auto& t : inputs) f.params.push_back(t.name);
-  f.param_devices.assign(inputs.size(), 0);
-  Instruction call{Opcode::kInvokePacked, {0, n + m, m}};
-  for (int64_t r = 0; r < n + m; ++r) call.fields.push_back(r);
-  f.code.push_back(std::move(call));
-  int64_t result = n;
-  f.registers = n + m;
-  if (m != 1) {
-    Instruction tuple{Opcode::kAllocADT, {0, m, n + m}};
-    for (int64_t r = n; r < n + m; ++r) tuple.fields.push_back(r);
-    f.code.push_back(std::move(tuple));
-    result = n + m;
-    ++f.registers;
-  }
-  f.code.push_back({Opcode::kRet, {result}});
-  return f;
+  if (!main) return false;
+  auto free = [](const Type& type) {
+    const auto* t = as_tensor(type);
+    return t && !static_shape(t->shape);
+  };
+  for (const relay::Expr& p : main->params)
+    if (free(p->type)) return true;
+  for (const relay::Expr& e : relay::post_order(main->body))
+    if (e->kind == relay::ExprKind::kCall && free(e->type)) return true;
+  return false;
 }
 
 }  // namespace
@@ -64,8 +50,11 @@ Result<bool> needs_vm(const std::string& path, const BuildOptions& options) {
   import.shapes = options.shapes;
   import.needed_constants = &needed;
   auto module = onnx::import_onnx(path, import);
-  if (module.ok()) return has_free_input(*module);
-  return module.error().code == ErrorCode::kFreeDimension || !needed.empty();
+  if (module.ok()) return has_free_size(*module);
+  if (module.error().code == ErrorCode::kFreeDimension || !needed.empty()) return true;
+  // Steps between regions: control flow, results whose size data say, sequences, texts.
+  auto program = vm_program(path, options);
+  return program.ok() && (program->regions.size() != 1 || program->regions[0].format != "onnx");
 }
 
 Result<Program> vm_program(const std::string& path, const BuildOptions& options) {
@@ -76,31 +65,45 @@ Result<Program> vm_program(const std::string& path, const BuildOptions& options)
     return Diagnostic(ErrorCode::kUnsupportedModel, "a model with free sizes and weights in further files cannot become a VM program", path,
                       "store the weights inside the model file, or give the input sizes with --shape name=1x3x224x224");
   }
+  auto program = vm_program(*model, bytes, options);
+  if (!program.ok()) return std::move(program).error().at(path);
+  return program;
+}
+
+Result<Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& bytes, const BuildOptions& options) {
   Program p;
   p.target = options.target;
+  using Spec = runtime::vm::TensorSpec;
   std::vector<std::string> names;
-  for (const auto& input : model->graph.inputs) {
-    if (std::any_of(model->graph.initializers.begin(), model->graph.initializers.end(), [&](const auto& i) { return i.name == input.name; })) continue;
-    if (input.type.kind != onnx::ValueType::kTensor || !input.type.elem || !input.type.shape)
-      return Diagnostic(ErrorCode::kUnsupportedModel, format("input '{}' is {}, not a tensor of known rank", input.name, input.type.str()), path);
-    runtime::vm::TensorSpec spec{input.name, *input.type.elem, {}};
+  for (const auto& input : model.graph.inputs) {
+    if (std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(), [&](const auto& i) { return i.name == input.name; })) continue;
     auto given = options.shapes.find(input.name);
+    names.push_back(input.name);
+    if (input.type.kind != onnx::ValueType::kTensor) {
+      if (input.type.kind != onnx::ValueType::kSequence && input.type.kind != onnx::ValueType::kOptional)
+        return Diagnostic(ErrorCode::kUnsupportedModel, format("input '{}' is {}", input.name, input.type.str()));
+      p.inputs.push_back({input.name, kFloat32, {}, Spec::Kind::kOther});
+      continue;
+    }
+    if (!input.type.elem) return Diagnostic(ErrorCode::kMalformedModel, format("input '{}' has no element type", input.name));
+    Spec spec{input.name, *input.type.elem, {}};
+    if (!input.type.shape) {
+      spec.kind = given == options.shapes.end() ? Spec::Kind::kUnranked : Spec::Kind::kTensor;
+      if (given != options.shapes.end()) spec.shape = given->second;
+      p.inputs.push_back(std::move(spec));
+      continue;
+    }
     if (given != options.shapes.end() && given->second.size() != input.type.shape->size())
-      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' has {} dimensions, --shape gives {}", input.name, input.type.shape->size(), given->second.size()), path);
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' has {} dimensions, --shape gives {}", input.name, input.type.shape->size(), given->second.size()));
     for (size_t d = 0; d < input.type.shape->size(); ++d) {
       const auto& dim = (*input.type.shape)[d];
       spec.shape.push_back(given != options.shapes.end() && given->second[d] >= 0 ? given->second[d] : dim.value.value_or(-1));
     }
-    names.push_back(input.name);
     p.inputs.push_back(std::move(spec));
   }
   for (const auto& [name, shape] : options.shapes)
-    if (std::find(names.begin(), names.end(), name) == names.end()) return Diagnostic(ErrorCode::kUnknownInput, format("--shape names the input '{}', which the model does not have", name), path);
-  for (const auto& output : model->graph.outputs) p.outputs.push_back(output.name);
-  p.regions.push_back({"onnx", names, std::string(reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size())});
-  p.executable.primitives = {"region_0"};
-  p.executable.functions = {main_of(p.inputs, p.outputs.size())};
-  TW_TRY_STATUS(runtime::vm::verify_executable(p.executable));
+    if (std::find(names.begin(), names.end(), name) == names.end()) return Diagnostic(ErrorCode::kUnknownInput, format("--shape names the input '{}', which the model does not have", name));
+  TW_TRY_STATUS(compile_graph_to_vm(model, {reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()}, &p));
   return p;
 }
 
@@ -172,18 +175,23 @@ Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map
 
 }  // namespace
 
-Result<Built> build_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
-                           const BuildOptions& options, std::vector<std::string>* by_value) {
-  if (format_name == "relay") return build_relay_region(source, arguments, options, by_value);
-  if (format_name != "onnx") return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler does not know", format_name));
-  const onnx::Model model = TW_TRY(onnx::read_model(source, ""));
+namespace {
+
+// The region's graph imported for these arguments. `by_value` receives those that became constants: texts, and what
+// sizes and control flow depend on, of up to `largest` bytes.
+Result<relay::Module> import_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments, uint64_t largest, std::vector<std::string>* by_value) {
+  onnx::Model model = TW_TRY(onnx::read_model(source, ""));
   onnx::ImportOptions import;
-  for (const auto& info : model.graph.inputs) {
+  for (auto& info : model.graph.inputs) {
     auto given = arguments.find(info.name);
     if (given == arguments.end()) continue;
-    auto& shape = import.shapes[info.name] = given->second.shape();
-    for (size_t d = 0; info.type.shape && d < shape.size() && d < info.type.shape->size(); ++d)
-      if ((*info.type.shape)[d].value) shape[d] = -1;  // fixed in the model already
+    // Between regions a value has the type it has; the file need not know.
+    info.type = {};
+    info.type.kind = onnx::ValueType::kTensor;
+    info.type.elem = given->second.dtype();
+    info.type.shape.emplace();
+    for (int64_t d : given->second.shape()) info.type.shape->push_back({d, ""});
+    if (given->second.dtype().is_string()) import.constants[info.name] = given->second;
   }
   while (true) {
     std::vector<std::string> needed;
@@ -191,18 +199,92 @@ Result<Built> build_region(const std::string& format_name, const onnx::SharedByt
     auto module = onnx::import_onnx(model, import);
     if (module.ok()) {
       for (const auto& [name, value] : import.constants) by_value->push_back(name);
-      return build(*module, options);
+      return module;
     }
     bool more = false;
     for (const auto& name : needed) {
       auto given = arguments.find(name);
-      if (given == arguments.end() || given->second.bytes() > kLargestKeyBytes || import.constants.count(name)) continue;
+      if (given == arguments.end() || given->second.bytes() > largest || import.constants.count(name)) continue;
       import.constants[name] = given->second;
-      import.shapes.erase(name);
       more = true;
     }
-    if (!more) return std::move(module).error();
+    if (!more) return module;
   }
+}
+
+}  // namespace
+
+Result<Built> build_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+                           const BuildOptions& options, std::vector<std::string>* by_value) {
+  if (format_name == "relay") return build_relay_region(source, arguments, options, by_value);
+  if (format_name != "onnx") return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler does not know", format_name));
+  return build(TW_TRY(import_region(source, arguments, kLargestKeyBytes, by_value)), options);
+}
+
+namespace {
+
+// Operations of the interpreter, roughly: elements made, times the terms of each where an operator contracts.
+constexpr double kMostEvaluated = 200'000;
+double work_of(const relay::Module& module) {
+  double work = 0;
+  for (const relay::Expr& e : relay::post_order(module.main_function()->body)) {
+    const relay::OpDef* op = relay::called_op(e);
+    if (!op) continue;
+    auto elements = [](const Type& type) {
+      double n = 0;
+      auto add = [&n](const Type& t) {
+        const auto* tensor = as_tensor(t);
+        auto dims = tensor ? static_shape(tensor->shape) : std::nullopt;
+        double count = dims ? 1 : HUGE_VAL;
+        if (dims)
+          for (int64_t d : *dims) count *= static_cast<double>(d);
+        n += count;
+      };
+      if (const auto* tuple = as_tuple(type))
+        for (const Type& t : tuple->fields) add(t);
+      else
+        add(type);
+      return n;
+    };
+    double each = 1;
+    const auto& args = relay::as<relay::CallNode>(e)->args;
+    // Convolutions, products of matrices and recurrences read all of their weights for some element.
+    if ((op->pattern == relay::OpPattern::kOutEWiseFusable || op->pattern == relay::OpPattern::kOpaque) && args.size() > 1 && as_tensor(args[1]->type)) {
+      const Shape& weight = as_tensor(args[1]->type)->shape;
+      const auto first = weight.empty() ? std::nullopt : weight[0].constant();
+      each = std::max(1.0, elements(args[1]->type) / static_cast<double>(std::max<int64_t>(1, first.value_or(1))));
+    }
+    for (const relay::Expr& a : args) work += elements(a->type) / 4;
+    work += elements(e->type) * each;
+  }
+  return work;
+}
+
+}  // namespace
+
+Result<std::vector<Tensor>> evaluate_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+                                            std::vector<std::string>* by_value) {
+  relay::Module module;
+  if (format_name == "relay") {
+    relay::ParseOptions parse;
+    parse.origin = "region";
+    module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
+    if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
+    module = TW_TRY(with_arguments(module, arguments, {}));
+  } else if (format_name == "onnx" || format_name == "evaluate") {
+    module = TW_TRY(import_region(source, arguments, format_name == "onnx" ? kLargestKeyBytes : UINT64_MAX, by_value));
+  } else {
+    return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler cannot evaluate", format_name));
+  }
+  if (format_name != "evaluate" && !(work_of(module) <= kMostEvaluated)) return Diagnostic(ErrorCode::kLimitExceeded, "the region is compiled sooner than evaluated");
+  std::map<std::string, relay::Value> inputs;
+  for (const auto& p : module.main_function()->params) {
+    const std::string& name = relay::as<relay::VarNode>(p)->name;
+    inputs[name] = relay::value_from(arguments.at(name));
+  }
+  std::vector<Tensor> out;
+  for (const relay::Value& v : TW_TRY(relay::interpret(module, inputs))) out.push_back(relay::to_tensor(v));
+  return out;
 }
 
 }  // namespace tilewright::driver

@@ -14,9 +14,10 @@ bool can_be_vm(const std::string& output, const BuildOptions& options);
 // Errors: those of reading the model; what the importer cannot do at all is left to the build.
 Result<bool> needs_vm(const std::string& path, const BuildOptions& options);
 
-// The model as a program of one region; sizes in options.shapes are fixed. Errors: those of reading the model,
-// UnsupportedModel (weights in further files).
+// The model as a program; sizes in options.shapes are fixed. Errors: those of reading the model, UnsupportedModel (weights
+// in further files), UnsupportedOp.
 Result<runtime::vm::Program> vm_program(const std::string& path, const BuildOptions& options);
+Result<runtime::vm::Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& bytes, const BuildOptions& options);
 
 // A Relay module: functions, closures, recursion, data types and branches become bytecode, and what lies between them regions.
 // Errors: UnsupportedModel (references, parameters of main that are no tensors).
@@ -33,5 +34,11 @@ Status export_program(const runtime::vm::Program& program, const std::string& na
 // `by_value` receives which. Errors: those of build.
 Result<Built> build_region(const std::string& format, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
                            const BuildOptions& options, std::vector<std::string>* by_value);
+
+// A region's results on these arguments by the reference interpreter; nothing is compiled. `by_value` receives the arguments
+// whose values were needed to import it. Errors: those of the import and of evaluation; LimitExceeded when a region that can be
+// compiled is more than some milliseconds of work this way.
+Result<std::vector<Tensor>> evaluate_region(const std::string& format, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+                                            std::vector<std::string>* by_value);
 
 }  // namespace tilewright::driver

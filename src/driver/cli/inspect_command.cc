@@ -11,6 +11,7 @@
 #include "driver/cli/commands.h"
 #include "frontend/onnx/proto.h"
 #include "runtime/artifact.h"
+#include "runtime/vm/specialized.h"
 
 namespace tilewright::driver {
 namespace {
@@ -34,8 +35,26 @@ const char* space_name(plan::Space space) {
 
 json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
 
+// A VM program: its inputs, what its functions call, and the bytecode.
+json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
+  json j{{"kind", "vm program"}, {"model", plan.model_name}, {"compiler", plan.compiler_version}, {"target", program.target}, {"program_bytes", plan.params_bytes},
+         {"metadata", plan.metadata}, {"bytecode", runtime::vm::bytecode_text(program.executable)}, {"constants", runtime::vm::constants_text(program.executable)}};
+  for (const auto& t : program.inputs) j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+  for (const auto& name : program.outputs) j["outputs"].push_back({{"name", name}, {"type", ""}});
+  for (size_t i = 0; i < program.regions.size(); ++i) {
+    const auto& r = program.regions[i];
+    uint64_t bytes = r.source.size();
+    for (const auto& piece : r.pieces) bytes += piece.second;
+    json region{{"name", program.executable.primitives[i]}, {"format", r.format}, {"inputs", r.inputs}, {"bytes", bytes}};
+    if (r.format == "host") region["function"] = r.source;
+    j["regions"].push_back(std::move(region));
+  }
+  return j;
+}
+
 Result<json> inspect_artifact(const std::string& path) {
   auto artifact = TW_TRY(runtime::Artifact::load(path));
+  if (auto program = TW_TRY(runtime::vm::program_of(*artifact))) return program_json(*program, artifact->plan());
   const auto& plan = artifact->plan();
   json j{{"kind", "artifact"}, {"model", plan.model_name}, {"compiler", plan.compiler_version}, {"target", plan.target},
          {"cpu_features", plan.cpu_features}, {"arena_bytes", plan.arena_bytes}, {"weights_bytes", plan.params_bytes}, {"kernels", plan.kernels.size()}};
@@ -100,13 +119,24 @@ Result<json> inspect_file(const std::string& path) {
 // A few lines for people: the JSON's scalars, then inputs, outputs, the memory and the largest steps.
 void print(const json& j) {
   for (const auto& [key, value] : j.items())
-    if (value.is_primitive()) std::printf("%-14s %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+    if (value.is_primitive() && key != "bytecode" && key != "constants") std::printf("%-14s %s\n", key.c_str(), value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
   for (const char* list : {"inputs", "outputs"})
     if (j.contains(list))
       for (const auto& t : j[list])
         std::printf("%-14s %s\n", std::string(list).substr(0, std::string(list).size() - 1).c_str(),
                     t.contains("type") ? (t["name"].get<std::string>() + ": " + t["type"].get<std::string>()).c_str()
-                                       : format("{}: {} {}", t["name"].get<std::string>(), t["dtype"].get<std::string>(), shape_str(t["shape"].get<std::vector<int64_t>>())).c_str());
+                                       : format("{}: {} {}", t["name"].get<std::string>(), t["dtype"].get<std::string>(), runtime::vm::free_shape_str(t["shape"].get<std::vector<int64_t>>())).c_str());
+  if (j.contains("regions")) {
+    for (size_t i = 0; i < j["regions"].size(); ++i) {
+      const auto& r = j["regions"][i];
+      std::string inputs;
+      for (const auto& name : r["inputs"]) inputs += (inputs.empty() ? "" : ", ") + name.get<std::string>();
+      std::string what = r.contains("function") ? r["function"].get<std::string>() : format("{}, {} bytes", r["format"].get<std::string>(), r["bytes"].get<uint64_t>());
+      std::replace(what.begin(), what.end(), '\n', ' ');
+      std::printf("%4zu %-24s (%s) %s\n", i, r["name"].get<std::string>().c_str(), inputs.c_str(), what.c_str());
+    }
+    std::printf("\n%s%s", j["constants"].get<std::string>().c_str(), j["bytecode"].get<std::string>().c_str());
+  }
   if (j.contains("variants"))
     for (const auto& variant : j["variants"])
       for (const auto& t : variant["inputs"])

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "runtime/dltensor.h"
+#include "runtime/vm/text_view.h"
 
 namespace tilewright::runtime::vm {
 
@@ -28,12 +29,46 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
       views.push_back({const_cast<std::byte*>(arguments[i].raw()), {kDLCPU, 0}, static_cast<int32_t>(shapes[i].size()), to_dlpack(arguments[i].dtype()), shapes[i].data(), nullptr, 0});
     }
     std::vector<uint8_t> by_value(arguments.size(), 0);
-    const int32_t code = function(region.format.c_str(), region.source.data(), region.source.size(), program->target.c_str(), names.data(), views.data(), views.size(), file.c_str(), by_value.data());
+    const std::string source = program->source_of(index);
+    const int32_t code = function(region.format.c_str(), source.data(), source.size(), program->target.c_str(), names.data(), views.data(), views.size(), file.c_str(), by_value.data());
     Result<std::shared_ptr<const Artifact>> artifact = code == 0 ? Artifact::load(file) : Diagnostic(static_cast<ErrorCode>(code), message());
     unlink(file.c_str());
     rmdir(place.c_str());
     if (!artifact.ok()) return std::move(artifact).error();
     Specialization made{*artifact, {}};
+    for (size_t i = 0; i < by_value.size(); ++i)
+      if (by_value[i]) made.by_value.push_back(i);
+    return made;
+  };
+}
+
+Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction function, MessageFunction message) {
+  return [=](size_t index, std::span<const Tensor> arguments) -> Result<Evaluation> {
+    const Region& region = program->regions[index];
+    std::vector<const char*> names;
+    std::vector<TextView> views;
+    std::vector<tw_text_tensor> tensors;
+    views.reserve(arguments.size());  // the tensors point into them
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      names.push_back(region.inputs[i].c_str());
+      tensors.push_back(views.emplace_back(arguments[i]).tensor());
+    }
+    struct Given {
+      std::vector<Tensor> tensors;
+      Status status = Ok{};
+    } given;
+    auto give = [](void* context, const tw_text_tensor* t) {
+      auto& into = *static_cast<Given*>(context);
+      auto tensor = tensor_of(*t);
+      if (tensor.ok()) into.tensors.push_back(std::move(*tensor));
+      else into.status = std::move(tensor).error();
+    };
+    const std::string source = program->source_of(index);
+    std::vector<uint8_t> by_value(arguments.size(), 0);
+    const int32_t code = function(region.format.c_str(), source.data(), source.size(), names.data(), tensors.data(), tensors.size(), by_value.data(), give, &given);
+    if (code != 0) return Diagnostic(static_cast<ErrorCode>(code), message());
+    TW_TRY_STATUS(given.status);
+    Evaluation made{std::move(given.tensors), {}};
     for (size_t i = 0; i < by_value.size(); ++i)
       if (by_value[i]) made.by_value.push_back(i);
     return made;

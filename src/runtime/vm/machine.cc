@@ -56,6 +56,22 @@ Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype
 
 }  // namespace
 
+Object::~Object() {
+  // Whoever holds the last reference to an object takes its fields over first, so that destroying it finds none.
+  std::vector<Value> dying;
+  auto take = [&dying](std::vector<Value>& fields) {
+    for (Value& v : fields)
+      if (v && v->kind != Kind::kTensor && v.use_count() == 1) dying.push_back(std::move(v));
+    fields.clear();
+  };
+  take(fields);
+  while (!dying.empty()) {
+    Value v = std::move(dying.back());
+    dying.pop_back();
+    take(const_cast<Object*>(v.get())->fields);
+  }
+}
+
 Value make_tensor(Tensor tensor) {
   auto o = std::make_shared<Object>();
   o->tensor = std::move(tensor);
@@ -123,6 +139,7 @@ Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<c
 
 Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result) {
   const Function& f = executable_->functions[function];
+  if (interrupted()) return Diagnostic(ErrorCode::kInterrupted, "the program was interrupted");
   if (static_cast<int64_t>(frames.size()) >= options_.max_depth)
     return Diagnostic(ErrorCode::kLimitExceeded, format("calls nest deeper than {}", options_.max_depth), f.name, "the program recurses without end");
   if (arguments.size() != f.params.size())
@@ -221,6 +238,7 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       put(at[1], constants_[static_cast<size_t>(at[0])]);
       return Ok{};
     case Opcode::kGoto:
+      if (at[0] < 0 && interrupted()) return Diagnostic(ErrorCode::kInterrupted, "the program was interrupted");
       frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + at[0]);
       return Ok{};
     case Opcode::kGetTag:

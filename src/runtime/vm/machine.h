@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Relay VM: runs the bytecode of an executable on registers that hold tensors, tuples and data types (one kind of
-// object), and closures. Packed functions come from outside.
+// object), closures and references. Packed functions come from outside.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -14,10 +15,13 @@ namespace tilewright::runtime::vm {
 struct Object;
 using Value = std::shared_ptr<const Object>;
 struct Object {
-  enum class Kind { kTensor, kStorage, kAdt, kClosure } kind = Kind::kTensor;
+  enum class Kind { kTensor, kStorage, kAdt, kClosure, kRef } kind = Kind::kTensor;
   Tensor tensor;              // kTensor; the bytes of kStorage
   int64_t tag = 0;            // kAdt: 0 for a tuple; kClosure: the function
-  std::vector<Value> fields;  // kAdt, and what a closure has captured
+  std::vector<Value> fields;  // kAdt, what a closure has captured, what a reference holds (the one that changes)
+  Object() = default;
+  Object(const Object&) = default;
+  ~Object();  // of a list of any length without recursion
 };
 Value make_tensor(Tensor tensor);
 Value make_adt(int64_t tag, std::vector<Value> fields);
@@ -49,6 +53,8 @@ class PackedFunctions {
 struct MachineOptions {
   int64_t max_depth = 10000;  // calls within calls
   uint64_t keep_bytes = uint64_t{64} << 20;
+  // When set and true, the program stops at its next jump back or call with Interrupted; for another thread or a signal.
+  const std::atomic<bool>* interrupt = nullptr;
 };
 
 class VirtualMachine {
@@ -69,6 +75,7 @@ class VirtualMachine {
     int64_t result = -1;  // the caller's register
   };
   VirtualMachine() = default;
+  bool interrupted() const { return options_.interrupt && options_.interrupt->load(std::memory_order_relaxed); }
   Status step(std::vector<Frame>& frames, Value* result);
   Status enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result);
 

@@ -3,10 +3,11 @@
 
 #include "base/checked.h"
 #include "base/format.h"
+#include "runtime/vm/host_functions.h"
 
 namespace tilewright::runtime::vm {
 namespace {
-constexpr uint64_t kMagic = 0x314d565754;  // "TWVM1"
+constexpr uint64_t kMagic = 0x324d565754;  // "TWVM2"
 constexpr uint64_t kMaxSource = uint64_t{1} << 40;
 Diagnostic bad(const char* what) { return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {}, "compile the model again"); }
 }  // namespace
@@ -15,6 +16,12 @@ std::string free_shape_str(std::span<const int64_t> shape) {
   if (shape.empty()) return "scalar";
   std::string out;
   for (int64_t d : shape) out += (out.empty() ? "" : "x") + (d < 0 ? std::string("?") : std::to_string(d));
+  return out;
+}
+
+std::string Program::source_of(size_t region) const {
+  std::string out = regions[region].source;
+  for (const auto& [offset, bytes] : regions[region].pieces) out.append(shared, offset, bytes);
   return out;
 }
 
@@ -29,6 +36,7 @@ std::string write_program(const Program& p) {
     out.write_string(t.dtype.str());
     out.write<uint64_t>(t.shape.size());
     for (int64_t d : t.shape) out.write<int64_t>(d);
+    out.write<uint8_t>(static_cast<uint8_t>(t.kind));
   }
   out.write<uint64_t>(p.outputs.size());
   for (const auto& name : p.outputs) out.write_string(name);
@@ -38,7 +46,13 @@ std::string write_program(const Program& p) {
     out.write<uint64_t>(r.inputs.size());
     for (const auto& name : r.inputs) out.write_string(name);
     out.write_string(r.source);
+    out.write<uint64_t>(r.pieces.size());
+    for (const auto& [offset, bytes] : r.pieces) {
+      out.write<uint64_t>(offset);
+      out.write<uint64_t>(bytes);
+    }
   }
+  out.write_string(p.shared);
   return out.take();
 }
 
@@ -60,6 +74,9 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
     for (uint64_t d = 0; d < rank; ++d) t.shape.push_back(in.read<int64_t>());
     for (int64_t d : t.shape)
       if (d < -1 || d > (int64_t{1} << 48)) return bad("the shape of an input");
+    const auto kind = in.read<uint8_t>();
+    if (kind > static_cast<uint8_t>(TensorSpec::Kind::kOther)) return bad("the kind of an input");
+    t.kind = static_cast<TensorSpec::Kind>(kind);
     p.inputs.push_back(std::move(t));
   }
   for (uint64_t n = in.read_count(8); n > 0 && in.ok(); --n) p.outputs.push_back(in.read_string());
@@ -68,10 +85,24 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
     r.format = in.read_string(64);
     for (uint64_t m = in.read_count(8); m > 0 && in.ok(); --m) r.inputs.push_back(in.read_string());
     r.source = in.read_string(kMaxSource);
+    for (uint64_t m = in.read_count(16); m > 0 && in.ok(); --m) {
+      const auto offset = in.read<uint64_t>();
+      r.pieces.emplace_back(offset, in.read<uint64_t>());
+    }
     p.regions.push_back(std::move(r));
   }
+  p.shared = in.read_string(kMaxSource);
   if (!in.ok()) return bad("it is cut off");
   if (in.remaining() != 0) return bad("bytes follow its end");
+  for (const Region& r : p.regions) {
+    if (r.format != "onnx" && r.format != "relay" && r.format != "evaluate" && r.format != "host") return bad("a region's format");
+    if (r.format == "host" && !host_function_of(r).ok()) return bad("a function that does not exist");
+    uint64_t total = 0;  // no byte belongs to a region twice
+    for (const auto& [offset, bytes] : r.pieces) {
+      if (offset > p.shared.size() || bytes > p.shared.size() - offset || bytes > p.shared.size() - total) return bad("a region's pieces");
+      total += bytes;
+    }
+  }
   const Function* main = p.executable.find("main");
   if (!main || main->params.size() != p.inputs.size()) return bad("main does not take the model's inputs");
   if (p.regions.size() != p.executable.primitives.size()) return bad("the regions are not those its bytecode calls");

@@ -2,6 +2,7 @@
 #include "runtime/vm/specialized.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "base/format.h"
@@ -15,14 +16,31 @@ DLTensor view_of(const Tensor& t, std::vector<int64_t>* shape) {
   return {const_cast<std::byte*>(t.raw()), {kDLCPU, 0}, static_cast<int32_t>(shape->size()), to_dlpack(t.dtype()), shape->data(), nullptr, 0};
 }
 
+constexpr uint64_t kLargestEarlyBytes = 256 << 10;
+constexpr size_t kEarlyKeys = 4096;
+
+int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 std::string bytes_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())}; }
 
 }  // namespace
 
 SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options)
-    : program_(std::move(program)), specialize_(std::move(specialize)), options_(options), pool_(std::make_shared<MemoryPool>(options.keep_bytes)) {}
+    : program_(std::move(program)), specialize_(std::move(specialize)), options_(options), pool_(std::make_shared<MemoryPool>(options.keep_bytes)) {
+  early_values_.resize(program_->regions.size());
+  large_.resize(program_->regions.size(), false);
+  for (size_t i = 0; i < program_->regions.size(); ++i) {
+    const Region& r = program_->regions[i];
+    uint64_t bytes = r.source.size();
+    for (const auto& piece : r.pieces) bytes += piece.second;
+    large_[i] = bytes > kLargestEarlyBytes;  // its weights alone
+    host_.emplace_back();
+    if (r.format != "host") continue;
+    if (auto made = host_function_of(r); made.ok()) host_.back() = std::move(*made);
+  }
+}
 
-Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
+SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std::span<const Tensor> arguments) {
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
     if (it->index != index) continue;
     bool same = true;
@@ -36,11 +54,17 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
     entries_.splice(entries_.begin(), entries_, it);
     return &entries_.front();
   }
+  return nullptr;
+}
+
+Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
   if (!specialize_)
     return Diagnostic(ErrorCode::kUnsupportedModel, "the program has to be compiled for these shapes, and there is no compiler here", {},
                       "install the compiler beside the runtime, or compile the model for fixed shapes with --shape");
+  const int64_t begin = trace_ ? now_ns() : 0;
   auto made = TW_TRY(specialize_(index, arguments));
   ++compiled_;
+  note(format("compile region_{}", index), "", begin);
   Entry entry{index, {}, {}, nullptr, {}};
   for (const Tensor& t : arguments) entry.shapes.push_back(t.shape());
   for (size_t i : made.by_value) entry.values.emplace_back(i, bytes_of(arguments[i]));
@@ -57,14 +81,40 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
 }
 
 Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) {
+  if (index >= program_->regions.size()) return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not exist", index));
+  const Region& region = program_->regions[index];
+  if (inputs.size() != region.inputs.size()) return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not take {} arguments", index, inputs.size()));
+  const int64_t begin = trace_ ? now_ns() : 0;
+  if (const HostRegion& host = host_[index]; host.function) {
+    for (Value& v : outputs) v = nullptr;
+    HostCall call{inputs, outputs, host.attributes, *pool_};
+    if (auto status = host.function(call); !status.ok()) return std::move(status).error().at(region.source.substr(0, region.source.find('\n')));
+    for (const Value& v : outputs)
+      if (!v) return Diagnostic(ErrorCode::kBadArtifact, format("a function does not make {} results", outputs.size()));
+    note(region.source.substr(0, region.source.find('\n')), "", begin);
+    return Ok{};
+  }
   std::vector<Tensor> arguments;
   for (const Value& v : inputs) {
-    if (!v || v->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, format("argument {} of a kernel is not a tensor", arguments.size()));
+    if (!v || v->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[arguments.size()]));
     arguments.push_back(v->tensor);
   }
-  if (index >= program_->regions.size() || arguments.size() != program_->regions[index].inputs.size())
-    return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not take {} arguments", index, arguments.size()));
-  Entry* entry = TW_TRY(entry_for(index, arguments));
+  if (region.format != "evaluate") return run_compiled(index, arguments, outputs);
+  if (!options_.evaluate)
+    return Diagnostic(ErrorCode::kUnsupportedModel, "the program computes with texts or files, and there is no compiler here", {}, "install the compiler beside the runtime");
+  auto made = TW_TRY(options_.evaluate(index, arguments)).results;
+  note(format("evaluate region_{}", index), "", begin);
+  if (made.size() != outputs.size()) return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", made.size(), outputs.size()));
+  for (size_t i = 0; i < made.size(); ++i) outputs[i] = make_tensor(std::move(made[i]));
+  return Ok{};
+}
+
+Status SpecializedFunctions::run_compiled(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
+  for (const Tensor& t : arguments)
+    if (t.dtype().is_string()) return Diagnostic(ErrorCode::kTypeMismatch, "texts cannot be given to compiled code");
+  Entry* entry = find_entry(index, arguments);
+  if (!entry && evaluate_early(index, arguments, outputs)) return Ok{};
+  if (!entry) entry = TW_TRY(entry_for(index, arguments));
   const plan::Plan& plan = entry->executor->plan();
   if (plan.outputs.size() != outputs.size())
     return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", plan.outputs.size(), outputs.size()));
@@ -80,40 +130,106 @@ Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, s
     DLTensor view = view_of(made.back(), &shape);
     TW_TRY_STATUS(entry->executor->bind_output(i, &view));
   }
-  TW_TRY_STATUS(entry->executor->run());
+  if (!trace_) {
+    TW_TRY_STATUS(entry->executor->run());
+  } else {
+    for (const StepProfile& step : TW_TRY(entry->executor->profile(1))->steps()) {
+      Interval all;
+      for (const Interval& i : step.last) {
+        if (i.end_ns == 0) continue;
+        all.begin_ns = all.begin_ns == 0 ? i.begin_ns : std::min(all.begin_ns, i.begin_ns);
+        all.end_ns = std::max(all.end_ns, i.end_ns);
+      }
+      trace_->push_back({step.name, step.source, all});
+    }
+  }
   for (size_t i = 0; i < outputs.size(); ++i)
     if (!outputs[i]) outputs[i] = make_tensor(std::move(made[i]));
   return Ok{};
+}
+
+void SpecializedFunctions::note(std::string name, std::string source, int64_t begin_ns) {
+  if (trace_) trace_->push_back({std::move(name), std::move(source), {begin_ns, now_ns()}});
+}
+
+bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
+  if (!options_.evaluate || options_.evaluate_first <= 0 || large_[index]) return false;
+  for (const Value& v : outputs)
+    if (v) return false;  // to be filled
+  size_t hash = index;
+  auto mix = [&hash](size_t v) { hash = (hash ^ v) * 0x9e3779b97f4a7c15u; };
+  for (const Tensor& t : arguments) {
+    mix(t.shape().size());
+    for (int64_t d : t.shape()) mix(static_cast<size_t>(d));
+  }
+  for (size_t i : early_values_[index]) mix(std::hash<std::string>()(bytes_of(arguments[i])));
+  auto seen = std::find_if(early_.begin(), early_.end(), [&](const Early& e) { return e.hash == hash; });
+  if (seen == early_.end()) {
+    early_.push_front({hash, 0});
+    if (early_.size() > kEarlyKeys) early_.pop_back();
+  } else {
+    early_.splice(early_.begin(), early_, seen);
+  }
+  if (early_.front().calls >= options_.evaluate_first) return false;
+  const int64_t begin = trace_ ? now_ns() : 0;
+  auto made = options_.evaluate(index, arguments);
+  if (!made.ok() || made->results.size() != outputs.size()) {
+    // What is wrong with it the compiler says.
+    large_[index] = !made.ok() && made.error().code == ErrorCode::kLimitExceeded;
+    return false;
+  }
+  ++early_.front().calls;
+  ++evaluated_;
+  early_values_[index] = made->by_value;
+  note(format("evaluate region_{}", index), "", begin);
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = make_tensor(std::move(made->results[i]));
+  return true;
 }
 
 Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options) {
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner);
   runner->program_ = program;
   runner->functions_ = std::make_shared<SpecializedFunctions>(program, std::move(specialize), options);
-  runner->machine_ = TW_TRY(VirtualMachine::create(std::shared_ptr<const Executable>(program, &program->executable), runner->functions_));
+  MachineOptions machine;
+  machine.keep_bytes = options.keep_bytes;
+  machine.interrupt = options.interrupt;
+  runner->machine_ = TW_TRY(VirtualMachine::create(std::shared_ptr<const Executable>(program, &program->executable), runner->functions_, machine));
   return runner;
 }
 
-Result<std::vector<Tensor>> ProgramRunner::run(std::vector<Tensor> inputs) {
+Result<std::vector<Value>> ProgramRunner::run_values(std::vector<Value> inputs) {
   const auto& specs = program_->inputs;
   if (inputs.size() != specs.size()) return Diagnostic(ErrorCode::kInvalidArgument, format("the program takes {} inputs, {} are given", specs.size(), inputs.size()));
-  std::vector<Value> arguments;
   for (size_t i = 0; i < specs.size(); ++i) {
-    const Tensor& t = inputs[i];
-    if (!(t.dtype() == specs[i].dtype)) return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", specs[i].dtype.str(), t.dtype().str()), format("input '{}'", specs[i].name));
-    bool fits = t.shape().size() == specs[i].shape.size();
+    if (!inputs[i]) return Diagnostic(ErrorCode::kInvalidArgument, "nothing is given", format("input '{}'", specs[i].name));
+    if (specs[i].kind == TensorSpec::Kind::kOther) continue;
+    const std::string where = format("input '{}'", specs[i].name);
+    if (inputs[i]->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, "it is not a tensor", where);
+    const Tensor& t = inputs[i]->tensor;
+    if (!(t.dtype() == specs[i].dtype)) return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", specs[i].dtype.str(), t.dtype().str()), where);
+    bool fits = specs[i].kind == TensorSpec::Kind::kUnranked || t.shape().size() == specs[i].shape.size();
     for (size_t d = 0; fits && d < specs[i].shape.size(); ++d) fits = specs[i].shape[d] == -1 || specs[i].shape[d] == t.shape()[d];
-    if (!fits) return Diagnostic(ErrorCode::kShapeMismatch, format("the tensor is {}, the model takes {}", shape_str(t.shape()), free_shape_str(specs[i].shape)), format("input '{}'", specs[i].name));
-    arguments.push_back(make_tensor(t));
+    if (!fits) return Diagnostic(ErrorCode::kShapeMismatch, format("the tensor is {}, the model takes {}", shape_str(t.shape()), free_shape_str(specs[i].shape)), where);
   }
-  Value result = TW_TRY(machine_->invoke("main", std::move(arguments)));
+  Value result = TW_TRY(machine_->invoke("main", std::move(inputs)));
+  if (program_->outputs.size() == 1) return std::vector<Value>{std::move(result)};
+  if (!result || result->kind != Object::Kind::kAdt || result->fields.size() != program_->outputs.size())
+    return Diagnostic(ErrorCode::kTypeMismatch, format("the program's result is not a tuple of {} values", program_->outputs.size()));
+  return result->fields;
+}
+
+Result<std::vector<Tensor>> ProgramRunner::run(std::vector<Tensor> inputs) {
+  std::vector<Value> arguments;
+  for (Tensor& t : inputs) arguments.push_back(make_tensor(std::move(t)));
+  std::vector<Value> open = TW_TRY(run_values(std::move(arguments)));
+  std::reverse(open.begin(), open.end());
   std::vector<Tensor> out;
-  std::vector<Value> parts;
-  if (result && result->kind == Object::Kind::kAdt) parts = result->fields;
-  else parts = {result};
-  for (const Value& v : parts) {
-    if (!v || v->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, "the program's result is not a tensor or a tuple of tensors");
-    out.push_back(v->tensor);
+  while (!open.empty()) {
+    Value v = std::move(open.back());
+    open.pop_back();
+    if (v && v->kind == Object::Kind::kAdt) open.insert(open.end(), v->fields.rbegin(), v->fields.rend());
+    else if (v && v->kind == Object::Kind::kTensor) out.push_back(v->tensor);
+    else return Diagnostic(ErrorCode::kTypeMismatch, "the program's result is not made of tensors");
   }
   return out;
 }

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "runtime/executor.h"
+#include "runtime/vm/host_functions.h"
 #include "runtime/vm/machine.h"
 #include "runtime/vm/program.h"
+#include "runtime/vm/trace.h"
 
 namespace tilewright::runtime::vm {
 
@@ -21,17 +23,33 @@ struct Specialization {
 // Compiles region `index` for these arguments.
 using Specialize = std::function<Result<Specialization>(size_t index, std::span<const Tensor> arguments)>;
 
+// Computes region `index` on these arguments without compiling it. LimitExceeded: it is too much work for that.
+struct Evaluation {
+  std::vector<Tensor> results;
+  std::vector<size_t> by_value;  // as Specialization's
+};
+using Evaluate = std::function<Result<Evaluation>(size_t index, std::span<const Tensor> arguments)>;
+
 struct SpecializedOptions {
   int threads = 0;
-  size_t keep = 32;  // specialisations; the one used longest ago goes first
+  size_t keep = 64;  // specialisations; the one used longest ago goes first
   uint64_t keep_bytes = uint64_t{64} << 20;
+  Evaluate evaluate;  // for regions of that format (text, image files), which are an error without it, and for the next line
+  // A region of little work is computed without compiling the first so many times that it meets the same sizes: what
+  // changes its sizes at every call (the boxes that are left) never waits for a compiler.
+  int evaluate_first = 2;
+  const std::atomic<bool>* interrupt = nullptr;  // MachineOptions'
 };
 
 class SpecializedFunctions : public PackedFunctions {
  public:
+  // The program must have passed read_program's checks.
   SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options = {});
   Status call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) override;
-  size_t compiled() const { return compiled_; }  // since it was made
+  size_t compiled() const { return compiled_; }    // since it was made
+  size_t evaluated() const { return evaluated_; }  // calls of regions that could have been compiled
+  // From now on every step of every call is timed and added here; null: no longer.
+  void set_trace(std::vector<TraceEvent>* events) { trace_ = events; }
   size_t kept() const { return entries_.size(); }
 
  private:
@@ -43,13 +61,28 @@ class SpecializedFunctions : public PackedFunctions {
     std::vector<size_t> arguments;  // of the executor's inputs
   };
   Result<Entry*> entry_for(size_t index, std::span<const Tensor> arguments);
+  Entry* find_entry(size_t index, std::span<const Tensor> arguments);
+  Status run_compiled(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
+  // Whether the call was computed without compiling.
+  bool evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
+  void note(std::string name, std::string source, int64_t begin_ns);
 
   std::shared_ptr<const Program> program_;
   Specialize specialize_;
   SpecializedOptions options_;
   std::shared_ptr<MemoryPool> pool_;
+  std::vector<HostRegion> host_;  // by region; without a function for those of other formats
   std::list<Entry> entries_;  // most recently used first
-  size_t compiled_ = 0;
+  // Calls that were evaluated, by region and what would have been compiled in; the one seen longest ago goes first.
+  struct Early {
+    size_t hash;
+    int calls;
+  };
+  std::list<Early> early_;
+  std::vector<std::vector<size_t>> early_values_;  // by region: arguments whose values were needed
+  std::vector<bool> large_;                        // by region: too much work for it
+  size_t compiled_ = 0, evaluated_ = 0;
+  std::vector<TraceEvent>* trace_ = nullptr;
 };
 
 // The inputs checked against what the program says, main run, its result as one tensor per output.
@@ -58,8 +91,12 @@ class ProgramRunner {
   static Result<std::unique_ptr<ProgramRunner>> create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options = {});
   const Program& program() const { return *program_; }
   const SpecializedFunctions& functions() const { return *functions_; }
+  void set_trace(std::vector<TraceEvent>* events) { functions_->set_trace(events); }
   // Errors: UnknownInput, ShapeMismatch, DtypeMismatch, those of compiling a specialisation.
   Result<std::vector<Tensor>> run(std::vector<Tensor> inputs);
+  // The same with values of any kind, one for each output: a sequence is a data type with tag 0, an optional without a
+  // value one with tag kNoneTag. `run` gives the tensors of a sequence one after the other.
+  Result<std::vector<Value>> run_values(std::vector<Value> inputs);
 
  private:
   std::shared_ptr<const Program> program_;

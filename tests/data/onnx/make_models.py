@@ -196,8 +196,39 @@ def free_sizes():
          [value("y", FLOAT, ["a", "b"]), value("total", FLOAT, [])])
 
 
+def computed_control():
+    """Control flow and sizes that data decide: a Loop until a sum is large enough, an If on that sum, a Scan of running sums,
+    the places of what is above the mean, a Slice to a computed length, a sequence that grows."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["v", "v"], ["twice"]), helper.make_node("Add", ["twice", "bias"], ["next"]),
+         helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0), helper.make_node("Less", ["sum", "limit"], ["again"]),
+         helper.make_node("SequenceInsert", ["s", "sum"], ["longer"])],
+        "body", [value("i", INT64, []), value("go", TensorProto.BOOL, []), value("v", FLOAT, ["n"]),
+                 helper.make_tensor_sequence_value_info("s", FLOAT, None)],
+        [value("again", TensorProto.BOOL, []), value("next", FLOAT, ["n"]),
+         helper.make_tensor_sequence_value_info("longer", FLOAT, None), value("sum", FLOAT, [])])
+    then = helper.make_graph([helper.make_node("Identity", ["steps"], ["t_end"]), helper.make_node("Slice", ["last", "zero", "t_end"], ["t"])], "then", [], [value("t", FLOAT, ["k"])])
+    other = helper.make_graph([helper.make_node("Neg", ["last"], ["e"])], "else", [], [value("e", FLOAT, ["k"])])
+    step = helper.make_graph([helper.make_node("Add", ["state", "x_i"], ["new"]), helper.make_node("Mul", ["x_i", "x_i"], ["square"])],
+                             "step", [value("state", FLOAT, []), value("x_i", FLOAT, [])], [value("new", FLOAT, []), value("square", FLOAT, [])])
+    nodes = [helper.make_node("SequenceEmpty", [], ["none"], dtype=FLOAT),
+             helper.make_node("Loop", ["", "", "x", "none"], ["last", "kept", "sums"], body=body),
+             helper.make_node("Shape", ["sums"], ["steps"]),
+             helper.make_node("ReduceMax", ["sums"], ["top"], keepdims=0), helper.make_node("Greater", ["top", "hundred"], ["large"]),
+             helper.make_node("If", ["large"], ["y"], then_branch=then, else_branch=other),
+             helper.make_node("Scan", ["nothing", "last"], ["total", "squares"], num_scan_inputs=1, body=step),
+             helper.make_node("ReduceMean", ["last"], ["mean"], keepdims=1), helper.make_node("Greater", ["last", "mean"], ["above"]),
+             helper.make_node("NonZero", ["above"], ["places"]), helper.make_node("Transpose", ["places"], ["rows"], perm=[1, 0]),
+             helper.make_node("GatherND", ["last", "rows"], ["chosen"])]
+    save("computed_control", nodes, [value("x", FLOAT, ["n"]), value("limit", FLOAT, [])],
+         [value("last", FLOAT, ["n"]), helper.make_tensor_sequence_value_info("kept", FLOAT, None), value("sums", FLOAT, ["k"]), value("y", FLOAT, ["m"]),
+          value("total", FLOAT, []), value("squares", FLOAT, ["n"]), value("chosen", FLOAT, ["c"])],
+         [constant("bias", np.float32(0.5)), constant("hundred", np.float32(100)), constant("nothing", np.float32(0)), constant("zero", np.array([0], np.int64))])
+
+
 def main():
     free_sizes()
+    computed_control()
     dtypes()
     shape_chain()
     control()

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators whose result is as large as the data say: NonZero, Compress, Unique, NonMaxSuppression.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "runtime/vm/host_functions.h"
+
+namespace tilewright::runtime::vm {
+namespace {
+
+bool is_number(const Tensor& t) { return !t.dtype().is_string() && t.dtype().code != TypeCode::kComplex; }
+
+// The result is (axes, count): the coordinates of one element in each column.
+Status non_zero(HostCall& c) {
+  const Tensor x = TW_TRY(c.tensor(0));
+  if (!is_number(x)) return host_error(format("NonZero of {}", x.dtype().str()));
+  std::vector<int64_t> places;
+  if (x.dtype().is_float()) {
+    for (int64_t i = 0; i < x.size(); ++i)
+      if (x.at_double(i) != 0) places.push_back(i);
+  } else {
+    for (int64_t i = 0; i < x.size(); ++i)
+      if (x.at_int(i) != 0) places.push_back(i);
+  }
+  const auto n = static_cast<int64_t>(places.size());
+  // A scalar counts as a vector of one element.
+  const std::vector<int64_t> shape = x.rank() == 0 ? std::vector<int64_t>{1} : x.shape();
+  Tensor out = TW_TRY(c.pool.allocate(kInt64, {static_cast<int64_t>(shape.size()), n}));
+  auto to = out.as_mutable<int64_t>();
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t at = places[static_cast<size_t>(k)];
+    for (size_t d = shape.size(); d-- > 0; at /= shape[d]) to[d * static_cast<size_t>(n) + static_cast<size_t>(k)] = at % shape[d];
+  }
+  c.give(0, make_tensor(std::move(out)));
+  return Ok{};
+}
+
+// The slices of an axis (or the elements, without one) that `kept` names.
+Result<Tensor> taken(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
+  TW_TRY_STATUS(check_copyable(x));
+  auto shape = x.shape();
+  const auto at = static_cast<size_t>(axis);
+  int64_t outer = 1, inner = static_cast<int64_t>(x.dtype().bytes());
+  for (size_t d = 0; d < at; ++d) outer *= shape[d];
+  for (size_t d = at + 1; d < shape.size(); ++d) inner *= shape[d];
+  const int64_t size = shape[at];
+  shape[at] = static_cast<int64_t>(kept.size());
+  Tensor out = TW_TRY(c.pool.allocate(x.dtype(), shape));
+  std::byte* to = out.mutable_raw();
+  for (int64_t o = 0; o < outer && inner > 0; ++o)
+    for (int64_t k : kept) {
+      std::memcpy(to, x.raw() + (o * size + k) * inner, static_cast<size_t>(inner));
+      to += inner;
+    }
+  return out;
+}
+// The operand, flattened unless an axis is named.
+Result<std::pair<Tensor, int64_t>> along(HostCall& c) {
+  Tensor x = TW_TRY(c.tensor(0));
+  if (!c.attributes.count("axis")) return std::pair(x.reshaped({x.size()}), int64_t{0});
+  int64_t axis = TW_TRY(c.attribute("axis", 0));
+  const int64_t rank = x.rank();
+  if (axis < -rank || axis >= rank) return host_error(format("axis {} of a tensor with {} axes", axis, rank));
+  return std::pair(x, axis < 0 ? axis + rank : axis);
+}
+
+Status compress(HostCall& c) {
+  auto [x, axis] = TW_TRY(along(c));
+  const Tensor condition = TW_TRY(c.tensor(1));
+  if (condition.rank() != 1 || !condition.dtype().is_bool()) return host_error("the condition is not a list of booleans");
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < condition.size(); ++i)
+    if (condition.at_int(i) != 0) kept.push_back(i);
+  if (!kept.empty() && kept.back() >= x.shape()[static_cast<size_t>(axis)]) return host_error(format("the condition keeps element {} of {}", kept.back(), x.shape()[static_cast<size_t>(axis)]));
+  c.give(0, make_tensor(TW_TRY(taken(c, x, axis, kept))));
+  return Ok{};
+}
+
+// Outputs: the distinct slices, where each was first, which of them each slice is, how often it is there.
+Status unique(HostCall& c) {
+  auto [x, axis] = TW_TRY(along(c));
+  if (!is_number(x)) return host_error(format("Unique of {}", x.dtype().str()));
+  const auto& shape = x.shape();
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < static_cast<size_t>(axis); ++d) outer *= shape[d];
+  for (size_t d = static_cast<size_t>(axis) + 1; d < shape.size(); ++d) inner *= shape[d];
+  const int64_t n = shape[static_cast<size_t>(axis)];
+  const bool whole = !x.dtype().is_float();
+  std::vector<double> real(whole ? 0 : static_cast<size_t>(x.size()));
+  for (size_t i = 0; i < real.size(); ++i) real[i] = x.at_double(static_cast<int64_t>(i));
+  // Not-a-number comes last and is equal to itself.
+  auto order = [&](int64_t a, int64_t b) {
+    if (whole) {
+      if (x.dtype() == kUInt64) {
+        const auto u = static_cast<uint64_t>(x.at_int(a)), v = static_cast<uint64_t>(x.at_int(b));
+        return u < v ? -1 : u > v;
+      }
+      const int64_t u = x.at_int(a), v = x.at_int(b);
+      return u < v ? -1 : static_cast<int>(u > v);
+    }
+    const double u = real[static_cast<size_t>(a)], v = real[static_cast<size_t>(b)];
+    if (std::isnan(u) || std::isnan(v)) return static_cast<int>(std::isnan(u)) - static_cast<int>(std::isnan(v));
+    return u < v ? -1 : static_cast<int>(u > v);
+  };
+  auto compare = [&](int64_t a, int64_t b) {
+    for (int64_t o = 0; o < outer; ++o)
+      for (int64_t i = 0; i < inner; ++i)
+        if (int s = order((o * n + a) * inner + i, (o * n + b) * inner + i)) return s;
+    return 0;
+  };
+  std::vector<int64_t> sorted(static_cast<size_t>(n));
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::vector<int64_t> first, inverse(static_cast<size_t>(n)), counts;
+  for (size_t k = 0; k < sorted.size(); ++k) {
+    if (k == 0 || compare(sorted[k - 1], sorted[k]) != 0) {
+      first.push_back(sorted[k]);  // the sort is stable
+      counts.push_back(0);
+    }
+    inverse[static_cast<size_t>(sorted[k])] = static_cast<int64_t>(first.size()) - 1;
+    ++counts.back();
+  }
+  if (TW_TRY(c.attribute("sorted", 1)) == 0) {
+    std::vector<int64_t> by_place(first.size()), rank(first.size());
+    std::iota(by_place.begin(), by_place.end(), 0);
+    std::sort(by_place.begin(), by_place.end(), [&](int64_t a, int64_t b) { return first[static_cast<size_t>(a)] < first[static_cast<size_t>(b)]; });
+    std::vector<int64_t> f, k;
+    for (size_t i = 0; i < by_place.size(); ++i) {
+      rank[static_cast<size_t>(by_place[i])] = static_cast<int64_t>(i);
+      f.push_back(first[static_cast<size_t>(by_place[i])]);
+      k.push_back(counts[static_cast<size_t>(by_place[i])]);
+    }
+    for (int64_t& v : inverse) v = rank[static_cast<size_t>(v)];
+    first = std::move(f), counts = std::move(k);
+  }
+  c.give(0, make_tensor(TW_TRY(taken(c, x, axis, first))));
+  auto list = [](const std::vector<int64_t>& v) { return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v)); };
+  c.give(1, list(first));
+  c.give(2, list(inverse));
+  c.give(3, list(counts));
+  return Ok{};
+}
+
+struct Box {
+  float y0, x0, y1, x1;
+  float area() const { return (y1 - y0) * (x1 - x0); }
+};
+
+// Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the result
+// is (count, 3): batch, class, box. Of equal scores the box that comes first wins.
+Status non_max_suppression(HostCall& c) {
+  const Tensor boxes = TW_TRY(c.tensor(0)), scores = TW_TRY(c.tensor(1));
+  if (boxes.rank() != 3 || scores.rank() != 3 || boxes.dtype() != kFloat32 || scores.dtype() != kFloat32 || boxes.shape()[2] != 4 || boxes.shape()[0] != scores.shape()[0] || boxes.shape()[1] != scores.shape()[2])
+    return host_error(format("boxes {} {} and scores {} {} do not fit each other", boxes.dtype().str(), shape_str(boxes.shape()), scores.dtype().str(), shape_str(scores.shape())));
+  const int64_t limit = c.has(2) ? TW_TRY(c.integer(2)) : 0;
+  auto number = [&](size_t i, float fallback) -> Result<float> {
+    if (!c.has(i)) return fallback;
+    const Tensor t = TW_TRY(c.tensor(i));
+    if (t.size() != 1) return host_error("a threshold is not one number");
+    return static_cast<float>(t.at_double(0));
+  };
+  const float overlap = TW_TRY(number(3, 0)), least = TW_TRY(number(4, -INFINITY));
+  const bool thresholded = c.has(4), centers = TW_TRY(c.attribute("center_point_box", 0)) != 0;
+  const int64_t batches = scores.shape()[0], classes = scores.shape()[1], n = scores.shape()[2];
+  std::vector<int64_t> selected;
+  std::vector<Box> of_batch(static_cast<size_t>(n)), chosen;
+  std::vector<int64_t> candidates;
+  for (int64_t b = 0; b < batches && limit > 0; ++b) {
+    for (int64_t i = 0; i < n; ++i) {
+      const float* p = boxes.as<float>().data() + (b * n + i) * 4;
+      of_batch[static_cast<size_t>(i)] = centers ? Box{p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2}
+                                                 : Box{std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
+    }
+    for (int64_t k = 0; k < classes; ++k) {
+      const float* s = scores.as<float>().data() + (b * classes + k) * n;
+      candidates.clear();
+      for (int64_t i = 0; i < n; ++i)
+        if (thresholded ? s[i] > least : !std::isnan(s[i])) candidates.push_back(i);
+      std::stable_sort(candidates.begin(), candidates.end(), [&](int64_t u, int64_t v) { return s[u] > s[v]; });
+      chosen.clear();
+      for (int64_t i : candidates) {
+        if (static_cast<int64_t>(chosen.size()) == limit) break;
+        const Box& box = of_batch[static_cast<size_t>(i)];
+        const bool covered = std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) {
+          const float h = std::min(box.y1, o.y1) - std::max(box.y0, o.y0), w = std::min(box.x1, o.x1) - std::max(box.x0, o.x0);
+          if (h <= 0 || w <= 0) return false;
+          const float both = h * w, together = box.area() + o.area() - both;
+          return together > 0 && both / together > overlap;
+        });
+        if (covered) continue;
+        chosen.push_back(box);
+        selected.insert(selected.end(), {b, k, i});
+      }
+    }
+  }
+  c.give(0, make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(selected.size() / 3), 3}, selected)));
+  return Ok{};
+}
+
+constexpr HostEntry kTable[] = {{"NonZero", non_zero}, {"Compress", compress}, {"Unique", unique}, {"NonMaxSuppression", non_max_suppression}};
+
+}  // namespace
+
+std::span<const HostEntry> select_functions() { return kTable; }
+
+}  // namespace tilewright::runtime::vm
