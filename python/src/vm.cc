@@ -27,6 +27,7 @@ nb::object python_of(const Value& v) {
       for (const Value& f : v->fields) fields.append(python_of(f));
       return nb::make_tuple(v->tag, fields);
     }
+    case ObjectKind::kRef:
     case ObjectKind::kStorage:
     case ObjectKind::kClosure: return nb::cast(v);
   }
@@ -48,6 +49,7 @@ class Machine {
   Machine(const Program& program, int threads) : program_(std::make_shared<Program>(program)) {
     runtime::vm::SpecializedOptions options;
     options.threads = threads;
+    options.evaluate = runtime::vm::evaluate_with(program_, tw_compiler_evaluate, tw_compiler_last_error_message);
     functions_ = std::make_shared<runtime::vm::SpecializedFunctions>(
         program_, runtime::vm::specialize_with(program_, tw_compiler_specialize, tw_compiler_last_error_message), options);
     machine_ = unwrap(runtime::vm::VirtualMachine::create({program_, &program_->executable}, functions_));

@@ -38,7 +38,7 @@ constexpr ValueOperands kValueOperands[] = {
 };
 constexpr std::string_view kHostOps[] = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "SequenceAt", "SequenceInsert", "SequenceErase",
                                          "SequenceLength", "ConcatFromSequence", "SplitToSequence", "OptionalHasElement"};
-constexpr std::string_view kEvaluateOps[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "TfIdfVectorizer", "ImageDecoder"};
+constexpr std::string_view kEvaluateOps[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder", "TreeEnsemble"};
 constexpr std::string_view kNoText[] = {"Equal", "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement"};
 
 template <class List>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Control flow that is decided at import time, sequences of known length, and operators that do nothing at inference.
 #include <algorithm>
+#include <random>
 
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
@@ -14,10 +15,19 @@ Values identity(NodeContext& c) { return {c.value(0)}; }
 
 Values dropout(NodeContext& c) {
   bool training = c.opset() >= 12 ? c.has(2) && c.constant(c.input(2), "training_mode").at_int(0) != 0 : false;
-  if (training) {
-    // A ratio of zero drops nothing.
-    double ratio = c.has(1) ? c.constant(c.input(1), "ratio").at_double(0) : 0.5;
-    if (ratio != 0) c.unsupported("training");
+  const double ratio = training && c.has(1) ? c.constant(c.input(1), "ratio").at_double(0) : training ? 0.5 : 0;
+  if (!(ratio >= 0 && ratio < 1)) c.fail(format("its ratio is {}", ratio));
+  if (ratio != 0) {
+    // numpy's uniform numbers in [0, 1) from the seed, so that a seed says what is dropped.
+    const int64_t seed = c.int_attr("seed", 0);
+    std::mt19937 engine(static_cast<uint32_t>(seed));
+    Tensor kept = Tensor::zeros(kBool, c.dims(c.input(0)));
+    for (int64_t i = 0; i < kept.size(); ++i) {
+      const uint64_t high = engine() >> 5, low = engine() >> 6;
+      kept.set_int(i, static_cast<double>(high << 26 | low) * 0x1p-53 >= ratio);
+    }
+    Expr mask = c.constant_of(kept), x = c.input(0);
+    return {c.where(mask, c.mul(x, c.scalar_like(1 / (1 - ratio), x)), c.scalar_like(0, x)), mask};
   }
   Values out = {c.input(0)};
   if (c.wants(1)) {

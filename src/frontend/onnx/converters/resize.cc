@@ -99,6 +99,97 @@ Expr apply(NodeContext& c, Expr x, Plan p) {
   return c.call("image.resize3d", {x}, resize_attrs<relay::Resize3DAttrs>(p, 2));
 }
 
+// The place of output element i in the input, in elements.
+double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
+  const double scale = p.scales[axis], width = scale * static_cast<double>(from), x = static_cast<double>(i), last = static_cast<double>(from - 1);
+  if (p.coordinates == "align_corners") return width == 1 ? 0 : x * last / (width - 1);
+  if (p.coordinates == "asymmetric") return x / scale;
+  if (p.coordinates == "tf_crop_and_resize") {
+    const double begin = p.roi[axis], end = p.roi[p.sizes.size() + axis];
+    return begin * last + (width == 1 ? (end - begin) * last / 2 : x * (end - begin) * last / (width - 1));
+  }
+  if (p.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
+  const double shift = p.coordinates == "half_pixel_symmetric" ? static_cast<double>(from) / 2 * (1 - static_cast<double>(p.sizes[axis]) / width) : 0;
+  return shift + (x + 0.5) / scale - 0.5;
+}
+
+// What the neighbours of a place count, the first of them `offset` elements after floor(place); `ratio` lies in (0, 1].
+Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
+  Doubles out;
+  if (p.mode == "nearest") {
+    const bool right = ratio == 1 || p.nearest == "ceil" || (p.nearest == "round_prefer_floor" && ratio > 0.5) || (p.nearest == "round_prefer_ceil" && ratio >= 0.5);
+    *offset = 0;
+    return right ? Doubles{0, 1} : Doubles{1, 0};
+  }
+  // Antialiased, the filter is as wide as an output element.
+  const double narrow = p.antialias ? std::min(scale, 1.0) : 1, reach = p.mode == "linear" ? 1 : 2;
+  const auto start = static_cast<int64_t>(std::floor(-reach / narrow)) + 1;
+  *offset = start;
+  double sum = 0;
+  for (int64_t k = start; k < 2 - start; ++k) {
+    const double x = std::fabs((static_cast<double>(k) - ratio) * narrow), a = p.cubic;
+    out.push_back(reach == 1 ? std::max(0.0, 1 - x) : x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0);
+    sum += out.back();
+  }
+  for (double& w : out) w /= sum;
+  return out;
+}
+
+// One product with a matrix for each resized axis: every coordinate rule and filter there is.
+Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
+  const Ints dims = c.dims(x);
+  const auto rank = static_cast<int64_t>(dims.size());
+  const DataType dtype = c.dtype(x);
+  if (!dtype.is_float()) x = c.cast(x, kFloat32);
+  Expr inside;  // where no axis lies outside the crop
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const auto k = static_cast<size_t>(axis);
+    const int64_t from = dims[k], to = p.sizes[k];
+    const bool cropped = p.coordinates == "tf_crop_and_resize" && (p.roi[k] != 0 || p.roi[dims.size() + k] != 1);
+    if (from == to && p.scales[k] == 1 && !cropped) continue;
+    if (from < 1 || c.product({from, to}) > (int64_t{1} << 26)) c.unsupported(format("an axis of {} resized to {}", from, to));
+    Tensor matrix = Tensor::zeros(c.dtype(x), {to, from}), kept = Tensor::zeros(kBool, {to});
+    bool outside = false;
+    for (int64_t i = 0; i < to; ++i) {
+      const double place = place_of(p, k, from, i);
+      kept.set_int(i, !(cropped && (place < 0 || place > static_cast<double>(from - 1))));
+      outside |= kept.at_int(i) == 0;
+      // A whole number counts as just right of its left neighbour.
+      const double left = std::ceil(place) - 1;
+      int64_t offset = 0;
+      Doubles w = weights_at(p, place - left, p.scales[k], &offset);
+      double sum = 0;
+      for (size_t n = 0; n < w.size(); ++n) {
+        const int64_t at = static_cast<int64_t>(left) + offset + static_cast<int64_t>(n);
+        if (p.exclude_outside && (at < 0 || at >= from)) w[n] = 0;
+        sum += w[n];
+      }
+      for (size_t n = 0; n < w.size(); ++n) {
+        const int64_t at = std::clamp<int64_t>(static_cast<int64_t>(left) + offset + static_cast<int64_t>(n), 0, from - 1);
+        matrix.set_double(i * from + at, matrix.at_double(i * from + at) + (p.exclude_outside ? w[n] / sum : w[n]));
+      }
+    }
+    Ints order, back(dims.size());
+    for (int64_t d = 0; d < rank; ++d)
+      if (d != axis) order.push_back(d);
+    order.push_back(axis);
+    for (size_t d = 0; d < order.size(); ++d) back[static_cast<size_t>(order[d])] = static_cast<int64_t>(d);
+    Ints shape = c.dims(x), moved;
+    for (int64_t d : order) moved.push_back(shape[static_cast<size_t>(d)]);
+    moved.back() = to;
+    Expr rows = c.reshape(c.transpose(x, order), {c.product(shape) / from, from});
+    rows = c.call("nn.dense", {rows, c.constant_of(matrix)}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = to; }));
+    x = c.transpose(c.reshape(rows, moved), back);
+    if (!outside) continue;
+    Ints broadcast(dims.size(), 1);
+    broadcast[k] = to;
+    Expr mask = c.constant_of(kept.reshaped(broadcast));
+    inside = inside ? c.call("logical_and", {inside, mask}) : mask;
+  }
+  if (inside) x = c.where(inside, x, c.scalar_like(p.extrapolation, x));
+  return c.cast(x, dtype);
+}
+
 // floor(size * scale), with the product rounded to float first as the runtimes that define it do.
 int64_t scaled(int64_t size, double scale) { return static_cast<int64_t>(std::floor(static_cast<float>(static_cast<double>(size) * scale))); }
 
@@ -204,7 +295,11 @@ Values resize(NodeContext& c) {
     p.roi = starts;
     p.roi.insert(p.roi.end(), ends.begin(), ends.end());
   }
-  return {apply(c, x, p)};
+  // Scales that make no whole number of elements put corners elsewhere than sizes do.
+  bool uneven = false;
+  for (size_t i = 0; i < dims.size(); ++i) uneven |= p.scales[i] * static_cast<double>(dims[i]) != static_cast<double>(p.sizes[i]);
+  const bool matrices = (p.antialias && p.mode != "nearest") || coordinates == "tf_crop_and_resize" || (coordinates == "align_corners" && uneven && by_scales);
+  return {matrices ? by_matrices(c, x, p) : apply(c, x, p)};
 }
 
 constexpr ConverterEntry kTable[] = {
