@@ -11,6 +11,7 @@
 #include "driver/verify.h"
 #include "driver/vm.h"
 #include "runtime/vm/compiler_hook.h"
+#include "test_folders.h"
 #include "tilewright/compiler.h"
 
 namespace tilewright::driver {
