@@ -221,6 +221,16 @@ Result<Built> build_region(const std::string& format_name, const onnx::SharedByt
   return build(TW_TRY(import_region(source, arguments, kLargestKeyBytes, by_value)), options);
 }
 
+Result<relay::Module> region_module(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments) {
+  std::vector<std::string> by_value;
+  if (format_name != "relay") return import_region(source, arguments, kLargestKeyBytes, &by_value);
+  relay::ParseOptions parse;
+  parse.origin = "region";
+  const relay::Module module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
+  if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
+  return with_arguments(module, arguments, {});
+}
+
 namespace {
 
 // Operations of the interpreter, roughly: elements made, times the terms of each where an operator contracts.
@@ -266,11 +276,7 @@ Result<std::vector<Tensor>> evaluate_region(const std::string& format_name, cons
                                             std::vector<std::string>* by_value) {
   relay::Module module;
   if (format_name == "relay") {
-    relay::ParseOptions parse;
-    parse.origin = "region";
-    module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
-    if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
-    module = TW_TRY(with_arguments(module, arguments, {}));
+    module = TW_TRY(region_module(format_name, source, arguments));
   } else if (format_name == "onnx" || format_name == "evaluate") {
     module = TW_TRY(import_region(source, arguments, format_name == "onnx" ? kLargestKeyBytes : UINT64_MAX, by_value));
   } else {

@@ -35,6 +35,9 @@ Status export_program(const runtime::vm::Program& program, const std::string& na
 Result<Built> build_region(const std::string& format, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
                            const BuildOptions& options, std::vector<std::string>* by_value);
 
+// The graph that a region is for arguments of these shapes. Errors: those of the import.
+Result<relay::Module> region_module(const std::string& format, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments);
+
 // A region's results on these arguments by the reference interpreter; nothing is compiled. `by_value` receives the arguments
 // whose values were needed to import it. Errors: those of the import and of evaluation; LimitExceeded when a region that can be
 // compiled is more than some milliseconds of work this way.

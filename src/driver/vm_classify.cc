@@ -64,8 +64,11 @@ Sort sort_of_result(const Node& n, const VmScope& scope) {
   const std::string& op = n.op_type;
   if (op == "SequenceConstruct" || op == "SequenceEmpty" || op == "SequenceInsert" || op == "SequenceErase" || op == "SplitToSequence" || op == "SequenceMap") return Sort::kSequence;
   if (op == "Optional") return operand(n, 0) ? scope.find(n.inputs[0])->sort : Sort::kOptional;
-  if (op == "Identity") return scope.find(n.inputs[0])->sort;
-  if (op == "OptionalGetElement") return scope.find(n.inputs[0])->sort == Sort::kTensor ? Sort::kTensor : scope.find(n.inputs[0])->sort == Sort::kSequence ? Sort::kSequence : Sort::kAny;
+  if (op == "Identity" && operand(n, 0)) return scope.find(n.inputs[0])->sort;
+  if (op == "OptionalGetElement") {
+    const Sort sort = operand(n, 0) ? scope.find(n.inputs[0])->sort : Sort::kAny;
+    return sort == Sort::kOptional ? Sort::kAny : sort;
+  }
   return Sort::kTensor;
 }
 
@@ -175,7 +178,8 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
   if (op == "Constant") {
     auto made = finish(Treatment::kConstant);
     for (const auto& a : n.attributes) {
-      Slot& s = made.outputs.at(0);
+      if (made.outputs.empty()) break;
+      Slot& s = made.outputs[0];
       s.known = Known::kConstant;
       if (a.kind == onnx::AttributeKind::kTensor || a.kind == onnx::AttributeKind::kSparseTensor) s.data = a.tensors.at(0);
       else if (a.kind == onnx::AttributeKind::kInt) s.data = Tensor::scalar<int64_t>(kInt64, a.i);

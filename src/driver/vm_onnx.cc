@@ -307,7 +307,8 @@ class GraphCompiler {
     std::vector<Slot> made;
     switch (t.kind) {
       case Treatment::kAlias: {
-        Slot s = *scope.find(n.inputs.at(0));
+        if (n.inputs.empty() || n.inputs[0].empty()) return Diagnostic(ErrorCode::kMalformedModel, "its input is missing");
+        Slot s = *scope.find(n.inputs[0]);
         s.reg = TW_TRY(reg_of(n.inputs[0], scope));
         made = {s};
         break;
@@ -346,11 +347,11 @@ class GraphCompiler {
     for (const auto& name : n.inputs) inputs.push_back(name.empty() ? fresh() : TW_TRY(reg_of(name, scope)));
     std::vector<Slot> out = t.outputs;
     if (n.op_type == "SequenceConstruct" || n.op_type == "SequenceEmpty") {
-      out.at(0).reg = adt(0, inputs);
+      if (!out.empty()) out[0].reg = adt(0, inputs);
       return out;
     }
     if (n.op_type == "Optional") {
-      out.at(0).reg = inputs.empty() ? adt(kNoneTag, {}) : inputs[0];
+      if (!out.empty()) out[0].reg = inputs.empty() ? adt(kNoneTag, {}) : inputs[0];
       return out;
     }
     if (n.op_type == "ConstantOfShape") {

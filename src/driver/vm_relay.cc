@@ -36,11 +36,24 @@ class Aliases {
       }
     }
   }
+  void bind(const Expr& var, const Expr& value) { values_.emplace(var.get(), value); }
   bool bound(const Expr& var) const { return values_.count(var.get()) != 0; }
 
  private:
   std::unordered_map<const ExprNode*, Expr> values_;
 };
+
+// Whether evaluating it may read or write references: it does, or calls a function, which may. A function written out does
+// nothing before it is called.
+bool has_effect(const Expr& value) {
+  if (value->kind == ExprKind::kFunction) return false;
+  const auto all = post_order(value, true);
+  return std::any_of(all.begin(), all.end(), [](const Expr& e) {
+    if (e->kind == ExprKind::kRefCreate || e->kind == ExprKind::kRefRead || e->kind == ExprKind::kRefWrite) return true;
+    const auto* call = as<CallNode>(e);
+    return call && call->callee->kind != ExprKind::kOp && call->callee->kind != ExprKind::kConstructor;
+  });
+}
 
 class ProgramCompiler;
 
@@ -145,6 +158,13 @@ class ProgramCompiler {
     runtime::vm::Region region{"relay", {}, print_module(Module().with_main(function), text).text};
     for (const Expr& p : as<FunctionNode>(function)->params) region.inputs.push_back(as<VarNode>(p)->name);
     program_.executable.primitives.push_back(format("region_{}", program_.regions.size()));
+    program_.regions.push_back(std::move(region));
+    return static_cast<int64_t>(program_.regions.size()) - 1;
+  }
+  int64_t add_host(const char* function, size_t arguments) {
+    runtime::vm::Region region{"host", {}, function, {}};
+    for (size_t i = 0; i < arguments; ++i) region.inputs.push_back(format("a{}", i));
+    program_.executable.primitives.push_back(format("host_{}", function));
     program_.regions.push_back(std::move(region));
     return static_cast<int64_t>(program_.regions.size()) - 1;
   }
@@ -258,17 +278,26 @@ Result<int64_t> FunctionCompiler::body(const Expr& root, Registers known) {
     if (s.known.count(value.get()) || value->kind == ExprKind::kConstant || !seen.insert(value.get()).second) return;
     stack.push_back({value, operands(value)});
   };
-  push(root);
-  while (!stack.empty()) {
-    Frame& top = stack.back();
-    if (top.next == top.kids.size()) {
-      s.order.push_back(top.expr);
-      stack.pop_back();
-    } else {
-      Expr kid = top.kids[top.next++];
-      push(kid);
+  auto visit = [&](const Expr& e) {
+    push(e);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (top.next == top.kids.size()) {
+        s.order.push_back(top.expr);
+        stack.pop_back();
+      } else {
+        Expr kid = top.kids[top.next++];
+        push(kid);
+      }
     }
+  };
+  // What reads or writes references runs where it is bound, in that order, used or not.
+  for (Expr e = root; e->kind == ExprKind::kLet; e = as<LetNode>(e)->body) {
+    const auto* let = as<LetNode>(e);
+    aliases.bind(let->var, let->value);
+    if (has_effect(let->value)) visit(let->value);
   }
+  visit(root);
   // Levels. A tuple written out is no value of its own for the operator that takes it.
   int last_control = 0, deepest = 0;
   std::function<int(const Expr&, bool)> ready = [&](const Expr& operand, bool for_operator) -> int {
@@ -468,8 +497,18 @@ Result<int64_t> FunctionCompiler::control(Scope& s, const Expr& e) {
       return unsupported(e, format("the constructor {} is used as a value", as<ConstructorNode>(e)->name));
     case ExprKind::kRefCreate:
     case ExprKind::kRefRead:
-    case ExprKind::kRefWrite:
-      return unsupported(e, "references cannot be compiled for the VM");
+    case ExprKind::kRefWrite: {
+      const char* name = e->kind == ExprKind::kRefCreate ? "ref_create" : e->kind == ExprKind::kRefRead ? "ref_read" : "ref_write";
+      std::vector<int64_t> arguments;
+      for (const Expr& kid : children(e)) arguments.push_back(TW_TRY(value_of(s, kid)));
+      const auto n = static_cast<int64_t>(arguments.size());
+      const int64_t out = fresh();
+      std::vector<int64_t> fields{program_.add_host(name, arguments.size()), n + 1, 1};
+      fields.insert(fields.end(), arguments.begin(), arguments.end());
+      fields.push_back(out);
+      emit(Opcode::kInvokePacked, std::move(fields));
+      return out;
+    }
     case ExprKind::kVar:
     case ExprKind::kConstant:
     case ExprKind::kTuple:

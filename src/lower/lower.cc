@@ -368,7 +368,9 @@ class Lowering {
     std::vector<tir::Stmt> body;
     for (const auto& out : outputs)
       if (!out.halo_before.empty()) body.push_back(clear_halo(out, context));
-    body.push_back(group.choice->emit(scope, context));
+    // A kernel whose results have no element does nothing, and its templates need not know.
+    auto has_elements = [&](int id) { return topi::product(graph_.tensors[id].shape) != 0; };
+    if (std::any_of(group.outputs.begin(), group.outputs.end(), has_elements)) body.push_back(group.choice->emit(scope, context));
     f.body = tir::seq(std::move(body));
     return tir::lower_kernel(f);
   }

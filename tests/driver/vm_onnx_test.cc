@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 
 #include "base/format.h"
 #include "driver/verify.h"
@@ -103,6 +104,44 @@ TEST(VmOnnx, LoopsBranchesAndSizesThatDataDecide) {
       }
     EXPECT_EQ(evaluate_first > 0, vm->functions().evaluated() > 0);
   }
+}
+
+TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
+  auto vm = runner(compiled(kModel), 2);
+  auto resident = [] {
+    std::ifstream in("/proc/self/statm");
+    int64_t all = 0, pages = 0;
+    in >> all >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  int64_t before = 0;
+  for (int64_t run = 0; run < 1500; ++run) {
+    const int64_t n = run * 7919 % 1500 + 1;  // each once
+    auto got = vm->run({Tensor::from<float>(kFloat32, {n}, std::vector<float>(static_cast<size_t>(n), 0.25f)), Tensor::scalar<float>(kFloat32, 100)});
+    ASSERT_TRUE(got.ok()) << got.error().str();
+    if (run == 500) before = resident();
+  }
+  EXPECT_LT(resident() - before, int64_t{24} << 20);
+  EXPECT_LE(vm->functions().kept(), 64u);
+}
+
+TEST(VmOnnx, DamagedModelsAreErrors) {
+  std::ifstream in(kModel, std::ios::binary);
+  const std::string good{std::istreambuf_iterator<char>(in), {}};
+  int taken = 0;
+  for (size_t i = 0; i < good.size() * 8; i += 3) {
+    auto bytes = std::make_shared<std::string>(good);
+    (*bytes)[i / 8] = static_cast<char>((*bytes)[i / 8] ^ (1 << (i % 8)));
+    const onnx::SharedBytes shared{std::as_bytes(std::span(*bytes)), bytes};
+    auto model = onnx::read_model(shared, "");
+    if (!model.ok()) continue;
+    auto program = vm_program(*model, shared, {});
+    if (!program.ok()) continue;
+    ++taken;  // another model: it is a program that passes every check
+    const std::string written = runtime::vm::write_program(*program);
+    EXPECT_TRUE(runtime::vm::read_program(std::as_bytes(std::span(written))).ok()) << i;
+  }
+  EXPECT_GT(taken, 0);
 }
 
 TEST(VmOnnx, LoopsCanBeInterrupted) {

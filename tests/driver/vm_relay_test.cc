@@ -65,6 +65,11 @@ TEST(VmRelay, BranchesOnResults) {
     for (int64_t n : {1, 6}) check(text, {data({n, 8}), number(limit)});
 }
 
+TEST(VmRelay, References) {
+  check("def @main(%x: Tensor[(3), float32]) {\n  let %r = ref(%x);\n  let %a = ref_read(%r);\n  let %u = ref_write(%r, add(%a, %a));\n"
+        "  let %b = ref_read(%r);\n  let %w = ref_write(%r, multiply(%b, %a));\n  (%a, %b, ref_read(%r))\n}", {data({3})});
+}
+
 TEST(VmRelay, RecursionOverGlobals) {
   check("def @halve(%x: Tensor[(), float32], %n: Tensor[(), int64]) -> Tensor[(), float32] {\n"
         "  if (less(%x, 1f)) { %x } else { @halve(multiply(%x, 0.5f), %n) }\n}\n"

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/format.h"
+#include "runtime/vm/host_functions.h"
 #include "runtime/vm/machine.h"
 #include "runtime/vm/program.h"
 #include "test_folders.h"
@@ -223,6 +224,109 @@ TEST(VmExecutable, LateBoundConstants) {
   EXPECT_TRUE(write_executable(*again) == file_text("vm.ro"));
 }
 
+TEST(VmProgram, WhatRegionsMayBe) {
+  Program p;
+  p.executable = factorial();
+  p.inputs = {{"n", kInt64, {}}};
+  p.outputs = {"y"};
+  p.regions.resize(4, {"onnx", {"a", "b"}, "source"});
+  p.shared = "12345678";
+  auto reads = [](const Program& program) { return read_program(bytes_of(write_program(program))).ok(); };
+  ASSERT_TRUE(reads(p));
+  auto with = [&](Region r) {
+    Program q = p;
+    q.regions[3] = std::move(r);
+    return reads(q);
+  };
+  EXPECT_TRUE(with({"host", {"a"}, "NonZero"}));
+  EXPECT_FALSE(with({"host", {"a"}, "NoSuchFunction"}));
+  EXPECT_FALSE(with({"host", {"a"}, "NonZero\nno attribute"}));
+  EXPECT_FALSE(with({"other", {"a"}, ""}));
+  EXPECT_TRUE(with({"onnx", {"a"}, "", {{2, 6}, {0, 2}}}));
+  EXPECT_FALSE(with({"onnx", {"a"}, "", {{2, 7}}}));
+  EXPECT_FALSE(with({"onnx", {"a"}, "", {{9, 0}}}));
+  EXPECT_FALSE(with({"onnx", {"a"}, "", {{UINT64_MAX, 2}}}));
+  EXPECT_FALSE(with({"onnx", {"a"}, "", {{0, 8}, {0, 8}}}));  // more bytes than there are
+}
+
+// Runs one function of the runtime.
+Result<std::vector<Value>> host(const char* name, std::vector<Value> inputs, size_t outputs, const std::map<std::string, std::string>& attributes = {}, uint64_t limit = uint64_t{1} << 30) {
+  auto pool = std::make_shared<MemoryPool>(uint64_t{1} << 20, limit);
+  std::vector<Value> out(outputs);
+  HostCall call{inputs, out, attributes, *pool};
+  TW_TRY_STATUS(find_host_function(name)(call));
+  return out;
+}
+Value ints(std::vector<int64_t> v) { return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v)); }
+Value matrix() { return make_tensor(Tensor::from<float>(kFloat32, {2, 3}, std::vector<float>{0, 1, 2, 3, 4, 5})); }
+std::vector<double> numbers(const Value& v) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < v->tensor.size(); ++i) out.push_back(v->tensor.at_double(i));
+  return out;
+}
+std::vector<double> result(const char* name, std::vector<Value> inputs, const std::map<std::string, std::string>& attributes = {}) {
+  auto r = host(name, std::move(inputs), 1, attributes);
+  EXPECT_TRUE(r.ok()) << r.error().str();
+  return r.ok() ? numbers((*r)[0]) : std::vector<double>();
+}
+using Numbers = std::vector<double>;
+
+TEST(VmHostFunctions, MoveData) {
+  EXPECT_EQ(result("Slice", {matrix(), ints({2}), ints({-100}), ints({1}), ints({-2})}), (Numbers{2, 0, 5, 3}));
+  EXPECT_EQ(result("Slice", {matrix(), ints({1}), ints({INT64_MAX}), ints({0})}), (Numbers{3, 4, 5}));
+  EXPECT_EQ(result("Slice", {matrix(), ints({5}), ints({7}), ints({0})}), Numbers());
+  EXPECT_EQ(result("Pad", {matrix(), ints({0, 1, 0, -1})}), (Numbers{0, 0, 1, 0, 3, 4}));
+  EXPECT_EQ(result("Tile", {matrix(), ints({1, 2})}), (Numbers{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}));
+  EXPECT_EQ(result("Expand", {ints({7, 8}), ints({2, 1})}), (Numbers{7, 8, 7, 8}));
+  EXPECT_EQ(result("Range", {scalar(5), scalar(-2), scalar(-3)}), (Numbers{5, 2, -1}));
+  EXPECT_EQ(result("ConstantOfShape", {ints({2, 2}), scalar(3)}), (Numbers{3, 3, 3, 3}));
+  EXPECT_EQ(result("NonZero", {matrix()}), (Numbers{0, 0, 1, 1, 1, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(result("Unique", {ints({3, 1, 3, 2, 1})}, {{"sorted", "0"}}), (Numbers{3, 1, 2}));
+  EXPECT_EQ(result("element", {matrix(), scalar(0)}, {{"axis", "1"}, {"reverse", "1"}}), (Numbers{2, 5}));
+  auto reshaped = host("Reshape", {matrix(), ints({0, -1, 1})}, 1);
+  ASSERT_TRUE(reshaped.ok());
+  EXPECT_EQ((*reshaped)[0]->tensor.shape(), (std::vector<int64_t>{2, 3, 1}));
+}
+
+TEST(VmHostFunctions, WhatCannotBeIsAnError) {
+  auto refused = [](const char* name, std::vector<Value> inputs, const std::map<std::string, std::string>& attributes = {}) { return !host(name, std::move(inputs), 1, attributes).ok(); };
+  EXPECT_TRUE(refused("Reshape", {matrix(), ints({-1, -1})}));
+  EXPECT_TRUE(refused("Reshape", {matrix(), ints({4, -1})}));
+  EXPECT_TRUE(refused("Reshape", {matrix(), ints({0, 0, 0})}));
+  EXPECT_TRUE(refused("Reshape", {matrix(), ints({INT64_MAX, INT64_MAX})}));
+  EXPECT_TRUE(refused("Reshape", {matrix(), ints({0, -1})}, {{"allowzero", "1"}}));  // nothing times what?
+  EXPECT_TRUE(refused("Slice", {matrix(), ints({0}), ints({1}), ints({0}), ints({0})}));
+  EXPECT_TRUE(refused("Slice", {matrix(), ints({0, 0}), ints({1, 1}), ints({0, -2})}));
+  EXPECT_TRUE(refused("Slice", {matrix(), ints({0}), ints({1}), ints({2})}));
+  EXPECT_TRUE(refused("Pad", {matrix(), ints({-3, 0, 0, 0})}));
+  EXPECT_TRUE(refused("Pad", {matrix(), ints({INT64_MAX, 0, INT64_MAX, 0})}));
+  EXPECT_TRUE(refused("Tile", {matrix(), ints({-1, 1})}));
+  EXPECT_TRUE(refused("Tile", {matrix(), ints({INT64_MAX, 2})}));
+  EXPECT_TRUE(refused("Expand", {matrix(), ints({5})}));
+  EXPECT_TRUE(refused("Range", {scalar(0), scalar(5), scalar(0)}));
+  EXPECT_TRUE(refused("Range", {scalar(0), scalar(INT64_MAX), scalar(1)}));
+  EXPECT_TRUE(refused("ConstantOfShape", {ints({-1}), scalar(0)}));
+  EXPECT_TRUE(refused("ConstantOfShape", {ints({1 << 20, 1 << 20}), scalar(0)}));  // a terabyte
+  EXPECT_TRUE(refused("SequenceAt", {make_adt(0, {matrix()}), scalar(1)}));
+  EXPECT_TRUE(refused("SequenceAt", {make_adt(kNoneTag, {}), scalar(0)}));
+  EXPECT_TRUE(refused("SequenceErase", {make_adt(0, {})}));
+  EXPECT_TRUE(refused("OptionalGetElement", {make_adt(kNoneTag, {})}));
+  EXPECT_TRUE(refused("ConcatFromSequence", {make_adt(0, {matrix(), ints({1})})}));
+  EXPECT_TRUE(refused("SplitToSequence", {matrix(), ints({1, 2})}));
+  EXPECT_TRUE(refused("NonMaxSuppression", {matrix(), matrix()}));
+  EXPECT_TRUE(refused("Compress", {matrix(), ints({1})}));
+  for (const char* name : {"Slice", "Pad", "Tile", "Expand", "Range", "NonZero", "Unique", "list_stack", "list_append", "ref_read", "ref_write", "more_steps", "element", "dimension"}) {
+    EXPECT_TRUE(refused(name, {})) << name;
+    EXPECT_TRUE(refused(name, {make_adt(0, {}), make_adt(0, {}), make_adt(0, {})})) << name;
+  }
+}
+
+TEST(VmMachine, LongListsDieWithoutRecursion) {
+  Value list = make_adt(0, {});
+  for (int i = 0; i < 1'000'000; ++i) list = make_adt(1, {scalar(1), std::move(list)});
+  list.reset();
+}
+
 TEST(VmProgram, TruncatedAndFlippedBytes) {
   Program p;
   p.executable = factorial();
@@ -231,6 +335,9 @@ TEST(VmProgram, TruncatedAndFlippedBytes) {
   p.outputs = {"y"};
   p.target = "llvm";
   p.regions.resize(4, {"onnx", {"a", "b"}, "source"});
+  p.regions[1] = {"host", {"a0", "a1"}, "Slice\naxis=0"};
+  p.regions[2].pieces = {{0, 4}, {6, 2}};
+  p.shared = "12345678";
   const std::string bytes = write_program(p);
   auto read = read_program(bytes_of(bytes));
   ASSERT_TRUE(read.ok()) << read.error().str();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
@@ -38,7 +40,21 @@ int write_program(const Flags& flags, const BuildOptions& options, const std::st
     return kExitOk;
   }
   if (flags.quiet) return kExitOk;
-  std::printf("%s: a VM program; kernels are compiled when sizes are first met\n", output.c_str());
+  int regions = 0, evaluated = 0;
+  std::map<std::string, int> functions;
+  for (const auto& r : program->regions) {
+    if (r.format == "host") ++functions[r.source.substr(0, r.source.find('\n'))];
+    else ++(r.format == "evaluate" ? evaluated : regions);
+  }
+  std::printf("%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); %d region%s, compiled when sizes are first met\n", output.c_str(), regions,
+              regions == 1 ? "" : "s");
+  if (flags.explain) {
+    for (const auto& t : program->inputs)
+      if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; })) std::printf("free sizes: input %s\n", t.name.c_str());
+    for (const auto& [name, count] : functions) std::printf("function of the runtime: %s x%d\n", name.c_str(), count);
+    if (evaluated) std::printf("evaluated on texts: %d\n", evaluated);
+    std::printf("%s", runtime::vm::bytecode_text(program->executable).c_str());
+  }
   for (const auto& t : program->inputs)
     std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), runtime::vm::free_shape_str(t.shape).c_str());
   for (const auto& name : program->outputs) std::printf("output %s\n", name.c_str());

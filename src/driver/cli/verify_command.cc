@@ -8,6 +8,8 @@
 #include "driver/cli/backend_cases.h"
 #include "driver/cli/commands.h"
 #include "driver/verify.h"
+#include "driver/vm.h"
+#include "driver/vm_verify.h"
 
 namespace tilewright::driver {
 namespace {
@@ -53,6 +55,9 @@ int verify_model(const Flags& flags) {
   ProgressLine line(flags.quiet || flags.json);
   options.build.progress = line.callback();
   auto report = verify_onnx(flags.paths[0], options);
+  // What no graph can hold runs as a VM program.
+  if (!report.ok())
+    if (auto vm = needs_vm(flags.paths[0], options.build); vm.ok() && *vm) report = verify_program(flags.paths[0], options);
   line.clear();
   if (!report.ok()) return fail(std::move(report).error().at(flags.paths[0]));
   if (flags.json) {

@@ -54,6 +54,13 @@ Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype
   return make_tensor(Tensor::view(dtype, std::move(shape), bytes.raw() + offset, storage));
 }
 
+Value make_constant(Tensor tensor) {
+  auto o = std::make_shared<Object>();
+  o->tensor = std::move(tensor);
+  o->constant = true;
+  return o;
+}
+
 }  // namespace
 
 Object::~Object() {
@@ -128,7 +135,12 @@ Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<c
   for (const Constant& c : executable->constants) {
     if (!c.data.defined())
       return Diagnostic(ErrorCode::kBadArtifact, format("the constant '{}' has not been bound", c.late_name), {}, "load the late-bound constants first");
-    vm->constants_.push_back(make_tensor(c.data));
+    vm->constants_.push_back(make_constant(c.data));
+  }
+  for (const Function& f : executable->functions) {
+    auto& loads = vm->immediates_.emplace_back(f.code.size());
+    for (size_t i = 0; i < f.code.size(); ++i)
+      if (f.code[i].op == Opcode::kLoadConsti) loads[i] = make_constant(Tensor::scalar<int64_t>(kInt64, f.code[i].fields[0]));
   }
   vm->executable_ = std::move(executable);
   vm->functions_ = std::move(functions);
@@ -144,7 +156,7 @@ Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::v
     return Diagnostic(ErrorCode::kLimitExceeded, format("calls nest deeper than {}", options_.max_depth), f.name, "the program recurses without end");
   if (arguments.size() != f.params.size())
     return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' takes {} arguments, {} are given", f.name, f.params.size(), arguments.size()));
-  Frame frame{&f, 0, std::move(arguments), result};
+  Frame frame{&f, immediates_[function].data(), 0, std::move(arguments), result};
   frame.registers.resize(static_cast<size_t>(f.registers));
   frames.push_back(std::move(frame));
   return Ok{};
@@ -173,6 +185,7 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
   auto get = [&](int64_t i) -> const Value& { return r[static_cast<size_t>(i)]; };
   auto many = [&](size_t from) {
     std::vector<Value> out;
+    out.reserve(in.fields.size() - from);
     for (size_t i = from; i < in.fields.size(); ++i) out.push_back(get(at[i]));
     return out;
   };
@@ -201,6 +214,8 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     case Opcode::kInvokePacked: {
       std::vector<Value> arguments = many(3);
       const auto outputs = static_cast<size_t>(at[2]), inputs = arguments.size() - outputs;
+      for (size_t i = inputs; i < arguments.size(); ++i)
+        if (arguments[i] && arguments[i]->constant) arguments[i] = nullptr;
       TW_TRY_STATUS(functions_->call(static_cast<size_t>(at[0]), std::span(arguments).first(inputs), std::span(arguments).subspan(inputs)));
       for (size_t i = 0; i < outputs; ++i) put(at[3 + inputs + i], std::move(arguments[inputs + i]));
       return Ok{};
@@ -245,7 +260,7 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       put(at[1], make_tensor(Tensor::scalar<int32_t>(kInt32, static_cast<int32_t>(TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a data type"))->tag))));
       return Ok{};
     case Opcode::kLoadConsti:
-      put(at[1], make_tensor(Tensor::scalar<int64_t>(kInt64, at[0])));
+      put(at[1], frame.immediates[frame.pc - 1]);
       return Ok{};
     case Opcode::kFatal:
       return Diagnostic(ErrorCode::kInvalidArgument, "no clause of a match fits the value");

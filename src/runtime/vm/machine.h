@@ -19,6 +19,7 @@ struct Object {
   Tensor tensor;              // kTensor; the bytes of kStorage
   int64_t tag = 0;            // kAdt: 0 for a tuple; kClosure: the function
   std::vector<Value> fields;  // kAdt, what a closure has captured, what a reference holds (the one that changes)
+  bool constant = false;      // of the program: never filled by a packed function
   Object() = default;
   Object(const Object&) = default;
   ~Object();  // of a list of any length without recursion
@@ -70,6 +71,7 @@ class VirtualMachine {
  private:
   struct Frame {
     const Function* function;
+    const Value* immediates;  // by instruction: what LoadConsti loads
     size_t pc = 0;
     std::vector<Value> registers;
     int64_t result = -1;  // the caller's register
@@ -83,6 +85,7 @@ class VirtualMachine {
   std::shared_ptr<PackedFunctions> functions_;
   std::shared_ptr<MemoryPool> pool_;
   std::vector<Value> constants_;
+  std::vector<std::vector<Value>> immediates_;  // by function
   MachineOptions options_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/specialized.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -17,17 +19,32 @@ DLTensor view_of(const Tensor& t, std::vector<int64_t>* shape) {
 }
 
 constexpr uint64_t kLargestEarlyBytes = 256 << 10;
+constexpr double kLeastParallelWork = 1e6;  // operations and bytes
 constexpr size_t kEarlyKeys = 4096;
 
 int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string bytes_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())}; }
 
+// More is promised by the system and taken back with the process.
+uint64_t physical_memory() {
+  const auto pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+  return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : uint64_t{1} << 36;
+}
+
+std::vector<Tensor> tensors_of(std::span<const Value> values) {
+  std::vector<Tensor> out;
+  for (const Value& v : values) out.push_back(v->tensor);
+  return out;
+}
+
 }  // namespace
 
 SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options)
-    : program_(std::move(program)), specialize_(std::move(specialize)), options_(options), pool_(std::make_shared<MemoryPool>(options.keep_bytes)) {
+    : program_(std::move(program)), specialize_(std::move(specialize)), options_(options), pool_(std::make_shared<MemoryPool>(options.keep_bytes, physical_memory())) {
   early_values_.resize(program_->regions.size());
+  last_.resize(program_->regions.size(), entries_.end());
+  kept_of_.resize(program_->regions.size(), 0);
   large_.resize(program_->regions.size(), false);
   for (size_t i = 0; i < program_->regions.size(); ++i) {
     const Region& r = program_->regions[i];
@@ -40,21 +57,22 @@ SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> progra
   }
 }
 
-SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std::span<const Tensor> arguments) {
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (it->index != index) continue;
-    bool same = true;
-    for (size_t i = 0; same && i < arguments.size(); ++i) same = it->shapes[i] == arguments[i].shape();
-    for (size_t i = 0; same && i < it->values.size(); ++i) {
-      const Tensor& t = arguments[it->values[i].first];
-      const std::string& kept = it->values[i].second;
-      same = t.bytes() == kept.size() && (kept.empty() || std::memcmp(t.raw(), kept.data(), kept.size()) == 0);
+SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std::span<const Value> inputs) {
+  auto fits = [&](const Entry& e) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (e.shapes[i] != inputs[i]->tensor.shape()) return false;
+    for (const auto& [argument, kept] : e.values) {
+      const Tensor& t = inputs[argument]->tensor;
+      if (t.bytes() != kept.size() || (!kept.empty() && std::memcmp(t.raw(), kept.data(), kept.size()) != 0)) return false;
     }
-    if (!same) continue;
-    entries_.splice(entries_.begin(), entries_, it);
-    return &entries_.front();
-  }
-  return nullptr;
+    return true;
+  };
+  auto found = last_[index];
+  if (found == entries_.end() || !fits(*found)) found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.index == index && fits(e); });
+  if (found == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found);
+  last_[index] = found;
+  return &*found;
 }
 
 Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
@@ -64,7 +82,7 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = TW_TRY(specialize_(index, arguments));
   ++compiled_;
-  note(format("compile region_{}", index), "", begin);
+  if (trace_) note(format("compile region_{}", index), "", begin);
   Entry entry{index, {}, {}, nullptr, {}};
   for (const Tensor& t : arguments) entry.shapes.push_back(t.shape());
   for (size_t i : made.by_value) entry.values.emplace_back(i, bytes_of(arguments[i]));
@@ -74,9 +92,19 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
     if (at == names.end()) return Diagnostic(ErrorCode::kInternal, format("the specialisation has an input '{}' that its region lacks", info.name));
     entry.arguments.push_back(static_cast<size_t>(at - names.begin()));
   }
-  entry.executor = TW_TRY(Executor::create(made.artifact, {options_.threads, -1}));
+  // Threads cost some microseconds at each step: what is done sooner stays on one.
+  double work = 0;
+  for (const auto& step : made.artifact->plan().steps) work += step.flops + step.bytes;
+  entry.executor = TW_TRY(Executor::create(made.artifact, {work < kLeastParallelWork ? 1 : options_.threads, -1}));
   entries_.push_front(std::move(entry));
-  while (entries_.size() > std::max<size_t>(1, options_.keep)) entries_.pop_back();
+  last_[index] = entries_.begin();
+  ++kept_of_[index];
+  while (entries_.size() > std::max<size_t>(1, options_.keep)) {
+    auto oldest = std::prev(entries_.end());
+    if (last_[oldest->index] == oldest) last_[oldest->index] = entries_.end();
+    --kept_of_[oldest->index];
+    entries_.erase(oldest);
+  }
   return &entries_.front();
 }
 
@@ -91,36 +119,37 @@ Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, s
     if (auto status = host.function(call); !status.ok()) return std::move(status).error().at(region.source.substr(0, region.source.find('\n')));
     for (const Value& v : outputs)
       if (!v) return Diagnostic(ErrorCode::kBadArtifact, format("a function does not make {} results", outputs.size()));
-    note(region.source.substr(0, region.source.find('\n')), "", begin);
+    if (trace_) note(region.source.substr(0, region.source.find('\n')), "", begin);
     return Ok{};
   }
-  std::vector<Tensor> arguments;
-  for (const Value& v : inputs) {
-    if (!v || v->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[arguments.size()]));
-    arguments.push_back(v->tensor);
-  }
-  if (region.format != "evaluate") return run_compiled(index, arguments, outputs);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i] || inputs[i]->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[i]));
+  if (region.format != "evaluate") return run_compiled(index, inputs, outputs);
+  const std::vector<Tensor> arguments = tensors_of(inputs);
   if (!options_.evaluate)
     return Diagnostic(ErrorCode::kUnsupportedModel, "the program computes with texts or files, and there is no compiler here", {}, "install the compiler beside the runtime");
   auto made = TW_TRY(options_.evaluate(index, arguments)).results;
-  note(format("evaluate region_{}", index), "", begin);
+  if (trace_) note(format("evaluate region_{}", index), "", begin);
   if (made.size() != outputs.size()) return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", made.size(), outputs.size()));
   for (size_t i = 0; i < made.size(); ++i) outputs[i] = make_tensor(std::move(made[i]));
   return Ok{};
 }
 
-Status SpecializedFunctions::run_compiled(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
-  for (const Tensor& t : arguments)
-    if (t.dtype().is_string()) return Diagnostic(ErrorCode::kTypeMismatch, "texts cannot be given to compiled code");
-  Entry* entry = find_entry(index, arguments);
-  if (!entry && evaluate_early(index, arguments, outputs)) return Ok{};
-  if (!entry) entry = TW_TRY(entry_for(index, arguments));
+Status SpecializedFunctions::run_compiled(size_t index, std::span<const Value> inputs, std::span<Value> outputs) {
+  Entry* entry = find_entry(index, inputs);
+  if (!entry) {
+    const std::vector<Tensor> arguments = tensors_of(inputs);
+    for (const Tensor& t : arguments)
+      if (t.dtype().is_string()) return Diagnostic(ErrorCode::kTypeMismatch, "texts cannot be given to compiled code");
+    if (evaluate_early(index, arguments, outputs)) return Ok{};
+    entry = TW_TRY(entry_for(index, arguments));
+  }
   const plan::Plan& plan = entry->executor->plan();
   if (plan.outputs.size() != outputs.size())
     return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", plan.outputs.size(), outputs.size()));
   std::vector<int64_t> shape;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    DLTensor view = view_of(arguments[entry->arguments[i]], &shape);
+    DLTensor view = view_of(inputs[entry->arguments[i]]->tensor, &shape);
     TW_TRY_STATUS(entry->executor->bind_input(i, &view));
   }
   std::vector<Tensor> made;
@@ -149,7 +178,7 @@ Status SpecializedFunctions::run_compiled(size_t index, std::span<const Tensor> 
 }
 
 void SpecializedFunctions::note(std::string name, std::string source, int64_t begin_ns) {
-  if (trace_) trace_->push_back({std::move(name), std::move(source), {begin_ns, now_ns()}});
+  trace_->push_back({std::move(name), std::move(source), {begin_ns, now_ns()}});
 }
 
 bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs) {
@@ -163,14 +192,9 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
     for (int64_t d : t.shape()) mix(static_cast<size_t>(d));
   }
   for (size_t i : early_values_[index]) mix(std::hash<std::string>()(bytes_of(arguments[i])));
-  auto seen = std::find_if(early_.begin(), early_.end(), [&](const Early& e) { return e.hash == hash; });
-  if (seen == early_.end()) {
-    early_.push_front({hash, 0});
-    if (early_.size() > kEarlyKeys) early_.pop_back();
-  } else {
-    early_.splice(early_.begin(), early_, seen);
-  }
-  if (early_.front().calls >= options_.evaluate_first) return false;
+  if (early_.size() >= kEarlyKeys) early_.clear();
+  int64_t& calls = early_[hash];
+  if (calls >= int64_t{options_.evaluate_first} << std::min(kept_of_[index] / 4, 30)) return false;
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = options_.evaluate(index, arguments);
   if (!made.ok() || made->results.size() != outputs.size()) {
@@ -178,10 +202,10 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
     large_[index] = !made.ok() && made.error().code == ErrorCode::kLimitExceeded;
     return false;
   }
-  ++early_.front().calls;
+  ++calls;
   ++evaluated_;
   early_values_[index] = made->by_value;
-  note(format("evaluate region_{}", index), "", begin);
+  if (trace_) note(format("evaluate region_{}", index), "", begin);
   for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = make_tensor(std::move(made->results[i]));
   return true;
 }

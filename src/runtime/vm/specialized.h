@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/executor.h"
@@ -35,8 +36,9 @@ struct SpecializedOptions {
   size_t keep = 64;  // specialisations; the one used longest ago goes first
   uint64_t keep_bytes = uint64_t{64} << 20;
   Evaluate evaluate;  // for regions of that format (text, image files), which are an error without it, and for the next line
-  // A region of little work is computed without compiling the first so many times that it meets the same sizes: what
-  // changes its sizes at every call (the boxes that are left) never waits for a compiler.
+  // A region of little work is computed without compiling the first so many times that it meets the same sizes, and more
+  // often the more sizes it is kept for: what changes its sizes at every call (the boxes that are left, a text that
+  // grows) does not wait for a compiler.
   int evaluate_first = 2;
   const std::atomic<bool>* interrupt = nullptr;  // MachineOptions'
 };
@@ -61,8 +63,8 @@ class SpecializedFunctions : public PackedFunctions {
     std::vector<size_t> arguments;  // of the executor's inputs
   };
   Result<Entry*> entry_for(size_t index, std::span<const Tensor> arguments);
-  Entry* find_entry(size_t index, std::span<const Tensor> arguments);
-  Status run_compiled(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
+  Entry* find_entry(size_t index, std::span<const Value> inputs);
+  Status run_compiled(size_t index, std::span<const Value> inputs, std::span<Value> outputs);
   // Whether the call was computed without compiling.
   bool evaluate_early(size_t index, std::span<const Tensor> arguments, std::span<Value> outputs);
   void note(std::string name, std::string source, int64_t begin_ns);
@@ -72,13 +74,10 @@ class SpecializedFunctions : public PackedFunctions {
   SpecializedOptions options_;
   std::shared_ptr<MemoryPool> pool_;
   std::vector<HostRegion> host_;  // by region; without a function for those of other formats
-  std::list<Entry> entries_;  // most recently used first
-  // Calls that were evaluated, by region and what would have been compiled in; the one seen longest ago goes first.
-  struct Early {
-    size_t hash;
-    int calls;
-  };
-  std::list<Early> early_;
+  std::list<Entry> entries_;                           // most recently used first
+  std::vector<std::list<Entry>::iterator> last_;       // by region: the one used last, or the end
+  std::unordered_map<size_t, int64_t> early_;      // calls that were evaluated, by region and what would have been compiled in
+  std::vector<int> kept_of_;                       // specialisations, by region
   std::vector<std::vector<size_t>> early_values_;  // by region: arguments whose values were needed
   std::vector<bool> large_;                        // by region: too much work for it
   size_t compiled_ = 0, evaluated_ = 0;
