@@ -28,7 +28,7 @@ constexpr uint32_t bits(std::initializer_list<int> list) {
 constexpr ValueOperands kValueOperands[] = {
     {"Reshape", bits({1}), true}, {"Expand", bits({1}), true}, {"Tile", bits({1, 2}), true}, {"ConstantOfShape", bits({0}), true},
     {"Range", bits({0, 1, 2}), true}, {"Slice", bits({1, 2, 3, 4}), true}, {"Pad", bits({1, 3}), true},
-    {"TopK", bits({1})}, {"OneHot", bits({1})}, {"Resize", bits({1, 2, 3})}, {"Upsample", bits({1})}, {"Squeeze", bits({1})},
+    {"OneHot", bits({1})}, {"Resize", bits({1, 2, 3})}, {"Upsample", bits({1})}, {"Squeeze", bits({1})},
     {"Unsqueeze", bits({1})}, {"Split", bits({1})}, {"CumSum", bits({1})}, {"CumProd", bits({1})}, {"Trilu", bits({1})},
     {"DFT", bits({1, 2})}, {"STFT", bits({1, 3})}, {"HannWindow", bits({0})}, {"HammingWindow", bits({0})}, {"BlackmanWindow", bits({0})},
     {"MelWeightMatrix", bits({0, 1, 2, 3, 4})}, {"CenterCropPad", bits({1})}, {"Col2Im", bits({1, 2})}, {"AffineGrid", bits({1})},
@@ -202,14 +202,14 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
   if (op == "SequenceConstruct" || op == "SequenceEmpty" || op == "Optional") return finish(Treatment::kHost);
   if (op == "OptionalGetElement") return finish(all_tensors && operand(n, 0) ? Treatment::kAlias : Treatment::kHost);
   if (op == "Identity" && (!all_tensors || of_text)) return finish(Treatment::kAlias);
-  if (contains(kHostOps, op)) return finish(Treatment::kHost);
+  const int64_t opset = model.opsets.count("") ? model.opsets.at("") : 1;
+  if (contains(kHostOps, op) || (op == "TopK" && opset >= 10)) return finish(Treatment::kHost);
   if (contains(kEvaluateOps, op) || of_text) return finish(Treatment::kEvaluate);
   for (size_t i = 0; i < n.outputs.size(); ++i)
     if (makes_text(n, i, of_text)) return finish(Treatment::kEvaluate);
   for (const ValueOperands& v : kValueOperands) {
     if (v.op != op) continue;
     // A function of the runtime where a value is computed, so that nothing is compiled for every new value.
-    const int64_t opset = model.opsets.count("") ? model.opsets.at("") : 1;
     const auto* mode = n.find("mode");
     const bool host = v.host && !(op == "Reshape" && opset < 5) && !(op == "Slice" && opset < 10) && !(op == "Tile" && opset < 6) && !(op == "Pad" && (opset < 11 || (mode && mode->s != "constant")));
     for (size_t i = 0; i < n.inputs.size(); ++i) {

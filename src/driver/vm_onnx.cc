@@ -370,7 +370,8 @@ class GraphCompiler {
   Result<Body> body_of(const Node& n, std::string_view field, const char* name) {
     const auto* a = n.find(name);
     if (!a || a->graphs.size() != 1) return Diagnostic(ErrorCode::kMalformedModel, format("its attribute '{}' is missing", name));
-    return Body{a->graphs[0].get(), TW_TRY(onnx::subgraph_part(field, name))};
+    const std::string_view content = TW_TRY(onnx::subgraph_part(field, name));
+    return Body{a->graphs[0].get(), content};
   }
   static Slot held(int64_t reg, Sort sort, bool text) { return {Known::kNo, sort, text, reg, -1, {}, {}}; }
 

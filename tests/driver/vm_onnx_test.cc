@@ -125,6 +125,22 @@ TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
   EXPECT_LE(vm->functions().kept(), 64u);
 }
 
+TEST(VmOnnx, TracesNameKernelsAndFunctions) {
+  auto vm = runner(compiled(kModel), 0);
+  std::vector<runtime::vm::TraceEvent> events;
+  vm->set_trace(&events);
+  ASSERT_TRUE(vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)}).ok());
+  vm->set_trace(nullptr);
+  const std::string table = runtime::vm::trace_table(events), trace = runtime::vm::trace_chrome(events);
+  for (const char* name : {"NonZero", "list_append", "compile region_", "element"}) {
+    EXPECT_NE(table.find(name), std::string::npos) << table;
+    EXPECT_NE(trace.find(name), std::string::npos);
+  }
+  const size_t count = events.size();
+  ASSERT_TRUE(vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)}).ok());
+  EXPECT_EQ(events.size(), count);
+}
+
 TEST(VmOnnx, DamagedModelsAreErrors) {
   std::ifstream in(kModel, std::ios::binary);
   const std::string good{std::istreambuf_iterator<char>(in), {}};

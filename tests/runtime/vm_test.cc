@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include "base/format.h"
@@ -283,6 +284,14 @@ TEST(VmHostFunctions, MoveData) {
   EXPECT_EQ(result("NonZero", {matrix()}), (Numbers{0, 0, 1, 1, 1, 1, 2, 0, 1, 2}));
   EXPECT_EQ(result("Unique", {ints({3, 1, 3, 2, 1})}, {{"sorted", "0"}}), (Numbers{3, 1, 2}));
   EXPECT_EQ(result("element", {matrix(), scalar(0)}, {{"axis", "1"}, {"reverse", "1"}}), (Numbers{2, 5}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(result("TopK", {matrix(), scalar(2)}), (Numbers{2, 1, 5, 4}));
+  EXPECT_EQ(result("TopK", {matrix(), ints({1})}, {{"axis", "0"}, {"largest", "0"}}), (Numbers{0, 1, 2}));
+  auto first = host("TopK", {make_tensor(Tensor::from<float>(kFloat32, {4}, std::vector<float>{2, nan, 5, 5})), scalar(3)}, 2);
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(numbers((*first)[1]), (Numbers{1, 2, 3}));
+  EXPECT_FALSE(host("TopK", {matrix(), scalar(4)}, 2).ok());
+  EXPECT_FALSE(host("TopK", {matrix(), scalar(-1)}, 2).ok());
   auto reshaped = host("Reshape", {matrix(), ints({0, -1, 1})}, 1);
   ASSERT_TRUE(reshaped.ok());
   EXPECT_EQ((*reshaped)[0]->tensor.shape(), (std::vector<int64_t>{2, 3, 1}));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators whose result is as large as the data say: NonZero, Compress, Unique, NonMaxSuppression.
+// Operators whose result is as large as the data say, and TopK, which a sort does better than a kernel.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 #include "base/checked.h"
 #include "base/format.h"
@@ -153,7 +154,8 @@ struct Box {
 // Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the result
 // is (count, 3): batch, class, box. Of equal scores the box that comes first wins.
 Status non_max_suppression(HostCall& c) {
-  const Tensor boxes = TW_TRY(c.tensor(0)), scores = TW_TRY(c.tensor(1));
+  const Tensor boxes = TW_TRY(c.tensor(0));
+  const Tensor scores = TW_TRY(c.tensor(1));
   if (boxes.rank() != 3 || scores.rank() != 3 || boxes.dtype() != kFloat32 || scores.dtype() != kFloat32 || boxes.shape()[2] != 4 || boxes.shape()[0] != scores.shape()[0] || boxes.shape()[1] != scores.shape()[2])
     return host_error(format("boxes {} {} and scores {} {} do not fit each other", boxes.dtype().str(), shape_str(boxes.shape()), scores.dtype().str(), shape_str(scores.shape())));
   const int64_t limit = c.has(2) ? TW_TRY(c.integer(2)) : 0;
@@ -201,7 +203,65 @@ Status non_max_suppression(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {{"NonZero", non_zero}, {"Compress", compress}, {"Unique", unique}, {"NonMaxSuppression", non_max_suppression}};
+// The places of the k largest (smallest) of n keys, the first of equal ones first; not-a-number is larger than all.
+template <class Key>
+std::vector<int64_t> top(const std::vector<Key>& keys, int64_t k, bool largest) {
+  std::vector<int64_t> places(keys.size());
+  std::iota(places.begin(), places.end(), 0);
+  auto before = [&](int64_t a, int64_t b) {
+    const Key u = keys[static_cast<size_t>(a)], v = keys[static_cast<size_t>(b)];
+    if constexpr (std::is_floating_point_v<Key>)
+      if (std::isnan(u) || std::isnan(v)) return std::isnan(u) == std::isnan(v) ? a < b : std::isnan(u) == largest;
+    return u != v ? (largest ? u > v : u < v) : a < b;
+  };
+  std::partial_sort(places.begin(), places.begin() + k, places.end(), before);
+  places.resize(static_cast<size_t>(k));
+  return places;
+}
+
+// Outputs: the k first elements in order along an axis, and where they were.
+Status top_k(HostCall& c) {
+  const Tensor x = TW_TRY(c.tensor(0));
+  if (!is_number(x)) return host_error(format("TopK of {}", x.dtype().str()));
+  TW_TRY_STATUS(check_copyable(x));
+  const int64_t k = TW_TRY(c.integer(1)), rank = x.rank();
+  int64_t axis = TW_TRY(c.attribute("axis", -1));
+  if (axis < -rank || axis >= rank) return host_error(format("axis {} of a tensor with {} axes", axis, rank));
+  if (axis < 0) axis += rank;
+  auto shape = x.shape();
+  const int64_t n = shape[static_cast<size_t>(axis)];
+  if (k < 0 || k > n) return host_error(format("the first {} of {} elements", k, n));
+  const bool largest = TW_TRY(c.attribute("largest", 1)) != 0;
+  shape[static_cast<size_t>(axis)] = k;
+  Tensor values = TW_TRY(c.pool.allocate(x.dtype(), shape)), indices = TW_TRY(c.pool.allocate(kInt64, shape));
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < static_cast<size_t>(axis); ++d) outer *= shape[d];
+  for (size_t d = static_cast<size_t>(axis) + 1; d < shape.size(); ++d) inner *= shape[d];
+  const auto width = static_cast<int64_t>(x.dtype().bytes());
+  std::vector<double> real(x.dtype().is_float() ? static_cast<size_t>(n) : 0);
+  std::vector<int64_t> whole(x.dtype().is_float() ? 0 : static_cast<size_t>(n));
+  auto places_of = indices.as_mutable<int64_t>();
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < inner; ++i) {
+      const int64_t first = o * n * inner + i;
+      // Unsigned numbers of 64 bits keep their order when the highest bit is turned.
+      for (int64_t e = 0; e < n; ++e) {
+        if (!real.empty()) real[static_cast<size_t>(e)] = x.at_double(first + e * inner);
+        else whole[static_cast<size_t>(e)] = x.dtype() == kUInt64 ? x.at_int(first + e * inner) ^ INT64_MIN : x.at_int(first + e * inner);
+      }
+      const std::vector<int64_t> places = x.dtype().is_float() ? top(real, k, largest) : top(whole, k, largest);
+      for (int64_t e = 0; e < k; ++e) {
+        const int64_t to = o * k * inner + e * inner + i, from = places[static_cast<size_t>(e)];
+        places_of[static_cast<size_t>(to)] = from;
+        std::memcpy(values.mutable_raw() + to * width, x.raw() + (first + from * inner) * width, static_cast<size_t>(width));
+      }
+    }
+  c.give(0, make_tensor(std::move(values)));
+  c.give(1, make_tensor(std::move(indices)));
+  return Ok{};
+}
+
+constexpr HostEntry kTable[] = {{"TopK", top_k}, {"NonZero", non_zero}, {"Compress", compress}, {"Unique", unique}, {"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 

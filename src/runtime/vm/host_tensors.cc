@@ -125,7 +125,9 @@ Status constant_of_shape(HostCall& c) {
 }
 
 Status range(HostCall& c) {
-  const Tensor start = TW_TRY(c.tensor(0)), limit = TW_TRY(c.tensor(1)), delta = TW_TRY(c.tensor(2));
+  const Tensor start = TW_TRY(c.tensor(0));
+  const Tensor limit = TW_TRY(c.tensor(1));
+  const Tensor delta = TW_TRY(c.tensor(2));
   if (start.size() != 1 || limit.size() != 1 || delta.size() != 1) return host_error("a range of something else than numbers");
   const DataType dtype = start.dtype();
   if (dtype.is_integral()) {

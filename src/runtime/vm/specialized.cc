@@ -162,7 +162,8 @@ Status SpecializedFunctions::run_compiled(size_t index, std::span<const Value> i
   if (!trace_) {
     TW_TRY_STATUS(entry->executor->run());
   } else {
-    for (const StepProfile& step : TW_TRY(entry->executor->profile(1))->steps()) {
+    const auto profile = TW_TRY(entry->executor->profile(1));
+    for (const StepProfile& step : profile->steps()) {
       Interval all;
       for (const Interval& i : step.last) {
         if (i.end_ns == 0) continue;
