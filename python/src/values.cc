@@ -82,6 +82,8 @@ tw_value Borrowed::value(nb::handle object) {
     v.as.module = nb::cast<ModuleHandle&>(object).get();
     return v;
   }
+  if (ndarray_type && PyObject_IsInstance(object.ptr(), ndarray_type) == 1)  // DLPack of older numpy knows no booleans; its buffers do
+    return value(objects_.emplace_back(object.attr("_array")));
   if (nb::hasattr(object, "__tw_handle__")) return value(objects_.emplace_back(object.attr("__tw_handle__")));  // Module, written in Python
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     lists_.emplace_back();

@@ -99,6 +99,8 @@ void bind_vm(nb::module_& m) {
         for (const auto& t : self.inputs) out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
         return out;
       })
+      .def_prop_ro("outputs", [](const Program& self) { return self.outputs; })
+      .def_prop_ro("target", [](const Program& self) { return self.target; })
       .def("late_bound_constants", [](Program& self, uint64_t limit) { return bytes_of(runtime::vm::move_late_bound_constants(&self.executable, limit)); })
       .def("bind_constants", [](Program& self, nb::bytes params) { unwrap(runtime::vm::load_late_bound_constants(&self.executable, span_of(params))); })
       .def("with_code", [](const Program& self, nb::bytes code) {  // the same regions under bytecode that was saved
@@ -121,6 +123,10 @@ void bind_vm(nb::module_& m) {
       return driver::vm_program(whole, options);
     }();
     return unwrap(std::move(result));
+  });
+  // None: every size is known, the model is an ordinary library.
+  m.def("onnx_program_file", [](const std::string& path, const driver::BuildOptions& options) -> nb::object {
+    return unwrap(driver::needs_vm(path, options)) ? nb::cast(unwrap(driver::vm_program(path, options))) : nb::none();
   });
   m.def("vm_program_of", [](const std::string& path) -> nb::object {  // None: an ordinary library
     auto artifact = unwrap(runtime::Artifact::load(path));

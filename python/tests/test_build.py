@@ -128,7 +128,8 @@ class Builds(unittest.TestCase):
 
     def test_params_in_every_way(self):
         for given in (relay.build(self.mod, "llvm", params=self.params), relay.build(self.mod, "llvm", "llvm", self.params),
-                      relay.build(relay.bind_params_by_name(self.mod["main"], self.params) if hasattr(relay, "bind_params_by_name") else self.mod, params=self.params)):
+                      relay.build(tw.IRModule.from_expr(relay.build_module.bind_params_by_name(self.mod["main"], self.params))),
+                      relay.build(relay.build_module.bind_params_by_name(self.mod, self.params))):
             np.testing.assert_allclose(run(given, x=X), EXPECTED, rtol=1e-6)
         free = relay.build(self.mod, "llvm")
         module = graph_executor.GraphModule(free["default"](tw.cpu()))
@@ -138,6 +139,25 @@ class Builds(unittest.TestCase):
         np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
         with self.assertRaises(TypeError):
             relay.build(self.mod, "llvm", executor=3)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.params")
+            tw.runtime.save_param_dict_to_file(self.params, path)
+            loaded = tw.runtime.load_param_dict_from_file(path)
+            np.testing.assert_array_equal(loaded["w"].numpy(), W)
+            calls = []
+
+            def linker(output, objects, **options):
+                calls.append(([os.path.basename(o) for o in objects], options))
+                tw.contrib.cc.create_shared(output, objects, **options)
+
+            lib = relay.build(self.mod, "llvm", params=loaded)
+            for options in (dict(fcompile=linker, options=["-Wl,--build-id=none"]), dict(cc="c++"), dict(fcompile=tw.contrib.cc.cross_compiler("c++"))):
+                lib.export_library(os.path.join(folder, "net.so"), **options)
+                np.testing.assert_allclose(run(tw.runtime.load_module(os.path.join(folder, "net.so")), x=X), EXPECTED, rtol=1e-6)
+            self.assertEqual(calls, [(["lib0.o"], {"options": ["-Wl,--build-id=none"]})])
+            with self.assertRaises((RuntimeError, OSError)):
+                lib.export_library(os.path.join(folder, "none.so"), cc="no-such-compiler")
+            self.assertFalse(os.path.exists(os.path.join(folder, "none.so")))
 
     def test_the_triple(self):
         with warnings.catch_warnings(record=True) as caught:
@@ -202,6 +222,9 @@ class Builds(unittest.TestCase):
                 relay.build(self.mod, "llvm", executor=executor, runtime=runtime)
 
     def test_options_are_typed(self):
+        effective = {name for name, info in transform.PassContext.list_configs().items() if info["effective"]}
+        self.assertLessEqual({"relay.FuseOps.max_depth", "relay.FuseOps.link_params", "relay.fallback_device_type"}, effective)
+        self.assertFalse({"tir.UnrollLoop", "tir.noalias", "relay.ext.tensorrt.options", "testing.immutable_module"} & effective)
         self.assertEqual(Executor.list_registered(), ["graph", "aot"])
         self.assertIn("interface-api", Executor.list_registered_options("aot"))
         self.assertTrue(Executor("aot")["link-params"])
@@ -241,6 +264,49 @@ class Arrays(unittest.TestCase):
                 bad()
         self.assertTrue(tw.runtime.enabled("llvm"))
         self.assertFalse(tw.runtime.enabled("cuda") or tw.runtime.enabled("nonsense"))
+
+    def test_names(self):
+        t = tw.DataType("float16x4")
+        self.assertEqual((t, t.type_code, t.bits, t.lanes), ("float16x4", 2, 16, 4))
+        self.assertEqual((tw.DataType("bool").bits, tw.DataType("bfloat16").type_code, tw.DataType("handle").bits), (1, 4, 64))
+        with self.assertRaises(ValueError):
+            tw.DataType("float32x")
+        text = relay.frontend.from_onnx(model_bytes(), freeze_params=False)[0].astext()
+        self.assertEqual(tw.parser.fromtext(text), tw.parser.parse(text))
+        self.assertEqual(len(tw.parser.parse_expr("fn (%x: Tensor[(2), float32]) { add(%x, %x) }").params), 1)
+        with self.assertRaises(tw.Error):
+            tw.parser.parse("nonsense")
+        self.assertEqual(graph_executor.get_device(None, [tw.cpu(), tw.nd.cuda(1)]), ([tw.cpu(), tw.nd.cuda(1)], 0, [1, 0, 2, 1]))
+        with self.assertRaises(ValueError):
+            graph_executor.get_device(None, "cpu")
+        self.assertEqual(relay.build_module.GraphExecutor.kind, "graph")
+
+    def test_tools(self):
+        from tilewright.contrib import cc, utils
+        temp = utils.tempdir()
+        with open(temp / "a.c", "w") as file:
+            file.write("int forty_two(void) { return 42; }\n")
+        subprocess.run(["cc", "-fPIC", "-c", "a.c", "-o", "a.o"], cwd=temp.path, check=True)
+        cc.create_staticlib(temp.relpath("a.a"), temp.relpath("a.o"))
+        cc.create_shared(temp.relpath("a.so"), [temp.relpath("a.o")])
+        import ctypes
+        self.assertEqual(ctypes.CDLL(temp.relpath("a.so")).forty_two(), 42)
+        self.assertEqual(set(temp.listdir()), {"a.c", "a.o", "a.a", "a.so"})
+        self.assertIn("linux", cc.get_target_by_dump_machine("cc")())
+        self.assertIsNone(cc.get_target_by_dump_machine("no-such-compiler")())
+        with self.assertRaises(RuntimeError):
+            cc.create_shared(temp.relpath("b.so"), [temp.relpath("none.o")])
+        with utils.filelock(temp.relpath("lock")):
+            self.assertTrue(os.path.exists(temp / "lock"))
+        path = str(temp.path)
+        del temp
+        self.assertFalse(os.path.exists(path))
+        with utils.TempDirectory.set_keep_for_debug():
+            kept = utils.tempdir()
+        path = str(kept.path)
+        del kept
+        self.assertTrue(os.path.exists(path))
+        os.rmdir(path)
 
     def test_capsules_and_copies(self):
         a = tw.nd.array(X)

@@ -230,6 +230,10 @@ class Executors(unittest.TestCase):
         self.assertGreater(module.benchmark(end_to_end=True, repeat=1, number=1, x=X).mean, 0)
         timer = module.module.time_evaluator("run", tw.cpu(), number=3, repeat=4)
         self.assertEqual(len(timer().results), 4)
+        calls = []
+        tw.register_func("test.before", lambda *args: calls.append(args))
+        self.assertEqual(len(module.module.time_evaluator("run", tw.cpu(), number=1, repeat=3, f_preproc="test.before")().results), 3)
+        self.assertEqual(calls, [()] * 3)
         report = module.profile(repeats=2)
         self.assertIn("traceEvents", json.loads(report.trace()))
         self.assertEqual(set(json.loads(report.json())), {"calls", "device_metrics", "configuration"})

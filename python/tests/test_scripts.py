@@ -162,6 +162,39 @@ class Scripts(unittest.TestCase):
                          ["True", "Report Graph True", "True", "True"])
         self.assertTrue(any(line.startswith("tw_") for line in out))
 
+    def test_deploy_on_a_local_session(self):
+        self.assertEqual(self.script('''
+            import numpy as np
+            import tvm
+            import tvm.relay as relay
+            from tvm import rpc
+            from tvm.contrib import utils, graph_executor as runtime
+
+            func, params = relay.frontend.from_onnx("model.onnx", {"x": (relay.Any(), 3)}, freeze_params=False)
+            local_demo = True
+            target = tvm.target.Target("llvm") if local_demo else tvm.target.arm_cpu("rasp3b")
+            with tvm.transform.PassContext(opt_level=3):
+                lib = relay.build(func, target, params=params)
+            tmp = utils.tempdir()
+            lib_fname = tmp.relpath("net.tar")
+            lib.export_library(lib_fname)
+            remote = rpc.LocalSession() if local_demo else rpc.connect("10.77.1.162", 9090)
+            remote.upload(lib_fname)
+            rlib = remote.load_module("net.tar")
+            dev = remote.cpu(0)
+            module = runtime.GraphModule(rlib["default"](dev))
+            module.set_input("x", tvm.nd.array(np.ones((2, 3), "float32")))
+            module.run()
+            print(module.get_output(0).numpy().shape, remote.listdir())
+            remote.upload(bytearray(b"data"), "a.bin")
+            print(bytes(remote.download("a.bin")))
+            remote.remove("a.bin")
+            try:
+                remote.download("../../etc/passwd")
+            except ValueError as error:
+                print(error)
+            '''), ["(2, 4) ['net.tar']", "b'data'", "'../../etc/passwd' is no file of the session"])
+
     def test_tvmc(self):
         out = self.script('''
             from tvm.driver import tvmc
@@ -173,6 +206,9 @@ class Scripts(unittest.TestCase):
             new_package = tvmc.TVMCPackage(package_path="whatever")
             result = tvmc.run(new_package, device="cpu", fill_mode="ones", benchmark=True, repeat=2, number=2)
             print(result)
+            model.save("saved")
+            again = tvmc.load("saved")
+            print(tvmc.run(tvmc.compile(again, target="llvm"), device="cpu", fill_mode="ones").get_output("output_0").tolist() == result.get_output("output_0").tolist())
             print(isinstance(result, TVMCResult), isinstance(package, TVMCPackage), result.get_output("output_0").shape)
             try:
                 tvmc.tune(model, target="llvm")
@@ -180,7 +216,7 @@ class Scripts(unittest.TestCase):
                 print(error)
             ''')
         self.assertIn("def @main", out[1])
-        self.assertIn("True True (2, 4)", out)
+        self.assertEqual(out[-3:-1], ["True", "True True (2, 4)"])
         self.assertIn("the cost model", out[-1])
 
     def test_ahead_of_time_and_build_module(self):

@@ -116,6 +116,24 @@ class Package(unittest.TestCase):
             with self.assertRaises(error):
                 tw.compile(free_model_bytes(), shapes, constants={"shape": "4,-1"})
 
+    def test_free_sizes_become_a_program(self):
+        for model in (tw.compile(free_model_bytes()), tw.compile(free_model_bytes(), {"shape": (2,)})):
+            self.assertEqual([t.shape for t in model.inputs], [(-1, 4), (2,)])
+            for rows in (2, 5, 2):
+                x = np.arange(-4, rows * 4 - 4, dtype=np.float32).reshape(rows, 4)
+                np.testing.assert_array_equal(model(x, np.array([4, -1])), np.maximum(x, 0).reshape(4, -1))
+                self.assertEqual(model.outputs, [("z", "float32", (4, rows))])
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "free.so")
+            model.export_library(path)
+            loaded = tw.load(path, threads=1)
+        np.testing.assert_array_equal(loaded(x=x, shape=np.array([8, 1])), np.maximum(x, 0).reshape(8, 1))
+        for call, code in ((lambda: model(x[0], np.array([4, -1])), 505), (lambda: model(x.astype(np.int32)), 506), (lambda: model(y=x), 504),
+                           (lambda: model.set_input(2, x), 504), (lambda: tw.load(path), 102), (lambda: tw.compile(free_model_bytes(), {"x": (2, 4)})(x[:2]), 101)):
+            with self.assertRaises(tw.Error) as raised:
+                call()
+            self.assertEqual(raised.exception.code, code)
+
     def test_constants(self):
         x = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
         for value in ("2,-1", [2, -1], (2, 6), np.array([2, 6])):

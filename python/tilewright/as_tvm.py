@@ -23,6 +23,8 @@ _REPLACEMENTS = {
     "auto_scheduler": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "autotvm": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "meta_schedule": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
+    "build": "relay.build",
+    "lower": "relay.build; 'tilewright compile --dump-ir' shows loops",
     "te": "kernels are chosen from built-in implementations; write a model in Relay or ONNX",
     "tir": "loop IR is inspected with 'tilewright compile --dump-ir'; tir.IntImm, Any and Var are there",
     "topi": "kernels are chosen from built-in implementations",
@@ -31,12 +33,18 @@ _REPLACEMENTS = {
     "relay.quantize": "quantise the model before export to ONNX",
     "relay.op.contrib": "every operator is compiled here; there are no external code generators",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
-    "contrib.nvcc": "models run on the CPU: cpu()",
+    **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
+    **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",
+                     "contrib.miopen", "contrib.rocblas", "contrib.cublas", "contrib.cudnn", "contrib.mps"), "kernels are built in; write a model in Relay or ONNX"),
+    **dict.fromkeys(("contrib.nvcc", "contrib.rocm", "contrib.sdaccel", "contrib.spirv"), "models run on the CPU: cpu()"),
+    "driver.tvmc.autotuner": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
+    "runtime.system_lib": "a program that links model.a calls tw_run (docs/cpp.md)",
+    "runtime.load_static_library": "contrib.cc.create_shared links objects",
+    "register_object": "runtime.create_module makes objects with functions",
     "contrib.cuda_graph": "contrib.graph_executor",
     "contrib.pipeline_executor": "contrib.graph_executor, one for each thread",
     "contrib.torch": "torch.from_dlpack and nd.from_dlpack exchange tensors without a copy",
     "contrib.target": "an ONNX model is the exchange format",
-    "contrib.hexagon": "models run on the CPU: cpu()",
     "contrib.popen_pool": "concurrent.futures.ProcessPoolExecutor",
     "script": "loop IR is inspected with 'tilewright compile --dump-ir'",
     "relax": "write a model in Relay or ONNX",
@@ -118,7 +126,8 @@ def _absent(name: str) -> "_Absent | None":
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "driver.build_module": "relay.build_module", "relay.backend.executor_factory": "relay.executor_factory",
           "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
-          "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target", "target.tag": "target",
+          "relay.backend.vm": "relay.vm", "relay.backend.interpreter": "relay.executors", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray",
+          "relay.backend.aot": "relay.executor_factory", "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target", "target.tag": "target",
           "_ffi": "registry", "_ffi.base": "error", "_ffi.registry": "registry", "runtime.graph_executor": "contrib.graph_executor", "contrib.debugger.debug_runtime": "contrib.debugger.debug_executor",
           "ir.transform": "transform"}
 # Names of the top that only scripts have.
@@ -133,8 +142,6 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: Any) -> types.ModuleType:
         name = spec.name.partition(".")[2]
-        if name == "parser":
-            return _Alias(spec.name, types.SimpleNamespace(__doc__=None, fromtext=tilewright.relay.fromtext, parse=tilewright.relay.fromtext))
         ours = "tilewright" + ("." + _NAMES.get(name, name) if name else "")
         try:
             return _Alias(spec.name, importlib.import_module(ours))

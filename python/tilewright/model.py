@@ -2,6 +2,7 @@
 """Compile, load, call: what most users need."""
 from __future__ import annotations
 
+import contextlib
 import operator
 import os
 import tempfile
@@ -104,9 +105,86 @@ class Model:
             shutil.copyfile(self._path, path)
 
 
+class ProgramModel(Model):
+    """A model with free sizes or control flow. The first call with new sizes compiles kernels for them; later ones find those.
+
+    `inputs` have -1 where a size is free; dtypes and shapes of `outputs` are those of the last run."""
+
+    def __init__(self, program: Any, threads: int = 0):
+        self._program = program
+        self._machine = _core.VMMachine(program, threads)
+        self._threads = threads
+        self._values: dict[int, np.ndarray] = {}
+        self._results: list[np.ndarray] = []
+
+    @property
+    def inputs(self) -> list[TensorInfo]:
+        return [TensorInfo(*t) for t in self._program.inputs]
+
+    @property
+    def outputs(self) -> list[TensorInfo]:
+        known = [(str(r.dtype), r.shape) for r in self._results] or [("", ())] * len(self._program.outputs)
+        return [TensorInfo(name, *k) for name, k in zip(self._program.outputs, known)]
+
+    @property
+    def variants(self) -> list[tuple[list[TensorInfo], list[TensorInfo]]]:
+        return [(self.inputs, self.outputs)]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"kind": "vm"}
+
+    @property
+    def target(self) -> str:
+        return self._program.target
+
+    @property
+    def threads(self) -> int:
+        return self._threads
+
+    def profile(self, repeats: int = 20, form: str = "table") -> str:
+        raise NotImplementedError("programs are not profiled; compile the model for fixed sizes: shapes={...}")
+
+    def set_input(self, key: int | str, value: Any) -> None:
+        index = self.input_index(key) if isinstance(key, str) else key
+        if not 0 <= index < len(self.inputs):
+            raise error_of(504, "UnknownInput", f"there is no input {index}; there are {len(self.inputs)}")
+        info, array = self.inputs[index], as_array(value)
+        if str(array.dtype) != info.dtype:
+            raise error_of(506, "DtypeMismatch", f"input '{info.name}' is {info.dtype}, the tensor {array.dtype}")
+        if array.ndim != len(info.shape) or any(-1 != want != got for want, got in zip(info.shape, array.shape)):
+            raise error_of(505, "ShapeMismatch", f"input '{info.name}' has the shape {info.shape} (-1 is any size), the tensor {array.shape}")
+        self._values[index] = array
+
+    def run(self) -> None:
+        missing = [t.name for i, t in enumerate(self.inputs) if i not in self._values]
+        if missing:
+            raise error_of(101, "InvalidArgument", f"input '{missing[0]}' has not been set")
+        result = self._machine.invoke("main", [self._values[i] for i in range(len(self.inputs))])
+        self._results = list(result[1]) if isinstance(result, tuple) else [result]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for i, value in enumerate(args):
+            self.set_input(i, value)
+        for name, value in kwargs.items():
+            self.set_input(name, value)
+        self.run()
+        return self._results[0] if len(self._results) == 1 else tuple(self._results)
+
+    def export_library(self, path: str | os.PathLike[str]) -> None:
+        """Writes the program that `tilewright.load` and the shell can use, where the compiler is."""
+        self._program.export_library(os.fspath(path), "")
+
+
 def load(path: str | os.PathLike[str], threads: int = 0) -> Model:
     """Loads a library. threads 0: one per core. Errors: 102, 501 (damaged), 502 (version), 503 (CPU)."""
-    return Model(path, threads)
+    try:
+        return Model(path, threads)
+    except Error as error:
+        program = _core.vm_program_of(os.fspath(path)) if getattr(error, "code", 0) == 203 else None
+        if program is None:
+            raise
+        return ProgramModel(program, threads)
 
 
 def _sizes_of(dimension: Any) -> list[int]:
@@ -187,7 +265,8 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
             opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
             kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "") -> Model:
-    """Compiles an ONNX model (path, bytes or ModelProto) or an IRModule for `target` and loads it.
+    """Compiles an ONNX model (path, bytes or ModelProto) or an IRModule for `target` and loads it. A model with sizes that `shapes`
+    leaves free, or with control flow, becomes a ProgramModel.
 
     shapes: sizes of inputs that the model leaves free, by name: (1, 3, 224, 224); several shapes in one library are a list of
     shapes, or a shape with lists in it: (1, 3, 48, [320, 640]), or the command line's "1x3x48x{320,640}".
@@ -210,9 +289,23 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
         return load_built(_core.build(module, options), threads)
     options.shapes, options.more_shapes = variants[0], variants[1:]
     set_constants(options, constants)
-    if isinstance(model, (str, os.PathLike)):
-        return load_built(_core.build_onnx_file(os.fspath(model), options), threads)
-    return load_built(_core.build_onnx_bytes(onnx_bytes(model), options), threads)
+    path = isinstance(model, (str, os.PathLike))
+    source = os.fspath(model) if path else onnx_bytes(model)
+    try:
+        return load_built((_core.build_onnx_file if path else _core.build_onnx_bytes)(source, options), threads)
+    except Error:
+        if constants or len(variants) > 1:
+            raise
+        with contextlib.ExitStack() as stack:
+            if not path:
+                file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="tilewright-", suffix=".onnx"))
+                file.write(source)
+                file.flush()
+                source = file.name
+            program = _core.onnx_program_file(source, options)
+        if program is None:
+            raise
+        return ProgramModel(program, threads)
 
 
 def _as_module(model: Any) -> Any:
@@ -231,4 +324,4 @@ def onnx_bytes(model: Any) -> bytes:
     raise TypeError(f"a model is a path, bytes, an onnx.ModelProto or an IRModule, not a {type(model).__name__}")
 
 
-__all__ = ["Model", "TensorInfo", "compile", "load"]
+__all__ = ["Model", "ProgramModel", "TensorInfo", "compile", "load"]

@@ -116,9 +116,10 @@ class PassContext:
         return _current.get() or PassContext()
 
     @staticmethod
-    def list_configs() -> dict[str, dict[str, str]]:
-        """Every option by key, with its type and what it does."""
-        return {name: {"type": kind, "doc": doc} for name, kind, doc in _core.config_keys()}
+    def list_configs() -> dict[str, dict[str, Any]]:
+        """Every option by key, with its type, what it does, and whether it has an effect here or is accepted only."""
+        accepted = ("no effect", "always so")
+        return {name: {"type": kind, "doc": doc, "effective": not any(a in doc for a in accepted)} for name, kind, doc in _core.config_keys()}
 
     def _should_run(self, mod: Any, info: PassInfo) -> bool:
         return all(_hook(i, "should_run", mod, info, otherwise=True) for i in self.instruments)

@@ -43,6 +43,36 @@ def create_executable(output: str, objects: Any, options: Sequence[str] | None =
     _run(output, objects, [], options, cc)
 
 
+def create_staticlib(output: str, inputs: Any, ar: str | None = None) -> None:
+    """An archive of objects, with $AR or ar."""
+    program = ar or os.environ.get("AR") or shutil.which("ar")
+    if not program:
+        raise ValueError("no archiver was found; set AR")
+    inputs = [inputs] if isinstance(inputs, str) else list(inputs)
+    done = subprocess.run([program, "rcs", output, *inputs], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"AR error:\n{done.stdout}{done.stderr}\nCommand line: {' '.join(done.args)}")
+
+
+create_staticlib.output_format = "a"  # type: ignore[attr-defined]
+
+
+def get_target_by_dump_machine(compiler: str | None) -> Callable[[], str | None]:
+    """A function that asks the compiler for its target triple; None where it cannot say."""
+    def get_target_triple() -> str | None:
+        if not compiler:
+            return None
+        try:
+            done = subprocess.run([compiler, "-dumpmachine"], capture_output=True, text=True)
+        except OSError:
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+    return get_target_triple
+
+
+create_shared.get_target_triple = get_target_by_dump_machine(os.environ.get("CXX") or get_cc())  # type: ignore[attr-defined]
+
+
 def cross_compiler(compile_func: Any, options: Sequence[str] | None = None, output_format: str | None = None,
                    get_target_triple: Callable[[], str] | None = None, add_files: Sequence[str] | None = None) -> Callable[..., None]:
     """An fcompile for another machine: a compiler's name, or a function like create_shared, with its options."""
@@ -56,9 +86,9 @@ def cross_compiler(compile_func: Any, options: Sequence[str] | None = None, outp
         else:
             create_shared(outputs, objects, options=all_options, cc=compile_func, **kwargs)
 
-    fcompile.get_target_triple = get_target_triple  # type: ignore[attr-defined]
+    fcompile.get_target_triple = get_target_triple or (None if callable(compile_func) else get_target_by_dump_machine(compile_func))  # type: ignore[attr-defined]
     fcompile.output_format = output_format or getattr(compile_func, "output_format", "so")  # type: ignore[attr-defined]
     return fcompile
 
 
-__all__ = ["create_executable", "create_shared", "cross_compiler", "get_cc"]
+__all__ = ["create_executable", "create_shared", "create_staticlib", "cross_compiler", "get_cc", "get_target_by_dump_machine"]

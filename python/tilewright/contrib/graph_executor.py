@@ -158,4 +158,13 @@ def create(graph_json_str: Any, libmod: Any = None, device: Any = None) -> Graph
     return GraphModule(library["default"](device or cpu()))
 
 
-__all__ = ["BenchmarkResult", "GraphModule", "create"]
+def get_device(libmod: Any, device: Any) -> tuple[list[Any], int, list[int]]:
+    """(devices, how many of them are remote, device types and numbers in turn)."""
+    devices = list(device) if isinstance(device, list) else [device]
+    for one in devices:
+        if not hasattr(one, "device_type"):
+            raise ValueError("dev has to be the type of Device or a list of Device")
+    return devices, 0, [number for one in devices for number in (one.device_type, one.device_id)]
+
+
+__all__ = ["BenchmarkResult", "GraphModule", "create", "get_device"]

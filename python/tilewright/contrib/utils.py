@@ -2,18 +2,34 @@
 """Temporary folders."""
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 
 class TempDirectory:
-    """A folder that is removed with the object. `relpath(name)` is a path in it; `path` the folder's."""
+    """A folder that is removed with the object. `relpath(name)` is a path in it as text, `folder / name` as a pathlib.Path; `path` is the folder."""
 
-    def __init__(self, custom_path: str | None = None):
+    _keep_for_debug = False
+
+    def __init__(self, custom_path: str | None = None, keep_for_debug: bool | None = None):
+        self._keep = self._keep_for_debug if keep_for_debug is None else keep_for_debug
         self.temp_dir = custom_path or tempfile.mkdtemp(prefix="tilewright-")
         os.makedirs(self.temp_dir, exist_ok=True)
+
+    @classmethod
+    @contextlib.contextmanager
+    def set_keep_for_debug(cls, set_to: bool = True) -> Iterator[None]:
+        """Folders made inside of the `with` stay."""
+        before, cls._keep_for_debug = cls._keep_for_debug, set_to
+        try:
+            yield
+        finally:
+            cls._keep_for_debug = before
 
     def remove(self) -> None:
         if self.temp_dir:
@@ -21,11 +37,11 @@ class TempDirectory:
             self.temp_dir = ""
 
     @property
-    def path(self) -> str:
-        return self.temp_dir
+    def path(self) -> Path:
+        return Path(self.temp_dir)
 
-    def __truediv__(self, name: Any) -> str:
-        return self.relpath(str(name))
+    def __truediv__(self, name: Any) -> Path:
+        return self.path / name
 
     def relpath(self, name: str) -> str:
         return os.path.join(self.temp_dir, name)
@@ -40,12 +56,33 @@ class TempDirectory:
         self.remove()
 
     def __del__(self, _rmtree: Any = shutil.rmtree) -> None:
-        if getattr(self, "temp_dir", ""):
+        if getattr(self, "temp_dir", "") and not self._keep:
             _rmtree(self.temp_dir, ignore_errors=True)
 
 
 def tempdir(custom_path: str | None = None, keep_for_debug: bool = False) -> TempDirectory:
-    return TempDirectory(custom_path)
+    return TempDirectory(custom_path, keep_for_debug or None)
 
 
-__all__ = ["TempDirectory", "tempdir"]
+def is_source_path(path: str) -> bool:
+    """Whether the text is the path of a C, C++ or CUDA file rather than source text."""
+    return os.path.exists(path) or (path.count("\n") == 0 and path.endswith((".cc", ".cpp", ".c", ".cu", ".h")))
+
+
+def which(exec_name: str) -> str | None:
+    return shutil.which(exec_name)
+
+
+@contextlib.contextmanager
+def filelock(path: str) -> Iterator[None]:
+    """Holds the file's lock: others that ask for it wait, in this process and in others."""
+    import fcntl
+    with open(path, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+
+__all__ = ["TempDirectory", "filelock", "is_source_path", "tempdir", "which"]

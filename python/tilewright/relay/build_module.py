@@ -76,6 +76,18 @@ def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = No
     return built.optimized, {}
 
 
+def bind_params_by_name(func: Any, params: Mapping[str, Any]) -> Any:
+    """The function (or module) with the parameters of these names replaced by constants. ValueError: two parameters have the name."""
+    from .expr import bind, const
+    if isinstance(func, _core.IRModule):
+        return func.bind_params({name: as_array(value) for name, value in params.items()})
+    names = [p.name_hint for p in func.params]
+    twice = [name for name in params if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"Multiple args in the function have name {twice[0]}")
+    return bind(func, {name: const(as_array(value)) for name, value in params.items() if name in names})
+
+
 def build_config(opt_level: int = 2, required_pass: Any = None, disabled_pass: Any = None, trace: Any = None) -> PassContext:
     """The old name of PassContext."""
     return PassContext(opt_level, required_pass, disabled_pass, trace=trace)
@@ -166,5 +178,13 @@ def create_executor(kind: str = "debug", mod: Any = None, device: Device | None 
     return executors.create_executor(kind, mod, device, target, params)
 
 
-__all__ = ["AotExecutorFactory", "BuildModule", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "build", "build_config", "create_executor",
+def __getattr__(name: str) -> Any:
+    """The executors' classic place: build_module.GraphExecutor."""
+    if name in ("GraphExecutor", "AotExecutor"):
+        from . import executors
+        return getattr(executors, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = ["AotExecutorFactory", "BuildModule", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "bind_params_by_name", "build", "build_config", "create_executor",
            "optimize"]

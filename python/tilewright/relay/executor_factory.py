@@ -7,10 +7,10 @@ import shutil
 import struct
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ..contrib import tar
+from ..contrib import cc, tar
 from ..runtime.module import Module, load_module
 from ..runtime.ndarray import NDArray
 from ..target import Target
@@ -209,37 +209,43 @@ class ExecutorFactoryModule:
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:
         """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or a package of library, graph and
-        weights (`.tar`).
+        weights (`.tar`), with the built-in linker.
 
-        fcompile(file_name, objects, **kwargs) makes the file in place of the built-in linker, of a finished library. The file
-        appears whole or not at all. Errors: 103, 403."""
+        fcompile(file_name, objects, **kwargs) makes the file in its place, from one object; options alone (cc=, options=) are those of
+        contrib.cc.create_shared. The file appears whole or not at all. Errors: 103, 403; what fcompile raises."""
         path = os.fspath(file_name)
         if addons:
             raise NotImplementedError("addons are not supported; import a module (import_module), or link them with fcompile")
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
+        if fcompile is None and kwargs:
+            fcompile = cc.create_shared
         plain = fcompile is None or fcompile is tar.tar
-        if plain and kwargs:
-            raise TypeError(f"{', '.join(kwargs)}: options need an fcompile to take them")
-        if self._built is None and path.endswith((".o", ".a", ".tar")):
+        if self._built is None and plain and path.endswith((".o", ".a", ".tar")):
             self._whole()
+        if plain and self._file is None:
+            self._built.export_library(path, self._tree())
+            return path
         made = os.path.join(os.path.dirname(os.path.abspath(path)), f".{os.path.basename(path)}.{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="tilewright-", dir=workspace_dir) as folder:
-            library = os.path.join(folder, "lib.so")
-            if self._file is not None:
-                with open(library, "wb") as file:
-                    file.write(self._file)
+            given = os.path.join(folder, "lib0.o" if self._file is None else "lib0.so")
+            if self._file is None:
+                self._built.export_library(given, self._tree())
             else:
-                imports = import_tree(self._imports) if self._imports else b""
-                self._built.export_library(path if plain else library, imports)
-                if plain:
-                    return path
+                with open(given, "wb") as file:
+                    file.write(self._file)
             try:
-                (shutil.copyfile if plain else fcompile)(*((library, made) if plain else (made, [library])), **kwargs)  # type: ignore[operator]
+                if fcompile is None or plain:
+                    shutil.copyfile(given, made)
+                else:
+                    fcompile(made, [given], **kwargs)
                 os.replace(made, path)
             finally:
                 if os.path.exists(made):
                     os.unlink(made)
         return path
+
+    def _tree(self) -> bytes:
+        return import_tree(self._imports) if self._imports else b""
 
 
 class GraphExecutorFactory(ExecutorFactoryModule):
@@ -282,4 +288,7 @@ class AotExecutorFactory(ExecutorFactoryModule):
         raise TypeError("an ahead-of-time build is no triple of graph, lib and params; call export_library")
 
 
-__all__ = ["AotExecutorFactory", "ExecutorCodegenMetadata", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory"]
+# The classic names.
+GraphExecutorFactoryModule, AOTExecutorFactoryModule = GraphExecutorFactory, AotExecutorFactory
+
+__all__ = ["AOTExecutorFactoryModule", "AotExecutorFactory", "ExecutorCodegenMetadata", "ExecutorFactoryModule", "FunctionInfo", "GraphExecutorFactory", "GraphExecutorFactoryModule"]

@@ -45,10 +45,10 @@ class VMCompiler:
 
     def lower(self, mod: Any, target: Any = None, target_host: Any = None) -> None:
         targets = Target.canon_multi_target_and_host(target if target is not None else Target.current() or "llvm", target_host)
-        if len(set(map(str, targets))) > 1:
+        if len({t.build_text() for t in targets}) > 1:
             raise NotImplementedError("code for several different targets in one program is not supported; compile for one")
         context = PassContext.current()
-        self._program = _core.vm_compile(self._bound(mod), str(targets[0]), context.opt_level, context._options)
+        self._program = _core.vm_compile(self._bound(mod), targets[0].build_text(), context.opt_level, context._options)
 
     def optimize(self, mod: Any, target: Any = None, target_host: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """The module after the passes of a build, and the parameters."""

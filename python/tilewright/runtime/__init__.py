@@ -5,9 +5,12 @@ from __future__ import annotations
 from ..registry import PackedFunc, convert
 from . import container, executor, profiling, vm
 from . import ndarray as nd
+from .data_type import DataType, DataTypeCode
 from .container import ADT, ShapeTuple, String, tuple_object
-from .module import BenchmarkResult, Module, create_module, enabled, load_module, load_param_dict, num_threads, save_param_dict
-from .ndarray import Device, NDArray, array, cpu, device, empty
+from .module import (BenchmarkResult, Module, create_module, enabled, load_module, load_param_dict, load_param_dict_from_file, num_threads,
+                     save_param_dict, save_param_dict_to_file)
+from .ndarray import (Device, NDArray, array, cpu, cuda, device, empty, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
 
-__all__ = ["ADT", "BenchmarkResult", "Device", "Module", "NDArray", "PackedFunc", "ShapeTuple", "String", "array", "container", "convert", "cpu", "create_module", "device", "enabled",
-           "empty", "executor", "load_module", "load_param_dict", "nd", "num_threads", "profiling", "save_param_dict", "tuple_object", "vm"]
+__all__ = ["ADT", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "ShapeTuple", "String", "array", "container", "convert", "cpu", "create_module", "cuda", "device", "enabled",
+           "empty", "executor", "ext_dev", "gpu", "hexagon", "load_module", "load_param_dict", "load_param_dict_from_file", "metal", "nd", "num_threads", "opencl", "rocm", "vpi", "vulkan", "webgpu",
+           "profiling", "save_param_dict", "save_param_dict_to_file", "tuple_object", "vm"]

@@ -84,12 +84,22 @@ class Module:
     def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
                        limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
                        f_preproc: str = "") -> Callable[..., BenchmarkResult]:
-        """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took."""
-        if f_preproc:
-            raise NotImplementedError("f_preproc is not supported; call the function before timing")
-        timed = get_global_func("runtime.TimeEvaluator")(self.get_function(func_name)._function, number, repeat, min_repeat_ms,
-                                                         cooldown_interval_ms, repeats_to_cooldown)
-        return lambda *args: BenchmarkResult.of(timed(*args))
+        """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took. f_preproc: a global function
+        that is called with the same arguments before each repeat, outside of the measured time."""
+        function, evaluator = self.get_function(func_name)._function, get_global_func("runtime.TimeEvaluator")
+        if not f_preproc:
+            timed = evaluator(function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+            return lambda *args: BenchmarkResult.of(timed(*args))
+        before = get_global_func(f_preproc)
+        once = evaluator(function, number, 1, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+
+        def prepared(*args: Any) -> BenchmarkResult:
+            seconds: list[float] = []
+            for _ in range(repeat):
+                before(*args)
+                seconds += once(*args)
+            return BenchmarkResult.of(seconds)
+        return prepared
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Module) and self._handle == other._handle
@@ -182,4 +192,15 @@ def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
     return {name: value for name, value in get_global_func("runtime.LoadParams")(bytes(param_bytes))}
 
 
-__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "num_threads", "save_param_dict"]
+def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    with open(path, "wb") as file:
+        file.write(save_param_dict(params))
+
+
+def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
+    """Errors: 501 (damaged)."""
+    with open(path, "rb") as file:
+        return load_param_dict(file.read())
+
+
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "load_param_dict_from_file", "num_threads", "save_param_dict", "save_param_dict_to_file"]

@@ -21,6 +21,10 @@ class Device(NamedTuple):
     def exist(self) -> bool:
         return self.device_type == 1 and self.device_id == 0
 
+    # What the classic stack asks devices about; there is no answer for the CPU, and no other device.
+    device_name = compute_version = max_threads_per_block = warp_size = max_shared_memory_per_block = max_clock_rate = None
+    multi_processor_count = max_thread_dimensions = api_version = driver_version = total_global_memory = l2_cache_size_bytes = None
+
     def sync(self, stream: Any = None) -> None:
         """Nothing is ever under way on the CPU."""
 

@@ -60,13 +60,17 @@ def run_module(tvmc_package: TVMCPackage, device: str = "cpu", hostname: str | N
             inputs = dict(file)
     elif isinstance(inputs, np.lib.npyio.NpzFile):
         inputs = dict(inputs)
-    dev, aot = cpu(), tvmc_package.executor_type == "aot"
-    module = (AotModule if aot else GraphModule)(tvmc_package.lib["default"](dev))
+    dev = cpu()
+    made = tvmc_package.lib["default"](dev)
+    graph = GraphModule(made) if tvmc_package.executor_type == "graph" else None
+    module = graph or AotModule(made)
     shapes, dtypes = get_input_info(module)
     module.set_input(**make_inputs_dict(shapes, dtypes, inputs, fill_mode))
-    report = module.profile() if profile and not aot else None
+    report = graph.profile() if profile and graph else None
     module.run()
-    times = module.benchmark(dev, number=number, repeat=repeat, end_to_end=end_to_end) if benchmark and not aot else None
+    times = None
+    if benchmark:
+        times = graph.benchmark(dev, number=number, repeat=repeat, end_to_end=end_to_end) if graph else made.time_evaluator("run", dev, number, repeat)()
     outputs = {f"output_{i}": module.get_output(i).numpy() for i in range(module.get_num_outputs())}
     return TVMCResult(outputs, times, report)
 

@@ -2,6 +2,7 @@
 """Importers."""
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,12 +21,21 @@ def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtyp
         raise NotImplementedError("convert_config is not supported; the converters have no variants")
     if export_node_renamed_model_path:
         raise NotImplementedError("export_node_renamed_model_path is not supported; expressions keep the names of their nodes as spans")
-    sizes = {name: [int(d) for d in dims] for name, dims in (shape or {}).items()}
+    sizes = {name: [_size(d) for d in dims] for name, dims in (shape or {}).items()}
     if isinstance(model, (str, os.PathLike)):
         module, params = _core.import_onnx_file(os.fspath(model), sizes, freeze_params)
     else:
         module, params = _core.import_onnx_bytes(model if isinstance(model, bytes) else model.SerializeToString(), sizes, freeze_params)
     return module, {name: NDArray(value) for name, value in params.items()}
+
+
+def _size(dimension: Any) -> int:
+    """A number; -1, which leaves the size as the model has it, for relay.Any() and the like."""
+    try:
+        return operator.index(dimension)
+    except TypeError:
+        value = getattr(dimension, "value", None)  # IntImm
+        return int(value) if isinstance(value, int) else -1
 
 
 def __getattr__(name: str) -> Any:

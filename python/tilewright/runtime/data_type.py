@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text of a dtype with its parts."""
+from __future__ import annotations
+
+import re
+
+
+class DataTypeCode:
+    INT, UINT, FLOAT, HANDLE, BFLOAT = range(5)
+
+
+_CODES = {"int": 0, "uint": 1, "float": 2, "handle": 3, "bfloat": 4}
+
+
+class DataType(str):
+    """`DataType("float32")`, `DataType("int8x4")`. ValueError for a text that names no dtype."""
+
+    type_code: int
+    bits: int
+    lanes: int
+
+    def __new__(cls, type_str: str) -> "DataType":
+        text = str(type_str)
+        parts = re.fullmatch(r"(int|uint|float|handle|bfloat)(\d*)(?:_\w+)?(?:x(\d+))?", "uint1" if text == "bool" else text)
+        if not parts:
+            raise ValueError(f"Do not know how to handle type {text}")
+        made = super().__new__(cls, text)
+        kind, bits, lanes = parts.groups()
+        made.type_code, made.bits, made.lanes = _CODES[kind], int(bits or (64 if kind == "handle" else 32)), int(lanes or 1)
+        return made
+
+
+__all__ = ["DataType", "DataTypeCode"]
