@@ -67,7 +67,7 @@ class Model:
 
     def profile(self, repeats: int = 20, form: str = "table") -> str:
         """Where the time goes, step by step: "table", "json", or "trace" for Perfetto and chrome://tracing. All inputs must be set."""
-        return self._session.profile(repeats, form)
+        return str(self._session.profile(repeats, form))
 
     @property
     def threads(self) -> int:
@@ -161,7 +161,7 @@ class ProgramModel(Model):
         if missing:
             raise error_of(101, "InvalidArgument", f"input '{missing[0]}' has not been set")
         result = self._machine.invoke("main", [self._values[i] for i in range(len(self.inputs))])
-        self._results = list(result[1]) if isinstance(result, tuple) else [result]
+        self._results = [np.asarray(r) for r in (result[1] if isinstance(result, tuple) else [result])]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for i, value in enumerate(args):
@@ -289,20 +289,20 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
         return load_built(_core.build(module, options), threads)
     options.shapes, options.more_shapes = variants[0], variants[1:]
     set_constants(options, constants)
-    path = isinstance(model, (str, os.PathLike))
-    source = os.fspath(model) if path else onnx_bytes(model)
+    path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    data = b"" if path else onnx_bytes(model)
     try:
-        return load_built((_core.build_onnx_file if path else _core.build_onnx_bytes)(source, options), threads)
+        return load_built(_core.build_onnx_file(path, options) if path else _core.build_onnx_bytes(data, options), threads)
     except Error:
         if constants or len(variants) > 1:
             raise
         with contextlib.ExitStack() as stack:
             if not path:
                 file = stack.enter_context(tempfile.NamedTemporaryFile(prefix="tilewright-", suffix=".onnx"))
-                file.write(source)
+                file.write(data)
                 file.flush()
-                source = file.name
-            program = _core.onnx_program_file(source, options)
+                path = file.name
+            program = _core.onnx_program_file(path, options)
         if program is None:
             raise
         return ProgramModel(program, threads)

@@ -102,6 +102,11 @@ class Target:
     """`Target("llvm -mcpu=znver4")`, `Target({"kind": "llvm", "mcpu": "znver4"})`, the same as JSON text, or a tag such as
     `Target("raspberry-pi/4b-aarch64")`. As a context manager it is the current target. Error: 401 (unknown kind, option, tag)."""
 
+    _kind: str
+    _attrs: dict[str, Any]
+    _keys: list[str]
+    host: "Target | None"
+
     def __init__(self, target: Any, host: Any = None):
         self.tag = ""
         if isinstance(target, Target):

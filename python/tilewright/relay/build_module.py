@@ -54,7 +54,7 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     executor: Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
     see tilewright.compile. Errors: tilewright.Error."""
     if isinstance(executor, Mapping):  # params came fourth once
-        executor, params = Executor("graph"), executor
+        params, executor = executor, Executor("graph")
     executor, runtime = _executor_and_runtime(executor, runtime)
     if workspace_memory_pools or constant_memory_pools:
         raise NotImplementedError("memory pools are not supported; one arena is planned for each model")

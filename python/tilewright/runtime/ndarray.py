@@ -12,10 +12,14 @@ _TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdacc
           13: "micro_dev", 14: "hexagon", 15: "webgpu"}
 
 
-class Device(NamedTuple):
-    """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
+class _DeviceFields(NamedTuple):
     device_type: int = 1
     device_id: int = 0
+
+
+class Device(_DeviceFields):
+    """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
+    __slots__ = ()
 
     @property
     def exist(self) -> bool:

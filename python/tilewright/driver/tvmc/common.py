@@ -30,7 +30,8 @@ def parse_shape_string(inputs_string: str) -> dict[str, list[int]]:
 def parse_configs(input_configs: Any) -> dict[str, Any]:
     """"name=value" texts of --pass-config as a PassContext's config. Error: TVMCException."""
     from ...transform import PassContext
-    kinds, out = PassContext.list_configs(), {}
+    kinds = PassContext.list_configs()
+    out: dict[str, Any] = {}
     for config in input_configs or []:
         name, equals, value = config.partition("=")
         if not equals or not name:

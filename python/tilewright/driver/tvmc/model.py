@@ -167,7 +167,7 @@ class TVMCResult:
 
     def save(self, output_path: str) -> None:
         """A .npz file of the outputs."""
-        np.savez(output_path, **self.outputs)
+        np.savez(output_path, **self.outputs)  # type: ignore[arg-type]
 
     def get_profile(self) -> str:
         return str(self.profile) if self.profile is not None else ""
