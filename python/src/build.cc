@@ -8,6 +8,7 @@
 #include "driver/function_metadata.h"
 #include "passes.h"
 #include "relay.h"
+#include "relay/op.h"
 #include "runtime/graph_json.h"
 
 namespace tilewright::python {
@@ -18,6 +19,27 @@ nb::list infos(const std::vector<plan::TensorInfo>& list) {
   for (const auto& t : list) out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
   return out;
 }
+
+// Which of the kernels that apply to a call a script takes: callable(call, [(implementation, configuration, plevel, microseconds)])
+// gives a place in the list, or None for the cost model's choice.
+class ScriptChooser : public lower::KernelChooser {
+ public:
+  explicit ScriptChooser(nb::object callable) : callable_(std::move(callable)) {}
+  size_t choose(const lower::Problem& problem, std::span<const std::shared_ptr<lower::Choice>> choices, std::span<const int> plevels) const override {
+    nb::gil_scoped_acquire gil;
+    nb::list candidates;
+    for (size_t i = 0; i < choices.size(); ++i)
+      candidates.append(nb::make_tuple(choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost.microseconds));
+    nb::object at = callable_(wrap(relay::Expr(problem.anchor.call)), candidates);
+    if (at.is_none()) return lower::KernelChooser::choose(problem, choices, plevels);
+    auto place = nb::cast<size_t>(at);
+    if (place >= choices.size()) throw nb::index_error("a strategy chose a kernel that does not apply");
+    return place;
+  }
+
+ private:
+  nb::object callable_;
+};
 
 }  // namespace
 
@@ -50,6 +72,19 @@ void bind_build(nb::module_& m) {
         for (const PassRecord& r : self.passes) out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
         return out;
       })
+      // Of each step: operator names, implementation, configuration, and (implementation, configuration, plevel, microseconds) of all that applied.
+      .def_prop_ro("choices", [](const driver::Built& self) {
+        nb::list out;
+        for (const lower::StepTrace& trace : self.lowered.traces) {
+          nb::list ops, candidates;
+          for (const relay::Expr& e : relay::post_order(trace.function, true))
+            if (const relay::OpDef* op = relay::called_op(e)) ops.append(op->name);
+          if (!trace.choice) continue;
+          for (const lower::Candidate& c : trace.choice->candidates) candidates.append(nb::make_tuple(c.implementation, c.configuration, c.plevel, c.cost.microseconds));
+          out.append(nb::make_tuple(ops, trace.choice->implementation, trace.choice->configuration, candidates));
+        }
+        return out;
+      })
       .def_prop_ro("inputs", [](const driver::Built& self) { return infos(self.lowered.plan.inputs); })
       .def_prop_ro("outputs", [](const driver::Built& self) { return infos(self.lowered.plan.outputs); });
 
@@ -69,10 +104,16 @@ void bind_build(nb::module_& m) {
       .def_rw("shapes", &Options::shapes)
       .def_rw("more_shapes", &Options::more_shapes)
       .def_rw("constants", &Options::constants)
+      .def("set_chooser", [](Options& self, nb::object callable) { self.chooser = std::make_shared<ScriptChooser>(callable); })
       .def("set_config", [](Options& self, nb::dict config) { self.config = config_of(config); })
       .def("set_constant", [](Options& self, const std::string& name, const ReadArray& value) { self.constant_tensors[name] = tensor_of(value); })
       .def("add_shapes", [](Options& self, const std::vector<std::string>& texts) { unwrap(driver::add_shapes(texts, &self)); },
            "Shapes as the command line writes them: x=1x3x48x{320,640}");
+  m.def("implementations", [](const std::string& op) {  // (name, plevel)
+    nb::list out;
+    for (const lower::Implementation* i : lower::implementations_of(op)) out.append(nb::make_tuple(i->name, i->plevel));
+    return out;
+  });
   m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
 
   // `bridge`: see instrument_passes; None when nobody looks on.

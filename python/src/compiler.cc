@@ -64,13 +64,41 @@ nb::tuple imported(relay::Module module, const std::map<std::string, Tensor>& pa
   return nb::make_tuple(std::move(module), arrays);
 }
 
+// An attribute of a node as scripts know it: a number, a string, a list, an array; None for graphs.
+nb::object attribute_of(const onnx::Attribute& a) {
+  switch (a.kind) {
+    case onnx::AttributeKind::kFloat: return nb::cast(a.f);
+    case onnx::AttributeKind::kInt: return nb::cast(a.i);
+    case onnx::AttributeKind::kString: return nb::cast(a.s);
+    case onnx::AttributeKind::kFloats: return nb::cast(a.floats);
+    case onnx::AttributeKind::kInts: return nb::cast(a.ints);
+    case onnx::AttributeKind::kStrings: return nb::cast(a.strings);
+    case onnx::AttributeKind::kTensor: return a.tensors.empty() ? nb::none() : numpy_of(a.tensors[0]);
+    default: return nb::none();
+  }
+}
+
+// {(domain, operator): callable(inputs, attributes, version, name)} that gives an expression, or a list of them.
+void add_converters(onnx::ImportOptions* options, nb::dict converters) {
+  for (auto [key, callable] : converters) {
+    auto shared = std::make_shared<nb::object>(nb::borrow(callable));
+    options->converters[nb::cast<std::pair<std::string, std::string>>(key)] = [shared](const onnx::Node& node, int64_t version, const std::vector<relay::Expr>& inputs) -> Result<std::vector<relay::Expr>> {
+      nb::gil_scoped_acquire gil;
+      nb::dict attributes;
+      for (const onnx::Attribute& a : node.attributes) attributes[a.name.c_str()] = attribute_of(a);
+      return exprs_of((*shared)(wrap_all(inputs), attributes, version, node.name));
+    };
+  }
+}
+
 template <class Source>
-nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params) {
+nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params, nb::dict converters) {
   onnx::ImportOptions options;
   std::map<std::string, Tensor> params;
   options.shapes = shapes;
   options.freeze_params = freeze_params;
   options.params = &params;
+  add_converters(&options, converters);
   auto result = [&] {
     nb::gil_scoped_release release;
     return onnx::import_onnx(source, options);
@@ -81,11 +109,12 @@ nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params)
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
-  m.def("import_onnx_file", [](const std::string& path, const Shapes& shapes, bool freeze_params) { return import(path, shapes, freeze_params); });
-  m.def("import_onnx_bytes", [](nb::bytes data, const Shapes& shapes, bool freeze_params) {
+  m.def("import_onnx_file", [](const std::string& path, const Shapes& shapes, bool freeze_params, nb::dict converters) { return import(path, shapes, freeze_params, converters); },
+        nb::arg("path"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
+  m.def("import_onnx_bytes", [](nb::bytes data, const Shapes& shapes, bool freeze_params, nb::dict converters) {
     auto copy = std::make_shared<std::string>(data.c_str(), data.size());
-    return import(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, shapes, freeze_params);
-  });
+    return import(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, shapes, freeze_params, converters);
+  }, nb::arg("data"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
   // Argument names (a tuple or any number of inputs: none) and attributes in order with the text of their defaults.
   m.def("op_info", [](const std::string& name) -> nb::object {
     const relay::OpDef* op = relay::find_op(name);

@@ -2,9 +2,14 @@
 // Passes by name, and instruments written in Python around them.
 #include "passes.h"
 
+#include <memory>
+
 #include "codegen/codegen.h"
 #include "relay.h"
+#include "relay/passes/combine_parallel.h"
+#include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/pipeline.h"
+#include "relay/passes/to_mixed_precision.h"
 
 namespace tilewright::python {
 namespace {
@@ -33,6 +38,28 @@ class PythonInstrument : public PassInstrument {
   PyObject* bridge_;  // borrowed: the Python caller holds it while passes run
 };
 
+// The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), dtype.
+Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
+  const Pass<relay::Module>* known = find_pass<relay::Module>(relay::all_passes(), name);
+  if (!known) raise(unknown_pass(name, pass_names<relay::Module>(relay::all_passes())));
+  Pass<relay::Module> pass = *known;
+  if (arguments.contains("min_num_branches")) {
+    auto* combine = name == "CombineParallelConv2D" ? relay::combine_conv2d : name == "CombineParallelDense" ? relay::combine_dense : relay::combine_batch_matmul;
+    pass.run = [combine, branches = nb::cast<int64_t>(arguments["min_num_branches"])](const relay::Module& m, PassContext&) { return combine(m, branches); };
+  } else if (arguments.contains("fskip")) {
+    // Shared: the runner copies passes without holding the interpreter's lock.
+    pass.run = [skip = std::make_shared<nb::object>(arguments["fskip"])](const relay::Module& m, PassContext&) {
+      nb::gil_scoped_acquire gil;
+      return relay::eliminate_common_subexpr_except(m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
+    };
+  } else if (arguments.contains("dtype")) {
+    pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))), keep = nb::cast<bool>(arguments["keep"])](const relay::Module& m, PassContext&) {
+      return relay::to_mixed_precision(m, dtype, keep);
+    };
+  }
+  return pass;
+}
+
 }  // namespace
 
 std::map<std::string, ConfigValue> config_of(nb::dict config) {
@@ -52,9 +79,16 @@ Instrumented instrument_passes(const relay::Module& module, nb::object bridge) {
   Instrumented out;
   if (bridge.is_none()) return out;
   auto instrument = std::make_shared<PythonInstrument>(module, bridge.ptr());
+  // Rules that a script registered run before the pass they belong to.
+  nb::dict rules = nb::cast<nb::dict>(bridge.attr("rules"));
   for (const Pass<relay::Module>& pass : relay::all_passes())
-    out.passes.push_back({pass.info, [run = pass.run, instrument](const relay::Module& m, PassContext& context) {
-                            auto result = run(m, context);
+    out.passes.push_back({pass.info, [run = pass.run, instrument, rule = rules.contains(pass.info.name.c_str()) ? rules[pass.info.name.c_str()].ptr() : nullptr](const relay::Module& m, PassContext& context) {
+                            relay::Module before = m;
+                            if (rule) {
+                              nb::gil_scoped_acquire gil;
+                              before = completed(nb::cast<relay::Module>(nb::borrow(rule)(nb::cast(m))));
+                            }
+                            auto result = run(before, context);
                             if (result.ok()) instrument->current = *result;
                             return result;
                           }});
@@ -78,17 +112,19 @@ void bind_passes(nb::module_& m) {
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
   });
   m.def("default_pipeline", [] { return relay::default_pipeline(); });
-  // One pass, whatever its level: who calls has decided.
-  m.def("run_pass", [](const relay::Module& module, const std::string& name, int opt_level, const std::string& target, nb::dict config) {
+  // One pass, whatever its level: who calls has decided. `arguments`: what the pass takes beyond options (see pass_with).
+  m.def("run_pass", [](const relay::Module& module, const std::string& name, int opt_level, const std::string& target, nb::dict config, nb::dict arguments) {
     PassContext context;
     context.opt_level = opt_level;
     context.required.insert(name);
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
+    std::vector<Pass<relay::Module>> changed;
+    if (nb::len(arguments) > 0) changed.push_back(pass_with(name, arguments));
     const relay::Module whole = completed(module);
     auto result = [&]() -> Result<relay::Module> {
       nb::gil_scoped_release release;
       context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
-      return relay::run_passes(whole, {name}, context);
+      return relay::run_passes(whole, {name}, context, changed);
     }();
     return unwrap(std::move(result));
   });

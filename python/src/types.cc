@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types, dimensions and attributes.
+#include <algorithm>
+
 #include "relay.h"
 #include "relay/op.h"
 #include "relay/text_literal.h"
@@ -58,6 +60,25 @@ Dim dim_of(nb::handle object) {
 }
 
 // Python values of any attribute as the literals of the text form.
+relay::Literal literal_of(nb::handle object);
+
+// Names of the fields that are lists of integers: one integer given for them is a list of one.
+class ListFields : public AttrVisitor {
+ public:
+  std::vector<std::string> names;
+  void visit(const char*, bool*) override {}
+  void visit(const char*, int64_t*) override {}
+  void visit(const char*, double*) override {}
+  void visit(const char*, std::string*) override {}
+  void visit(const char*, DataType*) override {}
+  void visit(const char*, std::optional<int64_t>*) override {}
+  void visit(const char* name, std::vector<int64_t>*) override { names.emplace_back(name); }
+  void visit(const char* name, std::optional<std::vector<int64_t>>*) override { names.emplace_back(name); }
+  void visit(const char*, std::vector<double>*) override {}
+  void visit(const char*, std::vector<std::string>*) override {}
+  void visit(const char*, std::vector<std::vector<int64_t>>*) override {}
+};
+
 relay::Literal literal_of(nb::handle object) {
   relay::Literal out;
   if (object.is_none()) return out;
@@ -213,12 +234,20 @@ void bind_types(nb::module_& m) {
     if (nb::isinstance<AttrsRef>(values)) return nb::cast<AttrsRef>(values);
     AttrsRef attrs = def->make_attrs ? def->make_attrs() : AttrsRef();
     std::vector<relay::NamedLiteral> literals;
+    ListFields lists;
+    if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(lists);
     if (!values.is_none())
       for (auto [key, value] : nb::cast<nb::dict>(values)) {
         std::string name = nb::cast<std::string>(key);
         relay::Literal literal = literal_of(value);
         // The classic interface gives split's two forms one name.
         if (op == "split" && name == "indices_or_sections" && literal.kind == relay::Literal::kInt) name = "sections";
+        if (literal.kind == relay::Literal::kInt && std::find(lists.names.begin(), lists.names.end(), name) != lists.names.end()) {
+          relay::Literal list;
+          list.kind = relay::Literal::kList;
+          list.list.push_back(std::move(literal));
+          literal = std::move(list);
+        }
         literals.push_back({name, std::move(literal), 0});
       }
     relay::Lexer lexer("", "attributes");

@@ -142,10 +142,15 @@ class PassContext:
         options.opt_level = self.opt_level
         options.required_passes, options.disabled_passes = self.required_pass, self.disabled_pass
         options.set_config(self._options)
+        from .relay.op.strategy import chooser
+        if (choose := chooser(Target(target))) is not None:
+            options.set_chooser(choose)
         return options
 
     def _bridge(self) -> Any:
-        return _Bridge(self) if self.instruments or self.trace is not None else None
+        from .relay.op.rules import rules_by_pass
+        rules = rules_by_pass()
+        return _Bridge(self, rules) if self.instruments or self.trace is not None or rules else None
 
 
 def _hook(instrument: Any, name: str, *args: Any, otherwise: Any = None) -> Any:
@@ -156,8 +161,9 @@ def _hook(instrument: Any, name: str, *args: Any, otherwise: Any = None) -> Any:
 class _Bridge:
     """What the compiler calls around each pass of a build."""
 
-    def __init__(self, context: PassContext):
+    def __init__(self, context: PassContext, rules: Mapping[str, Callable[[Any], Any]]):
         self._context = context
+        self.rules = dict(rules)  # rewrites before passes, by name
 
     def should_run(self, mod: Any, name: str, level: int) -> bool:
         return bool(self._context._should_run(mod, PassInfo(level, name)))
@@ -238,14 +244,17 @@ def _levels() -> dict[str, int]:
     return {name: level for name, level, _ in _core.pass_infos()}
 
 
-def named_pass(name: str) -> Pass:
-    """A pass of the compiler by its classic name. Error: 305."""
+def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, opt_level: int | None = None) -> Pass:
+    """A pass of the compiler by its classic name. `options` and `opt_level` take the place of the context's. Error: 305."""
     from .target import Target
 
     def run(mod: Any, context: PassContext) -> Any:
+        from .relay.op.rules import rules_by_pass
         target = Target.current()
         text = target.build_text() if target and target.kind == "llvm" else "llvm"  # what others would have decided is code generation
-        return _core.run_pass(mod, name, context.opt_level, text, context._options)
+        rule = rules_by_pass().get(name)
+        return _core.run_pass(rule(mod) if rule else mod, name, context.opt_level if opt_level is None else opt_level, text,
+                              {**context._options, **(options or {})}, dict(arguments or {}))
 
     return ModulePass(PassInfo(_levels().get(name, 0), name), run)
 

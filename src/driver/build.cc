@@ -48,7 +48,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   Built built = TW_TRY(run_passes_on(module, options));
   module = {};
   report(options, "lower", 0);
-  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target));
+  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target, options.chooser ? *options.chooser : lower::KernelChooser()));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;

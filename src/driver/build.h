@@ -40,6 +40,7 @@ struct BuildOptions {
   // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
   // takes a multiple of its memory with them.
   bool keep_modules = true;
+  std::shared_ptr<const lower::KernelChooser> chooser;  // among kernels that apply; null: the cost model
 };
 
 struct Built {

@@ -2,6 +2,7 @@
 """Modules, types, passes and instruments under their classic names."""
 from __future__ import annotations
 
+import abc
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         return lhs.structural_equal(rhs)
     if isinstance(lhs, _core.Type):
         return lhs == rhs
+    from ..relay.expr import free_vars
+    if not map_free_vars and free_vars(lhs) != free_vars(rhs):  # variables from outside are themselves
+        return False
     lhs, rhs = _pair(lhs, rhs, map_free_vars)
     return _core.structural_equal(lhs, rhs)
 
@@ -75,6 +79,15 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
     raise NotImplementedError(f"make_node({type_key!r}) is not supported; call the class of that name")
 
 
+class Node(abc.ABC):
+    """What expressions, types, modules and attributes have in common: `isinstance(x, Node)`."""
+
+
+for _kind in (_core.Expr, _core.Type, _core.IRModule, _core.Attrs, _core.Pattern):
+    Node.register(_kind)
+Object = Node
+
+
 class Array(list):
     """A list, under its classic name."""
 
@@ -88,6 +101,11 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     return register(op_name, attr_key, value, level)
 
 
+# Classic files, and where their content is.
+_FILES = {"adt": "..relay.adt", "attrs": "..relay.expr", "base": "..ir", "container": "..runtime.container", "expr": "..relay.expr", "function": "..relay.expr",
+          "op": "..relay.expr", "tensor_type": ".ty", "type": ".ty", "type_relation": ".ty"}
+
+
 def __getattr__(name: str) -> Any:
     if name in ("Op", "GlobalVar", "Span", "SourceName", "Attrs", "DictAttrs", "Call", "Function"):
         from ..relay import expr
@@ -98,9 +116,12 @@ def __getattr__(name: str) -> Any:
     if name in ("BaseFunc", "RelayExpr", "BaseExpr", "Expr"):
         from ..relay import expr
         return expr.Function if name == "BaseFunc" else expr.Expr
+    if name in _FILES:
+        import importlib
+        return importlib.import_module(_FILES[name], __package__)
     raise AttributeError(f"tilewright.ir has no '{name}'")
 
 
-__all__ = ["Array", "FloatImm", "FuncType", "GlobalTypeVar", "IRModule", "IncompleteType", "IntImm", "Map", "PrimType", "RelayRefType", "TensorType", "TupleType",
+__all__ = ["Array", "FloatImm", "FuncType", "GlobalTypeVar", "IRModule", "IncompleteType", "IntImm", "Map", "Node", "PrimType", "RelayRefType", "TensorType", "TupleType",
            "Type", "TypeCall", "TypeKind", "TypeVar", "assert_structural_equal", "instrument", "load_json", "make_node", "register_op_attr", "save_json",
            "structural_equal", "structural_hash", "tir", "transform"]

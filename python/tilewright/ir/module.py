@@ -13,6 +13,8 @@ IRModule = _core.IRModule
 
 def _function_of(value: Any) -> Any:
     from ..relay.expr import as_function
+    if not isinstance(value, _core.Expr) and not hasattr(value, "astuple"):
+        raise TypeError(f"an IRModule holds functions, not a {type(value).__name__}")
     return as_function(value)
 
 

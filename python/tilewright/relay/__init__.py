@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import typing
 
-from .. import tir
+from .. import runtime, tir
 from ..ir import IRModule
 from ..ir import ty
 from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeKind, TypeVar, scalar_type)
 from ..runtime import load_param_dict, save_param_dict
-from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, op, prelude, scope_builder, transform, type_functor
+from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, loops, op, prelude, scope_builder, transform, type_functor
 from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
 from .backend import Executor, Runtime
 from . import build_module
@@ -22,6 +22,8 @@ from .prelude import Prelude
 from .scope_builder import ScopeBuilder
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
 
+function = expr  # classic files
+param_dict = runtime
 RefType = RelayRefType
 ADT = adt.TypeData
 Type = ty.Type
@@ -52,6 +54,8 @@ def __getattr__(name: str) -> typing.Any:
     if name in ("qnn", "testing", "vm"):
         import importlib
         return importlib.import_module(f".{name}", __name__)
+    if name in ("quantize", "collage", "random", "debug"):
+        raise AttributeError(f"relay.{name} is not supported; " + ("quantise the model before export to ONNX" if name == "quantize" else "docs/migrating.md lists what is"))
     return getattr(op, name)
 
 
@@ -59,6 +63,6 @@ __all__ = ["Any", "BuildModule", "Call", "Clause", "Constant", "Constructor", "E
            "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "IncompleteType", "Let", "Match", "PatternConstructor", "PatternTuple", "PatternVar",
            "PatternWildcard", "Prelude", "RefCreate", "RefRead", "RefType", "RefWrite", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple",
            "TupleGetItem", "TupleType", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis",
-           "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend", "fromtext",
+           "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend", "fromtext", "loops",
            "image", "load_param_dict", "nn", "op", "optimize", "parse", "prelude", "pretty_print", "save_param_dict", "scalar_type", "scope_builder",
            "transform", "ty", "type_functor", "var", "vision"]

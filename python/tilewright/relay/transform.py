@@ -1,42 +1,244 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every pass of the compiler under its classic name: `relay.transform.FoldConstant()(mod)`."""
+"""Every pass of the compiler under its classic name, with its classic arguments: `relay.transform.FoldConstant()(mod)`."""
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import _core
+from ..ir.ty import TensorType
 from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, function_pass, module_pass,
                          named_pass)
+from .expr import Call, Expr, Function, GlobalVar, Op, Var, infer_type
+from .expr_functor import ExprMutator
 
-# Arguments that the passes take here, with the only values they can have.
-_ARGUMENTS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "FuseOps": {"fuse_opt_level": (-1,)},
-    "FoldConstant": {"fold_qnn": (False,)},
-    "EliminateCommonSubexpr": {"fskip": (None,)},
-    "CombineParallelConv2D": {"min_num_branches": (3,)},
-    "CombineParallelDense": {"min_num_branches": (3,), "to_batch": (True, False)},
-    "CombineParallelBatchMatmul": {"min_num_branches": (3,)},
-    "DeadCodeElimination": {"inline_once": (False, True), "ignore_impurity": (False,)},
-    "RemoveUnusedFunctions": {"entry_functions": (None, ["main"])},
+# Passes of the classic stack that are not here, and what to do instead.
+_INSTEAD = {
+    "AnnotateTarget": "external code generators are not supported yet; MergeComposite makes the composite functions",
+    "MergeCompilerRegions": "external code generators are not supported yet", "PartitionGraph": "external code generators are not supported yet",
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols": "external code generators are not supported yet",
+    "MarkCompilerFunctionsAsExtern": "external code generators are not supported yet",
+    "Defunctionalization": "PartialEvaluate removes functions that are known, LambdaLift makes the others global, and relay.vm.compile runs them as they are",
+    "ToCPS": "relay.vm.compile runs calls of any depth without it", "UnCPS": "relay.vm.compile runs calls of any depth without it",
+    "to_cps": "relay.vm.compile runs calls of any depth without it", "un_cps": "relay.vm.compile runs calls of any depth without it",
+    "LazyGradientInit": "FirstOrderGradient followed by PartialEvaluate and DeadCodeElimination",
+    "FakeQuantizationToInteger": "models whose QDQ pairs surround operators compile to integer kernels without it",
+    "DenseToSparse": "sparse weights run dense", "Conv2dToSparse": "sparse weights run dense",
+    "MetaScheduleLayoutRewrite": "weights are packed for the chosen kernels", "AutoSchedulerLayoutRewrite": "weights are packed for the chosen kernels",
 }
 
 
-def _factory(name: str) -> Any:
-    accepted = _ARGUMENTS.get(name, {})
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
+    """Groups operators into primitive functions. 0: every operator alone; -1: by the context's level."""
+    return named_pass("FuseOps", opt_level=None if fuse_opt_level < 0 else fuse_opt_level)
 
-    def make(*args: Any, **kwargs: Any) -> Pass:
-        names = list(accepted)
-        if len(args) > len(names):
-            raise TypeError(f"{name} takes {len(names)} arguments here, {len(args)} were given")
-        given = {**dict(zip(names, args)), **kwargs}
-        for key, value in given.items():
-            if key not in accepted:
-                raise TypeError(f"{name} has no argument '{key}' here")
-            if value not in accepted[key]:
-                raise NotImplementedError(f"{name}({key}={value!r}) is not supported; the value is {accepted[key][0]!r}")
+
+def FoldConstant(fold_qnn: bool = False) -> Pass:
+    """Calls of constants become constants. Quantised operators are ordinary ones here: they fold either way."""
+    return named_pass("FoldConstant")
+
+
+def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
+    """Sibling convolutions of one input, at least so many, become one."""
+    return named_pass("CombineParallelConv2D", {"min_num_branches": min_num_branches})
+
+
+def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
+    """Sibling dense layers of one input become one wide layer; a batched product, which to_batch asks for, would be slower."""
+    return named_pass("CombineParallelDense", {"min_num_branches": min_num_branches})
+
+
+def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
+    return named_pass("CombineParallelBatchMatmul", {"min_num_branches": min_num_branches})
+
+
+def BatchingOps() -> Pass:
+    """The three of them."""
+    return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps")
+
+
+def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
+    """Equal expressions become one; calls for which fskip holds stay."""
+    return named_pass("EliminateCommonSubexpr", {"fskip": fskip} if fskip else {})
+
+
+def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
+    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error: 101 for an operator or layout that it does not know."""
+    wanted = [f"{op}={','.join([layouts] if isinstance(layouts, str) else layouts)}" for op, layouts in desired_layouts.items()]
+    return named_pass("ConvertLayout", options={"relay.ConvertLayout.desired_layouts": wanted})
+
+
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Arithmetic in a narrower float where that is safe. Every operator has a rule, so missing_op_mode (0 error, 1 warning, 2 silence)
+    never comes to bear."""
+    if mixed_precision_type not in ("float16", "bfloat16"):
+        raise ValueError(f"mixed precision is float16 or bfloat16, not {mixed_precision_type}")
+    if missing_op_mode not in (0, 1, 2):
+        raise ValueError("Missing op mode is either 0, 1, or 2")
+
+    def run(mod: Any, context: PassContext) -> Any:
+        keep = bool(context.config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
+        return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep})._run(mod, context)
+    return ModulePass(PassInfo(4, "ToMixedPrecision"), run)
+
+
+def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
+    """Unused bindings disappear; those with effects stay."""
+    return named_pass("DeadCodeElimination")
+
+
+def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
+    """Global functions that main (or `entry_functions`) do not reach disappear."""
+    if entry_functions in (None, ["main"]):
+        return named_pass("RemoveUnusedFunctions")
+
+    def run(mod: Any, context: PassContext) -> Any:
+        reached, waiting = set(), [name for name in entry_functions or [] if name in mod]
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += [e.name_hint for e in _core.post_order(mod[name]) if isinstance(e, GlobalVar)]
+        out = mod.copy()
+        for g in mod.get_global_vars():
+            if g.name_hint not in reached:
+                out._remove(g.name_hint)
+        return out
+    return ModulePass(PassInfo(1, "RemoveUnusedFunctions"), run)
+
+
+def SplitArgs(max_function_args: int = -1) -> Pass:
+    """A concatenate of more fields becomes several."""
+    return named_pass("SplitArgs", options={"relay.SplitArgs.max_function_args": max_function_args})
+
+
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Rules that scripts registered (register_legalize, or another attribute's), then the compiler's own."""
+    from .op.rules import apply_rules
+    if legalize_map_attr_name == "FTVMLegalize":
+        return named_pass("Legalize")
+    return ModulePass(PassInfo(1, "Legalize"), lambda mod, context: apply_rules(mod, legalize_map_attr_name))
+
+
+def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
+    """Constructors and globals used as values become functions; both kinds are expanded."""
+    return named_pass("EtaExpand")
+
+
+def PlanDevices(config: Any = None) -> Pass:
+    return named_pass("PlanDevices")
+
+
+def LambdaLift() -> Pass:
+    return named_pass("LambdaLift")
+
+
+def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> Pass:
+    """[(name, pattern) or (name, pattern, check)]: every match becomes a call of a function with the attribute Composite."""
+    def run(mod: Any, context: PassContext) -> Any:
+        out = mod._completed()
+        for name, pattern, *check in pattern_table:
+            for g, function in out.functions.items():
+                if not function.attrs.get("Primitive"):
+                    out[g] = pattern.partition(function, {"Composite": name}, check[0] if check else None)
+        return out
+    return ModulePass(PassInfo(0, "MergeComposite"), run)
+
+
+def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Function:
+    """The function that gives (result, (gradient by each parameter)); sums of first order, in either mode. Error: 301 for operators without one."""
+    if mode not in ("first_order", "higher_order"):
+        raise Exception("unknown mode")
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = expr
+    return named_pass("FirstOrderGradient")._run(module, PassContext.current())["main"]
+
+
+def InferTypeLocal(expr: Expr) -> Any:
+    """The type of an expression."""
+    return infer_type(expr).checked_type
+
+
+def ToANormalFormExpr(expr: Expr) -> Expr:
+    return _on_expression("ToANormalForm", expr)
+
+
+def ToBasicBlockNormalFormExpr(expr: Expr) -> Expr:
+    return _on_expression("ToBasicBlockNormalForm", expr)
+
+
+def FoldConstantExpr(expr: Expr, mod: Any = None, fold_qnn: bool = False) -> Expr:
+    return _on_expression("FoldConstant", expr, mod)
+
+
+def _on_expression(name: str, expr: Expr, mod: Any = None) -> Expr:
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = expr
+    out = named_pass(name)._run(module, PassContext.current())["main"]
+    return out if isinstance(expr, Function) else out.body
+
+
+class ChangeBatch:
+    """`ChangeBatch({x: 0}, batch_size=16)`: those variables, by the place of their batch dimension, get another batch size."""
+
+    def __new__(cls, data: Mapping[Any, int], batch_size: int = 16) -> Any:
+        names = {v if isinstance(v, str) else v.name_hint: axis for v, axis in data.items()}
+
+        def transform_function(func: Function, mod: Any, ctx: PassContext) -> Any:
+            values: dict[Any, Any] = {}
+            for p in func.params:
+                if p.name_hint in names:
+                    shape = list(p.type_annotation.shape)
+                    shape[names[p.name_hint]] = batch_size
+                    values[p] = Var(p.name_hint, TensorType(shape, p.type_annotation.dtype))
+            return _Untyped(values).visit(func)
+        return function_pass(transform_function, opt_level=0, name="ChangeBatch")
+
+
+class _Untyped(ExprMutator):
+    """Variables replaced; what depends on them is typed anew."""
+
+    def __init__(self, values: Mapping[Any, Any]):
+        super().__init__()
+        self._values = values
+
+    def visit_var(self, var: Var) -> Any:
+        return self._values.get(var, var)
+
+
+def recast(expr: Function, dtype: str, out_dtype: str, ops: Sequence[str] = ("nn.conv2d",), skip_layers: Sequence[int] = ()) -> Function:
+    """The operands of `ops` cast to dtype, their results (out_dtype) back to what they were; layers in skip_layers, counted from the
+    first, stay, and so do negative ones counted from the last."""
+    typed = infer_type(expr)
+    total = sum(1 for e in _core.post_order(typed) if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in ops)
+    skipped = {n if n >= 0 else total + n for n in skip_layers}
+
+    class Recast(ExprMutator):
+        layer = -1
+
+        def visit_call(self, call: Call) -> Any:
+            args = [self.visit(a) for a in call.args]
+            if not (isinstance(call.op, Op) and call.op.name in ops):
+                return Call(call.op, args, call.attrs)
+            self.layer += 1
+            if self.layer in skipped:
+                return Call(call.op, args, call.attrs)
+            fields = {**dict(call.attrs.items()), "out_dtype": out_dtype} if call.attrs is not None and "out_dtype" in call.attrs.keys() else call.attrs
+            cast = [Call("cast", [a], {"dtype": dtype}) for a in args]
+            return Call("cast", [Call(call.op, cast, fields)], {"dtype": call.checked_type.dtype})
+    return infer_type(Recast().visit(typed))
+
+
+def build_config(*args: Any, **kwargs: Any) -> PassContext:
+    """The old name of PassContext."""
+    return PassContext(*args, **kwargs)
+
+
+def _factory(name: str) -> Any:
+    def make() -> Pass:
         return named_pass(name)
 
-    make.__name__ = name
+    make.__name__ = make.__qualname__ = name
     make.__doc__ = next((doc for n, _, doc in _core.pass_infos() if n == name), "")
     return make
 
@@ -45,6 +247,8 @@ def __getattr__(name: str) -> Any:
     names = [n for n, _, _ in _core.pass_infos()]
     if name in names:
         return _factory(name)
+    if name in _INSTEAD:
+        raise AttributeError(f"relay.transform has no pass '{name}'; instead: {_INSTEAD[name]}")
     raise AttributeError(f"relay.transform has no pass '{name}'; there are {', '.join(names)}")
 
 
@@ -52,4 +256,7 @@ def __dir__() -> list[str]:
     return [*globals(), *(n for n, _, _ in _core.pass_infos())]
 
 
-__all__ = ["FunctionPass", "ModulePass", "Pass", "PassContext", "PassInfo", "PrintIR", "Sequential", "function_pass", "module_pass"]
+__all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
+           "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
+           "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential",
+           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast"]

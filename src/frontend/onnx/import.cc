@@ -191,6 +191,24 @@ Values Importer::inline_function(const Function& function, const Node& node, Sco
   return out;
 }
 
+Values Importer::custom_conversion(const CustomConverter& converter, const Node& node, int64_t version, const std::vector<Value>& inputs) {
+  std::vector<Expr> operands;
+  for (const Value& v : inputs) {
+    if (v.sequence) refuse(ErrorCode::kTypeMismatch, "a converter of one's own takes no sequences", node.label());
+    operands.push_back(v.expr);
+  }
+  auto made = converter(node, version, operands);
+  if (!made.ok()) throw ConversionFailure{std::move(made).error().at(node.label())};
+  if (made->size() < node.outputs.size())
+    refuse(ErrorCode::kTypeMismatch, format("the converter of {} gave {} values for {} outputs", node.op_type, made->size(), node.outputs.size()), node.label());
+  Values out;
+  for (const Expr& e : *made) {
+    if (!as_tensor(e->type)) refuse(ErrorCode::kTypeMismatch, format("the converter of {} gave a value of the type {}, not a tensor", node.op_type, type_str(e->type)), node.label());
+    out.emplace_back(e);
+  }
+  return out;
+}
+
 Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inputs) {
   if (++unrolled > kMaxNodes) refuse(ErrorCode::kLimitExceeded, format("the model grows beyond {} nodes when its functions and loops are expanded", kMaxNodes));
   if (const Function* f = find_function(node)) return inline_function(*f, node, scope, std::move(inputs));
@@ -203,6 +221,8 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
   Value bad;
   bad.poisoned = true;
   Values outputs(node.outputs.size(), bad);
+  const auto custom = options_.converters.find({node.domain, node.op_type});
+  if (custom != options_.converters.end()) return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
   if (!entry) {
     note_unsupported(node, version, inputs, "");
     return outputs;

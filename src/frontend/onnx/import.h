@@ -3,14 +3,19 @@
 // sizes are known leaves nothing but constants. Everything a model uses that cannot be imported is reported in one
 // diagnostic, node by node.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontend/onnx/proto.h"
 #include "relay/expr.h"
 
 namespace tilewright::onnx {
+
+// A converter of the caller's own: a node, the version of its operator set and its inputs (null: absent) to a value for each output.
+using CustomConverter = std::function<Result<std::vector<relay::Expr>>(const Node& node, int64_t version, const std::vector<relay::Expr>& inputs)>;
 
 struct ImportOptions {
   // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound everywhere.
@@ -25,6 +30,8 @@ struct ImportOptions {
   std::map<std::string, Tensor>* params = nullptr;
   // Receives the inputs whose values the import would have needed to go on (see `constants`).
   std::vector<std::string>* needed_constants = nullptr;
+  // By domain and operator ("", "Relu"); they go before the built-in ones.
+  std::map<std::pair<std::string, std::string>, CustomConverter> converters;
   ReadOptions read;
 };
 

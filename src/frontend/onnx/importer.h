@@ -46,6 +46,7 @@ class Importer {
   void import_nodes(const std::vector<Node>& nodes, Scope& scope);
   void import_node(const Node& node, Scope& scope);
   Values convert(const Node& node, Scope& scope, std::vector<Value> inputs);
+  Values custom_conversion(const CustomConverter& converter, const Node& node, int64_t version, const std::vector<Value>& inputs);
   Values inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs);
   const Function* find_function(const Node& node) const;
   void note_unsupported(const Node& node, int64_t version, const std::vector<Value>& inputs, std::string why);

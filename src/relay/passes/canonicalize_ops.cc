@@ -12,11 +12,7 @@ Result<Module> canonicalize_ops(const Module& module, PassContext&) {
     Expr bias = arg(e, 1);
     size_t rank = tensor_of(arg(e, 0)).shape.size();
     int64_t trailing = static_cast<int64_t>(rank) - 1 - positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank);
-    if (const Tensor* data = constant_data(bias)) {
-      std::vector<int64_t> shape = data->shape();
-      shape.insert(shape.end(), static_cast<size_t>(trailing), 1);
-      bias = make_constant(data->reshaped(shape), bias->span);
-    } else if (trailing > 0) {
+    if (trailing > 0) {
       bias = call("expand_dims", {bias}, make_attrs<ExpandDimsAttrs>([&](auto& a) {
                     a.axis = 1;
                     a.num_newaxis = trailing;

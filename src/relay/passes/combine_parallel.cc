@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
 #include "relay/ops/attrs.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
 namespace {
-
-constexpr size_t kMinBranches = 3;
 
 // How one kind of product is combined.
 struct Kind {
@@ -189,7 +188,7 @@ class Combiner {
 };
 
 // Combines one set of siblings; null when there is none. One at a time, because the next set may read this one's result.
-Expr combine_once(const Expr& function, const Kind& kind, size_t* skip) {
+Expr combine_once(const Expr& function, const Kind& kind, size_t branches, size_t* skip) {
   std::vector<Expr> order = post_order(function);
   std::map<std::pair<const ExprNode*, std::string>, std::vector<Expr>> sets;
   std::vector<const std::vector<Expr>*> found;
@@ -198,7 +197,7 @@ Expr combine_once(const Expr& function, const Kind& kind, size_t* skip) {
       if (tensor_of(arg(e, 0)).dtype == tensor_of(arg(e, 1)).dtype) {
         auto& set = sets[{arg(e, 0).get(), *signature}];
         set.push_back(e);
-        if (set.size() == kMinBranches) found.push_back(&set);
+        if (set.size() == branches) found.push_back(&set);
       }
   if (*skip >= found.size()) return {};
   Users users = users_of(order);
@@ -215,19 +214,23 @@ Expr combine_once(const Expr& function, const Kind& kind, size_t* skip) {
   });
 }
 
-Result<Module> combine(const Module& module, const Kind& kind) {
+Result<Module> combine(const Module& module, const Kind& kind, int64_t branches) {
+  if (branches < 2) return Diagnostic(ErrorCode::kInvalidArgument, format("min_num_branches is {}, and nothing is parallel to itself", branches));
   return rewrite_functions(module, [&](const Expr& function) {
     Expr current = function;
     size_t skip = 0;
-    while (Expr next = combine_once(current, kind, &skip)) current = next;
+    while (Expr next = combine_once(current, kind, static_cast<size_t>(branches), &skip)) current = next;
     return current;
   });
 }
 
 }  // namespace
 
-Result<Module> combine_parallel_conv2d(const Module& module, PassContext&) { return combine(module, kConv2D); }
-Result<Module> combine_parallel_dense(const Module& module, PassContext&) { return combine(module, kDense); }
-Result<Module> combine_parallel_batch_matmul(const Module& module, PassContext&) { return combine(module, kBatchMatmul); }
+Result<Module> combine_conv2d(const Module& module, int64_t branches) { return combine(module, kConv2D, branches); }
+Result<Module> combine_dense(const Module& module, int64_t branches) { return combine(module, kDense, branches); }
+Result<Module> combine_batch_matmul(const Module& module, int64_t branches) { return combine(module, kBatchMatmul, branches); }
+Result<Module> combine_parallel_conv2d(const Module& module, PassContext&) { return combine(module, kConv2D, kMinBranches); }
+Result<Module> combine_parallel_dense(const Module& module, PassContext&) { return combine(module, kDense, kMinBranches); }
+Result<Module> combine_parallel_batch_matmul(const Module& module, PassContext&) { return combine(module, kBatchMatmul, kMinBranches); }
 
 }  // namespace tilewright::relay

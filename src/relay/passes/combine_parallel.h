@@ -13,6 +13,12 @@
 #include "relay/expr.h"
 
 namespace tilewright::relay {
+// Siblings, at least, that become one.
+inline constexpr int64_t kMinBranches = 3;
+// Error: InvalidArgument for less than two branches.
+Result<Module> combine_conv2d(const Module& module, int64_t branches);
+Result<Module> combine_dense(const Module& module, int64_t branches);
+Result<Module> combine_batch_matmul(const Module& module, int64_t branches);
 Result<Module> combine_parallel_conv2d(const Module& module, PassContext& context);
 Result<Module> combine_parallel_dense(const Module& module, PassContext& context);
 Result<Module> combine_parallel_batch_matmul(const Module& module, PassContext& context);

@@ -21,7 +21,9 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 // Expressions that may be merged, by hash over their (already merged) operands.
 class Merger {
  public:
+  explicit Merger(const std::function<bool(const Expr&)>& skip) : skip_(skip) {}
   Expr representative(const Expr& e) {
+    if (skip_ && as<CallNode>(e) && skip_(e)) return e;
     auto hash = hash_of(e);
     if (!hash) return e;
     auto& candidates = by_hash_[*hash];
@@ -79,22 +81,25 @@ class Merger {
     return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs) && type_equal(a->type, b->type);
   }
 
+  const std::function<bool(const Expr&)>& skip_;
   std::unordered_map<uint64_t, std::vector<Expr>> by_hash_;
 };
 
 // One function's body; functions inside it get a table of their own, innermost first, without recursion over the graph.
-Expr merge_in_function(const Expr& function) {
-  Merger merger;
+Expr merge_in_function(const Expr& function, const std::function<bool(const Expr&)>& skip) {
+  Merger merger(skip);
   return rewrite_graph(function, [&](const Expr& original, const Expr& e) {
-    if (as<FunctionNode>(e) && !(original == function) && !is_closed_function(e)) return merge_in_function(e);
+    if (as<FunctionNode>(e) && !(original == function) && !is_closed_function(e)) return merge_in_function(e, skip);
     return merger.representative(e);
   });
 }
 
 }  // namespace
 
-Result<Module> eliminate_common_subexpr(const Module& module, PassContext&) {
-  return rewrite_functions(module, merge_in_function);
+Result<Module> eliminate_common_subexpr_except(const Module& module, const std::function<bool(const Expr&)>& skip) {
+  return rewrite_functions(module, [&](const Expr& function) { return merge_in_function(function, skip); });
 }
+
+Result<Module> eliminate_common_subexpr(const Module& module, PassContext&) { return eliminate_common_subexpr_except(module, {}); }
 
 }  // namespace tilewright::relay

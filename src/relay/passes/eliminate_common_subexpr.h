@@ -7,9 +7,13 @@
 // Why here: after passes that write the same helper expressions many times.
 // Test: tests/relay/passes/eliminate_common_subexpr*.txt
 #pragma once
+#include <functional>
+
 #include "ir/pass_context.h"
 #include "relay/expr.h"
 
 namespace tilewright::relay {
 Result<Module> eliminate_common_subexpr(const Module& module, PassContext& context);
+// Calls for which `skip` holds stay.
+Result<Module> eliminate_common_subexpr_except(const Module& module, const std::function<bool(const Expr&)>& skip);
 }  // namespace tilewright::relay

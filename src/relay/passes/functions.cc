@@ -109,6 +109,7 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
   for (size_t round = 0; round <= module.functions.size(); ++round) {
     Module next = rewrite_module(current, [&](const Expr&, const Expr& e) -> Expr {
       const auto* call = as<CallNode>(e);
+      if (const auto* literal = call ? as<FunctionNode>(call->callee) : nullptr; literal && !is_closed_function(call->callee)) return applied(*literal, call->args);
       const auto* global = call ? as<GlobalVarNode>(call->callee) : nullptr;
       auto it = global ? current.functions.find(global->name) : current.functions.end();
       if (it == current.functions.end()) return e;

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "relay/op.h"
+#include "relay/passes/operand_types.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
@@ -245,7 +246,10 @@ class Inference {
     }
     const auto& call = *as<CallNode>(e);
     std::vector<Expr> operands;
-    for (const Expr& arg : call.args) {
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const Expr& arg = call.args[i];
+      if (as<VarNode>(arg) && of(arg)->kind == TypeKind::kIncomplete)
+        if (Type expected = operand_type(*called_op(e), call.attrs, i, of(call.args[0]))) TW_TRY_STATUS(join(types_.at(arg.get()), expected, e));
       if (!is_complete(of(arg))) return false;
       operands.push_back(operand(arg));
     }

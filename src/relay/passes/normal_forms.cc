@@ -10,9 +10,7 @@
 namespace tilewright::relay {
 namespace {
 
-bool is_atom(const Expr& e) {
-  return as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e) || as<ConstructorNode>(e);
-}
+bool is_name(const Expr& e) { return as<VarNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e) || as<ConstructorNode>(e); }
 
 // A scope is a function's body, a branch of an If, or what follows a let binding.
 class Binder {
@@ -54,6 +52,7 @@ class Binder {
   void place(const Expr& function) {
     std::unordered_map<const ExprNode*, size_t> users;
     auto use = [&](const Expr& e, size_t scope) {
+      ++uses_[e.get()];
       auto [it, fresh] = scope_of_.try_emplace(e.get(), scope);
       if (!fresh && it->second != scope) {
         it->second = common(it->second, scope);
@@ -80,6 +79,7 @@ class Binder {
       } else if (const auto* let = as<LetNode>(e)) {
         size_t rest = new_scope(scope);
         inner_[e.get()] = {rest};
+        bound_[let->value.get()] = true;
         use(let->value, scope);
         use(let->body, rest);
       } else if (const auto* match = as<MatchNode>(e)) {
@@ -113,7 +113,9 @@ class Binder {
         continue;
       }
       Expr out = rebuilt(e, function);
-      bool bind = bind_all_ ? !is_atom(out) && !as<FunctionNode>(out) && !as<LetNode>(e) : shared_.count(e.get()) && !is_atom(out);
+      // In A-normal form everything has a name, constants and functions too; what a let binds already has one.
+      bool bind = bind_all_ ? !is_name(out) && !as<LetNode>(e) && !(bound_.count(e.get()) && uses_.at(e.get()) == 1)
+                            : shared_.count(e.get()) && !is_name(out) && !as<ConstantNode>(out);
       if (bind && !(e == function)) {
         Expr var = make_var(format("x_{}", next_++), out->type, out->span);
         scopes_[it->second].bindings.emplace_back(var, out);
@@ -170,7 +172,8 @@ class Binder {
   std::vector<Expr> order_;
   std::vector<Scope> scopes_;
   std::unordered_map<const ExprNode*, size_t> scope_of_;
-  std::unordered_map<const ExprNode*, bool> shared_;
+  std::unordered_map<const ExprNode*, bool> shared_, bound_;  // used across scopes; the value of a let
+  std::unordered_map<const ExprNode*, int> uses_;
   std::unordered_map<const ExprNode*, std::vector<size_t>> inner_;
   std::unordered_map<const ExprNode*, Expr> done_;
   Expr result_;

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import _core
 from ...runtime.ndarray import NDArray
+from .onnx import OnnxOpConverter, converters, register_converter
 
 
 def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtype: str | Mapping[str, str] = "float32",
@@ -23,9 +24,9 @@ def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtyp
         raise NotImplementedError("export_node_renamed_model_path is not supported; expressions keep the names of their nodes as spans")
     sizes = {name: [_size(d) for d in dims] for name, dims in (shape or {}).items()}
     if isinstance(model, (str, os.PathLike)):
-        module, params = _core.import_onnx_file(os.fspath(model), sizes, freeze_params)
+        module, params = _core.import_onnx_file(os.fspath(model), sizes, freeze_params, converters())
     else:
-        module, params = _core.import_onnx_bytes(model if isinstance(model, bytes) else model.SerializeToString(), sizes, freeze_params)
+        module, params = _core.import_onnx_bytes(model if isinstance(model, bytes) else model.SerializeToString(), sizes, freeze_params, converters())
     return module, {name: NDArray(value) for name, value in params.items()}
 
 
@@ -44,4 +45,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-__all__ = ["from_onnx"]
+__all__ = ["OnnxOpConverter", "from_onnx", "register_converter"]

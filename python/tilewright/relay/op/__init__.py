@@ -12,6 +12,10 @@ from typing import Any
 from ... import _core
 from ..expr import Call, Op, Tuple, TupleWrapper, _like
 from .registry import OpPattern, register_op_attr
+from . import strategy
+from .classic import TABLE as _CLASSIC
+from .rules import register_alter_op_layout, register_legalize
+from .strategy import OpImplementation, OpStrategy, register_strategy
 
 # Operators that take one tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
@@ -22,6 +26,11 @@ _PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
 @functools.lru_cache(maxsize=None)
 def _info(name: str) -> Any:
     return _core.op_info(name)
+
+
+def _rank(name: str) -> int:
+    """How many spatial dimensions the operator's name says."""
+    return next((d for d in (1, 2, 3) if f"{d}d" in name), 0)
 
 
 def _operator(name: str) -> Any:
@@ -49,11 +58,14 @@ def _operator(name: str) -> Any:
             value = attrs[key]
             if value is None or (key == "out_dtype" and value == ""):
                 del attrs[key]
-            elif key in _PAIRS and isinstance(value, int) and "2d" in name:
-                attrs[key] = [value, value]
-            elif key == "padding" and "2d" in name and "pad_width" not in fields:
+            elif key in _PAIRS and isinstance(value, int) and _rank(name):
+                attrs[key] = [value] * _rank(name)
+            elif key == "padding" and _rank(name) and "pad_width" not in fields:
                 pad = [value] if isinstance(value, int) else list(value)
-                attrs[key] = pad * 4 if len(pad) == 1 else pad * 2 if len(pad) == 2 else pad
+                rank = _rank(name)
+                attrs[key] = pad * (2 * rank) if len(pad) == 1 else pad * 2 if len(pad) == rank else pad
+        if "_pool2d" in name and "padding" in fields:
+            attrs.setdefault("padding", [0, 0, 0, 0])
         if variadic:
             value = operands[0]
             operands = [value.astuple() if isinstance(value, TupleWrapper) else Tuple(value) if isinstance(value, Sequence) else value]
@@ -61,6 +73,8 @@ def _operator(name: str) -> Any:
         if name == "split":
             sections = attrs.get("indices_or_sections", 2)
             return TupleWrapper(call, sections if isinstance(sections, int) else len(sections) + 1)
+        if name == "nn.dropout":  # the mask is for training
+            return TupleWrapper(call, 2)[0]
         return TupleWrapper(call, _OUTPUTS[name]) if name in _OUTPUTS else call
 
     make.__name__ = make.__qualname__ = name.rsplit(".", 1)[-1]
@@ -76,6 +90,9 @@ class _Namespace:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if self._prefix + name in _CLASSIC:
+            setattr(self, name, _CLASSIC[self._prefix + name])
+            return _CLASSIC[self._prefix + name]
         if _info(self._prefix + name) is None:
             near = [n for n in _core.op_names() if n.rsplit(".", 1)[-1] == name]
             raise AttributeError(f"no operator is called '{self._prefix}{name}'" + (f"; there is {', '.join(near)}" if near else "; 'tilewright ops' lists them"))
@@ -89,6 +106,7 @@ class _Namespace:
 
 nn, image, vision, annotation, dyn = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn."))
 _top = _Namespace("")
+tensor = transform = reduce = algorithm = _top  # the classic files of operators
 
 
 def get(op_name: str) -> Op:
@@ -104,4 +122,4 @@ def __getattr__(name: str) -> Any:
     return getattr(_top, name)
 
 
-__all__ = ["Op", "OpPattern", "annotation", "dyn", "get", "image", "list_ops", "nn", "register_op_attr", "vision"]
+__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "nn", "register_alter_op_layout", "register_legalize", "register_op_attr", "register_strategy", "strategy", "vision"]

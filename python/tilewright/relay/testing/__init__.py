@@ -2,7 +2,65 @@
 """Networks with random weights, for examples and tests: `mod, params = relay.testing.resnet.get_workload(num_layers=18)`."""
 from __future__ import annotations
 
-from . import mlp, mobilenet, resnet, squeezenet, vgg
+from typing import Any
+
+from ...runtime.ndarray import cpu
+from ..expr import Function, const, infer_type, to_module
+from . import dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, resnet, squeezenet, vgg
 from .init import create_workload
 
-__all__ = ["create_workload", "mlp", "mobilenet", "resnet", "squeezenet", "vgg"]
+
+def run_infer_type(expr: Any) -> Any:
+    """The expression with its types."""
+    return infer_type(expr)
+
+
+def run_opt_pass(expr: Any, opt_pass: Any, import_prelude: bool = False) -> Any:
+    """What a pass makes of an expression."""
+    from ..transform import InferType
+    mod = to_module(expr)
+    if import_prelude:
+        mod.import_from_std("prelude.rly")
+    mod = opt_pass(InferType()(mod))
+    return mod["main"] if isinstance(expr, Function) else mod["main"].body
+
+
+def _np_randn_from_type(t: Any, scale: float = 1, mean: float = 0) -> Any:
+    import numpy as np
+    return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
+
+
+def rand(dtype: str = "float32", *shape: int) -> Any:
+    import numpy as np
+    return const(np.random.rand(*shape).astype(dtype))
+
+
+def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: float = 1e-3, atol: float = 1e-2, rtol: float = 1e-2, **_: Any) -> None:
+    """Gradients by `gradient` beside differences of the function. AssertionError when they differ."""
+    import numpy as np
+    from ..build_module import create_executor
+    from ..transform import gradient
+    func = infer_type(func)
+    inputs = [np.asarray(v) for v in inputs] if inputs is not None else [_np_randn_from_type(p.checked_type) for p in func.params]
+    grads = create_executor("debug").evaluate(gradient(func))(*inputs)[1]
+    forward = create_executor("debug").evaluate(func)
+    for i in range(len(inputs)) if test_inputs is None else [next(j for j, v in enumerate(inputs) if v is t) for t in test_inputs]:
+        approximate = np.zeros(inputs[i].shape)
+        for at in np.ndindex(*inputs[i].shape):
+            both = []
+            for sign in (1, -1):
+                moved = [v.copy() for v in inputs]
+                moved[i][at] += sign * eps
+                both.append(float(np.sum(forward(*moved).numpy().astype("float64"))))
+            approximate[at] = (both[0] - both[1]) / (2 * eps)
+        np.testing.assert_allclose(grads[i].numpy(), approximate, atol=atol, rtol=rtol)
+
+
+def enabled_targets() -> list[tuple[str, Any]]:
+    return [("llvm", cpu())]
+
+
+ctx_list = enabled_targets
+
+__all__ = ["check_grad", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3", "init", "layers", "lstm", "mlp",
+           "mobilenet", "rand", "resnet", "run_infer_type", "run_opt_pass", "squeezenet", "vgg"]

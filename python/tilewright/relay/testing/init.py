@@ -8,20 +8,20 @@ import numpy as np
 
 from ...runtime.ndarray import NDArray
 from .. import op
-from ..expr import Expr, Function, TensorType, TupleGetItem, Var, free_vars, to_module, var
+from ..expr import Expr, Function, TensorType, Var, free_vars, infer_type, to_module, var
 
 nn = op.nn
 
 
 def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[Any, dict[str, NDArray]]:
     """(module, params): every parameter but `data` gets values. Gammas and variances are 1, other vectors 0, weights Xavier."""
-    function = net if isinstance(net, Function) else Function(free_vars(net), net)
+    function = infer_type(net if isinstance(net, Function) else Function(free_vars(net), net))
     generator = np.random.RandomState(seed)
     params = {}
     for p in function.params:
         if p.name_hint == "data":
             continue
-        array = np.zeros(p.type_annotation.shape, p.type_annotation.dtype)
+        array = np.zeros(p.type_annotation.concrete_shape, p.type_annotation.dtype)
         if initializer is not None:
             initializer(p.name_hint, array)
         elif p.name_hint.endswith(("gamma", "var")):
@@ -31,6 +31,52 @@ def create_workload(net: Any, initializer: Any = None, seed: int = 0) -> tuple[A
             array[:] = generator.uniform(-1, 1, array.shape) * np.sqrt(6.0 / fan)
         params[p.name_hint] = NDArray(array)
     return to_module(function), params
+
+
+class Initializer:
+    """Gives a parameter its values by its name: `initializer("conv1_weight", array)` fills the array."""
+
+    def __call__(self, desc: str, arr: np.ndarray) -> None:
+        for ending, method in (("weight", "_init_weight"), ("bias", "_init_bias"), ("gamma", "_init_gamma"), ("beta", "_init_beta"), ("mean", "_init_mean"),
+                               ("var", "_init_var")):
+            if desc.endswith(ending):
+                return getattr(self, method)(desc, arr)
+        return self._init_weight(desc, arr)
+
+    def _init_bias(self, _: str, arr: np.ndarray) -> None:
+        arr[:] = 0
+
+    _init_beta = _init_mean = _init_bias
+
+    def _init_gamma(self, _: str, arr: np.ndarray) -> None:
+        arr[:] = 1
+
+    _init_var = _init_gamma
+
+    def _init_weight(self, name: str, arr: np.ndarray) -> None:
+        raise NotImplementedError("a subclass says how weights are made")
+
+
+class Xavier(Initializer):
+    """Uniform, scaled by the fan (Glorot and Bengio 2010)."""
+
+    def __init__(self, rnd_type: str = "uniform", factor_type: str = "avg", magnitude: float = 3):
+        self.rnd_type, self.factor_type, self.magnitude = rnd_type, factor_type, float(magnitude)
+
+    def _init_weight(self, name: str, arr: np.ndarray) -> None:
+        area = int(np.prod(arr.shape[2:]))
+        fan_in, fan_out = (arr.shape[1] * area if arr.ndim > 1 else 1), arr.shape[0] * area
+        factor = {"avg": (fan_in + fan_out) / 2.0, "in": fan_in, "out": fan_out}[self.factor_type]
+        scale = np.sqrt(self.magnitude / factor)
+        arr[:] = np.random.uniform(-scale, scale, arr.shape) if self.rnd_type == "uniform" else np.random.normal(0, scale, arr.shape)
+
+
+class Constant(Initializer):
+    def __init__(self, value: float):
+        self.value = value
+
+    def _init_weight(self, name: str, arr: np.ndarray) -> None:
+        arr[:] = self.value
 
 
 class Builder:
@@ -60,7 +106,8 @@ class Builder:
         return nn.bias_add(product, self.param(f"{name}_bias", units), axis=-1)
 
     def function(self, body: Expr) -> Function:
-        return Function(self.params, body)
+        """Its parameters come in the order in which they are met."""
+        return Function(free_vars(body), body)
 
 
-__all__ = ["Builder", "TupleGetItem", "create_workload", "nn", "op"]
+__all__ = ["Builder", "Constant", "Initializer", "Xavier", "create_workload", "nn", "op"]

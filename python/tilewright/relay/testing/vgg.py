@@ -23,8 +23,8 @@ def get_net(batch_size: int, image_shape: tuple[int, ...], num_classes: int, dty
         x = nn.max_pool2d(x, pool_size=(2, 2), strides=(2, 2))
     x = nn.batch_flatten(x)
     features = inputs * (image_shape[1] // 32) * (image_shape[2] // 32)
-    x = nn.relu(b.dense(x, features, 4096, "fc6"))
-    x = nn.relu(b.dense(x, 4096, 4096, "fc7"))
+    x = nn.dropout(nn.relu(b.dense(x, features, 4096, "fc6")), rate=0.5)
+    x = nn.dropout(nn.relu(b.dense(x, 4096, 4096, "fc7")), rate=0.5)
     return b.function(nn.softmax(b.dense(x, 4096, num_classes, "fc8")))
 
 

@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes from Python with their classic arguments; rules, strategies and converters that a script registers."""
+import unittest
+
+import numpy as np
+
+import tilewright as tw
+from test_tilewright import B, W, X, model_bytes
+from tilewright import relay
+from tilewright.relay import op, testing, transform
+from tilewright.relay.dataflow_pattern import DFPatternCallback, has_attr, has_dtype, has_shape, is_constant, is_if, is_let, is_op, is_tuple, is_tuple_get_item, is_var, rewrite, wildcard
+from tilewright.relay.te_compiler import select_implementation
+
+
+def calls(mod, name="main"):
+    return [e.op.name for e in tw._core.post_order(mod[name]) if isinstance(e, relay.Call) and isinstance(e.op, relay.expr.Op)]
+
+
+def branches(count, make=None):
+    x = relay.var("x", shape=(1, 8, 6, 6))
+    weights = [relay.var(f"w{i}", shape=(4, 8, 1, 1)) for i in range(count)]
+    return tw.IRModule.from_expr(relay.Function([x, *weights], relay.Tuple([relay.nn.conv2d(x, w, channels=4, kernel_size=(1, 1)) for w in weights])))
+
+
+class Arguments(unittest.TestCase):
+    def test_combine(self):
+        for count, least, left in ((2, 3, 2), (3, 3, 1), (2, 2, 1), (4, 5, 4)):
+            out = transform.CombineParallelConv2D(min_num_branches=least)
+            with tw.transform.PassContext(opt_level=4):
+                self.assertEqual(calls(tw.transform.Sequential([out])(branches(count))).count("nn.conv2d"), left)
+        with self.assertRaises(tw.Error):
+            transform.CombineParallelDense(min_num_branches=1)(branches(2))
+
+    def test_fuse_levels(self):
+        x = relay.var("x", shape=(4,))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.exp(relay.negative(x))))
+        count = lambda m: sum(1 for e in tw._core.post_order(m["main"]) if isinstance(e, relay.Function) and e.attrs.get("Primitive"))  # noqa: E731
+        self.assertEqual([count(transform.FuseOps(level)(mod)) for level in (0, 1, 2, -1)], [2, 1, 1, 1])
+
+    def test_common_subexpressions(self):
+        x = relay.var("x", shape=(4,))
+        body = relay.add(relay.exp(x), relay.exp(x)) + relay.add(relay.log(x), relay.log(x))
+        mod = tw.IRModule.from_expr(relay.Function([x], body))
+        self.assertEqual(calls(transform.EliminateCommonSubexpr()(mod)).count("exp"), 1)
+        kept = transform.EliminateCommonSubexpr(lambda e: isinstance(e, relay.Call) and e.op.name == "exp")(mod)
+        self.assertEqual((calls(kept).count("exp"), calls(kept).count("log")), (2, 1))
+
+        def fails(e):
+            raise KeyError("inside")
+
+        with self.assertRaises(KeyError):
+            transform.EliminateCommonSubexpr(fails)(mod)
+
+    def test_layouts_and_precision(self):
+        x, w = relay.var("x", shape=(1, 8, 6, 6)), relay.var("w", shape=(4, 8, 3, 3))
+        mod = tw.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1)))))
+        with tw.transform.PassContext(opt_level=3):
+            nhwc = tw.transform.Sequential([transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})])(mod)
+        conv = next(e for e in tw._core.post_order(nhwc["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d")
+        self.assertEqual(conv.attrs.data_layout, "NHWC")
+        with self.assertRaises(tw.Error):
+            transform.ConvertLayout({"nn.conv2d": ["NCWH7"]})(mod)
+        for dtype in ("float16", "bfloat16"):
+            self.assertIn("cast", calls(transform.ToMixedPrecision(dtype)(mod)))
+            self.assertIn(dtype, transform.ToMixedPrecision(dtype)(mod).astext())
+        with self.assertRaises(ValueError):
+            transform.ToMixedPrecision("float8")
+        with self.assertRaises(ValueError):
+            transform.ToMixedPrecision("float16", 7)
+        f = transform.recast(mod["main"], "int8", "int32")
+        self.assertIn("int8", str(f))
+
+    def test_entries_batches_and_args(self):
+        x = relay.var("x", shape=(2, 3))
+        mod = tw.IRModule({"main": relay.Function([x], relay.exp(x)), "other": relay.Function([x], relay.log(x))})
+        self.assertEqual([g.name_hint for g in transform.RemoveUnusedFunctions()(mod).get_global_vars()], ["main"])
+        self.assertEqual([g.name_hint for g in transform.RemoveUnusedFunctions(["other"])(mod).get_global_vars()], ["other"])
+        net, _ = testing.mlp.get_workload(1)
+        wide = transform.ChangeBatch({net["main"].params[0]: 0}, batch_size=16)(net)
+        self.assertEqual([int(d) for d in transform.InferType()(wide)["main"].checked_type.ret_type.shape], [16, 10])
+        parts = [relay.var(f"p{i}", shape=(2, 3)) for i in range(9)]
+        cat = tw.IRModule.from_expr(relay.Function(parts, relay.concatenate(parts, axis=0)))
+        self.assertEqual(calls(transform.SplitArgs(4)(cat)).count("concatenate") > 1, True)
+
+    def test_gradient(self):
+        x = relay.var("x", shape=(3,))
+        f = relay.Function([x], x * x)
+        back = transform.gradient(f)
+        out = relay.create_executor("debug").evaluate(back)(np.array([1, 2, 3], "float32"))
+        np.testing.assert_allclose(out[1][0].numpy(), [2, 4, 6])
+        with self.assertRaises(Exception):
+            transform.gradient(f, mode="third_order")
+
+    def test_what_is_missing_names_what_to_use(self):
+        for name in ("Defunctionalization", "PartitionGraph", "ToCPS"):
+            with self.assertRaisesRegex(AttributeError, "instead"):
+                getattr(transform, name)
+
+
+class Patterns(unittest.TestCase):
+    def test_on_parsed_modules(self):
+        mod = relay.fromtext('#[version = "0.0.5"]\ndef @main(%x: Tensor[(1, 4), float32], %w: Tensor[(3, 4), float32], %b: Tensor[(3), float32]) {\n'
+                             '  %0 = nn.dense(%x, %w, units=3);\n  %1 = nn.bias_add(%0, %b);\n  let %y = nn.relu(%1);\n  if (True) { %y } else { exp(%y) }\n}')
+        let = mod["main"].body
+        pattern = is_op("nn.relu")(is_op("nn.bias_add")(is_op("nn.dense")(wildcard(), is_var("w")).has_attr({"units": 3}), wildcard().has_shape((3,))))
+        self.assertTrue(pattern.match(let.value))
+        self.assertTrue(has_dtype("float32").match(let.value) and has_shape((1, 3)).match(let.value))
+        self.assertTrue(wildcard().has_type(relay.TensorType((1, 3))).match(let.value))
+        self.assertFalse(has_attr({"units": 4}, is_op("nn.dense")(wildcard(), wildcard())).match(let.value.args[0].args[0]))
+        self.assertTrue(is_let(is_var("y"), wildcard(), is_if(is_constant(), wildcard(), is_op("exp")(wildcard()))).match(let))
+
+        class NoBias(DFPatternCallback):
+            def __init__(self):
+                super().__init__()
+                self.x, self.b = wildcard(), wildcard()
+                self.pattern = is_op("nn.bias_add")(self.x, self.b)
+
+            def callback(self, pre, post, node_map):
+                return relay.add(node_map[self.x][0], node_map[self.b][0])
+
+        out = rewrite(NoBias(), mod["main"])
+        self.assertIn("add", str(out))
+        self.assertNotIn("bias_add", str(out))
+        parts = is_op("nn.bias_add")(is_op("nn.dense")(wildcard(), wildcard()), wildcard()).partition(mod["main"], {"Composite": "fc"})
+        made = [e for e in tw._core.post_order(parts) if isinstance(e, relay.Function) and e.attrs.get("Composite") == "fc"]
+        self.assertEqual((len(made), made[0].attrs["PartitionedFromPattern"]), (1, "nn.dense_nn.bias_add_"))
+        refused = is_op("nn.bias_add")(wildcard(), wildcard()).partition(mod["main"], check=lambda e: False)
+        self.assertEqual(refused, mod["main"])
+        merged = transform.MergeComposite([("fc", is_op("nn.bias_add")(is_op("nn.dense")(wildcard(), wildcard()), wildcard()))])(mod)
+        self.assertIn('Composite="fc"', merged.astext())
+
+    def test_tuples_and_dominators(self):
+        x = relay.var("x", shape=(1, 4, 4, 4))
+        split = relay.split(x, 2, axis=1)
+        self.assertTrue(is_tuple_get_item(is_op("split")(wildcard()), 1).match(split[1]))
+        self.assertFalse(is_tuple_get_item(wildcard(), 1).match(split[0]))
+        self.assertTrue(is_tuple([wildcard(), is_op("exp")(wildcard())]).match(relay.Tuple([x, relay.exp(x)])))
+        w = relay.var("w", shape=(4, 4, 1, 1))
+        conv = relay.nn.conv2d(x, w)
+        diamond = relay.add(relay.nn.relu(conv), relay.nn.leaky_relu(conv, alpha=0.1))
+        is_conv = is_op("nn.conv2d")(is_var("x"), wildcard())
+        path = is_op("nn.relu")(wildcard()) | is_op("nn.leaky_relu")(wildcard())
+        reduction = is_op("add")(wildcard(), wildcard())
+        self.assertTrue(reduction.dominates(is_conv, path).match(diamond))
+        self.assertFalse(reduction.dominates(is_op("exp")(wildcard()), path).match(diamond))
+
+    def test_types_for_callbacks(self):
+        class Widen(DFPatternCallback):
+            def __init__(self):
+                super().__init__(require_type=True, rewrite_once=True)
+                self.x = wildcard()
+                self.pattern = is_op("exp")(self.x)
+
+            def callback(self, pre, post, node_map):
+                self.seen = node_map[self.x][0].checked_type.dtype
+                return relay.log(node_map[self.x][0])
+
+        x = relay.var("x", shape=(2,))
+        callback = Widen()
+        out = rewrite(callback, relay.Function([x], relay.exp(relay.exp(x))))
+        self.assertEqual((callback.seen, str(out).count("log("), str(out).count("exp(")), ("float32", 1, 1))
+
+        class Fails(Widen):
+            def callback(self, pre, post, node_map):
+                raise ZeroDivisionError("inside")
+
+        with self.assertRaises(ZeroDivisionError):
+            rewrite(Fails(), relay.Function([x], relay.exp(x)))
+
+
+class Registration(unittest.TestCase):
+    def test_attributes(self):
+        @tw.ir.register_op_attr("tanh", "target.mine")
+        def supported(expr):
+            return True
+
+        self.assertTrue(relay.op.get("tanh").get_attr("target.mine")(None))
+        self.assertEqual(relay.op.get("tanh").get_attr("TOpPattern"), relay.op.OpPattern.ELEMWISE)
+        with self.assertRaises(ValueError):
+            tw.ir.register_op_attr("tanh", "target.mine", lambda e: False)
+        with self.assertRaises(ValueError):
+            tw.ir.register_op_attr("tahn", "target.mine", 1)
+        relay.op.get("tanh").reset_attr("target.mine")
+        self.assertIsNone(relay.op.get("tanh").get_attr("target.mine"))
+
+    def test_rules_reach_builds(self):
+        x = relay.var("x", shape=(4,))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.sinh(x))))
+        data = np.linspace(-1, 1, 4).astype("float32")
+        seen = []
+
+        def rule(attrs, inputs, types):
+            seen.append((types[0], types[-1]))
+            return relay.multiply(inputs[0], relay.const(3.0))
+
+        op.register_legalize("sinh", rule)
+        try:
+            self.assertNotIn("sinh", calls(transform.Legalize()(mod)))
+            out = relay.create_executor("graph", mod).evaluate()(data).numpy()
+        finally:
+            relay.op.get("sinh").reset_attr("FTVMLegalize")
+        np.testing.assert_allclose(out, np.maximum(3 * data, 0), rtol=1e-6)
+        self.assertEqual(seen[0], (relay.TensorType((4,)), relay.TensorType((4,))))
+        np.testing.assert_allclose(relay.create_executor("graph", mod).evaluate()(data).numpy(), np.maximum(np.sinh(data), 0), rtol=1e-5)
+
+        def wrong(attrs, inputs, types, out_type):
+            return "text"
+
+        op.register_alter_op_layout("sinh", wrong)
+        try:
+            with self.assertRaises(TypeError), tw.transform.PassContext(opt_level=3):
+                relay.build(mod, "llvm")
+        finally:
+            relay.op.get("sinh").reset_attr("FTVMAlterOpLayout")
+
+    def test_strategies_choose(self):
+        x, w = relay.TensorType((1, 16, 14, 14)), relay.TensorType((16, 16, 3, 3))
+        chosen, candidates = select_implementation("nn.conv2d", {"padding": [1, 1, 1, 1], "channels": 16, "kernel_size": [3, 3]}, [x, w])
+        names = [name for name, *_ in candidates]
+        self.assertIn(chosen, names)
+        self.assertTrue(set(names) <= {name for name, _ in op.strategy.implementations("nn.conv2d")})
+        operands = [relay.TensorType((4, 32, 8)), relay.TensorType((4, 16, 8))]
+        select = lambda: select_implementation("nn.batch_matmul", {}, operands)  # noqa: E731
+        usual, candidates = select()
+        other = next(name for name, *_ in candidates if name != usual)
+
+        def strategy(attrs, inputs, out_type, target):
+            self.assertEqual((inputs, str(target.kind)), (operands, "llvm"))
+            s = relay.op.OpStrategy()
+            s.add_implementation(name=other, plevel=20)
+            return s
+
+        relay.op.register_strategy("nn.batch_matmul", strategy)
+        try:
+            self.assertEqual(select()[0], other)
+        finally:
+            relay.op.get("nn.batch_matmul").reset_attr("FTVMStrategy")
+        self.assertEqual(select()[0], usual)
+        with self.assertRaises(NotImplementedError):
+            relay.op.OpStrategy().add_implementation(lambda: 1, lambda: 2, "mine")
+
+        def unknown(attrs, inputs, out_type, target):
+            s = relay.op.OpStrategy()
+            s.add_implementation(name="no_such_kernel")
+            return s
+
+        relay.op.register_strategy("nn.batch_matmul", unknown)
+        try:
+            with self.assertRaisesRegex(ValueError, "no_such_kernel"):
+                select()
+        finally:
+            relay.op.get("nn.batch_matmul").reset_attr("FTVMStrategy")
+
+    def test_onnx_converters(self):
+        model = model_bytes().replace(b"Relu", b"Cust")
+        with self.assertRaises(tw.Error) as raised:
+            relay.frontend.from_onnx(model)
+        self.assertEqual(raised.exception.code, 202)
+
+        class Custom(relay.frontend.OnnxOpConverter):
+            @classmethod
+            def _impl_v13(cls, inputs, attr, params):
+                return relay.tanh(inputs[0])
+
+            @classmethod
+            def _impl_v20(cls, inputs, attr, params):
+                raise AssertionError("the model is of version 17")
+
+        relay.frontend.register_converter("Cust", Custom)
+        try:
+            mod, params = relay.frontend.from_onnx(model)
+            out = relay.create_executor("graph", mod, params=params).evaluate()(X).numpy()
+            np.testing.assert_allclose(out, np.tanh(X @ W + B), rtol=1e-5)
+            relay.frontend.register_converter("Cust", lambda inputs, attr, params: [])
+            with self.assertRaises(tw.Error):
+                relay.frontend.from_onnx(model)
+            relay.frontend.register_converter("Cust", lambda inputs, attr, params: 1 / 0)
+            with self.assertRaises(ZeroDivisionError):
+                relay.frontend.from_onnx(model)
+        finally:
+            relay.frontend.onnx.unregister_converter("Cust")
+
+
+if __name__ == "__main__":
+    unittest.main()

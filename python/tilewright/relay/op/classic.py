@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators whose classic Python signature is not that of the operator's table, and those that are made of others. By full name."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..expr import Call, Expr, Tuple, TupleWrapper, _like, const
+
+
+def _dtype(x: Any) -> str:
+    """Of an expression, float32 where it is not known yet."""
+    return x._type.dtype if isinstance(x, Expr) and x._typed and hasattr(x._type, "dtype") else "float32"
+
+
+def _shape(x: Any, why: str) -> list[int]:
+    try:
+        return [int(d) for d in _like(x).checked_type.shape]
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{why} needs the shape of its operand, which is not known: {error}") from None
+
+
+def _scalar(value: Any, like: Any) -> Any:
+    return const(value, _dtype(like)) if isinstance(value, (int, float, np.generic)) else value
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Call:
+    if stop is None:
+        start, stop = None, start
+    make = lambda v, default: const(default if v is None else v, dtype) if v is None or isinstance(v, (int, float)) else v  # noqa: E731
+    return Call("arange", [make(start, 0), make(stop, 0), make(step, 1)], {"dtype": dtype})
+
+
+def take(data: Any, indices: Any, axis: int | None = None, batch_dims: int = 0, mode: str = "clip") -> Call:
+    return Call("take", [data, indices], {"axis": axis, "batch_dims": batch_dims, "mode": mode})
+
+
+def gather(data: Any, axis: int, indices: Any) -> Call:
+    return Call("gather", [data, indices], {"axis": axis})
+
+
+def strided_slice(data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end") -> Call:
+    if any(isinstance(v, Expr) for v in (begin, end, strides)):
+        parts = [_like(v if isinstance(v, Expr) else const(np.array(v, "int64"))) for v in (begin, end)]
+        ones = strides if isinstance(strides, Expr) else const(np.array(strides, "int64")) if strides else Call("ones_like", [parts[0]])
+        return Call("dyn.strided_slice", [data, *parts, ones], {"slice_mode": slice_mode})
+    count = len(begin)
+    attrs: dict[str, Any] = {"begin": [0 if b is None else int(b) for b in begin], "end": [2**31 - 1 if e is None else int(e) for e in end],
+                             "strides": [1] * count if strides is None else list(strides), "slice_mode": slice_mode}
+    return Call("strided_slice", [data], attrs if axes is None else {**attrs, "axes": list(axes)})
+
+
+def _dynamic(name: str, attribute: str) -> Any:
+    def make(data: Any, value: Any, *rest: Any, **attrs: Any) -> Call:
+        if isinstance(value, Expr):
+            return Call(f"dyn.{name}", [data, value], attrs)
+        if isinstance(value, (list, tuple)) and any(isinstance(v, Expr) for v in value):
+            from . import concatenate  # sizes that are computed
+            parts = [Call("reshape", [Call("cast", [v], {"dtype": "int64"})], {"newshape": [1]}) if isinstance(v, Expr) else const(np.array([v], "int64")) for v in value]
+            return Call(f"dyn.{name}", [data, concatenate(parts, axis=0)], attrs)
+        numbers = [value] if isinstance(value, int) else [int(v) for v in value]
+        return Call(name, [data], {attribute: numbers, **attrs})
+    return make
+
+
+def reshape(data: Any, newshape: Any, allowzero: bool = False) -> Call:
+    return _dynamic("reshape", "newshape")(data, newshape, allowzero=allowzero)
+
+
+def broadcast_to(data: Any, shape: Any) -> Call:
+    return _dynamic("broadcast_to", "shape")(data, shape)
+
+
+def tile(data: Any, reps: Any) -> Call:
+    return _dynamic("tile", "reps")(data, reps)
+
+
+def full(fill_value: Any, shape: Any = (), dtype: str = "") -> Call:
+    fill_value = const(fill_value, dtype or None) if isinstance(fill_value, (int, float, bool)) else fill_value
+    if isinstance(shape, Expr):
+        return Call("dyn.full", [fill_value, shape], {"dtype": dtype})
+    return Call("full", [fill_value], {"shape": [shape] if isinstance(shape, int) else list(shape), "dtype": dtype})
+
+
+def _filled(name: str) -> Any:
+    def make(shape: Any, dtype: str) -> Call:
+        if isinstance(shape, Expr):
+            return Call(f"dyn.{name}", [shape], {"dtype": dtype})
+        return Call(name, [], {"shape": [shape] if isinstance(shape, int) else list(shape), "dtype": dtype})
+    make.__name__ = name
+    return make
+
+
+def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32") -> Any:
+    k = int(k.data.numpy()) if isinstance(k, Expr) and hasattr(k, "data") else k
+    call = Call("topk", [data], {"k": k, "axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype})
+    return TupleWrapper(call, 2) if ret_type == "both" else call
+
+
+def unique(data: Any, is_sorted: bool = True, return_counts: bool = False) -> TupleWrapper:
+    """(values, places of their first appearance, of each element the place of its value, counts), of lengths that the data decides."""
+    return TupleWrapper(Call("unique", [data], {"sorted": is_sorted}), 4)
+
+
+def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
+    fields = list(data)
+    return TupleWrapper(Call("meshgrid", [Tuple(fields)], {"indexing": indexing}), len(fields))
+
+
+def pad(data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Call:
+    return Call("nn.pad", [data, _scalar(pad_value, data)], {"pad_width": [list(p) for p in pad_width], "pad_mode": pad_mode})
+
+
+def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Call:
+    return Call("nn.mirror_pad", [data], {"pad_width": [list(p) for p in pad_width], "mode": mode})
+
+
+def scatter(data: Any, indices: Any, updates: Any, axis: int) -> Call:
+    return Call("scatter_elements", [data, indices, updates], {"axis": axis})
+
+
+def scatter_add(data: Any, indices: Any, updates: Any, axis: int) -> Call:
+    return Call("scatter_elements", [data, indices, updates], {"axis": axis, "reduction": "add"})
+
+
+def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Call:
+    values = [const(v, dtype) if isinstance(v, (int, float, bool)) else v for v in (on_value, off_value)]
+    if isinstance(depth, Expr):
+        return Call("dyn.one_hot", [indices, *values, depth], {"axis": axis, "dtype": dtype})
+    return Call("one_hot", [indices, *values], {"depth": depth, "axis": axis, "dtype": dtype})
+
+
+def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
+    kind, number = (device.device_type, device.device_id) if hasattr(device, "device_type") else (1, 0)
+    return Call("on_device", [body], {"device_type": int(kind), "device_id": int(number), "constrain_result": constrain_result, "constrain_body": constrain_body})
+
+
+def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
+    return Call("device_copy", [data], {"src_dev_type": int(src_device.device_type), "src_dev_id": int(src_device.device_id),
+                                        "dst_dev_type": int(dst_device.device_type), "dst_dev_id": int(dst_device.device_id)})
+
+
+# --- made of others
+
+def mean_variance(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> TupleWrapper:
+    attrs = {"axis": axis, "keepdims": keepdims, "exclude": exclude}
+    return TupleWrapper(Tuple([Call("mean", [data], attrs), Call("variance", [data], {**attrs, "unbiased": unbiased})]), 2)
+
+
+def std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False, unbiased: bool = False) -> Call:
+    return Call("sqrt", [Call("variance", [data], {"axis": axis, "keepdims": keepdims, "exclude": exclude, "unbiased": unbiased})])
+
+
+def mean_std(data: Any, axis: Any = None, keepdims: bool = False, exclude: bool = False) -> TupleWrapper:
+    return TupleWrapper(Tuple([Call("mean", [data], {"axis": axis, "keepdims": keepdims, "exclude": exclude}), std(data, axis, keepdims, exclude)]), 2)
+
+
+def flip(data: Any, axis: int) -> Call:
+    return Call("reverse", [data], {"axis": axis})
+
+
+def cast_like(data: Any, dtype_like: Any) -> Call:
+    return Call("cast", [data], {"dtype": _like(dtype_like).checked_type.dtype})
+
+
+def broadcast_to_like(data: Any, broadcast_type: Any) -> Call:
+    return Call("broadcast_to", [data], {"shape": _shape(broadcast_type, "broadcast_to_like")})
+
+
+def reshape_like(data: Any, shape_like: Any, lhs_begin: int = 0, lhs_end: int | None = None, rhs_begin: int = 0, rhs_end: int | None = None) -> Call:
+    own, other = _shape(data, "reshape_like"), _shape(shape_like, "reshape_like")
+    end = len(own) if lhs_end is None else lhs_end % (len(own) + 1)
+    return Call("reshape", [data], {"newshape": own[:lhs_begin] + other[rhs_begin:rhs_end] + own[end:]})
+
+
+def collapse_sum_to(data: Any, shape: Any) -> Any:
+    own = _shape(data, "collapse_sum_to")
+    wanted = [1] * (len(own) - len(shape)) + [int(s) for s in shape]
+    axes = [i for i, (have, want) in enumerate(zip(own, wanted)) if have != want]
+    summed = Call("sum", [data], {"axis": axes, "keepdims": True}) if axes else _like(data)
+    return summed if len(shape) == len(own) else Call("reshape", [summed], {"newshape": list(shape)})
+
+
+def collapse_sum_like(data: Any, collapse_type: Any) -> Any:
+    return collapse_sum_to(data, _shape(collapse_type, "collapse_sum_like"))
+
+
+def slice_like(data: Any, shape_like: Any, axes: Any = None) -> Call:
+    own, other = _shape(data, "slice_like"), _shape(shape_like, "slice_like")
+    wanted = range(len(other)) if not axes else [a % len(own) for a in axes]
+    end = [other[i] if i in wanted else d for i, d in enumerate(own)]
+    return Call("strided_slice", [data], {"begin": [0] * len(own), "end": end, "strides": [1] * len(own)})
+
+
+def sequence_mask(data: Any, valid_length: Any, mask_value: float = 0, axis: int = 0) -> Call:
+    """What lies beyond the valid length of its batch becomes mask_value; data is (length, batch, ...) or, with axis 1, (batch, length, ...)."""
+    shape = _shape(data, "sequence_mask")
+    steps = const(np.arange(shape[axis]).reshape([-1, 1] if axis == 0 else [1, -1]), "float32")
+    lengths = Call("reshape", [Call("cast", [valid_length], {"dtype": "float32"})], {"newshape": [1, -1] if axis == 0 else [-1, 1]})
+    inside = Call("reshape", [Call("less", [steps, lengths])], {"newshape": shape[:2] + [1] * (len(shape) - 2)})
+    return Call("where", [inside, data, _scalar(mask_value, data)])
+
+
+def cross_entropy(predictions: Any, targets: Any) -> Call:
+    total = Call("sum", [Call("multiply", [Call("log", [predictions]), targets])])
+    return Call("negative", [Call("divide", [total, const(float(_shape(predictions, "cross_entropy")[0]), _dtype(predictions))])])
+
+
+def cross_entropy_with_logits(predictions: Any, targets: Any) -> Call:
+    total = Call("sum", [Call("multiply", [predictions, targets])])
+    return Call("negative", [Call("divide", [total, const(float(_shape(predictions, "cross_entropy_with_logits")[0]), _dtype(predictions))])])
+
+
+def fast_gelu(x: Any) -> Call:
+    return Call("nn.gelu", [x])
+
+
+def _global_pool(kind: str, rank: int) -> Any:
+    def make(data: Any, layout: str = "", out_layout: str = "") -> Call:
+        return Call(f"nn.adaptive_{kind}_pool{rank}d", [data], {"output_size": [1] * rank, **({"layout": layout} if layout else {})})
+    make.__name__ = f"global_{kind}_pool{rank}d"
+    return make
+
+
+def split(data: Any, indices_or_sections: Any, axis: int = 0) -> TupleWrapper:
+    if isinstance(indices_or_sections, (list, tuple)):
+        indices_or_sections = [int(i) for i in indices_or_sections]
+        count = len(indices_or_sections) + 1
+    else:
+        indices_or_sections = count = int(indices_or_sections)
+    return TupleWrapper(Call("split", [data], {"indices_or_sections": indices_or_sections, "axis": axis}), count)
+
+
+def stack(data: Any, axis: int) -> Call:
+    return Call("stack", [data.astuple() if isinstance(data, TupleWrapper) else Tuple(data) if isinstance(data, Sequence) else data], {"axis": axis})
+
+
+def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "") -> Call:
+    return Call("nn.dense", [data, weight], {k: v for k, v in (("units", units), ("out_dtype", out_dtype)) if v})
+
+
+TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, scatter, scatter_add, one_hot,
+                                                 on_device, device_copy, mean_variance, std, mean_std, flip, cast_like, broadcast_to_like, reshape_like,
+                                                 collapse_sum_to, collapse_sum_like, slice_like, sequence_mask, split, stack)}
+TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
+TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
+
+__all__ = ["TABLE"]
