@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd convolution on channel-blocked activations, stride 1: a block of tiles is transformed, multiplied point by
+// Winograd convolution on channel-blocked activations, stride 1 or, by phases, 2: a block of tiles is transformed, multiplied point by
 // point (one small matrix product for each of the tile's points) and transformed back, all in the thread's scratch,
 // which stays in its caches; bias and activation are applied in registers before the one store.
 #pragma once
@@ -17,7 +17,8 @@ struct WinogradConfig {
   bool operator==(const WinogradConfig&) const = default;
 };
 
-// Stride and dilation 1, one group, blocked data, an axis's kernel of 1 or of a size that F can have with the tile.
+// Dilation 1, one group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the
+// tile and of more than the stride, which is 1 or 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
 // The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in the
 // caches between two runs.
@@ -30,7 +31,7 @@ Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, b
 // What tiles over the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
 int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config);
-// The transformed weights (tiles of output channels, points, input channels, blocks of a tile, v), computed in double from
+// The transformed weights (tiles of output channels, points, phases, input channels, blocks of a tile, v), computed in double from
 // those of conv2d_nchwc (packed_weight_shape).
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);

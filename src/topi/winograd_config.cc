@@ -16,12 +16,17 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.tiles = p.batch * l.tiles_high * l.tiles_wide;
   l.blocks = ceil_div(l.tiles, c.block_tiles);
   l.last_tiles = l.tiles - (l.blocks - 1) * c.block_tiles;
-  l.points = (c.tile_height + p.kernel_height - 1) * (c.tile_width + p.kernel_width - 1);
+  l.down = winograd_axis(c.tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
+  l.across = winograd_axis(c.tile_width, static_cast<int>(p.kernel_width), static_cast<int>(p.stride_width));
+  l.points = int64_t{l.down.products()} * l.across.products();
+  l.slices = int64_t{l.down.slices()} * l.across.slices();
+  l.phases = p.stride_height * p.stride_width;
   l.ic_blocks = ceil_div(p.in_channels, p.lanes);
   l.oc_blocks = ceil_div(p.out_channels, p.lanes);
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
-  l.last_steps = ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
+  // A shorter last block would end every phase's: it is walked whole then.
+  l.last_steps = l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
   l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
   l.panel = l.ic_padded * p.lanes;
   // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share sets.
@@ -29,7 +34,7 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
     const int64_t line = 16;
     return (ceil_div(elements, line) | 1) * line;
   };
-  l.data_stride = odd_lines(l.ic_blocks * c.block_tiles * p.lanes);
+  l.data_stride = odd_lines(l.phases * l.ic_blocks * c.block_tiles * p.lanes);
   l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.turns = ceil_div(l.blocks == 1 ? l.last_tiles : c.block_tiles, c.rows);
@@ -38,17 +43,21 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
 }
 
 bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
-  auto axis = [](int64_t kernel, int tile) { return kernel == 1 ? tile == 1 : tile > 1 && kernel + tile - 1 <= 8; };
-  return p.stride_height == 1 && p.stride_width == 1 && p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data &&
-         axis(p.kernel_height, tile_height) && axis(p.kernel_width, tile_width) && p.kernel_height * p.kernel_width > 1;
+  auto axis = [](int64_t kernel, int64_t stride, int tile) {
+    if (kernel == 1) return stride == 1 && tile == 1;
+    return stride <= 2 && kernel > stride && tile > 1 && ceil_div(kernel, stride) + tile - 1 <= 8;
+  };
+  return p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data && axis(p.kernel_height, p.stride_height, tile_height) &&
+         axis(p.kernel_width, p.stride_width, tile_width) && p.kernel_height * p.kernel_width > 1;
 }
 
 HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
-  auto after = [](int64_t out, int64_t tile, int64_t kernel, int64_t pad, int64_t in) {
-    return std::max<int64_t>(0, round_up(out, tile) + kernel - 1 - pad - in);
+  auto after = [](int64_t out, int64_t tile, const WinogradAxis& axis, int64_t pad, int64_t in) {
+    return std::max<int64_t>(0, (round_up(out, tile) - tile) * axis.stride + axis.slices() - pad - in);
   };
-  return {p.pad_top, p.pad_left, after(p.out_height, c.tile_height, p.kernel_height, p.pad_top, p.in_height),
-          after(p.out_width, c.tile_width, p.kernel_width, p.pad_left, p.in_width)};
+  const WinogradLoops l = winograd_loops(p, c);
+  return {p.pad_top, p.pad_left, after(p.out_height, c.tile_height, l.down, p.pad_top, p.in_height),
+          after(p.out_width, c.tile_width, l.across, p.pad_left, p.in_width)};
 }
 
 int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) { return winograd_loops(p, c).scratch() * 4; }
@@ -73,9 +82,10 @@ struct Prediction {
 Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target, double data_cycles,
                              double result_cycles) {
   const WinogradLoops l = winograd_loops(p, c);
-  const double v = p.lanes, ic = static_cast<double>(l.ic_padded);
+  const double v = p.lanes, per_point = static_cast<double>(l.slices) / static_cast<double>(l.points);
+  const double ic = static_cast<double>(l.ic_padded) * per_point;
   auto products = [&](double cols) {
-    const double panel = static_cast<double>(l.panel) * 4 * cols;
+    const double panel = static_cast<double>(l.panel) * 4 * cols * per_point;
     auto block = [&](int64_t tiles) {
       double cycles = static_cast<double>(tiles / c.rows) * tile_cycles(c.rows, cols, ic, panel, target);
       if (tiles % c.rows) cycles += tile_cycles(static_cast<int>(tiles % c.rows), cols, ic, panel, target);
@@ -88,7 +98,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double transforms = static_cast<double>(l.tiles) *
                             (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) / per_microsecond;
   // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
-  const double bytes = static_cast<double>(l.points * l.panel * l.oc_blocks) * 4, scratch = static_cast<double>(l.scratch()) * 4;
+  const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4, scratch = static_cast<double>(l.scratch()) * 4;
   const double l2 = static_cast<double>(target.l2_bytes);
   const bool near = bytes + scratch <= 0.9 * l2;
   const double again = near ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
@@ -96,7 +106,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double first = weights_from_memory ? 0.8 * target.dram_gbps : again;
   const double traffic = bytes / (first * 1e3) + static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
   // Several turns over wide panels that come from afar displace what is in the first level.
-  const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4;
+  const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4 * per_point;
   const double displaced = l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
   // The transforms wait for maps beyond the second level: read, and written after a read.
   const double maps = 4.0 * static_cast<double>(p.batch) * v * static_cast<double>(l.ic_blocks * p.in_height * p.in_width + 2 * l.oc_blocks * p.out_height * p.out_width);
@@ -104,7 +114,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   // Scratch beyond the second level of cache is written and read through the third.
   double spill = 0;
   if (scratch > 0.75 * l2) {
-    const double data = static_cast<double>(l.points * l.tiles * l.ic_blocks) * v * 4;
+    const double data = static_cast<double>(l.slices * l.tiles * l.ic_blocks) * v * 4;
     const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * l2 ? 1 : 0;
     const double result = static_cast<double>(l.points * l.tiles * l.oc_blocks) * v * 4 * in_second;
     spill = (data + 2 * result) / (target.l3_gbps * 1e3) + 0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
@@ -141,9 +151,12 @@ struct TransformCycles {
   double data, result;
 };
 TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_width, const Target& target) {
-  const WinogradTransform down = winograd_transform(tile_height, static_cast<int>(p.kernel_height));
-  const WinogradTransform across = winograd_transform(tile_width, static_cast<int>(p.kernel_width));
-  return {transform_cycles(down.data, across.data, target), transform_cycles(down.result, across.result, target)};
+  const WinogradAxis down = winograd_axis(tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
+  const WinogradAxis across = winograd_axis(tile_width, static_cast<int>(p.kernel_width), static_cast<int>(p.stride_width));
+  TransformCycles cycles{0, transform_cycles(down.transform.result, across.transform.result, target)};
+  for (int i = 0; i < down.stride; ++i)
+    for (int j = 0; j < across.stride; ++j) cycles.data += transform_cycles(down.data(i), across.data(j), target);
+  return cycles;
 }
 
 }  // namespace
@@ -202,7 +215,7 @@ Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const TransformCycles cycles = transforms_of(p, c.tile_height, c.tile_width, target);
   const WinogradLoops l = winograd_loops(p, c);
   Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
-  cost.bytes += 4 * (static_cast<double>(l.points * l.panel * l.oc_blocks) -
+  cost.bytes += 4 * (static_cast<double>(l.slices * l.panel * l.oc_blocks) -
                      static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
   cost.microseconds = predict(p, c, weights_from_memory, target, cycles.data, cycles.result).microseconds;
   return cost;

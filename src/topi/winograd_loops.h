@@ -8,10 +8,13 @@ namespace tilewright::topi {
 struct WinogradLoops {
   int64_t tiles_high, tiles_wide, tiles;  // of one image; of all
   int64_t blocks, last_tiles;             // blocks of tiles; tiles of the last block
-  int64_t points;                         // of a tile: products per output and input channel
+  WinogradAxis down, across;
+  int64_t points;                         // of a tile
+  int64_t slices;                         // products per output and input channel: points times the stride's phases
+  int64_t phases;                         // of the stride, at most per point
   int64_t ic_blocks, oc_blocks, oc_tiles, last_steps;  // last_steps: unrolled steps over the last block of input channels
   int64_t ic_padded;                      // input channels that the products run over
-  int64_t panel;                          // weights of one point and one output block
+  int64_t panel;                          // weights of one slice and one output block
   int64_t data_stride, product_stride;    // elements from one point's transformed data (products) to the next's
   int last_cols;                          // blocks of the last tile of output channels
   bool half;                              // its last block is at most half full: computed in half vectors

@@ -126,6 +126,28 @@ WinogradTransform winograd_transform(int outputs, int taps) {
   return w;
 }
 
+WinogradAxis winograd_axis(int outputs, int kernel, int stride) {
+  const int taps = (kernel + stride - 1) / stride;
+  return {winograd_transform(outputs, taps), stride, kernel - (taps - 1) * stride};
+}
+
+LinearProgram WinogradAxis::data(int phase) const {
+  if (phase < last_phases) return transform.data;
+  // Only infinity's row, the last sum, uses the last input.
+  LinearProgram program = transform.data;
+  const int last = --program.inputs;
+  if (program.results.back() > last) program.sums.pop_back();
+  program.results.pop_back();
+  auto renumber = [&](int* value) {
+    TW_ICHECK(*value != last, "winograd: a finite point's row uses the last input");
+    if (*value > last) --*value;
+  };
+  for (auto& sum : program.sums)
+    for (LinearProgram::Term& term : sum) renumber(&term.value);
+  for (int& result : program.results) renumber(&result);
+  return program;
+}
+
 int program_registers(const LinearProgram& program) { return program.inputs + static_cast<int>(program.sums.size()); }
 
 Stmt emit_program(const LinearProgram& program, const Buffer& registers, const std::function<PrimExpr(int)>& input,

@@ -33,6 +33,20 @@ struct WinogradTransform {
   int products() const { return outputs + taps - 1; }
 };
 
+// One axis of a convolution with a stride, as `stride` interleaved ones of stride 1 whose sums are taken between the
+// transforms: phase q sees every stride-th input from q on and the kernel's elements q, q + stride, ... A phase that has
+// one tap less than the others adds nothing at infinity, and its inputs end one earlier.
+struct WinogradAxis {
+  WinogradTransform transform;
+  int stride = 1, last_phases = 1;  // last_phases: those that have the point at infinity
+  int products() const { return transform.products(); }
+  int phases(int point) const { return point == products() - 1 ? last_phases : stride; }
+  // Phases over all points; as many inputs does a tile read.
+  int slices() const { return (products() - 1) * stride + last_phases; }
+  LinearProgram data(int phase) const;
+};
+WinogradAxis winograd_axis(int outputs, int kernel, int stride);
+
 // Points that keep rounding errors small: 0, 1, -1, 1/2, -2, then 2, -1/2 (Barabasz et al., 2018). F(1, 1) is the
 // identity, for axes without taps. products() is at most 8.
 WinogradTransform winograd_transform(int outputs, int taps);

@@ -11,45 +11,50 @@ namespace tilewright::topi {
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
   // Tiles of output channels one after another, the last one narrower: one dimension keeps it exact.
-  return {l.oc_blocks * l.points * l.panel};
+  return {l.oc_blocks * l.slices * l.panel};
 }
 
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
   const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
-  const WinogradTransform down = winograd_transform(c.tile_height, static_cast<int>(kh));
-  const WinogradTransform across = winograd_transform(c.tile_width, static_cast<int>(kw));
-  const int64_t high = down.products(), wide = across.products();
+  const WinogradTransform &down = l.down.transform, &across = l.across.transform;
+  const int64_t high = down.products(), wide = across.products(), stride_h = p.stride_height, stride_w = p.stride_width;
   Tensor out(kFloat32, winograd_weight_shape(p, c));
   const float* from = packed.as<float>().data();
   float* to = out.as_mutable<float>().data();
-  std::vector<double> middle(static_cast<size_t>(high * kw * v));
+  std::vector<double> middle(static_cast<size_t>(high * kw * v));  // points by columns of taps
   for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
     const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
-    float* tile_at = to + tile * c.oc_blocks * l.points * l.panel;
+    float* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
     for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
       const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
-      std::fill(middle.begin(), middle.end(), 0.0);
-      for (int64_t i = 0; i < high; ++i)
-        for (int64_t k = 0; k < kh; ++k)
-          for (int64_t x = 0; x < kw; ++x) {
-            const double factor = down.kernel[static_cast<size_t>(i * kh + k)];
-            double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
-            const float* tap = g + (k * kw + x) * v * v;
-            for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
-          }
-      for (int64_t i = 0; i < high; ++i)
-        for (int64_t j = 0; j < wide; ++j) {
-          float* row = tile_at + ((i * wide + j) * l.ic_padded + ic) * cols * v + col * v;
-          double sum[16] = {};
-          for (int64_t x = 0; x < kw; ++x) {
-            const double factor = across.kernel[static_cast<size_t>(j * kw + x)];
-            const double* term = &middle[static_cast<size_t>((i * kw + x) * v)];
-            for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
-          }
-          for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
-        }
+      for (int64_t y = 0; y < stride_h; ++y) {
+        std::fill(middle.begin(), middle.end(), 0.0);
+        for (int64_t i = 0; i < high; ++i)
+          for (int64_t k = 0; y + k * stride_h < kh; ++k)
+            for (int64_t x = 0; x < kw; ++x) {
+              const double factor = down.kernel[static_cast<size_t>(i * down.taps + k)];
+              double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
+              const float* tap = g + ((y + k * stride_h) * kw + x) * v * v;
+              for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
+            }
+        for (int64_t i = 0; i < high; ++i)
+          for (int64_t j = 0; j < wide; ++j)
+            for (int64_t x = 0; x < stride_w; ++x) {
+              const int64_t down_phases = l.down.phases(static_cast<int>(i)), across_phases = l.across.phases(static_cast<int>(j));
+              if (y >= down_phases || x >= across_phases) continue;
+              const int64_t slice = i * stride_h * l.across.slices() + down_phases * j * stride_w + y * across_phases + x;
+              float* row = tile_at + (slice * l.ic_padded + ic) * cols * v + col * v;
+              double sum[16] = {};
+              for (int64_t k = 0; x + k * stride_w < kw; ++k) {
+                const double factor = across.kernel[static_cast<size_t>(j * across.taps + k)];
+                const double* term = &middle[static_cast<size_t>((i * kw + x + k * stride_w) * v)];
+                for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
+              }
+              for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
+            }
+      }
     }
   }
   return out;
@@ -81,31 +86,37 @@ std::vector<double> error_form(const WinogradTransform& w) {
 
 double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
   const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
-  const std::vector<double> down = error_form(winograd_transform(tile_height, static_cast<int>(kh)));
-  const std::vector<double> across = error_form(winograd_transform(tile_width, static_cast<int>(kw)));
+  const WinogradAxis down_axis = winograd_axis(tile_height, static_cast<int>(kh), static_cast<int>(p.stride_height));
+  const WinogradAxis across_axis = winograd_axis(tile_width, static_cast<int>(kw), static_cast<int>(p.stride_width));
+  const std::vector<double> down = error_form(down_axis.transform), across = error_form(across_axis.transform);
+  const int64_t high = down_axis.transform.taps, wide = across_axis.transform.taps, step_h = p.stride_height, step_w = p.stride_width;
   const int64_t oc_blocks = ceil_div(p.out_channels, v), ic_blocks = ceil_div(p.in_channels, v);
   const float* from = packed.as<float>().data();
   double worst = 0, signal = 0;
-  std::vector<double> row(static_cast<size_t>(kw * v));
+  std::vector<double> row(static_cast<size_t>(wide * v));
   for (int64_t ob = 0; ob < oc_blocks; ++ob) {
     double error[16] = {}, square[16] = {};
-    for (int64_t ic = 0; ic < ic_blocks * v; ++ic) {
-      const float* g = from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v;
-      // trace(W^T P W Q): rows by P first, then columns by Q against W again.
-      for (int64_t k = 0; k < kh; ++k) {
+    // The taps of one phase of one input channel: trace(W^T P W Q), rows by P first, then columns by Q against W again.
+    auto add_phase = [&](const float* g, int64_t rows, int64_t columns) {
+      auto at = [&](int64_t k, int64_t x) { return g + (k * step_h * kw + x * step_w) * v * v; };
+      for (int64_t k = 0; k < rows; ++k) {
         std::fill(row.begin(), row.end(), 0.0);
-        for (int64_t l = 0; l < kh; ++l)
-          for (int64_t x = 0; x < kw; ++x)
-            for (int64_t o = 0; o < v; ++o) row[static_cast<size_t>(x * v + o)] += down[static_cast<size_t>(k * kh + l)] * double{g[(l * kw + x) * v * v + o]};
-        for (int64_t x = 0; x < kw; ++x)
-          for (int64_t y = 0; y < kw; ++y)
+        for (int64_t l = 0; l < rows; ++l)
+          for (int64_t x = 0; x < columns; ++x)
+            for (int64_t o = 0; o < v; ++o) row[static_cast<size_t>(x * v + o)] += down[static_cast<size_t>(k * high + l)] * double{at(l, x)[o]};
+        for (int64_t x = 0; x < columns; ++x)
+          for (int64_t y = 0; y < columns; ++y)
             for (int64_t o = 0; o < v; ++o) {
-              const double w = g[(k * kw + x) * v * v + o];
-              error[o] += w * across[static_cast<size_t>(x * kw + y)] * row[static_cast<size_t>(y * v + o)];
+              const double w = at(k, x)[o];
+              error[o] += w * across[static_cast<size_t>(x * wide + y)] * row[static_cast<size_t>(y * v + o)];
               if (x == y) square[o] += w * w;
             }
       }
-    }
+    };
+    for (int64_t ic = 0; ic < ic_blocks * v; ++ic)
+      for (int64_t y = 0; y < step_h; ++y)
+        for (int64_t x = 0; x < step_w; ++x)
+          add_phase(from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v + (y * kw + x) * v * v, ceil_div(kh - y, step_h), ceil_div(kw - x, step_w));
     for (int64_t o = 0; o < v; ++o) {
       if (!std::isfinite(error[o])) return std::numeric_limits<double>::infinity();
       worst = std::max(worst, error[o]);
@@ -113,7 +124,7 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
     }
   }
   // A product's operands are rounded once or twice and its sum grows over the input channels.
-  const double growth = 1 + static_cast<double>(p.in_channels) / 16;
+  const double growth = 1 + static_cast<double>(p.in_channels * step_h * step_w) / 16;
   return signal > 0 ? 0x1p-24 * std::sqrt(growth * worst / signal) : 0;
 }
 
