@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topi/direct.h"
 
+#include "tir/schedule.h"
+#include "tir/walk.h"
 #include "topi/injective.h"
 #include "topi/reduce_steps.h"
 
@@ -22,6 +24,48 @@ Stmt nest(const std::vector<int64_t>& extents, const std::function<Stmt(const In
     });
   };
   return level(0);
+}
+
+// Vectors of what the statement loads and stores are ordinary machine vectors.
+bool has_vectors(const Stmt& body) {
+  bool good = true;
+  auto check = [&](DataType t) { good = good && t.bits >= 8 && (t.bits >= 16 || !t.is_float()); };
+  for_each_stmt(body, [&](const Stmt& s) {
+    if (const auto* store = as<StoreNode>(s)) check(store->buffer->dtype);
+  });
+  for_each_expr(body, [&](const PrimExpr& e) {
+    if (e->kind == ExprKind::kLoad) check(as<LoadNode>(e)->buffer->dtype);
+  });
+  return good;
+}
+
+// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then vectors of the last
+// dimension where they fill, and the loops outside them divided among threads.
+Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context, const std::function<Stmt(const Index&)>& element) {
+  Index at;
+  std::vector<PrimExpr> loops;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool needed = shape[d] != 1 || d + 1 == shape.size();
+    at.push_back(needed ? make_var("i" + std::to_string(d)) : make_int(0));
+    if (needed) loops.push_back(at.back());
+  }
+  if (shape.empty()) loops.push_back(make_var("unit"));
+  Stmt nest = element(at);
+  for (size_t i = loops.size(), d = shape.size(); i-- > 0;) {
+    while (d > 0 && at[d - 1] != loops[i]) --d;
+    nest = make_for(loops[i], make_int(0), make_int(shape.empty() ? 1 : shape[d - 1]), nest);
+  }
+  Schedule schedule(nest);
+  const int64_t last = shape.empty() ? 1 : shape.back();
+  int lanes = context.target->lanes(std::max(32, bits));
+  while (lanes > 4 && last % lanes != 0 && last < 2 * lanes) lanes /= 2;
+  if (last >= lanes && has_vectors(nest) && schedule.independent(loops.back()).ok()) {
+    auto halves = schedule.split(loops.back(), lanes);
+    TW_ICHECK(halves.ok() && schedule.vectorize(halves->inner).ok(), "a loop over elements splits");
+    loops.back() = halves->outer;
+  }
+  if (context.tid) TW_ICHECK(schedule.parallelize(loops, context.tid, context.nthreads).ok(), "elements of a result are stored once each");
+  return schedule.stmt();
 }
 
 // The lines of a tensor along one axis: index of element j of line `unit`.
@@ -49,19 +93,17 @@ Stmt direct_reduction(const DirectProblem& problem, const DirectTerm& term, cons
                       const KernelContext& context) {
   if (product(problem.shape) == 0) return seq({});
   Combine combine{problem.largest ? ReduceKind::kMax : ReduceKind::kSum, problem.dtype};
-  return parallel_for(context, "unit", product(problem.shape), [&](PrimExpr unit) {
-    return bind_all(unravel(unit, problem.shape), [&](Index at) {
-      Buffer acc = make_buffer("acc", problem.dtype, 1, Scope::kRegister);
-      std::vector<Stmt> body{store(acc, make_int(0), combine.neutral(problem.dtype))};
-      if (product(problem.reduction) > 0)
-        body.push_back(nest(problem.reduction, [&](const Index& r) {
-          PrimExpr value = term(at, r);
-          if (value->dtype != problem.dtype) value = cast(problem.dtype, value);
-          return store(acc, make_int(0), combine(load(acc, make_int(0)), value));
-        }));
-      body.push_back(out.store(at, epilogue(load(acc, make_int(0)), at, {})));
-      return allocate(acc, seq(std::move(body)));
-    });
+  return each_element(problem.shape, problem.dtype.bits, context, [&](const Index& at) {
+    Buffer acc = make_buffer("acc", problem.dtype, 1, Scope::kRegister);
+    std::vector<Stmt> body{store(acc, make_int(0), combine.neutral(problem.dtype))};
+    if (product(problem.reduction) > 0)
+      body.push_back(nest(problem.reduction, [&](const Index& r) {
+        PrimExpr value = term(at, r);
+        if (value->dtype != problem.dtype) value = cast(problem.dtype, value);
+        return store(acc, make_int(0), combine(load(acc, make_int(0)), value));
+      }));
+    body.push_back(out.store(at, epilogue(load(acc, make_int(0)), at, {})));
+    return allocate(acc, seq(std::move(body)));
   });
 }
 
@@ -75,13 +117,15 @@ Cost estimate(const DirectProblem& problem, const Target& target) {
 
 Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, const KernelContext& context) {
   if (product(problem.shape) == 0) return seq({});
-  const Lines lines(problem.shape, problem.axis);
   const DataType dtype = accumulator_dtype(out.dtype());
   const int64_t n = problem.shape[problem.axis];
-  return parallel_for(context, "line", lines.count(), [&](PrimExpr line) {
+  std::vector<int64_t> lines = problem.shape;
+  lines[problem.axis] = 1;
+  return each_element(lines, dtype.bits, context, [&](const Index& line) {
     Buffer acc = make_buffer("acc", dtype, 1, Scope::kRegister);
     auto step = [&](PrimExpr i) {
-      Index at = lines.at(line, problem.reverse ? make_int(n - 1) - i : i);
+      Index at = line;
+      at[problem.axis] = problem.reverse ? make_int(n - 1) - i : i;
       PrimExpr value = input(at, 1, {}), old = load(acc, make_int(0));
       if (value->dtype != dtype) value = cast(dtype, value);
       Stmt advance = store(acc, make_int(0), problem.product ? old * value : old + value);

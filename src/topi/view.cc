@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tir/schedule.h"
+
 namespace tilewright::topi {
 
 using namespace tir;
@@ -90,12 +92,8 @@ int64_t product(const std::vector<int64_t>& extents) {
 
 Range parallel_range(const KernelContext& context, int64_t extent, int64_t granule) {
   if (!context.tid) return {make_int(0), make_int(extent)};
-  int64_t units = ceil_div(extent, granule);
-  auto cut = [&](const PrimExpr& thread) {
-    PrimExpr at = floordiv(thread * units, context.nthreads) * granule;
-    return extent % granule == 0 ? at : min(at, make_int(extent));
-  };
-  return {cut(context.tid), cut(context.tid + 1)};
+  auto [begin, end] = thread_share(context.tid, context.nthreads, extent, granule);
+  return {begin, end};
 }
 
 Stmt loop(const char* name, PrimExpr begin, PrimExpr end, const std::function<Stmt(PrimExpr)>& body) {

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <type_traits>
 
 #include "tir/interpret.h"
 #include "tir/memory.h"
@@ -78,7 +79,8 @@ inline std::vector<std::vector<std::byte>> run_on_random(const PrimFunc& f, unsi
   return memory;
 }
 
-// Runs each case of tests/tir/FILE: the text must match, and both functions must do the same to memory.
+// Runs each case of tests/tir/FILE: the text must match, and both functions must do the same to memory. The pass may take the
+// case's name, too.
 template <class Pass>
 void check_cases(const std::string& file, const Pass& pass) {
   const std::string path = std::string(TW_SOURCE_DIR) + "/tests/tir/" + file;
@@ -90,7 +92,10 @@ void check_cases(const std::string& file, const Pass& pass) {
     SCOPED_TRACE(file + ": " + c.name);
     auto input = parse_func(c.input);
     ASSERT_TRUE(input.ok()) << input.error().str();
-    PrimFunc output = pass(*input);
+    PrimFunc output = [&] {
+      if constexpr (std::is_invocable_v<Pass, PrimFunc, const std::string&>) return pass(*input, c.name);
+      else return pass(*input);
+    }();
     const std::string got = to_text(output);
     updated += "== " + c.name + "\n" + c.input + "== becomes\n" + got + "\n";
     if (!std::getenv("TW_UPDATE_TESTS")) {
