@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 
 namespace tilewright::cli {
 namespace {
@@ -49,10 +50,7 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {
-  auto fail = [&] {
-    return Diagnostic(ErrorCode::kCannotWrite, format("the file cannot be written: {}", std::strerror(errno)), path,
-                      "check that the folder exists, may be written and has free space");
-  };
+  auto fail = [&] { return cannot_write(path, std::strerror(errno)); };
   std::string temporary = path + format(".tmp{}", getpid());
   Descriptor file{open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
   if (file.fd < 0) return fail();

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a built model is written as.
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "driver/build.h"
 #include "driver/guarded.h"
@@ -18,11 +17,6 @@ namespace tilewright::driver {
 namespace {
 
 namespace fs = std::filesystem;
-
-Diagnostic cannot_write(const std::string& path, const std::string& why) {
-  return Diagnostic(ErrorCode::kCannotWrite, format("the file cannot be written: {}", why), path,
-                    "check that the folder exists, may be written and has free space");
-}
 
 // A POSIX tar file, member by member. Times, owners and modes are fixed: the same members, the same bytes.
 class TarWriter {
@@ -86,23 +80,12 @@ std::string params_file(const plan::Plan& plan, const std::vector<Tensor>& weigh
   return runtime::write_params_file(tensors);
 }
 
-struct WorkFolder {
-  std::string path;
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-};
-
 Status write_package(const plan::Plan& plan, const std::vector<Tensor>& weights, std::span<const std::string> objects,
                      const codegen::ByteSpans& params, const Target& target, const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
-  WorkFolder folder;
-  std::string pattern = path + ".tmp.XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) return cannot_write(path, std::strerror(errno));
-  folder.path = pattern;
-  const std::string library = folder.path + "/mod.so", package = folder.path + "/package";
+  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+  const std::string library = folder.path() + "/mod.so", package = folder.path() + "/package";
   TW_TRY_STATUS(codegen::link_shared(objects, library, target, &params));
   std::ofstream out(package, std::ios::binary);
   TarWriter tar(out);

@@ -28,9 +28,12 @@ Diagnostic in_pass(Diagnostic error, const std::string& name) {
   return error;
 }
 
-// What was given to the pass that failed, so that the failure can be repeated alone.
-void dump_failure(const PassInfo& pass, PassContext& context, const Text& text_before) {
-  if (!context.dump_dir.empty()) (void)write_text(context, pass.name + ".failed_on", text_before());
+// The error of a pass that failed, with what was given to the pass in a file, so that the failure can be repeated alone.
+Diagnostic failure(Diagnostic error, const PassInfo& pass, PassContext& context, const Text& whole_before) {
+  auto path = context.dump_dir / format("{:03}_{}.failed_on.txt", context.dumped, pass.name);
+  if (!context.dump_dir.empty() && write_text(context, pass.name + ".failed_on", whole_before()).ok())
+    error.hint += format("{}tilewright passes --run {} {} repeats it", error.hint.empty() ? "" : "; ", pass.name, path.string());
+  return in_pass(std::move(error), pass.name);
 }
 
 }  // namespace
@@ -41,7 +44,7 @@ Status dump_input(PassContext& context, const Text& text) {
 }
 
 Status run_one(const PassInfo& pass, PassContext& context, const std::function<Result<bool>()>& body,
-               const std::function<Status()>& verify, const Text& text_before, const Text& text) {
+               const std::function<Status()>& verify, const Text& text_before, const Text& whole_before, const Text& text) {
   PassRecord record{pass.name};
   record.skipped = context.skip_reason(pass);
   if (!record.skipped.empty()) {
@@ -59,19 +62,13 @@ Status run_one(const PassInfo& pass, PassContext& context, const std::function<R
     }
   }();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (!changed.ok()) {
-    dump_failure(pass, context, text_before);
-    return in_pass(changed.error(), pass.name);
-  }
+  if (!changed.ok()) return failure(std::move(changed).error(), pass, context, whole_before);
   record.ran = true;
   record.changed = *changed;
   context.log.push_back(record);
   if (record.changed && context.verify) {
     Status sound = verify();
-    if (!sound.ok()) {
-      dump_failure(pass, context, text_before);
-      return in_pass(sound.error(), pass.name);
-    }
+    if (!sound.ok()) return failure(std::move(sound).error(), pass, context, whole_before);
   }
   if (record.changed && !context.dump_dir.empty()) TW_TRY_STATUS(write_text(context, pass.name, text()));
   for (const auto& instrument : context.instruments) instrument->after(pass, record.changed, text);

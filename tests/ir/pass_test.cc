@@ -40,6 +40,7 @@ const PassLevel<Text>& level() {
         return Ok{};
       },
       [](const Text& a, const Text& b) { return a == b; },
+      [](const Text& t) { return t + "\nwhole\n"; },
   };
   return kLevel;
 }
@@ -140,8 +141,14 @@ TEST(PassRunner, DumpsNumberedTexts) {
   EXPECT_EQ(text.str(), "ab\n");
   EXPECT_TRUE(std::filesystem::exists(context.dump_dir / "000_input.txt"));
   EXPECT_TRUE(std::filesystem::exists(context.dump_dir / "001_AppendA.txt"));
-  EXPECT_FALSE(run({"Refuse"}, context).ok());
-  EXPECT_TRUE(std::filesystem::exists(context.dump_dir / "003_Refuse.failed_on.txt"));
+  // What the failed pass was given, whole, and how to repeat it.
+  const auto kept = context.dump_dir / "003_Refuse.failed_on.txt";
+  auto failed = run({"Refuse"}, context);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept.string()), std::string::npos) << failed.error().hint;
+  std::stringstream whole;
+  whole << std::ifstream(kept).rdbuf();
+  EXPECT_EQ(whole.str(), "\nwhole\n");
   PassContext nowhere;
   nowhere.dump_dir = "/proc/no/such/folder";
   auto result = run({"AppendA"}, nowhere);

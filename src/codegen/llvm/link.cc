@@ -7,10 +7,8 @@
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +17,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "base/formats/seal.h"
 #include "codegen/codegen.h"
 #include "codegen/llvm/machine.h"
@@ -31,11 +30,6 @@ namespace tilewright::codegen {
 namespace {
 
 namespace fs = std::filesystem;
-
-Diagnostic cannot_write(const std::string& path, const std::string& why) {
-  return Diagnostic(ErrorCode::kCannotWrite, format("the library cannot be written: {}", why), path,
-                    "check that the folder exists, may be written and has free space");
-}
 
 // What kernels may call (math.cc).
 constexpr const char* kLibmNames[] = {
@@ -50,15 +44,6 @@ bool is_libm(std::string_view name) {
       return true;
   return false;
 }
-
-// Removes a folder and what is in it when the link is over, however it ends.
-struct WorkFolder {
-  fs::path path;
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-};
 
 Status write_file(const fs::path& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary);
@@ -133,27 +118,26 @@ Result<std::string> libm_stub(const std::set<std::string>& names, const Target& 
 struct Workplace {
   WorkFolder folder;
   std::vector<std::string> files;
-  std::string result() const { return (folder.path / "result").string(); }
+  std::string in_folder(const std::string& name) const { return folder.path() + "/" + name; }
+  std::string result() const { return in_folder("result"); }
 };
 
-Status prepare(std::span<const std::string> objects, const std::string& path, const Target& target,
-               const ByteSpans* params, const std::function<void()>& params_written, Workplace* out) {
+Result<Workplace> prepare(std::span<const std::string> objects, const std::string& path, const Target& target,
+                          const ByteSpans* params, const std::function<void()>& params_written) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
-  std::string pattern = path + ".tmp.XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) return cannot_write(path, std::strerror(errno));
-  out->folder.path = pattern;
+  Workplace out{TW_TRY(WorkFolder::beside(path)), {}};
   for (size_t i = 0; i < objects.size(); ++i) {
-    out->files.push_back((out->folder.path / format("{}.o", i)).string());
-    TW_TRY_STATUS(write_file(out->files.back(), objects[i]));
+    out.files.push_back(out.in_folder(format("{}.o", i)));
+    TW_TRY_STATUS(write_file(out.files.back(), objects[i]));
   }
   if (params != nullptr) {
-    out->files.push_back((out->folder.path / "params.o").string());
-    TW_TRY_STATUS(write_params_object(*params, target, out->files.back()));
+    out.files.push_back(out.in_folder("params.o"));
+    TW_TRY_STATUS(write_params_object(*params, target, out.files.back()));
   }
   if (params_written) params_written();
-  return Ok{};
+  return out;
 }
 
 Status link(std::vector<std::string> arguments, const Workplace& place, const std::string& path) {
@@ -179,12 +163,11 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
+  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
   std::set<std::string> math;
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
-  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path)));
+  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path())));
   // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large folios,
   // and mapping them takes half the page faults.
   TW_TRY_STATUS(
@@ -200,8 +183,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
+  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
   TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
   return move_into_place(place, path);
@@ -209,8 +191,7 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place;
-  TW_TRY_STATUS(prepare(objects, path, target, params, params_written, &place));
+  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
   TW_TRY_STATUS(undefined_symbols(objects));
   std::vector<llvm::NewArchiveMember> members;
   for (const std::string& file : place.files) {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this build knows: operators, passes, targets.
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "driver/cli/commands.h"
 #include "frontend/onnx/import.h"
@@ -13,6 +18,8 @@
 #include "lower/strategy.h"
 #include "relay/op.h"
 #include "relay/passes/table.h"
+#include "relay/text.h"
+#include "relay/verifier.h"
 
 namespace tilewright::driver {
 namespace {
@@ -23,6 +30,28 @@ std::string lowering_of(const relay::OpDef& op) {
   std::string out;
   for (const auto* i : lower::implementations_of(op.name)) out += (out.empty() ? "" : ", ") + std::string(i->name);
   return out.empty() ? "-" : out;
+}
+
+// Passes on a module in a file, alone: what a failed compilation's --dump-ir folder holds.
+Status run_on_text(const Pipeline& passes, const std::string& path, const std::string& target, const std::string& output) {
+  PassContext context;
+  context.opt_level = 9;  // they were asked for
+  context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file && text.empty()) return Diagnostic(ErrorCode::kFileNotFound, "the file cannot be read", path, "check the path and its permissions");
+  relay::Module module = TW_TRY(relay::parse_module(text, {}, {.origin = path, .zero_missing_constants = true}));
+  TW_TRY_STATUS(relay::verify_module(module));
+  const std::string made = relay::print_module(TW_TRY(relay::run_passes(module, passes, context)), {.metadata = !output.empty()}).text;
+  if (output.empty()) {
+    std::fputs(made.c_str(), stdout);
+    return Ok{};
+  }
+  std::ofstream out(output, std::ios::binary | std::ios::trunc);
+  out << made;
+  out.close();
+  if (!out) return cannot_write(output, std::strerror(errno));
+  return Ok{};
 }
 
 }  // namespace
@@ -55,18 +84,33 @@ Command add_ops(CLI::App* app) {
 }
 
 Command add_passes(CLI::App* app) {
-  auto* cmd = app->add_subcommand("passes", "List the passes: name, level from which they run, what they do");
-  auto json = std::make_shared<bool>(false);
-  cmd->add_flag("--json", *json, "As JSON");
+  auto* cmd = app->add_subcommand("passes", "List the passes: name, level from which they run, what they do; or run some on a module's text");
+  struct Options {
+    bool json = false;
+    std::vector<std::string> run;
+    std::string file, output, target = "llvm";
+  };
+  auto o = std::make_shared<Options>();
+  cmd->add_flag("--json", o->json, "As JSON");
+  cmd->add_option("--run", o->run, "Run these passes, in this order, on the module in FILE and print what they make of it")->delimiter(',')->type_name("PASS,...");
+  cmd->add_option("file", o->file, "A module as text: what compile --dump-ir wrote. Constants that it leaves out are zeros")->type_name("FILE");
+  cmd->add_option("-o,--output", o->output, "Write the module there")->type_name("FILE");
+  cmd->add_option("--target", o->target, "What is compiled for");
   return [=] {
+    if (o->run.empty() != o->file.empty())
+      return fail(Diagnostic(ErrorCode::kInvalidArgument, "--run and a file belong together", "passes", "tilewright passes --run FuseOps module.txt"));
+    if (!o->run.empty()) {
+      Status done = run_on_text(o->run, o->file, o->target, o->output);
+      return done.ok() ? static_cast<int>(kExitOk) : fail(done.error());
+    }
     auto j = nlohmann::json::array();
     for (const auto& pass : relay::all_passes()) {
-      if (*json)
+      if (o->json)
         j.push_back({{"name", pass.info.name}, {"opt_level", pass.info.opt_level}, {"doc", pass.info.doc}});
       else
         std::printf("%-28s %d  %s\n", pass.info.name.c_str(), pass.info.opt_level, pass.info.doc.c_str());
     }
-    if (*json) std::printf("%s\n", j.dump(2).c_str());
+    if (o->json) std::printf("%s\n", j.dump(2).c_str());
     return static_cast<int>(kExitOk);
   };
 }

@@ -93,6 +93,7 @@ const PassLevel<Module>& pass_level() {
       [](const Module& m) { return print_module(m).text; },
       [](const Module& after, const Module& before) { return verify_module(after, &before); },
       [](const Module& a, const Module& b) { return a.functions == b.functions && a.metadata == b.metadata && a.types.size() == b.types.size(); },
+      [](const Module& m) { return print_module(m, {.metadata = true}).text; },
   };
   return kLevel;
 }

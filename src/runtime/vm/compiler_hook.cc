@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/compiler_hook.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "runtime/dltensor.h"
 #include "runtime/vm/text_view.h"
 
@@ -17,9 +15,8 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
   return [program = std::move(program), function, message](size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
     const Region& region = program->regions[index];
     const char* folder = std::getenv("TMPDIR");
-    std::string place = format("{}/tilewright-vm-XXXXXX", folder && *folder ? folder : "/tmp");
-    if (!mkdtemp(place.data())) return Diagnostic(ErrorCode::kCannotWrite, format("no folder for a specialisation: {}", std::strerror(errno)), place, "set TMPDIR to a folder that can be written");
-    const std::string file = place + "/region.so";
+    const WorkFolder place = TW_TRY(WorkFolder::beside(format("{}/tilewright-vm", folder && *folder ? folder : "/tmp")));
+    const std::string file = place.path() + "/region.so";
     std::vector<const char*> names;
     std::vector<DLTensor> views;
     std::vector<std::vector<int64_t>> shapes;
@@ -32,8 +29,6 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
     const std::string source = program->source_of(index);
     const int32_t code = function(region.format.c_str(), source.data(), source.size(), program->target.c_str(), names.data(), views.data(), views.size(), file.c_str(), by_value.data());
     Result<std::shared_ptr<const Artifact>> artifact = code == 0 ? Artifact::load(file) : Diagnostic(static_cast<ErrorCode>(code), message());
-    unlink(file.c_str());
-    rmdir(place.c_str());
     if (!artifact.ok()) return std::move(artifact).error();
     Specialization made{*artifact, {}};
     for (size_t i = 0; i < by_value.size(); ++i)

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing files so that none is seen half done: a folder beside the target, then a rename.
+#pragma once
+#include <string>
+
+#include "base/result.h"
+
+namespace tilewright {
+
+Diagnostic cannot_write(const std::string& path, const std::string& why);
+
+// A new folder, removed with everything in it when this object goes.
+class WorkFolder {
+ public:
+  // Named after `path`, on the same file system, so that a result can be renamed into place. Error: CannotWrite.
+  static Result<WorkFolder> beside(const std::string& path);
+  WorkFolder(WorkFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  WorkFolder& operator=(WorkFolder&&) = delete;
+  ~WorkFolder();
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace tilewright
