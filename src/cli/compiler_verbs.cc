@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <iterator>
 
 #include "base/format.h"
 #include "cli/verbs.h"
@@ -37,6 +38,12 @@ bool is_compiler_verb(const std::string& verb) {
   for (const char* known : kCompilerVerbs)
     if (verb == known) return true;
   return false;
+}
+
+std::vector<std::string> all_verbs() {
+  std::vector<std::string> verbs(std::begin(kCompilerVerbs), std::end(kCompilerVerbs));
+  verbs.insert(verbs.end(), {"run", "bench"});
+  return verbs;
 }
 
 Result<void*> compiler_symbol(const char* name, const std::string& user) {
@@ -75,13 +82,13 @@ int exit_code_of(int error_number) {
       return 3;
     case ErrorCode::kCodegenFailed:
     case ErrorCode::kLinkFailed:
+    case ErrorCode::kCannotWrite:
       return 4;
     case ErrorCode::kInternal:
       return 70;
     case ErrorCode::kInterrupted:
       return 130;
     case ErrorCode::kFileNotFound:
-    case ErrorCode::kCannotWrite:
     case ErrorCode::kLimitExceeded:
     case ErrorCode::kMalformedModel:
     case ErrorCode::kUnsupportedOp:

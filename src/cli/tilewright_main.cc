@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tilewright program: parses the verb, runs it, turns errors into one line and an exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
 #include "base/format.h"
+#include "base/near_match.h"
 #include "cli/verbs.h"
 #include "tilewright/runtime.h"
 
@@ -26,6 +28,10 @@ int run(int argc, char** argv) {
     auto code = tilewright::cli::call_compiler(argc, argv);
     return code.ok() ? *code : report(code.error());
   }
+  const std::vector<std::string> verbs = tilewright::cli::all_verbs();
+  if (argc > 1 && argv[1][0] != '-' && std::count(verbs.begin(), verbs.end(), argv[1]) == 0)
+    return report({ErrorCode::kInvalidArgument, tilewright::format("there is no verb '{}'", argv[1]), {},
+                   tilewright::did_you_mean(argv[1], verbs, "'tilewright --help' lists them")});
   CLI::App app("Tilewright compiles neural networks to native code and runs them.", "tilewright");
   app.set_version_flag("--version", std::string("tilewright ") + tw_version());
   app.require_subcommand(1);

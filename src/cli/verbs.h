@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,6 +22,7 @@ void add_bench_verb(CLI::App& app, Action* action);
 
 // Whether the compiler library serves the verb, and the call into it. Errors: FileNotFound (no such library here).
 bool is_compiler_verb(const std::string& verb);
+std::vector<std::string> all_verbs();
 Result<int> call_compiler(int argc, const char* const* argv);
 // A function of that library, for `user` (a verb). Errors: LinkFailed.
 Result<void*> compiler_symbol(const char* name, const std::string& user);

@@ -24,19 +24,24 @@ void report(const BuildOptions& options, const char* stage, double fraction) {
   if (options.progress) options.progress(stage, fraction);
 }
 
-Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& options) {
-  Built built;
-  if (options.keep_modules) built.imported = module;
-  built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+Result<PassContext> pass_context(const BuildOptions& options, const Target& target) {
   PassContext context;
   context.opt_level = options.opt_level;
   context.required.insert(options.required_passes.begin(), options.required_passes.end());
   context.disabled.insert(options.disabled_passes.begin(), options.disabled_passes.end());
-  context.target = built.target;
+  context.target = target;
   context.dump_dir = options.dump_ir;
   context.stop_after = options.stop_after;
   for (const auto& [key, value] : options.config) TW_TRY_STATUS(context.set_config(key, value));
   context.instruments = options.instruments;
+  return context;
+}
+
+Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& options) {
+  Built built;
+  if (options.keep_modules) built.imported = module;
+  built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+  PassContext context = TW_TRY(pass_context(options, built.target));
   report(options, "optimise", 0);
   built.optimized = TW_TRY(relay::optimize(module, context, built.target, options.user_passes));
   built.passes = context.log;
@@ -177,6 +182,11 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
 }
 
 }  // namespace
+
+Status check_options(const BuildOptions& options) {
+  PassContext context = TW_TRY(pass_context(options, TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))))));
+  return context.check_names(pass_names(relay::all_passes()));
+}
 
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> { return run_passes_on(module, options); });

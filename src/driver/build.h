@@ -56,6 +56,8 @@ struct Built {
 Result<Built> build(const relay::Module& module, const BuildOptions& options);
 // The same up to the fused, laid-out module; no code.
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
+// What can be said without a model. Errors: UnknownTarget, UnknownPass, InvalidArgument (config).
+Status check_options(const BuildOptions& options);
 // Reads the model, then builds. Errors also: FileNotFound, MalformedModel and the importer's others.
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
 // The same from memory; weights lie inside the bytes.

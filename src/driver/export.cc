@@ -86,7 +86,11 @@ Status write_package(const plan::Plan& plan, const std::vector<Tensor>& weights,
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
   const std::string library = folder.path() + "/mod.so", package = folder.path() + "/package";
-  TW_TRY_STATUS(codegen::link_shared(objects, library, target, &params));
+  if (Status linked = codegen::link_shared(objects, library, target, &params); !linked.ok()) {
+    Diagnostic error = std::move(linked).error();
+    error.where = path;  // not the library inside the folder, of which the user knows nothing
+    return error;
+  }
   std::ofstream out(package, std::ios::binary);
   TarWriter tar(out);
   const bool copied = tar.add_file("mod.so", library);

@@ -125,6 +125,7 @@ Status export_program(const Program& program, const std::string& name, const std
 }
 
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options) {
+  TW_TRY_STATUS(check_options(options));  // a VM program is made without running a pass
   BuildOptions lean = options;
   lean.keep_modules = false;
   auto built = build_onnx(path, lean);

@@ -124,7 +124,9 @@ TEST_F(ProgramTest, ErrorsAreOneSentenceWithACode) {
   expect_error("run m.so --input 1,2,3", 2, "error[E505 ShapeMismatch]");
   expect_error("run m.so --input banana", 1, "error[E101 InvalidArgument]");
   expect_error("run m.so --input random,low=5,high=1", 1, "low below high");
-  expect_error("run m.so --output /nonexistent/y.npz", 2, "error[E103 CannotWrite]");
+  expect_error("run m.so --output /nonexistent/y.npz", 4, "error[E103 CannotWrite]");
+  expect_error("benhc m.so", 1, "there is no verb 'benhc'");
+  expect_error("benhc m.so", 1, "did you mean bench?");
   expect_error("run m.so --output y.txt", 1, ".npz");
 }
 

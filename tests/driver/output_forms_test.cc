@@ -101,6 +101,49 @@ int main(void) {
   }
 }
 
+TEST_F(OutputFormsTest, ACProgramRunsEveryShapeVariant) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the program is built without sanitizers";
+#endif
+  CompileOptions options;
+  options.shapes = {"x=1x3x{8,6}x{8,10}"};
+  options.kernel_cache = false;
+  for (const char* form : {"v.so", "v.a"}) compile(TW_TEST_DATA "/onnx/convnet.onnx", folder_ + "/" + form, options);
+  std::ofstream(folder_ + "/main.c") << R"(
+#include <stdio.h>
+#include <stdlib.h>
+#include "tilewright/standalone.h"
+int main(void) {
+  static float x[192], y[2][4096];
+  void *inputs[] = {x}, *arena = aligned_alloc(64, (tw_arena_bytes + 63) / 64 * 64);
+  for (int i = 0; i < 192; ++i) x[i] = 0.01f * (float)i;
+  if (!arena || tw_num_variants != 2) return 1;
+  for (uint64_t v = 0; v < 2; ++v) {
+    void* outputs[] = {y[v]};
+    if (tw_run_variant(v, inputs, outputs, arena)) return 2;
+  }
+  if (tw_run_variant(2, inputs, inputs, arena) != 101 || x[5] != 0.01f * 5.0f) return 3;
+  FILE* f = fopen("y.bin", "wb");
+  fwrite(y, 4, 8192, f);
+  return fclose(f);
+}
+)";
+  shell("cc -I " TW_SOURCE_DIR "/include main.c v.a -lm -o main && ./main");
+  const std::string bytes = read(folder_ + "/y.bin");
+  ASSERT_EQ(bytes.size(), 2u * 4096 * 4);
+  Model model(folder_ + "/v.so");
+  const std::vector<int64_t> shapes[] = {{1, 3, 8, 8}, {1, 3, 6, 10}};
+  for (size_t v = 0; v < 2; ++v) {
+    Executor executor(model, 1);
+    std::vector<float> x(static_cast<size_t>(3 * shapes[v][2] * shapes[v][3]));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i);
+    executor.set_input("x", x, shapes[v]);
+    executor.run();
+    auto y = executor.output<float>(0);
+    EXPECT_EQ(std::memcmp(bytes.data() + v * 4096 * 4, y.data(), y.size() * 4), 0) << "variant " << v;
+  }
+}
+
 TEST_F(OutputFormsTest, ALinkerMakesALibraryTheRuntimeLoads) {
   const std::vector<float> expected = run(compiled("m.so"));
   compiled("m.o");

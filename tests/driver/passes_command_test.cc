@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tilewright passes --run`: what a failed pass left behind is a file that repeats the failure, weights included.
+// `tilewright passes --run`: what a failed pass left behind is a file that repeats the failure, weights included. And the
+// usage errors of the verbs that compile.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "relay/op.h"
 #include "relay/passes/table.h"
 #include "relay/text.h"
+#include "test_folders.h"
 #include "tilewright/compiler.h"
 
 namespace tilewright::driver {
@@ -31,7 +33,7 @@ class PassesCommandTest : public ::testing::Test {
     std::string out, error;
   };
   static Said command(std::vector<std::string> words) {
-    std::vector<const char*> argv{"tilewright", "passes"};
+    std::vector<const char*> argv{"tilewright"};
     for (const auto& w : words) argv.push_back(w.c_str());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
@@ -65,7 +67,7 @@ TEST_F(PassesCommandTest, RepeatsAFailureFromItsDump) {
   const std::string kept = folder_ + "/dump/001_Refuse.failed_on.txt", made = folder_ + "/made.txt";
   EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept), std::string::npos) << failed.error().hint;
 
-  Said said = command({"--run", "FoldConstant,DeadCodeElimination", kept, "-o", made});
+  Said said = command({"passes", "--run", "FoldConstant,DeadCodeElimination", kept, "-o", made});
   EXPECT_EQ(said.code, 0) << said.error;
   std::ifstream in(made);
   auto folded = parse_module(std::string{std::istreambuf_iterator<char>(in), {}});
@@ -78,7 +80,7 @@ TEST_F(PassesCommandTest, RepeatsAFailureFromItsDump) {
 
 TEST_F(PassesCommandTest, PrintsWhatPassesMakeOfAText) {
   std::string file = write("m.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  %0 = add(%x, 1f);\n  %1 = add(%x, 1f);\n  multiply(%0, %1)\n}\n");
-  Said said = command({"--run", "EliminateCommonSubexpr", file});
+  Said said = command({"passes", "--run", "EliminateCommonSubexpr", file});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_EQ(said.out.find("%1"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("multiply(%0, %0)"), std::string::npos) << said.out;
@@ -87,17 +89,39 @@ TEST_F(PassesCommandTest, PrintsWhatPassesMakeOfAText) {
 TEST_F(PassesCommandTest, RefusesWhatItCannotRun) {
   std::string good = write("m.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  add(%x, 1f)\n}\n");
   std::string bad = write("bad.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  add(%x,\n}\n");
-  Said said = command({"--run", "FuseOpz", good});
+  Said said = command({"passes", "--run", "FuseOpz", good});
   EXPECT_EQ(said.code, kExitUsage);
   EXPECT_NE(said.error.find("FuseOps"), std::string::npos) << said.error;
-  said = command({"--run", "FuseOps", bad});
+  said = command({"passes", "--run", "FuseOps", bad});
   EXPECT_EQ(said.code, kExitInput);
   EXPECT_NE(said.error.find("bad.txt:4"), std::string::npos) << said.error;
-  EXPECT_EQ(command({"--run", "FuseOps", folder_ + "/absent.txt"}).code, kExitInput);
-  EXPECT_EQ(command({"--run", "FuseOps"}).code, kExitUsage);
-  EXPECT_EQ(command({good}).code, kExitUsage);
-  EXPECT_EQ(command({"--run", "FuseOps", good, "--target", "vax"}).code, kExitUsage);
-  EXPECT_NE(command({"--run", "FuseOps", good, "-o", folder_ + "/no/such/m.txt"}).code, 0);
+  EXPECT_EQ(command({"passes", "--run", "FuseOps", folder_ + "/absent.txt"}).code, kExitInput);
+  EXPECT_EQ(command({"passes", "--run", "FuseOps"}).code, kExitUsage);
+  EXPECT_EQ(command({"passes", good}).code, kExitUsage);
+  EXPECT_EQ(command({"passes", "--run", "FuseOps", good, "--target", "vax"}).code, kExitUsage);
+  EXPECT_NE(command({"passes", "--run", "FuseOps", good, "-o", folder_ + "/no/such/m.txt"}).code, 0);
+}
+
+TEST_F(PassesCommandTest, UsageErrorsAreTyped) {
+  const std::string model = TW_TEST_DATA "/onnx/convnet.onnx", out = folder_ + "/m.so";  // its batch is free
+  struct {
+    std::vector<std::string> words;
+    const char* says;
+  } cases[] = {
+      {{"compile", model, "-o", out, "--disable-pass", "FuseOpz"}, "error[E305 UnknownPass]"},
+      {{"compile", model, "-o", out, "--require-pass", "FuseOpz"}, "FuseOps"},
+      {{"compile", model, "-o", out, "--opt-level", "17"}, "error[E101 InvalidArgument]"},
+      {{"compile", model, "-o", out, "--target", "vax"}, "error[E401 UnknownTarget]"},
+      {{"compile"}, "try 'tilewright compile --help'"},
+      {{"ops", "--nope"}, "error[E101 InvalidArgument]"},
+  };
+  for (const auto& c : cases) {
+    Said said = command(c.words);
+    EXPECT_EQ(said.code, kExitUsage) << c.says;
+    EXPECT_NE(said.error.find(c.says), std::string::npos) << said.error;
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
+  EXPECT_EQ(command({"compile", "--help"}).code, kExitOk);
 }
 
 }  // namespace

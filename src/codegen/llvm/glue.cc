@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run, which runs
-// the plan on one thread with no runtime library.
+// What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run and
+// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -54,7 +54,10 @@ struct Glue {
   }
 
   void emit_table(const std::string& bytes, llvm::Constant* params) {
-    constant(b.getInt64(plan.arena_bytes), kArenaBytesSymbol, true);
+    uint64_t arena_bytes = 0;
+    for (size_t v = 0; v <= plan.variants.size(); ++v) arena_bytes = std::max(arena_bytes, plan::variant_of(plan, v).arena_bytes);
+    constant(b.getInt64(arena_bytes), kArenaBytesSymbol, true);
+    constant(b.getInt64(plan.variants.size() + 1), kVariantsSymbol, true);
     llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
     llvm::Constant* plan_bytes = constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
     llvm::cast<llvm::GlobalVariable>(plan_bytes)->setAlignment(llvm::Align(64));
@@ -77,11 +80,11 @@ struct Glue {
     constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true)->setAlignment(llvm::Align(8));
   }
 
-  // void part(inputs, outputs, arena, params): some steps, one after another.
-  llvm::Function* emit_part(size_t first, size_t last) {
+  // void part(inputs, outputs, arena, params): some steps of one variant, one after another.
+  llvm::Function* emit_part(const plan::Plan& plan, const std::string& name, size_t first, size_t last) {
     llvm::Type* ptr = b.getPtrTy();
     auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, ptr}, false);
-    auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, format("tw_run.{}", first / kStepsPerFunction), *module);
+    auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, *module);
     set_function_attributes(function, target);
     function->addFnAttr(llvm::Attribute::NoInline);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
@@ -138,33 +141,52 @@ struct Glue {
   }
 
   void emit_run(llvm::Constant* params) {
-    std::vector<llvm::Function*> parts;
-    for (size_t i = 0; i < plan.steps.size(); i += kStepsPerFunction)
-      parts.push_back(emit_part(i, std::min(plan.steps.size(), i + kStepsPerFunction)));
+    std::vector<std::vector<llvm::Function*>> parts;  // by variant
+    for (size_t v = 0; v <= plan.variants.size(); ++v) {
+      const plan::Plan& variant = plan::variant_of(plan, v);
+      auto& list = parts.emplace_back();
+      for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
+        list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i, std::min(variant.steps.size(), i + kStepsPerFunction)));
+    }
     // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
     auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
     where->setInitializer(params);
     where->setLinkage(llvm::GlobalValue::InternalLinkage);
     where->setSection(".data.rel.ro");
     where->setExternallyInitialized(true);
-    llvm::Type* ptr = b.getPtrTy();
-    auto* type = llvm::FunctionType::get(b.getInt32Ty(), {ptr, ptr, ptr}, false);
-    auto* run = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kRunSymbol, *module);
-    set_function_attributes(run, target);
-    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", run));
-    Value* slot = b.CreateAlloca(b.getInt32Ty());
+    llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
+    auto define = [&](const char* name, std::initializer_list<llvm::Type*> arguments) {
+      auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false), llvm::GlobalValue::ExternalLinkage, name, *module);
+      set_function_attributes(f, target);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+      return f;
+    };
+    auto* chosen = define(kRunVariantSymbol, {i64, ptr, ptr, ptr});
+    Value* slot = b.CreateAlloca(i32);
     Value* weights = b.CreateLoad(ptr, where);
-    Value* saved = enter_flush_mode(slot);
-    for (llvm::Function* part : parts) b.CreateCall(part, {run->getArg(0), run->getArg(1), run->getArg(2), weights});
-    leave_flush_mode(slot, saved);
-    b.CreateRet(b.getInt32(0));
+    auto* unknown = llvm::BasicBlock::Create(context, "unknown", chosen);
+    auto* choice = b.CreateSwitch(chosen->getArg(0), unknown, static_cast<unsigned>(parts.size()));
+    for (size_t v = 0; v < parts.size(); ++v) {
+      auto* block = llvm::BasicBlock::Create(context, "variant", chosen);
+      choice->addCase(b.getInt64(v), block);
+      b.SetInsertPoint(block);
+      Value* saved = enter_flush_mode(slot);
+      for (llvm::Function* part : parts[v]) b.CreateCall(part, {chosen->getArg(1), chosen->getArg(2), chosen->getArg(3), weights});
+      leave_flush_mode(slot, saved);
+      b.CreateRet(b.getInt32(0));
+    }
+    b.SetInsertPoint(unknown);
+    b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
+    auto* first = define(kRunSymbol, {ptr, ptr, ptr});
+    b.CreateRet(b.CreateCall(chosen, {b.getInt64(0), first->getArg(0), first->getArg(1), first->getArg(2)}));
   }
 };
 
-Status check_plan(const plan::Plan& plan) {
+Status check_plan(const plan::Plan& plan, size_t kernels) {
   auto bug = [](std::string message) { return Diagnostic(ErrorCode::kInternal, std::move(message)); };
+  for (const plan::Plan& variant : plan.variants) TW_TRY_STATUS(check_plan(variant, kernels));
   for (const plan::Step& step : plan.steps) {
-    if (step.kernel >= plan.kernels.size()) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, plan.kernels.size()));
+    if (step.kernel >= kernels) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, kernels));
     for (uint32_t buffer : step.buffers)
       if (buffer >= plan.buffers.size()) return bug(format("step '{}' names buffer {} of {}", step.name, buffer, plan.buffers.size()));
   }
@@ -189,7 +211,7 @@ Result<std::string> stub_object(std::span<const std::string> names, const Target
 }
 
 Result<std::string> compile_glue(const plan::Plan& plan, const Target& target) {
-  TW_TRY_STATUS(check_plan(plan));
+  TW_TRY_STATUS(check_plan(plan, plan.kernels.size()));
   TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
   Glue glue{.plan = plan, .target = target};
   glue.module = std::make_unique<llvm::Module>("tilewright.glue", glue.context);

@@ -45,11 +45,12 @@ bool is_libm(std::string_view name) {
   return false;
 }
 
-Status write_file(const fs::path& path, const std::string& bytes) {
+// `result` is the file the user asked for: what messages name.
+Status write_file(const fs::path& path, const std::string& bytes, const std::string& result) {
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
-  if (!file) return cannot_write(path.string(), "no space, or the folder vanished");
+  if (!file) return cannot_write(result, "no space, or the folder vanished");
   return Ok{};
 }
 
@@ -105,10 +106,10 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
 // A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version
 // that only newer C libraries have, and linking needs no development files.
 Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target,
-                              const fs::path& folder) {
+                              const fs::path& folder, const std::string& result) {
   std::vector<std::string> list(names.begin(), names.end());
   fs::path object = folder / "libm.o", library = folder / "libm.so.6";
-  TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target))));
+  TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target)), result));
   TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(),
                          object.string()}));
   return library.string();
@@ -130,7 +131,7 @@ Result<Workplace> prepare(std::span<const std::string> objects, const std::strin
   Workplace out{TW_TRY(WorkFolder::beside(path)), {}};
   for (size_t i = 0; i < objects.size(); ++i) {
     out.files.push_back(out.in_folder(format("{}.o", i)));
-    TW_TRY_STATUS(write_file(out.files.back(), objects[i]));
+    TW_TRY_STATUS(write_file(out.files.back(), objects[i], path));
   }
   if (params != nullptr) {
     out.files.push_back(out.in_folder("params.o"));
@@ -167,7 +168,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   std::set<std::string> math;
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
-  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path())));
+  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path(), path)));
   // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large folios,
   // and mapping them takes half the page faults.
   TW_TRY_STATUS(

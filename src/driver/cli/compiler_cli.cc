@@ -3,9 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/format.h"
 #include "driver/cli/commands.h"
 
 extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc, const char* const* argv) {
+  using namespace tilewright;
   using namespace tilewright::driver;
   CLI::App app("Compile neural networks to native code", "tilewright");
   app.require_subcommand(1);
@@ -16,7 +18,6 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   };
   add(add_compile, "compile");
   add(add_verify, "verify");
-
   add(add_inspect, "inspect");
   add(add_ops, "ops");
   add(add_passes, "passes");
@@ -24,9 +25,13 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   try {
     app.parse(argc, argv);
     return chosen();
+  } catch (const CLI::Success& e) {  // --help
+    return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    int code = app.exit(e);
-    return code == 0 ? kExitOk : kExitUsage;
+    const std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
+    std::string what = e.what();
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return fail(Diagnostic(ErrorCode::kInvalidArgument, what, {}, format("try 'tilewright{} --help'", verb)));
   } catch (const std::exception& e) {
     std::fprintf(stderr, "error[E901 Internal]: %s\n  hint: this is a bug in Tilewright; please report it with the model\n", e.what());
     return kExitInternal;

@@ -34,7 +34,7 @@ struct Mapping {
 Result<SharedBytes> map_descriptor(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    return Diagnostic(ErrorCode::kFileNotFound, "not a regular file", path);
+    return Diagnostic(ErrorCode::kFileNotFound, "this is a folder or a device, not a file", path, "give an ONNX file");
   auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return SharedBytes{};
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -57,7 +57,8 @@ void drop_pages(const SharedBytes& data) {
 Result<SharedBytes> map_file(const std::string& path) {
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.fd < 0)
-    return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be opened: {}", std::strerror(errno)), path);
+    return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be opened: {}", std::strerror(errno)), path,
+                      "check the path and its permissions");
   return map_descriptor(file.fd, path);
 }
 

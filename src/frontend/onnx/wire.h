@@ -73,7 +73,7 @@ Result<T> guarded(ReadState& state, Read&& read) {
   } catch (Damage& damage) {
     return std::move(damage.diagnostic);
   } catch (const protozero::exception& e) {
-    return Diagnostic(ErrorCode::kMalformedModel, format("the file is damaged or is not ONNX ({})", e.what()), state.place());
+    return Diagnostic(ErrorCode::kMalformedModel, format("the file is damaged or is not ONNX ({})", e.what()), state.place(), "fetch or export the model again");
   } catch (const std::bad_alloc&) {
     return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to read it", state.place());
   }

@@ -78,7 +78,7 @@ Value pool(const Value& x, const AxisWindows (&windows)[3], std::vector<int64_t>
                   const int64_t v = x.i[i];
                   bool larger = is_uint64 ? static_cast<uint64_t>(v) > static_cast<uint64_t>(best_int) : v > best_int;
                   if (!any || larger) best_int = v;
-                  sum_int += v;
+                  sum_int = static_cast<int64_t>(static_cast<uint64_t>(sum_int) + static_cast<uint64_t>(v));  // wraps, as the kernels do
                 }
                 any = true;
               }
