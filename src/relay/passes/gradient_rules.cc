@@ -105,31 +105,21 @@ Gradients of_dense(const Expr& e, const Expr& g) {
   return {reshape_to(dense(rows, transposed(w, {1, 0})), dims(x_of(e))), dense(transposed(rows, {1, 0}), transposed(as_matrix(x_of(e)), {1, 0}))};
 }
 
-Expr batch_product(const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
-  return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([&](auto& out) {
-                out.transpose_a = transpose_a;
-                out.transpose_b = transpose_b;
-              }));
-}
-Gradients of_batch_matmul(const Expr& e, const Expr& g) {
-  const auto& a = attrs_of<BatchMatmulAttrs>(e);
-  const Expr &x = x_of(e), &y = y_of(e);
-  Expr dx = a.transpose_a ? batch_product(y, a.transpose_b, g, true) : batch_product(g, false, y, !a.transpose_b);
-  Expr dy = a.transpose_b ? batch_product(g, true, x, a.transpose_a) : batch_product(x, !a.transpose_a, g, false);
-  return {collapsed(dx, x), collapsed(dy, y)};
-}
-Expr product(const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
-  return call("nn.matmul", {a, b}, make_attrs<MatmulAttrs>([&](auto& out) {
-                out.transpose_a = transpose_a;
-                out.transpose_b = transpose_b;
-              }));
-}
-Gradients of_matmul(const Expr& e, const Expr& g) {
-  const auto& a = attrs_of<MatmulAttrs>(e);
+// nn.matmul and nn.batch_matmul, whose leading axes broadcast.
+template <class A>
+Gradients of_product(const Expr& e, const Expr& g) {
+  constexpr const char* kOp = std::is_same_v<A, MatmulAttrs> ? "nn.matmul" : "nn.batch_matmul";
+  auto product = [&](const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
+    return call(kOp, {a, b}, make_attrs<A>([&](auto& out) {
+                  out.transpose_a = transpose_a;
+                  out.transpose_b = transpose_b;
+                }));
+  };
+  const auto& a = attrs_of<A>(e);
   const Expr &x = x_of(e), &y = y_of(e);
   Expr dx = a.transpose_a ? product(y, a.transpose_b, g, true) : product(g, false, y, !a.transpose_b);
   Expr dy = a.transpose_b ? product(g, true, x, a.transpose_a) : product(x, !a.transpose_a, g, false);
-  return {dx, dy};
+  return {collapsed(dx, x), collapsed(dy, y)};
 }
 
 Gradients of_softmax(const Expr& e, const Expr& g) {
@@ -247,7 +237,7 @@ constexpr Entry kRules[] = {
      [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))}; }},
     {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }},
     {"nn.batch_flatten", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
-    {"nn.batch_matmul", of_batch_matmul},
+    {"nn.batch_matmul", of_product<BatchMatmulAttrs>},
     {"nn.bias_add", of_bias_add},
     {"nn.conv2d", of_conv2d},
     {"nn.dense", of_dense},
@@ -257,7 +247,7 @@ constexpr Entry kRules[] = {
        return {where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
      }},
     {"nn.log_softmax", of_log_softmax},
-    {"nn.matmul", of_matmul},
+    {"nn.matmul", of_product<MatmulAttrs>},
     {"nn.relu", [](const Expr& e, const Expr& g) -> Gradients { return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))}; }},
     {"nn.softmax", of_softmax},
     {"power",
