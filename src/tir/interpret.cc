@@ -24,7 +24,7 @@ constexpr Slot kKept = 0x80000000u;
 constexpr int kNone = -1;
 
 struct Instruction {
-  const ExprNode* node;
+  const ExprNode* node = nullptr;
   Slot to = 0;
   Slot in[3] = {0, 0, 0};
   int memory = kNone;      // a load's buffer
@@ -35,7 +35,7 @@ struct Instruction {
 using Program = std::vector<Instruction>;
 
 struct Step {
-  const StmtNode* node;
+  const StmtNode* node = nullptr;
   Program code;
   Slot in[3] = {0, 0, 0};  // For: min, extent. Store: index, value, mask. Let: value. If: condition.
   Slot var = 0;
@@ -325,7 +325,7 @@ class Machine {
         return true;
       case StmtKind::kAllocate: {
         Memory& m = code_.memories[s.memory];
-        Lane poison;
+        Lane poison{};
         if (m.buffer->dtype.is_float())
           poison.f = std::numeric_limits<double>::quiet_NaN();
         else

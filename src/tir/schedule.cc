@@ -248,7 +248,7 @@ Status Schedule::cache_write(const Buffer& buffer, const PrimExpr& var) {
   Buffer cache = make_buffer(buffer->name + "_cache", buffer->dtype, 1, Scope::kRegister);
   std::function<Stmt(const Stmt&)> on_stmt;
   auto on_expr = [&](const PrimExpr& e) {
-    return mutate(e, [&](PrimExpr part) {
+    return mutate(e, [&](const PrimExpr& part) {
       const auto* load = as<LoadNode>(part);
       return load && load->buffer == buffer ? tir::load(cache, make_int(0)) : part;
     });
