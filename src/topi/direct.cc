@@ -39,8 +39,8 @@ bool has_vectors(const Stmt& body) {
   return good;
 }
 
-// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then vectors of the last
-// dimension where they fill, and the loops outside them divided among threads.
+// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then whole vectors of the
+// last dimension where it has no rest, and the loops outside them divided among threads.
 Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context, const std::function<Stmt(const Index&)>& element) {
   Index at;
   std::vector<PrimExpr> loops;
@@ -58,8 +58,8 @@ Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelConte
   Schedule schedule(nest);
   const int64_t last = shape.empty() ? 1 : shape.back();
   int lanes = context.target->lanes(std::max(32, bits));
-  while (lanes > 4 && last % lanes != 0 && last < 2 * lanes) lanes /= 2;
-  if (last >= lanes && has_vectors(nest) && schedule.independent(loops.back()).ok()) {
+  while (lanes > 4 && last % lanes != 0) lanes /= 2;
+  if (last % lanes == 0 && has_vectors(nest) && schedule.independent(loops.back()).ok()) {
     auto halves = schedule.split(loops.back(), lanes);
     TW_ICHECK(halves.ok() && schedule.vectorize(halves->inner).ok(), "a loop over elements splits");
     loops.back() = halves->outer;

@@ -106,7 +106,7 @@ TEST_F(OutputFormsTest, ACProgramRunsEveryShapeVariant) {
   GTEST_SKIP() << "the program is built without sanitizers";
 #endif
   CompileOptions options;
-  options.shapes = {"x=1x3x{8,6}x{8,10}"};
+  options.shapes = {"x={1,2}x3x8x8"};
   options.kernel_cache = false;
   for (const char* form : {"v.so", "v.a"}) compile(TW_TEST_DATA "/onnx/convnet.onnx", folder_ + "/" + form, options);
   std::ofstream(folder_ + "/main.c") << R"(
@@ -114,9 +114,9 @@ TEST_F(OutputFormsTest, ACProgramRunsEveryShapeVariant) {
 #include <stdlib.h>
 #include "tilewright/standalone.h"
 int main(void) {
-  static float x[192], y[2][4096];
+  static float x[384], y[2][4096];
   void *inputs[] = {x}, *arena = aligned_alloc(64, (tw_arena_bytes + 63) / 64 * 64);
-  for (int i = 0; i < 192; ++i) x[i] = 0.01f * (float)i;
+  for (int i = 0; i < 384; ++i) x[i] = 0.01f * (float)i;
   if (!arena || tw_num_variants != 2) return 1;
   for (uint64_t v = 0; v < 2; ++v) {
     void* outputs[] = {y[v]};
@@ -132,12 +132,11 @@ int main(void) {
   const std::string bytes = read(folder_ + "/y.bin");
   ASSERT_EQ(bytes.size(), 2u * 4096 * 4);
   Model model(folder_ + "/v.so");
-  const std::vector<int64_t> shapes[] = {{1, 3, 8, 8}, {1, 3, 6, 10}};
   for (size_t v = 0; v < 2; ++v) {
     Executor executor(model, 1);
-    std::vector<float> x(static_cast<size_t>(3 * shapes[v][2] * shapes[v][3]));
+    std::vector<float> x((v + 1) * 192);
     for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i);
-    executor.set_input("x", x, shapes[v]);
+    executor.set_input("x", x, {static_cast<int64_t>(v + 1), 3, 8, 8});
     executor.run();
     auto y = executor.output<float>(0);
     EXPECT_EQ(std::memcmp(bytes.data() + v * 4096 * 4, y.data(), y.size() * 4), 0) << "variant " << v;

@@ -64,6 +64,7 @@ int write_program(const Flags& flags, const BuildOptions& options, const std::st
 int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
+  if (Status good = check_options(*options); !good.ok()) return fail(good.error());
   std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
   options->keep_modules = false;
   ProgressLine line(flags.quiet || flags.json);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "base/format.h"
 #include "base/work_folder.h"
@@ -87,12 +88,11 @@ Command add_passes(CLI::App* app) {
   auto* cmd = app->add_subcommand("passes", "List the passes: name, level from which they run, what they do; or run some on a module's text");
   struct Options {
     bool json = false;
-    std::vector<std::string> run;
-    std::string file, output, target = "llvm";
+    std::string run, file, output, target = "llvm";
   };
   auto o = std::make_shared<Options>();
   cmd->add_flag("--json", o->json, "As JSON");
-  cmd->add_option("--run", o->run, "Run these passes, in this order, on the module in FILE and print what they make of it")->delimiter(',')->type_name("PASS,...");
+  cmd->add_option("--run", o->run, "Run these passes, in this order, on the module in FILE and print what they make of it")->type_name("PASS,...");
   cmd->add_option("file", o->file, "A module as text: what compile --dump-ir wrote. Constants that it leaves out are zeros")->type_name("FILE");
   cmd->add_option("-o,--output", o->output, "Write the module there")->type_name("FILE");
   cmd->add_option("--target", o->target, "What is compiled for");
@@ -100,7 +100,10 @@ Command add_passes(CLI::App* app) {
     if (o->run.empty() != o->file.empty())
       return fail(Diagnostic(ErrorCode::kInvalidArgument, "--run and a file belong together", "passes", "tilewright passes --run FuseOps module.txt"));
     if (!o->run.empty()) {
-      Status done = run_on_text(o->run, o->file, o->target, o->output);
+      Pipeline passes;
+      std::stringstream names(o->run);
+      for (std::string name; std::getline(names, name, ',');) passes.push_back(name);
+      Status done = run_on_text(passes, o->file, o->target, o->output);
       return done.ok() ? static_cast<int>(kExitOk) : fail(done.error());
     }
     auto j = nlohmann::json::array();
