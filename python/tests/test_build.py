@@ -234,6 +234,23 @@ class Builds(unittest.TestCase):
             with self.assertRaises((ValueError, TypeError)):
                 bad()
 
+    def test_inputs_take_the_dtype_of_the_model(self):
+        from tilewright.runtime.executor import AotModule
+        executors = (graph_executor.GraphModule(relay.build(self.mod, "llvm", params=self.params)["default"](tw.cpu())),
+                     AotModule(relay.build(self.mod, "llvm", params=self.params, executor=Executor("aot"))["default"](tw.cpu())))
+        for module in executors:
+            for key in ("x", 0):
+                for value in (X.astype("float64"), X.tolist(), np.asarray(X, "float16")):
+                    module.set_input(key, value)
+                    module.run()
+                    np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+            module.set_input("x", np.ones((2, 3), "int64"))
+            for bad in (X.astype("complex64"), tw.nd.array(X.astype("float64")), X[:1]):
+                with self.assertRaises((tw.Error, TypeError)):
+                    module.set_input("x", bad)
+        array = tw.nd.empty((2, 3))
+        np.testing.assert_array_equal(array.copyfrom(X.astype("float64")).numpy(), X)
+
     def test_run_from_inputs_and_weights(self):
         lib = relay.build(self.mod, "llvm", params=self.params)
         module = graph_executor.GraphModule(lib["default"](tw.cpu()))

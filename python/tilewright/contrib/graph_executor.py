@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.module import BenchmarkResult, Module, load_module
-from ..runtime.ndarray import NDArray, as_array, cpu
+from ..runtime.ndarray import NDArray, as_array, as_dtype, cpu
 from ..runtime.profiling import Report
 
 
@@ -19,13 +19,14 @@ class GraphModule:
         self._run = module["run"]
         self._get_output = module["get_output"]
         self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
-        shapes, _ = self.get_input_info()
-        self._names = list(shapes)
+        _, self._dtypes = self.get_input_info()
+        self._names = list(self._dtypes)
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Copies. Names that are neither inputs nor weights are ignored when they come as keywords, as in the classic stack."""
+        """Copies. Arrays and numbers of other libraries take the input's dtype where that is of the same kind (float64 becomes float32);
+        an NDArray must have it. Names that are neither inputs nor weights are ignored when they come as keywords, as in the classic stack."""
         if key is not None:
-            self._set_input(key, as_array(value))
+            self._set_input(key, self._converted(key, value))
             self._bound.pop(("in", self._index(key)), None)
         for name, tensor in params.items():
             try:
@@ -33,6 +34,10 @@ class GraphModule:
             except Exception as error:
                 if getattr(error, "code", 0) != 504:
                     raise
+
+    def _converted(self, key: int | str, value: Any) -> Any:
+        name = self._names[key] if isinstance(key, int) and 0 <= key < len(self._names) else key
+        return value if isinstance(value, NDArray) else as_dtype(value, self._dtypes.get(str(name)))
 
     def _index(self, key: int | str) -> int:
         return key if isinstance(key, int) else self.get_input_index(key)
@@ -96,7 +101,7 @@ class GraphModule:
     def run_from_inputs(self, dev: Any = None, **inputs: Any) -> list[NDArray]:
         """Sets the inputs, runs, and gives copies of the outputs."""
         dev = dev or cpu()
-        flat = [part for name, value in inputs.items() for part in (name, as_array(value))]
+        flat = [part for name, value in inputs.items() for part in (name, self._converted(name, value))]
         return self.module["run_from_inputs"](dev.device_type, dev.device_id, *flat)
 
     def profile(self, collectors: Any = None, repeats: int = 20, **inputs: Any) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .module import Module
-from .ndarray import NDArray, as_array
+from .ndarray import NDArray, as_array, as_dtype
 
 
 class AotModule:
@@ -16,9 +16,11 @@ class AotModule:
         self._bound: dict[Any, Any] = {}  # memory that inputs and outputs were told to use
 
     def set_input(self, key: int | str | None = None, value: Any = None, **params: Any) -> None:
-        """Copies; keywords that are no inputs are ignored, as in the classic stack."""
+        """Copies, in the input's dtype as GraphModule does; keywords that are no inputs are ignored, as in the classic stack."""
         if key is not None:
-            self.module["set_input"](key, as_array(value))
+            dtypes = self.get_input_info()[1]
+            name = list(dtypes)[key] if isinstance(key, int) and 0 <= key < len(dtypes) else key
+            self.module["set_input"](key, value if isinstance(value, NDArray) else as_dtype(value, dtypes.get(str(name))))
         for name, tensor in params.items():
             if self.get_input_index(name) >= 0:
                 self.set_input(name, tensor)

@@ -89,6 +89,14 @@ def as_array(value: Any) -> np.ndarray:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
+def as_dtype(value: Any, dtype: str | None) -> np.ndarray:
+    """as_array, converted to the dtype where both are of one kind, or nothing is lost. Other values stay, for whoever takes them to refuse."""
+    array = as_array(value)
+    if dtype is None or str(array.dtype) == dtype or not hasattr(np, dtype) and dtype != "bool" or not np.can_cast(array.dtype, dtype, "same_kind"):
+        return array  # numpy has no bfloat16 and its like
+    return array.astype(dtype)
+
+
 class NDArray:
     """A host tensor. `numpy()` copies, as in the classic stack; `numpy.asarray(t)`, `numpy.from_dlpack(t)` and
     `torch.from_dlpack(t)` look at the same memory."""
@@ -128,7 +136,10 @@ class NDArray:
         return self._array.copy() if copy else self._array
 
     def copyfrom(self, source: Any) -> "NDArray":
-        """Takes the values of a tensor of the same shape and dtype. Errors: ValueError (shape), TypeError (dtype)."""
+        """Takes the values of a tensor of the same shape; of an array in another dtype of the same kind, too. Errors: ValueError (shape), TypeError
+        (dtype)."""
+        if not isinstance(source, NDArray):
+            source = as_dtype(source, self.dtype)
         source = as_array(source)
         if source.shape != self.shape:
             raise ValueError(f"array shape do not match the shape of NDArray {source.shape} vs {self.shape}")
