@@ -105,6 +105,11 @@ class Model:
             shutil.copyfile(self._path, path)
 
 
+def _plain(value: Any) -> Any:
+    """A tensor as an array, a sequence as a list of them."""
+    return [_plain(v) for v in value[1]] if isinstance(value, tuple) else np.asarray(value)
+
+
 class ProgramModel(Model):
     """A model with free sizes or control flow. The first call with new sizes compiles kernels for them; later ones find those.
 
@@ -115,7 +120,7 @@ class ProgramModel(Model):
         self._machine = _core.VMMachine(program, threads)
         self._threads = threads
         self._values: dict[int, np.ndarray] = {}
-        self._results: list[np.ndarray] = []
+        self._results: list[Any] = []
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -123,7 +128,7 @@ class ProgramModel(Model):
 
     @property
     def outputs(self) -> list[TensorInfo]:
-        known = [(str(r.dtype), r.shape) for r in self._results] or [("", ())] * len(self._program.outputs)
+        known = [("sequence", (len(r),)) if isinstance(r, list) else (str(r.dtype), r.shape) for r in self._results] or [("", ())] * len(self._program.outputs)
         return [TensorInfo(name, *k) for name, k in zip(self._program.outputs, known)]
 
     @property
@@ -161,7 +166,7 @@ class ProgramModel(Model):
         if missing:
             raise error_of(101, "InvalidArgument", f"input '{missing[0]}' has not been set")
         result = self._machine.invoke("main", [self._values[i] for i in range(len(self.inputs))])
-        self._results = [np.asarray(r) for r in (result[1] if isinstance(result, tuple) else [result])]
+        self._results = [_plain(r) for r in (result[1] if len(self._program.outputs) != 1 else [result])]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for i, value in enumerate(args):
