@@ -55,6 +55,21 @@ ZOO = {
     "text_model": ("attention:TextModel", (1, 64, 384), 13, False),
     "windowed": ("attention:WindowedModel", (16, 49, 192), 13, False),
     "heartbeat": ("sequences:HeartbeatNet", (1, 12, 5000), 13, False),
+    "mobilenet_v3_small": ("torchvision:mobilenet_v3_small", IMAGE, 14, False),
+    "shufflenet_v2_x0_5": ("torchvision:shufflenet_v2_x0_5", IMAGE, 13, False),
+    "regnet_x_800mf": ("torchvision:regnet_x_800mf", IMAGE, 13, False),
+    "efficientnet_v2_s": ("torchvision:efficientnet_v2_s", (1, 3, 300, 300), 13, False),
+    "mnasnet1_0": ("torchvision:mnasnet1_0", IMAGE, 13, False),
+    "googlenet": ("torchvision:googlenet", IMAGE, 13, False),
+    "swin_t": ("torchvision:swin_t", IMAGE, 14, False),
+    "resnext50": ("torchvision:resnext50_32x4d", IMAGE, 13, False),
+    "alexnet": ("torchvision:alexnet", IMAGE, 13, False),
+    "srresnet": ("more:ResidualUpscaler", (1, 3, 96, 96), 13, False),
+    "bert_base": ("more:TextEncoder", (1, 128, 768), 17, False),
+    "gpt_small": ("more:TextDecoder", (1, 64, 512), 17, False),
+    "deeplabv3_mobilenet": ("more:deeplabv3", (1, 3, 320, 320), 13, False),
+    "fcn_resnet50": ("more:fcn", IMAGE, 13, False),
+    "lraspp_mobilenet": ("more:lraspp", (1, 3, 320, 320), 13, False),
 }
 
 
@@ -68,7 +83,7 @@ def build(name):
     if module == "torchvision":
         import torchvision
 
-        extra = {"init_weights": False} if attribute == "inception_v3" else {}
+        extra = {"init_weights": False} if attribute in ("inception_v3", "googlenet") else {}
         network = getattr(torchvision.models, attribute)(weights=None, **extra)
     else:
         network = getattr(importlib.import_module(module), attribute)()

@@ -6,6 +6,7 @@
 
 #include "lower/compute.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/layout.h"
 
 namespace tilewright::lower {
 namespace {
@@ -260,28 +261,33 @@ PrimExpr reverse_sequence(A a) {
 }
 
 // NCHW <-> NCHW{v}c. Channels beyond the data's are zero in the blocked form and dropped on the way back.
+// An element's index along each axis follows from the destination's axis and block, the source's from it.
 PrimExpr layout_transform(A a) {
-  size_t in_rank = a.in_rank(0), out_rank = a.index.size();
-  if (out_rank == in_rank + 1) {
-    int64_t channels = a.in_dim(0, 1), block = a.out_dim(out_rank - 1);
-    return a.by_lane([&](const Index& index) {
-      Index mapped(index.begin(), index.end() - 1);
-      mapped[1] = index[1] * block + index.back();
-      PrimExpr value = a.at(0, mapped, 1);
-      if (channels % block == 0) return value;
-      return if_else(lt(mapped[1], make_int(channels)), value, make_const(a.out.dtype, 0));
-    });
-  }
-  if (in_rank == out_rank + 1) {
-    int64_t block = a.in_dim(0, in_rank - 1);
-    return a.by_lane([&](const Index& index) {
-      Index mapped = index;
-      mapped[1] = floordiv(index[1], block);
-      mapped.push_back(floormod(index[1], block));
-      return a.at(0, mapped, 1);
-    });
-  }
-  return a.at(0, a.index, a.lanes);
+  const auto& attrs = a.attrs<relay::LayoutTransformAttrs>();
+  const relay::Layout from = *relay::parse_layout(attrs.src_layout), to = *relay::parse_layout(attrs.dst_layout);  // typing has read both
+  const relay::LogicalSizes logical = relay::logical_sizes(from, attrs.channels, attrs.in_channels);
+  if (from.text == to.text && logical.sizes.empty()) return a.at(0, a.index, a.lanes);
+  auto place = [](int axis) { return static_cast<size_t>(axis); };
+  return a.by_lane([&](const Index& index) {
+    Index source(from.rank());
+    std::vector<PrimExpr> real;  // conditions: not padding
+    for (const relay::Layout::Axis& axis : from.axes) {
+      if (axis.factor > 0) continue;
+      const char letter = axis.letter;
+      const int at = from.find(letter), block_at = from.find_block(letter), out_at = to.find(letter), out_block_at = to.find_block(letter);
+      const int64_t block = from.block(letter), out_block = to.block(letter);
+      const PrimExpr& outer = index[place(out_at)];
+      PrimExpr whole = out_block_at < 0 ? outer : outer * out_block + index[place(out_block_at)];
+      if (block == out_block && block_at >= 0 && out_block_at >= 0) source[place(at)] = outer, source[place(block_at)] = index[place(out_block_at)];
+      else if (block_at < 0) source[place(at)] = whole;
+      else source[place(at)] = floordiv(whole, block), source[place(block_at)] = floormod(whole, block);
+      const int64_t extent = logical.get(letter, a.in_dim(0, place(at)) * block);
+      if (a.out_dim(place(out_at)) * out_block > extent) real.push_back(lt(whole, make_int(extent)));
+    }
+    PrimExpr value = a.at(0, source, 1);
+    for (const PrimExpr& condition : real) value = if_else(condition, value, make_const(a.out.dtype, 0));
+    return value;
+  });
 }
 
 PrimExpr depth_to_space(A a) {

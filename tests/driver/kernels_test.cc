@@ -143,6 +143,27 @@ TEST(Kernels, Transforms) {
   check({x}, call("nn.pad", {x, make_scalar(0.25)}, make_attrs<PadAttrs>([](auto& a) { a.pad_width = {{0, 0}, {1, 0}, {0, 2}, {3, 1}}; })));
   check({x}, call("tile", {x}, make_attrs<TileAttrs>([](auto& a) { a.reps = {1, 2, 1, 2}; })));
 }
+// Any layout into any other, blocks of one size into blocks of another, padded ones included.
+TEST(Kernels, Layouts) {
+  auto changed = [](std::vector<int64_t> shape, const char* from, const char* to, std::optional<int64_t> channels = {}) {
+    Expr x = input("x", shape);
+    check({x}, call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
+                      a.src_layout = from, a.dst_layout = to;
+                      a.channels = channels;
+                    })));
+  };
+  changed({2, 20, 5, 6}, "NCHW", "NHWC");
+  changed({2, 5, 6, 20}, "NHWC", "NCHW16c");
+  changed({2, 2, 5, 6, 16}, "NCHW16c", "NHWC", 20);
+  changed({2, 2, 5, 6, 16}, "NCHW16c", "NCHW8c");
+  changed({2, 2, 5, 6, 16}, "NCHW16c", "NCHW8c", 20);
+  changed({3, 20, 3, 3}, "OIHW", "OIHW16i16o");
+  changed({2, 1, 3, 3, 16, 16}, "OIHW16i16o", "HWIO");
+  changed({2, 20, 6}, "NCW", "NCW16c");
+  // Weights that padding makes many times larger are laid out in the compiler all the same.
+  Expr x = input("x", {1, 64, 12, 12});
+  check({x}, conv(x, 3, 64, 9, 1, 4));
+}
 TEST(Kernels, ReductionsAndNormalisation) {
   Expr x = input("x", {3, 5, 21});
   for (const char* op : {"sum", "mean", "max", "min"})

@@ -159,6 +159,10 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
 }
 
 Value* KernelEmitter::emit_binary(const BinaryNode* e) {
+  if (e->kind == ExprKind::kMul && e->dtype.element() == kFloat32)
+    for (const auto& [x, gate] : {std::pair{e->a, e->b}, std::pair{e->b, e->a}})
+      if (gate->kind == ExprKind::kCall && as<CallNode>(gate)->op == Intrinsic::k_sigmoid && as<CallNode>(gate)->args[0].get() == x.get())
+        return math_.silu(emit(x));
   Value *a = emit(e->a), *b = emit(e->b);
   const DataType operands = e->a->dtype;
   if (!operands.is_float()) return emit_integer_binary(e, a, b);

@@ -68,6 +68,11 @@ llvm::Value* VectorMath::above(V x, double limit) {
   return b_.CreateSelect(b_.CreateFCmpOGT(l, x), l, x);
 }
 
+llvm::Value* VectorMath::positive_below(V x, double limit) {
+  // Floats without a sign are ordered as their bits are, and integers have pipes of their own.
+  return floats(b_.CreateBinaryIntrinsic(in::smin, bits(x), bits(number(x, limit))));
+}
+
 llvm::Value* VectorMath::nan_where(V condition, V x) {
   return b_.CreateSelect(condition, number(x, std::numeric_limits<double>::quiet_NaN()), x);
 }
@@ -147,33 +152,46 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
 
 llvm::Value* VectorMath::log(V x) { return log_scaled(x, 1, 0, kLn2Hi, kLn2Lo); }
 
-llvm::Value* VectorMath::tanh(V x) {
-  // (e^2a - 1) / (e^2a + 1) through expm1, which keeps small values exact in the relative sense.
-  V a = unary(in::fabs, x);
-  V y = b_.CreateFMul(below(a, 9.1), number(x, 2));
-  V n, r = exp_reduced(y, &n);
-  V p = expm1_core(r);
-  V scale = floats(b_.CreateShl(b_.CreateAdd(b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())), integer(x, 127)), integer(x, 23)));
-  V e = fma(scale, p, b_.CreateFSub(scale, number(x, 1)));
-  V t = b_.CreateFDiv(e, b_.CreateFAdd(e, number(x, 2)));
-  return b_.CreateBinaryIntrinsic(in::copysign, t, x);
+llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
+  // Beside 1.5 * 2^23 a float has no fraction, and its lowest bits are n.
+  V shifted = fma(x, number(x, scale), number(x, 0x1.8p23));
+  *n = b_.CreateFSub(shifted, number(x, 0x1.8p23));
+  return floats(b_.CreateAdd(b_.CreateShl(bits(shifted), integer(x, 23)), integer(x, int64_t{127} << 23)));
 }
 
-llvm::Value* VectorMath::sigmoid(V x) {
-  // Below -87.3 the result would be subnormal: it is zero from -89 down.
-  if (!has_fma_) return b_.CreateFDiv(number(x, 1), b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1)));
-  // 1 / (1 + 2^(-x log2 e)), with a shorter polynomial than exp: SiLU networks spend a tenth of their time here. n comes
-  // from a rounded product, the remainder from the exact one.
-  x = above(below(x, 104.5), -89.0);
-  V n = unary(in::rint, b_.CreateFMul(x, number(x, -kLog2e)));
+llvm::Value* VectorMath::tanh(V x) {
+  // Small values by a polynomial, which keeps them exact in the relative sense; the others as 1 - 2 / (e^2a + 1), whose
+  // errors the subtraction at least halves: a shorter polynomial than exp's does, and one product for the remainder.
+  constexpr double kScale = 2 * kLog2e;
+  V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
+  V small = fma(b_.CreateFMul(x, t), horner(t, kTanhSmall, std::size(kTanhSmall)), x);
+  V c = positive_below(a, 9.1);
+  V n, power = nearest_power(c, kScale, &n);
+  V r = fma(c, number(x, kScale), b_.CreateFNeg(n));
+  V q = b_.CreateFMul(r, horner(r, kExp2Short, std::size(kExp2Short)));
+  V d = fma(q, power, b_.CreateFAdd(power, number(x, 1)));
+  V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
+  return b_.CreateBinaryIntrinsic(in::copysign, b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.575)), small, large), x);
+}
+
+llvm::Value* VectorMath::sigmoid_divisor(V x) {
+  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction joins 2^n + 1, which is exact as long as n is at most 22;
+  // what of a larger power is beyond comes last. From -89 down the sum is infinite: the result would be subnormal.
+  if (!has_fma_) return b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1));
+  x = above(below(x, 87.0), -89.0);
+  V n, power = nearest_power(x, -kLog2e, &n);
   constexpr double kHi = -static_cast<double>(static_cast<float>(kLog2e)), kLo = -kLog2e - kHi;
   V r = fma(x, number(x, kHi), b_.CreateFNeg(n));
   r = fma(x, number(x, kLo), r);
-  V p = fma(r, horner(r, kExp2Short, std::size(kExp2Short)), number(x, 1));
-  V e = has_scalef_ ? scalef(b_, p, n) : nullptr;
-  if (e == nullptr) e = times_power_of_two(p, b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())));
-  return b_.CreateFDiv(number(x, 1), b_.CreateFAdd(e, number(x, 1)));
+  V q = b_.CreateFMul(r, horner(r, kExp2Tail, std::size(kExp2Tail)));
+  V finite = positive_below(power, 0x1p127), part = positive_below(power, 0x1p22);
+  V sum = fma(q, finite, b_.CreateFAdd(part, number(x, 1)));
+  return b_.CreateFAdd(sum, b_.CreateFSub(power, part));
 }
+
+llvm::Value* VectorMath::sigmoid(V x) { return b_.CreateFDiv(number(x, 1), sigmoid_divisor(x)); }
+
+llvm::Value* VectorMath::silu(V x) { return b_.CreateFDiv(x, sigmoid_divisor(x)); }
 
 llvm::Value* VectorMath::erf(V x) {
   V a = unary(in::fabs, x);
