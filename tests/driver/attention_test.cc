@@ -105,6 +105,23 @@ TEST(Attention, FusedFromAGraph) {
   for (const char* gone : {"transpose(", "strided_slice(", "repeat(", "nn.batch_matmul("}) EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
 }
 
+// masked_fill writes the constant before the scores.
+TEST(Attention, MaskedFill) {
+  const int64_t heads = 2, tokens = 17, size = 8;
+  Expr q = input("q", {1, heads, tokens, size}), k = input("k", {1, heads, size, tokens}), v = input("v", {1, heads, tokens, size});
+  auto product = [](Expr a, Expr b) { return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([](auto& m) { m.transpose_b = false; })); };
+  Tensor later = Tensor::zeros(kBool, {tokens, tokens});
+  for (int64_t i = 0; i < tokens; ++i)
+    for (int64_t j = i + 1; j < tokens; ++j) later.set_int(i * tokens + j, 1);
+  Expr scores = call("where", {make_constant(later), make_scalar(-std::numeric_limits<double>::infinity()), call("multiply", {product(q, k), make_scalar(0.3)})});
+  Expr y = product(call("nn.softmax", {scores}, make_attrs<SoftmaxAttrs>([](auto& a) { a.axis = -1; })), v);
+  check({q, k, v}, y);
+  PassContext context;
+  auto optimised = optimize(Module().with_main(make_function({q, k, v}, y)), context, Target());
+  ASSERT_TRUE(optimised.ok()) << optimised.error().str();
+  EXPECT_NE(print_module(*optimised).text.find("nn.attention("), std::string::npos) << print_module(*optimised).text;
+}
+
 // Hidden keys add nothing, also where they are all of the first block.
 TEST(Attention, HiddenKeys) {
   Tensor mask = Tensor::zeros(kFloat32, {1, 1, 10, 500});

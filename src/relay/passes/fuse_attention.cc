@@ -249,13 +249,15 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
       return true;
     }
   }
-  if (is_call_to(e, "where") && same_tensor_type(arg(e, 1), e)) {
-    // A constant so low that a score added to it changes nothing the softmax shows.
-    auto low = uniform_value(arg(e, 2));
-    if (!low || *low > -1e4 || !find_scores(arg(e, 1), read_once, out)) return false;
-    out->masks.push_back(call("where", {arg(e, 0), make_scalar(0, kFloat32), make_scalar(*low, kFloat32)}, {}, e->span));
-    return true;
-  }
+  if (is_call_to(e, "where"))
+    for (size_t i : {size_t{1}, size_t{2}}) {
+      // A constant so low that a score added to it changes nothing the softmax shows.
+      auto low = uniform_value(arg(e, 3 - i));
+      if (!low || *low > -1e4 || !same_tensor_type(arg(e, i), e) || !find_scores(arg(e, i), read_once, out)) continue;
+      Expr none = make_scalar(0, kFloat32), hidden = make_scalar(*low, kFloat32);
+      out->masks.push_back(call("where", {arg(e, 0), i == 1 ? none : hidden, i == 1 ? hidden : none}, {}, e->span));
+      return true;
+    }
   return false;
 }
 
