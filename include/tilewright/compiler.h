@@ -22,6 +22,27 @@
 extern "C" {
 #endif
 
+/* A code generator of yours: parts of a model that match its patterns become modules it makes, which the library imports and
+ * the executor calls (docs/external-codegen.md). The strings are copied. */
+typedef struct tw_external_codegen {
+  size_t size;          /* sizeof(tw_external_codegen) */
+  const char* name;     /* "vecunit" */
+  const char* patterns; /* one a line, "vecunit.dense: nn.dense add? nn.relu?"; null: none */
+  /* 1: the match is taken, 0: it is not, as a graph of one kernel; null: every match is. */
+  int32_t (*supports)(void* context, const char* graph_json);
+  /* Makes the module of one function and hands its type key and its bytes, what runtime.module.loadbinary_<type key> takes, to
+   * `deliver`; or hands over a null type key and the text of an error. Called in the compiling thread. */
+  void (*generate)(void* context, const char* symbol, const char* graph_json, const DLTensor* constants, uint64_t num_constants,
+                   void (*deliver)(void* receiver, const char* type_key, const void* data, uint64_t size), void* receiver);
+  void* context;
+} tw_external_codegen;
+
+/* What kernels for a device are compiled for, where a model places parts of itself on several (on_device). */
+typedef struct tw_device_target {
+  int32_t device_type; /* DLDeviceType */
+  const char* target;
+} tw_device_target;
+
 typedef struct tw_compiler_options {
   size_t size;                         /* sizeof(tw_compiler_options) */
   const char* target;                  /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict" */
@@ -39,6 +60,10 @@ typedef struct tw_compiler_options {
   int32_t no_kernel_cache; /* 1: compile every kernel anew and keep none */
   const char* const* constants; /* "name=1,3,640,640" or "name=@tensor.pb": inputs that become part of the model */
   uint64_t num_constants;
+  const tw_external_codegen* external;
+  uint64_t num_external;
+  const tw_device_target* device_targets;
+  uint64_t num_device_targets;
 } tw_compiler_options;
 
 /* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
@@ -62,11 +87,22 @@ TW_COMPILER_API int tw_compiler_main(int argc, const char* const* argv);
 #ifdef __cplusplus
 }
 
+#include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tilewright {
+
+// tw_external_codegen in C++. What `generate` throws fails the compilation with its text.
+struct ExternalCodegen {
+  std::string name, patterns;
+  std::function<bool(const std::string& graph_json)> supports;
+  // (type key, bytes): with tilewright/function.h, {module.type_key(), module.save()}.
+  std::function<std::pair<std::string, std::string>(const std::string& symbol, const std::string& graph_json, const std::vector<DLTensor>& constants)> generate;
+};
 
 struct CompileOptions {
   std::string target = "llvm";
@@ -75,6 +111,8 @@ struct CompileOptions {
   std::vector<std::string> shapes, required_passes, disabled_passes;
   std::string dump_ir;
   std::vector<std::string> constants;  // "name=1,3,640,640": inputs that become part of the model
+  std::vector<ExternalCodegen> external;
+  std::vector<std::pair<int, std::string>> device_targets;  // device type, target
   bool kernel_cache = true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
 
@@ -106,6 +144,38 @@ inline void compile(const std::string& model, const std::string& output, const C
   c.dump_ir = options.dump_ir.empty() ? nullptr : options.dump_ir.c_str();
   c.constants = constants.data(), c.num_constants = constants.size();
   c.no_kernel_cache = options.kernel_cache ? 0 : 1;
+  std::vector<tw_external_codegen> external;
+  for (const ExternalCodegen& codegen : options.external) {
+    tw_external_codegen e{};
+    e.size = sizeof e;
+    e.name = codegen.name.c_str(), e.patterns = codegen.patterns.c_str();
+    e.context = const_cast<ExternalCodegen*>(&codegen);
+    if (codegen.supports)
+      e.supports = [](void* self, const char* graph) -> int32_t {
+        try {
+          return static_cast<ExternalCodegen*>(self)->supports(graph);
+        } catch (...) {
+          return 0;
+        }
+      };
+    e.generate = [](void* self, const char* symbol, const char* graph, const DLTensor* constants, uint64_t count,
+                    void (*deliver)(void*, const char*, const void*, uint64_t), void* receiver) {
+      try {
+        auto [key, bytes] = static_cast<ExternalCodegen*>(self)->generate(symbol, graph, std::vector<DLTensor>(constants, constants + count));
+        deliver(receiver, key.c_str(), bytes.data(), bytes.size());
+      } catch (const std::exception& error) {
+        const std::string text = error.what();
+        deliver(receiver, nullptr, text.data(), text.size());
+      } catch (...) {
+        deliver(receiver, nullptr, nullptr, 0);
+      }
+    };
+    external.push_back(e);
+  }
+  c.external = external.data(), c.num_external = external.size();
+  std::vector<tw_device_target> devices;
+  for (const auto& [device, target] : options.device_targets) devices.push_back({device, target.c_str()});
+  c.device_targets = devices.data(), c.num_device_targets = devices.size();
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
     throw CompileError(code, tw_compiler_last_error_message());
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 
 #include "base/format.h"
@@ -16,6 +17,7 @@
 #include "frontend/onnx/import.h"
 #include "lower/merge.h"
 #include "relay/passes/pipeline.h"
+#include "runtime/module.h"
 
 namespace tilewright::driver {
 namespace {
@@ -41,9 +43,10 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   Built built;
   if (options.keep_modules) built.imported = module;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+  for (const auto& [device, target] : options.device_targets) built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
   PassContext context = TW_TRY(pass_context(options, built.target));
   report(options, "optimise", 0);
-  built.optimized = TW_TRY(relay::optimize(module, context, built.target, options.user_passes));
+  built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(module, options.external, options.name)), context, built.target, options.user_passes));
   built.passes = context.log;
   return built;
 }
@@ -53,7 +56,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   Built built = TW_TRY(run_passes_on(module, options));
   module = {};
   report(options, "lower", 0);
-  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target, options.chooser ? *options.chooser : lower::KernelChooser()));
+  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target, options.chooser ? *options.chooser : lower::KernelChooser(), built.device_targets));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
@@ -70,13 +73,25 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
   int jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   codegen::KernelCache cache(options.kernel_cache);
-  auto kernels = TW_TRY(codegen::compile_kernels(
-      built->lowered.kernels, built->target, jobs,
-      [&](int done, int total) {
-        report(options, "generate code", total ? static_cast<double>(done) / total : 1);
-      },
-      &cache));
-  built->objects = std::move(kernels.objects);
+  const lower::Lowered& lowered = built->lowered;
+  // Device by device: each has its target.
+  for (uint32_t device = 0; device < lowered.plan.devices.size(); ++device) {
+    std::vector<tir::PrimFunc> here;
+    for (size_t i = 0; i < lowered.kernels.size(); ++i)
+      if (lowered.kernel_devices[i] == device) here.push_back(lowered.kernels[i]);
+    if (here.empty() && device > 0) continue;
+    auto target = built->device_targets.find(lowered.plan.devices[device]);
+    auto kernels = TW_TRY(codegen::compile_kernels(
+        here, target == built->device_targets.end() ? built->target : target->second, jobs,
+        [&](int done, int total) {
+          report(options, "generate code", total ? static_cast<double>(done) / total : 1);
+        },
+        &cache));
+    std::move(kernels.objects.begin(), kernels.objects.end(), std::back_inserter(built->objects));
+  }
+  report(options, "external code", 0);
+  built->external_modules = TW_TRY(compile_external(lowered.externals, options.external));
+  built->lowered.plan.imports = runtime::save_import_tree(built->external_modules);
   return Ok{};
 }
 
@@ -170,13 +185,16 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
     if (options.aot && !options.more_shapes.empty())
       return Diagnostic(ErrorCode::kInvalidArgument, "a library of several shapes cannot have an ahead-of-time executor", {}, "compile one library for each shape");
     report(options, "read model", 0);
-    Built built = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.shapes)), options));
-    for (const auto& shapes : options.more_shapes) {
-      Built variant = TW_TRY(lower_module(TW_TRY(import_model(source, options, shapes)), options));
+    BuildOptions named = options;
+    if (named.name.empty()) named.name = name;
+    Built built = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.shapes)), named));
+    for (size_t i = 0; i < options.more_shapes.size(); ++i) {
+      BuildOptions other = named;  // a variant's external functions have names of their own
+      other.name += format("_v{}", i + 1);
+      Built variant = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.more_shapes[i])), other));
       lower::merge_variant(&built.lowered, std::move(variant.lowered));
     }
     TW_TRY_STATUS(compile_kernels(&built, options));
-    if (options.name.empty()) built.lowered.plan.model_name = name;
     return built;
   });
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/formats/plan.h"
+#include "driver/external.h"
 #include "frontend/onnx/proto.h"
 #include "ir/pass.h"
 #include "lower/lower.h"
@@ -34,6 +35,10 @@ struct BuildOptions {
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
   std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes
+  // What kernels on other devices are compiled for, by device type (on_device says what is there); missing: `target`. Their
+  // memory must be the processor's.
+  std::map<int32_t, std::string> device_targets;
+  std::vector<ExternalCodegen> external;  // code generators that take parts of the model
   Progress progress;
   bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of walking the plan
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
@@ -48,7 +53,9 @@ struct Built {
   relay::Module optimized;   // what was lowered
   lower::Lowered lowered;
   std::vector<std::string> objects;
+  std::vector<SavedModule> external_modules;  // what external code generators made; they are in plan.imports, too
   Target target;
+  std::map<int32_t, Target> device_targets;
   std::vector<PassRecord> passes;
 };
 

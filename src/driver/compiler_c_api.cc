@@ -30,6 +30,39 @@ std::vector<std::string> list(const char* const* items, uint64_t n) {
   return out;
 }
 
+// What a generator hands over, once.
+struct Delivery {
+  bool done = false;
+  Result<driver::SavedModule> module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered nothing");
+};
+
+Result<driver::ExternalCodegen> external_codegen(const tw_external_codegen& given) {
+  if (given.size < sizeof(tw_external_codegen) || !given.name || !given.generate)
+    return Diagnostic(ErrorCode::kInvalidArgument, "an external code generator needs its size, a name and a function that generates");
+  driver::ExternalCodegen out;
+  out.name = given.name;
+  if (given.patterns) out.patterns = given.patterns;
+  if (given.supports)
+    out.supports = [supports = given.supports, context = given.context](const std::string& graph) -> Result<bool> { return supports(context, graph.c_str()) != 0; };
+  out.generate = [generate = given.generate, context = given.context](const std::string& symbol, const std::string& graph, const std::vector<Tensor>& constants) {
+    std::vector<DLTensor> views;
+    for (const Tensor& t : constants)
+      views.push_back({const_cast<std::byte*>(t.raw()), {kDLCPU, 0}, static_cast<int32_t>(t.shape().size()), runtime::to_dlpack(t.dtype()),
+                       const_cast<int64_t*>(t.shape().data()), nullptr, 0});
+    Delivery delivery;
+    generate(context, symbol.c_str(), graph.c_str(), views.data(), views.size(), [](void* receiver, const char* key, const void* data, uint64_t size) {
+      auto& to = *static_cast<Delivery*>(receiver);
+      const std::string bytes = data ? std::string(static_cast<const char*>(data), static_cast<size_t>(size)) : std::string();
+      if (to.done) to.module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered more than one module");
+      else if (key) to.module = driver::SavedModule{key, bytes};
+      else to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
+      to.done = true;
+    }, &delivery);
+    return std::move(delivery.module);
+  };
+  return out;
+}
+
 Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   driver::BuildOptions o;
   o.kernel_cache = codegen::default_kernel_cache_folder();
@@ -52,6 +85,11 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
     o.constants[name] = value;
   }
   if (c.no_kernel_cache) o.kernel_cache.clear();
+  for (uint64_t i = 0; c.external && i < c.num_external; ++i) o.external.push_back(TW_TRY(external_codegen(c.external[i])));
+  for (uint64_t i = 0; c.device_targets && i < c.num_device_targets; ++i) {
+    if (!c.device_targets[i].target) return Diagnostic(ErrorCode::kInvalidArgument, "a device's target is null");
+    o.device_targets[c.device_targets[i].device_type] = c.device_targets[i].target;
+  }
   if (c.progress)
     o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) { call(context, stage, fraction); };
   return o;

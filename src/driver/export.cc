@@ -107,6 +107,9 @@ Status write_package(const plan::Plan& plan, const std::vector<Tensor>& weights,
 // `written` is called when the weights are on disk and no longer needed.
 Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, std::vector<std::string> objects, const Target& target,
                     const std::string& path, const std::function<void()>& written) {
+  if (const OutputForm form = output_form(path); (form == OutputForm::kObject || form == OutputForm::kArchive) && !plan.externals.empty())
+    return Diagnostic(ErrorCode::kUnsupportedModel, format("the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with", plan.externals[0], path), {},
+                      "write a shared library (.so)");
   objects.push_back(TW_TRY(codegen::compile_glue(plan, target)));
   // Each tensor at its offset, zeros between and after.
   static const std::vector<std::byte> kZeros(256);

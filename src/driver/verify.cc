@@ -24,19 +24,21 @@ class SteppedRun {
   SteppedRun(const runtime::Artifact& artifact, const std::vector<Tensor>& inputs) : artifact_(artifact), inputs_(inputs) {
     const auto& plan = artifact.plan();
     arena_ = Tensor::zeros(kUInt8, {static_cast<int64_t>(plan.arena_bytes + 64)});
+    for (uint64_t bytes : plan.device_arena_bytes) device_arenas_.push_back(Tensor::zeros(kUInt8, {static_cast<int64_t>(bytes + 64)}));
     for (const auto& t : plan.outputs) outputs_.push_back(Tensor::zeros(t.dtype, t.shape));
   }
   void run_step(size_t i) {
     const auto& step = artifact_.plan().steps[i];
     std::vector<void*> args;
     for (uint32_t b : step.buffers) args.push_back(const_cast<std::byte*>(address(b)));
-    artifact_.kernels()[step.kernel](args.data(), 0, 1);
+    if (step.kind == plan::StepKind::kCopy) std::memmove(args[1], args[0], artifact_.plan().buffers[step.buffers[0]].bytes);
+    else artifact_.kernels()[step.kernel](args.data(), 0, 1);
   }
   const std::byte* address(uint32_t buffer) const {
     const auto& b = artifact_.plan().buffers[buffer];
     switch (b.space) {
       case plan::Space::kArena:
-        return arena_.raw() + b.offset;
+        return (b.device == 0 ? arena_ : device_arenas_[b.device - 1]).raw() + b.offset;
       case plan::Space::kParams:
         return artifact_.params() + b.offset;
       case plan::Space::kInput:
@@ -75,6 +77,7 @@ class SteppedRun {
   const runtime::Artifact& artifact_;
   const std::vector<Tensor>& inputs_;
   Tensor arena_;
+  std::vector<Tensor> device_arenas_;
   std::vector<Tensor> outputs_;
 };
 
@@ -202,6 +205,9 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   LoadedBuild loaded;
   TW_TRY_STATUS(load_build(built, &loaded));
   const auto& plan = loaded.artifact->plan();
+  if (!plan.externals.empty())
+    return Diagnostic(ErrorCode::kUnsupportedModel, format("the model calls '{}' of an external code generator, which only its own device can check", plan.externals[0]), {},
+                      "verify the model without the external code generator");
   auto inputs = TW_TRY(gather_inputs(plan, options));
   VerifyReport report;
   report.steps = plan.steps.size();
@@ -226,7 +232,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
       Mismatch m;
       m.step = plan.steps[i].name;
       m.source = plan.steps[i].source;
-      m.kernel = plan.kernels[plan.steps[i].kernel];
+      m.kernel = plan::callee_of(plan, plan.steps[i]);
       m.largest = c.worst;
       m.at = unravel(c.at, trace.outputs[k].shape);
       Tensor ours = run.read(trace.outputs[k]);

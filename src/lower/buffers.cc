@@ -56,6 +56,7 @@ bool keeps_order(std::string_view name) {
 
 Renaming classify(const Graph& graph, const Group& group) {
   Renaming none;
+  if (group.plain()) return none;
   const Expr& body = group.function->body;
   if (!group.lifted.empty()) return none;
   const CallNode* call = as<CallNode>(body);
@@ -66,6 +67,13 @@ Renaming classify(const Graph& graph, const Group& group) {
   // A window that starts inside a byte has no address.
   for (int id : group.inputs)
     if (graph.tensors[id].dtype.bits < 8 && name != "reshape") return none;
+  // What an external function or a copy touches is no window of something that could have a halo.
+  auto touched = [&](int id) {
+    const GraphTensor& t = graph.tensors[id];
+    return (t.producer >= 0 && graph.groups[t.producer].plain()) ||
+           std::any_of(t.consumers.begin(), t.consumers.end(), [&](int user) { return graph.groups[user].plain(); });
+  };
+  const bool windows = std::none_of(group.inputs.begin(), group.inputs.end(), touched) && std::none_of(group.outputs.begin(), group.outputs.end(), touched);
   auto leading_ones = [](const std::vector<int64_t>& shape, size_t axis) {
     return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis), [](int64_t d) { return d == 1; });
   };
@@ -78,6 +86,7 @@ Renaming classify(const Graph& graph, const Group& group) {
     }
     if (only_order) return {Renaming::Kind::kReshape, 0, {}, -1, 0};
   }
+  if (!windows) return none;
   if (name == "concatenate") {
     Expr arg = call->args.size() == 1 ? call->args[0] : nullptr;
     std::vector<Expr> parts = call->args;
@@ -161,6 +170,7 @@ class Planner {
     copy.name = g_.tensors[id].name + ".copy";
     copy.dtype = g_.tensors[id].dtype;
     copy.shape = g_.tensors[id].shape;
+    copy.device = g_.tensors[id].device;
     g_.tensors.push_back(copy);
     int made = static_cast<int>(g_.tensors.size()) - 1;
     group.outputs = {made};
@@ -277,6 +287,9 @@ class Planner {
   bool can_have_halo(int id) const {
     const auto& t = g_.tensors[id];
     if (t.kind != GraphTensor::Kind::kComputed || t.is_output) return false;
+    if (g_.groups[t.producer].plain()) return false;
+    for (int user : t.consumers)
+      if (g_.groups[user].plain()) return false;
     const Renaming& r = renamings_[t.producer];
     if (r.kind == Renaming::Kind::kSlice) return r.axis < 2 && can_have_halo(g_.groups[t.producer].inputs[0]);
     if (r.kind == Renaming::Kind::kWithin) return r.axis < 2 && can_have_halo(r.host);
@@ -422,6 +435,7 @@ class Planner {
     const auto& t = g_.tensors[root];
     Storage s;
     s.bytes = padded(root).bytes;
+    s.device = t.device;
     s.first_use = static_cast<int>(g_.groups.size());
     s.last_use = -1;
     if (t.kind == GraphTensor::Kind::kInput) {
@@ -443,6 +457,7 @@ class Planner {
 
   // First fit by decreasing size over lifetimes (an interval-graph heuristic; Pisarchyk and Lee, 2020).
   void plan_arena() {
+    out_.device_arena_bytes.assign(g_.devices.size() - 1, 0);
     std::vector<int> order;
     for (size_t i = 0; i < out_.storages.size(); ++i) {
       Storage& s = out_.storages[i];
@@ -455,7 +470,7 @@ class Planner {
       std::vector<std::pair<int64_t, int64_t>> busy;
       for (int j : placed) {
         const Storage& o = out_.storages[j];
-        if (o.first_use <= s.last_use && s.first_use <= o.last_use) busy.emplace_back(o.offset, o.offset + extent(o));
+        if (o.device == s.device && o.first_use <= s.last_use && s.first_use <= o.last_use) busy.emplace_back(o.offset, o.offset + extent(o));
       }
       std::sort(busy.begin(), busy.end());
       int64_t at = 0;
@@ -464,7 +479,8 @@ class Planner {
         at = std::max(at, e);
       }
       s.offset = at;
-      out_.arena_bytes = std::max(out_.arena_bytes, at + extent(s));
+      int64_t& bytes = s.device == 0 ? out_.arena_bytes : out_.device_arena_bytes[s.device - 1];
+      bytes = std::max(bytes, at + extent(s));
       placed.push_back(i);
     }
   }

@@ -24,6 +24,7 @@ struct Storage {
   uint32_t index = 0;          // which input or output
   int64_t bytes = 0;
   int first_use = 0, last_use = 0;  // groups
+  uint32_t device = 0;         // whose arena
   int64_t offset = 0;          // in the arena; lowering lays out the params it still needs
 };
 
@@ -41,6 +42,7 @@ struct Buffers {
   std::vector<Storage> storages;
   std::vector<bool> elided;         // by group: needs no kernel, its result is a view
   int64_t arena_bytes = 0;
+  std::vector<int64_t> device_arena_bytes;  // of the devices after the first
 };
 
 // Plans buffers. May append copying groups to `graph` (a concat operand that cannot be written in place, an input that

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "relay/op.h"
+#include "relay/ops/attrs_device.h"
 
 namespace tilewright::lower {
 namespace {
@@ -14,6 +15,7 @@ using namespace relay;
 class Extractor {
  public:
   Result<Graph> run(const Module& module) {
+    module_ = &module;
     const FunctionNode* main = module.main_function();
     if (!main) return Diagnostic(ErrorCode::kUnsupportedModel, "the module has no main function");
     for (const Expr& param : main->params) {
@@ -25,6 +27,7 @@ class Extractor {
     }
     for (const Expr& e : post_order(main->body)) TW_TRY_STATUS(visit(e));
     for (int id : values_.at(main->body.get())) TW_TRY_STATUS(add_output(id));
+    TW_TRY_STATUS(place_on_devices(*main));
     auto names = main->attrs.find("output_names");
     if (names != main->attrs.end())
       if (const auto* list = std::get_if<std::vector<std::string>>(&names->second)) graph_.output_names = *list;
@@ -100,8 +103,8 @@ class Extractor {
         return visit_call(e);
       case ExprKind::kOp:
       case ExprKind::kFunction:
+      case ExprKind::kGlobalVar:  // called; as a value it is refused with its use
         return Ok{};
-      case ExprKind::kGlobalVar:
       case ExprKind::kLet:
       case ExprKind::kIf:
       case ExprKind::kConstructor:
@@ -116,18 +119,32 @@ class Extractor {
 
   Status visit_call(const Expr& e) {
     const auto* call = as<CallNode>(e);
-    const auto* function = as<FunctionNode>(call->callee);
-    if (!function || !function->primitive())
+    const auto* global = as<GlobalVarNode>(call->callee);
+    if (global && !module_->functions.count(global->name)) return Diagnostic(ErrorCode::kVerifyFailed, format("main calls '{}', which the module lacks", global->name));
+    const auto* function = as<FunctionNode>(global ? module_->functions.at(global->name) : call->callee);
+    const bool external = function && function->attrs.count("Compiler");
+    if (global && !external) return Diagnostic(ErrorCode::kUnsupportedModel, format("the call of the function '{}' cannot be compiled for the graph executor", global->name), {}, "compile it as a VM program, or inline the function");
+    if (!function || (!function->primitive() && !external))
       return Diagnostic(ErrorCode::kVerifyFailed, "main calls something that is not a fusion group");
     Group group;
     group.function = function;
+    if (external) {
+      group.kind = plan::StepKind::kExternal;
+      group.external = text_attr(*function, "global_symbol");
+      if (group.external.empty() && global) group.external = global->name;
+      group.compiler = text_attr(*function, "Compiler");
+      if (group.external.empty() || group.compiler.empty())
+        return Diagnostic(ErrorCode::kUnsupportedModel, "a function of an external compiler lacks the name of its code (global_symbol) or of its compiler (Compiler)");
+    } else if (is_call_to(function->body, "device_copy")) {
+      group.kind = plan::StepKind::kCopy;
+    }
     for (const Expr& arg : call->args) {
       const auto& ids = values_.at(arg.get());
       group.inputs.insert(group.inputs.end(), ids.begin(), ids.end());
     }
     std::vector<std::string> sources;
-    for (const Expr& inner : post_order(function->body)) {
-      if (const auto* constant = as<ConstantNode>(inner); constant && constant->data.size() != 1) {
+    for (const Expr& inner : post_order(function->body, external)) {
+      if (const auto* constant = as<ConstantNode>(inner); constant && constant->data.size() != 1 && !external) {
         group.lifted.push_back(constant);
         group.inputs.push_back(param_tensor(constant, format("const_{}", params_.size())));
       }
@@ -159,6 +176,64 @@ class Extractor {
     graph_.groups.push_back(std::move(group));
   }
 
+  static std::string text_attr(const FunctionNode& function, const char* name) {
+    auto found = function.attrs.find(name);
+    const auto* text = found == function.attrs.end() ? nullptr : std::get_if<std::string>(&found->second);
+    return text ? *text : "";
+  }
+
+  uint32_t device_index(int64_t type) {
+    auto at = std::find(graph_.devices.begin(), graph_.devices.end(), static_cast<int32_t>(type));
+    if (at == graph_.devices.end()) at = graph_.devices.insert(at, static_cast<int32_t>(type));
+    return static_cast<uint32_t>(at - graph_.devices.begin());
+  }
+
+  // Tensors that a step reads and writes are on one device; copies say which (PlanDevices), and main's result_device_type what
+  // nothing parts from the result. Constants and inputs that several devices read are read where they are.
+  Status place_on_devices(const FunctionNode& main) {
+    auto result = main.attrs.find("result_device_type");
+    const auto* type = result == main.attrs.end() ? nullptr : std::get_if<int64_t>(&result->second);
+    const bool copies = std::any_of(graph_.groups.begin(), graph_.groups.end(), [](const Group& g) { return g.kind == plan::StepKind::kCopy; });
+    if (!copies && (!type || *type == 1)) return Ok{};
+    std::vector<int> parent(graph_.tensors.size());
+    for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int>(i);
+    auto root = [&](int id) {
+      while (parent[id] != id) id = parent[id] = parent[parent[id]];
+      return id;
+    };
+    for (const Group& g : graph_.groups) {
+      if (g.kind == plan::StepKind::kCopy) continue;
+      for (const auto* list : {&g.inputs, &g.outputs})
+        for (int id : *list)
+          if (graph_.tensors[id].kind == GraphTensor::Kind::kComputed) parent[root(id)] = root(g.outputs[0]);
+    }
+    std::vector<int64_t> device(graph_.tensors.size(), -1);
+    auto fix = [&](int id, int64_t wanted) -> Status {
+      int64_t& known = device[root(id)];
+      if (known >= 0 && known != wanted)
+        return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is to be on device type {} and on {}", graph_.tensors[id].name, known, wanted), {}, "run PlanDevices, which puts copies between");
+      known = wanted;
+      return Ok{};
+    };
+    for (const Group& g : graph_.groups) {
+      if (g.kind != plan::StepKind::kCopy) continue;
+      const auto& attrs = *attrs_as<DeviceCopyAttrs>(as<CallNode>(g.function->body)->attrs);
+      if (graph_.tensors[g.inputs[0]].kind == GraphTensor::Kind::kComputed) TW_TRY_STATUS(fix(g.inputs[0], attrs.src_dev_type));
+      TW_TRY_STATUS(fix(g.outputs[0], attrs.dst_dev_type));
+    }
+    for (int id : graph_.outputs)
+      if (type && device[root(id)] < 0) device[root(id)] = *type;
+    for (size_t id = 0; id < graph_.tensors.size(); ++id)
+      if (int64_t known = device[root(static_cast<int>(id))]; known >= 0) graph_.tensors[id].device = device_index(known);
+    // Inputs and constants count as their first reader's.
+    for (const Group& g : graph_.groups)
+      for (int id : g.inputs)
+        if (auto& t = graph_.tensors[id]; t.kind != GraphTensor::Kind::kComputed && t.consumers.front() == &g - graph_.groups.data())
+          t.device = g.kind == plan::StepKind::kCopy ? device_index(attrs_as<DeviceCopyAttrs>(as<CallNode>(g.function->body)->attrs)->src_dev_type)
+                                                     : graph_.tensors[g.outputs[0]].device;
+    return Ok{};
+  }
+
   Status add_output(int id) {
     if (graph_.tensors[id].kind != GraphTensor::Kind::kComputed || graph_.tensors[id].is_output) {
       Type type = tensor_type(to_shape(graph_.tensors[id].shape), graph_.tensors[id].dtype);
@@ -178,6 +253,7 @@ class Extractor {
     return Ok{};
   }
 
+  const Module* module_ = nullptr;
   Graph graph_;
   std::unordered_map<const ExprNode*, std::vector<int>> values_;
   std::unordered_map<const ConstantNode*, int> params_;

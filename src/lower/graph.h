@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/formats/plan.h"
 #include "relay/expr.h"
 
 namespace tilewright::lower {
@@ -22,6 +23,7 @@ struct GraphTensor {
   int producer_output = 0;
   std::vector<int> consumers;  // groups, each once, in order
   bool is_output = false;
+  uint32_t device = 0;         // into Graph::devices
 };
 
 struct Group {
@@ -32,6 +34,10 @@ struct Group {
   std::string name;          // "nn.conv2d+add+nn.relu"
   std::string source;        // the model's node names
   std::shared_ptr<const Choice> choice;  // how it will be lowered; null until chosen
+  plan::StepKind kind = plan::StepKind::kKernel;
+  std::string external, compiler;  // kExternal: the function's name, and the code generator that it is for
+  // No kernel of ours: its operands are compact and lie as their shapes say.
+  bool plain() const { return kind != plan::StepKind::kKernel; }
 };
 
 struct Graph {
@@ -39,10 +45,12 @@ struct Graph {
   std::vector<Group> groups;  // in execution order
   std::vector<int> inputs, outputs;
   std::vector<std::string> output_names;
+  std::vector<int32_t> devices = {1};  // types; the first is the CPU
   std::vector<relay::Expr> keep;  // functions made here (copies), kept alive
 };
 
-// Flattens `main` of a fused module: its body is calls to Primitive functions, tuples and projections. A result that is
+// Flattens `main` of a fused module: its body is calls to Primitive functions, to functions of external compilers (attribute
+// Compiler), device_copy in a group of its own, tuples and projections. Values that no copy parts are on one device. A result that is
 // an input, a constant or named twice gets a copying group. Errors: FreeDimension (a symbolic shape is left),
 // UnsupportedModel (control flow, a call that is not to a fusion group).
 Result<Graph> extract_graph(const relay::Module& fused);

@@ -120,7 +120,8 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
 
 class Lowering {
  public:
-  Lowering(const Target& target, const KernelChooser& chooser) : target_(target), chooser_(chooser) {}
+  Lowering(const Target& target, const KernelChooser& chooser, const DeviceTargets& device_targets)
+      : target_(target), chooser_(chooser), device_targets_(device_targets) {}
 
   Result<Lowered> run(const Module& fused) {
     Module module = split_groups(fused);
@@ -144,7 +145,16 @@ class Lowering {
     std::vector<std::string> missing;
     for (Group& group : graph_.groups) {
       if (group.choice) continue;
-      auto choice = choose_implementation(graph_, group, target_, chooser_);
+      if (group.plain()) {
+        auto plain = std::make_shared<Choice>();
+        plain->implementation = group.kind == plan::StepKind::kExternal ? "external." + group.compiler : "device_copy";
+        for (const auto* list : {&group.inputs, &group.outputs})
+          for (int id : *list) plain->cost.bytes += static_cast<double>(bytes_of(graph_.tensors[id]));
+        plain->parallel = false;
+        group.choice = std::move(plain);
+        continue;
+      }
+      auto choice = choose_implementation(graph_, group, target_of(group), chooser_);
       if (choice.ok()) {
         group.choice = *choice;
         continue;
@@ -157,6 +167,16 @@ class Lowering {
     for (size_t i = 1; i < missing.size() && i < 20; ++i) all += "\n  " + missing[i];
     if (missing.size() > 20) all += format("\n  and {} more", missing.size() - 20);
     return Diagnostic(ErrorCode::kUnsupportedOp, all, {}, "`tilewright ops` lists the operators that compile");
+  }
+
+  const Target& target_of(const Group& group) const {
+    auto found = device_targets_.find(graph_.devices[graph_.tensors[group.outputs[0]].device]);
+    return found == device_targets_.end() ? target_ : found->second;
+  }
+  static uint64_t bytes_of(const GraphTensor& t) {
+    uint64_t n = 1;
+    for (int64_t d : t.shape) n *= static_cast<uint64_t>(d);
+    return t.dtype.bytes_for(n);
   }
 
   void repack() {
@@ -197,7 +217,13 @@ class Lowering {
     plan::Plan& p = out_.plan;
     p.target = target_.str();
     p.cpu_features = target_.cpu_features;
+    p.devices = graph_.devices;
+    for (int32_t device : p.devices)
+      if (auto other = device_targets_.find(device); other != device_targets_.end())
+        for (const std::string& feature : other->second.cpu_features)
+          if (std::find(p.cpu_features.begin(), p.cpu_features.end(), feature) == p.cpu_features.end()) p.cpu_features.push_back(feature);
     p.arena_bytes = static_cast<uint64_t>(buffers_.arena_bytes);
+    p.device_arena_bytes.assign(buffers_.device_arena_bytes.begin(), buffers_.device_arena_bytes.end());
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
       const auto& t = graph_.tensors[graph_.inputs[i]];
       p.inputs.push_back({t.name, t.dtype, t.shape});
@@ -270,13 +296,16 @@ class Lowering {
     b.shape = t.shape;
     b.layout = t.shape.size() == 5 ? format("NCHW{}c", t.shape[4]) : "";
     b.name = t.name;
+    b.device = t.device;
     auto [it, fresh] = plan_buffer_of_.try_emplace(id, static_cast<uint32_t>(out_.plan.buffers.size()));
     if (fresh) out_.plan.buffers.push_back(std::move(b));
     return it->second;
   }
 
-  Status emit(const Group& group) {
-    auto [slot, fresh] = kernels_.try_emplace(kernel_key(graph_, group, buffers_), static_cast<uint32_t>(out_.kernels.size()));
+  // Which kernel, compiled when it is new.
+  Result<uint32_t> kernel_of(const Group& group) {
+    const uint32_t device = graph_.tensors[group.outputs[0]].device;
+    auto [slot, fresh] = kernels_.try_emplace(format("{} ", device) + kernel_key(graph_, group, buffers_), static_cast<uint32_t>(out_.kernels.size()));
     if (fresh) {
       std::string base = symbol_of(group.name);
       int& copies = names_[base];
@@ -284,10 +313,26 @@ class Lowering {
       if (!kernel.ok()) return std::move(kernel).error().at(group.source);
       out_.plan.kernels.push_back(kernel->name);
       out_.kernels.push_back(std::move(*kernel));
+      out_.kernel_devices.push_back(device);
     }
+    return slot->second;
+  }
+
+  // Two calls of one function of the module call one function of the code generator's.
+  uint32_t external_of(const Group& group) {
+    for (uint32_t i = 0; i < out_.externals.size(); ++i)
+      if (out_.externals[i].symbol == group.external) return i;
+    out_.externals.push_back({group.external, group.compiler, relay::Expr(group.function)});
+    out_.plan.externals.push_back(group.external);
+    return static_cast<uint32_t>(out_.externals.size()) - 1;
+  }
+
+  Status emit(const Group& group) {
     plan::Step step;
-    step.kernel = slot->second;
-    for (int id : distinct_inputs(group)) step.buffers.push_back(plan_buffer(id));
+    step.kind = group.kind;
+    if (group.kind == plan::StepKind::kKernel) step.kernel = TW_TRY(kernel_of(group));
+    if (group.kind == plan::StepKind::kExternal) step.kernel = external_of(group);
+    for (int id : group.plain() ? group.inputs : distinct_inputs(group)) step.buffers.push_back(plan_buffer(id));
     for (int id : group.outputs) step.buffers.push_back(plan_buffer(id));
     step.outputs = static_cast<uint32_t>(group.outputs.size());
     if (group.choice->scratch_bytes > 0) step.buffers.push_back(scratch_buffer(group.choice->scratch_bytes));
@@ -355,7 +400,7 @@ class Lowering {
     std::vector<topi::View> inputs, outputs;
     for (int id : group.inputs) inputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
     for (int id : group.outputs) outputs.push_back(view_of(buffer_of[id], graph_.tensors[id], buffers_.tensors[id]));
-    topi::KernelContext context{&target_, {}, {}};
+    topi::KernelContext context{&target_of(group), {}, {}};
     if (parallel(group)) {
       context.tid = f.tid = tir::make_var("tid");
       context.nthreads = f.nthreads = tir::make_var("nthreads");
@@ -377,6 +422,7 @@ class Lowering {
 
   const Target& target_;
   const KernelChooser& chooser_;
+  const DeviceTargets& device_targets_;
   Graph graph_;
   Buffers buffers_;
   Lowered out_;
@@ -388,8 +434,8 @@ class Lowering {
 
 }  // namespace
 
-Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser) {
-  return Lowering(target, chooser).run(fused);
+Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser, const DeviceTargets& device_targets) {
+  return Lowering(target, chooser, device_targets).run(fused);
 }
 
 }  // namespace tilewright::lower

@@ -2,6 +2,7 @@
 // From a fused module to kernels and the plan that runs them: choose implementations, pack weights, plan buffers, emit
 // loop IR. Equal kernels are emitted once.
 #pragma once
+#include <map>
 #include <vector>
 
 #include "base/formats/plan.h"
@@ -25,14 +26,26 @@ struct StepTrace {
   std::shared_ptr<const Choice> choice;
 };
 
+// A function that an external code generator makes: Plan::externals are their names, in the same order.
+struct ExternalFunction {
+  std::string symbol, compiler;
+  relay::Expr function;
+};
+
 struct Lowered {
   std::vector<tir::PrimFunc> kernels;  // distinct; plan.kernels are their names
+  std::vector<uint32_t> kernel_devices;  // of each kernel: which of plan.devices it is compiled for
+  std::vector<ExternalFunction> externals;
   plan::Plan plan;
   std::vector<Tensor> params;          // contents of plan.params, in order
   std::vector<StepTrace> traces;       // one per plan step
 };
 
-// The module's shapes must be static and its target resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
-Result<Lowered> lower_module(const relay::Module& fused, const Target& target, const KernelChooser& chooser = KernelChooser());
+// Targets of devices other than the CPU, by device type (resolved); one that is missing has the CPU's.
+using DeviceTargets = std::map<int32_t, Target>;
+
+// The module's shapes must be static and its targets resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
+Result<Lowered> lower_module(const relay::Module& fused, const Target& target, const KernelChooser& chooser = KernelChooser(),
+                             const DeviceTargets& device_targets = {});
 
 }  // namespace tilewright::lower

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -31,18 +32,20 @@ void merge_variant(Lowered* into, Lowered variant) {
   std::map<std::string, uint32_t> kernel_of;
   std::set<std::string> names;
   for (size_t i = 0; i < into->kernels.size(); ++i) {
-    kernel_of.emplace(text_without_name(into->kernels[i]), static_cast<uint32_t>(i));
+    kernel_of.emplace(format("{} {}", into->kernel_devices[i], text_without_name(into->kernels[i])), static_cast<uint32_t>(i));
     names.insert(into->kernels[i].name);
   }
   std::vector<uint32_t> new_kernel;
-  for (tir::PrimFunc& kernel : variant.kernels) {
-    auto [slot, fresh] = kernel_of.try_emplace(text_without_name(kernel), static_cast<uint32_t>(into->kernels.size()));
+  for (size_t i = 0; i < variant.kernels.size(); ++i) {
+    tir::PrimFunc& kernel = variant.kernels[i];
+    auto [slot, fresh] = kernel_of.try_emplace(format("{} {}", variant.kernel_devices[i], text_without_name(kernel)), static_cast<uint32_t>(into->kernels.size()));
     new_kernel.push_back(slot->second);
     if (!fresh) continue;
     const std::string base = kernel.name;
     for (int n = 1; !names.insert(kernel.name).second; ++n) kernel.name = format("{}_v{}", base, n);
     first.kernels.push_back(kernel.name);
     into->kernels.push_back(std::move(kernel));
+    into->kernel_devices.push_back(variant.kernel_devices[i]);
   }
 
   std::multimap<uint64_t, size_t> param_of;
@@ -76,8 +79,14 @@ void merge_variant(Lowered* into, Lowered variant) {
         break;
       }
   }
-  for (plan::Step& step : other.steps) step.kernel = new_kernel[step.kernel];
-  other.kernels.clear(), other.params.clear(), other.metadata.clear();
+  for (plan::Step& step : other.steps) {
+    if (step.kind == plan::StepKind::kKernel) step.kernel = new_kernel[step.kernel];
+    if (step.kind == plan::StepKind::kExternal) step.kernel += static_cast<uint32_t>(first.externals.size());
+  }
+  // Each variant's external functions are its own: they were compiled for its shapes.
+  first.externals.insert(first.externals.end(), other.externals.begin(), other.externals.end());
+  std::move(variant.externals.begin(), variant.externals.end(), std::back_inserter(into->externals));
+  other.externals.clear(), other.kernels.clear(), other.params.clear(), other.metadata.clear();
   other.params_bytes = 0;
   first.variants.push_back(std::move(other));
 }

@@ -215,8 +215,9 @@ int32_t tw_executor_create(tw_module* module, const tw_executor_options* options
       tw_executor_options given{0, 0, -1};
       if (options->size < sizeof(size_t)) return null_argument("options->size");
       std::memcpy(&given, options, std::min(options->size, sizeof given));
-      chosen = {given.num_threads, given.spin_us};
+      chosen.threads = given.num_threads, chosen.spin_us = given.spin_us;
     }
+    chosen.externals = TW_TRY(library->externals());
     auto executor = TW_TRY(Executor::create(library->artifact(), chosen));
     *out = new tw_executor{std::move(executor)};
     return Ok{};

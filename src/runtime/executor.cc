@@ -64,29 +64,39 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       artifact->entry() ? "the artifact has several shapes, and the generated entry runs one" : "the artifact has no generated entry",
                       artifact->path(), "use the graph executor");
+  if (options.generated_entry && (!artifact->plan().externals.empty() || artifact->plan().devices.size() > 1))
+    return Diagnostic(ErrorCode::kUnsupportedModel, "the model runs on several devices, and the generated entry knows the processor alone", artifact->path(), "use the graph executor");
+  if (options.externals.size() != artifact->plan().externals.size())
+    return Diagnostic(ErrorCode::kInvalidArgument, format("the model calls {} functions of modules that it imports, and {} are known", artifact->plan().externals.size(), options.externals.size()),
+                      artifact->path(), "load the library as a module, with the loaders of its imports registered");
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
   const plan::Plan& first = e->artifact_->plan();
   uint64_t bytes = 0;
+  std::vector<uint64_t> device_bytes(first.devices.size() - 1);
   for (size_t i = 0; i <= first.variants.size(); ++i) {
     const plan::Plan& plan = plan::variant_of(first, i);
     bytes = std::max(bytes, plan.arena_bytes + (static_cast<uint64_t>(e->threads()) - 1) * plan.scratch_bytes);
+    for (size_t d = 0; d < device_bytes.size(); ++d) device_bytes[d] = std::max(device_bytes[d], plan.device_arena_bytes[d]);
   }
   e->arena_ = TW_TRY(Arena::allocate(bytes));  // one run at a time: the variants share it
+  for (uint64_t n : device_bytes) e->device_arenas_.push_back(TW_TRY(Arena::allocate(n)));
   e->variants_.resize(1 + first.variants.size());
   e->now_ = e->variants_.data();
-  for (size_t i = 0; i < e->variants_.size(); ++i) e->prepare_variant(e->variants_[i], plan::variant_of(first, i));
+  for (size_t i = 0; i < e->variants_.size(); ++i) e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options.externals);
   e->enter(*e->now_);
   return e;
 }
 
-void Executor::prepare_variant(Variant& v, const plan::Plan& plan) {
+void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::vector<FunctionRef>& externals) {
   v.plan = &plan;
   v.inputs.resize(plan.inputs.size());
   v.outputs.resize(plan.outputs.size());
   bool previous_parallel = false;
   for (const plan::Step& step : plan.steps) {
-    v.calls.push_back({artifact_->kernels()[step.kernel], static_cast<uint32_t>(v.arguments.size()), step.parallel,
-                       !v.calls.empty() && (step.parallel || previous_parallel)});
+    const bool kernel = step.kind == plan::StepKind::kKernel;
+    v.calls.push_back({kernel ? artifact_->kernels()[step.kernel] : nullptr, static_cast<uint32_t>(kernel ? v.arguments.size() : v.specials.size()),
+                       step.parallel, !v.calls.empty() && (step.parallel || previous_parallel)});
+    if (!kernel) v.specials.emplace_back(plan, step, v.arguments.size(), step.kind == plan::StepKind::kExternal ? externals[step.kernel] : FunctionRef());
     v.arguments.resize(v.arguments.size() + step.buffers.size());
     previous_parallel = step.parallel;
   }
@@ -197,7 +207,7 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
   std::byte* start = nullptr;
   switch (b.space) {
     case plan::Space::kArena:
-      start = arena_.data();
+      start = b.device == 0 ? arena_.data() : device_arenas_[b.device - 1].data();
       break;
     case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the compiler
       for (const auto& [index, tensor] : params_) {
@@ -248,6 +258,7 @@ Result<std::unique_ptr<Profile>> Executor::profile(uint64_t repeats) {
     team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk_timed(tid, threads); }, this);
   }
   times_ = nullptr;
+  TW_TRY_STATUS(finish());
   return std::make_unique<Profile>(plan(), times, repeats, team_.size());
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/arena.h"
 #include "runtime/artifact.h"
 #include "runtime/profile.h"
+#include "runtime/special_step.h"
 #include "runtime/thread_team.h"
 #include "tilewright/dlpack.h"
 
@@ -23,6 +24,7 @@ struct ExecutorOptions {
   int threads = 0;   // 0: default_thread_count()
   int spin_us = -1;  // -1: 100
   bool generated_entry = false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
+  std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
 };
 
 class Executor {
@@ -71,8 +73,8 @@ class Executor {
     bool set = false;
   };
   struct Call {
-    KernelFunction kernel;
-    uint32_t first_argument;
+    KernelFunction kernel;    // null: a special step
+    uint32_t first_argument;  // or which special step
     bool parallel;
     bool meet_before;  // false only between two steps of thread 0
   };
@@ -82,6 +84,7 @@ class Executor {
     const plan::Plan* plan = nullptr;
     std::vector<Slot> inputs, outputs;
     std::vector<Call> calls;
+    std::vector<SpecialStep> specials;
     // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
     std::vector<void*> arguments;
     size_t arguments_per_thread = 0;
@@ -90,7 +93,7 @@ class Executor {
 
   Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
   void allocate(Slot& slot, const plan::TensorInfo& info);
-  void prepare_variant(Variant& variant, const plan::Plan& plan);
+  void prepare_variant(Variant& variant, const plan::Plan& plan, const std::vector<FunctionRef>& externals);
   void enter(Variant& variant);
   Status fit_variant(uint64_t index, const DLTensor* tensor);  // takes one into use whose input has the tensor's shape
   std::byte* address(const plan::Buffer& buffer, size_t thread) const;
@@ -98,16 +101,22 @@ class Executor {
   void call_entry();
   void walk(int tid, int threads);
   void walk_timed(int tid, int threads);
+  void run_special(const Call& call, void* const* arguments);  // thread 0
+  Status finish();                                             // what a special step of the run reported
 
   std::shared_ptr<const Artifact> artifact_;
   ThreadTeam team_;
   Arena arena_;
+  std::vector<Arena> device_arenas_;  // of the devices after the first
   std::vector<Variant> variants_;
   Variant* now_ = nullptr;
   std::map<uint64_t, Tensor> params_;  // that took the place of compiled ones
   size_t first_call_ = 0, last_call_ = 0;  // of the run
   std::atomic<bool> running_{false};
   const bool generated_entry_;
+  // Set by thread 0 when a special step failed: kernels behind it are left out, for they would read what was not written.
+  std::atomic<bool> failed_{false};
+  Diagnostic failure_{ErrorCode::kInternal, ""};
   Interval* times_ = nullptr;  // of the repeat being profiled
 };
 

@@ -23,8 +23,10 @@ void Executor::walk(int tid, int threads) {
   for (size_t i = first_call_; i < last_call_; ++i) {
     const Call& call = calls[i];
     if (call.meet_before && i != first_call_) team_.barrier(tid);
+    if (failed_.load(std::memory_order_relaxed)) continue;
     if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
-    else if (tid == 0) call.kernel(arguments + call.first_argument, 0, 1);
+    else if (tid == 0 && call.kernel) call.kernel(arguments + call.first_argument, 0, 1);
+    else if (tid == 0) run_special(call, arguments);
   }
 }
 
@@ -35,10 +37,11 @@ void Executor::walk_timed(int tid, int threads) {
   for (size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
     team_.barrier(tid);
-    if (!call.parallel && tid != 0) continue;
+    if ((!call.parallel && tid != 0) || failed_.load(std::memory_order_relaxed)) continue;
     Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();
-    call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
+    if (call.kernel) call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
+    else run_special(call, arguments);
     time.end_ns = now_ns();
   }
 }
@@ -48,6 +51,18 @@ void Executor::call_entry() {
   for (const Slot& slot : now_->inputs) inputs.push_back(slot.data);
   for (const Slot& slot : now_->outputs) outputs.push_back(slot.data);
   artifact_->entry()(inputs.data(), outputs.data(), arena_.data());
+}
+
+void Executor::run_special(const Call& call, void* const* arguments) {
+  Status status = now_->specials[call.first_argument].run(arguments);
+  if (status.ok()) return;
+  failure_ = std::move(status).error();
+  failed_.store(true, std::memory_order_relaxed);
+}
+
+Status Executor::finish() {
+  if (!failed_.exchange(false, std::memory_order_relaxed)) return Ok{};
+  return std::move(failure_);
 }
 
 Status Executor::run() { return run_steps(0, now_->calls.size()); }
@@ -63,7 +78,7 @@ Status Executor::run_steps(size_t first, size_t last) {
   first_call_ = first;
   last_call_ = std::min(last, now_->calls.size());
   team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
-  return Ok{};
+  return finish();
 }
 
 }  // namespace tilewright::runtime

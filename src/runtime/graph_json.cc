@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "base/format.h"
 #include "runtime/profile.h"
@@ -82,7 +83,7 @@ Graph graph_of(const plan::Plan& plan) {
   };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::Step& step = plan.steps[s];
-    GraphNode node{unique_name(plan.kernels[step.kernel], &taken), true, s, {}, {}};
+    GraphNode node{unique_name(plan::callee_of(plan, step), &taken), true, s, {}, {}};
     size_t end = step.buffers.size();
     while (end > 0 && plan.buffers[step.buffers[end - 1]].space == plan::Space::kScratch) --end;
     size_t first_output = end - std::min<size_t>(end, step.outputs);
@@ -107,9 +108,16 @@ std::string write_graph_json(const plan::Plan& plan) {
   std::string nodes, args, rows = "0";
   std::vector<std::string> dtypes, storage;
   std::vector<std::vector<int64_t>> shapes;
-  std::vector<std::pair<int, uint64_t>> places;  // storage ids: one per start of a buffer
-  auto storage_id = [&](plan::Space space, uint64_t offset) {
-    std::pair<int, uint64_t> place{static_cast<int>(space), offset};
+  std::vector<std::tuple<int, uint64_t, uint32_t>> places;  // storage ids: one per start of a buffer
+  std::vector<int32_t> devices;
+  // The device of what is no step's result: where its first reader has it.
+  auto device_of = [&](plan::Space space, uint32_t index, uint64_t offset) -> uint32_t {
+    for (const plan::Buffer& b : plan.buffers)
+      if (b.space == space && (space == plan::Space::kInput ? b.index == index : b.offset == offset)) return b.device;
+    return 0;
+  };
+  auto storage_id = [&](plan::Space space, uint64_t offset, uint32_t device) {
+    std::tuple<int, uint64_t, uint32_t> place{static_cast<int>(space), offset, device};
     auto at = std::find(places.begin(), places.end(), place);
     if (at == places.end()) at = places.insert(places.end(), place);
     return at - places.begin();
@@ -123,20 +131,24 @@ std::string write_graph_json(const plan::Plan& plan) {
       for (uint32_t b : n.outputs)
         if (!plan.buffers[b].layout.empty()) layout = plan.buffers[b].layout;
       nodes += format("      \"attrs\": {{\"func_name\": {}, \"num_inputs\": \"{}\", \"num_outputs\": \"{}\", \"flatten_data\": \"0\"{}}},\n",
-                      json_string(plan.kernels[step.kernel]), n.inputs.size(), n.outputs.size(),
+                      json_string(plan::callee_of(plan, step)), n.inputs.size(), n.outputs.size(),
                       layout.empty() ? "" : ", \"out_layout\": " + json_string(layout));
       for (uint32_t number : n.outputs) {
         const plan::Buffer& b = plan.buffers[number];
         shapes.push_back(b.shape);
         dtypes.push_back(b.dtype.str());
-        storage.push_back(format("{}", storage_id(b.space, b.space == plan::Space::kArena ? b.offset : b.index)));
+        devices.push_back(plan.devices[b.device]);
+        storage.push_back(format("{}", storage_id(b.space, b.space == plan::Space::kArena ? b.offset : b.index, b.device)));
       }
     } else {
       args += format("{}{}", args.empty() ? "" : ", ", i);
       bool input = i < plan.inputs.size();
       shapes.push_back(input ? plan.inputs[n.index].shape : plan.params[n.index].shape);
       dtypes.push_back((input ? plan.inputs[n.index].dtype : plan.params[n.index].dtype).str());
-      storage.push_back(format("{}", storage_id(input ? plan::Space::kInput : plan::Space::kParams, n.index)));
+      const plan::Space space = input ? plan::Space::kInput : plan::Space::kParams;
+      const uint32_t device = device_of(space, static_cast<uint32_t>(n.index), input ? 0 : plan.params[n.index].offset);
+      devices.push_back(plan.devices[device]);
+      storage.push_back(format("{}", storage_id(space, n.index, device)));
     }
     nodes += format("      \"inputs\": {}\n    }}", entries(n.inputs));
     rows += format(", {}", shapes.size());
@@ -144,7 +156,7 @@ std::string write_graph_json(const plan::Plan& plan) {
   std::string shape_text = joined(shapes, [](const auto& s) { return joined(s, [](int64_t d) { return format("{}", d); }); });
   std::string dtype_text = joined(dtypes, [](const std::string& s) { return json_string(s); });
   std::string storage_text = joined(storage, [](const std::string& s) { return s; });
-  std::string device_text = joined(storage, [](const std::string&) { return std::string("1"); });
+  std::string device_text = joined(devices, [](int32_t type) { return format("{}", type); });
   return format("{{\n  \"nodes\": [\n{}\n  ],\n  \"arg_nodes\": [{}],\n  \"heads\": {},\n  \"attrs\": {{\n    \"dltype\": [\"list_str\", {}],\n"
                 "    \"device_index\": [\"list_int\", {}],\n    \"storage_id\": [\"list_int\", {}],\n    \"shape\": [\"list_shape\", {}]\n  }},\n"
                 "  \"node_row_ptr\": [{}]\n}}\n",

@@ -26,6 +26,47 @@ Diagnostic damaged(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "imported modules", "export the library again");
 }
 
+// The library's record, those of the modules, and who imports whom.
+std::string import_tree(std::span<const std::pair<std::string, std::string>> modules, const std::vector<std::vector<uint64_t>>& children) {
+  ByteWriter out;
+  out.write<uint64_t>(modules.size() + 2);
+  out.write_string(kLibraryRecord);
+  for (const auto& [key, bytes] : modules) {
+    out.write_string(key);
+    out.write_string(bytes);
+  }
+  out.write_string(kTreeRecord);
+  std::vector<uint64_t> rows = {0}, flat;
+  for (const auto& list : children) {
+    flat.insert(flat.end(), list.begin(), list.end());
+    rows.push_back(flat.size());
+  }
+  for (const auto& list : {rows, flat}) {
+    out.write<uint64_t>(list.size());
+    for (uint64_t v : list) out.write<uint64_t>(v);
+  }
+  return out.take();
+}
+
+// The devices given for an executor: each is one that the model was compiled for, and none of those is missing. Without any: all.
+Status check_devices(const plan::Plan& plan, std::span<const tw_value> given) {
+  auto listed = [&] {
+    std::string out;
+    for (int32_t type : plan.devices) out += format("{}{}", out.empty() ? "" : ", ", type);
+    return out;
+  };
+  for (const tw_value& v : given) {
+    if (v.kind != TW_DEVICE) return Diagnostic(ErrorCode::kInvalidArgument, format("a device was expected, not {}", kind_name(v.kind)));
+    if (std::find(plan.devices.begin(), plan.devices.end(), static_cast<int32_t>(v.as.device.device_type)) == plan.devices.end())
+      return Diagnostic(ErrorCode::kInvalidArgument, format("the model was not compiled for device type {}", static_cast<int>(v.as.device.device_type)), {},
+                        format("give the device types it was compiled for: {}", listed()));
+  }
+  for (int32_t type : plan.devices)
+    if (!given.empty() && std::none_of(given.begin(), given.end(), [&](const tw_value& v) { return static_cast<int32_t>(v.as.device.device_type) == type; }))
+      return Diagnostic(ErrorCode::kInvalidArgument, format("the model also runs on device type {}, which was not given", type), {}, format("give all of {}", listed()));
+  return Ok{};
+}
+
 }  // namespace
 
 Result<std::string> Module::save() const {
@@ -82,6 +123,20 @@ Result<std::shared_ptr<LibraryModule>> LibraryModule::load(const std::string& pa
   return library;
 }
 
+Result<std::vector<FunctionRef>> LibraryModule::externals() const {
+  std::vector<FunctionRef> out;
+  for (const std::string& name : artifact_->plan().externals) {
+    FunctionRef found;
+    for (const auto& m : imports())
+      if (!found) found = TW_TRY(m->find_function(name, true));
+    if (!found)
+      return Diagnostic(ErrorCode::kUnknownFunction, format("the model calls the external function '{}', and none of the {} modules that the library imports has it", name, imports().size()),
+                        artifact_->path(), "import the module that has it, or export the library again with it");
+    out.push_back(std::move(found));
+  }
+  return out;
+}
+
 Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   auto artifact = artifact_;
   const plan::Plan& plan = artifact->plan();
@@ -91,14 +146,12 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   if (aot && (name == "debug_create" || name == "get_graph_json" || name == "get_graph_params")) return FunctionRef();
   if (name == "default" || name == "debug_create" || (!plan.model_name.empty() && name == plan.model_name)) {
     const Kind kind = name == "debug_create" ? Kind::kDebug : aot ? Kind::kAot : Kind::kGraph;
-    return make_function(name, [artifact, kind](const Arguments& args) -> Result<Value> {
-      for (const tw_value& v : args.from(kind == Kind::kDebug ? 1 : 0))  // (model name, devices...)
-        if (v.kind != TW_DEVICE || v.as.device.device_type != kDLCPU)
-          return Diagnostic(ErrorCode::kInvalidArgument,
-                            v.kind == TW_DEVICE ? format("the model was compiled for the CPU, not for device type {}", static_cast<int>(v.as.device.device_type))
-                                                : format("a device was expected, not {}", kind_name(v.kind)),
-                            {}, "give the CPU, device type 1");
-      return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(artifact, {}, kind))));
+    auto self = std::static_pointer_cast<LibraryModule>(shared_from_this());
+    return make_function(name, [self, kind](const Arguments& args) -> Result<Value> {
+      TW_TRY_STATUS(check_devices(self->artifact_->plan(), args.from(kind == Kind::kDebug ? 1 : 0)));  // (model name, devices...)
+      ExecutorOptions options;
+      options.externals = TW_TRY(self->externals());
+      return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(self->artifact_, options, kind))));
     });
   }
   if (name == "get_graph_json")
@@ -166,28 +219,16 @@ Result<std::string> save_import_tree(const std::shared_ptr<Module>& root) {
   };
   visit(root);
   if (too_many) return Diagnostic(ErrorCode::kLimitExceeded, format("the library imports more than {} modules", kMostModules));
-  ByteWriter out;
-  out.write<uint64_t>(order.size() + 1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    if (i == 0) {
-      out.write_string(kLibraryRecord);
-      continue;
-    }
-    std::string bytes = TW_TRY(order[i]->save());
-    out.write_string(order[i]->type_key());
-    out.write_string(bytes);
-  }
-  out.write_string(kTreeRecord);
-  std::vector<uint64_t> rows = {0}, flat;
-  for (const auto& list : children) {
-    flat.insert(flat.end(), list.begin(), list.end());
-    rows.push_back(flat.size());
-  }
-  for (const auto& list : {rows, flat}) {
-    out.write<uint64_t>(list.size());
-    for (uint64_t v : list) out.write<uint64_t>(v);
-  }
-  return out.take();
+  std::vector<std::pair<std::string, std::string>> records;
+  for (size_t i = 1; i < order.size(); ++i) records.emplace_back(order[i]->type_key(), TW_TRY(order[i]->save()));
+  return import_tree(records, children);
+}
+
+std::string save_import_tree(std::span<const std::pair<std::string, std::string>> modules) {
+  if (modules.empty()) return {};
+  std::vector<std::vector<uint64_t>> children(1 + modules.size());
+  for (uint64_t i = 1; i <= modules.size(); ++i) children[0].push_back(i);
+  return import_tree(modules, children);
 }
 
 Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library) {

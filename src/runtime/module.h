@@ -6,6 +6,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/artifact.h"
@@ -42,6 +43,8 @@ class LibraryModule : public Module {
   const std::string& type_key() const override;
   Result<FunctionRef> get_function(const std::string& name) override;
   const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
+  // The functions of imported modules that the model's steps call, for an executor. Error: UnknownFunction.
+  Result<std::vector<FunctionRef>> externals() const;
   const std::vector<std::string>& input_dtypes() const { return input_dtypes_; }
   const std::vector<std::string>& output_dtypes() const { return output_dtypes_; }
 
@@ -57,6 +60,8 @@ Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, 
 // The import tree of a library as the classic stack lays it out: u64 count, then records (type key, u64 length, bytes; "_lib" for
 // the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty without imports.
 Result<std::string> save_import_tree(const std::shared_ptr<Module>& root);
+// The same of saved modules (type key, bytes) that a library imports directly.
+std::string save_import_tree(std::span<const std::pair<std::string, std::string>> modules);
 // Makes the modules and joins them below `library`, which stands for "_lib". Errors: BadArtifact, UnknownFunction.
 Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library);
 

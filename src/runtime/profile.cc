@@ -57,7 +57,7 @@ Profile::Profile(const plan::Plan& plan, const std::vector<Interval>& times, uin
     : model_(plan.model_name), target_(plan.target), threads_(threads), repeats_(repeats) {
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::Step& step = plan.steps[s];
-    StepProfile p{step.name, step.source, plan.kernels[step.kernel], argument_shapes(plan, step)};
+    StepProfile p{step.name, step.source, plan::callee_of(plan, step), argument_shapes(plan, step)};
     p.flops = step.flops, p.bytes = step.bytes, p.predicted_us = step.predicted_us, p.parallel = step.parallel;
     p.implementation = step.implementation;
     for (uint32_t b : step.buffers)

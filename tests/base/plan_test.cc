@@ -22,13 +22,19 @@ Plan small_plan() {
   p.kernels = {"conv", "dense"};
   p.arena_bytes = 4096;
   p.scratch_bytes = 1024;
+  p.externals = {"tvmgen_net_unit_main_0"};
+  p.devices = {1, 12};
+  p.device_arena_bytes = {512};
   p.params_bytes = 1024;
   p.buffers = {{Space::kInput, 0, 0, 768, kFloat32, {1, 3, 8, 8}, "NCHW", "x"},
                {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"},
                {Space::kArena, 0, 128, 1024, kFloat32, {1, 1, 4, 4, 16}, "NCHW16c", "t"},
                {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"},
-               {Space::kScratch, 0, 64, 960, kFloat32, {240}, "", "scratch"}};
+               {Space::kScratch, 0, 64, 960, kFloat32, {240}, "", "scratch"},
+               {Space::kArena, 0, 64, 40, kFloat32, {10}, "", "there", 1}};
   p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5, "conv2d.direct"}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
+  p.steps.push_back({0, {0, 5}, false, "unit.dense", "Gemm_2", 0, 0, 0, "external.unit", 1, StepKind::kExternal});
+  p.steps.push_back({0, {5, 3}, false, "device_copy", "", 0, 0, 0, "device_copy", 1, StepKind::kCopy});
   p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   p.metadata = {{"author", "someone"}, {"character", "a\nb\nc"}};
   // The same model for another input shape, with buffers and steps of its own.
@@ -38,6 +44,7 @@ Plan small_plan() {
   other.steps = {{1, {0, 1, 2}, true, "nn.dense", "Gemm_1"}};
   other.arena_bytes = 128;
   other.scratch_bytes = 64;
+  other.device_arena_bytes = {0};
   p.variants = {other};
   return p;
 }
@@ -118,12 +125,15 @@ void expect_safe(const Plan& p) {
     for (size_t i = 0; i < p.inputs.size(); ++i) ASSERT_TRUE(variant.inputs[i].name == p.inputs[i].name && variant.inputs[i].dtype == p.inputs[i].dtype);
   }
   for (const auto& step : p.steps) {
-    ASSERT_LT(step.kernel, p.kernels.size());
+    ASSERT_LT(step.kernel, step.kind == StepKind::kKernel ? p.kernels.size() : step.kind == StepKind::kExternal ? p.externals.size() : 1);
     for (uint32_t b : step.buffers) ASSERT_LT(b, p.buffers.size());
+    if (step.kind == StepKind::kCopy) { ASSERT_EQ(step.buffers.size(), 2u); }
+    if (step.kind == StepKind::kCopy) { ASSERT_EQ(p.buffers[step.buffers[0]].bytes, p.buffers[step.buffers[1]].bytes); }
   }
   ASSERT_LE(p.scratch_bytes, p.arena_bytes);
   for (const auto& b : p.buffers) {
-    if (b.space == Space::kArena) { ASSERT_LE(b.offset + b.bytes, p.arena_bytes); }
+    ASSERT_LT(b.device, p.devices.size());
+    if (b.space == Space::kArena) { ASSERT_LE(b.offset + b.bytes, b.device == 0 ? p.arena_bytes : p.device_arena_bytes.at(b.device - 1)); }
     if (b.space == Space::kScratch) { ASSERT_LE(b.offset + b.bytes, p.scratch_bytes); }
     if (b.space == Space::kParams) { ASSERT_LE(b.offset + b.bytes, p.params_bytes); }
     if (b.space == Space::kInput) { ASSERT_LT(b.index, p.inputs.size()); }
@@ -169,7 +179,17 @@ TEST(Plan, WrongContentsAreRefused) {
   const uint64_t huge = std::numeric_limits<uint64_t>::max() - 63;
   const Case cases[] = {
       {"kernel", [](Plan& p) { p.steps[0].kernel = 2; }},
-      {"step buffer", [](Plan& p) { p.steps[1].buffers[0] = 5; }},
+      {"step buffer", [](Plan& p) { p.steps[1].buffers[0] = 6; }},
+      {"external function", [](Plan& p) { p.steps[2].kernel = 1; }},
+      {"external tensor", [](Plan& p) { p.buffers[5].shape = {11}; }},
+      {"external in parallel", [](Plan& p) { p.steps[2].parallel = true; }},
+      {"external scratch", [](Plan& p) { p.steps[2].buffers[0] = 4; }},
+      {"copy of another size", [](Plan& p) { p.steps[3].buffers[0] = 2; }},
+      {"copy of three", [](Plan& p) { p.steps[3].buffers.push_back(3); }},
+      {"device", [](Plan& p) { p.buffers[5].device = 2; }},
+      {"device memory", [](Plan& p) { p.device_arena_bytes[0] = 64; }},
+      {"device memory missing", [](Plan& p) { p.device_arena_bytes.clear(); }},
+      {"first device", [](Plan& p) { p.devices[0] = 12; }},
       {"arena extent", [](Plan& p) { p.buffers[2].bytes = 4096; }},
       {"arena offset overflow", [&](Plan& p) { p.buffers[2].offset = huge; }},
       {"params extent", [](Plan& p) { p.buffers[1].bytes = 1025; }},

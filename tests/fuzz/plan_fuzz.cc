@@ -27,6 +27,13 @@ extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   plan.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
   plan.metadata = {{"character", "a\nb"}};
   seeds->push_back(write_plan(plan));
+  plan.externals = {"unit_0"};
+  plan.devices = {1, 12};
+  plan.device_arena_bytes = {512};
+  plan.buffers.push_back({plan::Space::kArena, 0, 0, 40, kFloat32, {1, 10}, "", "there", 1});
+  plan.steps.push_back({0, {0, 3}, false, "unit.dense", "", 0, 0, 0, "external.unit", 1, plan::StepKind::kExternal});
+  plan.steps.push_back({0, {3, 2}, false, "device_copy", "", 0, 0, 0, "device_copy", 1, plan::StepKind::kCopy});
+  seeds->push_back(write_plan(plan));
   plan::Plan variant = plan;
   variant.inputs[0].shape[2] = 4;
   variant.buffers[0].bytes = 384;

@@ -84,7 +84,7 @@ class Reader {
     }
     if (image_.segments.empty()) return bad("the library loads nothing");
     for (const auto& p : others) {
-      const ElfSegment* home = image_.segment_of(p.p_vaddr, 0);
+      const ElfSegment* home = image_.segment_of(p.p_vaddr, 1);  // a byte: code that ends with its page also ends where this begins
       bool mapped = image_.segment_of(p.p_vaddr, p.p_memsz) != nullptr;
       switch (p.p_type) {
         case PT_DYNAMIC:

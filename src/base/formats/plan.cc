@@ -13,6 +13,7 @@ constexpr char kMagic[4] = {'T', 'W', 'P', 'L'};
 constexpr uint64_t kMaxRank = 32;
 constexpr uint64_t kMaxSpaceBytes = uint64_t{1} << 46;
 constexpr uint64_t kAlignment = 64;
+constexpr uint64_t kMaxDevices = 16;
 constexpr uint64_t kMaxMetadataBytes = uint64_t{1} << 26;  // character lists and tokenizers travel as metadata
 
 class Writer {
@@ -126,7 +127,7 @@ void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
   const uint64_t element = std::max<uint64_t>(1, b.dtype.bytes());
   switch (b.space) {
     case Space::kArena:
-      return check_range(in, "buffer", i, b.offset, b.bytes, plan.arena_bytes, element);
+      return check_range(in, "buffer", i, b.offset, b.bytes, b.device == 0 ? plan.arena_bytes : plan.device_arena_bytes[b.device - 1], element);
     case Space::kParams:
       return check_range(in, "buffer", i, b.offset, b.bytes, plan.params_bytes, element);
     case Space::kScratch:
@@ -162,14 +163,20 @@ Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
   b.shape = in.shape("a buffer");
   b.layout = in.text();
   b.name = in.text();
+  b.device = in.bytes().read<uint32_t>();
+  if (b.device >= plan.devices.size()) in.refuse(format("buffer {} is on device {} of {}", i, b.device, plan.devices.size()));
   if (in.ok()) check_buffer(in, plan, b, i);
   return b;
 }
 
 Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   Step s;
+  auto kind = in.bytes().read<uint8_t>();
+  if (kind > static_cast<uint8_t>(StepKind::kCopy)) in.refuse(format("step {} is of an unknown kind", i));
+  else s.kind = static_cast<StepKind>(kind);
   s.kernel = in.bytes().read<uint32_t>();
-  if (s.kernel >= plan.kernels.size()) in.refuse(format("step {} calls kernel {} of {}", i, s.kernel, plan.kernels.size()));
+  const size_t callees = s.kind == StepKind::kKernel ? plan.kernels.size() : s.kind == StepKind::kExternal ? plan.externals.size() : 1;
+  if (s.kernel >= callees) in.refuse(format("step {} calls {} {} of {}", i, s.kind == StepKind::kExternal ? "function" : "kernel", s.kernel, callees));
   s.buffers = in.list<uint32_t>(sizeof(uint32_t), [&](uint64_t) {
     auto b = in.bytes().read<uint32_t>();
     if (b >= plan.buffers.size()) in.refuse(format("step {} uses buffer {} of {}", i, b, plan.buffers.size()));
@@ -186,6 +193,15 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   s.implementation = in.text();
   s.outputs = in.bytes().read<uint32_t>();
   if (s.outputs > s.buffers.size()) in.refuse(format("step {} writes {} of {} buffers", i, s.outputs, s.buffers.size()));
+  if (s.kind == StepKind::kKernel || !in.ok()) return s;
+  if (s.parallel) in.refuse(format("step {} cannot be shared by threads", i));
+  for (uint32_t b : s.buffers) {  // what it is told about a buffer is what it may touch
+    const Buffer& buffer = plan.buffers[b];
+    if (buffer.space == Space::kScratch || tensor_bytes({"", buffer.dtype, buffer.shape}) > buffer.bytes)
+      in.refuse(format("step {} takes buffer {} for a larger tensor", i, b));
+  }
+  if (s.kind == StepKind::kCopy && (s.buffers.size() != 2 || s.outputs != 1 || plan.buffers[s.buffers[0]].bytes != plan.buffers[s.buffers[1]].bytes))
+    in.refuse(format("step {} copies between tensors of different sizes", i));
   return s;
 }
 
@@ -208,6 +224,7 @@ Param read_param(Reader& in, const Plan& plan, uint64_t i) {
 void write_variant(Writer& out, const Plan& plan) {
   out.number(plan.arena_bytes);
   out.number(plan.scratch_bytes);
+  out.list(plan.device_arena_bytes, [&](uint64_t bytes) { out.number(bytes); });
   auto tensor_info = [&](const TensorInfo& info) {
     out.text(info.name);
     out.dtype(info.dtype);
@@ -224,8 +241,10 @@ void write_variant(Writer& out, const Plan& plan) {
     out.shape(b.shape);
     out.text(b.layout);
     out.text(b.name);
+    out.small(b.device);
   });
   out.list(plan.steps, [&](const Step& s) {
+    out.byte(static_cast<uint8_t>(s.kind));
     out.small(s.kernel);
     out.list(s.buffers, [&](uint32_t b) { out.small(b); });
     out.byte(s.parallel ? 1 : 0);
@@ -245,10 +264,15 @@ void read_variant(Reader& in, Plan& plan) {
   if (plan.arena_bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of memory", plan.arena_bytes));
   if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 || plan.scratch_bytes % kAlignment != 0)
     in.refuse(format("{} bytes of scratch cannot end {} bytes of memory", plan.scratch_bytes, plan.arena_bytes));
+  plan.device_arena_bytes = in.list<uint64_t>(8, [&](uint64_t) { return in.bytes().read<uint64_t>(); });
+  if (plan.device_arena_bytes.size() + 1 != plan.devices.size())
+    in.refuse(format("the plan has {} devices and memory for {}", plan.devices.size(), plan.device_arena_bytes.size() + 1));
+  for (uint64_t bytes : plan.device_arena_bytes)
+    if (bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of a device's memory", bytes));
   plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
-  plan.buffers = in.list<Buffer>(49, [&](uint64_t i) { return read_buffer(in, plan, i); });
-  plan.steps = in.list<Step>(65, [&](uint64_t i) { return read_step(in, plan, i); });
+  plan.buffers = in.list<Buffer>(53, [&](uint64_t i) { return read_buffer(in, plan, i); });
+  plan.steps = in.list<Step>(66, [&](uint64_t i) { return read_step(in, plan, i); });
 }
 
 // A variant's tensors are those of the first in another shape.
@@ -261,6 +285,12 @@ void check_alike(Reader& in, const std::vector<TensorInfo>& first, const std::ve
 }  // namespace
 
 const Plan& variant_of(const Plan& plan, size_t i) { return i == 0 ? plan : plan.variants.at(i - 1); }
+
+const std::string& callee_of(const Plan& plan, const Step& step) {
+  static const std::string kCopy = "__copy";
+  if (step.kind == StepKind::kCopy) return kCopy;
+  return (step.kind == StepKind::kExternal ? plan.externals : plan.kernels)[step.kernel];
+}
 
 std::string write_plan(const Plan& plan) {
   Writer out;
@@ -285,6 +315,8 @@ std::string write_plan(const Plan& plan) {
     out.text(entry.second);
   });
   out.text(plan.imports);
+  out.list(plan.externals, [&](const std::string& s) { out.text(s); });
+  out.list(plan.devices, [&](int32_t type) { out.small(static_cast<uint32_t>(type)); });
   write_variant(out, plan);
   out.list(plan.variants, [&](const Plan& variant) { write_variant(out, variant); });
   return out.take();
@@ -320,9 +352,12 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
     plan.metadata.emplace(std::move(key), std::move(value));
   }
   plan.imports = in.text(kMaxSpaceBytes);
+  plan.externals = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
+  plan.devices = in.list<int32_t>(4, [&](uint64_t) { return static_cast<int32_t>(in.bytes().read<uint32_t>()); });
+  if (plan.devices.empty() || plan.devices.size() > kMaxDevices || plan.devices[0] != 1) in.refuse("the plan's list of devices is impossible");
   const Plan shared = plan;
   read_variant(in, plan);
-  plan.variants = in.list<Plan>(48, [&](uint64_t) {
+  plan.variants = in.list<Plan>(56, [&](uint64_t) {
     Plan variant = shared;
     read_variant(in, variant);
     check_alike(in, plan.inputs, variant.inputs);

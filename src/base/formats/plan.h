@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 5;
+inline constexpr uint32_t kPlanVersion = 6;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -36,10 +36,15 @@ struct Buffer {
   std::vector<int64_t> shape;  // physical, for reports ("1x4x56x56x16")
   std::string layout;          // "NCHW16c", "NCHW", "" when it does not matter
   std::string name;            // the tensor's name, for reports
+  uint32_t device = 0;         // into Plan::devices; kArena: whose memory
 };
 
+// kKernel: calls a kernel of the library. kExternal: calls a function of a module that the library imports. kCopy: the bytes of
+// the first buffer into the second, from one device's memory to another's.
+enum class StepKind : uint8_t { kKernel, kExternal, kCopy };
+
 struct Step {
-  uint32_t kernel = 0;            // into Plan::kernels
+  uint32_t kernel = 0;            // kKernel: into Plan::kernels; kExternal: into Plan::externals; kCopy: 0
   std::vector<uint32_t> buffers;  // kernel arguments, into Plan::buffers
   bool parallel = false;          // false: thread 0 alone runs it
   std::string name;               // "nn.conv2d+add+nn.relu"
@@ -48,6 +53,7 @@ struct Step {
   double predicted_us = 0;        // the cost model's one-thread time
   std::string implementation;     // "conv2d.direct": which kernel the cost model chose
   uint32_t outputs = 1;           // the last so many buffers before the scratch ones are written, those before are read
+  StepKind kind = StepKind::kKernel;
 };
 
 struct Param {  // a constant in the params space, under its packed layout
@@ -64,21 +70,26 @@ struct Plan {
   std::vector<std::string> cpu_features;   // features the kernels need ("avx512f", ...)
   std::vector<TensorInfo> inputs, outputs;
   std::vector<std::string> kernels;        // symbol names, in the order of the artifact's function table
+  std::vector<std::string> externals;      // functions that imported modules must have
+  std::vector<int32_t> devices = {1};      // types of the devices that buffers are on (DLPack's numbers); the first is the CPU
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<Param> params;
   uint64_t arena_bytes = 0, params_bytes = 0;
   // The last scratch_bytes of the arena are the first thread's scratch; each further thread's follows it.
   uint64_t scratch_bytes = 0;
+  std::vector<uint64_t> device_arena_bytes;  // of the devices after the first, in order
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
   std::string imports;                          // modules the library imports (runtime/module.h); empty: none
   // The same model for other input shapes: inputs, outputs, buffers, steps and memory of their own, everything else as here
-  // (kernels, weights and metadata are shared, and filled in when read). Inputs and outputs have the same names and dtypes.
+  // (kernels, external functions, devices, weights and metadata are shared, and filled in when read). Inputs and outputs have the same names and dtypes.
   std::vector<Plan> variants;
 };
 
 // The plan for variant i: itself for 0, else variants[i - 1].
 const Plan& variant_of(const Plan& plan, size_t i);
+// What a step calls: a kernel's symbol, an external function's name, or "__copy".
+const std::string& callee_of(const Plan& plan, const Step& step);
 
 std::string write_plan(const Plan& plan);
 // Errors: BadArtifact (damaged: bounds, counts, an index out of range), ArtifactVersion.

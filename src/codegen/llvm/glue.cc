@@ -17,6 +17,7 @@
 #include "base/formats/artifact.h"
 #include "base/hash.h"
 #include "codegen/codegen.h"
+#include "codegen/llvm/ffi_entry.h"
 #include "codegen/llvm/kernel.h"
 #include "codegen/llvm/machine.h"
 
@@ -140,11 +141,18 @@ struct Glue {
     }
   }
 
+  // Without the runtime there are no modules to call and no devices to copy between: such a model's entry reports that.
+  static bool stands_alone(const plan::Plan& plan) {
+    return plan.devices.size() == 1 && std::all_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& s) { return s.kind == plan::StepKind::kKernel; }) &&
+           std::all_of(plan.variants.begin(), plan.variants.end(), stands_alone);
+  }
+
   void emit_run(llvm::Constant* params) {
     std::vector<std::vector<llvm::Function*>> parts;  // by variant
     for (size_t v = 0; v <= plan.variants.size(); ++v) {
       const plan::Plan& variant = plan::variant_of(plan, v);
       auto& list = parts.emplace_back();
+      if (!stands_alone(plan)) continue;
       for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
         list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i, std::min(variant.steps.size(), i + kStepsPerFunction)));
     }
@@ -173,12 +181,13 @@ struct Glue {
       Value* saved = enter_flush_mode(slot);
       for (llvm::Function* part : parts[v]) b.CreateCall(part, {chosen->getArg(1), chosen->getArg(2), chosen->getArg(3), weights});
       leave_flush_mode(slot, saved);
-      b.CreateRet(b.getInt32(0));
+      b.CreateRet(b.getInt32(stands_alone(plan) ? 0 : static_cast<uint32_t>(ErrorCode::kUnsupportedModel)));
     }
     b.SetInsertPoint(unknown);
     b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
     auto* first = define(kRunSymbol, {ptr, ptr, ptr});
     b.CreateRet(b.CreateCall(chosen, {b.getInt64(0), first->getArg(0), first->getArg(1), first->getArg(2)}));
+    if (stands_alone(plan)) emit_ffi_entry(*module, plan, target, first);
   }
 };
 
@@ -186,7 +195,7 @@ Status check_plan(const plan::Plan& plan, size_t kernels) {
   auto bug = [](std::string message) { return Diagnostic(ErrorCode::kInternal, std::move(message)); };
   for (const plan::Plan& variant : plan.variants) TW_TRY_STATUS(check_plan(variant, kernels));
   for (const plan::Step& step : plan.steps) {
-    if (step.kernel >= kernels) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, kernels));
+    if (step.kind == plan::StepKind::kKernel && step.kernel >= kernels) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, kernels));
     for (uint32_t buffer : step.buffers)
       if (buffer >= plan.buffers.size()) return bug(format("step '{}' names buffer {} of {}", step.name, buffer, plan.buffers.size()));
   }

@@ -75,7 +75,7 @@ nlohmann::json explain_json(const lower::Lowered& lowered) {
         for (const topi::RankedConfig& other : others(choice)) j["other_configurations"].push_back({{"configuration", other.config}, {"predicted_us", other.microseconds}});
       candidates.push_back(std::move(j));
     }
-    out.push_back({{"name", step.name}, {"nodes", step.source}, {"kernel", lowered.plan.kernels[step.kernel]}, {"shapes", shapes_of(lowered.plan, step)},
+    out.push_back({{"name", step.name}, {"nodes", step.source}, {"kernel", plan::callee_of(lowered.plan, step)}, {"shapes", shapes_of(lowered.plan, step)},
                    {"predicted_us", step.predicted_us}, {"candidates", std::move(candidates)}});
   }
   return out;

@@ -33,6 +33,18 @@ const char* space_name(plan::Space space) {
   return "";
 }
 
+const char* step_kind(plan::StepKind kind) {
+  switch (kind) {
+    case plan::StepKind::kKernel:
+      return "kernel";
+    case plan::StepKind::kExternal:
+      return "external";
+    case plan::StepKind::kCopy:
+      return "copy";
+  }
+  return "";
+}
+
 json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
 
 // A VM program: its inputs, what its functions call, and the bytecode.
@@ -66,14 +78,18 @@ Result<json> inspect_artifact(const std::string& path) {
     for (const auto& t : variant.outputs) tensors["outputs"].push_back(tensor_json(t));
     j["variants"].push_back(std::move(tensors));
   }
+  if (!plan.externals.empty()) j["externals"] = plan.externals;
+  if (plan.devices.size() > 1) j["devices"] = plan.devices;
+  if (!plan.device_arena_bytes.empty()) j["device_arena_bytes"] = plan.device_arena_bytes;
   j["steps"] = json::array();
   for (const auto& s : plan.steps) {
     json buffers = json::array();
     for (uint32_t b : s.buffers) {
       const auto& x = plan.buffers[b];
       buffers.push_back({{"name", x.name}, {"space", space_name(x.space)}, {"offset", x.offset}, {"bytes", x.bytes}, {"dtype", x.dtype.str()}, {"shape", x.shape}, {"layout", x.layout}});
+      if (plan.devices.size() > 1) buffers.back()["device"] = plan.devices[x.device];
     }
-    j["steps"].push_back({{"name", s.name}, {"kernel", plan.kernels[s.kernel]}, {"source", s.source}, {"flops", s.flops}, {"bytes", s.bytes},
+    j["steps"].push_back({{"name", s.name}, {"kind", step_kind(s.kind)}, {"kernel", plan::callee_of(plan, s)}, {"source", s.source}, {"flops", s.flops}, {"bytes", s.bytes},
                           {"predicted_us", s.predicted_us}, {"parallel", s.parallel}, {"implementation", s.implementation}, {"buffers", buffers}});
   }
   j["weights"] = json::array();
@@ -137,6 +153,7 @@ void print(const json& j) {
     }
     std::printf("\n%s%s", j["constants"].get<std::string>().c_str(), j["bytecode"].get<std::string>().c_str());
   }
+  if (j.contains("devices")) std::printf("%-14s %s\n", "device types", j["devices"].dump().c_str());
   if (j.contains("variants"))
     for (const auto& variant : j["variants"])
       for (const auto& t : variant["inputs"])
@@ -152,7 +169,7 @@ void print(const json& j) {
         const auto& b = s["buffers"].back();
         where = format("{} {} ({} {})", b["dtype"].get<std::string>(), shape_str(b["shape"].get<std::vector<int64_t>>()), b["space"].get<std::string>(), b["offset"].get<uint64_t>());
       }
-      std::printf("%4d %10.2f %10.1f  %-40s %s\n", i++, s["flops"].get<double>() / 1e6, s["bytes"].get<double>() / 1024, s["name"].get<std::string>().c_str(), where.c_str());
+      std::printf("%4d %10.2f %10.1f  %-40s %s\n", i++, s["flops"].get<double>() / 1e6, s["bytes"].get<double>() / 1024, (s["kind"] == "kernel" ? s["name"].get<std::string>() : s["kind"].get<std::string>() + " " + s["kernel"].get<std::string>()).c_str(), where.c_str());
     }
   }
   if (j.contains("metadata"))

@@ -114,7 +114,7 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
       auto it = global ? current.functions.find(global->name) : current.functions.end();
       if (it == current.functions.end()) return e;
       const auto* function = as<FunctionNode>(it->second);
-      if (!function || !has_flag(*function, "Inline") || reached_from(current, global->name).count(global->name)) return e;
+      if (!function || is_closed_function(it->second) || !has_flag(*function, "Inline") || reached_from(current, global->name).count(global->name)) return e;
       return applied(*function, call->args);
     });
     if (next.functions == current.functions) break;

@@ -122,8 +122,12 @@ Result<Expr> planned(const Expr& function, const Device& fallback) {
     any |= is_call_to(e, "on_device");
     TW_TRY_STATUS(constrain(e, domains));
   }
-  if (!any) return function;
-  return rewrite_expr(function, [&](const Expr& original, const Expr& e) -> Expr {
+  if (!any && fallback == Device{}) return function;
+  // What no copy parts from the result is on the result's device (lowering reads it).
+  const Expr& body = as<FunctionNode>(function)->body;
+  const auto* fields = as<TupleNode>(body);
+  const Device result = domains.of(fields && !fields->fields.empty() ? fields->fields[0] : body, fallback);
+  Expr out = rewrite_expr(function, [&](const Expr& original, const Expr& e) -> Expr {
     if (!is_call_to(original, "on_device")) return e;
     Device from = domains.of(arg(original, 0), fallback), to = domains.of(original, fallback);
     if (from == to) return arg(e, 0);
@@ -135,6 +139,11 @@ Result<Expr> planned(const Expr& function, const Device& fallback) {
                 }),
                 e->span);
   });
+  const auto& made = *as<FunctionNode>(out);
+  if (result == Device{} || made.attrs.count("result_device_type")) return out;
+  DictAttrs attrs = made.attrs;
+  attrs["result_device_type"] = result.type;
+  return make_function(made.params, made.body, std::move(attrs), made.span, made.type_variables);
 }
 
 }  // namespace

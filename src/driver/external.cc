@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/external.h"
+
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/passes/partition_external.h"
+#include "runtime/module.h"
+#include "runtime/tensor_value.h"
+
+namespace tilewright::driver {
+namespace {
+using namespace relay;
+using json = nlohmann::ordered_json;
+
+// "[1, 1]" as ["1", "1"], anything else as one text.
+json attribute_values(const std::string& text) {
+  json out = json::array();
+  if (text.size() < 2 || text.front() != '[') {
+    out.push_back(text.size() >= 2 && text.front() == '"' ? text.substr(1, text.size() - 2) : text);
+    return out;
+  }
+  const std::string inner = text.substr(1, text.size() - 2);
+  for (size_t at = 0; at < inner.size();) {
+    const size_t end = std::min(inner.find(',', at), inner.size());
+    std::string item = inner.substr(at, end - at);
+    item.erase(0, item.find_first_not_of(" ["));
+    item.erase(item.find_last_not_of(" ]") + 1);
+    if (!item.empty()) out.push_back(item);
+    at = end + 1;
+  }
+  return out;
+}
+
+class GraphWriter {
+ public:
+  explicit GraphWriter(const std::string& symbol) : symbol_(symbol) {}
+
+  Result<ExternalGraph> run(const FunctionNode& function) {
+    for (const Expr& p : function.params) TW_TRY_STATUS(add(p, "input", as<VarNode>(p)->name, {}, {}));
+    for (const Expr& e : post_order(function.body)) TW_TRY_STATUS(visit(e));
+    json heads = json::array();
+    for (const auto& entry : TW_TRY(entries_of(function.body))) heads.push_back(entry);
+    json rows = json::array({0});
+    for (int n : outputs_) rows.push_back(rows.back().get<int>() + n);
+    json graph;
+    graph["nodes"] = nodes_;
+    graph["arg_nodes"] = arguments_;
+    graph["heads"] = heads;
+    graph["node_row_ptr"] = rows;
+    graph["symbol"] = symbol_;
+    out_.json = graph.dump(1, ' ', false, json::error_handler_t::replace);
+    return std::move(out_);
+  }
+
+ private:
+  static Diagnostic unsupported(const std::string& what) {
+    return Diagnostic(ErrorCode::kUnsupportedModel, format("{} cannot be given to an external code generator", what));
+  }
+
+  Status visit(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kConstant:
+        out_.constants.push_back(as<ConstantNode>(e)->data);
+        return add(e, "const", format("{}_const_{}", symbol_, out_.constants.size() - 1), {}, {});
+      case ExprKind::kCall: {
+        const auto* call = as<CallNode>(e);
+        if (const OpDef* op = called_op(e)) return add(e, "kernel", op->name, call->args, attributes(*call));
+        const auto* function = as<FunctionNode>(call->callee);
+        auto composite = function ? function->attrs.find("Composite") : DictAttrs::const_iterator();
+        if (!function || composite == function->attrs.end()) return unsupported("a call of a function that is no composite");
+        return call_composite(e, *function, std::get<std::string>(composite->second));
+      }
+      case ExprKind::kVar:
+        return ids_.count(e.get()) ? Status(Ok{}) : Status(unsupported("a variable of another function"));
+      case ExprKind::kOp:
+      case ExprKind::kFunction:
+      case ExprKind::kTuple:
+      case ExprKind::kTupleGetItem:
+        return Ok{};
+      case ExprKind::kGlobalVar:
+      case ExprKind::kLet:
+      case ExprKind::kIf:
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
+        break;
+    }
+    return unsupported("control flow");
+  }
+
+  // One node: its arguments, then the constants inside, in the order of their use; the attributes of its first operator win.
+  Status call_composite(const Expr& e, const FunctionNode& function, const std::string& name) {
+    std::vector<Expr> inputs;
+    json attrs = json::object();
+    std::string operators;
+    const auto* call = as<CallNode>(e);
+    for (const Expr& inner : post_order(function.body)) {
+      const OpDef* op = called_op(inner);
+      if (!op) continue;
+      operators += (operators.empty() ? "" : " ") + std::string(op->name);
+      for (const Expr& arg : as<CallNode>(inner)->args) {
+        if (as<ConstantNode>(arg) && !ids_.count(arg.get())) TW_TRY_STATUS(visit(arg));
+        const auto param = std::find(function.params.begin(), function.params.end(), arg);
+        if (param != function.params.end()) inputs.push_back(call->args[static_cast<size_t>(param - function.params.begin())]);
+        else if (as<ConstantNode>(arg)) inputs.push_back(arg);
+      }
+      const json of_operator = attributes(*as<CallNode>(inner));
+      for (const auto& [key, value] : of_operator.items())
+        if (!attrs.contains(key)) attrs[key] = value;
+    }
+    attrs["operators"] = json::array({json::array({operators})});
+    if (auto from = function.attrs.find("PartitionedFromPattern"); from != function.attrs.end())
+      attrs["PartitionedFromPattern"] = json::array({json::array({std::get<std::string>(from->second)})});
+    return add(e, "kernel", name, inputs, attrs);
+  }
+
+  static json attributes(const CallNode& call) {
+    json out = json::object();
+    for (const auto& [name, text] : attr_texts(call.attrs)) out[name] = json::array({attribute_values(text)});
+    return out;
+  }
+
+  Status add(const Expr& e, const char* op, const std::string& name, const std::vector<Expr>& inputs, json attrs) {
+    const auto* tuple = as_tuple(e->type);
+    std::vector<Type> types = tuple ? tuple->fields : std::vector<Type>{e->type};
+    json shapes = json::array(), dtypes = json::array(), wires = json::array();
+    for (const Type& type : types) {
+      const auto* tensor = as_tensor(type);
+      auto shape = tensor ? static_shape(tensor->shape) : std::nullopt;
+      if (!shape) return unsupported(format("'{}' of type {}", name, type_str(type)));
+      shapes.push_back(*shape);
+      dtypes.push_back(tensor->dtype.str());
+    }
+    for (const Expr& input : inputs)
+      for (const auto& entry : TW_TRY(entries_of(input))) wires.push_back(entry);
+    json node;
+    node["op"] = op;
+    node["name"] = name;
+    if (std::string_view(op) == "kernel") {
+      attrs["num_inputs"] = format("{}", wires.size());
+      attrs["num_outputs"] = format("{}", types.size());
+      node["inputs"] = wires;
+    } else {
+      arguments_.push_back(nodes_.size());
+    }
+    attrs["shape"] = json::array({shapes});
+    attrs["dtype"] = json::array({dtypes});
+    node["attrs"] = attrs;
+    ids_[e.get()] = nodes_.size();
+    nodes_.push_back(std::move(node));
+    outputs_.push_back(static_cast<int>(types.size()));
+    return Ok{};
+  }
+
+  // [node, output, 0] for each tensor of a value.
+  Result<std::vector<json>> entries_of(const Expr& e) {
+    std::vector<json> out;
+    if (const auto* tuple = as<TupleNode>(e)) {
+      for (const Expr& field : tuple->fields)
+        for (auto& entry : TW_TRY(entries_of(field))) out.push_back(std::move(entry));
+      return out;
+    }
+    if (const auto* get = as<TupleGetItemNode>(e)) {
+      auto all = TW_TRY(entries_of(get->tuple));
+      if (static_cast<size_t>(get->index) >= all.size()) return unsupported("a field that its tuple lacks");
+      return std::vector<json>{all[static_cast<size_t>(get->index)]};
+    }
+    auto found = ids_.find(e.get());
+    if (found == ids_.end()) return unsupported("such a value");
+    const auto* tuple = as_tuple(e->type);
+    for (size_t i = 0; i < (tuple ? tuple->fields.size() : 1); ++i) out.push_back(json::array({found->second, i, 0}));
+    return out;
+  }
+
+  const std::string& symbol_;
+  ExternalGraph out_;
+  json nodes_ = json::array(), arguments_ = json::array();
+  std::vector<int> outputs_;
+  std::unordered_map<const ExprNode*, size_t> ids_;
+};
+
+// The function relay.ext.<compiler> of the table, as a generator.
+Result<SavedModule> generate_by_name(const lower::ExternalFunction& f, const ExternalGraph& graph) {
+  const std::string name = "relay.ext." + f.compiler;
+  runtime::FunctionRef function = TW_TRY(runtime::require_global(name, "relay.ext."));
+  std::vector<runtime::Value> constants;
+  for (const Tensor& t : graph.constants) constants.push_back(runtime::copy_value({"", t.dtype(), t.shape()}, t.raw()));
+  const runtime::Value arguments[] = {runtime::Value::string(f.symbol), runtime::Value::string(graph.json), runtime::Value::array(std::move(constants))};
+  const tw_value raw[] = {arguments[0].get(), arguments[1].get(), arguments[2].get()};
+  runtime::Value made = TW_TRY(runtime::call(function.get(), raw));
+  auto module = TW_TRY(runtime::Arguments(std::span(&made.get(), 1), name).module(0));
+  std::string bytes = TW_TRY(module->save());
+  return SavedModule{module->type_key(), std::move(bytes)};
+}
+
+}  // namespace
+
+Result<ExternalGraph> external_graph(const FunctionNode& function, const std::string& symbol) { return GraphWriter(symbol).run(function); }
+
+Result<Module> take_external_parts(const Module& module, const std::vector<ExternalCodegen>& codegens, const std::string& mod_name) {
+  Module out = module;
+  for (const ExternalCodegen& codegen : codegens) {
+    if (codegen.patterns.empty()) continue;
+    std::vector<CompositePattern> patterns = TW_TRY(parse_composite_patterns(codegen.patterns));
+    ExternalCompiler compiler{codegen.name, std::move(patterns), {}};
+    Status problem = Ok{};
+    if (codegen.supports)
+      compiler.supports = [&](const FunctionNode& composite) {
+        if (!problem.ok()) return false;
+        // The match as a part of one kernel.
+        std::vector<Expr> params;
+        for (const Expr& p : composite.params) params.push_back(make_var(as<VarNode>(p)->name, p->type));
+        Expr alone = make_function(params, call_function(make_function(composite.params, composite.body, composite.attrs), params));
+        auto graph = external_graph(*as<FunctionNode>(alone), "match");
+        if (!graph.ok()) return false;  // a free size, say
+        auto taken = codegen.supports(graph->json);
+        if (!taken.ok()) problem = std::move(taken).error();
+        return taken.ok() && *taken;
+      };
+    out = TW_TRY(partition_external(out, compiler, mod_name));
+    TW_TRY_STATUS(std::move(problem));
+  }
+  return out;
+}
+
+Result<std::vector<SavedModule>> compile_external(const std::vector<lower::ExternalFunction>& functions, const std::vector<ExternalCodegen>& codegens) {
+  std::vector<SavedModule> out;
+  for (const lower::ExternalFunction& f : functions) {
+    auto graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
+    auto own = std::find_if(codegens.begin(), codegens.end(), [&](const ExternalCodegen& c) { return c.name == f.compiler && c.generate; });
+    auto made = own != codegens.end() ? own->generate(f.symbol, graph.json, graph.constants) : generate_by_name(f, graph);
+    if (!made.ok()) {
+      Diagnostic error = std::move(made).error();
+      error.where = format("external code generator '{}', function '{}'", f.compiler, f.symbol);
+      return error;
+    }
+    if (made->first.empty()) return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key", format("external code generator '{}'", f.compiler));
+    out.push_back(std::move(*made));
+  }
+  return out;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the parts of a module out that an external code generator compiles.
+// What: matches of the generator's patterns become functions with the attribute Composite; neighbouring ones, as long as no path
+//   leaves the part and comes back, become one global function with Compiler, global_symbol and Primitive, which main calls.
+//   Constants stay inside. These are the classic MergeComposite, AnnotateTarget, MergeCompilerRegions and PartitionGraph in one.
+// Requires: typed module, main without control flow around the matches (what lies inside ifs and functions stays as it is).
+// Ensures: the same values; everything else is untouched. Tests: tests/relay/partition_external_test.cc.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+
+// A chain of operators, each of which reads the result of the one before; `optional` ones may be missing.
+struct CompositePattern {
+  struct Link {
+    std::string op;
+    bool optional = false;
+  };
+  std::string name;  // "vecunit.dense"
+  std::vector<Link> links;
+};
+
+// One pattern a line: "vecunit.dense: nn.dense add? nn.relu?". Errors: InvalidArgument, UnknownOp (with the line).
+Result<std::vector<CompositePattern>> parse_composite_patterns(const std::string& text);
+
+struct ExternalCompiler {
+  std::string name;                                        // "vecunit"
+  std::vector<CompositePattern> patterns;                  // tried in order
+  std::function<bool(const FunctionNode&)> supports = {};  // of a match, as its Composite function; null: all
+};
+
+// Functions are named tvmgen_<mod_name>_<compiler>_main_<number>.
+Result<Module> partition_external(const Module& module, const ExternalCompiler& compiler, const std::string& mod_name);
+
+}  // namespace tilewright::relay
