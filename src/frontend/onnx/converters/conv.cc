@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and pools of one to three spatial axes.
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
@@ -230,11 +231,72 @@ Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode,
   });
 }
 
+// Where each window's first largest element lies in the flattened operand: the taps of the window compared in turn.
+Expr places_of_largest(NodeContext& c, const Expr& x, const Window& w, const Ints& out) {
+  const Ints dims = c.dims(x);
+  const auto n = static_cast<size_t>(w.n);
+  if (c.product(w.kernel) > 1024) c.unsupported("the indices of the largest elements of windows of more than 1024");
+  std::vector<Ints> widths(dims.size(), Ints{0, 0});
+  Ints padded(dims.begin() + 2, dims.end()), weight(n, 1);
+  const bool columns = c.int_attr("storage_order", 0) != 0;
+  for (size_t k = 1; k < n; ++k) {
+    const size_t i = columns ? k : n - 1 - k, from = columns ? k - 1 : n - k;
+    weight[i] = weight[from] * dims[from + 2];
+  }
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t needed = (out[i + 2] - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
+    widths[i + 2] = {w.pads[i], std::max<int64_t>(0, needed - dims[i + 2] - w.pads[i])};
+    padded[i] += widths[i + 2][0] + widths[i + 2][1];
+  }
+  Tensor places(kInt64, padded);
+  Ints at(n, 0);
+  for (int64_t e = 0; e < places.size(); ++e) {
+    int64_t place = 0;
+    for (size_t i = 0; i < n; ++i) place += (at[i] - widths[i + 2][0]) * weight[i];
+    places.set_int(e, place);
+    for (size_t i = n; i-- > 0 && ++at[i] == padded[i];) at[i] = 0;
+  }
+  const DataType dtype = c.dtype(x);
+  const double lowest = dtype.is_float() ? -HUGE_VAL : dtype.is_uint() ? 0 : -std::ldexp(1.0, dtype.bits - 1);
+  Expr data = c.call("nn.pad", {x, c.scalar_like(lowest, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
+  Expr index = c.expand(c.constant_of(places), 0, 2), best, place;
+  Ints tap(n, 0);
+  for (int64_t t = 0; t < c.product(w.kernel); ++t) {
+    auto part = [&](const Expr& e) {
+      return c.call("strided_slice", {e}, make_attrs<relay::StridedSliceAttrs>([&](auto& a) {
+                      for (size_t i = 0; i < n; ++i) {
+                        const int64_t begin = tap[i] * w.dilations[i];
+                        a.begin.push_back(begin);
+                        a.end.push_back(begin + (out[i + 2] - 1) * w.strides[i] + 1);
+                        a.strides.push_back(w.strides[i]);
+                      }
+                      a.axes = Ints();
+                      for (size_t i = 0; i < n; ++i) a.axes->push_back(static_cast<int64_t>(i) + 2);
+                    }));
+    };
+    Expr value = part(data), here = part(index);
+    if (best) {
+      Expr more = c.call("greater", {value, best});
+      place = c.where(more, here, place);
+      best = c.where(more, value, best);
+    } else {
+      place = c.broadcast_to(here, out);
+      best = value;
+    }
+    for (size_t i = n; i-- > 0 && ++tap[i] == w.kernel[i];) tap[i] = 0;
+  }
+  Ints maps(dims.size(), 1);
+  maps[0] = dims[0], maps[1] = dims[1];
+  const auto size = static_cast<double>(c.product(dims, 2));
+  return c.add(place, c.reshape(c.mul(c.counting(dims[0] * dims[1]), c.scalar(size, kInt64)), maps));
+}
+
 Values max_pool(NodeContext& c) {
   Expr x = c.input(0);
-  if (c.wants(1)) c.unsupported("the indices of the largest elements");
   Window w = read_window(c, x, c.ints_attr("kernel_shape"));
-  return {max_pool_of(c, x, w, c.int_attr("ceil_mode", 0) != 0)};
+  Expr y = max_pool_of(c, x, w, c.int_attr("ceil_mode", 0) != 0);
+  if (!c.wants(1)) return {y};
+  return {y, places_of_largest(c, x, w, c.dims(y))};
 }
 
 Values average_pool(NodeContext& c) {
