@@ -107,8 +107,10 @@ tw_value Borrowed::value(nb::handle object) {
     }
   }
   if (PyIndex_Check(object.ptr())) {  // numpy's integers
+    nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of texts, say
+    if (!index.is_valid()) throw nb::python_error();
     v.kind = TW_INT;
-    v.as.i = nb::cast<int64_t>(nb::steal(PyNumber_Index(object.ptr())));
+    v.as.i = nb::cast<int64_t>(index);
     return v;
   }
   if (Py_TYPE(object.ptr())->tp_as_number && Py_TYPE(object.ptr())->tp_as_number->nb_float) {

@@ -32,8 +32,9 @@ class Functions(unittest.TestCase):
             array = np.arange(6).reshape(2, 3).astype(dtype)
             np.testing.assert_array_equal(np.asarray(echo(array)), array)
             np.testing.assert_array_equal(np.asarray(echo(array.T)), array.T)  # strides survive
-        with self.assertRaises(TypeError):
-            echo(object())
+        for bad in (object(), np.array(["text"]), 1j):
+            with self.assertRaises(TypeError):
+                echo(bad)
         with self.assertRaises(Exception):
             echo(2**70)
 

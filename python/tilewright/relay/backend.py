@@ -15,6 +15,8 @@ class _Options:
         if name not in self._kinds:
             raise ValueError(f'{word} "{name}" is not defined; there are {", ".join(self._kinds)}')
         self.name = name
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"options are values by name, not a {type(options).__name__}")
         self.attrs = dict(self._defaults.get(name, {}))
         for key, value in (options or {}).items():
             if key not in self._kinds[name]:

@@ -20,6 +20,8 @@ def _module_of(ir_mod: Any, params: Any) -> Any:
     module = to_module(ir_mod) if isinstance(ir_mod, Function) else ir_mod
     if not isinstance(module, _core.IRModule):
         raise ValueError(f"Type of input parameter mod must be tilewright.IRModule, not {type(ir_mod).__name__}")
+    if params is not None and not isinstance(params, Mapping):
+        raise TypeError(f"params are tensors by name, not a {type(params).__name__}")
     return module.bind_params({name: as_array(value) for name, value in params.items()}) if params else module
 
 

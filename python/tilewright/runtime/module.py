@@ -181,6 +181,8 @@ def num_threads() -> int:
 
 def save_param_dict(params: Mapping[str, Any]) -> bytes:
     """Tensors by name as the bytes of a .params file (the classic layout)."""
+    if not isinstance(params, Mapping):
+        raise TypeError(f"params are tensors by name, not a {type(params).__name__}")
     flat: list[Any] = []
     for name, value in params.items():
         flat += [name, as_array(value)]

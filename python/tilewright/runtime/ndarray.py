@@ -213,6 +213,8 @@ class _Writable:
 
 def from_dlpack(tensor: Any) -> NDArray:
     """The same memory as a tensor of another library: an object with __dlpack__, or a capsule, which is used up."""
+    if type(tensor).__name__ != "PyCapsule" and not hasattr(tensor, "__dlpack__"):
+        raise TypeError(f"a {type(tensor).__name__} cannot be exchanged by DLPack; nd.array copies values")
     try:
         capsule = tensor if type(tensor).__name__ == "PyCapsule" else tensor.__dlpack__()
     except BufferError:  # read-only memory, which the old exchange cannot say

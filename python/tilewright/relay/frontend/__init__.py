@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _core
+from ...model import onnx_bytes
 from ...runtime.ndarray import NDArray
 from .onnx import OnnxOpConverter, converters, register_converter
 
@@ -26,7 +27,7 @@ def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtyp
     if isinstance(model, (str, os.PathLike)):
         module, params = _core.import_onnx_file(os.fspath(model), sizes, freeze_params, converters())
     else:
-        module, params = _core.import_onnx_bytes(model if isinstance(model, bytes) else model.SerializeToString(), sizes, freeze_params, converters())
+        module, params = _core.import_onnx_bytes(onnx_bytes(model), sizes, freeze_params, converters())
     return module, {name: NDArray(value) for name, value in params.items()}
 
 
@@ -35,6 +36,8 @@ def _size(dimension: Any) -> int:
     try:
         return operator.index(dimension)
     except TypeError:
+        if isinstance(dimension, (str, bytes, float)):
+            raise TypeError(f"a size is a number, or relay.Any(), not {dimension!r}") from None
         value = getattr(dimension, "value", None)  # IntImm
         return int(value) if isinstance(value, int) else -1
 
