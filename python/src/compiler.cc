@@ -44,6 +44,13 @@ Tensor tensor_of(const ReadArray& array) {
   TensorView view(array);
   Tensor out = Tensor::zeros(dtype, view.shape);
   size_t item = dtype.bytes(), count = static_cast<size_t>(out.size());
+  bool dense = true;
+  int64_t step = 1;
+  for (size_t d = view.shape.size(); d-- > 0; step *= view.shape[d]) dense &= view.shape[d] == 1 || view.strides[d] == step;
+  if (dense || count == 0) {
+    if (count) std::memcpy(out.mutable_raw(), array.data(), count * item);
+    return out;
+  }
   std::vector<int64_t> index(view.shape.size());
   for (size_t i = 0; i < count; ++i) {
     int64_t at = 0;

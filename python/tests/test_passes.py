@@ -183,6 +183,21 @@ class Registration(unittest.TestCase):
         relay.op.get("tanh").reset_attr("target.mine")
         self.assertIsNone(relay.op.get("tanh").get_attr("target.mine"))
 
+    def test_operators_of_ones_own(self):
+        @relay.op.register("nn.hard_swish_of_mine", "x * clip(x + 3, 0, 6) / 6")
+        def hard_swish(x, shift=3.0):
+            return x * relay.clip(x + shift, 0, 6) / 6.0
+
+        x = relay.var("x", shape=(5,))
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.hard_swish_of_mine(x, shift=3.0)))
+        self.assertIn('Composite="nn.hard_swish_of_mine"', mod.astext())
+        data = np.linspace(-4, 4, 5).astype("float32")
+        for kind in ("graph", "vm"):
+            out = relay.create_executor(kind, mod).evaluate()(data).numpy()
+            np.testing.assert_allclose(out, data * np.clip(data + 3, 0, 6) / 6, rtol=1e-6)
+        with self.assertRaises(ValueError):
+            relay.op.register("nn.relu", expand=hard_swish)
+
     def test_rules_reach_builds(self):
         x = relay.var("x", shape=(4,))
         mod = tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(relay.sinh(x))))

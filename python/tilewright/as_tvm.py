@@ -79,6 +79,8 @@ class _Alias(types.ModuleType):
         path = f"{self.__name__}.{attribute}".split(".", 1)[1]
         if self.__name__ == "tvm" and attribute in _TOP:
             return _TOP[attribute]
+        if attribute == "__all__":
+            return list(getattr(self.__dict__["_target"], "__all__", dir(self.__dict__["_target"])))
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         try:
@@ -125,6 +127,7 @@ def _absent(name: str) -> "_Absent | None":
 
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "driver.build_module": "relay.build_module", "relay.backend.executor_factory": "relay.executor_factory",
+          "relay.backend.te_compiler": "relay.te_compiler",
           "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
           "relay.backend.vm": "relay.vm", "relay.backend.interpreter": "relay.executors", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray",
           "relay.backend.aot": "relay.executor_factory", "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target", "target.tag": "target",

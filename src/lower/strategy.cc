@@ -35,7 +35,9 @@ bool Problem::constant(size_t i) const {
          std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;
 }
 
-size_t KernelChooser::choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const {
+size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const {
+  if (prefer)
+    if (auto preferred = prefer(problem, choices, plevels)) return *preferred;
   size_t best = 0;
   for (size_t i = 1; i < choices.size(); ++i)
     if (plevels[i] > plevels[best] ||

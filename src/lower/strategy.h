@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -77,6 +78,8 @@ class KernelChooser {
   virtual ~KernelChooser() = default;
   // The index of the choice to take; the default is the highest plevel, then the lowest estimated time.
   virtual size_t choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const;
+  // Asked first by the default; nothing leaves the choice to it. A copy asks the same.
+  std::function<std::optional<size_t>(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels)> prefer;
 };
 
 // Errors: UnsupportedOp naming the operator, its types and the model's node.

@@ -215,15 +215,14 @@ class DFMatcher {
       auto it = f->attrs.find(p.name);
       return it != f->attrs.end() && it->second == p.value;
     }
+    const auto* wanted_class = p.name == "TOpPattern" ? std::get_if<int64_t>(&p.value) : nullptr;
+    if (const auto* op = as<OpNode>(e)) return wanted_class && *wanted_class == static_cast<int64_t>(op->def->pattern);
     const auto* c = as<CallNode>(e);
     if (const auto* f = c ? as<FunctionNode>(c->callee) : nullptr) {
       auto it = f->attrs.find(p.name);
       return it != f->attrs.end() && it->second == p.value;
     }
-    if (c && p.name == "TOpPattern" && called_op(e)) {
-      const auto* wanted = std::get_if<int64_t>(&p.value);
-      return wanted && *wanted == static_cast<int64_t>(called_op(e)->pattern);
-    }
+    if (c && called_op(e) && p.name == "TOpPattern") return wanted_class && *wanted_class == static_cast<int64_t>(called_op(e)->pattern);
     if (!c || !c->attrs) return false;
     // Dtypes are compared as the names they are written with.
     std::string wanted = attr_text(p.value);

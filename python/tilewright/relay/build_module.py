@@ -174,14 +174,6 @@ class BuildModule:
         return self._built().executor_codegen_metadata
 
 
-def bind_params_by_name(func: Any, params: Mapping[str, Any]) -> Any:
-    """A function, or a module's main, with the parameters of these names as constants."""
-    if isinstance(func, _core.IRModule):
-        return func.bind_params({name: as_array(value) for name, value in params.items()})
-    from .expr import bind, const
-    return bind(func, {name: const(as_array(value)) for name, value in params.items()})
-
-
 def create_executor(kind: str = "debug", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Any = None) -> Any:
     """`create_executor("graph", mod).evaluate()` is a function of the inputs, by position or name (executors.py)."""
     from . import executors

@@ -132,6 +132,8 @@ def named(value: Any, type_: Any, mod: Any) -> Any:
     return root
 
 
+ConstructorValue = ADT
+
 _KINDS: dict[str, type[_Executor]] = {"graph": GraphExecutor, "vm": ProgramExecutor, "debug": InterpreterExecutor, "interpreter": InterpreterExecutor,
                                       "aot": AotExecutor}
 
@@ -146,4 +148,4 @@ def create_executor(kind: str = "debug", mod: Any = None, device: Device | None 
     return _KINDS[kind](mod, device, target, params)
 
 
-__all__ = ["AotExecutor", "GraphExecutor", "InterpreterExecutor", "ProgramExecutor", "create_executor", "named"]
+__all__ = ["AotExecutor", "ConstructorValue", "GraphExecutor", "InterpreterExecutor", "ProgramExecutor", "create_executor", "named"]

@@ -268,7 +268,11 @@ class Call(Expr):
     op = property(lambda self: self._part(0))
     args = property(lambda self: self._part(1))
     attrs = property(lambda self: self._part(2))
-    type_args = property(lambda self: [])
+
+    @property
+    def type_args(self) -> list[Any]:
+        """Types of an operator's operands, where they are known."""
+        return [a._type for a in self.args] if isinstance(self.op, Op) and self._typed else []
 
 
 class Tuple(Expr):

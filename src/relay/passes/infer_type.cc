@@ -98,9 +98,17 @@ class Inference {
 
   Result<Module> run() {
     for (auto& [name, function] : module_.functions) {
-      for (const Expr& e : post_order(function, true)) {
+      const std::vector<Expr> order = post_order(function, true);
+      std::unordered_map<const ExprNode*, std::vector<Expr>> bindings;  // lets by their value
+      for (const Expr& e : order)
+        if (const auto* let = as<LetNode>(e)) bindings[let->value.get()].push_back(e);
+      for (const Expr& e : order) {
         if (e->kind == ExprKind::kOp || types_.count(e.get())) continue;
         TW_TRY_STATUS(visit(e));
+        // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its own types.
+        if (auto it = bindings.find(e.get()); it != bindings.end())
+          for (const Expr& let : it->second)
+            if (auto var = types_.find(as<LetNode>(let)->var.get()); var != types_.end()) TW_TRY_STATUS(join(var->second, types_.at(e.get()), let));
       }
       TW_TRY_STATUS(join(types_.at(function.get()), globals_.at(name), function));
     }

@@ -5,6 +5,8 @@ namespace tilewright::relay {
 
 const Pipeline& default_pipeline() {
   static const Pipeline kPipeline = {
+      // Kernels and plans know graphs only: programs with bindings and local functions become them first.
+      "ToGraphNormalForm",
       "Inline",
       "RemoveUnusedFunctions",
       "DynamicToStatic",

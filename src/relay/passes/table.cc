@@ -82,7 +82,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"SplitRecurrent", 0, "recurrent layers become one product and a scan over their steps", true}, split_recurrent},
       {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
       {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
-      {{"ToGraphNormalForm", 1, "let bindings become the values themselves"}, to_graph_normal_form},
+      {{"ToGraphNormalForm", 1, "let bindings become the values themselves", true}, to_graph_normal_form},
       {{"ToMixedPrecision", 0, "arithmetic in float16 where that is safe"}, static_cast<Result<Module> (*)(const Module&, PassContext&)>(to_mixed_precision)},
   };
   return kPasses;

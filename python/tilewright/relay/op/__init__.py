@@ -6,6 +6,7 @@ list of two."""
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from ... import _core
 from ..expr import Call, Op, Tuple, TupleWrapper, _like
 from .registry import OpPattern, register_op_attr
 from . import strategy
-from .classic import TABLE as _CLASSIC
+from .classic import TABLE as _CLASSIC, register
 from .rules import register_alter_op_layout, register_legalize
 from .strategy import OpImplementation, OpStrategy, register_strategy
 
@@ -107,6 +108,7 @@ class _Namespace:
 nn, image, vision, annotation, dyn = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn."))
 _top = _Namespace("")
 tensor = transform = reduce = algorithm = _top  # the classic files of operators
+op = sys.modules[__name__]
 
 
 def get(op_name: str) -> Op:
@@ -122,4 +124,4 @@ def __getattr__(name: str) -> Any:
     return getattr(_top, name)
 
 
-__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "nn", "register_alter_op_layout", "register_legalize", "register_op_attr", "register_strategy", "strategy", "vision"]
+__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "nn", "register", "register_alter_op_layout", "register_legalize", "register_op_attr", "register_strategy", "strategy", "vision"]

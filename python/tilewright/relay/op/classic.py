@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Call, Expr, Tuple, TupleWrapper, _like, const
+from ... import _core
+from ..expr import Call, Expr, Function, Tuple, TupleWrapper, Var, _like, const
 
 
 def _dtype(x: Any) -> str:
@@ -247,4 +248,24 @@ TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_s
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 
-__all__ = ["TABLE"]
+
+def register(op_name: str, describe: str = "", expand: Any = None) -> Any:
+    """An operator of a script's own, made of others: expand(*operands, **attributes) gives the expression. It becomes relay.NAME, and a call of
+    it a function with Composite=NAME, which patterns see and a build takes apart. As a decorator, or with `expand`."""
+    if expand is None:
+        return lambda function: register(op_name, describe, function)
+    if op_name in TABLE or op_name in _core.op_names():
+        raise ValueError(f"there is an operator '{op_name}' already")
+
+    def make(*operands: Any, **attrs: Any) -> Call:
+        values = [_like(o) for o in operands]
+        params = [Var(f"p{i}", v._type if v._typed else None) for i, v in enumerate(values)]
+        return Call(Function(params, expand(*params, **attrs), attrs={"Composite": op_name}), values)
+
+    make.__name__ = op_name.rsplit(".", 1)[-1]
+    make.__doc__ = describe
+    TABLE[op_name] = make
+    return make
+
+
+__all__ = ["TABLE", "register"]

@@ -35,7 +35,21 @@ class _Rewriter(ExprMutator):
             return new
         if not isinstance(made, _core.Expr):
             raise TypeError(f"the {self._key} of {call.op.name} gave a {type(made).__name__}, not an expression")
-        return made
+        return _between_layouts(new, made) if self._key == "FTVMAlterOpLayout" else made
+
+
+def _between_layouts(old: Call, new: Any) -> Any:
+    """A call in other layouts than its data and result have gets layout_transform around it, where its rule left that out."""
+    if not (isinstance(new, Call) and isinstance(new.op, Op) and new.attrs is not None and old.attrs is not None and "data_layout" in new.attrs.keys()):
+        return new
+    was, now = dict(old.attrs.items()), dict(new.attrs.items())
+    args = list(new.args)
+    for place, key in ((0, "data_layout"), (1, "kernel_layout")):
+        if was.get(key) and now.get(key) and was[key] != now[key] and place < len(args) and args[place] == old.args[place]:
+            args[place] = Call("layout_transform", [args[place]], {"src_layout": was[key], "dst_layout": now[key]})
+    out = Call(new.op, args, new.attrs, None, new._span)
+    before, after = was.get("out_layout") or was["data_layout"], now.get("out_layout") or now["data_layout"]
+    return out if before == after else Call("layout_transform", [out], {"src_layout": after, "dst_layout": before})
 
 
 def apply_rules(mod: Any, attr_key: str) -> Any:
