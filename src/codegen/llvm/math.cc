@@ -153,10 +153,15 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
 llvm::Value* VectorMath::log(V x) { return log_scaled(x, 1, 0, kLn2Hi, kLn2Lo); }
 
 llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
-  // Beside 1.5 * 2^23 a float has no fraction, and its lowest bits are n.
-  V shifted = fma(x, number(x, scale), number(x, 0x1.8p23));
-  *n = b_.CreateFSub(shifted, number(x, 0x1.8p23));
-  return floats(b_.CreateAdd(b_.CreateShl(bits(shifted), integer(x, 23)), integer(x, int64_t{127} << 23)));
+  // Beside 1.5 * 2^23 a float has no fraction; its lowest bits are n + 127 here, those of 2^n's exponent. Kept in range as
+  // integers, infinities and NaNs included, for which there are pipes besides those of products.
+  constexpr double kShift = 0x1.8p23 + 127;
+  constexpr int64_t kBits = 0x4b40007f;
+  V whole = bits(fma(x, number(x, scale), number(x, kShift)));
+  whole = b_.CreateBinaryIntrinsic(in::smin, whole, integer(x, kBits + 127));
+  whole = b_.CreateBinaryIntrinsic(in::smax, whole, integer(x, kBits - 126));
+  *n = b_.CreateFSub(floats(whole), number(x, kShift));
+  return floats(b_.CreateShl(whole, integer(x, 23)));
 }
 
 llvm::Value* VectorMath::tanh(V x) {
@@ -165,9 +170,8 @@ llvm::Value* VectorMath::tanh(V x) {
   constexpr double kScale = 2 * kLog2e;
   V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
   V small = fma(b_.CreateFMul(x, t), horner(t, kTanhSmall, std::size(kTanhSmall)), x);
-  V c = positive_below(a, 9.1);
-  V n, power = nearest_power(c, kScale, &n);
-  V r = fma(c, number(x, kScale), b_.CreateFNeg(n));
+  V n, power = nearest_power(a, kScale, &n);
+  V r = fma(a, number(x, kScale), b_.CreateFNeg(n));  // grows where n no longer does, and so does the power's product
   V q = b_.CreateFMul(r, horner(r, kExp2Short, std::size(kExp2Short)));
   V d = fma(q, power, b_.CreateFAdd(power, number(x, 1)));
   V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
@@ -178,14 +182,13 @@ llvm::Value* VectorMath::sigmoid_divisor(V x) {
   // 1 + 2^(-x log2 e), rounded once where it matters: the fraction joins 2^n + 1, which is exact as long as n is at most 22;
   // what of a larger power is beyond comes last. From -89 down the sum is infinite: the result would be subnormal.
   if (!has_fma_) return b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1));
-  x = above(below(x, 87.0), -89.0);
   V n, power = nearest_power(x, -kLog2e, &n);
   constexpr double kHi = -static_cast<double>(static_cast<float>(kLog2e)), kLo = -kLog2e - kHi;
   V r = fma(x, number(x, kHi), b_.CreateFNeg(n));
-  r = fma(x, number(x, kLo), r);
+  r = above(fma(x, number(x, kLo), r), -1);  // beyond 87 the power is as good as zero, below -88 the sum overflows with r
   V q = b_.CreateFMul(r, horner(r, kExp2Tail, std::size(kExp2Tail)));
-  V finite = positive_below(power, 0x1p127), part = positive_below(power, 0x1p22);
-  V sum = fma(q, finite, b_.CreateFAdd(part, number(x, 1)));
+  V part = positive_below(power, 0x1p22);
+  V sum = fma(q, power, b_.CreateFAdd(part, number(x, 1)));
   return b_.CreateFAdd(sum, b_.CreateFSub(power, part));
 }
 

@@ -45,7 +45,7 @@ class VectorMath {
   V log_scaled(V x, double hi, double lo, double exponent_hi, double exponent_lo);
   V tanh(V x);
   V erf(V x);
-  V nearest_power(V x, double scale, V* n);  // 2^n, n the whole number next to x * scale, from -126 to 128 (infinite)
+  V nearest_power(V x, double scale, V* n);  // 2^n, n the whole number next to x * scale, at least -126 and at most 127
   V sigmoid_divisor(V x);            // 1 + e^-x
   V sigmoid(V x);
   V sin_or_cos(V x, bool cosine);
