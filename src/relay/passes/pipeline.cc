@@ -33,6 +33,7 @@ const Pipeline& default_pipeline() {
       "FoldConstant",
       // Layouts last: every pass above knows plain ones only. Its packing of weights is folded right away.
       "Conv1DToConv2D",
+      "FoldStride",
       "AlterOpLayout",
       "FoldConstant",
       "SimplifyExpr",

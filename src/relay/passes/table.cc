@@ -18,6 +18,7 @@
 #include "relay/passes/fold_constant.h"
 #include "relay/passes/fold_explicit_padding.h"
 #include "relay/passes/fold_scale_axis.h"
+#include "relay/passes/fold_stride.h"
 #include "relay/passes/functions.h"
 #include "relay/passes/fuse_attention.h"
 #include "relay/passes/fuse_composites.h"
@@ -64,6 +65,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"FoldConstant", 1, "calls of constants become constants"}, fold_constant},
       {{"FoldExplicitPadding", 1, "zero padding joins the convolution behind it; taps that meet only padding go"}, fold_explicit_padding},
       {{"FoldScaleAxis", 1, "per-channel multiplications move into weights"}, fold_scale_axis},
+      {{"FoldStride", 3, "strided convolutions of few channels see the stride's phases as channels"}, fold_stride},
       {{"ForwardFoldScaleAxis", 1, "multiplications before a convolution move into its weights"}, forward_fold_scale_axis},
       {{"FuseAttention", 1, "products around a softmax become one attention operator"}, fuse_attention},
       {{"FuseComposites", 1, "exported layer normalisations become one operator"}, fuse_composites},
