@@ -12,6 +12,8 @@
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
 #define STBI_NO_HDR
+#define STBI_NO_PSD
+#define STBI_NO_PIC
 #define STBI_NO_LINEAR
 #define STBI_MAX_DIMENSIONS (1 << 15)
 #pragma GCC diagnostic push
@@ -30,6 +32,8 @@ struct Image {  // rows of pixels, channels interleaved, values 0 to 255
   const float* at(int y, int x) const { return values.data() + (static_cast<size_t>(y) * width + x) * channels; }
   float* at(int y, int x) { return values.data() + (static_cast<size_t>(y) * width + x) * channels; }
 };
+
+constexpr int64_t kMostPixels = 1 << 26;
 
 struct Taps {
   int first;
@@ -89,16 +93,32 @@ Result<Image> decode(const std::string& path, int channels) {
   std::string bytes = TW_TRY(read_file(path));
   int width = 0, height = 0, found = 0;
   if (bytes.size() > (1u << 30)) return Diagnostic(ErrorCode::kLimitExceeded, "the picture is larger than 1 GiB", path);
+  // A few bytes can claim gigabytes.
+  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
+  if (stbi_info_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found) && static_cast<int64_t>(width) * height > kMostPixels)
+    return Diagnostic(ErrorCode::kLimitExceeded, format("the picture has {}x{} pixels, more than {} million", width, height, kMostPixels >> 20), path,
+                      "shrink it first");
+  // The decoder takes the wrong half of each value, and reads past the end when it converts channels.
+  if (bytes.size() > 1 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') && stbi_is_16_bit_from_memory(data, static_cast<int>(bytes.size())))
+    return Diagnostic(ErrorCode::kUnsupportedModel, "16-bit PNM pictures cannot be read", path, "save it with 8 bits for each channel, or as PNG");
   std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
-      stbi_load_from_memory(reinterpret_cast<const stbi_uc*>(bytes.data()), static_cast<int>(bytes.size()), &width, &height,
-                            &found, channels),
+      stbi_load_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found, 0),
       stbi_image_free);
   if (!pixels)
     return Diagnostic(ErrorCode::kMalformedModel, format("the picture cannot be decoded: {}", stbi_failure_reason()), path,
                       "JPEG, PNG, BMP, GIF, PNM and TGA pictures, .npy, .npz and .pb files can be read");
+  if (width < 1 || height < 1) return Diagnostic(ErrorCode::kMalformedModel, "the picture has no pixels", path, "give another picture");
   Image image{width, height, channels, {}};
-  size_t n = static_cast<size_t>(width) * height * channels;
-  image.values.assign(pixels.get(), pixels.get() + n);
+  const size_t n = static_cast<size_t>(width) * height;
+  image.values.resize(n * channels);
+  // One or two channels (grey, alpha), or three or four.
+  for (size_t i = 0; i < n; ++i) {
+    const stbi_uc* from = pixels.get() + i * found;
+    float* to = image.values.data() + i * channels;
+    if (channels == 1) to[0] = static_cast<float>(found < 3 ? from[0] : (from[0] * 77 + from[1] * 150 + from[2] * 29) >> 8);
+    else
+      for (int c = 0; c < channels; ++c) to[c] = from[found < 3 ? 0 : c];
+  }
   return image;
 }
 

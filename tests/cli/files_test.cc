@@ -9,6 +9,7 @@
 
 #include "cli/file.h"
 #include "cli/npy.h"
+#include "cli/picture.h"
 #include "cli/tensor_proto.h"
 #include "cli/zip.h"
 
@@ -31,6 +32,31 @@ std::string npy(const std::string& header, const std::string& data) {
   out += static_cast<char>(header.size());
   out += static_cast<char>(header.size() >> 8);
   return out + header + data;
+}
+
+TEST(Picture, ChannelsAreConvertedDeepAndHugeOnesRefused) {
+  const std::string path = testing::TempDir() + "picture.pnm";
+  auto load = [&](const std::string& bytes, const std::vector<int64_t>& shape) {
+    EXPECT_TRUE(write_file(path, bytes_of(bytes)).ok());
+    PictureOptions options;
+    options.scale = 1;
+    return load_picture(path, options, kFloat32, shape);
+  };
+  auto deep = load(std::string("P5 2 1 65535\n\x10\xff\x80\x01", 17), {1, 3, 1, 2});
+  ASSERT_FALSE(deep.ok());
+  EXPECT_NE(deep.error().str().find("16-bit"), std::string::npos) << deep.error().str();
+  auto shallow = load(std::string("P5 2 1 255\n\x10\x80", 13), {1, 3, 1, 2});
+  ASSERT_TRUE(shallow.ok()) << shallow.error().str();
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(shallow->as<float>()[2 * c], 0x10);
+    EXPECT_EQ(shallow->as<float>()[2 * c + 1], 0x80);
+  }
+  auto grey = load(std::string("P6 1 1 255\n\x64\xc8\x32", 14), {1, 1, 1, 1});
+  ASSERT_TRUE(grey.ok()) << grey.error().str();
+  EXPECT_EQ(grey->as<float>()[0], (0x64 * 77 + 0xc8 * 150 + 0x32 * 29) >> 8);
+  auto huge = load("P6 30000 30000 255\nabc", {1, 3, 8, 8});
+  ASSERT_FALSE(huge.ok());
+  EXPECT_EQ(huge.error().code, ErrorCode::kLimitExceeded) << huge.error().str();
 }
 
 TEST(Npy, RoundTrips) {

@@ -24,9 +24,10 @@ std::string le(uint32_t value, int bytes) {
 extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   seeds->push_back("P6 4 3 255\n" + std::string(36, 'p'));
   seeds->push_back("P5 4 3 255\n" + std::string(12, 'p'));
+  seeds->push_back("P5 4 3 65535\n" + std::string(24, 'p'));
   // BMP, 2x2, 24 bits; rows are padded to 8 bytes.
   seeds->push_back("BM" + le(70, 4) + le(0, 4) + le(54, 4) + le(40, 4) + le(2, 4) + le(2, 4) + le(1, 2) + le(24, 2) +
-                   le(0, 4) + le(16, 4) + le(0, 16) + std::string(16, 'b'));
+                   le(0, 4) + le(16, 4) + std::string(16, '\0') + std::string(16, 'b'));
   // TGA: plain, and run lengths.
   for (int kind : {2, 10})
     seeds->push_back(std::string(2, '\0') + char(kind) + std::string(9, '\0') + le(2, 2) + le(2, 2) + le(24, 2) +
@@ -45,9 +46,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int file = memfd_create("picture", 0);
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) __builtin_trap();
-  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 3, 8, 8}, {1, 5, 4, 1}}) {
-    auto tensor = cli::load_picture(path, {}, kFloat32, shape);
-    if (tensor.ok() ? tensor->shape() != shape : tensor.error().str().empty()) __builtin_trap();
-  }
+  const std::vector<int64_t> shape = size % 2 ? std::vector<int64_t>{1, 3, 8, 8} : std::vector<int64_t>{1, 5, 4, 1};
+  auto tensor = cli::load_picture(path, {}, kFloat32, shape);
+  if (tensor.ok() ? tensor->shape() != shape : tensor.error().str().empty()) __builtin_trap();
   return 0;
 }
