@@ -41,6 +41,7 @@ Result<int> bench_kernels(const BenchOptions& o) {
       static_cast<uint64_t>(std::clamp(o.seconds * 1000 / std::max(last_ms, 1e-3), 10.0, 2000.0));
   const Profile profile = executor.profile(repeats);
   if (!o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile.trace));
+  if (!o.model.html.empty()) TW_TRY_STATUS(write_profile_page(o.model, *run, profile));
   const std::vector<KernelRow> rows = kernel_rows(profile, run->model.info(), one, all);
   std::printf("%s", (o.model.json ? kernel_json(rows, all) : kernel_table(rows, all)).c_str());
   return 0;
@@ -64,10 +65,11 @@ Result<int> bench_model(const BenchOptions& o) {
   }
   Timing t = summarize(times);
   ModelInfo info = run->model.info();
-  bool steps = !o.no_steps || !o.model.trace.empty();
+  bool steps = !o.no_steps || !o.model.trace.empty() || !o.model.html.empty();
   auto repeats = static_cast<uint64_t>(std::clamp(o.seconds * 250 / std::max(t.median, 1e-3), 5.0, 200.0));
   std::unique_ptr<Profile> profile = steps ? std::make_unique<Profile>(executor.profile(repeats)) : nullptr;
   if (!o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile->trace));
+  if (!o.model.html.empty()) TW_TRY_STATUS(write_profile_page(o.model, *run, *profile));
   double gflops = t.min > 0 ? info.flops / t.min * 1e-6 : 0;
   if (o.model.json) {
     std::string out = format(
@@ -132,7 +134,8 @@ Examples:
   tilewright bench resnet50.so --threads 1
   tilewright bench resnet50.so --time 10 --json
   tilewright bench resnet50.so --kernels --threads 1
-  tilewright bench resnet50.so --trace trace.json)");
+  tilewright bench resnet50.so --trace trace.json
+  tilewright bench resnet50.so --html profile.html)");
   verb->callback([o, action] { *action = [o] { return bench_model(*o); }; });
 }
 

@@ -13,6 +13,8 @@
 #include "base/format.h"
 #include "cli/file.h"
 #include "cli/input_spec.h"
+#include "cli/profile_page.h"
+#include "runtime/artifact.h"
 
 namespace tilewright::cli {
 
@@ -25,6 +27,7 @@ void add_model_options(CLI::App& verb, ModelOptions* o) {
       ->capture_default_str();
   verb.add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
   verb.add_option("--trace", o->trace, "Write one profiled run as a Chrome trace (chrome://tracing, Perfetto)")->type_name("FILE");
+  verb.add_option("--html", o->html, "Write the profile as a page for a browser: graph, times and rooflines, memory plan")->type_name("FILE");
   verb.add_flag("--json", o->json, "Print the results as one JSON object");
 }
 
@@ -116,6 +119,27 @@ std::string byte_count(uint64_t bytes) {
   if (bytes >= (1u << 20)) return format("{:.1f} MiB", b / (1 << 20));
   if (bytes >= 1024) return format("{:.1f} KiB", b / 1024);
   return format("{} B", bytes);
+}
+
+Status write_profile_page(const ModelOptions& options, const ModelRun& run, const Profile& profile) {
+  const auto artifact = TW_TRY(runtime::Artifact::load(options.model));
+  const MachinePeak all = measure_peak(run.executor.threads());
+  const MachinePeak one = run.executor.threads() == 1 ? all : measure_peak(1);
+  // The variant that was profiled is the one with these steps.
+  const plan::Plan* plan = nullptr;
+  for (size_t v = 0; v <= artifact->plan().variants.size() && !plan; ++v) {
+    const plan::Plan& candidate = plan::variant_of(artifact->plan(), v);
+    bool same = candidate.steps.size() == profile.steps.size();
+    for (size_t i = 0; same && i < candidate.steps.size(); ++i)
+      same = plan::callee_of(candidate, candidate.steps[i]) == profile.steps[i].kernel && candidate.steps[i].name == profile.steps[i].name;
+    for (size_t i = 0; same && i < candidate.inputs.size(); ++i) {
+      const DLTensor view = run.executor.input(i);
+      same = std::equal(candidate.inputs[i].shape.begin(), candidate.inputs[i].shape.end(), view.shape, view.shape + view.ndim);
+    }
+    if (same) plan = &candidate;
+  }
+  if (!plan) return Diagnostic(ErrorCode::kBadArtifact, "the file changed while it was profiled", options.model);
+  return write_text(options.html, profile_page(*plan, kernel_rows(profile, run.model.info(), one, all), all));
 }
 
 Status write_text(const std::string& path, const std::string& text) { return write_file(path, bytes_of(text)); }

@@ -21,7 +21,7 @@ struct ModelOptions {
   int threads = 0;
   uint64_t seed = 0;
   bool json = false;
-  std::string trace;
+  std::string trace, html;
 };
 void add_model_options(CLI::App& verb, ModelOptions* options);
 
@@ -50,6 +50,8 @@ Result<NamedTensors> outputs_of(const ModelRun& run);
 std::string json_shape(const std::vector<int64_t>& shape);
 std::string milliseconds(double ms);  // "1.234 ms", "12.3 us"
 std::string byte_count(uint64_t bytes);
+// The profile as a page for a browser (profile_page.h), written to options.html; measures the machine first.
+Status write_profile_page(const ModelOptions& options, const ModelRun& run, const Profile& profile);
 Status write_text(const std::string& path, const std::string& text);
 
 }  // namespace tilewright::cli

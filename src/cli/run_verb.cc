@@ -209,6 +209,8 @@ Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo
 }
 
 Result<int> run_program(const RunOptions& o, const Model& model) {
+  if (!o.model.html.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to draw", o.model.model, "compile the model for fixed sizes with --shape");
   const double begin = now_ms();
   auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
   auto program = TW_TRY(runtime::vm::program_of(*artifact));
@@ -259,8 +261,9 @@ Result<int> run_model(const RunOptions& o) {
   }));
   NamedTensors outputs = TW_TRY(outputs_of(*run));
   std::unique_ptr<Profile> profile;
-  if (o.profile || !o.model.trace.empty())
+  if (o.profile || !o.model.trace.empty() || !o.model.html.empty())
     profile = std::make_unique<Profile>(run->executor.profile(static_cast<uint64_t>(std::clamp(o.repeat, 10, 1000))));
+  if (!o.model.html.empty()) TW_TRY_STATUS(write_profile_page(o.model, *run, *profile));
   TW_TRY_STATUS(show(o, {run->load_ms, run->executor.threads()}, times, run->model, outputs, profile.get()));
   return 0;
 }

@@ -179,6 +179,14 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return Diagnostic(ErrorCode::kCpuMismatch,
                       format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path,
                       "compile the model on this machine, or with --target for an older CPU");
+  // Modules that were linked in as an object of their own (devc.o).
+  if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && plan->imports.empty()) {
+    const ElfSegment* home = image->segment_of(blob->address, 8);
+    uint64_t bytes = 0;
+    if (home) std::memcpy(&bytes, reinterpret_cast<const void*>(map->l_addr + blob->address), sizeof bytes);
+    if (!home || bytes > (uint64_t{1} << 46) || !image->segment_of(blob->address, 8 + bytes)) return bad("the imported modules lie outside of the library").at(path);
+    plan->imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
+  }
   artifact->plan_ = std::move(*plan);
   artifact->kernels_ = {table.kernels, table.kernel_count};
   artifact->params_ = static_cast<const std::byte*>(table.params);

@@ -8,6 +8,7 @@
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
 #include "runtime/function.h"
+#include "runtime/link_file.h"
 #include "runtime/module.h"
 #include "runtime/params_file.h"
 #include "runtime/tensor_value.h"
@@ -24,6 +25,21 @@ Result<Value> load_from_file(const Arguments& args) {
 Result<Value> load_so(const Arguments& args) {
   TW_TRY_STATUS(args.expect(1, 2));
   return Value(std::shared_ptr<Module>(TW_TRY(LibraryModule::load(std::string(TW_TRY(args.string(0)))))));
+}
+
+// (path, form; without: the end of the name): objects, archives, LLVM IR and packages go through the system's compiler.
+Result<Value> load_objects(const Arguments& args) {
+  TW_TRY_STATUS(args.expect(1, 2));
+  const std::string path(TW_TRY(args.string(0)));
+  std::string form = path.substr(std::min(path.rfind('.') + 1, path.size()));
+  if (args.size() > 1) form = TW_TRY(args.string(1));
+  return Value(TW_TRY(load_linked(path, form)));
+}
+
+// (module, ...) -> C source
+Result<Value> pack_imports(const Arguments& args) {
+  TW_TRY_STATUS(args.expect(1, 3));
+  return Value::string(TW_TRY(pack_imports_to_c(TW_TRY(args.module(0)))));
 }
 
 Result<Value> num_threads(const Arguments&) { return Value(int64_t{default_thread_count()}); }
@@ -105,10 +121,16 @@ Result<Value> time_evaluator(const Arguments& args) {
 constexpr BuiltIn kBuiltIn[] = {
     {"runtime.LoadParams", load_params},
     {"runtime.ModuleLoadFromFile", load_from_file},
+    {"runtime.ModulePackImportsToC", pack_imports},
     {"runtime.NumThreads", num_threads},
     {"runtime.SaveParams", save_params},
     {"runtime.TimeEvaluator", time_evaluator},
+    {"runtime.module.loadfile_a", load_objects},
+    {"runtime.module.loadfile_bc", load_objects},
+    {"runtime.module.loadfile_ll", load_objects},
+    {"runtime.module.loadfile_o", load_objects},
     {"runtime.module.loadfile_so", load_so},
+    {"runtime.module.loadfile_tar", load_objects},
 };
 
 }  // namespace

@@ -23,8 +23,19 @@ std::string unique_name(std::string wanted, std::set<std::string>* taken) {
 class Writers {
  public:
   void write(const plan::Buffer& b, uint32_t buffer, Entry by) {
-    std::erase_if(ranges_, [&](const Range& r) { return r.same_space(b) && b.offset <= r.begin && r.end <= b.offset + b.bytes; });
-    ranges_.push_back({b.space, b.index, b.offset, b.offset + b.bytes, buffer, by});
+    // What is written over is no longer the earlier writer's, be it a part: memory is used again.
+    const uint64_t begin = b.offset, end = b.offset + b.bytes;
+    std::vector<Range> left;
+    for (const Range& r : ranges_) {
+      if (!r.same_space(b) || r.end <= begin || end <= r.begin) {
+        left.push_back(r);
+        continue;
+      }
+      if (r.begin < begin) left.push_back(r), left.back().end = begin;
+      if (end < r.end) left.push_back(r), left.back().begin = end;
+    }
+    left.push_back({b.space, b.index, begin, end, buffer, b.device, by});
+    ranges_ = std::move(left);
   }
   // The latest writer of this very buffer, else of every part of its bytes: a view is made of what lies below it.
   std::vector<Entry> of(const plan::Buffer& b, uint32_t buffer) const {
@@ -42,9 +53,9 @@ class Writers {
     plan::Space space;
     uint32_t index;
     uint64_t begin, end;
-    uint32_t buffer;
+    uint32_t buffer, device;
     Entry by;
-    bool same_space(const plan::Buffer& b) const { return space == b.space && (space == plan::Space::kArena || index == b.index); }
+    bool same_space(const plan::Buffer& b) const { return space == b.space && (space == plan::Space::kArena ? device == b.device : index == b.index); }
   };
   std::vector<Range> ranges_;
 };

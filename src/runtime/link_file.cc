@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/link_file.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/format.h"
+#include "base/formats/artifact.h"
+
+extern char** environ;
+
+namespace tilewright::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct TempFolder {
+  std::string path;
+  ~TempFolder() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+};
+
+std::string first_found(std::initializer_list<const char*> programs) {
+  const char* path = std::getenv("PATH");
+  for (const char* program : programs) {
+    std::string_view rest = path ? path : "/usr/bin:/bin";
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(':'), rest.size());
+      const std::string candidate = std::string(rest.substr(0, end)) + "/" + program;
+      if (access(candidate.c_str(), X_OK) == 0) return candidate;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return {};
+}
+
+Result<std::string> compiler_for(const std::string& form) {
+  if (form == "ll" || form == "bc") {
+    std::string clang = first_found({"clang", "clang++", "clang-19", "clang-18", "clang-17", "clang-16"});
+    if (!clang.empty()) return clang;
+    return Diagnostic(ErrorCode::kLinkFailed, "LLVM IR is compiled by clang, and none was found on the path", {}, "install clang, or export a library (.so)");
+  }
+  for (const char* variable : {"CXX", "CC"})
+    if (const char* set = std::getenv(variable); set && *set) return std::string(set);
+  std::string found = first_found({"g++", "gcc", "clang++", "clang", "c++", "cc"});
+  if (!found.empty()) return found;
+  return Diagnostic(ErrorCode::kLinkFailed, "no C or C++ compiler was found on the path to link with", {}, "install one or set CXX, or export a library (.so)");
+}
+
+// Runs a program to its end; no shell in between.
+Status run(const std::vector<std::string>& command, const std::string& folder) {
+  const std::string said = folder + "/said";
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return Diagnostic(ErrorCode::kLinkFailed, format("'{}' cannot be started: {}", command[0], std::strerror(failed)));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
+  std::ifstream in(said, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ';');
+  if (text.size() > 2000) text.resize(2000);
+  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
+  std::error_code error;
+  const fs::path file = fs::absolute(path, error);  // never begins with a dash
+  if (!fs::is_regular_file(file, error)) return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
+  TempFolder folder;
+  std::string pattern = fs::temp_directory_path(error).string() + "/tilewright-XXXXXX";
+  if (error || ::mkdtemp(pattern.data()) == nullptr) return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
+  folder.path = pattern;
+  std::vector<std::string> objects = {file.string()};
+  if (form == "tar") {
+    Status unpacked = run({"tar", "-xf", file.string(), "-C", folder.path}, folder.path);
+    if (!unpacked.ok()) return std::move(unpacked).error().at(path);
+    objects.clear();
+    std::string library;
+    for (const auto& entry : fs::directory_iterator(folder.path, error)) {
+      const std::string end = entry.path().extension().string();
+      if (!entry.is_regular_file(error) || entry.is_symlink(error)) continue;
+      if (end == ".so") library = entry.path().string();
+      if (end == ".o" || end == ".a" || end == ".c" || end == ".cc" || end == ".cpp") objects.push_back(entry.path().string());
+    }
+    if (!library.empty()) return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(library)));  // the mapping outlives the file
+    if (objects.empty()) return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
+    std::sort(objects.begin(), objects.end());
+  }
+  std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder.path + "/lib.so"};
+  for (const std::string& object : objects) {
+    const bool archive = object.ends_with(".a");
+    if (archive) command.push_back("-Wl,--whole-archive");
+    command.push_back(object);
+    if (archive) command.push_back("-Wl,--no-whole-archive");
+  }
+  command.push_back("-lm");
+  Status linked = run(command, folder.path);
+  if (!linked.ok()) return std::move(linked).error().at(path);
+  auto library = LibraryModule::load(folder.path + "/lib.so");
+  if (!library.ok()) {
+    Diagnostic problem = std::move(library).error();
+    problem.where = path;  // not the folder, which is gone
+    return problem;
+  }
+  return std::shared_ptr<Module>(std::move(*library));
+}
+
+Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module) {
+  const std::string tree = TW_TRY(save_import_tree(module));
+  if (tree.empty()) return Diagnostic(ErrorCode::kInvalidArgument, "the module imports nothing", {}, "import a module first");
+  std::string out = format("/* The modules that a library imports. */\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nextern const unsigned char {0}[];\n"
+                           "const unsigned char __attribute__((visibility(\"default\"))) {0}[{1}] = {{\n  ", kImportsSymbol, tree.size() + 8);
+  for (int i = 0; i < 8; ++i) out += format("0x{:02x},", static_cast<unsigned>(tree.size() >> (8 * i) & 0xff));
+  for (size_t i = 0; i < tree.size(); ++i) out += format("{}0x{:02x},", i % 20 == 0 ? "\n  " : "", static_cast<unsigned>(static_cast<unsigned char>(tree[i])));
+  return out + "\n};\n#ifdef __cplusplus\n}\n#endif\n";
+}
+
+}  // namespace tilewright::runtime
