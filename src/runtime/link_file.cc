@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/link_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,9 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
@@ -22,15 +21,48 @@ extern char** environ;
 namespace tilewright::runtime {
 namespace {
 
-namespace fs = std::filesystem;
+// Without <filesystem> and streams, which would double the runtime's size.
+std::vector<std::string> entries_of(const std::string& folder) {
+  std::vector<std::string> names;
+  DIR* open = opendir(folder.c_str());
+  if (!open) return names;
+  while (const dirent* entry = readdir(open))
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
+  closedir(open);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool is_plain_file(const std::string& path) {
+  struct stat info;
+  return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+void remove_all(const std::string& path) {
+  struct stat info;
+  if (lstat(path.c_str(), &info) != 0) return;
+  if (S_ISDIR(info.st_mode))
+    for (const std::string& name : entries_of(path)) remove_all(path + "/" + name);
+  ::remove(path.c_str());
+}
 
 struct TempFolder {
   std::string path;
   ~TempFolder() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
+    if (!path.empty()) remove_all(path);
   }
 };
+
+// The first bytes of a file.
+std::string start_of(const std::string& path, size_t most) {
+  std::string text(most, '\0');
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  const ssize_t n = read(file, text.data(), most);
+  close(file);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
 
 std::string first_found(std::initializer_list<const char*> programs) {
   const char* path = std::getenv("PATH");
@@ -77,39 +109,39 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
-  std::ifstream in(said, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text = start_of(said, 2000);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ';');
-  if (text.size() > 2000) text.resize(2000);
   return Diagnostic(ErrorCode::kLinkFailed, format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
-  std::error_code error;
-  const fs::path file = fs::absolute(path, error);  // never begins with a dash
-  if (!fs::is_regular_file(file, error)) return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
+  char* absolute = realpath(path.c_str(), nullptr);  // never begins with a dash
+  const std::string file = absolute ? absolute : "";
+  std::free(absolute);
+  if (file.empty() || !is_plain_file(file)) return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
   TempFolder folder;
-  std::string pattern = fs::temp_directory_path(error).string() + "/tilewright-XXXXXX";
-  if (error || ::mkdtemp(pattern.data()) == nullptr) return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
+  const char* temporary = std::getenv("TMPDIR");
+  std::string pattern = std::string(temporary && *temporary ? temporary : "/tmp") + "/tilewright-XXXXXX";
+  if (::mkdtemp(pattern.data()) == nullptr) return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
   folder.path = pattern;
-  std::vector<std::string> objects = {file.string()};
+  std::vector<std::string> objects = {file};
   if (form == "tar") {
-    Status unpacked = run({"tar", "-xf", file.string(), "-C", folder.path}, folder.path);
+    Status unpacked = run({"tar", "-xf", file, "-C", folder.path}, folder.path);
     if (!unpacked.ok()) return std::move(unpacked).error().at(path);
     objects.clear();
     std::string library;
-    for (const auto& entry : fs::directory_iterator(folder.path, error)) {
-      const std::string end = entry.path().extension().string();
-      if (!entry.is_regular_file(error) || entry.is_symlink(error)) continue;
-      if (end == ".so") library = entry.path().string();
-      if (end == ".o" || end == ".a" || end == ".c" || end == ".cc" || end == ".cpp") objects.push_back(entry.path().string());
+    for (const std::string& name : entries_of(folder.path)) {
+      const std::string member = folder.path + "/" + name;
+      if (!is_plain_file(member)) continue;
+      if (name.ends_with(".so")) library = member;
+      for (const char* end : {".o", ".a", ".c", ".cc", ".cpp"})
+        if (name.ends_with(end)) objects.push_back(member);
     }
     if (!library.empty()) return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(library)));  // the mapping outlives the file
     if (objects.empty()) return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
-    std::sort(objects.begin(), objects.end());
   }
   std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder.path + "/lib.so"};
   for (const std::string& object : objects) {
