@@ -17,6 +17,7 @@ namespace {
 // 5 cycles each) and leave registers for the operands in the smallest register file (16).
 #define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                             \
   typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                  \
+  constexpr int64_t kLanes_##suffix = bytes / 4;                                                            \
   attribute double multiply_add_##suffix(int64_t rounds) {                                                  \
     volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */         \
     const Vector##suffix zero = {}, a = zero + known[0], b = zero + known[1];                               \
@@ -32,11 +33,11 @@ namespace {
     Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                       \
     volatile float used = sum[0];                                                                           \
     (void)used;                                                                                             \
-    return 2.0 * 12 * (bytes / 4) * static_cast<double>(rounds);                                            \
+    return 2.0 * 12 * kLanes_##suffix * static_cast<double>(rounds);                                        \
   }                                                                                                         \
   attribute double read_##suffix(const float* data, int64_t count) {                                        \
     Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                      \
-    constexpr int64_t kStep = 4 * (bytes / 4);                                                              \
+    constexpr int64_t kStep = 4 * kLanes_##suffix;                                                          \
     for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                   \
       const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                         \
       s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                   \
