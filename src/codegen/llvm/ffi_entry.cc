@@ -52,7 +52,7 @@ struct Entry {
     return new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
   }
   llvm::Constant* text(const std::string& s) { return constant(llvm::ConstantDataArray::getString(module.getContext(), s), "ffi.text"); }
-  llvm::Function* weak(const char* name, llvm::Type* result, std::vector<llvm::Type*> params) {
+  llvm::Function* weak(const char* name, llvm::Type* result, const std::vector<llvm::Type*>& params) {
     auto* f = llvm::cast<llvm::Function>(module.getOrInsertFunction(name, llvm::FunctionType::get(result, params, false)).getCallee());
     f->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);
     return f;
