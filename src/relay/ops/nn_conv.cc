@@ -76,7 +76,9 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   s.channels = a.channels.value_or(o);
   s.in_channels = logical_in(a).value_or(in_physical);
-  auto fits = [](int64_t logical, int64_t physical, int64_t block) { return logical >= 0 && (logical + block - 1) / block * block == physical; };
+  auto fits = [](int64_t logical, int64_t physical, int64_t block) {
+    return logical >= 0 && logical <= physical && (logical + block - 1) / block * block == physical;
+  };
   if (!fits(s.in_channels, in_physical, s.data.block('C')))
     return type_error(format("data {} does not have {} input channels", shape_str(data.shape), s.in_channels));
   if (!fits(s.channels, o, s.kernel.block('O')))
