@@ -93,8 +93,11 @@ class Model:
         for name, value in kwargs.items():
             self.set_input(name, value)
         self.run()
-        results = tuple(self._session.output(i) for i in range(len(self.outputs)))
+        results = tuple(self._outputs_of_run())
         return results[0] if len(results) == 1 else results
+
+    def _outputs_of_run(self) -> list[Any]:
+        return [self._session.output(i) for i in range(len(self.outputs))]
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Writes the library that `tilewright.load`, the shell, C and C++ can use; after tw.compile also .o, .a and .tar."""
@@ -168,13 +171,8 @@ class ProgramModel(Model):
         result = self._machine.invoke("main", [self._values[i] for i in range(len(self.inputs))])
         self._results = [_plain(r) for r in (result[1] if len(self._program.outputs) != 1 else [result])]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for i, value in enumerate(args):
-            self.set_input(i, value)
-        for name, value in kwargs.items():
-            self.set_input(name, value)
-        self.run()
-        return self._results[0] if len(self._results) == 1 else tuple(self._results)
+    def _outputs_of_run(self) -> list[Any]:
+        return self._results
 
     def export_library(self, path: str | os.PathLike[str]) -> None:
         """Writes the program that `tilewright.load` and the shell can use, where the compiler is."""

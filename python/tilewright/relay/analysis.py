@@ -29,16 +29,21 @@ def _pattern_vars(pattern: Any) -> list[Var]:
     return []
 
 
-def bound_vars(expr: Any) -> list[Var]:
+def _binders(expr: Any) -> list[Var]:
+    """The variable of every binding, once for each time it is bound."""
     out: list[Var] = []
-    for e in _core.post_order(_like(expr)):
+    for e in _core.post_order(expr):
         if isinstance(e, Function):
             out += e.params
         elif isinstance(e, Let):
             out.append(e.var)
         elif isinstance(e, Match):
             out += [v for c in e.clauses for v in _pattern_vars(c.lhs)]
-    return list(dict.fromkeys(out))
+    return out
+
+
+def bound_vars(expr: Any) -> list[Var]:
+    return list(dict.fromkeys(_binders(_like(expr))))
 
 
 def all_vars(expr: Any) -> list[Var]:
@@ -100,15 +105,8 @@ def all_type_vars(expr: Any, mod: Any = None) -> list[Any]:
 
 def well_formed(expr: Any, diag_ctx: Any = None) -> bool:
     """Every variable is bound once, and used only where it is bound."""
-    binders: list[Var] = []
     functions = expr.functions.values() if isinstance(expr, _core.IRModule) else [_like(expr)]
-    for e in (e for f in functions for e in _core.post_order(f)):
-        if isinstance(e, Function):
-            binders += e.params
-        elif isinstance(e, Let):
-            binders.append(e.var)
-        elif isinstance(e, Match):
-            binders += [v for c in e.clauses for v in _pattern_vars(c.lhs)]
+    binders = [v for f in functions for v in _binders(f)]
     if len(set(binders)) != len(binders):
         return False
     return all(_scoped(f, frozenset(free_vars(f))) for f in functions)
