@@ -30,8 +30,11 @@ class FmaPeak {
         for (int i = 0; i < chains; ++i)
           body.push_back(tir::store(acc, tir::make_int(i), tir::fma(tir::load(acc, tir::make_int(i)), x, x)));
       for (int i = 0; i < chains; ++i)
-        drain.push_back(tir::store(constants, tir::ramp(tir::make_int(16), 1, v), tir::load(acc, tir::make_int(i)) + tir::load(constants, tir::ramp(tir::make_int(16), 1, v))));
-      tir::Stmt all = tir::seq({tir::seq(clear), loop("turn", turns, [&](tir::PrimExpr) { return tir::seq(body); }), tir::seq(drain)});
+        drain.push_back(
+            tir::store(constants, tir::ramp(tir::make_int(16), 1, v),
+                       tir::load(acc, tir::make_int(i)) + tir::load(constants, tir::ramp(tir::make_int(16), 1, v))));
+      tir::Stmt all = tir::seq(
+          {tir::seq(clear), loop("turn", turns, [&](tir::PrimExpr) { return tir::seq(body); }), tir::seq(drain)});
       return tir::allocate(acc, tir::let_stmt(x, tir::load(constants, tir::ramp(zero, 1, v)), all));
     });
   }

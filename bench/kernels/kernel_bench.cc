@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak, which
-// is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
+// Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak,
+// which is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
 //   kernel_bench [filter] [--threads-share N] [--seconds S] [--cold] [--conv IC,OC,HxW,KERNEL,STRIDE,PADDING]
 //   kernel_bench --sweep conv|gemm|all [--seed N] [--count N] ...   random shapes through the whole compiler (sweep.h)
 // --cold: caches are flushed before every run, as if the rest of a large network had run in between.
@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "fma_peak.h"
+#include "sweep.h"
 #include "topi/conv2d_nchwc.h"
 #include "topi/depthwise.h"
 #include "topi/gemm.h"
@@ -16,8 +18,6 @@
 #include "topi/reduce.h"
 #include "topi/transpose.h"
 #include "topi/winograd.h"
-#include "fma_peak.h"
-#include "sweep.h"
 
 namespace tilewright::topi::testing {
 namespace {
@@ -44,7 +44,8 @@ class Suite {
     benches_.push_back(std::move(b));
   }
 
-  void conv(const char* net, int64_t ic, int64_t oc, int64_t in, int64_t k, int64_t s, int64_t pad, bool plain = false, int64_t width = 0) {
+  void conv(const char* net, int64_t ic, int64_t oc, int64_t in, int64_t k, int64_t s, int64_t pad, bool plain = false,
+            int64_t width = 0) {
     if (width == 0) width = in;
     Conv2dProblem p;
     p.in_channels = ic, p.out_channels = oc, p.in_height = in, p.in_width = width;
@@ -52,26 +53,31 @@ class Suite {
     p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = pad;
     p.out_height = (in + 2 * pad - k) / s + 1, p.out_width = (width + 2 * pad - k) / s + 1;
     p.lanes = std::getenv("LANES") ? std::atoi(std::getenv("LANES")) : target().lanes(32), p.plain_data = plain;
-    std::string name = format("{} conv {}x{} s{} {}->{} @{}", net, k, k, s, ic, oc, in) + (width == in ? "" : format("x{}", width));
+    std::string name =
+        format("{} conv {}x{} s{} {}->{} @{}", net, k, k, s, ic, oc, in) + (width == in ? "" : format("x{}", width));
     if (!wanted(name)) return;
     const int64_t v = p.lanes;
     HaloNeed need = halo_need(p);
-    View data = plain ? view_with_halo("data", {1, ic, in, width}, {0, 0, need.top, need.left}, {0, 0, need.bottom, need.right}, kFloat32, true)
+    View data = plain ? view_with_halo("data", {1, ic, in, width}, {0, 0, need.top, need.left},
+                                       {0, 0, need.bottom, need.right}, kFloat32, true)
                       : view_with_halo("data", {1, ceil_div(ic, v), in, width, v}, {0, 0, need.top, need.left, 0},
                                        {0, 0, need.bottom, need.right, 0}, kFloat32, true);
     auto shape = packed_weight_shape(p);
-    View weights = make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
-    View out = view_with_halo("out", {1, ceil_div(oc, v), p.out_height, p.out_width, v}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0});
+    View weights =
+        make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    View out =
+        view_with_halo("out", {1, ceil_div(oc, v), p.out_height, p.out_width, v}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0});
     Conv2dConfig c = default_config(p, target(), can_flatten(p, data, out));
     if (const char* forced = std::getenv("TILE")) {
       int flat = 0;
-      std::sscanf(forced, "%dx%dx%d,%d,%d,%d", &c.tile_height, &c.tile_width, &c.oc_blocks, &c.ic_unroll, &c.tap_unroll, &flat);
+      std::sscanf(forced, "%dx%dx%d,%d,%d,%d", &c.tile_height, &c.tile_width, &c.oc_blocks, &c.ic_unroll, &c.tap_unroll,
+                  &flat);
       c.flatten = flat && can_flatten(p, data, out);
     }
-    add(name, estimate(p, c, target()), format("{}x{}x{}u{}{}", c.tile_height, c.tile_width, c.oc_blocks, c.ic_unroll, c.flatten ? "f" : ""),
-        {data.buffer, weights.buffer, out.buffer}, [&](const KernelContext& context) {
-          return conv2d_nchwc(p, c, data, weights, out, relu(), context);
-        });
+    add(name, estimate(p, c, target()),
+        format("{}x{}x{}u{}{}", c.tile_height, c.tile_width, c.oc_blocks, c.ic_unroll, c.flatten ? "f" : ""),
+        {data.buffer, weights.buffer, out.buffer},
+        [&](const KernelContext& context) { return conv2d_nchwc(p, c, data, weights, out, relu(), context); });
   }
 
   void winograd(int tile, int64_t ic, int64_t oc, int64_t in) {
@@ -89,27 +95,32 @@ class Suite {
       c.block_tiles = blocks;
     }
     HaloNeed need = winograd_halo(p, c);
-    View data = view_with_halo("data", {1, ceil_div(ic, v), in, in, v}, {0, 0, need.top, need.left, 0}, {0, 0, need.bottom, need.right, 0}, kFloat32, true);
+    View data = view_with_halo("data", {1, ceil_div(ic, v), in, in, v}, {0, 0, need.top, need.left, 0},
+                               {0, 0, need.bottom, need.right, 0}, kFloat32, true);
     auto shape = winograd_weight_shape(p, c);
-    View weights = make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
+    View weights =
+        make_view(tir::make_buffer("weights", kFloat32, product(shape), tir::Scope::kGlobal, 64, true), shape);
     View out = view_with_halo("out", {1, ceil_div(oc, v), in, in, v}, {0, 0, 0, 0, 0}, {0, 0, 0, 0, 0});
-    tir::Buffer scratch = tir::make_buffer("scratch", kFloat32, winograd_scratch_bytes(p, c) / 4, tir::Scope::kGlobal, 64);
-    add(name, winograd_cost(p, c, true, target()), format("{}x{} b{}", c.rows, c.oc_blocks, c.block_tiles), {data.buffer, weights.buffer, out.buffer, scratch},
-        [&](KernelContext context) {
+    tir::Buffer scratch =
+        tir::make_buffer("scratch", kFloat32, winograd_scratch_bytes(p, c) / 4, tir::Scope::kGlobal, 64);
+    add(name, winograd_cost(p, c, true, target()), format("{}x{} b{}", c.rows, c.oc_blocks, c.block_tiles),
+        {data.buffer, weights.buffer, out.buffer, scratch}, [&](KernelContext context) {
           context.scratch = scratch;
           return conv2d_winograd(p, c, data, weights, out, relu(), context);
         });
   }
 
-  void product_of(const char* net, int64_t m, int64_t n, int64_t k, MatrixB kind = MatrixB::kPacked, int64_t batch = 1) {
+  void product_of(const char* net, int64_t m, int64_t n, int64_t k, MatrixB kind = MatrixB::kPacked,
+                  int64_t batch = 1) {
     GemmProblem p;
     p.batch = batch, p.m = m, p.n = n, p.k = k, p.row_stride = k, p.b = kind;
     const char* kinds[] = {"packed", "KxN", "NxK"};
-    std::string name = format("{} gemm {}{}x{}x{} {}", net, batch > 1 ? format("{}*", batch) : "", m, n, k, kinds[static_cast<int>(kind)]);
+    std::string name = format("{} gemm {}{}x{}x{} {}", net, batch > 1 ? format("{}*", batch) : "", m, n, k,
+                              kinds[static_cast<int>(kind)]);
     if (!wanted(name)) return;
     GemmConfig c = default_config(p, target());
     if (const char* forced = std::getenv("TILE")) std::sscanf(forced, "%dx%d,%d", &c.mr, &c.nr, &c.k_unroll);
-    auto shape = kind == MatrixB::kPacked      ? packed_b_shape(p, c, target())
+    auto shape = kind == MatrixB::kPacked     ? packed_b_shape(p, c, target())
                  : kind == MatrixB::kRowMajor ? std::vector<int64_t>{batch, k, n}
                                               : std::vector<int64_t>{batch, n, k};
     View a = make_view(tir::make_buffer("a", kFloat32, batch * m * k, tir::Scope::kGlobal, 64, true), {batch, m, k});
@@ -128,34 +139,45 @@ class Suite {
     std::string name = format("{} depthwise {}x{} s{} {} @{}", net, k, k, s, channels, in);
     if (!wanted(name)) return;
     const int64_t v = p.lanes, blocks = ceil_div(channels, v), pad = k / 2;
-    View data = view_with_halo("data", {1, blocks, in, in, v}, {0, 0, pad, pad, 0}, {0, 0, pad, pad, 0}, kFloat32, true);
-    View weights = make_view(tir::make_buffer("weights", kFloat32, blocks * k * k * v, tir::Scope::kGlobal, 64, true), {blocks, k, k, v});
-    View out = make_view(tir::make_buffer("out", kFloat32, blocks * p.out_height * p.out_width * v, tir::Scope::kGlobal, 64),
-                         {1, blocks, p.out_height, p.out_width, v});
+    View data =
+        view_with_halo("data", {1, blocks, in, in, v}, {0, 0, pad, pad, 0}, {0, 0, pad, pad, 0}, kFloat32, true);
+    View weights = make_view(tir::make_buffer("weights", kFloat32, blocks * k * k * v, tir::Scope::kGlobal, 64, true),
+                             {blocks, k, k, v});
+    View out =
+        make_view(tir::make_buffer("out", kFloat32, blocks * p.out_height * p.out_width * v, tir::Scope::kGlobal, 64),
+                  {1, blocks, p.out_height, p.out_width, v});
     DepthwiseConfig c = default_config(p, target());
     if (const char* forced = std::getenv("TILE")) c.tile_width = std::atoi(forced);
     add(name, estimate(p, c, target()), format("1x{}", c.tile_width), {data.buffer, weights.buffer, out.buffer},
-        [&](const KernelContext& context) { return depthwise_conv2d_nchwc(p, c, data, weights, out, relu(), context); });
+        [&](const KernelContext& context) {
+          return depthwise_conv2d_nchwc(p, c, data, weights, out, relu(), context);
+        });
   }
 
   void rows(const char* kind, int64_t count, int64_t extent) {
     std::string name = format("{} {}x{}", kind, count, extent);
     if (!wanted(name)) return;
-    View in = make_view(tir::make_buffer("in", kFloat32, count * extent, tir::Scope::kGlobal, 64, true), {count, extent});
+    View in =
+        make_view(tir::make_buffer("in", kFloat32, count * extent, tir::Scope::kGlobal, 64, true), {count, extent});
     View out = make_view(tir::make_buffer("out", kFloat32, count * extent, tir::Scope::kGlobal, 64), {count, extent});
     bool soft = std::string_view(kind) == "softmax", norm = std::string_view(kind) == "layer_norm";
     SoftmaxProblem s{{count, extent}};
     LayerNormProblem l{{count, extent}};
-    Cost cost = soft ? estimate(s, target()) : norm ? estimate(l, target()) : injective_cost(out, 4.0 * count * extent, 4, target());
+    Cost cost = soft   ? estimate(s, target())
+                : norm ? estimate(l, target())
+                       : injective_cost(out, 4.0 * count * extent, 4, target());
     cost.flops = static_cast<double>(count * extent);
     add(name, cost, "", {in.buffer, out.buffer}, [&](const KernelContext& context) {
       if (soft) return softmax(s, view_operand(in), out, convert_epilogue(kFloat32), context);
       if (norm) return layer_norm(l, view_operand(in), out, convert_epilogue(kFloat32), context);
-      return injective(flattened(out), [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
-        tir::PrimExpr x = flattened(in).load(index, lanes, mask);
-        return std::string_view(kind) == "silu" ? x * tir::intrinsic(tir::Intrinsic::k_sigmoid, {x})
-                                                : tir::max(x, tir::make_const(x->dtype, 0));
-      }, {}, context);
+      return injective(
+          flattened(out),
+          [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+            tir::PrimExpr x = flattened(in).load(index, lanes, mask);
+            return std::string_view(kind) == "silu" ? x * tir::intrinsic(tir::Intrinsic::k_sigmoid, {x})
+                                                    : tir::max(x, tir::make_const(x->dtype, 0));
+          },
+          {}, context);
     });
   }
 
@@ -163,19 +185,23 @@ class Suite {
     std::string name = format("{} {} @{}", kind, channels, in);
     if (!wanted(name)) return;
     const int64_t v = target().lanes(32), blocks = ceil_div(channels, v);
-    View plain = make_view(tir::make_buffer("plain", kFloat32, channels * in * in, tir::Scope::kGlobal, 64), {1, channels, in, in});
-    View blocked = make_view(tir::make_buffer("blocked", kFloat32, blocks * v * in * in, tir::Scope::kGlobal, 64), {1, blocks, in, in, v});
+    View plain = make_view(tir::make_buffer("plain", kFloat32, channels * in * in, tir::Scope::kGlobal, 64),
+                           {1, channels, in, in});
+    View blocked = make_view(tir::make_buffer("blocked", kFloat32, blocks * v * in * in, tir::Scope::kGlobal, 64),
+                             {1, blocks, in, in, v});
     bool to = std::string_view(kind) == "to_blocked";
     Cost cost = transpose_cost(to ? blocked : plain, target());
     cost.flops = static_cast<double>(channels * in * in);
     add(name, cost, "", {plain.buffer, blocked.buffer}, [&](const KernelContext& context) {
-      return to ? to_blocked(plain, blocked, convert_epilogue(kFloat32), context) : from_blocked(blocked, plain, convert_epilogue(kFloat32), context);
+      return to ? to_blocked(plain, blocked, convert_epilogue(kFloat32), context)
+                : from_blocked(blocked, plain, convert_epilogue(kFloat32), context);
     });
   }
 
   void run(double seconds, int threads, bool cold) {
     if (std::getenv("ASM"))
-      for (const Bench& b : benches_) std::puts(codegen::kernel_text(set_.prim_func(b.kernel), target(), std::getenv("ASM")).value().c_str());
+      for (const Bench& b : benches_)
+        std::puts(codegen::kernel_text(set_.prim_func(b.kernel), target(), std::getenv("ASM")).value().c_str());
     double begin = now();
     set_.build();
     std::printf("compiled %zu kernels in %.0f ms\n", benches_.size(), (now() - begin) * 1e3);
@@ -205,8 +231,8 @@ class Suite {
         best = cold_best = std::min(cold ? cold_best : best, (t2 - t1) / times);
       } while (now() < until);
       double rate = b.flops / threads / best;
-      std::printf("%-44s %-12s %9.1f %9.1f %8.1f %6.1f%% %9.1f\n", b.name.c_str(), b.config.c_str(), best * 1e6, b.predicted_us,
-                  rate * 1e-9, 100 * rate / peak_rate, b.bytes / threads / best * 1e-9);
+      std::printf("%-44s %-12s %9.1f %9.1f %8.1f %6.1f%% %9.1f\n", b.name.c_str(), b.config.c_str(), best * 1e6,
+                  b.predicted_us, rate * 1e-9, 100 * rate / peak_rate, b.bytes / threads / best * 1e-9);
       std::fflush(stdout);
     }
   }
@@ -214,7 +240,9 @@ class Suite {
  private:
   const Target& target() const { return set_.target(); }
   static Epilogue relu() {
-    return [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return tir::max(value, tir::make_const(value->dtype, 0)); };
+    return [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) {
+      return tir::max(value, tir::make_const(value->dtype, 0));
+    };
   }
   KernelSet set_;
   FmaPeak peak_{&set_};
@@ -231,11 +259,16 @@ int run(int argc, char** argv) {
   const char* shape = nullptr;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
-    if (word == "--seconds" && i + 1 < argc) seconds = std::atof(argv[++i]);
-    else if (word == "--threads-share" && i + 1 < argc) threads = std::atoi(argv[++i]);
-    else if (word == "--conv" && i + 1 < argc) shape = argv[++i];
-    else if (word == "--cold") cold = true;
-    else filter = word;
+    if (word == "--seconds" && i + 1 < argc)
+      seconds = std::atof(argv[++i]);
+    else if (word == "--threads-share" && i + 1 < argc)
+      threads = std::atoi(argv[++i]);
+    else if (word == "--conv" && i + 1 < argc)
+      shape = argv[++i];
+    else if (word == "--cold")
+      cold = true;
+    else
+      filter = word;
   }
   Suite s(shape ? "" : filter);
   if (shape) {
@@ -267,7 +300,16 @@ int run(int argc, char** argv) {
   s.conv("ppocr_det", 96, 24, 160, 3, 1, 1);
   s.conv("yolov8n", 32, 32, 80, 3, 1, 1);
   s.conv("yolov8n", 64, 64, 40, 3, 1, 1);
-  for (auto [channels, in] : {std::pair<int, int>{64, 56}, {128, 28}, {256, 14}, {512, 7}, {32, 80}, {64, 40}, {512, 28}, {128, 112}, {64, 224}, {512, 14}})
+  for (auto [channels, in] : {std::pair<int, int>{64, 56},
+                              {128, 28},
+                              {256, 14},
+                              {512, 7},
+                              {32, 80},
+                              {64, 40},
+                              {512, 28},
+                              {128, 112},
+                              {64, 224},
+                              {512, 14}})
     for (int tile : {2, 3, 4}) s.winograd(tile, channels, channels, in);
   s.conv("even", 64, 96, 48, 3, 1, 1);
   s.conv("even", 256, 192, 24, 1, 1, 0);

@@ -28,8 +28,8 @@ struct Options {
 
 struct Measured {
   SweepShape shape;
-  std::string step;  // the step's name: which operators the kernel holds and in which layout
-  bool saves_arithmetic = false;  // Winograd: beyond the roofline of the direct algorithm
+  std::string step;                           // the step's name: which operators the kernel holds and in which layout
+  bool saves_arithmetic = false;              // Winograd: beyond the roofline of the direct algorithm
   double predicted_us = 0, us = 0, peak = 0;  // peak: flops a second
   double roofline_us = 0;
   double roofline() const { return roofline_us / us; }
@@ -37,7 +37,9 @@ struct Measured {
 
 // The shortest time that work and compulsory traffic allow at the level that holds the traffic.
 double roofline_us(const SweepShape& s, double peak, const Target& target, int threads) {
-  const double gbps = s.bytes <= static_cast<double>(target.l2_bytes) ? target.l2_gbps : s.bytes <= 16 << 20 ? target.l3_gbps : target.dram_gbps;
+  const double gbps = s.bytes <= static_cast<double>(target.l2_bytes) ? target.l2_gbps
+                      : s.bytes <= 16 << 20                           ? target.l3_gbps
+                                                                      : target.dram_gbps;
   return std::max(s.flops / peak / threads * 1e6, s.bytes / (gbps * (s.bytes > 16 << 20 ? 1 : threads) * 1e3));
 }
 
@@ -46,7 +48,8 @@ Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPea
   options.target = o.target;
   relay::Module module = relay::Module().with_main(relay::make_function(shape.inputs, shape.body));
   auto built = TW_TRY(driver::build(module, options));
-  const std::string path = (std::filesystem::temp_directory_path() / format("tilewright-sweep-{}.so", getpid())).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / format("tilewright-sweep-{}.so", getpid())).string();
   TW_TRY_STATUS(driver::export_library(built, path));
   auto artifact = runtime::Artifact::load(path);
   std::error_code ignored;
@@ -112,17 +115,28 @@ bool parse(int argc, char** argv, Options* o) {
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string_view word = argv[i];
     const char* value = argv[i + 1];
-    if (word == "--sweep") o->set = value;
-    else if (word == "--kind") o->kind = value;
-    else if (word == "--seed") o->seed = std::strtoull(value, nullptr, 10);
-    else if (word == "--count") o->count = std::atoi(value);
-    else if (word == "--threads") o->threads = std::atoi(value);
-    else if (word == "--target") o->target = value;
-    else if (word == "--json") o->json = value;
-    else if (word == "--expect-rank") o->expect_rank = std::atof(value);
-    else if (word == "--expect-median") o->expect_median = std::atof(value);
-    else if (word == "--expect-p05") o->expect_p05 = std::atof(value);
-    else return false;
+    if (word == "--sweep")
+      o->set = value;
+    else if (word == "--kind")
+      o->kind = value;
+    else if (word == "--seed")
+      o->seed = std::strtoull(value, nullptr, 10);
+    else if (word == "--count")
+      o->count = std::atoi(value);
+    else if (word == "--threads")
+      o->threads = std::atoi(value);
+    else if (word == "--target")
+      o->target = value;
+    else if (word == "--json")
+      o->json = value;
+    else if (word == "--expect-rank")
+      o->expect_rank = std::atof(value);
+    else if (word == "--expect-median")
+      o->expect_median = std::atof(value);
+    else if (word == "--expect-p05")
+      o->expect_p05 = std::atof(value);
+    else
+      return false;
   }
   return argc % 2 == 1 && (o->set == "conv" || o->set == "gemm" || o->set == "all") && o->count > 0 && o->threads > 0;
 }
@@ -132,8 +146,10 @@ bool parse(int argc, char** argv, Options* o) {
 int run_sweep(int argc, char** argv) {
   Options o;
   if (!parse(argc, argv, &o)) {
-    std::fprintf(stderr, "usage: kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--kind KIND] [--threads N] [--target T] "
-                         "[--json FILE] [--expect-rank R] [--expect-median R] [--expect-p05 R]\n");
+    std::fprintf(
+        stderr,
+        "usage: kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--kind KIND] [--threads N] [--target T] "
+        "[--json FILE] [--expect-rank R] [--expect-median R] [--expect-p05 R]\n");
     return 2;
   }
   KernelSet set;
@@ -154,27 +170,40 @@ int run_sweep(int argc, char** argv) {
       ++failures;
       continue;
     }
-    std::printf("%-50s %9.1f %9.1f %8.1f %6.1f%% %7.1f%%  %s\n", m->shape.name.c_str(), m->us, m->predicted_us, m->shape.flops / m->us * 1e-3,
-                100 * m->shape.flops / (m->us * 1e-6) / m->peak / o.threads, 100 * m->roofline(), m->step.c_str());
+    std::printf("%-50s %9.1f %9.1f %8.1f %6.1f%% %7.1f%%  %s\n", m->shape.name.c_str(), m->us, m->predicted_us,
+                m->shape.flops / m->us * 1e-3, 100 * m->shape.flops / (m->us * 1e-6) / m->peak / o.threads,
+                100 * m->roofline(), m->step.c_str());
     std::fflush(stdout);
     all.push_back(std::move(*m));
   }
   std::vector<double> predicted, measured, fractions, saving;
-  nlohmann::json out = {{"set", o.set}, {"seed", o.seed}, {"count", o.count}, {"threads", o.threads}, {"target", o.target}, {"shapes", nlohmann::json::array()}};
+  nlohmann::json out = {{"set", o.set},         {"seed", o.seed},     {"count", o.count},
+                        {"threads", o.threads}, {"target", o.target}, {"shapes", nlohmann::json::array()}};
   for (const Measured& m : all) {
-    predicted.push_back(m.predicted_us), measured.push_back(m.us), (m.saves_arithmetic ? saving : fractions).push_back(m.roofline());
-    out["shapes"].push_back({{"kind", m.shape.kind}, {"name", m.shape.name}, {"step", m.step}, {"flops", m.shape.flops}, {"bytes", m.shape.bytes},
-                             {"predicted_us", m.predicted_us}, {"us", m.us}, {"peak_gflops", m.peak * 1e-9}, {"roofline_us", m.roofline_us},
-                             {"roofline", m.roofline()}, {"saves_arithmetic", m.saves_arithmetic}});
+    predicted.push_back(m.predicted_us), measured.push_back(m.us),
+        (m.saves_arithmetic ? saving : fractions).push_back(m.roofline());
+    out["shapes"].push_back({{"kind", m.shape.kind},
+                             {"name", m.shape.name},
+                             {"step", m.step},
+                             {"flops", m.shape.flops},
+                             {"bytes", m.shape.bytes},
+                             {"predicted_us", m.predicted_us},
+                             {"us", m.us},
+                             {"peak_gflops", m.peak * 1e-9},
+                             {"roofline_us", m.roofline_us},
+                             {"roofline", m.roofline()},
+                             {"saves_arithmetic", m.saves_arithmetic}});
   }
-  const double rank = rank_correlation(predicted, measured), median = percentile(fractions, 0.5), p05 = percentile(fractions, 0.05);
+  const double rank = rank_correlation(predicted, measured), median = percentile(fractions, 0.5),
+               p05 = percentile(fractions, 0.05);
   out["rank_correlation"] = rank, out["median"] = median, out["p05"] = p05, out["failures"] = failures;
   out["winograd_median"] = percentile(saving, 0.5);
   std::printf("\n%zu shapes, %d failed; rank correlation of prediction and time %.3f\n", all.size(), failures, rank);
-  std::printf("%zu direct kernels, of their roofline: median %.1f%%, 5th percentile %.1f%%\n", fractions.size(), 100 * median, 100 * p05);
+  std::printf("%zu direct kernels, of their roofline: median %.1f%%, 5th percentile %.1f%%\n", fractions.size(),
+              100 * median, 100 * p05);
   if (!saving.empty())
-    std::printf("%zu Winograd kernels, of the direct roofline: median %.1f%%, 5th percentile %.1f%%\n", saving.size(), 100 * percentile(saving, 0.5),
-                100 * percentile(saving, 0.05));
+    std::printf("%zu Winograd kernels, of the direct roofline: median %.1f%%, 5th percentile %.1f%%\n", saving.size(),
+                100 * percentile(saving, 0.5), 100 * percentile(saving, 0.05));
   if (!o.json.empty()) {
     std::FILE* file = std::fopen(o.json.c_str(), "w");
     if (!file) {

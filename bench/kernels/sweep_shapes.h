@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweep's shapes: channels that fill no block, odd sizes, strides, dilation, groups, batches, tall and flat products, small batched ones.
+// The sweep's shapes: channels that fill no block, odd sizes, strides, dilation, groups, batches, tall and flat
+// products, small batched ones.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +10,8 @@
 namespace tilewright::topi::testing {
 
 struct SweepShape {
-  std::string kind;  // "pointwise", "window", "stem", "depthwise", "grouped", "transposed", "conv1d", "conv3d", "gemm", "matmul", ...
+  std::string kind;  // "pointwise", "window", "stem", "depthwise", "grouped", "transposed", "conv1d", "conv3d", "gemm",
+                     // "matmul", ...
   std::string name;
   double flops = 0, bytes = 0;  // work, and what must be read and written once
   std::vector<relay::Expr> inputs;

@@ -14,7 +14,9 @@ constexpr const char* kPatterns =
     "vecunit.conv2d: nn.conv2d nn.bias_add? nn.relu?\n"
     "vecunit.dense: nn.dense nn.bias_add? nn.relu?\n";
 
-std::vector<int64_t> shape_of(const json& node, size_t output = 0) { return node["attrs"]["shape"][0][output].get<std::vector<int64_t>>(); }
+std::vector<int64_t> shape_of(const json& node, size_t output = 0) {
+  return node["attrs"]["shape"][0][output].get<std::vector<int64_t>>();
+}
 
 int32_t floats(const std::vector<int64_t>& shape) {
   int64_t n = 1;
@@ -23,7 +25,9 @@ int32_t floats(const std::vector<int64_t>& shape) {
   return static_cast<int32_t>(n);
 }
 
-int32_t attribute(const json& node, const char* name, size_t i) { return std::stoi(node["attrs"][name][0][i].get<std::string>()); }
+int32_t attribute(const json& node, const char* name, size_t i) {
+  return std::stoi(node["attrs"][name][0][i].get<std::string>());
+}
 
 // What the unit's instructions cannot do stays on the processor.
 bool supports(const std::string& graph_json) {
@@ -36,8 +40,9 @@ bool supports(const std::string& graph_json) {
     const bool square = a["strides"][0].size() == 2 && attribute(node, "strides", 0) == attribute(node, "strides", 1);
     bool even = a["padding"][0].size() == 4;
     for (size_t i = 1; even && i < 4; ++i) even = attribute(node, "padding", i) == attribute(node, "padding", 0);
-    if (!square || !even || a["groups"][0][0] != "1" || attribute(node, "dilation", 0) != 1 || attribute(node, "dilation", 1) != 1 ||
-        a["data_layout"][0][0] != "NCHW" || a["kernel_layout"][0][0] != "OIHW" || shape_of(node)[0] != 1)
+    if (!square || !even || a["groups"][0][0] != "1" || attribute(node, "dilation", 0) != 1 ||
+        attribute(node, "dilation", 1) != 1 || a["data_layout"][0][0] != "NCHW" || a["kernel_layout"][0][0] != "OIHW" ||
+        shape_of(node)[0] != 1)
       return false;
   }
   return true;
@@ -80,15 +85,20 @@ Program compile(const std::string& symbol, const std::string& graph_json, const 
     for (const json& input : node["inputs"]) inputs.push_back(input[0].get<size_t>());
     const std::vector<int64_t> x = shape_of(graph["nodes"][inputs.at(0)]), w = shape_of(graph["nodes"][inputs.at(1)]);
     if (node["name"] == "vecunit.dense") {
-      emit(Opcode::kDense, {address[inputs[0]], address[inputs[1]], address[i], floats(x) / static_cast<int32_t>(x.back()), static_cast<int32_t>(x.back()), static_cast<int32_t>(w[0])});
+      emit(Opcode::kDense,
+           {address[inputs[0]], address[inputs[1]], address[i], floats(x) / static_cast<int32_t>(x.back()),
+            static_cast<int32_t>(x.back()), static_cast<int32_t>(w[0])});
     } else {
-      emit(Opcode::kConv2d, {address[inputs[0]], address[inputs[1]], address[i], static_cast<int32_t>(x[1]), static_cast<int32_t>(x[2]), static_cast<int32_t>(x[3]),
-                             static_cast<int32_t>(w[0]), static_cast<int32_t>(w[2]), static_cast<int32_t>(w[3]), attribute(node, "strides", 0), attribute(node, "padding", 0)});
+      emit(Opcode::kConv2d,
+           {address[inputs[0]], address[inputs[1]], address[i], static_cast<int32_t>(x[1]), static_cast<int32_t>(x[2]),
+            static_cast<int32_t>(x[3]), static_cast<int32_t>(w[0]), static_cast<int32_t>(w[2]),
+            static_cast<int32_t>(w[3]), attribute(node, "strides", 0), attribute(node, "padding", 0)});
     }
     const std::string operators = node["attrs"]["operators"][0][0].get<std::string>();
     if (operators.find("nn.bias_add") != std::string::npos) {
       const int32_t channels = static_cast<int32_t>(shape.at(1));
-      emit(Opcode::kBias, {address[i], address[inputs.at(2)], static_cast<int32_t>(shape[0]), channels, count / static_cast<int32_t>(shape[0]) / channels});
+      emit(Opcode::kBias, {address[i], address[inputs.at(2)], static_cast<int32_t>(shape[0]), channels,
+                           count / static_cast<int32_t>(shape[0]) / channels});
     }
     if (operators.find("nn.relu") != std::string::npos) emit(Opcode::kRelu, {address[i], count});
   }

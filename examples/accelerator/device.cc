@@ -17,9 +17,12 @@ int64_t extent(int64_t size, int64_t kernel, int64_t stride, int64_t pad) {
 
 std::string check(const Program& p) {
   if (p.memory < 0 || p.memory > (1 << 28)) return "the program asks for too much memory";
-  if (p.num_operands < 0 || p.counts.size() != static_cast<size_t>(p.num_operands)) return "the list of operands is damaged";
+  if (p.num_operands < 0 || p.counts.size() != static_cast<size_t>(p.num_operands))
+    return "the list of operands is damaged";
   if (p.constants.size() > static_cast<size_t>(p.memory)) return "the constants do not fit the memory";
-  auto inside = [&](int64_t address, int64_t count) { return address >= 0 && count >= 0 && count <= p.memory && address <= p.memory - count; };
+  auto inside = [&](int64_t address, int64_t count) {
+    return address >= 0 && count >= 0 && count <= p.memory && address <= p.memory - count;
+  };
   for (const Instruction& i : p.code) {
     const int32_t* o = i.operand;
     for (int k = 0; k < kOperands; ++k)
@@ -36,11 +39,13 @@ std::string check(const Program& p) {
         fits = o[0] < p.num_operands && o[2] <= p.counts[static_cast<size_t>(o[0])] && inside(o[1], o[2]);
         break;
       case Opcode::kDense:
-        fits = inside(o[0], product({o[3], o[4]})) && inside(o[1], product({o[4], o[5]})) && inside(o[2], product({o[3], o[5]}));
+        fits = inside(o[0], product({o[3], o[4]})) && inside(o[1], product({o[4], o[5]})) &&
+               inside(o[2], product({o[3], o[5]}));
         break;
       case Opcode::kConv2d:
         fits = inside(o[0], product({o[3], o[4], o[5]})) && inside(o[1], product({o[6], o[3], o[7], o[8]})) &&
-               inside(o[2], product({o[6], extent(o[4], o[7], o[9], o[10]), extent(o[5], o[8], o[9], o[10])})) && o[9] > 0;
+               inside(o[2], product({o[6], extent(o[4], o[7], o[9], o[10]), extent(o[5], o[8], o[9], o[10])})) &&
+               o[9] > 0;
         break;
       case Opcode::kBias:
         fits = inside(o[0], product({o[2], o[3], o[4]})) && inside(o[1], o[3]);
@@ -89,7 +94,8 @@ void VectorUnit::run(const std::vector<float*>& operands) {
                   for (int64_t b = 0; b < kw; ++b) {
                     const int64_t row = y * stride + a - pad, column = x * stride + b - pad;
                     if (row < 0 || row >= height || column < 0 || column >= width) continue;
-                    sum += m[o[0] + (c * height + row) * width + column] * m[o[1] + ((f * channels + c) * kh + a) * kw + b];
+                    sum += m[o[0] + (c * height + row) * width + column] *
+                           m[o[1] + ((f * channels + c) * kh + a) * kw + b];
                   }
               m[o[2] + (f * oh + y) * ow + x] = sum;
             }

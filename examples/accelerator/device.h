@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device: a small processor for float vectors with memory of its own, simulated. Programs are lists of instructions over
-// addresses in that memory; only kLoad and kStore see the host's.
+// The device: a small processor for float vectors with memory of its own, simulated. Programs are lists of instructions
+// over addresses in that memory; only kLoad and kStore see the host's.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,10 +25,10 @@ struct Instruction {
 
 struct Program {
   std::string symbol;
-  int32_t num_operands = 0;         // inputs, then outputs
-  std::vector<int32_t> counts;      // floats of each operand
-  int32_t memory = 0;               // floats the program needs
-  std::vector<float> constants;     // loaded at address 0 once
+  int32_t num_operands = 0;      // inputs, then outputs
+  std::vector<int32_t> counts;   // floats of each operand
+  int32_t memory = 0;            // floats the program needs
+  std::vector<float> constants;  // loaded at address 0 once
   std::vector<Instruction> code;
 };
 

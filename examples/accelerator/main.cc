@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model with parts on a device of one's own: compiled, exported, loaded, its functions found by name, run by the graph executor,
-// and compared with the same model on the processor alone.
+// A model with parts on a device of one's own: compiled, exported, loaded, its functions found by name, run by the
+// graph executor, and compared with the same model on the processor alone.
 //   ./accelerator model.onnx folder [NAME=1x3x224x224]...
 #include <algorithm>
 #include <cmath>
@@ -58,7 +58,8 @@ int main(int argc, char** argv) try {
   accelerator::register_loader();
 
   tilewright::Module library = tilewright::Module::load(mixed);
-  for (const tilewright::Module& module : library.imported_modules()) std::printf("imports a module of type %s\n", module.type_key().c_str());
+  for (const tilewright::Module& module : library.imported_modules())
+    std::printf("imports a module of type %s\n", module.type_key().c_str());
 
   // A function of the device by its name, as anyone may call it: too few tensors are an error, not a crash.
   const std::string graph = library["get_graph_json"]().string();
@@ -79,8 +80,10 @@ int main(int argc, char** argv) try {
   for (size_t o = 0; o < expected.size(); ++o)
     for (size_t i = 0; i < expected[o].size(); ++i)
       if (!(std::abs(expected[o][i] - given[o][i]) <= 1e-4f + 1e-4f * std::abs(expected[o][i])))
-        throw std::runtime_error("output " + std::to_string(o) + " differs at " + std::to_string(i) + ": " + std::to_string(given[o][i]) + " instead of " + std::to_string(expected[o][i]));
-  std::printf("the device and the processor agree: %zu outputs, first value %g\n", expected.size(), static_cast<double>(given[0][0]));
+        throw std::runtime_error("output " + std::to_string(o) + " differs at " + std::to_string(i) + ": " +
+                                 std::to_string(given[o][i]) + " instead of " + std::to_string(expected[o][i]));
+  std::printf("the device and the processor agree: %zu outputs, first value %g\n", expected.size(),
+              static_cast<double>(given[0][0]));
 } catch (const std::exception& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 2;

@@ -33,7 +33,8 @@ class Reader {
   }
   size_t count(size_t item_bytes) {
     const int32_t n = number();
-    if (n < 0 || static_cast<size_t>(n) > (bytes_.size() - at_) / item_bytes) throw std::runtime_error("the vector unit's program has an impossible length");
+    if (n < 0 || static_cast<size_t>(n) > (bytes_.size() - at_) / item_bytes)
+      throw std::runtime_error("the vector unit's program has an impossible length");
     return static_cast<size_t>(n);
   }
   bool finished() const { return at_ == bytes_.size(); }
@@ -53,14 +54,16 @@ class VectorUnitModule : public tilewright::ModuleKind {
     return tilewright::Function::of([shared = shared_](tilewright::Args args) -> tilewright::Value {
       const Program& program = shared->program;
       if (args.size() != program.counts.size())
-        throw std::runtime_error(program.symbol + " takes " + std::to_string(program.counts.size()) + " tensors, not " + std::to_string(args.size()));
+        throw std::runtime_error(program.symbol + " takes " + std::to_string(program.counts.size()) + " tensors, not " +
+                                 std::to_string(args.size()));
       std::vector<float*> operands;
       for (size_t i = 0; i < args.size(); ++i) {
         const DLTensor& t = args[i].tensor();
         int64_t count = 1;
         for (int d = 0; d < t.ndim; ++d) count *= t.shape[d];
         if (t.dtype.code != kDLFloat || t.dtype.bits != 32 || count != program.counts[i])
-          throw std::runtime_error("tensor " + std::to_string(i) + " of " + program.symbol + " must have " + std::to_string(program.counts[i]) + " floats");
+          throw std::runtime_error("tensor " + std::to_string(i) + " of " + program.symbol + " must have " +
+                                   std::to_string(program.counts[i]) + " floats");
         operands.push_back(reinterpret_cast<float*>(static_cast<char*>(t.data) + t.byte_offset));
       }
       std::lock_guard lock(shared->mutex);  // one program at a time on the device
@@ -98,7 +101,8 @@ class VectorUnitModule : public tilewright::ModuleKind {
 }  // namespace
 
 tilewright::Module make_module(Program program) {
-  if (std::string wrong = check(program); !wrong.empty()) throw std::runtime_error("the vector unit refuses '" + program.symbol + "': " + wrong);
+  if (std::string wrong = check(program); !wrong.empty())
+    throw std::runtime_error("the vector unit refuses '" + program.symbol + "': " + wrong);
   return tilewright::Module::of(std::make_unique<VectorUnitModule>(std::move(program)));
 }
 
@@ -123,7 +127,8 @@ tilewright::Module load_module(const std::string& bytes) {
 }
 
 void register_loader() {
-  tilewright::register_function("runtime.module.loadbinary_vecunit", [](tilewright::Args args) { return tilewright::Value(load_module(args[0].bytes())); });
+  tilewright::register_function("runtime.module.loadbinary_vecunit",
+                                [](tilewright::Args args) { return tilewright::Value(load_module(args[0].bytes())); });
 }
 
 }  // namespace accelerator

@@ -26,8 +26,7 @@ library or in several.
 )";
 
 double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 struct Arguments {
@@ -63,7 +62,8 @@ int read(const Arguments& arguments) {
   uintmax_t bytes = 0;
   Network detector(arguments.files[0], arguments.threads), classifier(arguments.files[1], arguments.threads);
   for (size_t i = 2; i + 1 < arguments.files.size(); ++i)
-    for (Network& network : Network::sizes(arguments.files[i], arguments.threads)) recognisers.push_back(std::move(network));
+    for (Network& network : Network::sizes(arguments.files[i], arguments.threads))
+      recognisers.push_back(std::move(network));
   const size_t networks = arguments.files.size() - 1;
   for (size_t i = 0; i < networks; ++i) bytes += std::filesystem::file_size(arguments.files[i]);
   const double loaded = now_ms();
@@ -83,9 +83,8 @@ int read(const Arguments& arguments) {
   if (lines.empty()) std::printf("no text found\n");
   std::printf("\n%zu networks, %.1f MB, loaded in %.1f ms\n", arguments.files.size() - 1, double(bytes) / 1e6,
               loaded - started);
-  std::printf(
-      "picture %d x %d, %zu lines: %.1f ms in the networks (detect %.1f, classify %.1f, recognise %.1f)\n",
-      picture.width, picture.height, lines.size(), best_total, best.detect, best.classify, best.recognise);
+  std::printf("picture %d x %d, %zu lines: %.1f ms in the networks (detect %.1f, classify %.1f, recognise %.1f)\n",
+              picture.width, picture.height, lines.size(), best_total, best.detect, best.classify, best.recognise);
   if (!arguments.boxes.empty()) {
     const float thickness = std::max(1.5f, float(picture.width) / 400);
     for (const Line& line : lines) draw_outline(picture, line.corners, {220, 30, 60}, thickness);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A compiled network with one float32 picture as input and one float32 output, for one of the sizes it was compiled for.
+// A compiled network with one float32 picture as input and one float32 output, for one of the sizes it was compiled
+// for.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -34,17 +35,15 @@ class Network {
  private:
   Network(const std::string& path, const tilewright::Model& model, size_t variant, int threads)
       : model_(model), executor_(model_, threads) {
-    const auto fits = [](const auto& tensors) {
-      return tensors.size() == 1 && tensors[0].dtype == "float32";
-    };
+    const auto fits = [](const auto& tensors) { return tensors.size() == 1 && tensors[0].dtype == "float32"; };
     if (fits(model_.inputs()) && fits(model_.outputs())) {
       input_shape_ = model_.variant_inputs(variant)[0].shape;
       output_shape_ = model_.variant_outputs(variant)[0].shape;
       executor_.select_variant(variant);
     }
     if (input_shape_.size() != 4)
-      throw std::runtime_error(
-          path + ": a network with one float32 input [1, 3, height, width] and one output is needed");
+      throw std::runtime_error(path +
+                               ": a network with one float32 input [1, 3, height, width] and one output is needed");
   }
 
   tilewright::Model model_;

@@ -36,8 +36,7 @@ static void add_sample(const Picture& picture, Point at, float* sum) {
   const float fx = x - x0, fy = y - y0;
   const uint8_t *a = picture.pixel(x0, y0), *b = picture.pixel(x1, y0);
   const uint8_t *c = picture.pixel(x0, y1), *d = picture.pixel(x1, y1);
-  for (int i = 0; i < 3; ++i)
-    sum[i] += (a[i] * (1 - fx) + b[i] * fx) * (1 - fy) + (c[i] * (1 - fx) + d[i] * fx) * fy;
+  for (int i = 0; i < 3; ++i) sum[i] += (a[i] * (1 - fx) + b[i] * fx) * (1 - fy) + (c[i] * (1 - fx) + d[i] * fx) * fy;
 }
 
 Picture cut_out(const Picture& picture, const Quad& quad, int width, int height) {

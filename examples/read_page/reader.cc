@@ -33,8 +33,7 @@ float length(Point a, Point b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
 // Writes (value / 255 - mean) / deviation as planes [3, height, width]; what the picture does not cover
 // becomes 0.
-void fill_input(Network& network, const Picture& picture, const float (&mean)[3],
-                const float (&deviation)[3]) {
+void fill_input(Network& network, const Picture& picture, const float (&mean)[3], const float (&deviation)[3]) {
   const int height = int(network.input_shape()[2]), width = int(network.input_shape()[3]);
   float* input = network.input();
   for (int c = 0; c < 3; ++c)
@@ -59,9 +58,7 @@ Picture swap_red_and_blue(Picture picture) {
 }  // namespace
 
 Reader::Reader(Network detector, Network classifier, std::vector<Network> recognisers)
-    : detector_(std::move(detector)),
-      classifier_(std::move(classifier)),
-      recognisers_(std::move(recognisers)) {
+    : detector_(std::move(detector)), classifier_(std::move(classifier)), recognisers_(std::move(recognisers)) {
   if (recognisers_.empty()) throw std::runtime_error("no recogniser was given");
   std::sort(recognisers_.begin(), recognisers_.end(),
             [](const Network& a, const Network& b) { return a.input_shape()[3] < b.input_shape()[3]; });

@@ -11,8 +11,7 @@ float cross(Point o, Point a, Point b) { return (a.x - o.x) * (b.y - o.y) - (a.y
 
 // Andrew's monotone chain; the hull turns one way and repeats no point.
 std::vector<Point> convex_hull(std::vector<Point> points) {
-  std::sort(points.begin(), points.end(),
-            [](Point a, Point b) { return a.x < b.x || (a.x == b.x && a.y < b.y); });
+  std::sort(points.begin(), points.end(), [](Point a, Point b) { return a.x < b.x || (a.x == b.x && a.y < b.y); });
   std::vector<Point> hull;
   for (int pass = 0; pass < 2; ++pass) {
     const size_t start = hull.size();
@@ -86,13 +85,11 @@ float height_of(const TextBox& box) {
 }
 
 void sort_for_reading(std::vector<TextBox>& boxes) {
-  std::sort(boxes.begin(), boxes.end(),
-            [](const auto& a, const auto& b) { return centre_of(a).y < centre_of(b).y; });
+  std::sort(boxes.begin(), boxes.end(), [](const auto& a, const auto& b) { return centre_of(a).y < centre_of(b).y; });
   for (size_t begin = 0; begin < boxes.size();) {
     size_t end = begin + 1;
     // The same line as long as the centre is less than half a line below the line's first box.
-    while (end < boxes.size() &&
-           centre_of(boxes[end]).y - centre_of(boxes[begin]).y < height_of(boxes[begin]) / 2)
+    while (end < boxes.size() && centre_of(boxes[end]).y - centre_of(boxes[begin]).y < height_of(boxes[begin]) / 2)
       ++end;
     std::sort(boxes.begin() + begin, boxes.begin() + end,
               [](const auto& a, const auto& b) { return centre_of(a).x < centre_of(b).x; });
@@ -102,8 +99,7 @@ void sort_for_reading(std::vector<TextBox>& boxes) {
 
 }  // namespace
 
-std::vector<TextBox> find_text_boxes(const float* probability, int width, int height,
-                                     const BoxOptions& options) {
+std::vector<TextBox> find_text_boxes(const float* probability, int width, int height, const BoxOptions& options) {
   std::vector<TextBox> boxes;
   std::vector<char> seen(size_t(width) * height, 0);
   std::vector<int> stack;
@@ -120,8 +116,7 @@ std::vector<TextBox> find_text_boxes(const float* probability, int width, int he
       sum += probability[at];
       ++count;
       // A pixel is a square: its corners give the rectangle its full size.
-      for (int corner = 0; corner < 4; ++corner)
-        points.push_back({float(x + corner % 2), float(y + corner / 2)});
+      for (int corner = 0; corner < 4; ++corner) points.push_back({float(x + corner % 2), float(y + corner / 2)});
       for (int dy = -1; dy <= 1; ++dy)
         for (int dx = -1; dx <= 1; ++dx) {
           const int nx = x + dx, ny = y + dy, next = ny * width + nx;

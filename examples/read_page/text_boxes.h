@@ -21,7 +21,6 @@ struct TextBox {
 };
 
 // Boxes in reading order: lines from the top, and within a line from the left.
-std::vector<TextBox> find_text_boxes(const float* probability, int width, int height,
-                                     const BoxOptions& options = {});
+std::vector<TextBox> find_text_boxes(const float* probability, int width, int height, const BoxOptions& options = {});
 
 }  // namespace read_page

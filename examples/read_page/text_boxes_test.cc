@@ -11,8 +11,7 @@ namespace {
 constexpr int kWidth = 200, kHeight = 100;
 
 // A map that is `value` inside a rectangle of the given centre, size and slant (radians), and 0 elsewhere.
-void add_rectangle(std::vector<float>& map, Point centre, float length, float breadth, float slant,
-                   float value) {
+void add_rectangle(std::vector<float>& map, Point centre, float length, float breadth, float slant, float value) {
   for (int y = 0; y < kHeight; ++y)
     for (int x = 0; x < kWidth; ++x) {
       const float dx = x + 0.5f - centre.x, dy = y + 0.5f - centre.y;
@@ -24,9 +23,7 @@ void add_rectangle(std::vector<float>& map, Point centre, float length, float br
 
 std::vector<float> empty_map() { return std::vector<float>(kWidth * kHeight, 0.f); }
 
-TEST(TextBoxes, EmptyMapHasNone) {
-  EXPECT_TRUE(find_text_boxes(empty_map().data(), kWidth, kHeight).empty());
-}
+TEST(TextBoxes, EmptyMapHasNone) { EXPECT_TRUE(find_text_boxes(empty_map().data(), kWidth, kHeight).empty()); }
 
 TEST(TextBoxes, NotANumberIsNoText) {
   std::vector<float> map(kWidth * kHeight, NAN);

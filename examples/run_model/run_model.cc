@@ -11,7 +11,8 @@ int main(int argc, char** argv) try {
   tilewright::Model model(argv[1]);
   tilewright::Executor executor(model);
   for (size_t i = 0; i < model.inputs().size(); ++i) {
-    std::cout << "input  " << model.inputs()[i].name << ": " << model.inputs()[i].dtype << ", " << model.inputs()[i].bytes << " bytes\n";
+    std::cout << "input  " << model.inputs()[i].name << ": " << model.inputs()[i].dtype << ", "
+              << model.inputs()[i].bytes << " bytes\n";
     auto values = executor.input<float>(i);
     std::fill(values.begin(), values.end(), 1.0f);
   }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiling models from C and C++ (link tilewright::compiler). What comes out is a shared library for tilewright/runtime.h.
+/* Compiling models from C and C++ (link tilewright::compiler). What comes out is a shared library for
+ * tilewright/runtime.h.
  *
  *   tilewright::compile("model.onnx", "model.so");
- *   tilewright::compile("model.onnx", "model.so", {.target = "llvm -mcpu=x86-64-v3", .shapes = {"x=1x3x224x224"}});   // C++20
+ *   tilewright::compile("model.onnx", "model.so", {.target = "llvm -mcpu=x86-64-v3", .shapes = {"x=1x3x224x224"}}); //
+ * C++20
  */
 #ifndef TILEWRIGHT_COMPILER_H_
 #define TILEWRIGHT_COMPILER_H_
@@ -22,18 +24,20 @@
 extern "C" {
 #endif
 
-/* A code generator of yours: parts of a model that match its patterns become modules it makes, which the library imports and
- * the executor calls (docs/external-codegen.md). The strings are copied. */
+/* A code generator of yours: parts of a model that match its patterns become modules it makes, which the library
+ * imports and the executor calls (docs/external-codegen.md). The strings are copied. */
 typedef struct tw_external_codegen {
   size_t size;          /* sizeof(tw_external_codegen) */
   const char* name;     /* "vecunit" */
   const char* patterns; /* one a line, "vecunit.dense: nn.dense add? nn.relu?"; null: none */
   /* 1: the match is taken, 0: it is not, as a graph of one kernel; null: every match is. */
   int32_t (*supports)(void* context, const char* graph_json);
-  /* Makes the module of one function and hands its type key and its bytes, what runtime.module.loadbinary_<type key> takes, to
-   * `deliver`; or hands over a null type key and the text of an error. Called in the compiling thread. */
-  void (*generate)(void* context, const char* symbol, const char* graph_json, const DLTensor* constants, uint64_t num_constants,
-                   void (*deliver)(void* receiver, const char* type_key, const void* data, uint64_t size), void* receiver);
+  /* Makes the module of one function and hands its type key and its bytes, what runtime.module.loadbinary_<type key>
+   * takes, to `deliver`; or hands over a null type key and the text of an error. Called in the compiling thread. */
+  void (*generate)(void* context, const char* symbol, const char* graph_json, const DLTensor* constants,
+                   uint64_t num_constants,
+                   void (*deliver)(void* receiver, const char* type_key, const void* data, uint64_t size),
+                   void* receiver);
   void* context;
 } tw_external_codegen;
 
@@ -44,20 +48,20 @@ typedef struct tw_device_target {
 } tw_device_target;
 
 typedef struct tw_compiler_options {
-  size_t size;                         /* sizeof(tw_compiler_options) */
-  const char* target;                  /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict" */
-  int32_t opt_level;                   /* 0 to 4; -1: the default, 3 */
-  int32_t jobs;                        /* threads that generate code; 0: one per core */
-  const char* const* shapes;           /* "name=1x3x224x224"; "name=1x3x48x{160,320}" for several shapes in one library */
+  size_t size;               /* sizeof(tw_compiler_options) */
+  const char* target;        /* null: this machine; "llvm -mcpu=x86-64-v3 -math=strict" */
+  int32_t opt_level;         /* 0 to 4; -1: the default, 3 */
+  int32_t jobs;              /* threads that generate code; 0: one per core */
+  const char* const* shapes; /* "name=1x3x224x224"; "name=1x3x48x{160,320}" for several shapes in one library */
   uint64_t num_shapes;
   const char* const* required_passes;
   uint64_t num_required_passes;
   const char* const* disabled_passes;
   uint64_t num_disabled_passes;
-  const char* dump_ir;                 /* folder for the module after each pass; null: none */
+  const char* dump_ir; /* folder for the module after each pass; null: none */
   void (*progress)(void* context, const char* stage, double fraction); /* may be null */
   void* progress_context;
-  int32_t no_kernel_cache; /* 1: compile every kernel anew and keep none */
+  int32_t no_kernel_cache;      /* 1: compile every kernel anew and keep none */
   const char* const* constants; /* "name=1,3,640,640" or "name=@tensor.pb": inputs that become part of the model */
   uint64_t num_constants;
   const tw_external_codegen* external;
@@ -66,18 +70,21 @@ typedef struct tw_compiler_options {
   uint64_t num_device_targets;
 } tw_compiler_options;
 
-/* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The output
- * appears whole or not at all. */
-TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw_compiler_options* options);
-/* Compiles one region of a VM program (a model whose sizes are known only when it runs) for these arguments into a shared
- * library. by_value[i] becomes 1 where the value of argument i, not its shape alone, is compiled in. 0 or an error's number. */
-TW_COMPILER_API int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target,
-                                               const char* const* names, const DLTensor* arguments, uint64_t count, const char* output,
-                                               uint8_t* by_value);
-/* Computes one region of a VM program on these arguments without compiling it; `give` receives its results in order, and
- * by_value is as above. Error 104: a region that can be compiled is too much work for that. */
-TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names,
-                                             const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
+/* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The
+ * output appears whole or not at all. */
+TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output,
+                                                 const tw_compiler_options* options);
+/* Compiles one region of a VM program (a model whose sizes are known only when it runs) for these arguments into a
+ * shared library. by_value[i] becomes 1 where the value of argument i, not its shape alone, is compiled in. 0 or an
+ * error's number. */
+TW_COMPILER_API int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes,
+                                               const char* target, const char* const* names, const DLTensor* arguments,
+                                               uint64_t count, const char* output, uint8_t* by_value);
+/* Computes one region of a VM program on these arguments without compiling it; `give` receives its results in order,
+ * and by_value is as above. Error 104: a region that can be compiled is too much work for that. */
+TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes,
+                                             const char* const* names, const tw_text_tensor* arguments, uint64_t count,
+                                             uint8_t* by_value,
                                              void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
@@ -101,7 +108,9 @@ struct ExternalCodegen {
   std::string name, patterns;
   std::function<bool(const std::string& graph_json)> supports;
   // (type key, bytes): with tilewright/function.h, {module.type_key(), module.save()}.
-  std::function<std::pair<std::string, std::string>(const std::string& symbol, const std::string& graph_json, const std::vector<DLTensor>& constants)> generate;
+  std::function<std::pair<std::string, std::string>(const std::string& symbol, const std::string& graph_json,
+                                                    const std::vector<DLTensor>& constants)>
+      generate;
 };
 
 struct CompileOptions {
@@ -113,7 +122,8 @@ struct CompileOptions {
   std::vector<std::string> constants;  // "name=1,3,640,640": inputs that become part of the model
   std::vector<ExternalCodegen> external;
   std::vector<std::pair<int, std::string>> device_targets;  // device type, target
-  bool kernel_cache = true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
+  bool kernel_cache =
+      true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
 
 // The number of the error in docs/errors/ and its text.
@@ -126,13 +136,15 @@ class CompileError : public std::runtime_error {
   int code_;
 };
 
-inline void compile(const std::string& model, const std::string& output, const CompileOptions& options = CompileOptions()) {
+inline void compile(const std::string& model, const std::string& output,
+                    const CompileOptions& options = CompileOptions()) {
   auto pointers = [](const std::vector<std::string>& list) {
     std::vector<const char*> out;
     for (const auto& s : list) out.push_back(s.c_str());
     return out;
   };
-  auto shapes = pointers(options.shapes), required = pointers(options.required_passes), disabled = pointers(options.disabled_passes), constants = pointers(options.constants);
+  auto shapes = pointers(options.shapes), required = pointers(options.required_passes),
+       disabled = pointers(options.disabled_passes), constants = pointers(options.constants);
   tw_compiler_options c{};
   c.size = sizeof c;
   c.target = options.target.c_str();
@@ -161,7 +173,8 @@ inline void compile(const std::string& model, const std::string& output, const C
     e.generate = [](void* self, const char* symbol, const char* graph, const DLTensor* constants, uint64_t count,
                     void (*deliver)(void*, const char*, const void*, uint64_t), void* receiver) {
       try {
-        auto [key, bytes] = static_cast<ExternalCodegen*>(self)->generate(symbol, graph, std::vector<DLTensor>(constants, constants + count));
+        auto [key, bytes] = static_cast<ExternalCodegen*>(self)->generate(
+            symbol, graph, std::vector<DLTensor>(constants, constants + count));
         deliver(receiver, key.c_str(), bytes.data(), bytes.size());
       } catch (const std::exception& error) {
         const std::string text = error.what();

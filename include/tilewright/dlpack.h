@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensor structures of the DLPack specification (version 1), laid out as the specification says, so that tensors pass to and
- * from other libraries without copies. Where dlpack/dlpack.h has been included already, its definitions are used. */
+/* The tensor structures of the DLPack specification (version 1), laid out as the specification says, so that tensors
+ * pass to and from other libraries without copies. Where dlpack/dlpack.h has been included already, its definitions are
+ * used. */
 #ifndef TILEWRIGHT_DLPACK_H_
 #define TILEWRIGHT_DLPACK_H_
 #ifndef DLPACK_DLPACK_H_

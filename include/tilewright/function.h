@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions called by name across languages, and modules of them, for C++17 and later (link tilewright::runtime).
 //
-//   tilewright::register_function("demo.add", [](tilewright::Args args) { return tilewright::Value(args[0].integer() + args[1].integer()); });
-//   int64_t five = tilewright::global_function("demo.add")(2, 3).integer();      // or from Python: tw.get_global_func("demo.add")(2, 3)
+//   tilewright::register_function("demo.add", [](tilewright::Args args) { return tilewright::Value(args[0].integer() +
+//   args[1].integer()); }); int64_t five = tilewright::global_function("demo.add")(2, 3).integer();      // or from
+//   Python: tw.get_global_func("demo.add")(2, 3)
 //
 //   tilewright::Module lib = tilewright::Module::load("net.so");
 //   tilewright::Module net = lib["default"](tilewright::cpu()).module();
@@ -33,7 +34,9 @@ class Arg {
   int32_t kind() const { return value_->kind; }
   bool is_null() const { return value_->kind == TW_NULL; }
   int64_t integer() const { return want(TW_INT, "an integer").as.i; }
-  double number() const { return value_->kind == TW_INT ? static_cast<double>(value_->as.i) : want(TW_FLOAT, "a number").as.f; }
+  double number() const {
+    return value_->kind == TW_INT ? static_cast<double>(value_->as.i) : want(TW_FLOAT, "a number").as.f;
+  }
   std::string string() const { return {want(TW_STR, "a string").as.str, value_->size}; }
   std::string bytes() const {
     if (value_->kind != TW_STR) want(TW_BYTES, "bytes");
@@ -47,7 +50,8 @@ class Arg {
   inline Module module() const;
   std::size_t size() const { return want(TW_ARRAY, "a list").size; }
   Arg operator[](std::size_t i) const {
-    if (i >= size()) throw Error(101, "InvalidArgument", "", "error[E101 InvalidArgument]: the list is shorter than that");
+    if (i >= size())
+      throw Error(101, "InvalidArgument", "", "error[E101 InvalidArgument]: the list is shorter than that");
     return Arg(value_->as.array[i]);
   }
   const tw_value& raw() const { return *value_; }
@@ -55,7 +59,9 @@ class Arg {
  private:
   const tw_value& want(int32_t kind, const char* name) const {
     if (value_->kind != kind)
-      throw Error(101, "InvalidArgument", "", std::string("error[E101 InvalidArgument]: a value is not ") + name + " (kind " + std::to_string(value_->kind) + ")");
+      throw Error(101, "InvalidArgument", "",
+                  std::string("error[E101 InvalidArgument]: a value is not ") + name + " (kind " +
+                      std::to_string(value_->kind) + ")");
     return *value_;
   }
   const tw_value* value_;
@@ -68,7 +74,8 @@ class Args {
   std::size_t size() const { return static_cast<std::size_t>(count_); }
   Arg operator[](std::size_t i) const {
     if (i >= size())
-      throw Error(101, "InvalidArgument", "", "error[E101 InvalidArgument]: argument " + std::to_string(i) + " is missing");
+      throw Error(101, "InvalidArgument", "",
+                  "error[E101 InvalidArgument]: argument " + std::to_string(i) + " is missing");
     return Arg(values_[i]);
   }
 
@@ -82,7 +89,9 @@ class Value {
  public:
   Value() { value_.kind = TW_NULL; }
   template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0>
-  Value(T i) { value_.kind = TW_INT, value_.as.i = static_cast<int64_t>(i); }
+  Value(T i) {
+    value_.kind = TW_INT, value_.as.i = static_cast<int64_t>(i);
+  }
   Value(double f) { value_.kind = TW_FLOAT, value_.as.f = f; }
   Value(const std::string& text) { detail::check(tw_value_set_str(&value_, text.data(), text.size())); }
   Value(const char* text) : Value(std::string(text)) {}
@@ -147,7 +156,8 @@ class Function {
   static Function of(std::function<Value(Args)> body) {
     auto* context = new std::function<Value(Args)>(std::move(body));
     tw_function* out = nullptr;
-    int32_t status = tw_function_create(&invoke, context, [](void* c) { delete static_cast<std::function<Value(Args)>*>(c); }, &out);
+    int32_t status = tw_function_create(
+        &invoke, context, [](void* c) { delete static_cast<std::function<Value(Args)>*>(c); }, &out);
     detail::check(status);
     return Function(out);
   }
@@ -227,8 +237,11 @@ class Function {
     } catch (const Error& e) {  // its text begins with the number and the place already
       std::string text = e.what();
       std::size_t at = text.find("]: "), end = text.find("\n  hint: ");
-      return tw_set_last_error(e.code(), at == std::string::npos ? text.c_str() : text.substr(at + 3, end == std::string::npos ? end : end - at - 3).c_str(), nullptr,
-                               e.hint().c_str());
+      return tw_set_last_error(e.code(),
+                               at == std::string::npos
+                                   ? text.c_str()
+                                   : text.substr(at + 3, end == std::string::npos ? end : end - at - 3).c_str(),
+                               nullptr, e.hint().c_str());
     } catch (const std::exception& e) {
       return tw_set_last_error(101, e.what(), nullptr, nullptr);
     } catch (...) {
@@ -238,14 +251,17 @@ class Function {
   tw_function* function_ = nullptr;
 };
 
-// A kind of module of your own: derive, and give it to Module::of. `save` makes the bytes that the function registered as
-// runtime.module.loadbinary_<type_key> takes.
+// A kind of module of your own: derive, and give it to Module::of. `save` makes the bytes that the function registered
+// as runtime.module.loadbinary_<type_key> takes.
 class ModuleKind {
  public:
   virtual ~ModuleKind() = default;
   virtual std::string type_key() const = 0;
   virtual Function get_function(const std::string& name) = 0;  // empty when there is none
-  virtual std::string save() const { throw Error(101, "InvalidArgument", "", "error[E101 InvalidArgument]: a module of type '" + type_key() + "' cannot be written to a file"); }
+  virtual std::string save() const {
+    throw Error(101, "InvalidArgument", "",
+                "error[E101 InvalidArgument]: a module of type '" + type_key() + "' cannot be written to a file");
+  }
 };
 
 // A counted reference to a module.
@@ -299,7 +315,10 @@ class Module {
   // The function; throws E507 when there is none.
   Function operator[](const std::string& name) const {
     Function f = get_function(name);
-    if (!f) throw Error(507, "UnknownFunction", "", "error[E507 UnknownFunction]: the module of type '" + type_key() + "' has no function '" + name + "'");
+    if (!f)
+      throw Error(
+          507, "UnknownFunction", "",
+          "error[E507 UnknownFunction]: the module of type '" + type_key() + "' has no function '" + name + "'");
     return f;
   }
   void import_module(const Module& module) const { detail::check(tw_module_import(module_, module.module_)); }
@@ -335,7 +354,9 @@ class Module {
   tw_module* module_ = nullptr;
 };
 
-inline Function Arg::function() const { return Function(tw_function_retain(want(TW_FUNCTION, "a function").as.function)); }
+inline Function Arg::function() const {
+  return Function(tw_function_retain(want(TW_FUNCTION, "a function").as.function));
+}
 inline Module Arg::module() const { return Module(tw_module_retain(want(TW_MODULE, "a module").as.module)); }
 inline Function Value::function() const { return view().function(); }
 inline Module Value::module() const { return view().module(); }
@@ -353,14 +374,16 @@ inline tw_value Function::borrow(const Module& module) {
   return v;
 }
 
-inline void register_function(const std::string& name, std::function<Value(Args)> body, bool override_existing = false) {
+inline void register_function(const std::string& name, std::function<Value(Args)> body,
+                              bool override_existing = false) {
   detail::check(tw_function_register(name.c_str(), Function::of(std::move(body)).get(), override_existing));
 }
 // Throws E507 when there is none.
 inline Function global_function(const std::string& name) {
   tw_function* out = nullptr;
   detail::check(tw_function_get_global(name.c_str(), &out));
-  if (!out) throw Error(507, "UnknownFunction", "", "error[E507 UnknownFunction]: no global function is named '" + name + "'");
+  if (!out)
+    throw Error(507, "UnknownFunction", "", "error[E507 UnknownFunction]: no global function is named '" + name + "'");
   return Function(out);
 }
 inline std::vector<std::string> global_function_names() {

@@ -26,8 +26,8 @@ class Error : public std::runtime_error {
  public:
   Error(int code, std::string name, std::string hint, const std::string& what)
       : std::runtime_error(what), code_(code), name_(std::move(name)), hint_(std::move(hint)) {}
-  int code() const noexcept { return code_; }                  // 505
-  const std::string& name() const noexcept { return name_; }   // "ShapeMismatch"
+  int code() const noexcept { return code_; }                 // 505
+  const std::string& name() const noexcept { return name_; }  // "ShapeMismatch"
   const std::string& hint() const noexcept { return hint_; }
 
  private:
@@ -45,9 +45,9 @@ inline void check(int32_t status) {
 }
 template <class T>
 struct DtypeOf;
-#define TW_DTYPE_OF(type, code, bits) \
-  template <>                         \
-  struct DtypeOf<type> {              \
+#define TW_DTYPE_OF(type, code, bits)                 \
+  template <>                                         \
+  struct DtypeOf<type> {                              \
     static constexpr DLDataType value{code, bits, 1}; \
   };
 TW_DTYPE_OF(float, kDLFloat, 32)
@@ -109,11 +109,17 @@ class Model {
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
   // A model compiled for several input shapes: the tensors of each variant. inputs() and outputs() are the first's.
   std::size_t num_variants() const { return static_cast<std::size_t>(tw_module_num_variants(module_.get())); }
-  std::vector<TensorInfo> variant_inputs(std::size_t variant) const { return variant_tensors(variant, inputs_.size(), tw_module_get_variant_input_info); }
-  std::vector<TensorInfo> variant_outputs(std::size_t variant) const { return variant_tensors(variant, outputs_.size(), tw_module_get_variant_output_info); }
+  std::vector<TensorInfo> variant_inputs(std::size_t variant) const {
+    return variant_tensors(variant, inputs_.size(), tw_module_get_variant_input_info);
+  }
+  std::vector<TensorInfo> variant_outputs(std::size_t variant) const {
+    return variant_tensors(variant, outputs_.size(), tw_module_get_variant_output_info);
+  }
   // -1 when there is no such name.
   int64_t input_index(const std::string& name) const { return tw_module_get_input_index(module_.get(), name.c_str()); }
-  int64_t output_index(const std::string& name) const { return tw_module_get_output_index(module_.get(), name.c_str()); }
+  int64_t output_index(const std::string& name) const {
+    return tw_module_get_output_index(module_.get(), name.c_str());
+  }
   ModelInfo info() const {
     tw_module_info i = raw_info();
     return {i.name, i.compiler_version, i.target, i.num_steps, i.params_bytes, i.arena_bytes, i.flops};
@@ -193,8 +199,9 @@ class Executor {
     int64_t count = 1;
     for (int64_t d : shape) count *= d;
     if (count != static_cast<int64_t>(data.size()))
-      throw Error(505, "ShapeMismatch", "", "error[E505 ShapeMismatch]: input '" + name + "': " + std::to_string(data.size()) +
-                                                " values were given for a shape of " + std::to_string(count));
+      throw Error(505, "ShapeMismatch", "",
+                  "error[E505 ShapeMismatch]: input '" + name + "': " + std::to_string(data.size()) +
+                      " values were given for a shape of " + std::to_string(count));
     set_input(name, view(data.data(), shape));
   }
   // Uses the caller's memory until it is bound or set anew.
@@ -204,7 +211,8 @@ class Executor {
   void bind_output(uint64_t index, const DLTensor& tensor) {
     detail::check(tw_executor_bind_output_at(executor_.get(), index, &tensor));
   }
-  // Takes a variant of the model into use before its inputs are filled in place; set_input does it by the tensor's shape.
+  // Takes a variant of the model into use before its inputs are filled in place; set_input does it by the tensor's
+  // shape.
   void select_variant(std::size_t variant) { detail::check(tw_executor_select_variant(executor_.get(), variant)); }
   void run() { detail::check(tw_executor_run(executor_.get())); }
 
@@ -240,11 +248,12 @@ class Executor {
       tw_step_profile s{};
       s.size = sizeof s;
       detail::check(tw_profile_get_step(raw, i, &s));
-      out.steps.push_back({s.name, s.source, s.kernel, s.shapes, s.min_us, s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes,
-                           s.predicted_us, s.parallel != 0, s.implementation, s.weight_bytes});
+      out.steps.push_back({s.name, s.source, s.kernel, s.shapes, s.min_us, s.median_us, s.mean_us, s.busy_us, s.flops,
+                           s.bytes, s.predicted_us, s.parallel != 0, s.implementation, s.weight_bytes});
     }
     const char* text = nullptr;
-    for (auto [form, to] : {std::pair("table", &out.table), std::pair("json", &out.json), std::pair("trace", &out.trace)}) {
+    for (auto [form, to] :
+         {std::pair("table", &out.table), std::pair("json", &out.json), std::pair("trace", &out.trace)}) {
       detail::check(tw_profile_text(raw, form, &text));
       *to = text;
     }
@@ -254,8 +263,13 @@ class Executor {
   // A DLTensor over compact memory; `shape` must outlive it.
   template <class T>
   static DLTensor view(const T* data, std::vector<int64_t>& shape) {
-    return {const_cast<T*>(data), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), detail::DtypeOf<T>::value, shape.data(),
-            nullptr, 0};
+    return {const_cast<T*>(data),
+            {kDLCPU, 0},
+            static_cast<int32_t>(shape.size()),
+            detail::DtypeOf<T>::value,
+            shape.data(),
+            nullptr,
+            0};
   }
 
  private:
@@ -268,7 +282,8 @@ class Executor {
     using Element = std::remove_const_t<T>;
     DLDataType want = detail::DtypeOf<Element>::value;
     if (t.dtype.code != want.code || t.dtype.bits != want.bits)
-      throw Error(506, "DtypeMismatch", "", "error[E506 DtypeMismatch]: the tensor has another element type than was asked for");
+      throw Error(506, "DtypeMismatch", "",
+                  "error[E506 DtypeMismatch]: the tensor has another element type than was asked for");
     std::size_t count = 1;
     for (int32_t d = 0; d < t.ndim; ++d) count *= static_cast<std::size_t>(t.shape[d]);
     return {static_cast<T*>(t.data), count};

@@ -8,9 +8,9 @@
 #include "tilewright/dlpack.h"
 
 typedef struct tw_text_tensor {
-  DLTensor tensor;               /* its data is null where there are texts; shape and ndim hold */
-  const char* const* texts;      /* as many as the shape says, or null for numbers */
-  const uint64_t* text_lengths;  /* bytes of each: they may hold zeros */
+  DLTensor tensor;              /* its data is null where there are texts; shape and ndim hold */
+  const char* const* texts;     /* as many as the shape says, or null for numbers */
+  const uint64_t* text_lengths; /* bytes of each: they may hold zeros */
 } tw_text_tensor;
 
 #endif /* TILEWRIGHT_TEXT_TENSOR_H_ */

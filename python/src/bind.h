@@ -52,9 +52,11 @@ class Borrowed {
   std::deque<nb::object> objects_;
 };
 
-// Python's own objects for values. `owned`: the value's references pass to the object; otherwise it gets references of its own.
+// Python's own objects for values. `owned`: the value's references pass to the object; otherwise it gets references of
+// its own.
 nb::object to_python(const tw_value& value, bool owned);
-// A copy of a tensor's data, or a view that `owner` keeps, as a numpy array; dtypes numpy lacks come as unsigned integers.
+// A copy of a tensor's data, or a view that `owner` keeps, as a numpy array; dtypes numpy lacks come as unsigned
+// integers.
 nb::object to_numpy(const DLTensor& tensor, nb::handle owner);
 nb::object copy_to_numpy(const DLTensor& tensor);
 

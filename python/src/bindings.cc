@@ -22,7 +22,8 @@ void raise(const Diagnostic& d) {
 using namespace tilewright::python;
 
 NB_MODULE(_core, m) {
-  // What a script holds when it ends is not leaked: functions registered with C++ may hold the script's own variables in a circle.
+  // What a script holds when it ends is not leaked: functions registered with C++ may hold the script's own variables
+  // in a circle.
   nb::set_leak_warnings(false);
   m.doc() = "The compiler and runtime of Tilewright";
   error_type = PyErr_NewException("tilewright.Error", PyExc_RuntimeError, nullptr);

@@ -20,17 +20,19 @@ nb::list infos(const std::vector<plan::TensorInfo>& list) {
   return out;
 }
 
-// Which of the kernels that apply to a call a script takes: callable(call, [(implementation, configuration, plevel, microseconds)])
-// gives a place in the list, or None for the cost model's choice.
+// Which of the kernels that apply to a call a script takes: callable(call, [(implementation, configuration, plevel,
+// microseconds)]) gives a place in the list, or None for the cost model's choice.
 std::shared_ptr<const lower::KernelChooser> script_chooser(nb::object callable) {
   auto made = std::make_shared<lower::KernelChooser>();
   // Shared: copies are made without the interpreter's lock.
-  made->prefer = [shared = std::make_shared<nb::object>(std::move(callable))](const lower::Problem& problem, std::span<const std::shared_ptr<lower::Choice>> choices,
-                                                                              std::span<const int> plevels) -> std::optional<size_t> {
+  made->prefer = [shared = std::make_shared<nb::object>(std::move(callable))](
+                     const lower::Problem& problem, std::span<const std::shared_ptr<lower::Choice>> choices,
+                     std::span<const int> plevels) -> std::optional<size_t> {
     nb::gil_scoped_acquire gil;
     nb::list candidates;
     for (size_t i = 0; i < choices.size(); ++i)
-      candidates.append(nb::make_tuple(choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost.microseconds));
+      candidates.append(nb::make_tuple(choices[i]->implementation, choices[i]->configuration, plevels[i],
+                                       choices[i]->cost.microseconds));
     nb::object at = (*shared)(wrap(relay::Expr(problem.anchor.call)), candidates);
     if (at.is_none()) return std::nullopt;
     auto place = nb::cast<size_t>(at);
@@ -44,46 +46,59 @@ std::shared_ptr<const lower::KernelChooser> script_chooser(nb::object callable) 
 
 void bind_build(nb::module_& m) {
   nb::class_<driver::Built>(m, "Built", "Kernels, plan and weights of a compiled module")
-      .def("export_library", [](driver::Built& self, const std::string& path, nb::bytes imports) {
-        self.lowered.plan.imports.assign(imports.c_str(), imports.size());
-        Status status = [&] {
-          nb::gil_scoped_release release;
-          return driver::export_library(self, path);
-        }();
-        unwrap(std::move(status));
-      }, nb::arg("path"), nb::arg("imports") = nb::bytes("", 0))
+      .def(
+          "export_library",
+          [](driver::Built& self, const std::string& path, nb::bytes imports) {
+            self.lowered.plan.imports.assign(imports.c_str(), imports.size());
+            Status status = [&] {
+              nb::gil_scoped_release release;
+              return driver::export_library(self, path);
+            }();
+            unwrap(std::move(status));
+          },
+          nb::arg("path"), nb::arg("imports") = nb::bytes("", 0))
       .def_prop_ro("optimized", [](const driver::Built& self) { return self.optimized; })
       .def_prop_ro("target", [](const driver::Built& self) { return self.target.str(); })
       .def_prop_ro("graph_json", [](const driver::Built& self) { return runtime::write_graph_json(self.lowered.plan); })
-      .def_prop_ro("params", [](const driver::Built& self) {
-        nb::dict out;
-        for (size_t i = 0; i < self.lowered.plan.params.size(); ++i) out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i]);
-        return out;
-      })
+      .def_prop_ro("params",
+                   [](const driver::Built& self) {
+                     nb::dict out;
+                     for (size_t i = 0; i < self.lowered.plan.params.size(); ++i)
+                       out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i]);
+                     return out;
+                   })
       .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
-      .def_prop_ro("function_metadata", [](const driver::Built& self) {  // (name, workspace, constants, inputs and outputs) in bytes
-        nb::list out;
-        for (const auto& f : driver::function_metadata(self.lowered.plan)) out.append(nb::make_tuple(f.name, f.workspace, f.constants, f.io));
-        return out;
-      })
-      .def_prop_ro("passes", [](const driver::Built& self) {
-        nb::list out;
-        for (const PassRecord& r : self.passes) out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
-        return out;
-      })
-      // Of each step: operator names, implementation, configuration, and (implementation, configuration, plevel, microseconds) of all that applied.
-      .def_prop_ro("choices", [](const driver::Built& self) {
-        nb::list out;
-        for (const lower::StepTrace& trace : self.lowered.traces) {
-          nb::list ops, candidates;
-          for (const relay::Expr& e : relay::post_order(trace.function, true))
-            if (const relay::OpDef* op = relay::called_op(e)) ops.append(op->name);
-          if (!trace.choice) continue;
-          for (const lower::Candidate& c : trace.choice->candidates) candidates.append(nb::make_tuple(c.implementation, c.configuration, c.plevel, c.cost.microseconds));
-          out.append(nb::make_tuple(ops, trace.choice->implementation, trace.choice->configuration, candidates));
-        }
-        return out;
-      })
+      .def_prop_ro("function_metadata",
+                   [](const driver::Built& self) {  // (name, workspace, constants, inputs and outputs) in bytes
+                     nb::list out;
+                     for (const auto& f : driver::function_metadata(self.lowered.plan))
+                       out.append(nb::make_tuple(f.name, f.workspace, f.constants, f.io));
+                     return out;
+                   })
+      .def_prop_ro("passes",
+                   [](const driver::Built& self) {
+                     nb::list out;
+                     for (const PassRecord& r : self.passes)
+                       out.append(nb::make_tuple(r.name, r.ran, r.changed, r.milliseconds, r.skipped));
+                     return out;
+                   })
+      // Of each step: operator names, implementation, configuration, and (implementation, configuration, plevel,
+      // microseconds) of all that applied.
+      .def_prop_ro(
+          "choices",
+          [](const driver::Built& self) {
+            nb::list out;
+            for (const lower::StepTrace& trace : self.lowered.traces) {
+              nb::list ops, candidates;
+              for (const relay::Expr& e : relay::post_order(trace.function, true))
+                if (const relay::OpDef* op = relay::called_op(e)) ops.append(op->name);
+              if (!trace.choice) continue;
+              for (const lower::Candidate& c : trace.choice->candidates)
+                candidates.append(nb::make_tuple(c.implementation, c.configuration, c.plevel, c.cost.microseconds));
+              out.append(nb::make_tuple(ops, trace.choice->implementation, trace.choice->configuration, candidates));
+            }
+            return out;
+          })
       .def_prop_ro("inputs", [](const driver::Built& self) { return infos(self.lowered.plan.inputs); })
       .def_prop_ro("outputs", [](const driver::Built& self) { return infos(self.lowered.plan.outputs); });
 
@@ -105,9 +120,12 @@ void bind_build(nb::module_& m) {
       .def_rw("constants", &Options::constants)
       .def("set_chooser", [](Options& self, nb::object callable) { self.chooser = script_chooser(callable); })
       .def("set_config", [](Options& self, nb::dict config) { self.config = config_of(config); })
-      .def("set_constant", [](Options& self, const std::string& name, const ReadArray& value) { self.constant_tensors[name] = tensor_of(value); })
-      .def("add_shapes", [](Options& self, const std::vector<std::string>& texts) { unwrap(driver::add_shapes(texts, &self)); },
-           "Shapes as the command line writes them: x=1x3x48x{320,640}");
+      .def("set_constant", [](Options& self, const std::string& name,
+                              const ReadArray& value) { self.constant_tensors[name] = tensor_of(value); })
+      .def(
+          "add_shapes",
+          [](Options& self, const std::vector<std::string>& texts) { unwrap(driver::add_shapes(texts, &self)); },
+          "Shapes as the command line writes them: x=1x3x48x{320,640}");
   m.def("implementations", [](const std::string& op) {  // (name, plevel)
     nb::list out;
     for (const lower::Implementation* i : lower::implementations_of(op)) out.append(nb::make_tuple(i->name, i->plevel));
@@ -117,17 +135,20 @@ void bind_build(nb::module_& m) {
 
   // `bridge`: see instrument_passes; None when nobody looks on.
   auto bind_build = [&](const char* name, Result<driver::Built> (*build)(const relay::Module&, const Options&)) {
-    m.def(name, [build](const relay::Module& module, Options options, nb::object bridge) {
-      const relay::Module whole = completed(module);
-      Instrumented instrumented = instrument_passes(whole, bridge);
-      options.instruments = instrumented.instruments;
-      options.user_passes = instrumented.passes;
-      auto result = [&] {
-        nb::gil_scoped_release release;
-        return build(whole, options);
-      }();
-      return unwrap(std::move(result));
-    }, nb::arg("module"), nb::arg("options"), nb::arg("bridge") = nb::none());
+    m.def(
+        name,
+        [build](const relay::Module& module, Options options, nb::object bridge) {
+          const relay::Module whole = completed(module);
+          Instrumented instrumented = instrument_passes(whole, bridge);
+          options.instruments = instrumented.instruments;
+          options.user_passes = instrumented.passes;
+          auto result = [&] {
+            nb::gil_scoped_release release;
+            return build(whole, options);
+          }();
+          return unwrap(std::move(result));
+        },
+        nb::arg("module"), nb::arg("options"), nb::arg("bridge") = nb::none());
   };
   bind_build("build", driver::build);
   bind_build("optimize", driver::optimize);

@@ -14,12 +14,18 @@ using Shapes = std::map<std::string, std::vector<int64_t>>;
 
 DLDataType dlpack_of(DataType t) {
   switch (t.code) {
-    case TypeCode::kInt: return {kDLInt, t.bits, 1};
-    case TypeCode::kUInt: return {kDLUInt, t.bits, 1};
-    case TypeCode::kFloat: return {kDLFloat, t.bits, 1};
-    case TypeCode::kBFloat: return {kDLBfloat, t.bits, 1};
-    case TypeCode::kBool: return {kDLBool, t.bits, 1};
-    default: return {kDLUInt, static_cast<uint8_t>(std::max<int>(8, t.bits)), 1};
+    case TypeCode::kInt:
+      return {kDLInt, t.bits, 1};
+    case TypeCode::kUInt:
+      return {kDLUInt, t.bits, 1};
+    case TypeCode::kFloat:
+      return {kDLFloat, t.bits, 1};
+    case TypeCode::kBFloat:
+      return {kDLBfloat, t.bits, 1};
+    case TypeCode::kBool:
+      return {kDLBool, t.bits, 1};
+    default:
+      return {kDLUInt, static_cast<uint8_t>(std::max<int>(8, t.bits)), 1};
   }
 }
 
@@ -34,19 +40,31 @@ nb::object numpy_of(const Tensor& t) {
 Tensor tensor_of(const ReadArray& array) {
   DataType dtype{TypeCode::kFloat, array.dtype().bits, 1};
   switch (array.dtype().code) {
-    case kDLInt: dtype.code = TypeCode::kInt; break;
-    case kDLUInt: dtype.code = TypeCode::kUInt; break;
-    case kDLFloat: dtype.code = TypeCode::kFloat; break;
-    case kDLBfloat: dtype.code = TypeCode::kBFloat; break;
-    case kDLBool: dtype.code = TypeCode::kBool; break;
-    default: throw nb::type_error("a constant of this dtype is not supported");
+    case kDLInt:
+      dtype.code = TypeCode::kInt;
+      break;
+    case kDLUInt:
+      dtype.code = TypeCode::kUInt;
+      break;
+    case kDLFloat:
+      dtype.code = TypeCode::kFloat;
+      break;
+    case kDLBfloat:
+      dtype.code = TypeCode::kBFloat;
+      break;
+    case kDLBool:
+      dtype.code = TypeCode::kBool;
+      break;
+    default:
+      throw nb::type_error("a constant of this dtype is not supported");
   }
   TensorView view(array);
   Tensor out = Tensor::zeros(dtype, view.shape);
   size_t item = dtype.bytes(), count = static_cast<size_t>(out.size());
   bool dense = true;
   int64_t step = 1;
-  for (size_t d = view.shape.size(); d-- > 0; step *= view.shape[d]) dense &= view.shape[d] == 1 || view.strides[d] == step;
+  for (size_t d = view.shape.size(); d-- > 0; step *= view.shape[d])
+    dense &= view.shape[d] == 1 || view.strides[d] == step;
   if (dense || count == 0) {
     if (count) std::memcpy(out.mutable_raw(), array.data(), count * item);
     return out;
@@ -55,10 +73,13 @@ Tensor tensor_of(const ReadArray& array) {
   for (size_t i = 0; i < count; ++i) {
     int64_t at = 0;
     for (size_t d = 0; d < index.size(); ++d) at += index[d] * view.strides[d];
-    std::memcpy(out.mutable_raw() + i * item, static_cast<const char*>(array.data()) + at * static_cast<int64_t>(item), item);
+    std::memcpy(out.mutable_raw() + i * item, static_cast<const char*>(array.data()) + at * static_cast<int64_t>(item),
+                item);
     for (size_t d = index.size(); d-- > 0;)
-      if (++index[d] < view.shape[d]) break;
-      else index[d] = 0;
+      if (++index[d] < view.shape[d])
+        break;
+      else
+        index[d] = 0;
   }
   return out;
 }
@@ -74,14 +95,22 @@ nb::tuple imported(relay::Module module, const std::map<std::string, Tensor>& pa
 // An attribute of a node as scripts know it: a number, a string, a list, an array; None for graphs.
 nb::object attribute_of(const onnx::Attribute& a) {
   switch (a.kind) {
-    case onnx::AttributeKind::kFloat: return nb::cast(a.f);
-    case onnx::AttributeKind::kInt: return nb::cast(a.i);
-    case onnx::AttributeKind::kString: return nb::cast(a.s);
-    case onnx::AttributeKind::kFloats: return nb::cast(a.floats);
-    case onnx::AttributeKind::kInts: return nb::cast(a.ints);
-    case onnx::AttributeKind::kStrings: return nb::cast(a.strings);
-    case onnx::AttributeKind::kTensor: return a.tensors.empty() ? nb::none() : numpy_of(a.tensors[0]);
-    default: return nb::none();
+    case onnx::AttributeKind::kFloat:
+      return nb::cast(a.f);
+    case onnx::AttributeKind::kInt:
+      return nb::cast(a.i);
+    case onnx::AttributeKind::kString:
+      return nb::cast(a.s);
+    case onnx::AttributeKind::kFloats:
+      return nb::cast(a.floats);
+    case onnx::AttributeKind::kInts:
+      return nb::cast(a.ints);
+    case onnx::AttributeKind::kStrings:
+      return nb::cast(a.strings);
+    case onnx::AttributeKind::kTensor:
+      return a.tensors.empty() ? nb::none() : numpy_of(a.tensors[0]);
+    default:
+      return nb::none();
   }
 }
 
@@ -89,7 +118,9 @@ nb::object attribute_of(const onnx::Attribute& a) {
 void add_converters(onnx::ImportOptions* options, nb::dict converters) {
   for (auto [key, callable] : converters) {
     auto shared = std::make_shared<nb::object>(nb::borrow(callable));
-    options->converters[nb::cast<std::pair<std::string, std::string>>(key)] = [shared](const onnx::Node& node, int64_t version, const std::vector<relay::Expr>& inputs) -> Result<std::vector<relay::Expr>> {
+    options->converters[nb::cast<std::pair<std::string, std::string>>(key)] =
+        [shared](const onnx::Node& node, int64_t version,
+                 const std::vector<relay::Expr>& inputs) -> Result<std::vector<relay::Expr>> {
       nb::gil_scoped_acquire gil;
       nb::dict attributes;
       for (const onnx::Attribute& a : node.attributes) attributes[a.name.c_str()] = attribute_of(a);
@@ -116,12 +147,19 @@ nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params,
 }  // namespace
 
 void bind_compiler(nb::module_& m) {
-  m.def("import_onnx_file", [](const std::string& path, const Shapes& shapes, bool freeze_params, nb::dict converters) { return import(path, shapes, freeze_params, converters); },
-        nb::arg("path"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
-  m.def("import_onnx_bytes", [](nb::bytes data, const Shapes& shapes, bool freeze_params, nb::dict converters) {
-    auto copy = std::make_shared<std::string>(data.c_str(), data.size());
-    return import(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, shapes, freeze_params, converters);
-  }, nb::arg("data"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
+  m.def(
+      "import_onnx_file",
+      [](const std::string& path, const Shapes& shapes, bool freeze_params, nb::dict converters) {
+        return import(path, shapes, freeze_params, converters);
+      },
+      nb::arg("path"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
+  m.def(
+      "import_onnx_bytes",
+      [](nb::bytes data, const Shapes& shapes, bool freeze_params, nb::dict converters) {
+        auto copy = std::make_shared<std::string>(data.c_str(), data.size());
+        return import(onnx::SharedBytes{std::as_bytes(std::span(*copy)), copy}, shapes, freeze_params, converters);
+      },
+      nb::arg("data"), nb::arg("shapes"), nb::arg("freeze_params"), nb::arg("converters") = nb::dict());
   // Argument names (a tuple or any number of inputs: none) and attributes in order with the text of their defaults.
   m.def("op_info", [](const std::string& name) -> nb::object {
     const relay::OpDef* op = relay::find_op(name);
@@ -129,7 +167,8 @@ void bind_compiler(nb::module_& m) {
     nb::list args;
     for (const auto& a : op->args) args.append(a.name);
     AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
-    return nb::make_tuple(op->num_inputs, args, attrs ? attr_texts(attrs) : std::vector<std::pair<std::string, std::string>>());
+    return nb::make_tuple(op->num_inputs, args,
+                          attrs ? attr_texts(attrs) : std::vector<std::pair<std::string, std::string>>());
   });
   m.def("op_traits", [](const std::string& name) -> nb::object {  // fusion class, stateful
     const relay::OpDef* op = relay::find_op(name);

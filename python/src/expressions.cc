@@ -13,13 +13,14 @@ namespace {
 
 using namespace relay;
 
-PyObject* classes[32] = {};          // of kinds of expressions
-PyObject* pattern_classes[8] = {};   // of kinds of patterns
+PyObject* classes[32] = {};         // of kinds of expressions
+PyObject* pattern_classes[8] = {};  // of kinds of patterns
 
 const char* kind_name(ExprKind kind) {
   switch (kind) {
-#define TW_KIND(name) \
-  case ExprKind::k##name: return #name;
+#define TW_KIND(name)     \
+  case ExprKind::k##name: \
+    return #name;
     TW_EXPR_KINDS(TW_KIND)
 #undef TW_KIND
   }
@@ -40,21 +41,29 @@ nb::object attrs_object(const AttrsRef& attrs) { return attrs ? nb::cast(attrs) 
 // What a node is made of, by kind; the Python classes name the places.
 nb::tuple fields_of(const Expr& e) {
   switch (e->kind) {
-    case ExprKind::kVar: return nb::make_tuple(as<VarNode>(e)->name);
-    case ExprKind::kGlobalVar: return nb::make_tuple(as<GlobalVarNode>(e)->name);
-    case ExprKind::kConstant: return nb::make_tuple();
-    case ExprKind::kOp: return nb::make_tuple(as<OpNode>(e)->def->name);
+    case ExprKind::kVar:
+      return nb::make_tuple(as<VarNode>(e)->name);
+    case ExprKind::kGlobalVar:
+      return nb::make_tuple(as<GlobalVarNode>(e)->name);
+    case ExprKind::kConstant:
+      return nb::make_tuple();
+    case ExprKind::kOp:
+      return nb::make_tuple(as<OpNode>(e)->def->name);
     case ExprKind::kCall: {
       const auto& c = *as<CallNode>(e);
       return nb::make_tuple(wrap(c.callee), wrap_all(c.args), attrs_object(c.attrs));
     }
     case ExprKind::kFunction: {
       const auto& f = *as<FunctionNode>(e);
-      return nb::make_tuple(wrap_all(f.params), wrap(f.body), to_python(f.attrs), wrap_all(f.type_variables), wrap(as_func(f.type)->result));
+      return nb::make_tuple(wrap_all(f.params), wrap(f.body), to_python(f.attrs), wrap_all(f.type_variables),
+                            wrap(as_func(f.type)->result));
     }
-    case ExprKind::kTuple: return nb::make_tuple(wrap_all(as<TupleNode>(e)->fields));
-    case ExprKind::kTupleGetItem: return nb::make_tuple(wrap(as<TupleGetItemNode>(e)->tuple), as<TupleGetItemNode>(e)->index);
-    case ExprKind::kLet: return nb::make_tuple(wrap(as<LetNode>(e)->var), wrap(as<LetNode>(e)->value), wrap(as<LetNode>(e)->body));
+    case ExprKind::kTuple:
+      return nb::make_tuple(wrap_all(as<TupleNode>(e)->fields));
+    case ExprKind::kTupleGetItem:
+      return nb::make_tuple(wrap(as<TupleGetItemNode>(e)->tuple), as<TupleGetItemNode>(e)->index);
+    case ExprKind::kLet:
+      return nb::make_tuple(wrap(as<LetNode>(e)->var), wrap(as<LetNode>(e)->value), wrap(as<LetNode>(e)->body));
     case ExprKind::kIf: {
       const auto& branch = *as<IfNode>(e);
       return nb::make_tuple(wrap(branch.condition), wrap(branch.then_branch), wrap(branch.else_branch));
@@ -65,17 +74,22 @@ nb::tuple fields_of(const Expr& e) {
     }
     case ExprKind::kMatch: {
       nb::list clauses;
-      for (const Clause& clause : as<MatchNode>(e)->clauses) clauses.append(nb::make_tuple(wrap(clause.pattern), wrap(clause.body)));
+      for (const Clause& clause : as<MatchNode>(e)->clauses)
+        clauses.append(nb::make_tuple(wrap(clause.pattern), wrap(clause.body)));
       return nb::make_tuple(wrap(as<MatchNode>(e)->data), clauses, as<MatchNode>(e)->complete);
     }
-    case ExprKind::kRefCreate: return nb::make_tuple(wrap(as<RefCreateNode>(e)->value));
-    case ExprKind::kRefRead: return nb::make_tuple(wrap(as<RefReadNode>(e)->reference));
-    case ExprKind::kRefWrite: return nb::make_tuple(wrap(as<RefWriteNode>(e)->reference), wrap(as<RefWriteNode>(e)->value));
+    case ExprKind::kRefCreate:
+      return nb::make_tuple(wrap(as<RefCreateNode>(e)->value));
+    case ExprKind::kRefRead:
+      return nb::make_tuple(wrap(as<RefReadNode>(e)->reference));
+    case ExprKind::kRefWrite:
+      return nb::make_tuple(wrap(as<RefWriteNode>(e)->reference), wrap(as<RefWriteNode>(e)->value));
   }
   return nb::make_tuple();
 }
 
-// Equal for what is structurally equal: kinds, operators with their attributes, constants, and where each operand stands.
+// Equal for what is structurally equal: kinds, operators with their attributes, constants, and where each operand
+// stands.
 uint64_t structural_hash(const Expr& root) {
   std::unordered_map<const ExprNode*, uint64_t> place;
   uint64_t h = 0;
@@ -102,7 +116,9 @@ uint64_t structural_hash(const Expr& root) {
   return h;
 }
 
-Span span_of(nb::handle object) { return object.is_none() ? Span() : make_span(nb::cast<std::string>(nb::str(object))); }
+Span span_of(nb::handle object) {
+  return object.is_none() ? Span() : make_span(nb::cast<std::string>(nb::str(object)));
+}
 
 const Expr& expr_of(nb::handle object) {
   if (nb::isinstance<Expr>(object)) return nb::cast<const Expr&>(object);
@@ -121,81 +137,133 @@ Expr make_call(const Expr& callee, std::vector<Expr> args, const AttrsRef& attrs
   if ((constructor && constructor->tag < 0) || (type && type->args.size() != args.size()))
     return make_node<CallNode>(callee, std::move(args), AttrsRef(), incomplete_type(), span);
   Expr made = call_function(callee, args, span);
-  return is_complete(made->type) ? made : make_node<CallNode>(callee, std::move(args), AttrsRef(), incomplete_type(), span);
+  return is_complete(made->type) ? made
+                                 : make_node<CallNode>(callee, std::move(args), AttrsRef(), incomplete_type(), span);
 }
 
 Expr with_span(const Expr& e, const Span& span) {
   switch (e->kind) {
-    case ExprKind::kVar: return make_var(as<VarNode>(e)->name, e->type, span);
-    case ExprKind::kConstant: return make_constant(as<ConstantNode>(e)->data, span);
+    case ExprKind::kVar:
+      return make_var(as<VarNode>(e)->name, e->type, span);
+    case ExprKind::kConstant:
+      return make_constant(as<ConstantNode>(e)->data, span);
     case ExprKind::kCall: {
       const auto& c = *as<CallNode>(e);
       return make_node<CallNode>(c.callee, c.args, c.attrs, c.type, span);
     }
-    case ExprKind::kTuple: return make_tuple(as<TupleNode>(e)->fields, span);
-    case ExprKind::kTupleGetItem: return make_get(as<TupleGetItemNode>(e)->tuple, as<TupleGetItemNode>(e)->index, span);
-    default: return e;
+    case ExprKind::kTuple:
+      return make_tuple(as<TupleNode>(e)->fields, span);
+    case ExprKind::kTupleGetItem:
+      return make_get(as<TupleGetItemNode>(e)->tuple, as<TupleGetItemNode>(e)->index, span);
+    default:
+      return e;
   }
 }
 
 void bind_makers(nb::module_& m) {
-  m.def("make_var", [](const std::string& name, nb::object type, nb::object span) { return make_var(name, type_of(type), span_of(span)); }, any, any, any);
-  m.def("make_global_var", [](const std::string& name, nb::object type) { return make_global_var(name, type_of(type)); }, any, any);
-  m.def("make_constant", [](const ReadArray& array, nb::object span) { return make_constant(tensor_of(array), span_of(span)); }, any, any);
+  m.def(
+      "make_var",
+      [](const std::string& name, nb::object type, nb::object span) {
+        return make_var(name, type_of(type), span_of(span));
+      },
+      any, any, any);
+  m.def(
+      "make_global_var", [](const std::string& name, nb::object type) { return make_global_var(name, type_of(type)); },
+      any, any);
+  m.def(
+      "make_constant",
+      [](const ReadArray& array, nb::object span) { return make_constant(tensor_of(array), span_of(span)); }, any, any);
   m.def("make_op", [](const std::string& name) {
     const OpDef* def = find_op(name);
     if (!def) raise(Diagnostic(ErrorCode::kUnknownOp, "no operator is called " + name));
     return Expr(make_node<OpNode>(def));
   });
-  m.def("make_call", [](nb::object callee, nb::object args, nb::object attrs, nb::object span) {
-    return make_call(expr_of(callee), exprs_of(args), attrs.is_none() ? AttrsRef() : nb::cast<AttrsRef>(attrs), span_of(span));
-  }, any, any, any, any);
-  m.def("make_function", [](nb::object params, nb::object body, nb::object result, nb::object variables, nb::object attrs, nb::object span) {
-    std::vector<Expr> vars = exprs_of(params);
-    for (const Expr& v : vars)
-      if (!as<VarNode>(v)) throw nb::type_error("the parameters of a function are variables");
-    return Expr(make_node<FunctionNode>(std::move(vars), expr_of(body), dict_attrs_of(attrs), span_of(span), types_of(variables), type_of(result)));
-  }, any, any, any, any, any, any);
-  m.def("make_tuple", [](nb::object fields, nb::object span) { return make_tuple(exprs_of(fields), span_of(span)); }, any, any);
-  m.def("make_get", [](nb::object tuple, int64_t index, nb::object span) {
-    const Expr& value = expr_of(tuple);
-    const auto* type = as_tuple(value->type);
-    if (index < 0 || (type && index >= static_cast<int64_t>(type->fields.size()))) throw nb::index_error("Tuple index out of range");
-    if (!type && value->type->kind != TypeKind::kIncomplete) throw nb::type_error("only a tuple has fields");
-    return make_get(value, index, span_of(span));
-  }, any, any, any);
-  m.def("make_let", [](nb::object var, nb::object value, nb::object body, nb::object span) {
-    if (!as<VarNode>(expr_of(var))) throw nb::type_error("a let binds a variable");
-    return Expr(make_node<LetNode>(expr_of(var), expr_of(value), expr_of(body), span_of(span)));
-  }, any, any, any, any);
-  m.def("make_if", [](nb::object condition, nb::object yes, nb::object no, nb::object span) {
-    return Expr(make_node<IfNode>(expr_of(condition), expr_of(yes), expr_of(no), span_of(span)));
-  }, any, any, any, any);
-  m.def("make_ref", [](const std::string& kind, nb::object operands) -> Expr {
-    std::vector<Expr> x = exprs_of(operands);
-    if (kind == "RefCreate") return make_node<RefCreateNode>(x.at(0));
-    if (kind == "RefRead") return make_node<RefReadNode>(x.at(0));
-    return make_node<RefWriteNode>(x.at(0), x.at(1));
-  }, any, any);
+  m.def(
+      "make_call",
+      [](nb::object callee, nb::object args, nb::object attrs, nb::object span) {
+        return make_call(expr_of(callee), exprs_of(args), attrs.is_none() ? AttrsRef() : nb::cast<AttrsRef>(attrs),
+                         span_of(span));
+      },
+      any, any, any, any);
+  m.def(
+      "make_function",
+      [](nb::object params, nb::object body, nb::object result, nb::object variables, nb::object attrs,
+         nb::object span) {
+        std::vector<Expr> vars = exprs_of(params);
+        for (const Expr& v : vars)
+          if (!as<VarNode>(v)) throw nb::type_error("the parameters of a function are variables");
+        return Expr(make_node<FunctionNode>(std::move(vars), expr_of(body), dict_attrs_of(attrs), span_of(span),
+                                            types_of(variables), type_of(result)));
+      },
+      any, any, any, any, any, any);
+  m.def(
+      "make_tuple", [](nb::object fields, nb::object span) { return make_tuple(exprs_of(fields), span_of(span)); }, any,
+      any);
+  m.def(
+      "make_get",
+      [](nb::object tuple, int64_t index, nb::object span) {
+        const Expr& value = expr_of(tuple);
+        const auto* type = as_tuple(value->type);
+        if (index < 0 || (type && index >= static_cast<int64_t>(type->fields.size())))
+          throw nb::index_error("Tuple index out of range");
+        if (!type && value->type->kind != TypeKind::kIncomplete) throw nb::type_error("only a tuple has fields");
+        return make_get(value, index, span_of(span));
+      },
+      any, any, any);
+  m.def(
+      "make_let",
+      [](nb::object var, nb::object value, nb::object body, nb::object span) {
+        if (!as<VarNode>(expr_of(var))) throw nb::type_error("a let binds a variable");
+        return Expr(make_node<LetNode>(expr_of(var), expr_of(value), expr_of(body), span_of(span)));
+      },
+      any, any, any, any);
+  m.def(
+      "make_if",
+      [](nb::object condition, nb::object yes, nb::object no, nb::object span) {
+        return Expr(make_node<IfNode>(expr_of(condition), expr_of(yes), expr_of(no), span_of(span)));
+      },
+      any, any, any, any);
+  m.def(
+      "make_ref",
+      [](const std::string& kind, nb::object operands) -> Expr {
+        std::vector<Expr> x = exprs_of(operands);
+        if (kind == "RefCreate") return make_node<RefCreateNode>(x.at(0));
+        if (kind == "RefRead") return make_node<RefReadNode>(x.at(0));
+        return make_node<RefWriteNode>(x.at(0), x.at(1));
+      },
+      any, any);
   // Not of a module yet: its place among the type's constructors is found when a module has the type.
-  m.def("make_constructor", [](const std::string& name, nb::object inputs, const std::string& type) {
-    return make_constructor(name, types_of(inputs), data_type(type), -1);
-  }, any, any, any);
-  m.def("make_pattern", [](const std::string& kind, nb::object expr, nb::object fields) {
-    std::vector<Pattern> parts;
-    if (!fields.is_none())
-      for (nb::handle f : fields) parts.push_back(nb::cast<Pattern>(f));
-    PatternKind k = kind == "Wildcard" ? PatternKind::kWildcard : kind == "Var" ? PatternKind::kVar : kind == "Tuple" ? PatternKind::kTuple : PatternKind::kConstructor;
-    if (k == PatternKind::kVar && !as<VarNode>(expr_of(expr))) throw nb::type_error("PatternVar takes a variable");
-    if (k == PatternKind::kConstructor && !as<ConstructorNode>(expr_of(expr))) throw nb::type_error("PatternConstructor takes a constructor");
-    return make_pattern(k, expr.is_none() ? Expr() : expr_of(expr), std::move(parts));
-  }, any, any, any);
-  m.def("make_match", [](nb::object data, nb::object clauses, bool complete, nb::object span) {
-    std::vector<Clause> list;
-    for (nb::handle c : clauses) list.push_back({nb::cast<Pattern>(c[0]), expr_of(c[1])});
-    if (list.empty()) throw nb::value_error("a match has no clauses");
-    return make_match(expr_of(data), std::move(list), complete, span_of(span));
-  }, any, any, any, any);
+  m.def(
+      "make_constructor",
+      [](const std::string& name, nb::object inputs, const std::string& type) {
+        return make_constructor(name, types_of(inputs), data_type(type), -1);
+      },
+      any, any, any);
+  m.def(
+      "make_pattern",
+      [](const std::string& kind, nb::object expr, nb::object fields) {
+        std::vector<Pattern> parts;
+        if (!fields.is_none())
+          for (nb::handle f : fields) parts.push_back(nb::cast<Pattern>(f));
+        PatternKind k = kind == "Wildcard" ? PatternKind::kWildcard
+                        : kind == "Var"    ? PatternKind::kVar
+                        : kind == "Tuple"  ? PatternKind::kTuple
+                                           : PatternKind::kConstructor;
+        if (k == PatternKind::kVar && !as<VarNode>(expr_of(expr))) throw nb::type_error("PatternVar takes a variable");
+        if (k == PatternKind::kConstructor && !as<ConstructorNode>(expr_of(expr)))
+          throw nb::type_error("PatternConstructor takes a constructor");
+        return make_pattern(k, expr.is_none() ? Expr() : expr_of(expr), std::move(parts));
+      },
+      any, any, any);
+  m.def(
+      "make_match",
+      [](nb::object data, nb::object clauses, bool complete, nb::object span) {
+        std::vector<Clause> list;
+        for (nb::handle c : clauses) list.push_back({nb::cast<Pattern>(c[0]), expr_of(c[1])});
+        if (list.empty()) throw nb::value_error("a match has no clauses");
+        return make_match(expr_of(data), std::move(list), complete, span_of(span));
+      },
+      any, any, any, any);
 }
 
 void bind_graphs(nb::module_& m) {
@@ -214,10 +282,13 @@ void bind_graphs(nb::module_& m) {
   m.def("structural_hash", [](const Expr& e) { return structural_hash(e) >> 1; });
   m.def("load_json", [](const std::string& text) { return unwrap(load_json(text)); });
   m.def("save_json", [](const Module& module) { return save_json(module); });
-  m.def("_set_expr_class", [](const std::string& kind, nb::object cls) {
-    for (int k = 0; k <= static_cast<int>(ExprKind::kRefWrite); ++k)
-      if (kind == kind_name(static_cast<ExprKind>(k))) classes[k] = cls.release().ptr();
-  }, any, any);
+  m.def(
+      "_set_expr_class",
+      [](const std::string& kind, nb::object cls) {
+        for (int k = 0; k <= static_cast<int>(ExprKind::kRefWrite); ++k)
+          if (kind == kind_name(static_cast<ExprKind>(k))) classes[k] = cls.release().ptr();
+      },
+      any, any);
   m.def("_set_pattern_classes", [](nb::list list) {
     for (size_t i = 0; i < list.size() && i < 4; ++i) pattern_classes[i] = nb::object(list[i]).release().ptr();
   });
@@ -241,24 +312,36 @@ std::vector<Expr> exprs_of(nb::handle sequence) {
 void bind_expressions(nb::module_& m) {
   nb::class_<Expr>(m, "Expr", "An expression of the graph IR")
       .def(nb::init<const Expr&>())
-      .def("astext", [](const Expr& self, bool, nb::object) { return print_expr(self); }, nb::arg("show_meta_data") = true, nb::arg("annotate") = nb::none())
+      .def(
+          "astext", [](const Expr& self, bool, nb::object) { return print_expr(self); },
+          nb::arg("show_meta_data") = true, nb::arg("annotate") = nb::none())
       .def("__str__", [](const Expr& self) { return print_expr(self); })
-      .def("same_as", [](const Expr& a, nb::handle b) { return nb::isinstance<Expr>(b) && a == nb::cast<const Expr&>(b); }, any)
-      .def("__eq__", [](const Expr& a, nb::handle b) { return nb::isinstance<Expr>(b) && a == nb::cast<const Expr&>(b); }, any)
+      .def(
+          "same_as",
+          [](const Expr& a, nb::handle b) { return nb::isinstance<Expr>(b) && a == nb::cast<const Expr&>(b); }, any)
+      .def(
+          "__eq__",
+          [](const Expr& a, nb::handle b) { return nb::isinstance<Expr>(b) && a == nb::cast<const Expr&>(b); }, any)
       .def("__hash__", [](const Expr& self) { return std::hash<Expr>()(self); })
       .def_prop_ro("_kind", [](const Expr& self) { return kind_name(self->kind); })
       .def_prop_ro("_fields", fields_of)
       .def_prop_ro("_type", [](const Expr& self) { return wrap(self->type); })
       .def_prop_ro("_typed", [](const Expr& self) { return is_complete(self->type); })
-      .def_prop_ro("_data", [](const Expr& self) -> nb::object {  // of a constant
-        const auto* c = as<ConstantNode>(self);
-        return c ? numpy_of(c->data) : nb::none();
-      })
-      .def_prop_ro("_span", [](const Expr& self) -> nb::object { return self->span ? nb::cast(*self->span) : nb::none(); })
-      .def("_with_span", [](const Expr& self, nb::object span) { return wrap(with_span(self, span_of(span))); }, any);
+      .def_prop_ro("_data",
+                   [](const Expr& self) -> nb::object {  // of a constant
+                     const auto* c = as<ConstantNode>(self);
+                     return c ? numpy_of(c->data) : nb::none();
+                   })
+      .def_prop_ro("_span",
+                   [](const Expr& self) -> nb::object { return self->span ? nb::cast(*self->span) : nb::none(); })
+      .def(
+          "_with_span", [](const Expr& self, nb::object span) { return wrap(with_span(self, span_of(span))); }, any);
   nb::class_<Pattern>(m, "Pattern", "What a clause of a match looks for")
       .def(nb::init<const Pattern&>())
-      .def("__eq__", [](const Pattern& a, nb::handle b) { return nb::isinstance<Pattern>(b) && a == nb::cast<const Pattern&>(b); }, any)
+      .def(
+          "__eq__",
+          [](const Pattern& a, nb::handle b) { return nb::isinstance<Pattern>(b) && a == nb::cast<const Pattern&>(b); },
+          any)
       .def("__hash__", [](const Pattern& self) { return std::hash<Pattern>()(self); })
       .def_prop_ro("_fields", [](const Pattern& self) {
         nb::list fields;

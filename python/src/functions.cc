@@ -7,8 +7,8 @@
 namespace tilewright::python {
 namespace {
 
-// The exception with which a Python function left, until its caller, perhaps on the other side of C++, is told of it. `text` is
-// what the C interface was told: another error that came since has another one.
+// The exception with which a Python function left, until its caller, perhaps on the other side of C++, is told of it.
+// `text` is what the C interface was told: another error that came since has another one.
 struct Pending {
   PyObject* exception = nullptr;
   std::string text;
@@ -26,7 +26,8 @@ int32_t report_exception() {
   std::string message = std::string(Py_TYPE(error.value().ptr())->tp_name) + ": " + nb::str(error.value()).c_str();
   int code = 101;
   std::string hint;
-  if (nb::hasattr(error.value(), "code") && nb::hasattr(error.value(), "hint") && PyLong_Check(error.value().attr("code").ptr())) {
+  if (nb::hasattr(error.value(), "code") && nb::hasattr(error.value(), "hint") &&
+      PyLong_Check(error.value().attr("code").ptr())) {
     code = nb::cast<int>(error.value().attr("code"));
     hint = nb::str(error.value().attr("hint")).c_str();
     message = nb::str(error.value()).c_str();
@@ -35,7 +36,8 @@ int32_t report_exception() {
   }
   code = tw_set_last_error(code, message.c_str(), nullptr, hint.c_str());
   nb::object exception = nb::borrow(error.value());
-  if (nb::object trace = error.traceback(); trace.is_valid() && !trace.is_none()) PyException_SetTraceback(exception.ptr(), trace.ptr());
+  if (nb::object trace = error.traceback(); trace.is_valid() && !trace.is_none())
+    PyException_SetTraceback(exception.ptr(), trace.ptr());
   pending.set(exception.release().ptr(), tw_last_error_message());
   return code;
 }
@@ -65,17 +67,26 @@ void fill(nb::handle object, tw_value* out) {
   Borrowed borrowed;
   tw_value v = borrowed.value(object);
   switch (v.kind) {
-    case TW_STR: return check(tw_value_set_str(out, v.as.str, v.size));
-    case TW_BYTES: return check(tw_value_set_bytes(out, v.as.bytes, v.size));
-    case TW_FUNCTION: tw_function_retain(v.as.function); break;
-    case TW_MODULE: tw_module_retain(v.as.module); break;
+    case TW_STR:
+      return check(tw_value_set_str(out, v.as.str, v.size));
+    case TW_BYTES:
+      return check(tw_value_set_bytes(out, v.as.bytes, v.size));
+    case TW_FUNCTION:
+      tw_function_retain(v.as.function);
+      break;
+    case TW_MODULE:
+      tw_module_retain(v.as.module);
+      break;
     case TW_TENSOR: {  // a tensor that keeps the array
       struct Kept {
         DLManagedTensor managed;
         std::vector<int64_t> shape, strides;
         ReadArray array;
       };
-      auto* kept = new Kept{{}, {v.as.tensor->shape, v.as.tensor->shape + v.as.tensor->ndim}, {v.as.tensor->strides, v.as.tensor->strides + v.as.tensor->ndim}, borrowed.array()};
+      auto* kept = new Kept{{},
+                            {v.as.tensor->shape, v.as.tensor->shape + v.as.tensor->ndim},
+                            {v.as.tensor->strides, v.as.tensor->strides + v.as.tensor->ndim},
+                            borrowed.array()};
       kept->managed.dl_tensor = *v.as.tensor;
       kept->managed.dl_tensor.shape = kept->shape.data();
       kept->managed.dl_tensor.strides = kept->strides.data();
@@ -90,7 +101,8 @@ void fill(nb::handle object, tw_value* out) {
       v.as.ndarray = &kept->managed;
       break;
     }
-    default: break;
+    default:
+      break;
   }
   *out = v;
 }
@@ -125,7 +137,8 @@ nb::object call(const FunctionHandle& function, nb::args args) {
   check(status);
   if (pending.exception) pending.set(nullptr, {});
   nb::object out = to_python(result, true);
-  if (result.kind == TW_FUNCTION || result.kind == TW_MODULE || result.kind == TW_NDARRAY) result.kind = TW_NULL;  // passed on
+  if (result.kind == TW_FUNCTION || result.kind == TW_MODULE || result.kind == TW_NDARRAY)
+    result.kind = TW_NULL;  // passed on
   tw_value_free(&result);
   return out;
 }
@@ -135,7 +148,8 @@ int32_t python_get_function(void* self, const char* name, tw_function** out) {
   return with_python([&] {
     nb::object found = nb::borrow(static_cast<PyObject*>(self)).attr("get_function")(name);
     if (found.is_none()) return;
-    *out = tw_function_retain(nb::isinstance<FunctionHandle>(found) ? nb::cast<FunctionHandle&>(found).get() : function_of(found).get());
+    *out = tw_function_retain(nb::isinstance<FunctionHandle>(found) ? nb::cast<FunctionHandle&>(found).get()
+                                                                    : function_of(found).get());
   });
 }
 int32_t python_save(void* self, tw_value* out) {
@@ -183,33 +197,41 @@ void bind_functions(nb::module_& m) {
       .def_prop_ro("handle", [](const FunctionHandle& self) { return reinterpret_cast<uintptr_t>(self.get()); });
   nb::class_<ModuleHandle>(m, "ModuleHandle", "A module of the runtime")
       .def_prop_ro("type_key", [](const ModuleHandle& self) { return std::string(tw_module_type_key(self.get())); })
-      .def("get_function", [](const ModuleHandle& self, const std::string& name, bool query_imports) -> nb::object {
-        tw_function* out = nullptr;
-        check(without_gil([&] { return tw_module_get_function(self.get(), name.c_str(), query_imports, &out); }));
-        return out ? nb::cast(FunctionHandle(out)) : nb::none();
-      })
-      .def("import_module", [](const ModuleHandle& self, const ModuleHandle& other) { check(tw_module_import(self.get(), other.get())); })
-      .def_prop_ro("imports", [](const ModuleHandle& self) {
-        std::vector<ModuleHandle> out;
-        for (uint64_t i = 0; i < tw_module_num_imports(self.get()); ++i) {
-          tw_module* one = nullptr;
-          check(tw_module_get_import(self.get(), i, &one));
-          out.emplace_back(one);
-        }
-        return out;
-      })
-      .def("save", [](const ModuleHandle& self) {
-        tw_value out{};
-        check(without_gil([&] { return tw_module_save(self.get(), &out); }));
-        nb::object bytes = to_python(out, true);
-        tw_value_free(&out);
-        return bytes;
-      })
-      .def("__eq__", [](const ModuleHandle& a, nb::handle b) { return nb::isinstance<ModuleHandle>(b) && nb::cast<ModuleHandle&>(b).get() == a.get(); })
+      .def("get_function",
+           [](const ModuleHandle& self, const std::string& name, bool query_imports) -> nb::object {
+             tw_function* out = nullptr;
+             check(without_gil([&] { return tw_module_get_function(self.get(), name.c_str(), query_imports, &out); }));
+             return out ? nb::cast(FunctionHandle(out)) : nb::none();
+           })
+      .def("import_module", [](const ModuleHandle& self,
+                               const ModuleHandle& other) { check(tw_module_import(self.get(), other.get())); })
+      .def_prop_ro("imports",
+                   [](const ModuleHandle& self) {
+                     std::vector<ModuleHandle> out;
+                     for (uint64_t i = 0; i < tw_module_num_imports(self.get()); ++i) {
+                       tw_module* one = nullptr;
+                       check(tw_module_get_import(self.get(), i, &one));
+                       out.emplace_back(one);
+                     }
+                     return out;
+                   })
+      .def("save",
+           [](const ModuleHandle& self) {
+             tw_value out{};
+             check(without_gil([&] { return tw_module_save(self.get(), &out); }));
+             nb::object bytes = to_python(out, true);
+             tw_value_free(&out);
+             return bytes;
+           })
+      .def("__eq__",
+           [](const ModuleHandle& a, nb::handle b) {
+             return nb::isinstance<ModuleHandle>(b) && nb::cast<ModuleHandle&>(b).get() == a.get();
+           })
       .def("__hash__", [](const ModuleHandle& self) { return reinterpret_cast<intptr_t>(self.get()); });
   m.def("convert_function", [](nb::object callable) { return function_of(callable); });
   m.def("register_func", [](const std::string& name, nb::object function, bool override_existing) {
-    FunctionHandle handle = nb::isinstance<FunctionHandle>(function) ? nb::cast<FunctionHandle&>(function) : function_of(function);
+    FunctionHandle handle =
+        nb::isinstance<FunctionHandle>(function) ? nb::cast<FunctionHandle&>(function) : function_of(function);
     check(without_gil([&] { return tw_function_register(name.c_str(), handle.get(), override_existing); }));
   });
   m.def("get_global_func", [](const std::string& name) -> nb::object {
@@ -217,7 +239,8 @@ void bind_functions(nb::module_& m) {
     check(tw_function_get_global(name.c_str(), &out));
     return out ? nb::cast(FunctionHandle(out)) : nb::none();
   });
-  m.def("remove_global_func", [](const std::string& name) { check(without_gil([&] { return tw_function_remove_global(name.c_str()); })); });
+  m.def("remove_global_func",
+        [](const std::string& name) { check(without_gil([&] { return tw_function_remove_global(name.c_str()); })); });
   m.def("list_global_func_names", [] {
     tw_value out{};
     check(tw_function_list_globals(&out));
@@ -245,7 +268,8 @@ void bind_functions(nb::module_& m) {
   });
   m.def("load_module_binary", [](const std::string& type_key, nb::bytes data) {
     tw_module* out = nullptr;
-    int32_t status = without_gil([&] { return tw_module_load_binary(type_key.c_str(), data.c_str(), data.size(), &out); });
+    int32_t status =
+        without_gil([&] { return tw_module_load_binary(type_key.c_str(), data.c_str(), data.size(), &out); });
     return adopt(status, out);
   });
 }

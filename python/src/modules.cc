@@ -28,7 +28,8 @@ Expr global_of(const Module& self, const std::string& name) {
   if (found == self.functions.end()) {
     std::string known;
     for (const auto& [other, _] : self.functions) known += (known.empty() ? "" : ", ") + other;
-    throw nb::value_error(("Cannot find global var \"" + name + "\" in the Module; candidates are: [" + known + "]").c_str());
+    throw nb::value_error(
+        ("Cannot find global var \"" + name + "\" in the Module; candidates are: [" + known + "]").c_str());
   }
   return make_global_var(name, found->second->type);
 }
@@ -37,7 +38,8 @@ Expr global_of(const Module& self, const std::string& name) {
 Expr resolved(const Module& module, const Expr& root) {
   auto own = [&](const ConstructorNode& c) -> Expr {
     auto type = module.types.find(c.data_type);
-    if (type == module.types.end()) raise(Diagnostic(ErrorCode::kTypeMismatch, "the module has no data type " + c.data_type, c.name));
+    if (type == module.types.end())
+      raise(Diagnostic(ErrorCode::kTypeMismatch, "the module has no data type " + c.data_type, c.name));
     for (const Expr& known : type->second.constructors)
       if (as<ConstructorNode>(known)->name == c.name) return known;
     raise(Diagnostic(ErrorCode::kTypeMismatch, c.data_type + " has no constructor " + c.name));
@@ -49,18 +51,21 @@ Expr resolved(const Module& module, const Expr& root) {
     if (c && c->tag < 0) return make_pattern(p->kind, own(*c), std::move(fields));
     return fields == p->fields ? p : make_pattern(p->kind, p->expr, std::move(fields));
   };
-  return rewrite_graph(root, [&](const Expr&, const Expr& e) -> Expr {
-    if (const auto* c = as<ConstructorNode>(e); c && c->tag < 0) return own(*c);
-    const auto* match = as<MatchNode>(e);
-    if (!match) return e;
-    std::vector<Clause> clauses;
-    bool changed = false;
-    for (const Clause& clause : match->clauses) {
-      clauses.push_back({in_pattern(clause.pattern), clause.body});
-      changed |= !(clauses.back().pattern == clause.pattern);
-    }
-    return changed ? make_match(match->data, std::move(clauses), match->complete, match->span) : e;
-  }, true);
+  return rewrite_graph(
+      root,
+      [&](const Expr&, const Expr& e) -> Expr {
+        if (const auto* c = as<ConstructorNode>(e); c && c->tag < 0) return own(*c);
+        const auto* match = as<MatchNode>(e);
+        if (!match) return e;
+        std::vector<Clause> clauses;
+        bool changed = false;
+        for (const Clause& clause : match->clauses) {
+          clauses.push_back({in_pattern(clause.pattern), clause.body});
+          changed |= !(clauses.back().pattern == clause.pattern);
+        }
+        return changed ? make_match(match->data, std::move(clauses), match->complete, match->span) : e;
+      },
+      true);
 }
 
 bool has_loose_constructors(const Expr& root) {
@@ -108,7 +113,8 @@ std::string text_of(const Module& self, bool metadata) {
 }
 
 void add_function(Module& self, nb::handle key, nb::handle value) {
-  if (!nb::isinstance<Expr>(value) || !as<FunctionNode>(nb::cast<const Expr&>(value))) throw nb::type_error("an IRModule holds functions");
+  if (!nb::isinstance<Expr>(value) || !as<FunctionNode>(nb::cast<const Expr&>(value)))
+    throw nb::type_error("an IRModule holds functions");
   self.functions[name_of(key)] = nb::cast<const Expr&>(value);
 }
 
@@ -138,54 +144,81 @@ Module completed(const Module& module) {
 void bind_modules(nb::module_& m) {
   nb::class_<Module>(m, "IRModule", "A graph module: functions by name, entry main")
       .def(nb::init<>())
-      .def("__init__", [](Module* self, nb::object functions, nb::object types) {  // {GlobalVar or name: function}
-        auto* made = new (self) Module();
-        if (!types.is_none())
-          for (auto [_, data] : nb::cast<nb::dict>(types)) add_type(*made, nb::cast<std::string>(data.attr("header").attr("name_hint")), data.attr("type_vars"), data.attr("constructors"));
-        if (!functions.is_none())
-          for (auto [key, value] : nb::cast<nb::dict>(functions)) add_function(*made, key, value);
-      }, nb::arg("functions").none(), nb::arg("type_definitions") = nb::none())
-      .def("astext", [](const Module& self, bool metadata, nb::object) { return text_of(self, metadata); },
-           nb::arg("show_meta_data") = true, nb::arg("annotate") = nb::none(), "The module as Relay text, with its constants unless show_meta_data is False")
+      .def(
+          "__init__",
+          [](Module* self, nb::object functions, nb::object types) {  // {GlobalVar or name: function}
+            auto* made = new (self) Module();
+            if (!types.is_none())
+              for (auto [_, data] : nb::cast<nb::dict>(types))
+                add_type(*made, nb::cast<std::string>(data.attr("header").attr("name_hint")), data.attr("type_vars"),
+                         data.attr("constructors"));
+            if (!functions.is_none())
+              for (auto [key, value] : nb::cast<nb::dict>(functions)) add_function(*made, key, value);
+          },
+          nb::arg("functions").none(), nb::arg("type_definitions") = nb::none())
+      .def(
+          "astext", [](const Module& self, bool metadata, nb::object) { return text_of(self, metadata); },
+          nb::arg("show_meta_data") = true, nb::arg("annotate") = nb::none(),
+          "The module as Relay text, with its constants unless show_meta_data is False")
       .def("__str__", [](const Module& self) { return text_of(self, false); })
-      .def("__contains__", [](const Module& self, nb::handle name) { return self.functions.count(name_of(name)) != 0; }, any)
+      .def(
+          "__contains__", [](const Module& self, nb::handle name) { return self.functions.count(name_of(name)) != 0; },
+          any)
       .def("structural_equal", [](const Module& a, const Module& b) { return structural_equal(a, b); })
-      .def("__eq__", [](const Module& a, nb::handle b) { return nb::isinstance<Module>(b) && structural_equal(a, nb::cast<const Module&>(b)); }, any)
+      .def(
+          "__eq__",
+          [](const Module& a, nb::handle b) {
+            return nb::isinstance<Module>(b) && structural_equal(a, nb::cast<const Module&>(b));
+          },
+          any)
       .def("__hash__", [](const Module& self) { return self.functions.size(); })
-      .def("__getitem__", [](const Module& self, nb::handle key) -> nb::object {
-        std::string name = name_of(key);
-        if (auto type = self.types.find(name); type != self.types.end() && !self.functions.count(name)) return nb::cast(self).attr("_type_data")(name);
-        return wrap((global_of(self, name), self.functions.at(name)));
-      }, any)
-      .def("_set_function", [](Module& self, nb::handle name, nb::handle function) { add_function(self, name, function); }, any, any)
+      .def(
+          "__getitem__",
+          [](const Module& self, nb::handle key) -> nb::object {
+            std::string name = name_of(key);
+            if (auto type = self.types.find(name); type != self.types.end() && !self.functions.count(name))
+              return nb::cast(self).attr("_type_data")(name);
+            return wrap((global_of(self, name), self.functions.at(name)));
+          },
+          any)
+      .def(
+          "_set_function",
+          [](Module& self, nb::handle name, nb::handle function) { add_function(self, name, function); }, any, any)
       .def("_set_type", add_type)
-      .def("_type", [](const Module& self, const std::string& name) {  // (type variables, constructors)
-        auto found = self.types.find(name);
-        if (found == self.types.end()) throw nb::value_error(("Cannot find global type var " + name).c_str());
-        return nb::make_tuple(wrap_all(found->second.variables), wrap_all(found->second.constructors));
-      })
-      .def_prop_ro("_type_names", [](const Module& self) {
-        std::vector<std::string> names;
-        for (const auto& [name, _] : self.types) names.push_back(name);
-        return names;
-      })
+      .def("_type",
+           [](const Module& self, const std::string& name) {  // (type variables, constructors)
+             auto found = self.types.find(name);
+             if (found == self.types.end()) throw nb::value_error(("Cannot find global type var " + name).c_str());
+             return nb::make_tuple(wrap_all(found->second.variables), wrap_all(found->second.constructors));
+           })
+      .def_prop_ro("_type_names",
+                   [](const Module& self) {
+                     std::vector<std::string> names;
+                     for (const auto& [name, _] : self.types) names.push_back(name);
+                     return names;
+                   })
       .def("_remove", [](Module& self, const std::string& name) { self.functions.erase(name); })
       .def("get_global_var", [](const Module& self, const std::string& name) { return wrap(global_of(self, name)); })
-      .def("get_global_vars", [](const Module& self) {
-        nb::list out;
-        for (const auto& [name, function] : self.functions) out.append(wrap(make_global_var(name, function->type)));
-        return out;
-      })
-      .def("_update", [](Module& self, const Module& other) {
-        for (const auto& [name, definition] : other.types) self.types[name] = definition;
-        for (const auto& [name, function] : other.functions) self.functions[name] = function;
-      })
+      .def("get_global_vars",
+           [](const Module& self) {
+             nb::list out;
+             for (const auto& [name, function] : self.functions)
+               out.append(wrap(make_global_var(name, function->type)));
+             return out;
+           })
+      .def("_update",
+           [](Module& self, const Module& other) {
+             for (const auto& [name, definition] : other.types) self.types[name] = definition;
+             for (const auto& [name, function] : other.functions) self.functions[name] = function;
+           })
       .def("copy", [](const Module& self) { return Module(self); })
-      .def_prop_ro("functions", [](const Module& self) {
-        nb::dict out;
-        for (const auto& [name, function] : self.functions) out[wrap(make_global_var(name, function->type))] = wrap(function);
-        return out;
-      })
+      .def_prop_ro("functions",
+                   [](const Module& self) {
+                     nb::dict out;
+                     for (const auto& [name, function] : self.functions)
+                       out[wrap(make_global_var(name, function->type))] = wrap(function);
+                     return out;
+                   })
       .def("bind_params", bind_params)
       .def("_completed", completed, "With every type inferred")
       .def("_with_prelude", [](const Module& self) { return unwrap(with_prelude(self)); })
@@ -204,14 +237,18 @@ void bind_modules(nb::module_& m) {
     return out;
   });
   m.def("prelude_text", [] { return std::string(prelude_text()); });
-  m.def("parse_module", [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin, bool spans) {
-    std::vector<Tensor> tensors;
-    for (const auto& c : constants) tensors.push_back(tensor_of(c));
-    ParseOptions options;
-    options.origin = origin;
-    options.spans = spans;
-    return unwrap(parse_module(text, tensors, options));
-  }, nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text", nb::arg("spans") = false);
+  m.def(
+      "parse_module",
+      [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin, bool spans) {
+        std::vector<Tensor> tensors;
+        for (const auto& c : constants) tensors.push_back(tensor_of(c));
+        ParseOptions options;
+        options.origin = origin;
+        options.spans = spans;
+        return unwrap(parse_module(text, tensors, options));
+      },
+      nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text",
+      nb::arg("spans") = false);
 }
 
 }  // namespace tilewright::python

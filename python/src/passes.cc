@@ -44,16 +44,21 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   if (!known) raise(unknown_pass(name, pass_names<relay::Module>(relay::all_passes())));
   Pass<relay::Module> pass = *known;
   if (arguments.contains("min_num_branches")) {
-    auto* combine = name == "CombineParallelConv2D" ? relay::combine_conv2d : name == "CombineParallelDense" ? relay::combine_dense : relay::combine_batch_matmul;
-    pass.run = [combine, branches = nb::cast<int64_t>(arguments["min_num_branches"])](const relay::Module& m, PassContext&) { return combine(m, branches); };
+    auto* combine = name == "CombineParallelConv2D"  ? relay::combine_conv2d
+                    : name == "CombineParallelDense" ? relay::combine_dense
+                                                     : relay::combine_batch_matmul;
+    pass.run = [combine, branches = nb::cast<int64_t>(arguments["min_num_branches"])](
+                   const relay::Module& m, PassContext&) { return combine(m, branches); };
   } else if (arguments.contains("fskip")) {
     // Shared: the runner copies passes without holding the interpreter's lock.
     pass.run = [skip = std::make_shared<nb::object>(arguments["fskip"])](const relay::Module& m, PassContext&) {
       nb::gil_scoped_acquire gil;
-      return relay::eliminate_common_subexpr_except(m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
+      return relay::eliminate_common_subexpr_except(
+          m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
     };
   } else if (arguments.contains("dtype")) {
-    pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))), keep = nb::cast<bool>(arguments["keep"])](const relay::Module& m, PassContext&) {
+    pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))),
+                keep = nb::cast<bool>(arguments["keep"])](const relay::Module& m, PassContext&) {
       return relay::to_mixed_precision(m, dtype, keep);
     };
   }
@@ -66,11 +71,16 @@ std::map<std::string, ConfigValue> config_of(nb::dict config) {
   std::map<std::string, ConfigValue> out;
   for (auto [key, value] : config) {
     std::string name = nb::cast<std::string>(key);
-    if (PyBool_Check(value.ptr())) out[name] = nb::cast<bool>(value);
-    else if (PyLong_Check(value.ptr())) out[name] = nb::cast<int64_t>(value);
-    else if (PyFloat_Check(value.ptr())) out[name] = nb::cast<double>(value);
-    else if (PyUnicode_Check(value.ptr())) out[name] = nb::cast<std::string>(value);
-    else out[name] = nb::cast<std::vector<std::string>>(value);
+    if (PyBool_Check(value.ptr()))
+      out[name] = nb::cast<bool>(value);
+    else if (PyLong_Check(value.ptr()))
+      out[name] = nb::cast<int64_t>(value);
+    else if (PyFloat_Check(value.ptr()))
+      out[name] = nb::cast<double>(value);
+    else if (PyUnicode_Check(value.ptr()))
+      out[name] = nb::cast<std::string>(value);
+    else
+      out[name] = nb::cast<std::vector<std::string>>(value);
   }
   return out;
 }
@@ -82,16 +92,19 @@ Instrumented instrument_passes(const relay::Module& module, nb::object bridge) {
   // Rules that a script registered run before the pass they belong to.
   nb::dict rules = nb::cast<nb::dict>(bridge.attr("rules"));
   for (const Pass<relay::Module>& pass : relay::all_passes())
-    out.passes.push_back({pass.info, [run = pass.run, instrument, rule = rules.contains(pass.info.name.c_str()) ? rules[pass.info.name.c_str()].ptr() : nullptr](const relay::Module& m, PassContext& context) {
-                            relay::Module before = m;
-                            if (rule) {
-                              nb::gil_scoped_acquire gil;
-                              before = completed(nb::cast<relay::Module>(nb::borrow(rule)(nb::cast(m))));
-                            }
-                            auto result = run(before, context);
-                            if (result.ok()) instrument->current = *result;
-                            return result;
-                          }});
+    out.passes.push_back(
+        {pass.info, [run = pass.run, instrument,
+                     rule = rules.contains(pass.info.name.c_str()) ? rules[pass.info.name.c_str()].ptr() : nullptr](
+                        const relay::Module& m, PassContext& context) {
+           relay::Module before = m;
+           if (rule) {
+             nb::gil_scoped_acquire gil;
+             before = completed(nb::cast<relay::Module>(nb::borrow(rule)(nb::cast(m))));
+           }
+           auto result = run(before, context);
+           if (result.ok()) instrument->current = *result;
+           return result;
+         }});
   out.instruments.push_back(std::move(instrument));
   return out;
 }
@@ -99,7 +112,8 @@ Instrumented instrument_passes(const relay::Module& module, nb::object bridge) {
 void bind_passes(nb::module_& m) {
   m.def("pass_infos", [] {
     nb::list out;
-    for (const auto& pass : relay::all_passes()) out.append(nb::make_tuple(pass.info.name, pass.info.opt_level, pass.info.doc));
+    for (const auto& pass : relay::all_passes())
+      out.append(nb::make_tuple(pass.info.name, pass.info.opt_level, pass.info.doc));
     return out;
   });
   m.def("config_keys", [] {
@@ -112,8 +126,10 @@ void bind_passes(nb::module_& m) {
     for (auto& [key, value] : config_of(config)) unwrap(context.set_config(key, value));
   });
   m.def("default_pipeline", [] { return relay::default_pipeline(); });
-  // One pass, whatever its level: who calls has decided. `arguments`: what the pass takes beyond options (see pass_with).
-  m.def("run_pass", [](const relay::Module& module, const std::string& name, int opt_level, const std::string& target, nb::dict config, nb::dict arguments) {
+  // One pass, whatever its level: who calls has decided. `arguments`: what the pass takes beyond options (see
+  // pass_with).
+  m.def("run_pass", [](const relay::Module& module, const std::string& name, int opt_level, const std::string& target,
+                       nb::dict config, nb::dict arguments) {
     PassContext context;
     context.opt_level = opt_level;
     context.required.insert(name);

@@ -10,8 +10,8 @@ namespace tilewright::python {
 // Values of a config by key. Raises TypeError for a value of no accepted type.
 std::map<std::string, ConfigValue> config_of(nb::dict config);
 
-// `bridge` has should_run(mod, name, level), before(mod, name, level) and after(mod, name, level); the instrument knows the
-// module because every pass is wrapped so that it says what it made.
+// `bridge` has should_run(mod, name, level), before(mod, name, level) and after(mod, name, level); the instrument knows
+// the module because every pass is wrapped so that it says what it made.
 struct Instrumented {
   std::vector<std::shared_ptr<PassInstrument>> instruments;
   std::vector<Pass<relay::Module>> passes;

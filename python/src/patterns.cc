@@ -41,27 +41,52 @@ nb::dict found_by_pattern(const DFPattern& root, const MatchMap& found) {
 void bind_patterns(nb::module_& m) {
   nb::class_<DFPattern>(m, "DFPattern", "What a subgraph looks like")
       .def(nb::init<const DFPattern&>())
-      .def("__eq__", [](const DFPattern& a, nb::handle b) { return nb::isinstance<DFPattern>(b) && a == nb::cast<const DFPattern&>(b); }, any)
+      .def(
+          "__eq__",
+          [](const DFPattern& a, nb::handle b) {
+            return nb::isinstance<DFPattern>(b) && a == nb::cast<const DFPattern&>(b);
+          },
+          any)
       .def("__hash__", [](const DFPattern& self) { return std::hash<const void*>()(self.get()); });
   m.def("pattern_wildcard", [] { return wildcard(); });
   m.def("pattern_var", [](const std::string& name) { return is_var(name); });
   m.def("pattern_constant", [] { return is_constant(); });
   m.def("pattern_expr", [](const Expr& e) { return is_expr(e); });
   m.def("pattern_op", [](const std::string& name) { return is_op(name); });
-  m.def("pattern_call", [](const DFPattern& callee, nb::object args) { return args.is_none() ? is_call(callee) : callee(patterns_of(args)); }, any, any);
-  m.def("pattern_tuple", [](nb::object fields) { return fields.is_none() ? is_any_tuple() : is_tuple(patterns_of(fields)); }, any);
+  m.def(
+      "pattern_call",
+      [](const DFPattern& callee, nb::object args) {
+        return args.is_none() ? is_call(callee) : callee(patterns_of(args));
+      },
+      any, any);
+  m.def(
+      "pattern_tuple",
+      [](nb::object fields) { return fields.is_none() ? is_any_tuple() : is_tuple(patterns_of(fields)); }, any);
   m.def("pattern_get", [](const DFPattern& tuple, int64_t index) { return is_tuple_get_item(tuple, index); });
-  m.def("pattern_function", [](nb::object params, const DFPattern& body) {
-    return params.is_none() ? is_function_of(body) : is_function(patterns_of(params), body);
-  }, any, any);
+  m.def(
+      "pattern_function",
+      [](nb::object params, const DFPattern& body) {
+        return params.is_none() ? is_function_of(body) : is_function(patterns_of(params), body);
+      },
+      any, any);
   m.def("pattern_if", [](const DFPattern& c, const DFPattern& t, const DFPattern& e) { return is_if(c, t, e); });
   m.def("pattern_let", [](const DFPattern& v, const DFPattern& x, const DFPattern& b) { return is_let(v, x, b); });
   m.def("pattern_or", [](const DFPattern& a, const DFPattern& b) { return a | b; });
-  m.def("pattern_attr", [](const DFPattern& p, const std::string& name, nb::object value) { return p.has_attr(name, attr_value_of(value)); }, any, any, any);
-  m.def("pattern_type", [](const DFPattern& p, nb::object type) { return p.has_type(type_of(type)); }, any, any);
-  m.def("pattern_shape", [](const DFPattern& p, nb::object shape) { return p.has_shape(shape_of(shape)); }, any, any);
-  m.def("pattern_dtype", [](const DFPattern& p, const std::string& dtype) { return p.has_dtype(unwrap(parse_dtype(dtype))); });
-  m.def("pattern_dominates", [](const DFPattern& parent, const DFPattern& path, const DFPattern& child) { return child.dominates(parent, path); });
+  m.def(
+      "pattern_attr",
+      [](const DFPattern& p, const std::string& name, nb::object value) {
+        return p.has_attr(name, attr_value_of(value));
+      },
+      any, any, any);
+  m.def(
+      "pattern_type", [](const DFPattern& p, nb::object type) { return p.has_type(type_of(type)); }, any, any);
+  m.def(
+      "pattern_shape", [](const DFPattern& p, nb::object shape) { return p.has_shape(shape_of(shape)); }, any, any);
+  m.def("pattern_dtype",
+        [](const DFPattern& p, const std::string& dtype) { return p.has_dtype(unwrap(parse_dtype(dtype))); });
+  m.def("pattern_dominates", [](const DFPattern& parent, const DFPattern& path, const DFPattern& child) {
+    return child.dominates(parent, path);
+  });
 
   m.def("pattern_match", [](const DFPattern& p, const Expr& e) { return match(p, e).has_value(); });
   // rules: (pattern, callback(pre, post, node_map), once)
@@ -70,18 +95,24 @@ void bind_patterns(nb::module_& m) {
     for (nb::handle r : rules) {
       DFPattern pattern = nb::cast<DFPattern>(r[0]);
       nb::object callback = r[1];
-      list.push_back({pattern, [pattern, callback](const Expr& matched, const MatchMap& found) -> Result<Expr> {
+      list.push_back({pattern,
+                      [pattern, callback](const Expr& matched, const MatchMap& found) -> Result<Expr> {
                         nb::object made = callback(wrap(matched), wrap(matched), found_by_pattern(pattern, found));
-                        if (!nb::isinstance<Expr>(made)) throw nb::type_error("the callback of a pattern gives an expression");
+                        if (!nb::isinstance<Expr>(made))
+                          throw nb::type_error("the callback of a pattern gives an expression");
                         return nb::cast<Expr>(made);
                       },
                       nb::cast<bool>(r[2])});
     }
     return wrap(unwrap(rewrite(list, graph)));
   });
-  m.def("pattern_partition", [](const DFPattern& p, const Expr& graph, nb::object attrs, nb::object accept) {
-    return wrap(partition(p, graph, dict_attrs_of(attrs), [&](const Expr& e) { return accept.is_none() || nb::cast<bool>(accept(wrap(e))); }));
-  }, any, any, any, any);
+  m.def(
+      "pattern_partition",
+      [](const DFPattern& p, const Expr& graph, nb::object attrs, nb::object accept) {
+        return wrap(partition(p, graph, dict_attrs_of(attrs),
+                              [&](const Expr& e) { return accept.is_none() || nb::cast<bool>(accept(wrap(e))); }));
+      },
+      any, any, any, any);
 }
 
 }  // namespace tilewright::python

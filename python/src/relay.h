@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay's values as Python objects: an expression, type, dimension or pattern is a counted node inside an object of the Python
-// class of its kind, so that scripts look at the compiler's own graph. Equality and hashes of expressions are the node's.
+// Relay's values as Python objects: an expression, type, dimension or pattern is a counted node inside an object of the
+// Python class of its kind, so that scripts look at the compiler's own graph. Equality and hashes of expressions are
+// the node's.
 #pragma once
 #include "compiler.h"
 #include "ir/type.h"

@@ -66,8 +66,11 @@ class Session {
   nb::list variants() const {
     nb::list out;
     for (uint64_t v = 0; v < tw_module_num_variants(module_.get()); ++v)
-      out.append(nb::make_tuple(tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_input_info(m, v, i, t); }, info().num_inputs),
-                                tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_output_info(m, v, i, t); }, info().num_outputs)));
+      out.append(nb::make_tuple(
+          tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_input_info(m, v, i, t); },
+                  info().num_inputs),
+          tensors([v](auto* m, uint64_t i, tw_tensor_info* t) { return tw_module_get_variant_output_info(m, v, i, t); },
+                  info().num_outputs)));
     return out;
   }
   tw_module_info info() const { return filled(tw_module_get_info, module_.get()); }
@@ -112,8 +115,10 @@ void bind_session(nb::module_& m) {
       .def("output", &Session::output)
       .def("profile", &Session::profile)
       .def_prop_ro("threads", &Session::threads)
-      .def_prop_ro("inputs", [](const Session& self) { return self.tensors(tw_module_get_input_info, self.info().num_inputs); })
-      .def_prop_ro("outputs", [](const Session& self) { return self.tensors(tw_module_get_output_info, self.info().num_outputs); })
+      .def_prop_ro("inputs",
+                   [](const Session& self) { return self.tensors(tw_module_get_input_info, self.info().num_inputs); })
+      .def_prop_ro("outputs",
+                   [](const Session& self) { return self.tensors(tw_module_get_output_info, self.info().num_outputs); })
       .def_prop_ro("variants", &Session::variants)
       .def_prop_ro("metadata", &Session::metadata)
       .def_prop_ro("target", [](const Session& self) { return std::string(self.info().target); });

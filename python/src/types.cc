@@ -23,8 +23,9 @@ nb::object instance(const char* kind, const T& value) {
 
 const char* kind_name(TypeKind kind) {
   switch (kind) {
-#define TW_KIND(name) \
-  case TypeKind::k##name: return #name;
+#define TW_KIND(name)     \
+  case TypeKind::k##name: \
+    return #name;
     TW_TYPE_KINDS(TW_KIND)
 #undef TW_KIND
   }
@@ -39,12 +40,18 @@ nb::tuple fields_of(const Type& t) {
       for (const Dim& d : as_tensor(t)->shape) dims.append(wrap(d));
       return nb::make_tuple(dims, as_tensor(t)->dtype.str());
     }
-    case TypeKind::kTuple: return nb::make_tuple(wrap_all(as_tuple(t)->fields));
-    case TypeKind::kFunc: return nb::make_tuple(wrap_all(as_func(t)->args), wrap(as_func(t)->result), wrap_all(as_func(t)->variables));
-    case TypeKind::kReference: return nb::make_tuple(wrap(as_reference(t)->value));
-    case TypeKind::kVariable: return nb::make_tuple(as_variable(t)->name);
-    case TypeKind::kData: return nb::make_tuple(as_data(t)->name, wrap_all(as_data(t)->args));
-    case TypeKind::kIncomplete: return nb::make_tuple();
+    case TypeKind::kTuple:
+      return nb::make_tuple(wrap_all(as_tuple(t)->fields));
+    case TypeKind::kFunc:
+      return nb::make_tuple(wrap_all(as_func(t)->args), wrap(as_func(t)->result), wrap_all(as_func(t)->variables));
+    case TypeKind::kReference:
+      return nb::make_tuple(wrap(as_reference(t)->value));
+    case TypeKind::kVariable:
+      return nb::make_tuple(as_variable(t)->name);
+    case TypeKind::kData:
+      return nb::make_tuple(as_data(t)->name, wrap_all(as_data(t)->args));
+    case TypeKind::kIncomplete:
+      return nb::make_tuple();
   }
   return nb::make_tuple();
 }
@@ -120,7 +127,9 @@ class Reader : public AttrVisitor {
   void visit(const char* name, DataType* v) override { fields[name] = v->str(); }
   void visit(const char* name, std::optional<int64_t>* v) override { fields[name] = *v ? nb::cast(**v) : nb::none(); }
   void visit(const char* name, std::vector<int64_t>* v) override { fields[name] = *v; }
-  void visit(const char* name, std::optional<std::vector<int64_t>>* v) override { fields[name] = *v ? nb::cast(**v) : nb::none(); }
+  void visit(const char* name, std::optional<std::vector<int64_t>>* v) override {
+    fields[name] = *v ? nb::cast(**v) : nb::none();
+  }
   void visit(const char* name, std::vector<double>* v) override { fields[name] = *v; }
   void visit(const char* name, std::vector<std::string>* v) override { fields[name] = *v; }
   void visit(const char* name, std::vector<std::vector<int64_t>>* v) override { fields[name] = *v; }
@@ -157,7 +166,8 @@ Shape shape_of(nb::handle sequence) {
 Type type_of(nb::handle object) {
   if (object.is_none()) return incomplete_type();
   if (nb::isinstance<Type>(object)) return nb::cast<Type>(object);
-  if (PyUnicode_Check(object.ptr())) return tensor_type({}, unwrap(parse_dtype(nb::cast<std::string>(object))));  // a scalar
+  if (PyUnicode_Check(object.ptr()))
+    return tensor_type({}, unwrap(parse_dtype(nb::cast<std::string>(object))));  // a scalar
   std::string message = std::string("a ") + Py_TYPE(object.ptr())->tp_name + " is no type";
   throw nb::type_error(message.c_str());
 }
@@ -184,76 +194,113 @@ nb::dict to_python(const relay::DictAttrs& attrs) {
 }
 
 void bind_types(nb::module_& m) {
-  m.def("_set_class", [](const std::string& kind, nb::object cls) { classes[kind] = cls.release().ptr(); }, any, any);
+  m.def(
+      "_set_class", [](const std::string& kind, nb::object cls) { classes[kind] = cls.release().ptr(); }, any, any);
   nb::class_<Dim>(m, "Dim", "A dimension that is no number: a symbol, arithmetic on symbols, or unknown")
       .def(nb::init<const Dim&>())
       .def("__str__", &Dim::str)
       .def("__repr__", &Dim::str)
-      .def("__eq__", [](const Dim& a, nb::handle b) { return nb::isinstance<Dim>(b) && a == nb::cast<const Dim&>(b); }, any)
+      .def(
+          "__eq__", [](const Dim& a, nb::handle b) { return nb::isinstance<Dim>(b) && a == nb::cast<const Dim&>(b); },
+          any)
       .def("__hash__", [](const Dim& self) { return std::hash<std::string>()(self.str()); })
       .def_prop_ro("_value", [](const Dim& self) { return self.constant(); });
   m.def("any_dim", [] { return Dim::any(); });
   m.def("symbol", [](const std::string& name) { return Dim::symbol(name); });
-  m.def("dim_arithmetic", [](const std::string& op, nb::object a, nb::object b) {
-    Dim x = dim_of(a), y = dim_of(b);
-    return wrap(op == "+" ? x + y : op == "-" ? x - y : op == "*" ? x * y : floordiv(x, y));
-  }, any, any, any);
+  m.def(
+      "dim_arithmetic",
+      [](const std::string& op, nb::object a, nb::object b) {
+        Dim x = dim_of(a), y = dim_of(b);
+        return wrap(op == "+" ? x + y : op == "-" ? x - y : op == "*" ? x * y : floordiv(x, y));
+      },
+      any, any, any);
 
   nb::class_<Type>(m, "Type", "A type of the graph IR")
       .def(nb::init<const Type&>())
       .def("__str__", [](const Type& self) { return type_str(self); })
       .def("__repr__", [](const Type& self) { return type_str(self); })
-      .def("astext", [](const Type& self, bool) { return type_str(self); }, nb::arg("show_meta_data") = true)
-      .def("same_as", [](const Type& a, nb::handle b) { return nb::isinstance<Type>(b) && a == nb::cast<const Type&>(b); }, any)
-      .def("__eq__", [](const Type& a, nb::handle b) { return nb::isinstance<Type>(b) && (a == nb::cast<const Type&>(b) || type_equal(a, nb::cast<const Type&>(b))); }, any)
+      .def(
+          "astext", [](const Type& self, bool) { return type_str(self); }, nb::arg("show_meta_data") = true)
+      .def(
+          "same_as",
+          [](const Type& a, nb::handle b) { return nb::isinstance<Type>(b) && a == nb::cast<const Type&>(b); }, any)
+      .def(
+          "__eq__",
+          [](const Type& a, nb::handle b) {
+            return nb::isinstance<Type>(b) &&
+                   (a == nb::cast<const Type&>(b) || type_equal(a, nb::cast<const Type&>(b)));
+          },
+          any)
       .def("__hash__", [](const Type& self) { return std::hash<std::string>()(type_str(self)); })
       .def_prop_ro("_fields", fields_of);
-  m.def("tensor_type", [](nb::object shape, const std::string& dtype) { return tensor_type(shape_of(shape), unwrap(parse_dtype(dtype))); }, any, any);
-  m.def("tuple_type", [](nb::object fields) { return tuple_type(types_of(fields)); }, any);
-  m.def("func_type", [](nb::object args, nb::object result, nb::object variables) {
-    return func_type(types_of(args), type_of(result), types_of(variables));
-  }, any, any, any);
-  m.def("reference_type", [](nb::object value) { return reference_type(type_of(value)); }, any);
+  m.def(
+      "tensor_type",
+      [](nb::object shape, const std::string& dtype) {
+        return tensor_type(shape_of(shape), unwrap(parse_dtype(dtype)));
+      },
+      any, any);
+  m.def(
+      "tuple_type", [](nb::object fields) { return tuple_type(types_of(fields)); }, any);
+  m.def(
+      "func_type",
+      [](nb::object args, nb::object result, nb::object variables) {
+        return func_type(types_of(args), type_of(result), types_of(variables));
+      },
+      any, any, any);
+  m.def(
+      "reference_type", [](nb::object value) { return reference_type(type_of(value)); }, any);
   m.def("variable_type", [](const std::string& name) { return variable_type(name); });
-  m.def("data_type", [](const std::string& name, nb::object args) { return data_type(name, types_of(args)); }, any, any);
+  m.def(
+      "data_type", [](const std::string& name, nb::object args) { return data_type(name, types_of(args)); }, any, any);
   m.def("incomplete_type", [] { return incomplete_type(); });
 
   nb::class_<AttrsRef>(m, "Attrs", "The attributes of a call: `attrs.strides`, `attrs[\"strides\"]`")
-      .def_prop_ro("_fields", [](const AttrsRef& self) {
-        Reader reader;
-        const_cast<AttrsNode*>(self.get())->visit(reader);
-        return reader.fields;
-      })
+      .def_prop_ro("_fields",
+                   [](const AttrsRef& self) {
+                     Reader reader;
+                     const_cast<AttrsNode*>(self.get())->visit(reader);
+                     return reader.fields;
+                   })
       .def_prop_ro("_type_key", [](const AttrsRef& self) { return self->type_name(); })
-      .def("__eq__", [](const AttrsRef& a, nb::handle b) { return nb::isinstance<AttrsRef>(b) && attrs_equal(a, nb::cast<const AttrsRef&>(b)); }, any)
+      .def(
+          "__eq__",
+          [](const AttrsRef& a, nb::handle b) {
+            return nb::isinstance<AttrsRef>(b) && attrs_equal(a, nb::cast<const AttrsRef&>(b));
+          },
+          any)
       .def("__hash__", [](const AttrsRef& self) { return attrs_hash(self); })
       .def("__str__", [](const AttrsRef& self) { return attrs_str(self); });
-  m.def("make_attrs", [](const std::string& op, nb::object values) {
-    const relay::OpDef* def = relay::find_op(op);
-    if (!def) raise(Diagnostic(ErrorCode::kUnknownOp, "no operator is called " + op));
-    if (nb::isinstance<AttrsRef>(values)) return nb::cast<AttrsRef>(values);
-    AttrsRef attrs = def->make_attrs ? def->make_attrs() : AttrsRef();
-    std::vector<relay::NamedLiteral> literals;
-    ListFields lists;
-    if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(lists);
-    if (!values.is_none())
-      for (auto [key, value] : nb::cast<nb::dict>(values)) {
-        std::string name = nb::cast<std::string>(key);
-        relay::Literal literal = literal_of(value);
-        // The classic interface gives split's two forms one name.
-        if (op == "split" && name == "indices_or_sections" && literal.kind == relay::Literal::kInt) name = "sections";
-        if (literal.kind == relay::Literal::kInt && std::find(lists.names.begin(), lists.names.end(), name) != lists.names.end()) {
-          relay::Literal list;
-          list.kind = relay::Literal::kList;
-          list.list.push_back(std::move(literal));
-          literal = std::move(list);
-        }
-        literals.push_back({name, std::move(literal), 0});
-      }
-    relay::Lexer lexer("", "attributes");
-    unwrap(relay::assign_attributes(attrs, op, literals, lexer));
-    return attrs;
-  }, any, any);
+  m.def(
+      "make_attrs",
+      [](const std::string& op, nb::object values) {
+        const relay::OpDef* def = relay::find_op(op);
+        if (!def) raise(Diagnostic(ErrorCode::kUnknownOp, "no operator is called " + op));
+        if (nb::isinstance<AttrsRef>(values)) return nb::cast<AttrsRef>(values);
+        AttrsRef attrs = def->make_attrs ? def->make_attrs() : AttrsRef();
+        std::vector<relay::NamedLiteral> literals;
+        ListFields lists;
+        if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(lists);
+        if (!values.is_none())
+          for (auto [key, value] : nb::cast<nb::dict>(values)) {
+            std::string name = nb::cast<std::string>(key);
+            relay::Literal literal = literal_of(value);
+            // The classic interface gives split's two forms one name.
+            if (op == "split" && name == "indices_or_sections" && literal.kind == relay::Literal::kInt)
+              name = "sections";
+            if (literal.kind == relay::Literal::kInt &&
+                std::find(lists.names.begin(), lists.names.end(), name) != lists.names.end()) {
+              relay::Literal list;
+              list.kind = relay::Literal::kList;
+              list.list.push_back(std::move(literal));
+              literal = std::move(list);
+            }
+            literals.push_back({name, std::move(literal), 0});
+          }
+        relay::Lexer lexer("", "attributes");
+        unwrap(relay::assign_attributes(attrs, op, literals, lexer));
+        return attrs;
+      },
+      any, any);
 }
 
 }  // namespace tilewright::python

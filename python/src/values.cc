@@ -16,7 +16,9 @@ nb::dlpack::dtype numpy_dtype(DLDataType t) {
   return {known ? t.code : static_cast<uint8_t>(kDLUInt), t.bits, t.lanes};
 }
 
-nb::object wrap_ndarray(const DLTensor& tensor, nb::handle owner) { return nb::borrow(ndarray_type)(to_numpy(tensor, owner)); }
+nb::object wrap_ndarray(const DLTensor& tensor, nb::handle owner) {
+  return nb::borrow(ndarray_type)(to_numpy(tensor, owner));
+}
 
 }  // namespace
 
@@ -69,7 +71,8 @@ tw_value Borrowed::value(nb::handle object) {
   }
   if (is_device(object)) {
     v.kind = TW_DEVICE;
-    v.as.device = {static_cast<decltype(v.as.device.device_type)>(nb::cast<int>(object.attr("device_type"))), nb::cast<int32_t>(object.attr("device_id"))};
+    v.as.device = {static_cast<decltype(v.as.device.device_type)>(nb::cast<int>(object.attr("device_type"))),
+                   nb::cast<int32_t>(object.attr("device_id"))};
     return v;
   }
   if (nb::isinstance<FunctionHandle>(object)) {
@@ -82,9 +85,11 @@ tw_value Borrowed::value(nb::handle object) {
     v.as.module = nb::cast<ModuleHandle&>(object).get();
     return v;
   }
-  if (ndarray_type && PyObject_IsInstance(object.ptr(), ndarray_type) == 1)  // DLPack of older numpy knows no booleans; its buffers do
+  if (ndarray_type &&
+      PyObject_IsInstance(object.ptr(), ndarray_type) == 1)  // DLPack of older numpy knows no booleans; its buffers do
     return value(objects_.emplace_back(object.attr("_array")));
-  if (nb::hasattr(object, "__tw_handle__")) return value(objects_.emplace_back(object.attr("__tw_handle__")));  // Module, written in Python
+  if (nb::hasattr(object, "__tw_handle__"))
+    return value(objects_.emplace_back(object.attr("__tw_handle__")));  // Module, written in Python
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     lists_.emplace_back();
     size_t at = lists_.size() - 1;
@@ -106,7 +111,7 @@ tw_value Borrowed::value(nb::handle object) {
       return v;
     }
   }
-  if (PyIndex_Check(object.ptr())) {  // numpy's integers
+  if (PyIndex_Check(object.ptr())) {                             // numpy's integers
     nb::object index = nb::steal(PyNumber_Index(object.ptr()));  // fails for arrays of texts, say
     if (!index.is_valid()) throw nb::python_error();
     v.kind = TW_INT;
@@ -123,7 +128,8 @@ tw_value Borrowed::value(nb::handle object) {
     objects_.push_back(nb::cast(function_of(object)));
     return value(objects_.back());
   }
-  std::string message = std::string("a ") + Py_TYPE(object.ptr())->tp_name + " cannot be passed to a function of the runtime";
+  std::string message =
+      std::string("a ") + Py_TYPE(object.ptr())->tp_name + " cannot be passed to a function of the runtime";
   throw nb::type_error(message.c_str());
 }
 
@@ -149,25 +155,36 @@ nb::object copy_to_numpy(const DLTensor& t) {
 
 nb::object to_python(const tw_value& v, bool owned) {
   switch (v.kind) {
-    case TW_INT: return nb::int_(v.as.i);
-    case TW_FLOAT: return nb::float_(v.as.f);
-    case TW_STR: return nb::steal(PyUnicode_DecodeUTF8(v.as.str, static_cast<Py_ssize_t>(v.size), "replace"));
-    case TW_BYTES: return nb::bytes(v.as.bytes, v.size);
+    case TW_INT:
+      return nb::int_(v.as.i);
+    case TW_FLOAT:
+      return nb::float_(v.as.f);
+    case TW_STR:
+      return nb::steal(PyUnicode_DecodeUTF8(v.as.str, static_cast<Py_ssize_t>(v.size), "replace"));
+    case TW_BYTES:
+      return nb::bytes(v.as.bytes, v.size);
     case TW_ARRAY: {
       nb::list list;
       for (uint64_t i = 0; i < v.size; ++i) {
         list.append(to_python(v.as.array[i], owned));
         int32_t kind = v.as.array[i].kind;
-        if (owned && (kind == TW_FUNCTION || kind == TW_MODULE || kind == TW_NDARRAY)) v.as.array[i].kind = TW_NULL;  // passed on
+        if (owned && (kind == TW_FUNCTION || kind == TW_MODULE || kind == TW_NDARRAY))
+          v.as.array[i].kind = TW_NULL;  // passed on
       }
       return list;
     }
-    case TW_FUNCTION: return nb::cast(FunctionHandle(owned ? v.as.function : tw_function_retain(v.as.function)));
-    case TW_MODULE: return nb::cast(ModuleHandle(owned ? v.as.module : tw_module_retain(v.as.module)));
-    case TW_DEVICE: return nb::borrow(device_type)(static_cast<int>(v.as.device.device_type), v.as.device.device_id);
-    case TW_DTYPE: return nb::make_tuple(v.as.dtype.code, v.as.dtype.bits, v.as.dtype.lanes);
-    case TW_HANDLE: return nb::int_(reinterpret_cast<uintptr_t>(v.as.handle));
-    case TW_TENSOR: return wrap_ndarray(*v.as.tensor, nb::none());
+    case TW_FUNCTION:
+      return nb::cast(FunctionHandle(owned ? v.as.function : tw_function_retain(v.as.function)));
+    case TW_MODULE:
+      return nb::cast(ModuleHandle(owned ? v.as.module : tw_module_retain(v.as.module)));
+    case TW_DEVICE:
+      return nb::borrow(device_type)(static_cast<int>(v.as.device.device_type), v.as.device.device_id);
+    case TW_DTYPE:
+      return nb::make_tuple(v.as.dtype.code, v.as.dtype.bits, v.as.dtype.lanes);
+    case TW_HANDLE:
+      return nb::int_(reinterpret_cast<uintptr_t>(v.as.handle));
+    case TW_TENSOR:
+      return wrap_ndarray(*v.as.tensor, nb::none());
     case TW_NDARRAY: {
       if (!owned) return wrap_ndarray(v.as.ndarray->dl_tensor, nb::none());
       nb::capsule owner(v.as.ndarray, [](void* p) noexcept {
@@ -176,7 +193,8 @@ nb::object to_python(const tw_value& v, bool owned) {
       });
       return wrap_ndarray(v.as.ndarray->dl_tensor, owner);
     }
-    default: return nb::none();
+    default:
+      return nb::none();
   }
 }
 

@@ -21,7 +21,8 @@ using ObjectKind = runtime::vm::Object::Kind;
 nb::object python_of(const Value& v) {
   if (!v) return nb::none();
   switch (v->kind) {
-    case ObjectKind::kTensor: return numpy_of(v->tensor);
+    case ObjectKind::kTensor:
+      return numpy_of(v->tensor);
     case ObjectKind::kAdt: {
       nb::list fields;
       for (const Value& f : v->fields) fields.append(python_of(f));
@@ -29,7 +30,8 @@ nb::object python_of(const Value& v) {
     }
     case ObjectKind::kRef:
     case ObjectKind::kStorage:
-    case ObjectKind::kClosure: return nb::cast(v);
+    case ObjectKind::kClosure:
+      return nb::cast(v);
   }
   return nb::none();
 }
@@ -51,7 +53,8 @@ class Machine {
     options.threads = threads;
     options.evaluate = runtime::vm::evaluate_with(program_, tw_compiler_evaluate, tw_compiler_last_error_message);
     functions_ = std::make_shared<runtime::vm::SpecializedFunctions>(
-        program_, runtime::vm::specialize_with(program_, tw_compiler_specialize, tw_compiler_last_error_message), options);
+        program_, runtime::vm::specialize_with(program_, tw_compiler_specialize, tw_compiler_last_error_message),
+        options);
     machine_ = unwrap(runtime::vm::VirtualMachine::create({program_, &program_->executable}, functions_));
   }
   nb::object invoke(const std::string& name, nb::list arguments) {
@@ -72,7 +75,9 @@ class Machine {
 };
 
 nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text.size()); }
-std::span<const std::byte> span_of(const nb::bytes& data) { return std::as_bytes(std::span(data.c_str(), data.size())); }
+std::span<const std::byte> span_of(const nb::bytes& data) {
+  return std::as_bytes(std::span(data.c_str(), data.size()));
+}
 
 }  // namespace
 
@@ -83,35 +88,51 @@ void bind_vm(nb::module_& m) {
       .def_prop_ro("bytecode", [](const Program& self) { return runtime::vm::bytecode_text(self.executable); })
       .def_prop_ro("constants_text", [](const Program& self) { return runtime::vm::constants_text(self.executable); })
       .def_prop_ro("primitives_text", [](const Program& self) { return runtime::vm::primitives_text(self.executable); })
-      .def_prop_ro("constants", [](const Program& self) {
-        nb::list out;
-        for (const auto& c : self.executable.constants) out.append(c.data.defined() ? numpy_of(c.data) : nb::none());
-        return out;
-      })
+      .def_prop_ro("constants",
+                   [](const Program& self) {
+                     nb::list out;
+                     for (const auto& c : self.executable.constants)
+                       out.append(c.data.defined() ? numpy_of(c.data) : nb::none());
+                     return out;
+                   })
       .def_prop_ro("primitives", [](const Program& self) { return self.executable.primitives; })
-      .def_prop_ro("functions", [](const Program& self) {  // (name, parameters, registers, instructions)
-        nb::list out;
-        for (const auto& f : self.executable.functions) out.append(nb::make_tuple(f.name, f.params, f.registers, f.code.size()));
-        return out;
-      })
-      .def_prop_ro("inputs", [](const Program& self) {  // of main; -1 is free
-        nb::list out;
-        for (const auto& t : self.inputs) out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
-        return out;
-      })
+      .def_prop_ro("functions",
+                   [](const Program& self) {  // (name, parameters, registers, instructions)
+                     nb::list out;
+                     for (const auto& f : self.executable.functions)
+                       out.append(nb::make_tuple(f.name, f.params, f.registers, f.code.size()));
+                     return out;
+                   })
+      .def_prop_ro("inputs",
+                   [](const Program& self) {  // of main; -1 is free
+                     nb::list out;
+                     for (const auto& t : self.inputs)
+                       out.append(nb::make_tuple(t.name, t.dtype.str(), nb::tuple(nb::cast(t.shape))));
+                     return out;
+                   })
       .def_prop_ro("outputs", [](const Program& self) { return self.outputs; })
       .def_prop_ro("target", [](const Program& self) { return self.target; })
-      .def("late_bound_constants", [](Program& self, uint64_t limit) { return bytes_of(runtime::vm::move_late_bound_constants(&self.executable, limit)); })
-      .def("bind_constants", [](Program& self, nb::bytes params) { unwrap(runtime::vm::load_late_bound_constants(&self.executable, span_of(params))); })
-      .def("with_code", [](const Program& self, nb::bytes code) {  // the same regions under bytecode that was saved
-        Program out = self;
-        out.executable = unwrap(runtime::vm::read_executable(span_of(code)));
-        if (out.executable.primitives != self.executable.primitives)
-          raise(Diagnostic(ErrorCode::kBadArtifact, "the bytecode calls other functions than the library has", "", "save and load both parts together"));
-        return out;
-      })
+      .def("late_bound_constants",
+           [](Program& self, uint64_t limit) {
+             return bytes_of(runtime::vm::move_late_bound_constants(&self.executable, limit));
+           })
+      .def("bind_constants",
+           [](Program& self, nb::bytes params) {
+             unwrap(runtime::vm::load_late_bound_constants(&self.executable, span_of(params)));
+           })
+      .def("with_code",
+           [](const Program& self, nb::bytes code) {  // the same regions under bytecode that was saved
+             Program out = self;
+             out.executable = unwrap(runtime::vm::read_executable(span_of(code)));
+             if (out.executable.primitives != self.executable.primitives)
+               raise(Diagnostic(ErrorCode::kBadArtifact, "the bytecode calls other functions than the library has", "",
+                                "save and load both parts together"));
+             return out;
+           })
       .def("copy", [](const Program& self) { return Program(self); })
-      .def("export_library", [](const Program& self, const std::string& path, const std::string& name) { unwrap(driver::export_program(self, name, path)); });
+      .def("export_library", [](const Program& self, const std::string& path, const std::string& name) {
+        unwrap(driver::export_program(self, name, path));
+      });
   m.def("vm_compile", [](const relay::Module& module, const std::string& target, int opt_level, nb::dict config) {
     driver::BuildOptions options;
     options.target = target;
@@ -135,7 +156,8 @@ void bind_vm(nb::module_& m) {
   });
   m.def("vm_listing", [](nb::bytes code) {  // bytecode of any classic .ro, without its kernels
     Executable e = unwrap(runtime::vm::read_executable(span_of(code)));
-    return nb::make_tuple(runtime::vm::bytecode_text(e), runtime::vm::constants_text(e), runtime::vm::primitives_text(e));
+    return nb::make_tuple(runtime::vm::bytecode_text(e), runtime::vm::constants_text(e),
+                          runtime::vm::primitives_text(e));
   });
   nb::class_<Machine>(m, "VMMachine", "Runs a program; serves one thread at a time")
       .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("threads") = 0)

@@ -54,9 +54,7 @@ int64_t floor_mod(int64_t a, int64_t b) {
 
 Interval add(Interval a, Interval b) { return {add_end(a.lo, b.lo), add_end(a.hi, b.hi)}; }
 
-Interval sub(Interval a, Interval b) {
-  return {add_end(a.lo, negate_end(b.hi)), add_end(a.hi, negate_end(b.lo))};
-}
+Interval sub(Interval a, Interval b) { return {add_end(a.lo, negate_end(b.hi)), add_end(a.hi, negate_end(b.lo))}; }
 
 Interval mul(Interval a, Interval b) {
   int64_t ends[] = {mul_end(a.lo, b.lo), mul_end(a.lo, b.hi), mul_end(a.hi, b.lo), mul_end(a.hi, b.hi)};

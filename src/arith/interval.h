@@ -37,7 +37,7 @@ Interval min(Interval a, Interval b);
 Interval max(Interval a, Interval b);
 Interval floor_div(Interval a, Interval b);  // everything when b may be 0
 Interval floor_mod(Interval a, Interval b);
-Interval join(Interval a, Interval b);       // smallest interval that holds both
+Interval join(Interval a, Interval b);  // smallest interval that holds both
 Interval intersect(Interval a, Interval b);
 
 }  // namespace tilewright::arith

@@ -33,8 +33,8 @@ bool LinearForm::is_symbol(Symbol* symbol) const {
 }
 
 int64_t LinearForm::coefficient(Symbol symbol) const {
-  auto it = std::lower_bound(terms_.begin(), terms_.end(), symbol,
-                             [](const Term& t, Symbol s) { return t.symbol < s; });
+  auto it =
+      std::lower_bound(terms_.begin(), terms_.end(), symbol, [](const Term& t, Symbol s) { return t.symbol < s; });
   return it != terms_.end() && it->symbol == symbol ? it->coefficient : 0;
 }
 

@@ -18,7 +18,8 @@ inline bool checked_add(int64_t a, int64_t b, int64_t* out) { return !__builtin_
 // The product of non-negative dims; an error on a negative dim, on overflow or above 2^48 elements.
 Result<int64_t> checked_element_count(std::span<const int64_t> dims);
 
-// Reads little-endian values from a byte range; after the first failure every read gives zero or empty and ok() is false.
+// Reads little-endian values from a byte range; after the first failure every read gives zero or empty and ok() is
+// false.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -12,18 +12,18 @@ namespace tilewright {
 enum class TypeCode : uint8_t {
   kInt,
   kUInt,
-  kFloat,      // IEEE binary16/32/64
-  kBFloat,     // bfloat16
-  kBool,       // one byte, 0 or 1
+  kFloat,   // IEEE binary16/32/64
+  kBFloat,  // bfloat16
+  kBool,    // one byte, 0 or 1
   kFloat8E4M3FN,
   kFloat8E4M3FNUZ,
   kFloat8E5M2,
   kFloat8E5M2FNUZ,
   kFloat8E8M0,
   kFloat4E2M1,
-  kComplex,    // pairs of floats; bits is the sum
-  kString,     // host only, outside DLPack
-  kHandle,     // an opaque pointer, in tir only
+  kComplex,  // pairs of floats; bits is the sum
+  kString,   // host only, outside DLPack
+  kHandle,   // an opaque pointer, in tir only
 };
 
 struct DataType {

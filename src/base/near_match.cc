@@ -24,7 +24,8 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   for (size_t i = 1; i <= a.size(); ++i)
     for (size_t j = 1; j <= b.size(); ++j) {
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }
@@ -37,7 +38,8 @@ std::vector<std::string> near_matches(std::string_view name, std::span<const std
   for (const std::string& candidate : known) {
     std::string other = folded(candidate);
     size_t distance = edit_distance(wanted, other);
-    bool contains = wanted.size() >= 3 && (other.find(wanted) != std::string::npos || wanted.find(other) != std::string::npos);
+    bool contains =
+        wanted.size() >= 3 && (other.find(wanted) != std::string::npos || wanted.find(other) != std::string::npos);
     if (distance <= std::max<size_t>(1, wanted.size() / 3))
       scored.emplace_back(distance, candidate);
     else if (contains)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversion between double and the floating formats of 16 bits and fewer: float16, bfloat16, float8 (OCP and
-// FNUZ variants, E8M0 scales) and float4. Bit layouts: IEEE 754-2019; OCP 8-bit and MX formats; ONNX "Float stored in 8 bits".
+// FNUZ variants, E8M0 scales) and float4. Bit layouts: IEEE 754-2019; OCP 8-bit and MX formats; ONNX "Float stored in 8
+// bits".
 #pragma once
 #include <cstdint>
 

@@ -35,7 +35,8 @@ unsigned load_bits(const std::byte* p, int64_t i, int bits) {
 void store_bits(std::byte* p, int64_t i, int bits, unsigned v) {
   int per_byte = 8 / bits, shift = bits * static_cast<int>(i % per_byte);
   unsigned mask = ((1u << bits) - 1) << shift;
-  p[i / per_byte] = static_cast<std::byte>((std::to_integer<unsigned>(p[i / per_byte]) & ~mask) | ((v << shift) & mask));
+  p[i / per_byte] =
+      static_cast<std::byte>((std::to_integer<unsigned>(p[i / per_byte]) & ~mask) | ((v << shift) & mask));
 }
 }  // namespace
 
@@ -58,7 +59,8 @@ Tensor::Tensor(DataType dtype, std::vector<int64_t> shape) : dtype_(dtype), shap
   // Bytes after the last element are zero, so vector reads past it are defined.
   const uint64_t end = (bytes() + 127) / 64 * 64, tail = std::min<uint64_t>(end, 128);
   std::memset(static_cast<char*>(p) + end - tail, 0, tail);
-  data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(p), [](const std::byte* q) { std::free(const_cast<std::byte*>(q)); });
+  data_ = std::shared_ptr<const std::byte>(static_cast<std::byte*>(p),
+                                           [](const std::byte* q) { std::free(const_cast<std::byte*>(q)); });
 }
 
 Tensor Tensor::zeros(DataType dtype, std::vector<int64_t> shape) {
@@ -155,7 +157,9 @@ void Tensor::set_double(int64_t i, double value) {
     case TypeCode::kBool:
       return store_as<uint8_t>(p, i, value != 0);
     case TypeCode::kUInt:
-      if (dtype_.bits == 64) return store_as(p, i, value < 0 ? static_cast<uint64_t>(static_cast<int64_t>(value)) : static_cast<uint64_t>(value));
+      if (dtype_.bits == 64)
+        return store_as(p, i,
+                        value < 0 ? static_cast<uint64_t>(static_cast<int64_t>(value)) : static_cast<uint64_t>(value));
       return set_int(i, static_cast<int64_t>(value));
     case TypeCode::kInt:
       return set_int(i, static_cast<int64_t>(value));

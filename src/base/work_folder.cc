@@ -25,7 +25,9 @@ Result<WorkFolder> WorkFolder::beside(const std::string& path) {
 
 WorkFolder::~WorkFolder() {
   if (path_.empty()) return;
-  nftw(path_.c_str(), [](const char* each, const struct stat*, int, FTW*) { return std::remove(each); }, 8, FTW_DEPTH | FTW_PHYS);
+  nftw(
+      path_.c_str(), [](const char* each, const struct stat*, int, FTW*) { return std::remove(each); }, 8,
+      FTW_DEPTH | FTW_PHYS);
 }
 
 }  // namespace tilewright

@@ -37,8 +37,7 @@ Result<int> bench_kernels(const BenchOptions& o) {
   const MachinePeak all = measure_peak(executor.threads());
   const MachinePeak one = executor.threads() == 1 ? all : measure_peak(1);
   // The minimum of a step settles within some hundred runs; clocks around each step slow small models down.
-  const auto repeats =
-      static_cast<uint64_t>(std::clamp(o.seconds * 1000 / std::max(last_ms, 1e-3), 10.0, 2000.0));
+  const auto repeats = static_cast<uint64_t>(std::clamp(o.seconds * 1000 / std::max(last_ms, 1e-3), 10.0, 2000.0));
   const Profile profile = executor.profile(repeats);
   if (!o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile.trace));
   if (!o.model.html.empty()) TW_TRY_STATUS(write_profile_page(o.model, *run, profile));
@@ -56,8 +55,7 @@ Result<int> bench_model(const BenchOptions& o) {
   double first_ms = now_ms() - begin;
   while (now_ms() - begin < o.warmup_seconds * 1000) executor.run();
   std::vector<double> times;
-  for (begin = now_ms();
-       times.size() < static_cast<size_t>(o.min_runs) || now_ms() - begin < o.seconds * 1000;) {
+  for (begin = now_ms(); times.size() < static_cast<size_t>(o.min_runs) || now_ms() - begin < o.seconds * 1000;) {
     double start_ms = now_ms();
     executor.run();
     times.push_back(now_ms() - start_ms);
@@ -78,12 +76,10 @@ Result<int> bench_model(const BenchOptions& o) {
         "\"median_ms\":{:.4f},\"p90_ms\":{:.4f},\"mean_ms\":{:.4f},\"stdev_ms\":{:.4f},\"gflops_per_s\":{:."
         "3f},\"flops\":{:.0f},"
         "\"params_bytes\":{},\"arena_bytes\":{},\"peak_rss_bytes\":{}",
-        runtime::json_string(o.model.model), runtime::json_string(info.name),
-        runtime::json_string(info.target), executor.threads(), run->load_ms, first_ms, t.runs, t.min,
-        t.median, t.p90, t.mean, t.deviation, gflops, info.flops, info.params_bytes, info.arena_bytes,
-        peak_rss_bytes());
-    if (!o.no_steps)
-      out += ",\"profile\":" + profile->json.substr(0, profile->json.find_last_not_of('\n') + 1);
+        runtime::json_string(o.model.model), runtime::json_string(info.name), runtime::json_string(info.target),
+        executor.threads(), run->load_ms, first_ms, t.runs, t.min, t.median, t.p90, t.mean, t.deviation, gflops,
+        info.flops, info.params_bytes, info.arena_bytes, peak_rss_bytes());
+    if (!o.no_steps) out += ",\"profile\":" + profile->json.substr(0, profile->json.find_last_not_of('\n') + 1);
     std::printf("%s}\n", out.c_str());
     return 0;
   }

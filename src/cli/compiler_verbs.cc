@@ -59,11 +59,14 @@ Result<void*> compiler_symbol(const char* name, const std::string& user) {
       continue;
     }
     void* entry = dlsym(library, name);  // the library stays loaded until the process ends
-    if (!entry) return Diagnostic(ErrorCode::kLinkFailed, format("the compiler library has no '{}'", name), place, "install matching versions");
+    if (!entry)
+      return Diagnostic(ErrorCode::kLinkFailed, format("the compiler library has no '{}'", name), place,
+                        "install matching versions");
     return entry;
   }
-  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' needs the compiler, which is not installed here: {}", user, why),
-                    {}, format("put {} beside the program or into ../lib", kLibrary));
+  return Diagnostic(ErrorCode::kLinkFailed,
+                    format("'{}' needs the compiler, which is not installed here: {}", user, why), {},
+                    format("put {} beside the program or into ../lib", kLibrary));
 }
 
 Result<int> call_compiler(int argc, const char* const* argv) {

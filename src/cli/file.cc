@@ -45,7 +45,8 @@ Result<std::string> read_file(const std::string& path) {
     if (n < 0) return fail("read");
     if (n == 0) return out;
     out.append(part, static_cast<size_t>(n));
-    if (out.size() > kMaxFileBytes) return Diagnostic(ErrorCode::kLimitExceeded, "the file is larger than 16 GiB", path);
+    if (out.size() > kMaxFileBytes)
+      return Diagnostic(ErrorCode::kLimitExceeded, "the file is larger than 16 GiB", path);
   }
 }
 

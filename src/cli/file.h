@@ -9,7 +9,9 @@
 
 namespace tilewright::cli {
 
-inline std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s.data(), s.size())); }
+inline std::span<const std::byte> bytes_of(const std::string& s) {
+  return std::as_bytes(std::span(s.data(), s.size()));
+}
 
 // Errors: FileNotFound, LimitExceeded (above 16 GiB).
 Result<std::string> read_file(const std::string& path);

@@ -15,7 +15,8 @@
 
 namespace tilewright::cli {
 
-const char* const kInputHelp = R"(Inputs, --input [NAME=]VALUE (once for each; NAME may be left out when the model has one input):
+const char* const kInputHelp =
+    R"(Inputs, --input [NAME=]VALUE (once for each; NAME may be left out when the model has one input):
   @x.npy  @x.npz  @x.npz:ENTRY  @x.pb     a tensor of the model's shape and dtype; an .npz without a NAME
                                           sets every input that it has an entry for
   @photo.jpg[,OPTION=...]                 a picture; options:
@@ -71,9 +72,12 @@ Result<Spec> parse_spec(const std::string& text) {
   if (spec.value.empty()) return usage(format("'{}' gives no value", text));
   for (size_t i = 1; i < parts.size(); ++i) {
     size_t eq = parts[i].find('=');
-    if (eq != std::string::npos) spec.options.emplace_back(parts[i].substr(0, eq), parts[i].substr(eq + 1));
-    else if (!spec.options.empty()) spec.options.back().second += "," + parts[i];
-    else spec.value += "," + parts[i];
+    if (eq != std::string::npos)
+      spec.options.emplace_back(parts[i].substr(0, eq), parts[i].substr(eq + 1));
+    else if (!spec.options.empty())
+      spec.options.back().second += "," + parts[i];
+    else
+      spec.value += "," + parts[i];
   }
   return spec;
 }
@@ -98,7 +102,8 @@ Result<int> whole(const std::string& key, const std::string& text) {
 
 Result<PictureOptions> picture_options(const Spec& spec, const InputInfo& input) {
   PictureOptions o;
-  auto choice = [&](const std::string& key, const std::string& value, std::initializer_list<const char*> allowed) -> Status {
+  auto choice = [&](const std::string& key, const std::string& value,
+                    std::initializer_list<const char*> allowed) -> Status {
     for (const char* a : allowed)
       if (value == a) return Ok{};
     return usage(format("{}={} is not known", key, value));
@@ -106,7 +111,8 @@ Result<PictureOptions> picture_options(const Spec& spec, const InputInfo& input)
   for (const auto& [key, value] : spec.options) {
     if (key == "resize") {
       size_t x = value.find('x');
-      if (x == std::string::npos) return usage(format("resize={} should look like resize=224x224 (width x height)", value));
+      if (x == std::string::npos)
+        return usage(format("resize={} should look like resize=224x224 (width x height)", value));
       o.width = TW_TRY(whole(key, value.substr(0, x)));
       o.height = TW_TRY(whole(key, value.substr(x + 1)));
     } else if (key == "short") {
@@ -155,10 +161,11 @@ uint64_t next_random(uint64_t* state) {
 
 Result<Tensor> filled(const InputInfo& input, double low, double high, uint64_t seed) {
   if (input.dtype.is_string() || input.dtype.code == TypeCode::kComplex)
-    return Diagnostic(ErrorCode::kDtypeMismatch, format("{} tensors cannot be made up", input.dtype.str()), "input '" + input.name + "'",
-                      "give the tensor in a file");
+    return Diagnostic(ErrorCode::kDtypeMismatch, format("{} tensors cannot be made up", input.dtype.str()),
+                      "input '" + input.name + "'", "give the tensor in a file");
   if (std::count(input.shape.begin(), input.shape.end(), kFreeSize) > 0)
-    return Diagnostic(ErrorCode::kFreeDimension, format("its size {} is free", sizes(input.shape)), "input '" + input.name + "'",
+    return Diagnostic(ErrorCode::kFreeDimension, format("its size {} is free", sizes(input.shape)),
+                      "input '" + input.name + "'",
                       format("give it with --shape {}=..., or a tensor in a file", input.name));
   Tensor t = Tensor::zeros(input.dtype, input.shape);
   bool integral = !input.dtype.is_float();
@@ -184,7 +191,8 @@ Result<Tensor> literal(const InputInfo& input, const std::string& text) {
   auto values = TW_TRY(numbers("value", text));
   Tensor t = TW_TRY(filled(input, 0, 0, 0));
   if (values.size() != 1 && static_cast<int64_t>(values.size()) != t.size())
-    return Diagnostic(ErrorCode::kShapeMismatch, format("{} numbers are given for {} elements", values.size(), t.size()),
+    return Diagnostic(ErrorCode::kShapeMismatch,
+                      format("{} numbers are given for {} elements", values.size(), t.size()),
                       "input '" + input.name + "'", "give one number for the whole tensor, or one per element");
   for (int64_t i = 0; i < t.size(); ++i) t.set_double(i, values[values.size() == 1 ? 0 : static_cast<size_t>(i)]);
   return t;
@@ -204,9 +212,11 @@ Status fits(const Tensor& t, const InputInfo& input, const std::string& where) {
   std::string wanted = format("input '{}' takes {} {}", input.name, input.dtype.str(), sizes(input.shape));
   std::string got = format("the tensor is {} {}", t.dtype().str(), shape_str(t.shape()));
   if (!(t.dtype() == input.dtype))
-    return Diagnostic(ErrorCode::kDtypeMismatch, wanted + ", " + got, where, format("convert it to {}", input.dtype.str()));
+    return Diagnostic(ErrorCode::kDtypeMismatch, wanted + ", " + got, where,
+                      format("convert it to {}", input.dtype.str()));
   bool same = t.shape().size() == input.shape.size();
-  for (size_t d = 0; same && d < input.shape.size(); ++d) same = input.shape[d] == kFreeSize || input.shape[d] == t.shape()[d];
+  for (size_t d = 0; same && d < input.shape.size(); ++d)
+    same = input.shape[d] == kFreeSize || input.shape[d] == t.shape()[d];
   if (!same)
     return Diagnostic(ErrorCode::kShapeMismatch, wanted + ", " + got, where,
                       "reshape it, or compile the model for this shape with --shape");
@@ -224,7 +234,9 @@ std::string names_of(const std::vector<InputInfo>& inputs) {
 
 Result<NamedTensors> read_tensor_file(const std::string& path) {
   std::string bytes = TW_TRY(read_file(path));
-  auto placed = [&](auto result) { return result.ok() ? std::move(result) : decltype(result)(std::move(result).error().at(path)); };
+  auto placed = [&](auto result) {
+    return result.ok() ? std::move(result) : decltype(result)(std::move(result).error().at(path));
+  };
   if (path.ends_with(".npz")) return TW_TRY(placed(read_npz(bytes_of(bytes))));
   if (path.ends_with(".npy")) {
     Tensor tensor = TW_TRY(placed(read_npy(bytes_of(bytes))));
@@ -244,17 +256,19 @@ Status write_tensor_file(const std::string& path, const NamedTensors& tensors) {
     bytes = TW_TRY(write_npz(tensors));
   } else if (ends_with_any(path, {".npy", ".pb"})) {
     if (tensors.size() != 1)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("{} tensors do not fit into one such file", tensors.size()), path,
-                        "use a name that ends in .npz");
+      return Diagnostic(ErrorCode::kInvalidArgument, format("{} tensors do not fit into one such file", tensors.size()),
+                        path, "use a name that ends in .npz");
     bytes = path.ends_with(".npy") ? TW_TRY(write_npy(tensors[0].second))
                                    : TW_TRY(write_tensor_proto(tensors[0].first, tensors[0].second));
   } else {
-    return Diagnostic(ErrorCode::kInvalidArgument, "the file's suffix does not say what to write", path, "use .npz, .npy or .pb");
+    return Diagnostic(ErrorCode::kInvalidArgument, "the file's suffix does not say what to write", path,
+                      "use .npz, .npy or .pb");
   }
   return write_file(path, bytes_of(bytes));
 }
 
-Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs, uint64_t seed) {
+Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs,
+                                        uint64_t seed) {
   std::vector<Tensor> out(inputs.size());
   auto find = [&](const std::string& name) -> std::optional<size_t> {
     for (size_t i = 0; i < inputs.size(); ++i)
@@ -278,14 +292,17 @@ Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, co
         out[*index] = std::move(tensor);
         used = true;
       }
-      if (!used) return Diagnostic(ErrorCode::kUnknownInput, "no entry of the file has the name of an input", path, names_of(inputs));
+      if (!used)
+        return Diagnostic(ErrorCode::kUnknownInput, "no entry of the file has the name of an input", path,
+                          names_of(inputs));
       continue;
     }
     if (spec.name.empty() && inputs.size() != 1)
       return usage(format("'{}' does not say which input it is for", text), names_of(inputs));
     auto index = spec.name.empty() ? std::optional<size_t>(0) : find(spec.name);
     if (!index)
-      return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", spec.name), "--input", names_of(inputs));
+      return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", spec.name), "--input",
+                        names_of(inputs));
     const InputInfo& input = inputs[*index];
     bool is_picture = is_file && !ends_with_any(path, {".npy", ".npz", ".pb"});
     if (!is_picture && spec.value != "random" && !spec.options.empty())
@@ -300,7 +317,8 @@ Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, co
         for (chosen = 0; chosen < tensors.size() && tensors[chosen].first != wanted;) ++chosen;
         if (entry.empty() && tensors.size() == 1) chosen = 0;
         if (chosen == tensors.size())
-          return Diagnostic(ErrorCode::kUnknownInput, format("the file has no entry '{}'", wanted), path, "name it: @x.npz:ENTRY");
+          return Diagnostic(ErrorCode::kUnknownInput, format("the file has no entry '{}'", wanted), path,
+                            "name it: @x.npz:ENTRY");
       }
       TW_TRY_STATUS(fits(tensors[chosen].second, input, path));
       out[*index] = std::move(tensors[chosen].second);

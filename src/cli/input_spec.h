@@ -22,7 +22,8 @@ struct InputInfo {
 //   @FILE.npy  @FILE.npz[:ENTRY]  @FILE.pb  @PICTURE  random  zeros  ones  NUMBER[,NUMBER...]
 // followed by ,option=value pairs where it has options; inputs without a spec are random, drawn from `seed`.
 // Errors: InvalidArgument, UnknownInput, ShapeMismatch, DtypeMismatch and those of the readers.
-Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs, uint64_t seed);
+Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs,
+                                        uint64_t seed);
 
 // A tensor file by its suffix (.npy, .npz, .pb), names included where the format has them.
 Result<NamedTensors> read_tensor_file(const std::string& path);

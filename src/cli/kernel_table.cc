@@ -39,9 +39,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
 }
 
 // Predictions are for one thread.
-double predicted_for(const StepProfile& step, int threads) {
-  return step.predicted_us / (step.parallel ? threads : 1);
-}
+double predicted_for(const StepProfile& step, int threads) { return step.predicted_us / (step.parallel ? threads : 1); }
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
@@ -58,8 +56,7 @@ std::vector<KernelRow> kernel_rows(const Profile& profile, const ModelInfo& mode
     // Results of the step before are taken to be as near as their size allows.
     const MemoryLevel& far = peak.level_of(everything);
     const MemoryLevel& near = peak.level_of((step.bytes - weights) / (step.parallel ? peak.threads : 1));
-    const double moving = (weights / far.gbps + rest / near.gbps) * 1e-3,
-                 computing = step.flops / peak.gflops * 1e-3;
+    const double moving = (weights / far.gbps + rest / near.gbps) * 1e-3, computing = step.flops / peak.gflops * 1e-3;
     KernelRow row;
     row.step = &step;
     row.roofline_us = std::max(moving, computing);
@@ -92,30 +89,27 @@ double prediction_rank_correlation(const std::vector<KernelRow>& rows, int threa
 std::string kernel_table(const std::vector<KernelRow>& rows, const MachinePeak& peak) {
   std::vector<const KernelRow*> order;
   for (const KernelRow& row : rows) order.push_back(&row);
-  std::stable_sort(order.begin(), order.end(),
-                   [](auto* a, auto* b) { return a->step->min_us > b->step->min_us; });
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->step->min_us > b->step->min_us; });
   std::string out =
       format("peak on {} thread{}: {:.0f} GFLOP/s", peak.threads, peak.threads == 1 ? "" : "s", peak.gflops);
   for (const MemoryLevel& level : peak.levels) out += format(", {} {:.0f} GB/s", level.name, level.gbps);
-  out += format("\n\n{:>9} {:>9} {:>9} {:>8} {:>7} {:>6} {:>8} {:>9} {:>6}  {:<26} {:<34} {}\n", "us",
-                "MFLOP", "KiB", "GFLOP/s", "GB/s", "bound", "roofline", "predicted", "ratio",
-                "implementation", "operators", "nodes");
+  out += format("\n\n{:>9} {:>9} {:>9} {:>8} {:>7} {:>6} {:>8} {:>9} {:>6}  {:<26} {:<34} {}\n", "us", "MFLOP", "KiB",
+                "GFLOP/s", "GB/s", "bound", "roofline", "predicted", "ratio", "implementation", "operators", "nodes");
   Totals plain, saving;
   for (const KernelRow* row : order) {
     const StepProfile& s = *row->step;
     (row->saves_arithmetic ? saving : plain).add(*row);
     const double predicted = predicted_for(s, peak.threads);
-    out += format(
-        "{:>9.2f} {:>9.2f} {:>9.1f} {:>8.1f} {:>7.1f} {:>6} {:>7.0f}% {:>9.2f} {:>6.2f}  {:<26} {:<34} {}\n",
-        s.min_us, s.flops * 1e-6, s.bytes / 1024, s.min_us > 0 ? s.flops / s.min_us * 1e-3 : 0,
-        s.min_us > 0 ? s.bytes / s.min_us * 1e-3 : 0, row->bound, 100 * row->share_of_roofline(), predicted,
-        s.min_us > 0 ? predicted / s.min_us : 0, shortened(s.implementation, 26), shortened(s.name, 34),
-        shortened(s.source, 50));
+    out += format("{:>9.2f} {:>9.2f} {:>9.1f} {:>8.1f} {:>7.1f} {:>6} {:>7.0f}% {:>9.2f} {:>6.2f}  {:<26} {:<34} {}\n",
+                  s.min_us, s.flops * 1e-6, s.bytes / 1024, s.min_us > 0 ? s.flops / s.min_us * 1e-3 : 0,
+                  s.min_us > 0 ? s.bytes / s.min_us * 1e-3 : 0, row->bound, 100 * row->share_of_roofline(), predicted,
+                  s.min_us > 0 ? predicted / s.min_us : 0, shortened(s.implementation, 26), shortened(s.name, 34),
+                  shortened(s.source, 50));
   }
   auto total = [&](const char* what, const Totals& t) {
     if (t.steps > 0)
-      out += format("{}: {} steps, {:.1f} us, {:.0f}% of the roofline ({:.1f} us)\n", what, t.steps,
-                    t.measured, percent(t.roofline, t.measured), t.roofline);
+      out += format("{}: {} steps, {:.1f} us, {:.0f}% of the roofline ({:.1f} us)\n", what, t.steps, t.measured,
+                    percent(t.roofline, t.measured), t.roofline);
   };
   out += "\n";
   total("direct kernels", plain);
@@ -140,16 +134,14 @@ std::string kernel_json(const std::vector<KernelRow>& rows, const MachinePeak& p
         "\"us\":{:.3f},\"flops\":{:.0f},\"bytes\":{:.0f},"
         "\"weight_bytes\":{:.0f},\"bound\":\"{}\",\"roofline_us\":{:.3f},\"share_of_roofline\":{:.4f},"
         "\"saves_arithmetic\":{},\"predicted_us\":{:.3f}}}",
-        i ? "," : "", json_string(s.name), json_string(s.source), json_string(s.kernel),
-        json_string(s.implementation), json_string(s.shapes), s.parallel, s.min_us, s.flops, s.bytes,
-        s.weight_bytes, rows[i].bound, rows[i].roofline_us, rows[i].share_of_roofline(),
-        rows[i].saves_arithmetic, predicted_for(s, peak.threads));
+        i ? "," : "", json_string(s.name), json_string(s.source), json_string(s.kernel), json_string(s.implementation),
+        json_string(s.shapes), s.parallel, s.min_us, s.flops, s.bytes, s.weight_bytes, rows[i].bound,
+        rows[i].roofline_us, rows[i].share_of_roofline(), rows[i].saves_arithmetic, predicted_for(s, peak.threads));
   }
   return out + format(
                    "\n],\"total\":{{\"us\":{:.3f},\"roofline_us\":{:.3f},\"predicted_one_thread_us\":{:.3f},"
                    "\"rank_correlation\":{:.4f}}}}}\n",
-                   all.measured, all.roofline, all.predicted,
-                   prediction_rank_correlation(rows, peak.threads));
+                   all.measured, all.roofline, all.predicted, prediction_rank_correlation(rows, peak.threads));
 }
 
 }  // namespace tilewright::cli

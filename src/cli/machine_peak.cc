@@ -15,38 +15,37 @@ namespace {
 
 // The two loops for one vector width. Twelve sums in flight cover the latency of two multiply-add units (4 to
 // 5 cycles each) and leave registers for the operands in the smallest register file (16).
-#define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                             \
-  typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                  \
-  constexpr int64_t kLanes_##suffix = bytes / 4;                                                            \
-  attribute double multiply_add_##suffix(int64_t rounds) {                                                  \
-    volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */         \
-    const Vector##suffix zero = {}, a = zero + known[0], b = zero + known[1];                               \
-    Vector##suffix s0 = zero + known[1], s1 = zero + known[1], s2 = zero + known[1];                        \
-    Vector##suffix s3 = zero + known[1], s4 = zero + known[1], s5 = zero + known[1];                        \
-    Vector##suffix s6 = zero + known[1], s7 = zero + known[1], s8 = zero + known[1];                        \
-    Vector##suffix s9 = zero + known[1], s10 = zero + known[1], s11 = zero + known[1];                      \
-    for (int64_t i = 0; i < rounds; ++i) {                                                                  \
-      s0 = s0 * a + b, s1 = s1 * a + b, s2 = s2 * a + b, s3 = s3 * a + b, s4 = s4 * a + b, s5 = s5 * a + b; \
-      s6 = s6 * a + b, s7 = s7 * a + b, s8 = s8 * a + b, s9 = s9 * a + b, s10 = s10 * a + b,                \
-      s11 = s11 * a + b;                                                                                    \
-    }                                                                                                       \
-    Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                       \
-    volatile float used = sum[0];                                                                           \
-    (void)used;                                                                                             \
-    return 2.0 * 12 * kLanes_##suffix * static_cast<double>(rounds);                                        \
-  }                                                                                                         \
-  attribute double read_##suffix(const float* data, int64_t count) {                                        \
-    Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                      \
-    constexpr int64_t kStep = 4 * kLanes_##suffix;                                                          \
-    for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                   \
-      const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                         \
-      s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                   \
-    }                                                                                                       \
-    Vector##suffix sum = s0 + s1 + s2 + s3;                                                                 \
-    volatile float used = sum[0];                                                                           \
-    (void)used;                                                                                             \
-    const int64_t whole = count / kStep * kStep;                                                            \
-    return 4.0 * static_cast<double>(whole);                                                                \
+#define TW_PEAK_LOOPS(suffix, bytes, attribute)                                                                 \
+  typedef float Vector##suffix __attribute__((vector_size(bytes), aligned(4), may_alias));                      \
+  constexpr int64_t kLanes_##suffix = bytes / 4;                                                                \
+  attribute double multiply_add_##suffix(int64_t rounds) {                                                      \
+    volatile float known[2] = {0.5f, 1.0f}; /* not to the compiler, which would merge equal sums */             \
+    const Vector##suffix zero = {}, a = zero + known[0], b = zero + known[1];                                   \
+    Vector##suffix s0 = zero + known[1], s1 = zero + known[1], s2 = zero + known[1];                            \
+    Vector##suffix s3 = zero + known[1], s4 = zero + known[1], s5 = zero + known[1];                            \
+    Vector##suffix s6 = zero + known[1], s7 = zero + known[1], s8 = zero + known[1];                            \
+    Vector##suffix s9 = zero + known[1], s10 = zero + known[1], s11 = zero + known[1];                          \
+    for (int64_t i = 0; i < rounds; ++i) {                                                                      \
+      s0 = s0 * a + b, s1 = s1 * a + b, s2 = s2 * a + b, s3 = s3 * a + b, s4 = s4 * a + b, s5 = s5 * a + b;     \
+      s6 = s6 * a + b, s7 = s7 * a + b, s8 = s8 * a + b, s9 = s9 * a + b, s10 = s10 * a + b, s11 = s11 * a + b; \
+    }                                                                                                           \
+    Vector##suffix sum = s0 + s1 + s2 + s3 + s4 + s5 + s6 + s7 + s8 + s9 + s10 + s11;                           \
+    volatile float used = sum[0];                                                                               \
+    (void)used;                                                                                                 \
+    return 2.0 * 12 * kLanes_##suffix * static_cast<double>(rounds);                                            \
+  }                                                                                                             \
+  attribute double read_##suffix(const float* data, int64_t count) {                                            \
+    Vector##suffix s0 = {}, s1 = {}, s2 = {}, s3 = {};                                                          \
+    constexpr int64_t kStep = 4 * kLanes_##suffix;                                                              \
+    for (int64_t i = 0; i + kStep <= count; i += kStep) {                                                       \
+      const Vector##suffix* at = reinterpret_cast<const Vector##suffix*>(data + i);                             \
+      s0 += at[0], s1 += at[1], s2 += at[2], s3 += at[3];                                                       \
+    }                                                                                                           \
+    Vector##suffix sum = s0 + s1 + s2 + s3;                                                                     \
+    volatile float used = sum[0];                                                                               \
+    (void)used;                                                                                                 \
+    const int64_t whole = count / kStep * kStep;                                                                \
+    return 4.0 * static_cast<double>(whole);                                                                    \
   }
 
 TW_PEAK_LOOPS(plain, 16, )
@@ -69,17 +68,14 @@ Loops loops_of_this_machine() {
   return {multiply_add_plain, read_plain};
 }
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Runs `work(thread)` on all threads at once for a few bursts and returns the best rate, in units a second:
 // the slowest thread of a burst decides, and the best burst is the one that nothing disturbed.
 template <class F>
 double best_rate(int threads, int bursts, F work) {
   std::atomic<int> arrived{0};
-  std::vector<double> elapsed(static_cast<size_t>(threads * bursts)),
-      amount(static_cast<size_t>(threads * bursts));
+  std::vector<double> elapsed(static_cast<size_t>(threads * bursts)), amount(static_cast<size_t>(threads * bursts));
   auto run = [&](int thread) {
     work(thread);  // warm-up: clock speed, page faults, caches
     for (int burst = 0; burst < bursts; ++burst) {
@@ -125,8 +121,7 @@ MachinePeak measure_peak(int threads) {
   peak.threads = threads;
   const Loops loops = loops_of_this_machine();
   peak.gflops = best_rate(threads, 8, [&](int) { return loops.multiply_add(200'000); }) * 1e-9;
-  const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
-                 l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  const uint64_t l1 = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10), l2 = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
   // Virtual machines report the L3 of a whole socket, of which one core reaches a slice: 32 MiB on many.
   const uint64_t l3 = std::min<uint64_t>(cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8 << 20), 32 << 20);
   // What is read: three quarters of L1 and L2, a third of L3 shared by the threads, and far more than L3.
@@ -147,8 +142,7 @@ MachinePeak measure_peak(int threads) {
     peak.levels[static_cast<size_t>(i)] = {
         names[i], capacities[i], best_rate(threads, i == 3 ? 4 : 6, [&](int thread) {
                                    // From a 64-byte boundary, so that no read crosses cache lines.
-                                   auto at =
-                                       reinterpret_cast<uintptr_t>(memory[static_cast<size_t>(thread)].get());
+                                   auto at = reinterpret_cast<uintptr_t>(memory[static_cast<size_t>(thread)].get());
                                    const auto* data = reinterpret_cast<const float*>((at + 63) / 64 * 64);
                                    double bytes = 0;
                                    for (int r = 0; r < repeats; ++r) bytes += loops.read(data, count);

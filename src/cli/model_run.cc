@@ -20,14 +20,18 @@ namespace tilewright::cli {
 
 void add_model_options(CLI::App& verb, ModelOptions* o) {
   verb.add_option("MODEL", o->model, "The compiled model, a .so file")->required();
-  verb.add_option("-i,--input", o->inputs, "[NAME=]VALUE: a file, a picture, random, zeros, ones or numbers (see below)")
+  verb.add_option("-i,--input", o->inputs,
+                  "[NAME=]VALUE: a file, a picture, random, zeros, ones or numbers (see below)")
       ->allow_extra_args(false);
   verb.add_option("-t,--threads", o->threads, "Threads; 0: one per physical core that may be used")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   verb.add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
-  verb.add_option("--trace", o->trace, "Write one profiled run as a Chrome trace (chrome://tracing, Perfetto)")->type_name("FILE");
-  verb.add_option("--html", o->html, "Write the profile as a page for a browser: graph, times and rooflines, memory plan")->type_name("FILE");
+  verb.add_option("--trace", o->trace, "Write one profiled run as a Chrome trace (chrome://tracing, Perfetto)")
+      ->type_name("FILE");
+  verb.add_option("--html", o->html,
+                  "Write the profile as a page for a browser: graph, times and rooflines, memory plan")
+      ->type_name("FILE");
   verb.add_flag("--json", o->json, "Print the results as one JSON object");
 }
 
@@ -79,13 +83,19 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
   }
   if (!tensors.ok()) {
     Diagnostic error = std::move(tensors).error();
-    if (error.code == ErrorCode::kShapeMismatch && model.num_variants() > 1) error.hint = format("the model was compiled for {}", shapes);
+    if (error.code == ErrorCode::kShapeMismatch && model.num_variants() > 1)
+      error.hint = format("the model was compiled for {}", shapes);
     return error;
   }
   for (size_t i = 0; i < tensors->size(); ++i) {
     std::vector<int64_t> shape = inputs[i].shape;
-    DLTensor view{(*tensors)[i].mutable_raw(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), model.inputs()[i].dl_dtype,
-                  shape.data(), nullptr, 0};
+    DLTensor view{(*tensors)[i].mutable_raw(),
+                  {kDLCPU, 0},
+                  static_cast<int32_t>(shape.size()),
+                  model.inputs()[i].dl_dtype,
+                  shape.data(),
+                  nullptr,
+                  0};
     run->executor.set_input(inputs[i].name, view);
   }
   return run;
@@ -131,10 +141,12 @@ Status write_profile_page(const ModelOptions& options, const ModelRun& run, cons
     const plan::Plan& candidate = plan::variant_of(artifact->plan(), v);
     bool same = candidate.steps.size() == profile.steps.size();
     for (size_t i = 0; same && i < candidate.steps.size(); ++i)
-      same = plan::callee_of(candidate, candidate.steps[i]) == profile.steps[i].kernel && candidate.steps[i].name == profile.steps[i].name;
+      same = plan::callee_of(candidate, candidate.steps[i]) == profile.steps[i].kernel &&
+             candidate.steps[i].name == profile.steps[i].name;
     for (size_t i = 0; same && i < candidate.inputs.size(); ++i) {
       const DLTensor view = run.executor.input(i);
-      same = std::equal(candidate.inputs[i].shape.begin(), candidate.inputs[i].shape.end(), view.shape, view.shape + view.ndim);
+      same = std::equal(candidate.inputs[i].shape.begin(), candidate.inputs[i].shape.end(), view.shape,
+                        view.shape + view.ndim);
     }
     if (same) plan = &candidate;
   }

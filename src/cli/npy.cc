@@ -105,8 +105,8 @@ class HeaderParser {
 
 Result<DataType> dtype_of(std::string_view descr) {
   auto unsupported = [&] {
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("arrays of numpy type '{}' cannot be read", descr),
-                      {}, "convert the array with astype, for instance to float32");
+    return Diagnostic(ErrorCode::kUnsupportedModel, format("arrays of numpy type '{}' cannot be read", descr), {},
+                      "convert the array with astype, for instance to float32");
   };
   if (descr.size() < 3) return unsupported();
   int bytes = 0;
@@ -171,8 +171,7 @@ Tensor from_fortran(const Tensor& t) {
   for (int64_t i = 0; i < t.size(); ++i) {
     int64_t from = 0;
     for (size_t d = 0; d < rank; ++d) from += index[d] * strides[d];
-    std::memcpy(out.mutable_raw() + static_cast<size_t>(i) * item, t.raw() + static_cast<size_t>(from) * item,
-                item);
+    std::memcpy(out.mutable_raw() + static_cast<size_t>(i) * item, t.raw() + static_cast<size_t>(from) * item, item);
     for (size_t d = rank; d-- > 0;) {
       if (++index[d] < t.shape()[d]) break;
       index[d] = 0;
@@ -190,8 +189,7 @@ Result<Tensor> read_npy(std::span<const std::byte> bytes) {
     return damaged("this is not a .npy file");
   auto major = in.read<uint8_t>();
   in.read<uint8_t>();
-  if (major < 1 || major > 3)
-    return damaged(format("the .npy file has version {}, 1 to 3 can be read", major));
+  if (major < 1 || major > 3) return damaged(format("the .npy file has version {}, 1 to 3 can be read", major));
   uint64_t length = major == 1 ? in.read<uint16_t>() : in.read<uint32_t>();
   auto text = in.take(length);
   if (!in.ok()) return damaged("the .npy file ends within its header");
@@ -222,8 +220,7 @@ Result<std::string> write_npy(const Tensor& t) {
     shape.resize(shape.size() - 2);
   else if (t.rank() == 1)
     shape.resize(shape.size() - 1);
-  std::string header =
-      format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr_of(t.dtype()), shape);
+  std::string header = format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr_of(t.dtype()), shape);
   header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');  // so that the data is aligned
   header += '\n';
   ByteWriter out;

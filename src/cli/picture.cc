@@ -95,19 +95,23 @@ Result<Image> decode(const std::string& path, int channels) {
   if (bytes.size() > (1u << 30)) return Diagnostic(ErrorCode::kLimitExceeded, "the picture is larger than 1 GiB", path);
   // A few bytes can claim gigabytes.
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
-  if (stbi_info_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found) && static_cast<int64_t>(width) * height > kMostPixels)
-    return Diagnostic(ErrorCode::kLimitExceeded, format("the picture has {}x{} pixels, more than {} million", width, height, kMostPixels >> 20), path,
-                      "shrink it first");
+  if (stbi_info_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found) &&
+      static_cast<int64_t>(width) * height > kMostPixels)
+    return Diagnostic(ErrorCode::kLimitExceeded,
+                      format("the picture has {}x{} pixels, more than {} million", width, height, kMostPixels >> 20),
+                      path, "shrink it first");
   // The decoder takes the wrong half of each value, and reads past the end when it converts channels.
-  if (bytes.size() > 1 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') && stbi_is_16_bit_from_memory(data, static_cast<int>(bytes.size())))
-    return Diagnostic(ErrorCode::kUnsupportedModel, "16-bit PNM pictures cannot be read", path, "save it with 8 bits for each channel, or as PNG");
+  if (bytes.size() > 1 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') &&
+      stbi_is_16_bit_from_memory(data, static_cast<int>(bytes.size())))
+    return Diagnostic(ErrorCode::kUnsupportedModel, "16-bit PNM pictures cannot be read", path,
+                      "save it with 8 bits for each channel, or as PNG");
   std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
-      stbi_load_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found, 0),
-      stbi_image_free);
+      stbi_load_from_memory(data, static_cast<int>(bytes.size()), &width, &height, &found, 0), stbi_image_free);
   if (!pixels)
-    return Diagnostic(ErrorCode::kMalformedModel, format("the picture cannot be decoded: {}", stbi_failure_reason()), path,
-                      "JPEG, PNG, BMP, GIF, PNM and TGA pictures, .npy, .npz and .pb files can be read");
-  if (width < 1 || height < 1) return Diagnostic(ErrorCode::kMalformedModel, "the picture has no pixels", path, "give another picture");
+    return Diagnostic(ErrorCode::kMalformedModel, format("the picture cannot be decoded: {}", stbi_failure_reason()),
+                      path, "JPEG, PNG, BMP, GIF, PNM and TGA pictures, .npy, .npz and .pb files can be read");
+  if (width < 1 || height < 1)
+    return Diagnostic(ErrorCode::kMalformedModel, "the picture has no pixels", path, "give another picture");
   Image image{width, height, channels, {}};
   const size_t n = static_cast<size_t>(width) * height;
   image.values.resize(n * channels);
@@ -115,7 +119,8 @@ Result<Image> decode(const std::string& path, int channels) {
   for (size_t i = 0; i < n; ++i) {
     const stbi_uc* from = pixels.get() + i * found;
     float* to = image.values.data() + i * channels;
-    if (channels == 1) to[0] = static_cast<float>(found < 3 ? from[0] : (from[0] * 77 + from[1] * 150 + from[2] * 29) >> 8);
+    if (channels == 1)
+      to[0] = static_cast<float>(found < 3 ? from[0] : (from[0] * 77 + from[1] * 150 + from[2] * 29) >> 8);
     else
       for (int c = 0; c < channels; ++c) to[c] = from[found < 3 ? 0 : c];
   }
@@ -124,13 +129,15 @@ Result<Image> decode(const std::string& path, int channels) {
 
 }  // namespace
 
-Result<Tensor> load_picture(const std::string& path, const PictureOptions& o, DataType dtype, const std::vector<int64_t>& shape) {
+Result<Tensor> load_picture(const std::string& path, const PictureOptions& o, DataType dtype,
+                            const std::vector<int64_t>& shape) {
   auto wrong = [&](std::string what, std::string hint = {}) {
     return Diagnostic(ErrorCode::kShapeMismatch, std::move(what), path, std::move(hint));
   };
   size_t rank = shape.size();
   if ((rank != 3 && rank != 4) || (rank == 4 && shape[0] != 1))
-    return wrong(format("a picture does not fit an input of shape {}", shape_str(shape)), "pictures fit 1xCxHxW and 1xHxWxC");
+    return wrong(format("a picture does not fit an input of shape {}", shape_str(shape)),
+                 "pictures fit 1xCxHxW and 1xHxWxC");
   const int64_t* dims = shape.data() + (rank - 3);
   auto is_channels = [](int64_t d) { return d == 1 || d == 3; };
   bool nchw = o.layout == "nchw" || (o.layout.empty() && (is_channels(dims[0]) || !is_channels(dims[2])));
@@ -139,13 +146,17 @@ Result<Tensor> load_picture(const std::string& path, const PictureOptions& o, Da
     return wrong(format("the input of shape {} has {} channels, a picture has 1 or 3", shape_str(shape), channels),
                  "say layout=nchw or layout=nhwc");
   if ((channels == 1) != (o.color == "gray") && !o.color.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, format("color={} does not fit an input of {} channels", o.color, channels), path);
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("color={} does not fit an input of {} channels", o.color, channels), path);
 
   Image image = TW_TRY(decode(path, static_cast<int>(channels)));
   if (o.shorter > 0) {
     int less = std::min(image.width, image.height);
-    auto scaled = [&](int side) { return std::max(1, static_cast<int>(static_cast<int64_t>(side) * o.shorter / less)); };
-    if (scaled(image.width) > (1 << 16) || scaled(image.height) > (1 << 16)) return wrong("the resized picture would be too large");
+    auto scaled = [&](int side) {
+      return std::max(1, static_cast<int>(static_cast<int64_t>(side) * o.shorter / less));
+    };
+    if (scaled(image.width) > (1 << 16) || scaled(image.height) > (1 << 16))
+      return wrong("the resized picture would be too large");
     image = resized(image, scaled(image.width), scaled(image.height), o.antialias);
   } else if (o.width > 0) {
     image = resized(image, o.width, o.height, o.antialias);
@@ -159,19 +170,21 @@ Result<Tensor> load_picture(const std::string& path, const PictureOptions& o, Da
     image = cropped(image, o.crop);
   }
   if (image.width != width || image.height != height)
-    return wrong(format("the picture is {}x{} (width x height) after resizing and cropping, the model takes {}x{}", image.width,
-                        image.height, width, height),
+    return wrong(format("the picture is {}x{} (width x height) after resizing and cropping, the model takes {}x{}",
+                        image.width, image.height, width, height),
                  format("use resize={}x{}", width, height));
 
   for (const auto* values : {&o.mean, &o.std})
     if (values->size() != 1 && values->size() != static_cast<size_t>(channels))
-      return Diagnostic(ErrorCode::kInvalidArgument, format("{} values are given for {} channels", values->size(), channels), path);
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("{} values are given for {} channels", values->size(), channels), path);
   double scale = o.scale >= 0 ? o.scale : dtype.is_float() ? 1.0 / 255 : 1.0;
   Tensor t(dtype, shape);
   int64_t i = 0;
   auto store = [&](int y, int x, int c) {
     int source = o.color == "bgr" ? static_cast<int>(channels) - 1 - c : c;
-    double mean = o.mean[o.mean.size() == 1 ? 0 : static_cast<size_t>(c)], std = o.std[o.std.size() == 1 ? 0 : static_cast<size_t>(c)];
+    double mean = o.mean[o.mean.size() == 1 ? 0 : static_cast<size_t>(c)],
+           std = o.std[o.std.size() == 1 ? 0 : static_cast<size_t>(c)];
     t.set_double(i++, (image.at(y, x)[source] * scale - mean) / std);
   };
   if (nchw) {

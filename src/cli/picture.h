@@ -16,13 +16,14 @@ struct PictureOptions {
   int crop = 0;               // then cut this square out of the middle; 0: no
   bool antialias = true;      // shrink with a wide triangle filter, as Pillow does; false: two taps, as OpenCV does
   std::vector<double> mean = {0}, std = {1};  // one value, or one per channel, in the model's channel order
-  double scale = -1;          // -1: 1/255 for floating inputs, 1 for others
-  std::string color;          // "rgb", "bgr", "gray"; "": by the model's channel count
-  std::string layout;         // "nchw", "nhwc"; "": by the model's shape
+  double scale = -1;                          // -1: 1/255 for floating inputs, 1 for others
+  std::string color;                          // "rgb", "bgr", "gray"; "": by the model's channel count
+  std::string layout;                         // "nchw", "nhwc"; "": by the model's shape
 };
 
 // The picture as a tensor of the model's dtype and shape: (pixel * scale - mean) / std. Without resize options it is
-// resized to the model's height and width. Errors: FileNotFound, MalformedModel (no picture), ShapeMismatch, InvalidArgument.
+// resized to the model's height and width. Errors: FileNotFound, MalformedModel (no picture), ShapeMismatch,
+// InvalidArgument.
 Result<Tensor> load_picture(const std::string& path, const PictureOptions& options, DataType dtype,
                             const std::vector<int64_t>& shape);
 

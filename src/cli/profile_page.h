@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profile as one page for a browser: the graph of fused kernels, the time and the roofline of each, the model's nodes it came
-// from, and the memory plan over the steps. One file, nothing from the network.
+// A profile as one page for a browser: the graph of fused kernels, the time and the roofline of each, the model's nodes
+// it came from, and the memory plan over the steps. One file, nothing from the network.
 #pragma once
 #include <string>
 #include <vector>

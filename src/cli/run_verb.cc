@@ -39,10 +39,12 @@ std::vector<Ranked> largest(const Tensor& t, int count) {
   std::vector<Ranked> all;
   for (int64_t i = 0; i < t.size(); ++i) all.push_back({i, t.at_double(i)});
   auto n = std::min<size_t>(static_cast<size_t>(count), all.size());
-  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(), [](const Ranked& a, const Ranked& b) {
-    if (std::isnan(a.value) || std::isnan(b.value)) return !std::isnan(a.value) && std::isnan(b.value);
-    return a.value != b.value ? a.value > b.value : a.index < b.index;
-  });
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
+                    [](const Ranked& a, const Ranked& b) {
+                      if (std::isnan(a.value) || std::isnan(b.value))
+                        return !std::isnan(a.value) && std::isnan(b.value);
+                      return a.value != b.value ? a.value > b.value : a.index < b.index;
+                    });
   all.resize(n);
   return all;
 }
@@ -94,14 +96,15 @@ std::string json_number(double v) { return std::isfinite(v) ? format("{}", v) : 
 void print_json(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
                 const std::vector<std::string>& labels, const Profile* profile) {
   std::string out = format(
-      "{{\"model\":{},\"threads\":{},\"load_ms\":{:.4f},\"first_ms\":{:.4f},\"runs\":{},\"min_ms\":{:.4f},\"median_ms\":{:.4f},"
+      "{{\"model\":{},\"threads\":{},\"load_ms\":{:.4f},\"first_ms\":{:.4f},\"runs\":{},\"min_ms\":{:.4f},\"median_"
+      "ms\":{:.4f},"
       "\"p90_ms\":{:.4f},\"mean_ms\":{:.4f},\"peak_rss_bytes\":{},\"outputs\":[",
       runtime::json_string(o.model.model), run.threads, run.load_ms, first_ms, t.runs, t.min, t.median, t.p90, t.mean,
       peak_rss_bytes());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto& [name, tensor] = outputs[i];
-    out += format("{}{{\"name\":{},\"dtype\":\"{}\",\"shape\":{}", i ? "," : "", runtime::json_string(name), tensor.dtype().str(),
-                  json_shape(tensor.shape()));
+    out += format("{}{{\"name\":{},\"dtype\":\"{}\",\"shape\":{}", i ? "," : "", runtime::json_string(name),
+                  tensor.dtype().str(), json_shape(tensor.shape()));
     if (has_values(tensor)) {
       Summary s = summarize_values(tensor);
       out += format(",\"min\":{},\"max\":{},\"mean\":{},\"not_finite\":{}", json_number(s.min), json_number(s.max),
@@ -127,11 +130,12 @@ void print_json(const RunOptions& o, const Start& run, double first_ms, const Ti
 
 void print_text(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
                 const std::vector<std::string>& labels) {
-  std::printf("%s: loaded in %s, first run %s on %d thread%s\n", o.model.model.c_str(), milliseconds(run.load_ms).c_str(),
-              milliseconds(first_ms).c_str(), run.threads, run.threads == 1 ? "" : "s");
+  std::printf("%s: loaded in %s, first run %s on %d thread%s\n", o.model.model.c_str(),
+              milliseconds(run.load_ms).c_str(), milliseconds(first_ms).c_str(), run.threads,
+              run.threads == 1 ? "" : "s");
   if (t.runs > 1)
-    std::printf("%d runs: min %s, median %s, p90 %s\n", t.runs, milliseconds(t.min).c_str(), milliseconds(t.median).c_str(),
-                milliseconds(t.p90).c_str());
+    std::printf("%d runs: min %s, median %s, p90 %s\n", t.runs, milliseconds(t.min).c_str(),
+                milliseconds(t.median).c_str(), milliseconds(t.p90).c_str());
   for (const auto& [name, tensor] : outputs) {
     std::string line = format("{}  {} {}", name, tensor.dtype().str(), shape_str(tensor.shape()));
     if (has_values(tensor) && tensor.size() > 0) {
@@ -143,7 +147,8 @@ void print_text(const RunOptions& o, const Start& run, double first_ms, const Ti
     if (o.top <= 0 || !has_values(tensor)) continue;
     for (const Ranked& r : largest(tensor, o.top)) {
       auto i = static_cast<size_t>(r.index);
-      std::printf("  %6lld  %12.6g  %s\n", static_cast<long long>(r.index), r.value, i < labels.size() ? labels[i].c_str() : "");
+      std::printf("  %6lld  %12.6g  %s\n", static_cast<long long>(r.index), r.value,
+                  i < labels.size() ? labels[i].c_str() : "");
     }
   }
 }
@@ -163,14 +168,16 @@ Result<Times> time_runs(const RunOptions& o, const std::function<Status()>& once
   out.first_ms = TW_TRY(timed());
   for (int i = 0; i < o.warmup; ++i) TW_TRY(timed());
   std::vector<double> times;
-  if (o.repeat == 1 && o.warmup == 0) times = {out.first_ms};
+  if (o.repeat == 1 && o.warmup == 0)
+    times = {out.first_ms};
   else
     for (int i = 0; i < o.repeat; ++i) times.push_back(TW_TRY(timed()));
   out.timing = summarize(times);
   return out;
 }
 
-Status show(const RunOptions& o, const Start& start, const Times& times, const Model& model, const NamedTensors& outputs, const Profile* profile) {
+Status show(const RunOptions& o, const Start& start, const Times& times, const Model& model,
+            const NamedTensors& outputs, const Profile* profile) {
   auto labels = TW_TRY(read_labels(o, model));
   if (!o.output.empty()) TW_TRY_STATUS(write_tensor_file(o.output[0] == '@' ? o.output.substr(1) : o.output, outputs));
   if (profile && !o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile->trace));
@@ -186,7 +193,10 @@ Status show(const RunOptions& o, const Start& start, const Times& times, const M
 // "name=1x37" for the sizes that a VM program leaves open.
 Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo>* inputs) {
   for (const std::string& text : texts) {
-    auto bad = [&](const char* why) { return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape", "write --shape name=1x37"); };
+    auto bad = [&](const char* why) {
+      return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape",
+                        "write --shape name=1x37");
+    };
     size_t equals = text.rfind('=');
     if (equals == std::string::npos) return bad("has no input name");
     std::vector<int64_t> shape;
@@ -198,11 +208,16 @@ Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo
       shape.push_back(v);
       at = end + 1;
     }
-    auto input = std::find_if(inputs->begin(), inputs->end(), [&](const auto& i) { return i.name == text.substr(0, equals); });
-    if (input == inputs->end()) return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
+    auto input =
+        std::find_if(inputs->begin(), inputs->end(), [&](const auto& i) { return i.name == text.substr(0, equals); });
+    if (input == inputs->end())
+      return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
     bool fits = shape.size() == input->shape.size();
-    for (size_t d = 0; fits && d < shape.size(); ++d) fits = input->shape[d] == kFreeSize || input->shape[d] == shape[d];
-    if (!fits) return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)), "--shape");
+    for (size_t d = 0; fits && d < shape.size(); ++d)
+      fits = input->shape[d] == kFreeSize || input->shape[d] == shape[d];
+    if (!fits)
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)),
+                        "--shape");
     input->shape = shape;
   }
   return Ok{};
@@ -210,19 +225,22 @@ Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo
 
 Result<int> run_program(const RunOptions& o, const Model& model) {
   if (!o.model.html.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to draw", o.model.model, "compile the model for fixed sizes with --shape");
+    return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to draw", o.model.model,
+                      "compile the model for fixed sizes with --shape");
   const double begin = now_ms();
   auto artifact = TW_TRY(runtime::Artifact::load(o.model.model));
   auto program = TW_TRY(runtime::vm::program_of(*artifact));
   runtime::vm::Specialize specialize;
   if (auto function = compiler_symbol("tw_compiler_specialize", "run"); function.ok())
     specialize = runtime::vm::specialize_with(program, reinterpret_cast<runtime::vm::SpecializeFunction>(*function),
-                                              reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
+                                              reinterpret_cast<runtime::vm::MessageFunction>(
+                                                  TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
   runtime::vm::SpecializedOptions options;
   options.threads = o.model.threads;
   if (auto function = compiler_symbol("tw_compiler_evaluate", "run"); function.ok())
     options.evaluate = runtime::vm::evaluate_with(program, reinterpret_cast<runtime::vm::EvaluateFunction>(*function),
-                                                  reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"))));
+                                                  reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(
+                                                      compiler_symbol("tw_compiler_last_error_message", "run"))));
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
   const Start start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
   std::vector<InputInfo> infos;
@@ -234,7 +252,8 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
     return Ok{};
   }));
   NamedTensors outputs;
-  for (size_t i = 0; i < results.size(); ++i) outputs.emplace_back(i < program->outputs.size() ? program->outputs[i] : format("output_{}", i), results[i]);
+  for (size_t i = 0; i < results.size(); ++i)
+    outputs.emplace_back(i < program->outputs.size() ? program->outputs[i] : format("output_{}", i), results[i]);
   std::unique_ptr<Profile> profile;
   if (o.profile || !o.model.trace.empty()) {
     std::vector<runtime::vm::TraceEvent> events;
@@ -253,7 +272,8 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
 Result<int> run_model(const RunOptions& o) {
   if (Model model(o.model.model); model.metadata("kind") == runtime::vm::kProgramKind) return run_program(o, model);
   if (!o.shapes.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for VM programs; this model's sizes are fixed", o.model.model, "compile it again for other sizes");
+    return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for VM programs; this model's sizes are fixed",
+                      o.model.model, "compile it again for other sizes");
   auto run = TW_TRY(start(o.model));
   Times times = TW_TRY(time_runs(o, [&]() -> Status {
     run->executor.run();
@@ -274,14 +294,22 @@ void add_run_verb(CLI::App& app, Action* action) {
   auto o = std::make_shared<RunOptions>();
   CLI::App* verb = app.add_subcommand("run", "Run a compiled model");
   add_model_options(*verb, &o->model);
-  verb->add_option("-o,--output", o->output, "Write the outputs to a .npz file (.npy or .pb for a single one)")->type_name("FILE");
-  verb->add_option("--shape", o->shapes, "Size of an input that a VM program leaves free, NAME=1x37 (not needed with a file)")
+  verb->add_option("-o,--output", o->output, "Write the outputs to a .npz file (.npy or .pb for a single one)")
+      ->type_name("FILE");
+  verb->add_option("--shape", o->shapes,
+                   "Size of an input that a VM program leaves free, NAME=1x37 (not needed with a file)")
       ->allow_extra_args(false);
-  verb->add_option("--top", o->top, "Show the N largest elements of each output")->check(CLI::Range(0, 1000000))->type_name("N");
-  verb->add_option("--labels", o->labels, "Names for --top, one per line (default: the model's own)")->type_name("FILE");
+  verb->add_option("--top", o->top, "Show the N largest elements of each output")
+      ->check(CLI::Range(0, 1000000))
+      ->type_name("N");
+  verb->add_option("--labels", o->labels, "Names for --top, one per line (default: the model's own)")
+      ->type_name("FILE");
   verb->add_option("--repeat", o->repeat, "Timed runs")->check(CLI::Range(1, 100000000))->capture_default_str();
-  verb->add_option("--warmup", o->warmup, "Runs before the timed ones")->check(CLI::Range(0, 100000000))->capture_default_str();
-  verb->add_flag("--profile", o->profile, "Show where the time goes, step by step (of a VM program: of the run after the timed ones)");
+  verb->add_option("--warmup", o->warmup, "Runs before the timed ones")
+      ->check(CLI::Range(0, 100000000))
+      ->capture_default_str();
+  verb->add_flag("--profile", o->profile,
+                 "Show where the time goes, step by step (of a VM program: of the run after the timed ones)");
   verb->footer(std::string(kInputHelp) + R"(
 
 Examples:

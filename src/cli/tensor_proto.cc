@@ -19,12 +19,32 @@ struct ElementType {
   DataType dtype;
 };
 constexpr ElementType kElementTypes[] = {
-    {1, kFloat32}, {2, kUInt8}, {3, kInt8}, {4, kUInt16}, {5, kInt16}, {6, kInt32}, {7, kInt64}, {8, kString}, {9, kBool},
-    {10, kFloat16}, {11, kFloat64}, {12, kUInt32}, {13, kUInt64}, {14, {TypeCode::kComplex, 64, 1}},
-    {15, {TypeCode::kComplex, 128, 1}}, {16, kBFloat16}, {17, {TypeCode::kFloat8E4M3FN, 8, 1}},
-    {18, {TypeCode::kFloat8E4M3FNUZ, 8, 1}}, {19, {TypeCode::kFloat8E5M2, 8, 1}}, {20, {TypeCode::kFloat8E5M2FNUZ, 8, 1}},
-    {21, {TypeCode::kUInt, 4, 1}}, {22, {TypeCode::kInt, 4, 1}}, {23, {TypeCode::kFloat4E2M1, 4, 1}},
-    {24, {TypeCode::kFloat8E8M0, 8, 1}}, {25, {TypeCode::kUInt, 2, 1}}, {26, {TypeCode::kInt, 2, 1}},
+    {1, kFloat32},
+    {2, kUInt8},
+    {3, kInt8},
+    {4, kUInt16},
+    {5, kInt16},
+    {6, kInt32},
+    {7, kInt64},
+    {8, kString},
+    {9, kBool},
+    {10, kFloat16},
+    {11, kFloat64},
+    {12, kUInt32},
+    {13, kUInt64},
+    {14, {TypeCode::kComplex, 64, 1}},
+    {15, {TypeCode::kComplex, 128, 1}},
+    {16, kBFloat16},
+    {17, {TypeCode::kFloat8E4M3FN, 8, 1}},
+    {18, {TypeCode::kFloat8E4M3FNUZ, 8, 1}},
+    {19, {TypeCode::kFloat8E5M2, 8, 1}},
+    {20, {TypeCode::kFloat8E5M2FNUZ, 8, 1}},
+    {21, {TypeCode::kUInt, 4, 1}},
+    {22, {TypeCode::kInt, 4, 1}},
+    {23, {TypeCode::kFloat4E2M1, 4, 1}},
+    {24, {TypeCode::kFloat8E8M0, 8, 1}},
+    {25, {TypeCode::kUInt, 2, 1}},
+    {26, {TypeCode::kInt, 2, 1}},
 };
 
 // Protobuf's wire format over a checked reader.
@@ -49,11 +69,16 @@ class Wire {
   }
   std::span<const std::byte> chunk() { return in_.take(varint()); }
   void skip(unsigned kind) {
-    if (kind == 0) varint();
-    else if (kind == 1) in_.take(8);
-    else if (kind == 2) chunk();
-    else if (kind == 5) in_.take(4);
-    else in_.fail();
+    if (kind == 0)
+      varint();
+    else if (kind == 1)
+      in_.take(8);
+    else if (kind == 2)
+      chunk();
+    else if (kind == 5)
+      in_.take(4);
+    else
+      in_.fail();
   }
 
  private:
@@ -87,25 +112,46 @@ struct Fields {
 Result<Fields> read_fields(std::span<const std::byte> bytes) {
   Wire in(bytes);
   Fields f;
-  auto text = [](std::span<const std::byte> s) { return std::string(reinterpret_cast<const char*>(s.data()), s.size()); };
+  auto text = [](std::span<const std::byte> s) {
+    return std::string(reinterpret_cast<const char*>(s.data()), s.size());
+  };
   auto number = [](Wire& w) { return w.varint(); };
   while (in.more()) {
     uint64_t key = in.varint();
     auto kind = static_cast<unsigned>(key & 7);
     bool is_varint = kind == 0 || kind == 2;
     switch (key >> 3) {
-      case 1: is_varint ? repeated(in, kind, &f.dims, number) : in.skip(7); break;
-      case 2: kind == 0 ? void(f.type = static_cast<int32_t>(in.varint())) : in.skip(7); break;
-      case 4: kind == 5 || kind == 2 ? repeated(in, kind, &f.floats, [](Wire& w) { return w.fixed<float>(); }) : in.skip(7); break;
+      case 1:
+        is_varint ? repeated(in, kind, &f.dims, number) : in.skip(7);
+        break;
+      case 2:
+        kind == 0 ? void(f.type = static_cast<int32_t>(in.varint())) : in.skip(7);
+        break;
+      case 4:
+        kind == 5 || kind == 2 ? repeated(in, kind, &f.floats, [](Wire& w) { return w.fixed<float>(); }) : in.skip(7);
+        break;
       case 5:
       case 7:
-      case 11: is_varint ? repeated(in, kind, &f.integers, number) : in.skip(7); break;
-      case 6: kind == 2 ? f.strings.push_back(text(in.chunk())) : in.skip(7); break;
-      case 8: kind == 2 ? void(f.name = text(in.chunk())) : in.skip(7); break;
-      case 9: kind == 2 ? void(f.raw = in.chunk()) : in.skip(7); break;
-      case 10: kind == 1 || kind == 2 ? repeated(in, kind, &f.doubles, [](Wire& w) { return w.fixed<double>(); }) : in.skip(7); break;
-      case 14: kind == 0 ? void(f.external = in.varint() == 1) : in.skip(7); break;
-      default: in.skip(kind);
+      case 11:
+        is_varint ? repeated(in, kind, &f.integers, number) : in.skip(7);
+        break;
+      case 6:
+        kind == 2 ? f.strings.push_back(text(in.chunk())) : in.skip(7);
+        break;
+      case 8:
+        kind == 2 ? void(f.name = text(in.chunk())) : in.skip(7);
+        break;
+      case 9:
+        kind == 2 ? void(f.raw = in.chunk()) : in.skip(7);
+        break;
+      case 10:
+        kind == 1 || kind == 2 ? repeated(in, kind, &f.doubles, [](Wire& w) { return w.fixed<double>(); }) : in.skip(7);
+        break;
+      case 14:
+        kind == 0 ? void(f.external = in.varint() == 1) : in.skip(7);
+        break;
+      default:
+        in.skip(kind);
     }
   }
   if (!in.ok()) return damaged("a field ends early or has a wrong kind");
@@ -137,25 +183,30 @@ Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes) {
   uint64_t size = dtype.bytes_for(n), parts = dtype.code == TypeCode::kComplex ? 2 : 1;
   if (f.raw) TW_TRY_STATUS(expect(f.raw->size(), size, "bytes"));
   bool packed = dtype.bits < 8;
-  if (!f.raw && !packed) TW_TRY_STATUS(expect(f.floats.size() + f.doubles.size() + f.integers.size(), n * parts, "values"));
+  if (!f.raw && !packed)
+    TW_TRY_STATUS(expect(f.floats.size() + f.doubles.size() + f.integers.size(), n * parts, "values"));
   if (!f.raw && packed && f.integers.size() != n) TW_TRY_STATUS(expect(f.integers.size(), size, "packed values"));
   Tensor t = Tensor::zeros(dtype, f.dims);
   if (f.raw) {
     if (size) std::memcpy(t.mutable_raw(), f.raw->data(), size);
   } else if (packed) {
-    for (size_t i = 0; i < size && i < f.integers.size(); ++i) t.mutable_raw()[i] = static_cast<std::byte>(f.integers[i]);
+    for (size_t i = 0; i < size && i < f.integers.size(); ++i)
+      t.mutable_raw()[i] = static_cast<std::byte>(f.integers[i]);
   } else if (!f.floats.empty()) {
-    if (f.floats.size() * 4 != size || (dtype != kFloat32 && dtype.code != TypeCode::kComplex)) return damaged("its values have another type than it says");
+    if (f.floats.size() * 4 != size || (dtype != kFloat32 && dtype.code != TypeCode::kComplex))
+      return damaged("its values have another type than it says");
     std::memcpy(t.mutable_raw(), f.floats.data(), size);
   } else if (!f.doubles.empty()) {
-    if (f.doubles.size() * 8 != size || !(dtype == kFloat64 || dtype.code == TypeCode::kComplex)) return damaged("its values have another type than it says");
+    if (f.doubles.size() * 8 != size || !(dtype == kFloat64 || dtype.code == TypeCode::kComplex))
+      return damaged("its values have another type than it says");
     std::memcpy(t.mutable_raw(), f.doubles.data(), size);
   } else {  // small floats keep their bits in int32_data
     uint64_t item = dtype.bytes();
     if (item > 8 || dtype == kFloat32 || dtype == kFloat64) {
       if (n) return damaged("its values have another type than it says");
     }
-    for (size_t i = 0; i < f.integers.size() && i < n; ++i) std::memcpy(t.mutable_raw() + i * item, &f.integers[i], item);
+    for (size_t i = 0; i < f.integers.size() && i < n; ++i)
+      std::memcpy(t.mutable_raw() + i * item, &f.integers[i], item);
   }
   return NamedTensorProto{f.name, std::move(t)};
 }

@@ -30,7 +30,9 @@ int run(int argc, char** argv) {
   }
   const std::vector<std::string> verbs = tilewright::cli::all_verbs();
   if (argc > 1 && argv[1][0] != '-' && std::count(verbs.begin(), verbs.end(), argv[1]) == 0)
-    return report({ErrorCode::kInvalidArgument, tilewright::format("there is no verb '{}'", argv[1]), {},
+    return report({ErrorCode::kInvalidArgument,
+                   tilewright::format("there is no verb '{}'", argv[1]),
+                   {},
                    tilewright::did_you_mean(argv[1], verbs, "'tilewright --help' lists them")});
   CLI::App app("Tilewright compiles neural networks to native code and runs them.", "tilewright");
   app.set_version_flag("--version", std::string("tilewright ") + tw_version());

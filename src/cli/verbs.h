@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the tilewright program. `run` and `bench` need the runtime only; the others live in the compiler library.
+// The verbs of the tilewright program. `run` and `bench` need the runtime only; the others live in the compiler
+// library.
 #pragma once
 #include <functional>
 #include <string>

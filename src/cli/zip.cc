@@ -12,7 +12,8 @@
 namespace tilewright::cli {
 namespace {
 
-constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
+constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
+                   kLocator64 = 0x07064b50;
 constexpr uint64_t kMaxUnpacked = uint64_t{16} << 30;
 
 Diagnostic damaged(const std::string& what) {
@@ -54,7 +55,8 @@ Result<Directory> find_directory(std::span<const std::byte> file) {
         if (!end.ok()) return damaged("its directory is missing");
       }
     }
-    if (d.offset > file.size() || d.bytes > file.size() - d.offset) return damaged("its directory lies outside of the file");
+    if (d.offset > file.size() || d.bytes > file.size() - d.offset)
+      return damaged("its directory lies outside of the file");
     return d;
   }
   return damaged("its directory is missing");
@@ -128,9 +130,12 @@ Result<std::vector<ZipEntry>> read_zip(std::span<const std::byte> file) {
     local.take(uint64_t{local_name} + local_extra);
     auto data = local.take(packed);
     if (!local.ok()) return damaged(format("'{}' lies outside of the file", entry.name));
-    if (method == 0 && packed == size) entry.data.assign(reinterpret_cast<const char*>(data.data()), data.size());
-    else if (method == 8) entry.data = TW_TRY(inflate_entry(data, size, entry.name));
-    else return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is packed by method {}", entry.name, method));
+    if (method == 0 && packed == size)
+      entry.data.assign(reinterpret_cast<const char*>(data.data()), data.size());
+    else if (method == 8)
+      entry.data = TW_TRY(inflate_entry(data, size, entry.name));
+    else
+      return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is packed by method {}", entry.name, method));
     if (check_sum(entry.data) != sum) return damaged(format("'{}' does not match its check sum", entry.name));
     out.push_back(std::move(entry));
   }
@@ -139,14 +144,16 @@ Result<std::vector<ZipEntry>> read_zip(std::span<const std::byte> file) {
 
 Result<std::string> write_zip(const std::vector<ZipEntry>& entries) {
   ByteWriter out, directory;
-  auto too_large = [] { return Diagnostic(ErrorCode::kLimitExceeded, "the archive would be 4 GiB or more", {}, "write .npy files"); };
+  auto too_large = [] {
+    return Diagnostic(ErrorCode::kLimitExceeded, "the archive would be 4 GiB or more", {}, "write .npy files");
+  };
   for (const ZipEntry& e : entries) {
     if (e.data.size() >= 0xffffffff || out.str().size() >= 0xffffffff) return too_large();
     auto offset = static_cast<uint32_t>(out.str().size());
     auto describe = [&](ByteWriter& w) {
-      w.write<uint16_t>(20);      // version needed
-      w.write<uint16_t>(0x800);   // names are UTF-8
-      w.write<uint16_t>(0);       // stored
+      w.write<uint16_t>(20);        // version needed
+      w.write<uint16_t>(0x800);     // names are UTF-8
+      w.write<uint16_t>(0);         // stored
       w.write<uint32_t>(0x210000);  // 1980-01-01 00:00, so that equal content gives equal bytes
       w.write<uint32_t>(check_sum(e.data));
       w.write<uint32_t>(static_cast<uint32_t>(e.data.size()));

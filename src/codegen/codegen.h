@@ -21,8 +21,8 @@ Result<Target> resolve_target(Target target);
 struct Kernels {
   std::vector<std::string> objects;  // relocatable object files, in a fixed order
 };
-// Compiles kernels on `jobs` threads; deterministic bytes whatever the number of jobs. `progress(done, total)` may be null.
-// `cache` (may be null) is asked first, gets what was compiled, and is trimmed.
+// Compiles kernels on `jobs` threads; deterministic bytes whatever the number of jobs. `progress(done, total)` may be
+// null. `cache` (may be null) is asked first, gets what was compiled, and is trimmed.
 Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
                                 const std::function<void(int, int)>& progress = {}, KernelCache* cache = nullptr);
 // The text of a function's LLVM IR or assembly, for inspection ("ll" or "s").
@@ -30,15 +30,16 @@ Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& tar
 
 // The table, the plan and tw_run for an artifact: one more object file.
 Result<std::string> compile_glue(const plan::Plan& plan, const Target& target);
-// An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The bytes
-// never pass through LLVM. The second form writes it without a copy in memory.
+// An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The
+// bytes never pass through LLVM. The second form writes it without a copy in memory.
 using ByteSpans = std::span<const std::span<const std::byte>>;
 std::string params_object(ByteSpans pieces, const Target& target);
 Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
 
 // Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
-// copy in memory; `params_written` is called when the pieces are no longer needed. The library is sealed (base/formats/seal.h). Works in a folder beside `path` and renames: a failure
-// leaves nothing. Errors: CannotWrite, LinkFailed.
+// copy in memory; `params_written` is called when the pieces are no longer needed. The library is sealed
+// (base/formats/seal.h). Works in a folder beside `path` and renames: a failure leaves nothing. Errors: CannotWrite,
+// LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
 // The same as one relocatable object (.o) or as an archive (.a), for a linker of the user's. Symbols as in the library.

@@ -114,7 +114,9 @@ Status write_params_object(ByteSpans pieces, const Target& target, const std::st
     file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
   file.write(around.tail.data(), static_cast<std::streamsize>(around.tail.size()));
   file.close();
-  if (!file) return Diagnostic(ErrorCode::kCannotWrite, "the weights cannot be written", path, "check the folder's permissions and free space");
+  if (!file)
+    return Diagnostic(ErrorCode::kCannotWrite, "the weights cannot be written", path,
+                      "check the folder's permissions and free space");
   return Ok{};
 }
 

@@ -55,8 +55,7 @@ std::string KernelCache::path_of(const CacheKey& key) const {
 }
 
 CacheKey KernelCache::key_of(std::string_view text) {
-  return {hash_bytes(text.data(), text.size(), 0x6b65726e656c),
-          hash_bytes(text.data(), text.size(), 0x6361636865)};
+  return {hash_bytes(text.data(), text.size(), 0x6b65726e656c), hash_bytes(text.data(), text.size(), 0x6361636865)};
 }
 
 std::optional<std::string> KernelCache::find(const CacheKey& key) {
@@ -79,8 +78,7 @@ std::optional<std::string> KernelCache::find(const CacheKey& key) {
   Header header{};
   file.read(reinterpret_cast<char*>(&header), sizeof header);
   if (!file || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
-      CacheKey{header.key_high, header.key_low} != key || size < sizeof header ||
-      header.bytes != size - sizeof header)
+      CacheKey{header.key_high, header.key_low} != key || size < sizeof header || header.bytes != size - sizeof header)
     return refuse();
   std::string object(header.bytes, '\0');
   file.read(object.data(), static_cast<std::streamsize>(object.size()));
@@ -141,9 +139,8 @@ void KernelCache::trim() {
     total += entries.back().bytes;
   }
   if (total <= max_bytes_) return;
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.used != b.used ? a.used < b.used : a.path < b.path;
-  });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used != b.used ? a.used < b.used : a.path < b.path; });
   for (const Entry& entry : entries) {
     if (total <= max_bytes_ / 10 * 9) break;
     ::unlink(entry.path.c_str());  // a process that has it open reads on; the next one compiles again
@@ -158,10 +155,8 @@ std::string default_kernel_cache_folder() {
   };
   if (std::string own = variable("TILEWRIGHT_CACHE_DIR"); !own.empty()) return own + "/kernels";
   // The XDG base directory specification: a relative path is to be ignored.
-  if (std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/')
-    return xdg + "/tilewright/kernels";
-  if (std::string home = variable("HOME"); !home.empty() && home[0] == '/')
-    return home + "/.cache/tilewright/kernels";
+  if (std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/') return xdg + "/tilewright/kernels";
+  if (std::string home = variable("HOME"); !home.empty() && home[0] == '/') return home + "/.cache/tilewright/kernels";
   return {};
 }
 

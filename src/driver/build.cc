@@ -43,10 +43,12 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   Built built;
   if (options.keep_modules) built.imported = module;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
-  for (const auto& [device, target] : options.device_targets) built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+  for (const auto& [device, target] : options.device_targets)
+    built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
   PassContext context = TW_TRY(pass_context(options, built.target));
   report(options, "optimise", 0);
-  built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(module, options.external, options.name)), context, built.target, options.user_passes));
+  built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(module, options.external, options.name)), context,
+                                           built.target, options.user_passes));
   built.passes = context.log;
   return built;
 }
@@ -56,7 +58,9 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
   Built built = TW_TRY(run_passes_on(module, options));
   module = {};
   report(options, "lower", 0);
-  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target, options.chooser ? *options.chooser : lower::KernelChooser(), built.device_targets));
+  built.lowered =
+      TW_TRY(lower::lower_module(built.optimized, built.target,
+                                 options.chooser ? *options.chooser : lower::KernelChooser(), built.device_targets));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
@@ -70,8 +74,7 @@ Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
 }
 
 Status compile_kernels(Built* built, const BuildOptions& options) {
-  int jobs =
-      options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   codegen::KernelCache cache(options.kernel_cache);
   const lower::Lowered& lowered = built->lowered;
   // Device by device: each has its target.
@@ -83,9 +86,7 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
     auto target = built->device_targets.find(lowered.plan.devices[device]);
     auto kernels = TW_TRY(codegen::compile_kernels(
         here, target == built->device_targets.end() ? built->target : target->second, jobs,
-        [&](int done, int total) {
-          report(options, "generate code", total ? static_cast<double>(done) / total : 1);
-        },
+        [&](int done, int total) { report(options, "generate code", total ? static_cast<double>(done) / total : 1); },
         &cache));
     std::move(kernels.objects.begin(), kernels.objects.end(), std::back_inserter(built->objects));
   }
@@ -101,7 +102,8 @@ Result<const onnx::ValueInfo*> input_of(const onnx::Model& model, const std::str
     if (value.name == name) return &value;
     names += (names.empty() ? "" : ", ") + value.name;
   }
-  return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input '{}' to give a constant for", name), {}, "its inputs are " + names);
+  return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input '{}' to give a constant for", name), {},
+                    "its inputs are " + names);
 }
 
 // The values of --constant for an input, with the dtype and shape the model declares for it.
@@ -109,7 +111,8 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
   const onnx::ValueInfo* input = TW_TRY(input_of(model, name));
   auto bad = [&](std::string why) {
     return Diagnostic(ErrorCode::kInvalidArgument, format("the constant for input '{}' {}", name, why), {},
-                      format("the input is {}; give numbers ({}=1,3,640,640) or a tensor file ({}=@values.pb)", input->type.str(), name, name));
+                      format("the input is {}; give numbers ({}=1,3,640,640) or a tensor file ({}=@values.pb)",
+                             input->type.str(), name, name));
   };
   if (input->type.kind != onnx::ValueType::kTensor || !input->type.elem || input->type.elem->is_string())
     return bad("cannot be written as numbers");
@@ -126,18 +129,21 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
       const size_t end = std::min(text.find(',', at), text.size());
       double v = 0;
       auto [p, error] = std::from_chars(text.data() + at, text.data() + end, v);
-      if (error != std::errc() || p != text.data() + end) return bad(format("has '{}', which is not a number", text.substr(at, end - at)));
+      if (error != std::errc() || p != text.data() + end)
+        return bad(format("has '{}', which is not a number", text.substr(at, end - at)));
       if (dtype.is_integral() && v != std::floor(v)) return bad(format("has {}, which is not a whole number", v));
       values.push_back(v);
       at = end + 1;
     }
-    // The declared sizes; the one that is left free takes what remains. Without a declaration: one number is a scalar, several a list.
+    // The declared sizes; the one that is left free takes what remains. Without a declaration: one number is a scalar,
+    // several a list.
     std::vector<int64_t> shape;
     const auto count = static_cast<int64_t>(values.size());
     if (input->type.shape) {
       int64_t known = 1, free = 0;
       for (const auto& dim : *input->type.shape) dim.value ? known *= *dim.value : ++free;
-      for (const auto& dim : *input->type.shape) shape.push_back(dim.value ? *dim.value : free == 1 && known > 0 ? count / known : 1);
+      for (const auto& dim : *input->type.shape)
+        shape.push_back(dim.value ? *dim.value : free == 1 && known > 0 ? count / known : 1);
     } else if (count != 1) {
       shape = {count};
     }
@@ -146,8 +152,10 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
     if (wanted != count) return bad(format("has {} numbers", count));
     tensor = Tensor::zeros(dtype, shape);
     for (int64_t i = 0; i < count; ++i) {
-      if (dtype.is_float()) tensor.set_double(i, values[static_cast<size_t>(i)]);
-      else tensor.set_int(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
+      if (dtype.is_float())
+        tensor.set_double(i, values[static_cast<size_t>(i)]);
+      else
+        tensor.set_int(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
     }
   }
   return tensor;
@@ -156,9 +164,11 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
 Result<onnx::Model> read(const std::string& path) { return onnx::read_model(path); }
 Result<onnx::Model> read(const onnx::SharedBytes& bytes) { return onnx::read_model(bytes, ""); }
 
-// The model as the options want it, for the sizes of one variant. The model is read anew each time: it does not outlive the import.
+// The model as the options want it, for the sizes of one variant. The model is read anew each time: it does not outlive
+// the import.
 template <class Source>
-Result<relay::Module> import_model(const Source& source, const BuildOptions& options, const std::map<std::string, std::vector<int64_t>>& shapes) {
+Result<relay::Module> import_model(const Source& source, const BuildOptions& options,
+                                   const std::map<std::string, std::vector<int64_t>>& shapes) {
   onnx::ImportOptions import;
   import.shapes = shapes;
   const onnx::Model model = TW_TRY(read(source));
@@ -166,7 +176,8 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   for (const auto& [name, tensor] : options.constant_tensors) {
     const onnx::ValueType& type = TW_TRY(input_of(model, name))->type;
     if (type.kind != onnx::ValueType::kTensor || !type.elem || !(tensor.dtype() == *type.elem))
-      return Diagnostic(ErrorCode::kDtypeMismatch, format("the constant for input '{}' is {}, and the input {}", name, tensor.dtype().str(), type.str()));
+      return Diagnostic(ErrorCode::kDtypeMismatch, format("the constant for input '{}' is {}, and the input {}", name,
+                                                          tensor.dtype().str(), type.str()));
     import.constants[name] = tensor;
   }
   std::vector<std::string> needed;
@@ -175,7 +186,8 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   if (module.ok() || needed.empty()) return module;
   Diagnostic error = std::move(module).error();
   for (const std::string& name : needed)
-    error.hint += format("{}--constant {}=... compiles with fixed values for this input", error.hint.empty() ? "" : "; ", name);
+    error.hint +=
+        format("{}--constant {}=... compiles with fixed values for this input", error.hint.empty() ? "" : "; ", name);
   return error;
 }
 
@@ -183,7 +195,9 @@ template <class Source>
 Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
     if (options.aot && !options.more_shapes.empty())
-      return Diagnostic(ErrorCode::kInvalidArgument, "a library of several shapes cannot have an ahead-of-time executor", {}, "compile one library for each shape");
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        "a library of several shapes cannot have an ahead-of-time executor", {},
+                        "compile one library for each shape");
     report(options, "read model", 0);
     BuildOptions named = options;
     if (named.name.empty()) named.name = name;
@@ -202,7 +216,8 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
 }  // namespace
 
 Status check_options(const BuildOptions& options) {
-  PassContext context = TW_TRY(pass_context(options, TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))))));
+  PassContext context =
+      TW_TRY(pass_context(options, TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))))));
   return context.check_names(pass_names(relay::all_passes()));
 }
 
@@ -222,6 +237,8 @@ Result<Built> build_onnx(const std::string& path, const BuildOptions& options) {
   return build_from(path, options, std::filesystem::path(path).stem().string());
 }
 
-Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options) { return build_from(bytes, options, ""); }
+Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options) {
+  return build_from(bytes, options, "");
+}
 
 }  // namespace tilewright::driver

@@ -24,33 +24,34 @@ struct BuildOptions {
   std::vector<std::string> required_passes, disabled_passes;
   std::map<std::string, ConfigValue> config;
   std::vector<std::shared_ptr<PassInstrument>> instruments;
-  std::vector<Pass<relay::Module>> user_passes;  // take the place of passes of the pipeline by the same names
-  std::string name;         // the model's, in the library; empty: the file's
-  std::string dump_ir;      // folder for numbered text files after each pass; empty: none
-  int jobs = 0;             // code generation threads; 0: one per core
-  int64_t stop_after = -1;  // bisection: only the first so many optional passes
+  std::vector<Pass<relay::Module>> user_passes;        // take the place of passes of the pipeline by the same names
+  std::string name;                                    // the model's, in the library; empty: the file's
+  std::string dump_ir;                                 // folder for numbered text files after each pass; empty: none
+  int jobs = 0;                                        // code generation threads; 0: one per core
+  int64_t stop_after = -1;                             // bisection: only the first so many optional passes
   std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
   // The same for further variants of the model in the same library (plan::Plan::variants).
   std::vector<std::map<std::string, std::vector<int64_t>>> more_shapes;
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
   std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes
-  // What kernels on other devices are compiled for, by device type (on_device says what is there); missing: `target`. Their
-  // memory must be the processor's.
+  // What kernels on other devices are compiled for, by device type (on_device says what is there); missing: `target`.
+  // Their memory must be the processor's.
   std::map<int32_t, std::string> device_targets;
   std::vector<ExternalCodegen> external;  // code generators that take parts of the model
   Progress progress;
-  bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of walking the plan
+  bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of
+                     // walking the plan
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
-  // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large model
-  // takes a multiple of its memory with them.
+  // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large
+  // model takes a multiple of its memory with them.
   bool keep_modules = true;
   std::shared_ptr<const lower::KernelChooser> chooser;  // among kernels that apply; null: the cost model
 };
 
 struct Built {
-  relay::Module imported;    // before any pass
-  relay::Module optimized;   // what was lowered
+  relay::Module imported;   // before any pass
+  relay::Module optimized;  // what was lowered
   lower::Lowered lowered;
   std::vector<std::string> objects;
   std::vector<SavedModule> external_modules;  // what external code generators made; they are in plan.imports, too

@@ -6,8 +6,8 @@
 
 #include "codegen/kernel_cache.h"
 #include "driver/build.h"
-#include "driver/vm.h"
 #include "driver/cli/commands.h"
+#include "driver/vm.h"
 #include "runtime/dltensor.h"
 #include "runtime/vm/text_view.h"
 #include "tilewright/compiler.h"
@@ -38,26 +38,42 @@ struct Delivery {
 
 Result<driver::ExternalCodegen> external_codegen(const tw_external_codegen& given) {
   if (given.size < sizeof(tw_external_codegen) || !given.name || !given.generate)
-    return Diagnostic(ErrorCode::kInvalidArgument, "an external code generator needs its size, a name and a function that generates");
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      "an external code generator needs its size, a name and a function that generates");
   driver::ExternalCodegen out;
   out.name = given.name;
   if (given.patterns) out.patterns = given.patterns;
   if (given.supports)
-    out.supports = [supports = given.supports, context = given.context](const std::string& graph) -> Result<bool> { return supports(context, graph.c_str()) != 0; };
-  out.generate = [generate = given.generate, context = given.context](const std::string& symbol, const std::string& graph, const std::vector<Tensor>& constants) {
+    out.supports = [supports = given.supports, context = given.context](const std::string& graph) -> Result<bool> {
+      return supports(context, graph.c_str()) != 0;
+    };
+  out.generate = [generate = given.generate, context = given.context](
+                     const std::string& symbol, const std::string& graph, const std::vector<Tensor>& constants) {
     std::vector<DLTensor> views;
     for (const Tensor& t : constants)
-      views.push_back({const_cast<std::byte*>(t.raw()), {kDLCPU, 0}, static_cast<int32_t>(t.shape().size()), runtime::to_dlpack(t.dtype()),
-                       const_cast<int64_t*>(t.shape().data()), nullptr, 0});
+      views.push_back({const_cast<std::byte*>(t.raw()),
+                       {kDLCPU, 0},
+                       static_cast<int32_t>(t.shape().size()),
+                       runtime::to_dlpack(t.dtype()),
+                       const_cast<int64_t*>(t.shape().data()),
+                       nullptr,
+                       0});
     Delivery delivery;
-    generate(context, symbol.c_str(), graph.c_str(), views.data(), views.size(), [](void* receiver, const char* key, const void* data, uint64_t size) {
-      auto& to = *static_cast<Delivery*>(receiver);
-      const std::string bytes = data ? std::string(static_cast<const char*>(data), static_cast<size_t>(size)) : std::string();
-      if (to.done) to.module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered more than one module");
-      else if (key) to.module = driver::SavedModule{key, bytes};
-      else to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
-      to.done = true;
-    }, &delivery);
+    generate(
+        context, symbol.c_str(), graph.c_str(), views.data(), views.size(),
+        [](void* receiver, const char* key, const void* data, uint64_t size) {
+          auto& to = *static_cast<Delivery*>(receiver);
+          const std::string bytes =
+              data ? std::string(static_cast<const char*>(data), static_cast<size_t>(size)) : std::string();
+          if (to.done)
+            to.module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered more than one module");
+          else if (key)
+            to.module = driver::SavedModule{key, bytes};
+          else
+            to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
+          to.done = true;
+        },
+        &delivery);
     return std::move(delivery.module);
   };
   return out;
@@ -85,13 +101,16 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
     o.constants[name] = value;
   }
   if (c.no_kernel_cache) o.kernel_cache.clear();
-  for (uint64_t i = 0; c.external && i < c.num_external; ++i) o.external.push_back(TW_TRY(external_codegen(c.external[i])));
+  for (uint64_t i = 0; c.external && i < c.num_external; ++i)
+    o.external.push_back(TW_TRY(external_codegen(c.external[i])));
   for (uint64_t i = 0; c.device_targets && i < c.num_device_targets; ++i) {
     if (!c.device_targets[i].target) return Diagnostic(ErrorCode::kInvalidArgument, "a device's target is null");
     o.device_targets[c.device_targets[i].device_type] = c.device_targets[i].target;
   }
   if (c.progress)
-    o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) { call(context, stage, fraction); };
+    o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) {
+      call(context, stage, fraction);
+    };
   return o;
 }
 
@@ -100,8 +119,8 @@ Status compile(const char* model, const char* output, const tw_compiler_options*
   return driver::compile_onnx(model, output, TW_TRY(build_options(options)));
 }
 
-Status specialize(const char* format, const onnx::SharedBytes& source, const char* target, const char* const* names, const DLTensor* arguments, uint64_t count,
-                  const char* output, uint8_t* by_value) {
+Status specialize(const char* format, const onnx::SharedBytes& source, const char* target, const char* const* names,
+                  const DLTensor* arguments, uint64_t count, const char* output, uint8_t* by_value) {
   driver::BuildOptions options = TW_TRY(build_options(nullptr));
   options.target = target;
   options.keep_modules = false;
@@ -109,7 +128,8 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   for (uint64_t i = 0; i < count; ++i) {
     const DLTensor& t = arguments[i];
     DataType dtype = TW_TRY(runtime::from_dlpack(t.dtype));
-    values[names[i]] = Tensor::view(dtype, {t.shape, t.shape + t.ndim}, static_cast<const char*>(t.data) + t.byte_offset, nullptr);
+    values[names[i]] =
+        Tensor::view(dtype, {t.shape, t.shape + t.ndim}, static_cast<const char*>(t.data) + t.byte_offset, nullptr);
   }
   std::vector<std::string> used;
   auto built = TW_TRY(driver::build_region(format, source, values, options, &used));
@@ -117,8 +137,9 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   return driver::export_library_and_release(&built, output);
 }
 
-Status evaluate(const char* format, onnx::SharedBytes source, const char* const* names, const tw_text_tensor* arguments, uint64_t count,
-                uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result), void* context) {
+Status evaluate(const char* format, onnx::SharedBytes source, const char* const* names, const tw_text_tensor* arguments,
+                uint64_t count, uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result),
+                void* context) {
   std::map<std::string, Tensor> values;
   for (uint64_t i = 0; i < count; ++i) values[names[i]] = TW_TRY(runtime::vm::tensor_of(arguments[i]));
   std::vector<std::string> used;
@@ -152,16 +173,18 @@ int32_t tw_compiler_compile_onnx(const char* model, const char* output, const tw
   return guarded([&] { return compile(model, output, options); });
 }
 
-int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target, const char* const* names,
-                               const DLTensor* arguments, uint64_t count, const char* output, uint8_t* by_value) {
+int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t source_bytes, const char* target,
+                               const char* const* names, const DLTensor* arguments, uint64_t count, const char* output,
+                               uint8_t* by_value) {
   return guarded([&] {
     onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
     return specialize(format, bytes, target, names, arguments, count, output, by_value);
   });
 }
 
-int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names, const tw_text_tensor* arguments,
-                             uint64_t count, uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result), void* context) {
+int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t source_bytes, const char* const* names,
+                             const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
+                             void (*give)(void* context, const tw_text_tensor* result), void* context) {
   return guarded([&] {
     onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
     return evaluate(format, bytes, names, arguments, count, by_value, give, context);

@@ -24,7 +24,9 @@ class TarWriter {
   explicit TarWriter(std::ostream& out) : out_(out) {}
   void header(const std::string& name, uint64_t bytes) {
     char block[512] = {};
-    auto put = [&](size_t at, const std::string& text) { std::memcpy(block + at, text.data(), text.size()); };  // NOLINT(bugprone-not-null-terminated-result): fields end in zeros already
+    auto put = [&](size_t at, const std::string& text) {
+      std::memcpy(block + at, text.data(), text.size());
+    };  // NOLINT(bugprone-not-null-terminated-result): fields end in zeros already
     put(0, name);
     put(100, "0000644");
     put(108, "0000000");
@@ -76,7 +78,10 @@ class TarWriter {
 std::string params_file(const plan::Plan& plan, const std::vector<Tensor>& weights) {
   std::vector<runtime::NamedTensor> tensors;
   for (size_t i = 0; i < plan.params.size(); ++i)
-    tensors.push_back({plan.params[i].name, weights[i].dtype(), weights[i].shape(), {weights[i].raw(), static_cast<size_t>(weights[i].bytes())}});
+    tensors.push_back({plan.params[i].name,
+                       weights[i].dtype(),
+                       weights[i].shape(),
+                       {weights[i].raw(), static_cast<size_t>(weights[i].bytes())}});
   return runtime::write_params_file(tensors);
 }
 
@@ -105,11 +110,16 @@ Status write_package(const plan::Plan& plan, const std::vector<Tensor>& weights,
 }
 
 // `written` is called when the weights are on disk and no longer needed.
-Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, std::vector<std::string> objects, const Target& target,
-                    const std::string& path, const std::function<void()>& written) {
-  if (const OutputForm form = output_form(path); (form == OutputForm::kObject || form == OutputForm::kArchive) && !plan.externals.empty())
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with", plan.externals[0], path), {},
-                      "write a shared library (.so)");
+Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, std::vector<std::string> objects,
+                    const Target& target, const std::string& path, const std::function<void()>& written) {
+  if (const OutputForm form = output_form(path);
+      (form == OutputForm::kObject || form == OutputForm::kArchive) && !plan.externals.empty())
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel,
+        format(
+            "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
+            plan.externals[0], path),
+        {}, "write a shared library (.so)");
   objects.push_back(TW_TRY(codegen::compile_glue(plan, target)));
   // Each tensor at its offset, zeros between and after.
   static const std::vector<std::byte> kZeros(256);
@@ -130,10 +140,14 @@ Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, 
   pad_to(plan.params_bytes);
   const codegen::ByteSpans params = pieces;
   switch (output_form(path)) {
-    case OutputForm::kLibrary: return codegen::link_shared(objects, path, target, &params, written);
-    case OutputForm::kObject: return codegen::link_relocatable(objects, path, target, &params, written);
-    case OutputForm::kArchive: return codegen::write_archive(objects, path, target, &params, written);
-    case OutputForm::kPackage: return write_package(plan, weights, objects, params, target, path);
+    case OutputForm::kLibrary:
+      return codegen::link_shared(objects, path, target, &params, written);
+    case OutputForm::kObject:
+      return codegen::link_relocatable(objects, path, target, &params, written);
+    case OutputForm::kArchive:
+      return codegen::write_archive(objects, path, target, &params, written);
+    case OutputForm::kPackage:
+      return write_package(plan, weights, objects, params, target, path);
   }
   return Ok{};
 }
@@ -148,7 +162,8 @@ OutputForm output_form(const std::string& path) {
 }
 
 Status export_library(const Built& built, const std::string& path) {
-  return guarded([&] { return write_output(built.lowered.plan, built.lowered.params, built.objects, built.target, path, {}); });
+  return guarded(
+      [&] { return write_output(built.lowered.plan, built.lowered.params, built.objects, built.target, path, {}); });
 }
 
 Status export_library_and_release(Built* built, const std::string& path) {

@@ -70,7 +70,8 @@ class GraphWriter {
         if (const OpDef* op = called_op(e)) return add(e, "kernel", op->name, call->args, attributes(*call));
         const auto* function = as<FunctionNode>(call->callee);
         auto composite = function ? function->attrs.find("Composite") : DictAttrs::const_iterator();
-        if (!function || composite == function->attrs.end()) return unsupported("a call of a function that is no composite");
+        if (!function || composite == function->attrs.end())
+          return unsupported("a call of a function that is no composite");
         return call_composite(e, *function, std::get<std::string>(composite->second));
       }
       case ExprKind::kVar:
@@ -93,7 +94,8 @@ class GraphWriter {
     return unsupported("control flow");
   }
 
-  // One node: its arguments, then the constants inside, in the order of their use; the attributes of its first operator win.
+  // One node: its arguments, then the constants inside, in the order of their use; the attributes of its first operator
+  // win.
   Status call_composite(const Expr& e, const FunctionNode& function, const std::string& name) {
     std::vector<Expr> inputs;
     json attrs = json::object();
@@ -106,8 +108,10 @@ class GraphWriter {
       for (const Expr& arg : as<CallNode>(inner)->args) {
         if (as<ConstantNode>(arg) && !ids_.count(arg.get())) TW_TRY_STATUS(visit(arg));
         const auto param = std::find(function.params.begin(), function.params.end(), arg);
-        if (param != function.params.end()) inputs.push_back(call->args[static_cast<size_t>(param - function.params.begin())]);
-        else if (as<ConstantNode>(arg)) inputs.push_back(arg);
+        if (param != function.params.end())
+          inputs.push_back(call->args[static_cast<size_t>(param - function.params.begin())]);
+        else if (as<ConstantNode>(arg))
+          inputs.push_back(arg);
       }
       const json of_operator = attributes(*as<CallNode>(inner));
       for (const auto& [key, value] : of_operator.items())
@@ -190,7 +194,8 @@ Result<SavedModule> generate_by_name(const lower::ExternalFunction& f, const Ext
   runtime::FunctionRef function = TW_TRY(runtime::require_global(name, "relay.ext."));
   std::vector<runtime::Value> constants;
   for (const Tensor& t : graph.constants) constants.push_back(runtime::copy_value({"", t.dtype(), t.shape()}, t.raw()));
-  const runtime::Value arguments[] = {runtime::Value::string(f.symbol), runtime::Value::string(graph.json), runtime::Value::array(std::move(constants))};
+  const runtime::Value arguments[] = {runtime::Value::string(f.symbol), runtime::Value::string(graph.json),
+                                      runtime::Value::array(std::move(constants))};
   const tw_value raw[] = {arguments[0].get(), arguments[1].get(), arguments[2].get()};
   runtime::Value made = TW_TRY(runtime::call(function.get(), raw));
   auto module = TW_TRY(runtime::Arguments(std::span(&made.get(), 1), name).module(0));
@@ -200,9 +205,12 @@ Result<SavedModule> generate_by_name(const lower::ExternalFunction& f, const Ext
 
 }  // namespace
 
-Result<ExternalGraph> external_graph(const FunctionNode& function, const std::string& symbol) { return GraphWriter(symbol).run(function); }
+Result<ExternalGraph> external_graph(const FunctionNode& function, const std::string& symbol) {
+  return GraphWriter(symbol).run(function);
+}
 
-Result<Module> take_external_parts(const Module& module, const std::vector<ExternalCodegen>& codegens, const std::string& mod_name) {
+Result<Module> take_external_parts(const Module& module, const std::vector<ExternalCodegen>& codegens,
+                                   const std::string& mod_name) {
   Module out = module;
   for (const ExternalCodegen& codegen : codegens) {
     if (codegen.patterns.empty()) continue;
@@ -215,7 +223,8 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
         // The match as a part of one kernel.
         std::vector<Expr> params;
         for (const Expr& p : composite.params) params.push_back(make_var(as<VarNode>(p)->name, p->type));
-        Expr alone = make_function(params, call_function(make_function(composite.params, composite.body, composite.attrs), params));
+        Expr alone = make_function(
+            params, call_function(make_function(composite.params, composite.body, composite.attrs), params));
         auto graph = external_graph(*as<FunctionNode>(alone), "match");
         if (!graph.ok()) return false;  // a free size, say
         auto taken = codegen.supports(graph->json);
@@ -228,18 +237,23 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
   return out;
 }
 
-Result<std::vector<SavedModule>> compile_external(const std::vector<lower::ExternalFunction>& functions, const std::vector<ExternalCodegen>& codegens) {
+Result<std::vector<SavedModule>> compile_external(const std::vector<lower::ExternalFunction>& functions,
+                                                  const std::vector<ExternalCodegen>& codegens) {
   std::vector<SavedModule> out;
   for (const lower::ExternalFunction& f : functions) {
     auto graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
-    auto own = std::find_if(codegens.begin(), codegens.end(), [&](const ExternalCodegen& c) { return c.name == f.compiler && c.generate; });
-    auto made = own != codegens.end() ? own->generate(f.symbol, graph.json, graph.constants) : generate_by_name(f, graph);
+    auto own = std::find_if(codegens.begin(), codegens.end(),
+                            [&](const ExternalCodegen& c) { return c.name == f.compiler && c.generate; });
+    auto made =
+        own != codegens.end() ? own->generate(f.symbol, graph.json, graph.constants) : generate_by_name(f, graph);
     if (!made.ok()) {
       Diagnostic error = std::move(made).error();
       error.where = format("external code generator '{}', function '{}'", f.compiler, f.symbol);
       return error;
     }
-    if (made->first.empty()) return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key", format("external code generator '{}'", f.compiler));
+    if (made->first.empty())
+      return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key",
+                        format("external code generator '{}'", f.compiler));
     out.push_back(std::move(*made));
   }
   return out;

@@ -30,7 +30,9 @@ std::vector<FunctionMetadata> function_metadata(const plan::Plan& plan) {
       FunctionMetadata use;
       for (uint32_t index : step.buffers) {
         const plan::Buffer& b = p.buffers[index];
-        (b.space == plan::Space::kScratch ? use.workspace : b.space == plan::Space::kParams ? use.constants : use.io) += b.bytes;
+        (b.space == plan::Space::kScratch  ? use.workspace
+         : b.space == plan::Space::kParams ? use.constants
+                                           : use.io) += b.bytes;
       }
       FunctionMetadata& kernel = kernels[step.kernel];
       kernel.workspace = std::max(kernel.workspace, use.workspace);

@@ -8,7 +8,8 @@
 
 namespace tilewright::driver {
 
-// Bytes. Whoever runs the function allocates exactly these: tests/driver/function_metadata_test.cc does, before a guard page.
+// Bytes. Whoever runs the function allocates exactly these: tests/driver/function_metadata_test.cc does, before a guard
+// page.
 struct FunctionMetadata {
   std::string name;
   uint64_t workspace = 0;  // working memory, aligned to 64; for the model: of one thread, all kernels together

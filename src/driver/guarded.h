@@ -12,9 +12,11 @@ auto guarded(F&& body) -> decltype(body()) {
   try {
     return body();
   } catch (const InternalError& e) {
-    return Diagnostic(ErrorCode::kInternal, e.what(), {}, "this is a bug in Tilewright; please report it with the model");
+    return Diagnostic(ErrorCode::kInternal, e.what(), {},
+                      "this is a bug in Tilewright; please report it with the model");
   } catch (const std::bad_alloc&) {
-    return Diagnostic(ErrorCode::kLimitExceeded, "memory ran out", {}, "compile on a machine with more memory, or a smaller input shape");
+    return Diagnostic(ErrorCode::kLimitExceeded, "memory ran out", {},
+                      "compile on a machine with more memory, or a smaller input shape");
   }
 }
 

@@ -21,18 +21,22 @@ namespace {
 // Memory of a run that is walked step by step here, on one thread, so that every kernel's operands can be looked at.
 class SteppedRun {
  public:
-  SteppedRun(const runtime::Artifact& artifact, const std::vector<Tensor>& inputs) : artifact_(artifact), inputs_(inputs) {
+  SteppedRun(const runtime::Artifact& artifact, const std::vector<Tensor>& inputs)
+      : artifact_(artifact), inputs_(inputs) {
     const auto& plan = artifact.plan();
     arena_ = Tensor::zeros(kUInt8, {static_cast<int64_t>(plan.arena_bytes + 64)});
-    for (uint64_t bytes : plan.device_arena_bytes) device_arenas_.push_back(Tensor::zeros(kUInt8, {static_cast<int64_t>(bytes + 64)}));
+    for (uint64_t bytes : plan.device_arena_bytes)
+      device_arenas_.push_back(Tensor::zeros(kUInt8, {static_cast<int64_t>(bytes + 64)}));
     for (const auto& t : plan.outputs) outputs_.push_back(Tensor::zeros(t.dtype, t.shape));
   }
   void run_step(size_t i) {
     const auto& step = artifact_.plan().steps[i];
     std::vector<void*> args;
     for (uint32_t b : step.buffers) args.push_back(const_cast<std::byte*>(address(b)));
-    if (step.kind == plan::StepKind::kCopy) std::memmove(args[1], args[0], artifact_.plan().buffers[step.buffers[0]].bytes);
-    else artifact_.kernels()[step.kernel](args.data(), 0, 1);
+    if (step.kind == plan::StepKind::kCopy)
+      std::memmove(args[1], args[0], artifact_.plan().buffers[step.buffers[0]].bytes);
+    else
+      artifact_.kernels()[step.kernel](args.data(), 0, 1);
   }
   const std::byte* address(uint32_t buffer) const {
     const auto& b = artifact_.plan().buffers[buffer];
@@ -92,14 +96,20 @@ struct Comparison {
 Comparison compare(const Tensor& ours, const relay::Value& reference, const VerifyOptions& options) {
   Comparison c;
   int64_t n = reference.size();
-  auto value = [&](int64_t i) { return reference.is_float() ? reference.f[static_cast<size_t>(i)] : static_cast<double>(reference.i[static_cast<size_t>(i)]); };
+  auto value = [&](int64_t i) {
+    return reference.is_float() ? reference.f[static_cast<size_t>(i)]
+                                : static_cast<double>(reference.i[static_cast<size_t>(i)]);
+  };
   for (int64_t i = 0; i < n; ++i)
     if (std::isfinite(value(i))) c.magnitude = std::max(c.magnitude, std::fabs(value(i)));
   for (int64_t i = 0; i < n; ++i) {
     double r = value(i), x = reference.is_float() ? ours.at_double(i) : static_cast<double>(ours.at_int(i));
     if ((std::isnan(r) && std::isnan(x)) || r == x) continue;
     double error = std::fabs(x - r);
-    double budget = reference.is_float() ? options.rtol * std::fabs(r) + options.atol * c.magnitude + options.absolute_atol + (reference.bound.empty() ? 0 : reference.bound[static_cast<size_t>(i)]) : 0;
+    double budget = reference.is_float()
+                        ? options.rtol * std::fabs(r) + options.atol * c.magnitude + options.absolute_atol +
+                              (reference.bound.empty() ? 0 : reference.bound[static_cast<size_t>(i)])
+                        : 0;
     double ratio = std::isfinite(error) && std::isfinite(budget) && budget > 0 ? error / budget : HUGE_VAL;
     c.largest = std::max(c.largest, error);
     if (ratio > c.worst) {
@@ -128,7 +138,8 @@ struct LoadedBuild {
 };
 Status load_build(const Built& built, LoadedBuild* out) {
   std::error_code ignored;
-  out->path = std::filesystem::temp_directory_path(ignored) / format("tilewright-verify-{}-{}.so", getpid(), reinterpret_cast<uintptr_t>(out));
+  out->path = std::filesystem::temp_directory_path(ignored) /
+              format("tilewright-verify-{}-{}.so", getpid(), reinterpret_cast<uintptr_t>(out));
   TW_TRY_STATUS(export_library(built, out->path.string()));
   out->artifact = TW_TRY(runtime::Artifact::load(out->path.string()));
   return Ok{};
@@ -144,22 +155,26 @@ Result<std::vector<Tensor>> gather_inputs(const plan::Plan& plan, const VerifyOp
       continue;
     }
     if (given->second.shape() != info.shape)
-      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' is {}, the model takes {}", info.name, shape_str(given->second.shape()), shape_str(info.shape)));
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' is {}, the model takes {}", info.name,
+                                                          shape_str(given->second.shape()), shape_str(info.shape)));
     if (given->second.dtype() != info.dtype)
-      return Diagnostic(ErrorCode::kDtypeMismatch, format("input '{}' is {}, the model takes {}", info.name, given->second.dtype().str(), info.dtype.str()));
+      return Diagnostic(ErrorCode::kDtypeMismatch, format("input '{}' is {}, the model takes {}", info.name,
+                                                          given->second.dtype().str(), info.dtype.str()));
     inputs.push_back(given->second);
   }
   return inputs;
 }
 
-Result<std::vector<relay::Value>> reference_outputs(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs) {
+Result<std::vector<relay::Value>> reference_outputs(const relay::Module& module, const plan::Plan& plan,
+                                                    const std::vector<Tensor>& inputs) {
   std::map<std::string, relay::Value> values;
   for (size_t i = 0; i < inputs.size(); ++i) values[plan.inputs[i].name] = relay::value_from(inputs[i]);
   return relay::interpret(module, values);
 }
 
 // The first optional pass after which the optimised graph no longer computes what the imported one does.
-Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs, const VerifyOptions& options) {
+Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& plan, const std::vector<Tensor>& inputs,
+                               const VerifyOptions& options) {
   auto truth = TW_TRY(reference_outputs(module, plan, inputs));
   auto differs = [&](int64_t passes, std::string* last) -> Result<bool> {
     BuildOptions build = options.build;
@@ -206,8 +221,10 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   TW_TRY_STATUS(load_build(built, &loaded));
   const auto& plan = loaded.artifact->plan();
   if (!plan.externals.empty())
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("the model calls '{}' of an external code generator, which only its own device can check", plan.externals[0]), {},
-                      "verify the model without the external code generator");
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      format("the model calls '{}' of an external code generator, which only its own device can check",
+                             plan.externals[0]),
+                      {}, "verify the model without the external code generator");
   auto inputs = TW_TRY(gather_inputs(plan, options));
   VerifyReport report;
   report.steps = plan.steps.size();
@@ -215,7 +232,8 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     run.run_step(i);
     if (!options.layers) continue;
-    if (options.build.progress) options.build.progress("verify", static_cast<double>(i) / static_cast<double>(plan.steps.size()));
+    if (options.build.progress)
+      options.build.progress("verify", static_cast<double>(i) / static_cast<double>(plan.steps.size()));
     const auto& trace = built.lowered.traces[i];
     const auto* function = relay::as<relay::FunctionNode>(trace.function);
     relay::Environment arguments;
@@ -223,7 +241,8 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
     for (const auto& param : function->params) {
       const auto* tuple = as_tuple(param->type);
       auto& values = arguments[param.get()];
-      for (size_t k = tuple ? tuple->fields.size() : 1; k > 0; --k) values.push_back(relay::value_from(run.read(trace.inputs[next++])));
+      for (size_t k = tuple ? tuple->fields.size() : 1; k > 0; --k)
+        values.push_back(relay::value_from(run.read(trace.inputs[next++])));
     }
     auto expected = TW_TRY(relay::evaluate(function->body, arguments));
     for (size_t k = 0; k < trace.outputs.size(); ++k) {
@@ -237,15 +256,18 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
       m.at = unravel(c.at, trace.outputs[k].shape);
       Tensor ours = run.read(trace.outputs[k]);
       m.ours = ours.at_double(c.at);
-      m.reference = expected[k].is_float() ? expected[k].f[static_cast<size_t>(c.at)] : static_cast<double>(expected[k].i[static_cast<size_t>(c.at)]);
+      m.reference = expected[k].is_float() ? expected[k].f[static_cast<size_t>(c.at)]
+                                           : static_cast<double>(expected[k].i[static_cast<size_t>(c.at)]);
       report.mismatches.push_back(std::move(m));
     }
   }
   std::vector<relay::Value> truth;
   if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
   for (const auto& expected : options.expected)
-    if (std::none_of(plan.outputs.begin(), plan.outputs.end(), [&](const auto& output) { return output.name == expected.first; }))
-      return Diagnostic(ErrorCode::kUnknownInput, format("an output '{}' is expected, which the model does not have", expected.first));
+    if (std::none_of(plan.outputs.begin(), plan.outputs.end(),
+                     [&](const auto& output) { return output.name == expected.first; }))
+      return Diagnostic(ErrorCode::kUnknownInput,
+                        format("an output '{}' is expected, which the model does not have", expected.first));
   for (size_t k = 0; k < plan.outputs.size(); ++k) {
     relay::Value expected;
     if (options.expected.empty()) {
@@ -254,17 +276,22 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
       auto it = options.expected.find(plan.outputs[k].name);
       if (it == options.expected.end()) continue;
       if (it->second.dtype() != plan.outputs[k].dtype)
-        return Diagnostic(ErrorCode::kDtypeMismatch, format("expected output '{}' is {}, the model gives {}", it->first, it->second.dtype().str(), plan.outputs[k].dtype.str()));
+        return Diagnostic(ErrorCode::kDtypeMismatch, format("expected output '{}' is {}, the model gives {}", it->first,
+                                                            it->second.dtype().str(), plan.outputs[k].dtype.str()));
       if (it->second.shape() != plan.outputs[k].shape)
-        return Diagnostic(ErrorCode::kShapeMismatch, format("expected output '{}' is {}, the model gives {}", it->first, shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
+        return Diagnostic(ErrorCode::kShapeMismatch,
+                          format("expected output '{}' is {}, the model gives {}", it->first,
+                                 shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
       expected = relay::value_from(it->second);
     }
     expected.bound.clear();  // the outputs answer for themselves
     Comparison c = compare(run.outputs()[k], expected, options);
     report.largest_output_error = std::max(report.largest_output_error, c.worst);
-    report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget", plan.outputs[k].name, c.largest, c.magnitude, c.worst));
+    report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget",
+                                    plan.outputs[k].name, c.largest, c.magnitude, c.worst));
   }
-  if (report.largest_output_error > 1 && report.mismatches.empty()) report.pass_to_blame = TW_TRY(blame_pass(module, plan, inputs, options));
+  if (report.largest_output_error > 1 && report.mismatches.empty())
+    report.pass_to_blame = TW_TRY(blame_pass(module, plan, inputs, options));
   return report;
 }
 

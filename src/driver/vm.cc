@@ -42,7 +42,9 @@ bool has_free_size(const relay::Module& module) {
 
 }  // namespace
 
-bool can_be_vm(const std::string& output, const BuildOptions& options) { return options.constants.empty() && output_form(output) == OutputForm::kLibrary; }
+bool can_be_vm(const std::string& output, const BuildOptions& options) {
+  return options.constants.empty() && output_form(output) == OutputForm::kLibrary;
+}
 
 Result<bool> needs_vm(const std::string& path, const BuildOptions& options) {
   std::vector<std::string> needed;
@@ -62,7 +64,8 @@ Result<Program> vm_program(const std::string& path, const BuildOptions& options)
   auto model = onnx::read_model(bytes, "");
   if (!model.ok()) {
     if (auto whole = onnx::read_model(path); !whole.ok()) return std::move(whole).error();
-    return Diagnostic(ErrorCode::kUnsupportedModel, "a model with free sizes and weights in further files cannot become a VM program", path,
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "a model with free sizes and weights in further files cannot become a VM program", path,
                       "store the weights inside the model file, or give the input sizes with --shape name=1x3x224x224");
   }
   auto program = vm_program(*model, bytes, options);
@@ -76,7 +79,9 @@ Result<Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& by
   using Spec = runtime::vm::TensorSpec;
   std::vector<std::string> names;
   for (const auto& input : model.graph.inputs) {
-    if (std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(), [&](const auto& i) { return i.name == input.name; })) continue;
+    if (std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
+                    [&](const auto& i) { return i.name == input.name; }))
+      continue;
     auto given = options.shapes.find(input.name);
     names.push_back(input.name);
     if (input.type.kind != onnx::ValueType::kTensor) {
@@ -85,7 +90,8 @@ Result<Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& by
       p.inputs.push_back({input.name, kFloat32, {}, Spec::Kind::kOther});
       continue;
     }
-    if (!input.type.elem) return Diagnostic(ErrorCode::kMalformedModel, format("input '{}' has no element type", input.name));
+    if (!input.type.elem)
+      return Diagnostic(ErrorCode::kMalformedModel, format("input '{}' has no element type", input.name));
     Spec spec{input.name, *input.type.elem, {}};
     if (!input.type.shape) {
       spec.kind = given == options.shapes.end() ? Spec::Kind::kUnranked : Spec::Kind::kTensor;
@@ -94,16 +100,21 @@ Result<Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& by
       continue;
     }
     if (given != options.shapes.end() && given->second.size() != input.type.shape->size())
-      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' has {} dimensions, --shape gives {}", input.name, input.type.shape->size(), given->second.size()));
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' has {} dimensions, --shape gives {}", input.name,
+                                                          input.type.shape->size(), given->second.size()));
     for (size_t d = 0; d < input.type.shape->size(); ++d) {
       const auto& dim = (*input.type.shape)[d];
-      spec.shape.push_back(given != options.shapes.end() && given->second[d] >= 0 ? given->second[d] : dim.value.value_or(-1));
+      spec.shape.push_back(given != options.shapes.end() && given->second[d] >= 0 ? given->second[d]
+                                                                                  : dim.value.value_or(-1));
     }
     p.inputs.push_back(std::move(spec));
   }
   for (const auto& [name, shape] : options.shapes)
-    if (std::find(names.begin(), names.end(), name) == names.end()) return Diagnostic(ErrorCode::kUnknownInput, format("--shape names the input '{}', which the model does not have", name));
-  TW_TRY_STATUS(compile_graph_to_vm(model, {reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()}, &p));
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return Diagnostic(ErrorCode::kUnknownInput,
+                        format("--shape names the input '{}', which the model does not have", name));
+  TW_TRY_STATUS(
+      compile_graph_to_vm(model, {reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size()}, &p));
   return p;
 }
 
@@ -137,14 +148,16 @@ Status compile_onnx(const std::string& path, const std::string& output, const Bu
 namespace {
 
 // The region's main with the arguments' shapes; `constants` are parameters that become their values.
-Result<relay::Module> with_arguments(const relay::Module& module, const std::map<std::string, Tensor>& arguments, const std::vector<std::string>& constants) {
+Result<relay::Module> with_arguments(const relay::Module& module, const std::map<std::string, Tensor>& arguments,
+                                     const std::vector<std::string>& constants) {
   const auto* main = module.main_function();
   std::map<const relay::VarNode*, relay::Expr> values;
   std::vector<relay::Expr> params;
   for (const auto& p : main->params) {
     const auto* var = relay::as<relay::VarNode>(p);
     auto given = arguments.find(var->name);
-    if (given == arguments.end()) return Diagnostic(ErrorCode::kUnknownInput, format("the region's parameter '{}' is not given", var->name));
+    if (given == arguments.end())
+      return Diagnostic(ErrorCode::kUnknownInput, format("the region's parameter '{}' is not given", var->name));
     const Tensor& t = given->second;
     if (std::find(constants.begin(), constants.end(), var->name) != constants.end()) {
       Tensor copy(t.dtype(), t.shape());
@@ -158,11 +171,12 @@ Result<relay::Module> with_arguments(const relay::Module& module, const std::map
   return relay::Module().with_main(relay::make_function(std::move(params), relay::substitute(main->body, values)));
 }
 
-Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments, const BuildOptions& options,
-                                 std::vector<std::string>* by_value) {
+Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+                                 const BuildOptions& options, std::vector<std::string>* by_value) {
   relay::ParseOptions parse;
   parse.origin = "region";
-  const relay::Module module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
+  const relay::Module module =
+      TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
   if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
   auto built = build(TW_TRY(with_arguments(module, arguments, {})), options);
   if (built.ok() || built.error().code != ErrorCode::kFreeDimension) return built;
@@ -171,7 +185,8 @@ Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map
     if ((t.dtype().is_integral() || t.dtype().is_bool()) && t.bytes() <= kLargestKeyBytes) by_value->push_back(name);
   if (by_value->empty()) return built;
   PassContext context;
-  return build(TW_TRY(relay::dynamic_to_static(TW_TRY(with_arguments(module, arguments, *by_value)), context)), options);
+  return build(TW_TRY(relay::dynamic_to_static(TW_TRY(with_arguments(module, arguments, *by_value)), context)),
+               options);
 }
 
 }  // namespace
@@ -180,7 +195,8 @@ namespace {
 
 // The region's graph imported for these arguments. `by_value` receives those that became constants: texts, and what
 // sizes and control flow depend on, of up to `largest` bytes.
-Result<relay::Module> import_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments, uint64_t largest, std::vector<std::string>* by_value) {
+Result<relay::Module> import_region(const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+                                    uint64_t largest, std::vector<std::string>* by_value) {
   onnx::Model model = TW_TRY(onnx::read_model(source, ""));
   onnx::ImportOptions import;
   for (auto& info : model.graph.inputs) {
@@ -215,19 +231,24 @@ Result<relay::Module> import_region(const onnx::SharedBytes& source, const std::
 
 }  // namespace
 
-Result<Built> build_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
-                           const BuildOptions& options, std::vector<std::string>* by_value) {
+Result<Built> build_region(const std::string& format_name, const onnx::SharedBytes& source,
+                           const std::map<std::string, Tensor>& arguments, const BuildOptions& options,
+                           std::vector<std::string>* by_value) {
   if (format_name == "relay") return build_relay_region(source, arguments, options, by_value);
-  if (format_name != "onnx") return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler does not know", format_name));
+  if (format_name != "onnx")
+    return Diagnostic(ErrorCode::kBadArtifact,
+                      format("a region is in the format '{}', which this compiler does not know", format_name));
   return build(TW_TRY(import_region(source, arguments, kLargestKeyBytes, by_value)), options);
 }
 
-Result<relay::Module> region_module(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments) {
+Result<relay::Module> region_module(const std::string& format_name, const onnx::SharedBytes& source,
+                                    const std::map<std::string, Tensor>& arguments) {
   std::vector<std::string> by_value;
   if (format_name != "relay") return import_region(source, arguments, kLargestKeyBytes, &by_value);
   relay::ParseOptions parse;
   parse.origin = "region";
-  const relay::Module module = TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
+  const relay::Module module =
+      TW_TRY(relay::parse_module({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, {}, parse));
   if (!module.main_function()) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
   return with_arguments(module, arguments, {});
 }
@@ -260,7 +281,8 @@ double work_of(const relay::Module& module) {
     double each = 1;
     const auto& args = relay::as<relay::CallNode>(e)->args;
     // Convolutions, products of matrices and recurrences read all of their weights for some element.
-    if ((op->pattern == relay::OpPattern::kOutEWiseFusable || op->pattern == relay::OpPattern::kOpaque) && args.size() > 1 && as_tensor(args[1]->type)) {
+    if ((op->pattern == relay::OpPattern::kOutEWiseFusable || op->pattern == relay::OpPattern::kOpaque) &&
+        args.size() > 1 && as_tensor(args[1]->type)) {
       const Shape& weight = as_tensor(args[1]->type)->shape;
       const auto first = weight.empty() ? std::nullopt : weight[0].constant();
       each = std::max(1.0, elements(args[1]->type) / static_cast<double>(std::max<int64_t>(1, first.value_or(1))));
@@ -273,7 +295,8 @@ double work_of(const relay::Module& module) {
 
 }  // namespace
 
-Result<std::vector<Tensor>> evaluate_region(const std::string& format_name, const onnx::SharedBytes& source, const std::map<std::string, Tensor>& arguments,
+Result<std::vector<Tensor>> evaluate_region(const std::string& format_name, const onnx::SharedBytes& source,
+                                            const std::map<std::string, Tensor>& arguments,
                                             std::vector<std::string>* by_value) {
   relay::Module module;
   if (format_name == "relay") {
@@ -281,9 +304,11 @@ Result<std::vector<Tensor>> evaluate_region(const std::string& format_name, cons
   } else if (format_name == "onnx" || format_name == "evaluate") {
     module = TW_TRY(import_region(source, arguments, format_name == "onnx" ? kLargestKeyBytes : UINT64_MAX, by_value));
   } else {
-    return Diagnostic(ErrorCode::kBadArtifact, format("a region is in the format '{}', which this compiler cannot evaluate", format_name));
+    return Diagnostic(ErrorCode::kBadArtifact,
+                      format("a region is in the format '{}', which this compiler cannot evaluate", format_name));
   }
-  if (format_name != "evaluate" && !(work_of(module) <= kMostEvaluated)) return Diagnostic(ErrorCode::kLimitExceeded, "the region is compiled sooner than evaluated");
+  if (format_name != "evaluate" && !(work_of(module) <= kMostEvaluated))
+    return Diagnostic(ErrorCode::kLimitExceeded, "the region is compiled sooner than evaluated");
   std::map<std::string, relay::Value> inputs;
   for (const auto& p : module.main_function()->params) {
     const std::string& name = relay::as<relay::VarNode>(p)->name;

@@ -26,28 +26,66 @@ constexpr uint32_t bits(std::initializer_list<int> list) {
   return out;
 }
 constexpr ValueOperands kValueOperands[] = {
-    {"Reshape", bits({1}), true}, {"Expand", bits({1}), true}, {"Tile", bits({1, 2}), true}, {"ConstantOfShape", bits({0}), true},
-    {"Range", bits({0, 1, 2}), true}, {"Slice", bits({1, 2, 3, 4}), true}, {"Pad", bits({1, 3}), true},
-    {"OneHot", bits({1})}, {"Resize", bits({1, 2, 3})}, {"Upsample", bits({1})}, {"Squeeze", bits({1})},
-    {"Unsqueeze", bits({1})}, {"Split", bits({1})}, {"CumSum", bits({1})}, {"CumProd", bits({1})}, {"Trilu", bits({1})},
-    {"DFT", bits({1, 2})}, {"STFT", bits({1, 3})}, {"HannWindow", bits({0})}, {"HammingWindow", bits({0})}, {"BlackmanWindow", bits({0})},
-    {"MelWeightMatrix", bits({0, 1, 2, 3, 4})}, {"CenterCropPad", bits({1})}, {"Col2Im", bits({1, 2})}, {"AffineGrid", bits({1})},
-    {"Dropout", bits({1, 2})}, {"MaxUnpool", bits({2})}, {"If", bits({0})}, {"Loop", bits({0, 1})},
-    {"ReduceSum", bits({1})}, {"ReduceMean", bits({1})}, {"ReduceMax", bits({1})}, {"ReduceMin", bits({1})}, {"ReduceProd", bits({1})},
-    {"ReduceL1", bits({1})}, {"ReduceL2", bits({1})}, {"ReduceLogSum", bits({1})}, {"ReduceLogSumExp", bits({1})}, {"ReduceSumSquare", bits({1})},
+    {"Reshape", bits({1}), true},
+    {"Expand", bits({1}), true},
+    {"Tile", bits({1, 2}), true},
+    {"ConstantOfShape", bits({0}), true},
+    {"Range", bits({0, 1, 2}), true},
+    {"Slice", bits({1, 2, 3, 4}), true},
+    {"Pad", bits({1, 3}), true},
+    {"OneHot", bits({1})},
+    {"Resize", bits({1, 2, 3})},
+    {"Upsample", bits({1})},
+    {"Squeeze", bits({1})},
+    {"Unsqueeze", bits({1})},
+    {"Split", bits({1})},
+    {"CumSum", bits({1})},
+    {"CumProd", bits({1})},
+    {"Trilu", bits({1})},
+    {"DFT", bits({1, 2})},
+    {"STFT", bits({1, 3})},
+    {"HannWindow", bits({0})},
+    {"HammingWindow", bits({0})},
+    {"BlackmanWindow", bits({0})},
+    {"MelWeightMatrix", bits({0, 1, 2, 3, 4})},
+    {"CenterCropPad", bits({1})},
+    {"Col2Im", bits({1, 2})},
+    {"AffineGrid", bits({1})},
+    {"Dropout", bits({1, 2})},
+    {"MaxUnpool", bits({2})},
+    {"If", bits({0})},
+    {"Loop", bits({0, 1})},
+    {"ReduceSum", bits({1})},
+    {"ReduceMean", bits({1})},
+    {"ReduceMax", bits({1})},
+    {"ReduceMin", bits({1})},
+    {"ReduceProd", bits({1})},
+    {"ReduceL1", bits({1})},
+    {"ReduceL2", bits({1})},
+    {"ReduceLogSum", bits({1})},
+    {"ReduceLogSumExp", bits({1})},
+    {"ReduceSumSquare", bits({1})},
 };
-constexpr std::string_view kHostOps[] = {"NonZero", "Compress", "Unique", "NonMaxSuppression", "SequenceAt", "SequenceInsert", "SequenceErase",
-                                         "SequenceLength", "ConcatFromSequence", "SplitToSequence", "OptionalHasElement"};
-constexpr std::string_view kEvaluateOps[] = {"StringConcat", "StringSplit", "StringNormalizer", "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder", "TreeEnsemble"};
-constexpr std::string_view kNoText[] = {"Equal", "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement"};
+constexpr std::string_view kHostOps[] = {"NonZero",           "Compress",          "Unique",
+                                         "NonMaxSuppression", "SequenceAt",        "SequenceInsert",
+                                         "SequenceErase",     "SequenceLength",    "ConcatFromSequence",
+                                         "SplitToSequence",   "OptionalHasElement"};
+constexpr std::string_view kEvaluateOps[] = {"StringConcat",    "StringSplit",  "StringNormalizer", "RegexFullMatch",
+                                             "TfIdfVectorizer", "LabelEncoder", "TreeEnsemble"};
+constexpr std::string_view kNoText[] = {
+    "Equal", "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement"};
 
 template <class List>
 bool contains(const List& list, std::string_view name) {
   return std::find(std::begin(list), std::end(list), name) != std::end(list);
 }
-bool standard(const Node& n) { return n.domain.empty() || n.domain == "ai.onnx.ml" || n.domain == "ai.onnx.preview.training"; }
+bool standard(const Node& n) {
+  return n.domain.empty() || n.domain == "ai.onnx.ml" || n.domain == "ai.onnx.preview.training";
+}
 
-const std::string* operand(const Node& n, size_t i) { return i < n.inputs.size() && !n.inputs[i].empty() ? &n.inputs[i] : nullptr; }
+const std::string* operand(const Node& n, size_t i) {
+  return i < n.inputs.size() && !n.inputs[i].empty() ? &n.inputs[i] : nullptr;
+}
 
 bool makes_text(const Node& n, size_t output, bool of_text) {
   if (n.op_type == "Cast") return int_attribute(n, "to", 0) == 8;
@@ -62,7 +100,9 @@ bool makes_text(const Node& n, size_t output, bool of_text) {
 
 Sort sort_of_result(const Node& n, const VmScope& scope) {
   const std::string& op = n.op_type;
-  if (op == "SequenceConstruct" || op == "SequenceEmpty" || op == "SequenceInsert" || op == "SequenceErase" || op == "SplitToSequence" || op == "SequenceMap") return Sort::kSequence;
+  if (op == "SequenceConstruct" || op == "SequenceEmpty" || op == "SequenceInsert" || op == "SequenceErase" ||
+      op == "SplitToSequence" || op == "SequenceMap")
+    return Sort::kSequence;
   if (op == "Optional") return operand(n, 0) ? scope.find(n.inputs[0])->sort : Sort::kOptional;
   if (op == "Identity" && operand(n, 0)) return scope.find(n.inputs[0])->sort;
   if (op == "OptionalGetElement") {
@@ -111,7 +151,9 @@ Result<bool> control_is_settled(const onnx::Model& model, const Node& n, const V
   }
   if (n.op_type != "Loop" || !operand(n, 0)) return false;
   const Slot* steps = scope.find(n.inputs[0]);
-  if (steps->known != Known::kConstant || !steps->data.defined() || steps->data.size() != 1 || steps->data.at_int(0) > kMostUnrolled) return false;
+  if (steps->known != Known::kConstant || !steps->data.defined() || steps->data.size() != 1 ||
+      steps->data.at_int(0) > kMostUnrolled)
+    return false;
   if (operand(n, 1) && scope.find(n.inputs[1])->known != Known::kConstant) return false;
   for (const auto& name : n.inputs)
     if (!name.empty() && scope.find(name)->sort != Sort::kTensor) return false;
@@ -122,7 +164,9 @@ Result<bool> control_is_settled(const onnx::Model& model, const Node& n, const V
   if (g.outputs.empty() || g.inputs.size() < 2) return false;
   bool passed_on = g.outputs[0].name == g.inputs[1].name;
   for (const Node& inner : g.nodes)
-    if (!inner.outputs.empty() && inner.outputs[0] == g.outputs[0].name) passed_on = inner.op_type == "Constant" || (inner.op_type == "Identity" && inner.inputs.size() == 1 && inner.inputs[0] == g.inputs[1].name);
+    if (!inner.outputs.empty() && inner.outputs[0] == g.outputs[0].name)
+      passed_on = inner.op_type == "Constant" ||
+                  (inner.op_type == "Identity" && inner.inputs.size() == 1 && inner.inputs[0] == g.inputs[1].name);
   return passed_on ? is_settled(model, g, scope, Known::kNo) : Result<bool>(false);
 }
 
@@ -136,7 +180,10 @@ int64_t int_attribute(const Node& node, std::string_view name, int64_t fallback)
 Slot slot_of(const onnx::ValueType& type) {
   Slot s;
   using T = onnx::ValueType;
-  s.sort = type.kind == T::kTensor ? Sort::kTensor : type.kind == T::kSequence ? Sort::kSequence : type.kind == T::kOptional ? Sort::kOptional : Sort::kAny;
+  s.sort = type.kind == T::kTensor     ? Sort::kTensor
+           : type.kind == T::kSequence ? Sort::kSequence
+           : type.kind == T::kOptional ? Sort::kOptional
+                                       : Sort::kAny;
   for (const T* t = &type; t; t = t->element.get())
     if (t->elem && t->elem->is_string()) s.text = true;
   return s;
@@ -156,19 +203,23 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
   for (const auto& name : n.inputs) {
     if (name.empty()) continue;
     const Slot* s = scope.find(name);
-    if (!s) return Diagnostic(ErrorCode::kMalformedModel, format("the node reads '{}', which nothing makes", name), "node " + n.label());
+    if (!s)
+      return Diagnostic(ErrorCode::kMalformedModel, format("the node reads '{}', which nothing makes", name),
+                        "node " + n.label());
     of_text |= s->text;
     all_tensors &= s->sort == Sort::kTensor;
     known = std::min(known, s->known);
   }
   const std::string& op = n.op_type;
-  const bool function = std::any_of(model.functions.begin(), model.functions.end(), [&](const auto& f) { return f.name == op && f.domain == n.domain; });
+  const bool function = std::any_of(model.functions.begin(), model.functions.end(),
+                                    [&](const auto& f) { return f.name == op && f.domain == n.domain; });
   auto finish = [&](Treatment::Kind kind) {
     t.kind = kind;
     for (size_t i = 0; i < n.outputs.size(); ++i) {
       Slot s;
       s.text = makes_text(n, i, of_text);
-      if (kind == Treatment::kRegion) s.known = (op == "Shape" || op == "Size") && n.domain.empty() ? Known::kShape : known;
+      if (kind == Treatment::kRegion)
+        s.known = (op == "Shape" || op == "Size") && n.domain.empty() ? Known::kShape : known;
       if (kind == Treatment::kHost || kind == Treatment::kAlias) s.sort = sort_of_result(n, scope);
       t.outputs.push_back(std::move(s));
     }
@@ -181,20 +232,30 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
       if (made.outputs.empty()) break;
       Slot& s = made.outputs[0];
       s.known = Known::kConstant;
-      if (a.kind == onnx::AttributeKind::kTensor || a.kind == onnx::AttributeKind::kSparseTensor) s.data = a.tensors.at(0);
-      else if (a.kind == onnx::AttributeKind::kInt) s.data = Tensor::scalar<int64_t>(kInt64, a.i);
-      else if (a.kind == onnx::AttributeKind::kFloat) s.data = Tensor::scalar<float>(kFloat32, a.f);
-      else if (a.kind == onnx::AttributeKind::kString) s.data = Tensor::strings({}, {a.s});
-      else if (a.kind == onnx::AttributeKind::kStrings) s.data = Tensor::strings({static_cast<int64_t>(a.strings.size())}, a.strings);
-      else if (a.kind == onnx::AttributeKind::kInts) s.data = Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(a.ints.size())}, a.ints);
-      else if (a.kind == onnx::AttributeKind::kFloats) s.data = Tensor::from<float>(kFloat32, {static_cast<int64_t>(a.floats.size())}, a.floats);
+      if (a.kind == onnx::AttributeKind::kTensor || a.kind == onnx::AttributeKind::kSparseTensor)
+        s.data = a.tensors.at(0);
+      else if (a.kind == onnx::AttributeKind::kInt)
+        s.data = Tensor::scalar<int64_t>(kInt64, a.i);
+      else if (a.kind == onnx::AttributeKind::kFloat)
+        s.data = Tensor::scalar<float>(kFloat32, a.f);
+      else if (a.kind == onnx::AttributeKind::kString)
+        s.data = Tensor::strings({}, {a.s});
+      else if (a.kind == onnx::AttributeKind::kStrings)
+        s.data = Tensor::strings({static_cast<int64_t>(a.strings.size())}, a.strings);
+      else if (a.kind == onnx::AttributeKind::kInts)
+        s.data = Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(a.ints.size())}, a.ints);
+      else if (a.kind == onnx::AttributeKind::kFloats)
+        s.data = Tensor::from<float>(kFloat32, {static_cast<int64_t>(a.floats.size())}, a.floats);
       s.text = s.data.defined() && s.data.dtype().is_string();
     }
-    if (!made.outputs.empty() && !made.outputs[0].data.defined()) return Diagnostic(ErrorCode::kMalformedModel, "a Constant has no value", "node " + n.label());
+    if (!made.outputs.empty() && !made.outputs[0].data.defined())
+      return Diagnostic(ErrorCode::kMalformedModel, "a Constant has no value", "node " + n.label());
     return made;
   }
   if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
-    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && n.inputs.size() > 0 && model.opsets.count("") && model.opsets.at("") < 9) return finish(Treatment::kRegion);
+    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && n.inputs.size() > 0 && model.opsets.count("") &&
+        model.opsets.at("") < 9)
+      return finish(Treatment::kRegion);
     if (!TW_TRY(control_is_settled(model, n, scope))) return finish(Treatment::kControl);
     if (op == "If") t.values = {n.inputs[0]};
     return finish(Treatment::kRegion);
@@ -211,7 +272,8 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
     if (v.op != op) continue;
     // A function of the runtime where a value is computed, so that nothing is compiled for every new value.
     const auto* mode = n.find("mode");
-    const bool host = v.host && !(op == "Reshape" && opset < 5) && !(op == "Slice" && opset < 10) && !(op == "Tile" && opset < 6) && !(op == "Pad" && (opset < 11 || (mode && mode->s != "constant")));
+    const bool host = v.host && !(op == "Reshape" && opset < 5) && !(op == "Slice" && opset < 10) &&
+                      !(op == "Tile" && opset < 6) && !(op == "Pad" && (opset < 11 || (mode && mode->s != "constant")));
     for (size_t i = 0; i < n.inputs.size(); ++i) {
       if (!operand(n, i) || !(v.operands >> i & 1)) continue;
       if (host && scope.find(n.inputs[i])->known <= Known::kInput) return finish(Treatment::kHost);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a VM program runs one ONNX node: in a region, by a function of the runtime, by the interpreter, or as control flow.
+// How a VM program runs one ONNX node: in a region, by a function of the runtime, by the interpreter, or as control
+// flow.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,9 +14,9 @@ namespace tilewright::driver {
 
 // What the compiler of a region will know of a value.
 enum class Known {
-  kNo,        // computed from data
-  kInput,     // computed from small integer inputs of the model: settings, compiled in
-  kShape,     // computed from shapes
+  kNo,     // computed from data
+  kInput,  // computed from small integer inputs of the model: settings, compiled in
+  kShape,  // computed from shapes
   kConstant,
 };
 enum class Sort { kTensor, kSequence, kOptional, kAny };

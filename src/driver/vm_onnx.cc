@@ -19,11 +19,14 @@ using onnx::Graph;
 using onnx::GraphParts;
 using onnx::Node;
 
-Diagnostic unsupported(const Node& n, std::string what) { return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), "node " + n.label()); }
+Diagnostic unsupported(const Node& n, std::string what) {
+  return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), "node " + n.label());
+}
 
 class GraphCompiler {
  public:
-  GraphCompiler(const onnx::Model& model, std::string_view bytes, Program* program) : model_(model), bytes_(bytes), program_(*program) {}
+  GraphCompiler(const onnx::Model& model, std::string_view bytes, Program* program)
+      : model_(model), bytes_(bytes), program_(*program) {}
 
   Status run() {
     parts_ = TW_TRY(onnx::model_parts(bytes_));
@@ -33,11 +36,13 @@ class GraphCompiler {
     for (const TensorSpec& t : program_.inputs) {
       f_.params.push_back(t.name);
       f_.param_devices.push_back(0);
-      const auto info = std::find_if(model_.graph.inputs.begin(), model_.graph.inputs.end(), [&](const auto& i) { return i.name == t.name; });
+      const auto info = std::find_if(model_.graph.inputs.begin(), model_.graph.inputs.end(),
+                                     [&](const auto& i) { return i.name == t.name; });
       Slot s = slot_of(info->type);
       s.reg = fresh();
       // A small integer input is a setting of the model as far as control flow and shapes depend on it.
-      if (t.kind == TensorSpec::Kind::kTensor && t.shape.size() <= 1 && (t.dtype.is_integral() || t.dtype.is_bool())) s.known = Known::kInput;
+      if (t.kind == TensorSpec::Kind::kTensor && t.shape.size() <= 1 && (t.dtype.is_integral() || t.dtype.is_bool()))
+        s.known = Known::kInput;
       scope.values.emplace(t.name, std::move(s));
     }
     auto outputs = TW_TRY(graph(model_.graph, parts_.graph, scope));
@@ -84,12 +89,15 @@ class GraphCompiler {
   void move(int64_t from, int64_t to) { emit(Opcode::kMove, {from, to}); }
   void jump_back(size_t to) { emit(Opcode::kGoto, {static_cast<int64_t>(to) - static_cast<int64_t>(f_.code.size())}); }
   int64_t add_region(Region region) {
-    program_.executable.primitives.push_back(region.format == "host" ? "host_" + region.source.substr(0, region.source.find('\n')) : format("region_{}", program_.regions.size()));
+    program_.executable.primitives.push_back(region.format == "host"
+                                                 ? "host_" + region.source.substr(0, region.source.find('\n'))
+                                                 : format("region_{}", program_.regions.size()));
     program_.regions.push_back(std::move(region));
     return static_cast<int64_t>(program_.regions.size()) - 1;
   }
   std::vector<int64_t> invoke(int64_t region, const std::vector<int64_t>& inputs, size_t outputs, bool refill) {
-    std::vector<int64_t> fields{region, static_cast<int64_t>(inputs.size() + outputs), static_cast<int64_t>(outputs)}, made;
+    std::vector<int64_t> fields{region, static_cast<int64_t>(inputs.size() + outputs), static_cast<int64_t>(outputs)},
+        made;
     fields.insert(fields.end(), inputs.begin(), inputs.end());
     for (size_t i = 0; i < outputs; ++i) {
       made.push_back(fresh());
@@ -107,14 +115,17 @@ class GraphCompiler {
     return invoke(add_region(std::move(region)), inputs, outputs, false);
   }
 
-  std::pair<uint64_t, uint64_t> piece(std::string_view part) const { return {static_cast<uint64_t>(part.data() - bytes_.data()), part.size()}; }
+  std::pair<uint64_t, uint64_t> piece(std::string_view part) const {
+    return {static_cast<uint64_t>(part.data() - bytes_.data()), part.size()};
+  }
   std::pair<uint64_t, uint64_t> literal(const std::string& text) {
     program_.shared += text;
     return {program_.shared.size() - text.size(), text.size()};
   }
 
   // Nodes of a graph as a model of their own: its arguments are what they read and nobody among them makes.
-  Result<std::vector<int64_t>> region(const char* kind, const std::vector<Node>& nodes, const GraphParts& parts, const std::vector<size_t>& which, const VmScope& scope,
+  Result<std::vector<int64_t>> region(const char* kind, const std::vector<Node>& nodes, const GraphParts& parts,
+                                      const std::vector<size_t>& which, const VmScope& scope,
                                       const std::vector<std::string>& outputs) {
     Region region{kind, {}, "", {}};
     std::set<std::string> made, seen;
@@ -130,7 +141,8 @@ class GraphCompiler {
         fields.push_back(s->part);
         return Ok{};
       }
-      if (s->sort == Sort::kSequence || s->sort == Sort::kOptional) return unsupported(*reader, format("'{}' is not a tensor here", name));
+      if (s->sort == Sort::kSequence || s->sort == Sort::kOptional)
+        return unsupported(*reader, format("'{}' is not a tensor here", name));
       region.inputs.push_back(name);
       arguments.push_back(TW_TRY(reg_of(name, scope)));
       return Ok{};
@@ -150,8 +162,10 @@ class GraphCompiler {
     for (auto f : fields) {
       auto p = piece(f);
       // Neighbours in the file are one piece.
-      if (auto& last = region.pieces.back(); last.first + last.second == p.first && last.first < bytes_.size()) last.second += p.second;
-      else region.pieces.push_back(p);
+      if (auto& last = region.pieces.back(); last.first + last.second == p.first && last.first < bytes_.size())
+        last.second += p.second;
+      else
+        region.pieces.push_back(p);
     }
     return invoke(add_region(std::move(region)), arguments, outputs.size(), true);
   }
@@ -172,9 +186,12 @@ class GraphCompiler {
   }
 
   void check_supported(const Node& n) {
-    if (std::any_of(model_.functions.begin(), model_.functions.end(), [&](const auto& f) { return f.name == n.op_type && f.domain == n.domain; })) return;
+    if (std::any_of(model_.functions.begin(), model_.functions.end(),
+                    [&](const auto& f) { return f.name == n.op_type && f.domain == n.domain; }))
+      return;
     auto it = model_.opsets.find(n.domain);
-    if (!onnx::find_converter(n.domain, n.op_type, it != model_.opsets.end() ? it->second : 1)) missing_[(n.domain.empty() ? "" : n.domain + ".") + n.op_type].push_back(n.label());
+    if (!onnx::find_converter(n.domain, n.op_type, it != model_.opsets.end() ? it->second : 1))
+      missing_[(n.domain.empty() ? "" : n.domain + ".") + n.op_type].push_back(n.label());
   }
   Diagnostic missing_report() const {
     size_t count = 0;
@@ -183,8 +200,10 @@ class GraphCompiler {
       count += places.size();
       text += format("\n  {} x{}: {}{}", op, places.size(), places[0], places.size() > 1 ? ", ..." : "");
     }
-    return Diagnostic(ErrorCode::kUnsupportedOp, format("{} of the model's nodes cannot be compiled yet{}", count, text), "",
-                      "export the model with these operators decomposed, or take them out; `tilewright ops --onnx` lists what is supported");
+    return Diagnostic(ErrorCode::kUnsupportedOp,
+                      format("{} of the model's nodes cannot be compiled yet{}", count, text), "",
+                      "export the model with these operators decomposed, or take them out; `tilewright ops --onnx` "
+                      "lists what is supported");
   }
 
   struct Plan {
@@ -196,7 +215,8 @@ class GraphCompiler {
   // Code for a graph whose inputs are in the scope; returns its outputs, all in registers.
   Result<std::vector<Slot>> graph(const Graph& g, std::string_view content, VmScope& scope) {
     const GraphParts parts = TW_TRY(onnx::graph_parts(content));
-    if (parts.nodes.size() != g.nodes.size() || parts.initializers.size() != g.initializers.size()) return Diagnostic(ErrorCode::kInternal, "a graph's pieces are not its nodes");
+    if (parts.nodes.size() != g.nodes.size() || parts.initializers.size() != g.initializers.size())
+      return Diagnostic(ErrorCode::kInternal, "a graph's pieces are not its nodes");
     for (size_t i = 0; i < g.initializers.size(); ++i) {
       Slot s;
       s.known = Known::kConstant;
@@ -223,8 +243,11 @@ class GraphCompiler {
         if (it == scope.values.end() || it->second.node < 0) continue;
         const Plan& maker = plans[static_cast<size_t>(it->second.node)];
         int level = maker.level;
-        if (kind == Treatment::kRegion && maker.treatment.kind != Treatment::kRegion) ++level;
-        else if (kind == Treatment::kRegion && it->second.known == Known::kNo && std::find(p.treatment.values.begin(), p.treatment.values.end(), name) != p.treatment.values.end()) ++level;
+        if (kind == Treatment::kRegion && maker.treatment.kind != Treatment::kRegion)
+          ++level;
+        else if (kind == Treatment::kRegion && it->second.known == Known::kNo &&
+                 std::find(p.treatment.values.begin(), p.treatment.values.end(), name) != p.treatment.values.end())
+          ++level;
         p.level = std::max(p.level, level);
       }
       deepest = std::max(deepest, p.level);
@@ -242,7 +265,8 @@ class GraphCompiler {
     for (int level = 0; level <= deepest; ++level) {
       TW_TRY_STATUS(region_of_level(g, parts, order, plans, level, scope));
       for (size_t i : order)
-        if (plans[i].live && plans[i].level == level && plans[i].treatment.kind != Treatment::kRegion && plans[i].treatment.kind != Treatment::kConstant)
+        if (plans[i].live && plans[i].level == level && plans[i].treatment.kind != Treatment::kRegion &&
+            plans[i].treatment.kind != Treatment::kConstant)
           if (auto status = single(g, parts, i, plans[i].treatment, scope); !status.ok()) {
             Diagnostic d = std::move(status).error();
             if (d.where.empty()) d.where = "node " + g.nodes[i].label();
@@ -252,7 +276,8 @@ class GraphCompiler {
     std::vector<Slot> out;
     for (const auto& o : g.outputs) {
       const Slot* found = scope.find(o.name);
-      if (!found) return Diagnostic(ErrorCode::kMalformedModel, format("nothing makes the graph's output '{}'", o.name));
+      if (!found)
+        return Diagnostic(ErrorCode::kMalformedModel, format("nothing makes the graph's output '{}'", o.name));
       out.push_back(held(TW_TRY(reg_of(o.name, scope)), found->sort, found->text));
     }
     return out;
@@ -263,7 +288,8 @@ class GraphCompiler {
     for (const auto& o : g.outputs) wanted.insert(o.name);
     for (size_t k = order.size(); k-- > 0;) {
       const Node& n = g.nodes[order[k]];
-      if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](const auto& name) { return wanted.count(name) != 0; })) continue;
+      if (std::none_of(n.outputs.begin(), n.outputs.end(), [&](const auto& name) { return wanted.count(name) != 0; }))
+        continue;
       (*plans)[order[k]].live = true;
       std::vector<std::string> reads;
       onnx::collect_reads(n, &reads);
@@ -271,8 +297,11 @@ class GraphCompiler {
     }
   }
 
-  Status region_of_level(const Graph& g, const GraphParts& parts, const std::vector<size_t>& order, const std::vector<Plan>& plans, int level, VmScope& scope) {
-    auto inside = [&](size_t i) { return plans[i].live && plans[i].treatment.kind == Treatment::kRegion && plans[i].level == level; };
+  Status region_of_level(const Graph& g, const GraphParts& parts, const std::vector<size_t>& order,
+                         const std::vector<Plan>& plans, int level, VmScope& scope) {
+    auto inside = [&](size_t i) {
+      return plans[i].live && plans[i].treatment.kind == Treatment::kRegion && plans[i].level == level;
+    };
     std::vector<size_t> which;
     std::set<std::string> made, kept;
     for (size_t i : order)
@@ -307,7 +336,8 @@ class GraphCompiler {
     std::vector<Slot> made;
     switch (t.kind) {
       case Treatment::kAlias: {
-        if (n.inputs.empty() || n.inputs[0].empty()) return Diagnostic(ErrorCode::kMalformedModel, "its input is missing");
+        if (n.inputs.empty() || n.inputs[0].empty())
+          return Diagnostic(ErrorCode::kMalformedModel, "its input is missing");
         Slot s = *scope.find(n.inputs[0]);
         s.reg = TW_TRY(reg_of(n.inputs[0], scope));
         made = {s};
@@ -331,7 +361,9 @@ class GraphCompiler {
       case Treatment::kConstant:
         return Ok{};
     }
-    if (made.size() < n.outputs.size()) return Diagnostic(ErrorCode::kMalformedModel, format("it has {} outputs, its operator makes {}", n.outputs.size(), made.size()));
+    if (made.size() < n.outputs.size())
+      return Diagnostic(ErrorCode::kMalformedModel,
+                        format("it has {} outputs, its operator makes {}", n.outputs.size(), made.size()));
     for (size_t k = 0; k < n.outputs.size(); ++k) {
       if (n.outputs[k].empty()) continue;
       Slot& s = scope.values[n.outputs[k]];
@@ -356,7 +388,8 @@ class GraphCompiler {
     }
     if (n.op_type == "ConstantOfShape") {
       const auto* value = n.find("value");
-      inputs.push_back(constant(value && !value->tensors.empty() ? value->tensors[0] : Tensor::scalar<float>(kFloat32, 0)));
+      inputs.push_back(
+          constant(value && !value->tensors.empty() ? value->tensors[0] : Tensor::scalar<float>(kFloat32, 0)));
     }
     const auto registers = host(host_source(n), inputs, n.outputs.size());
     for (size_t k = 0; k < out.size(); ++k) out[k].reg = registers[k];
@@ -369,7 +402,8 @@ class GraphCompiler {
   };
   Result<Body> body_of(const Node& n, std::string_view field, const char* name) {
     const auto* a = n.find(name);
-    if (!a || a->graphs.size() != 1) return Diagnostic(ErrorCode::kMalformedModel, format("its attribute '{}' is missing", name));
+    if (!a || a->graphs.size() != 1)
+      return Diagnostic(ErrorCode::kMalformedModel, format("its attribute '{}' is missing", name));
     const std::string_view content = TW_TRY(onnx::subgraph_part(field, name));
     return Body{a->graphs[0].get(), content};
   }
@@ -383,7 +417,8 @@ class GraphCompiler {
   }
 
   Result<std::vector<Slot>> branch(const Node& n, std::string_view field, const VmScope& scope) {
-    if (n.inputs.size() != 1) return Diagnostic(ErrorCode::kMalformedModel, format("it has {} inputs, not one condition", n.inputs.size()));
+    if (n.inputs.size() != 1)
+      return Diagnostic(ErrorCode::kMalformedModel, format("it has {} inputs, not one condition", n.inputs.size()));
     const int64_t condition = TW_TRY(reg_of(n.inputs[0], scope)), one = integer(1);
     const size_t at = emit(Opcode::kIf, {condition, one, 1, 0});
     std::vector<Slot> out;
@@ -393,10 +428,13 @@ class GraphCompiler {
       const Body body = TW_TRY(body_of(n, field, name));
       VmScope inner{&scope, {}};
       auto made = TW_TRY(graph(*body.graph, body.content, inner));
-      if (made.size() < n.outputs.size()) return Diagnostic(ErrorCode::kMalformedModel, "its branch has fewer outputs than it");
+      if (made.size() < n.outputs.size())
+        return Diagnostic(ErrorCode::kMalformedModel, "its branch has fewer outputs than it");
       for (size_t k = 0; k < made.size(); ++k) {
-        if (first) out.push_back(held(fresh(), made[k].sort, made[k].text));
-        else if (k == out.size()) break;
+        if (first)
+          out.push_back(held(fresh(), made[k].sort, made[k].text));
+        else if (k == out.size())
+          break;
         if (out[k].sort != made[k].sort) out[k].sort = Sort::kAny;
         out[k].text |= made[k].text;
         move(made[k].reg, out[k].reg);
@@ -429,7 +467,8 @@ class GraphCompiler {
       kept.push_back(fresh());
       move(made[first + i].reg, kept.back());
     }
-    for (size_t i = 0; i < s->lists.size(); ++i) host("list_append", {s->lists[i], made[first + s->carried.size() + i].reg}, 0);
+    for (size_t i = 0; i < s->lists.size(); ++i)
+      host("list_append", {s->lists[i], made[first + s->carried.size() + i].reg}, 0);
     for (size_t i = 0; i < kept.size(); ++i) {
       move(kept[i], s->carried[i].reg);
       if (s->carried[i].sort != made[first + i].sort) s->carried[i].sort = Sort::kAny;
@@ -475,7 +514,9 @@ class GraphCompiler {
     const Graph& g = *body.graph;
     const size_t carried = n.inputs.size() > 2 ? n.inputs.size() - 2 : 0;
     if (g.inputs.size() != carried + 2 || g.outputs.size() < carried + 1)
-      return Diagnostic(ErrorCode::kMalformedModel, format("its body has {} inputs and {} outputs for {} carried values", g.inputs.size(), g.outputs.size(), carried));
+      return Diagnostic(ErrorCode::kMalformedModel,
+                        format("its body has {} inputs and {} outputs for {} carried values", g.inputs.size(),
+                               g.outputs.size(), carried));
     auto given = [&](size_t i) { return i < n.inputs.size() && !n.inputs[i].empty(); };
     const int64_t limit = given(0) ? TW_TRY(reg_of(n.inputs[0], scope)) : -1, condition = fresh();
     move(given(1) ? TW_TRY(reg_of(n.inputs[1], scope)) : constant(Tensor::scalar<uint8_t>(kBool, 1)), condition);
@@ -505,14 +546,17 @@ class GraphCompiler {
     next_step(c);
     patch(stop, 3);
     std::vector<Slot> out = s.carried;
-    for (size_t k = 0; k < s.lists.size(); ++k) out.push_back(held(host(stack_source(g.outputs[1 + carried + k]), {s.lists[k]}, 1)[0], Sort::kTensor, false));
+    for (size_t k = 0; k < s.lists.size(); ++k)
+      out.push_back(held(host(stack_source(g.outputs[1 + carried + k]), {s.lists[k]}, 1)[0], Sort::kTensor, false));
     return out;
   }
 
   static Result<std::vector<int64_t>> list_of(const Node& n, const char* name, size_t count) {
     const auto* a = n.find(name);
     std::vector<int64_t> out = a ? a->ints : std::vector<int64_t>(count, 0);
-    if (out.size() != count) return Diagnostic(ErrorCode::kMalformedModel, format("its {} has {} values where {} are needed", name, out.size(), count));
+    if (out.size() != count)
+      return Diagnostic(ErrorCode::kMalformedModel,
+                        format("its {} has {} values where {} are needed", name, out.size(), count));
     return out;
   }
 
@@ -521,20 +565,26 @@ class GraphCompiler {
     const Body body = TW_TRY(body_of(n, field, "body"));
     const Graph& g = *body.graph;
     const int64_t scans = int_attribute(n, "num_scan_inputs", 0);
-    if (scans < 1 || scans > static_cast<int64_t>(n.inputs.size()) || g.inputs.size() != n.inputs.size()) return Diagnostic(ErrorCode::kMalformedModel, format("it has {} scan inputs of {} inputs", scans, n.inputs.size()));
+    if (scans < 1 || scans > static_cast<int64_t>(n.inputs.size()) || g.inputs.size() != n.inputs.size())
+      return Diagnostic(ErrorCode::kMalformedModel,
+                        format("it has {} scan inputs of {} inputs", scans, n.inputs.size()));
     const auto slices = static_cast<size_t>(scans), states = n.inputs.size() - slices;
     if (g.outputs.size() < states) return Diagnostic(ErrorCode::kMalformedModel, "its body does not fit its inputs");
     const size_t collected = g.outputs.size() - states;
-    const auto in_axes = TW_TRY(list_of(n, "scan_input_axes", slices)), in_back = TW_TRY(list_of(n, "scan_input_directions", slices));
-    const auto out_axes = TW_TRY(list_of(n, "scan_output_axes", collected)), out_back = TW_TRY(list_of(n, "scan_output_directions", collected));
+    const auto in_axes = TW_TRY(list_of(n, "scan_input_axes", slices)),
+               in_back = TW_TRY(list_of(n, "scan_input_directions", slices));
+    const auto out_axes = TW_TRY(list_of(n, "scan_output_axes", collected)),
+               out_back = TW_TRY(list_of(n, "scan_output_directions", collected));
     std::vector<Slot> initial;
     std::vector<int64_t> sources;
     for (size_t k = 0; k < n.inputs.size(); ++k) {
       if (n.inputs[k].empty()) return Diagnostic(ErrorCode::kMalformedModel, format("its input {} is missing", k));
       Slot v = *scope.find(n.inputs[k]);
       v.reg = TW_TRY(reg_of(n.inputs[k], scope));
-      if (k < states) initial.push_back(v);
-      else sources.push_back(v.reg);
+      if (k < states)
+        initial.push_back(v);
+      else
+        sources.push_back(v.reg);
     }
     Steps s;
     start(&s, initial, collected);
@@ -542,20 +592,26 @@ class GraphCompiler {
     VmScope inner{&scope, {}};
     for (size_t k = 0; k < states; ++k) inner.values[g.inputs[k].name] = s.carried[k];
     for (size_t k = 0; k < slices; ++k)
-      inner.values[g.inputs[states + k].name] = held(host(format("element\naxis={}\nreverse={}", in_axes[k], in_back[k]), {sources[k], c.i}, 1)[0], Sort::kTensor, false);
+      inner.values[g.inputs[states + k].name] =
+          held(host(format("element\naxis={}\nreverse={}", in_axes[k], in_back[k]), {sources[k], c.i}, 1)[0],
+               Sort::kTensor, false);
     auto made = TW_TRY(graph(g, body.content, inner));
     TW_TRY_STATUS(next(&s, made, 0));
     next_step(c);
     std::vector<Slot> out = s.carried;
     for (size_t k = 0; k < collected; ++k)
-      out.push_back(held(host(format("{}\naxis={}\nreverse={}", stack_source(g.outputs[states + k]), out_axes[k], out_back[k]), {s.lists[k]}, 1)[0], Sort::kTensor, false));
+      out.push_back(
+          held(host(format("{}\naxis={}\nreverse={}", stack_source(g.outputs[states + k]), out_axes[k], out_back[k]),
+                    {s.lists[k]}, 1)[0],
+               Sort::kTensor, false));
     return out;
   }
 
   Result<std::vector<Slot>> map(const Node& n, std::string_view field, const VmScope& scope) {
     const Body body = TW_TRY(body_of(n, field, "body"));
     const Graph& g = *body.graph;
-    if (n.inputs.empty() || g.inputs.size() != n.inputs.size() || g.outputs.size() != n.outputs.size()) return Diagnostic(ErrorCode::kMalformedModel, "its body does not fit it");
+    if (n.inputs.empty() || g.inputs.size() != n.inputs.size() || g.outputs.size() != n.outputs.size())
+      return Diagnostic(ErrorCode::kMalformedModel, "its body does not fit it");
     std::vector<int64_t> sources;
     for (const auto& name : n.inputs) sources.push_back(TW_TRY(reg_of(name, scope)));
     Steps s;
@@ -572,7 +628,8 @@ class GraphCompiler {
     TW_TRY_STATUS(next(&s, made, 0));
     next_step(c);
     std::vector<Slot> out;
-    for (size_t k = 0; k < s.lists.size(); ++k) out.push_back(held(host("list_sequence", {s.lists[k]}, 1)[0], Sort::kSequence, made[k].text));
+    for (size_t k = 0; k < s.lists.size(); ++k)
+      out.push_back(held(host("list_sequence", {s.lists[k]}, 1)[0], Sort::kSequence, made[k].text));
     return out;
   }
 

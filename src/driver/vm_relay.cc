@@ -19,7 +19,9 @@ using runtime::vm::Opcode;
 using runtime::vm::Program;
 using Registers = std::unordered_map<const ExprNode*, int64_t>;
 
-Diagnostic unsupported(const Expr& e, std::string what) { return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), e->span ? *e->span : ""); }
+Diagnostic unsupported(const Expr& e, std::string what) {
+  return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), e->span ? *e->span : "");
+}
 
 // What let-bound variables stand for, over the whole module: variables are unique.
 class Aliases {
@@ -43,8 +45,8 @@ class Aliases {
   std::unordered_map<const ExprNode*, Expr> values_;
 };
 
-// Whether evaluating it may read or write references: it does, or calls a function, which may. A function written out does
-// nothing before it is called.
+// Whether evaluating it may read or write references: it does, or calls a function, which may. A function written out
+// does nothing before it is called.
 bool has_effect(const Expr& value) {
   if (value->kind == ExprKind::kFunction) return false;
   const auto all = post_order(value, true);
@@ -100,7 +102,9 @@ class ProgramCompiler {
     program_.target = options.target;
     for (const Expr& p : main->params) {
       const auto* t = as_tensor(p->type);
-      if (!t) return unsupported(p, format("main's parameter '{}' is {}, not a tensor", as<VarNode>(p)->name, type_str(p->type)));
+      if (!t)
+        return unsupported(
+            p, format("main's parameter '{}' is {}, not a tensor", as<VarNode>(p)->name, type_str(p->type)));
       runtime::vm::TensorSpec spec{as<VarNode>(p)->name, t->dtype, {}};
       for (const Dim& d : t->shape) spec.shape.push_back(d.constant().value_or(-1));
       program_.inputs.push_back(std::move(spec));
@@ -108,24 +112,29 @@ class ProgramCompiler {
     const auto* tuple = as_tuple(main->body->type);
     for (size_t i = 0; i < (tuple ? tuple->fields.size() : 1); ++i) program_.outputs.push_back(format("output_{}", i));
     for (const auto& [name, function] : module_.functions) {
-      if (!as<FunctionNode>(function)) return Diagnostic(ErrorCode::kUnsupportedModel, format("global '{}' is not a function", name));
+      if (!as<FunctionNode>(function))
+        return Diagnostic(ErrorCode::kUnsupportedModel, format("global '{}' is not a function", name));
       index_[name] = static_cast<int64_t>(program_.executable.functions.size());
       program_.executable.functions.push_back({});
     }
-    for (const auto& [name, function] : module_.functions) TW_TRY_STATUS(compile(static_cast<size_t>(index_[name]), name, *as<FunctionNode>(function), {}, nullptr));
+    for (const auto& [name, function] : module_.functions)
+      TW_TRY_STATUS(compile(static_cast<size_t>(index_[name]), name, *as<FunctionNode>(function), {}, nullptr));
     TW_TRY_STATUS(runtime::vm::verify_executable(program_.executable));
     return std::move(program_);
   }
 
   // A function's code. `captured` values come before its parameters; `self` is the closure itself inside its own body.
-  Status compile(size_t index, const std::string& name, const FunctionNode& function, const std::vector<Expr>& captured, const ExprNode* self) {
+  Status compile(size_t index, const std::string& name, const FunctionNode& function, const std::vector<Expr>& captured,
+                 const ExprNode* self) {
     FunctionCompiler compiler(*this, name);
     Registers known;
     std::vector<int64_t> own;
-    for (size_t i = 0; i < captured.size(); ++i) own.push_back(known[captured[i].get()] = compiler.parameter(format("captured_{}", i)));
+    for (size_t i = 0; i < captured.size(); ++i)
+      own.push_back(known[captured[i].get()] = compiler.parameter(format("captured_{}", i)));
     for (const Expr& p : function.params) known[p.get()] = compiler.parameter(as<VarNode>(p)->name);
     if (self) {
-      std::vector<int64_t> fields{static_cast<int64_t>(index), static_cast<int64_t>(own.size()), known[self] = compiler.fresh()};
+      std::vector<int64_t> fields{static_cast<int64_t>(index), static_cast<int64_t>(own.size()),
+                                  known[self] = compiler.fresh()};
       fields.insert(fields.end(), own.begin(), own.end());
       compiler.emit(Opcode::kAllocClosure, std::move(fields));
     }
@@ -144,7 +153,9 @@ class ProgramCompiler {
   }
   Result<int64_t> function_index(const Expr& global) {
     auto it = index_.find(as<GlobalVarNode>(global)->name);
-    if (it == index_.end()) return Diagnostic(ErrorCode::kUnsupportedModel, format("the module has no function '{}'", as<GlobalVarNode>(global)->name));
+    if (it == index_.end())
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("the module has no function '{}'", as<GlobalVarNode>(global)->name));
     return it->second;
   }
   int64_t add_constant(const Tensor& t) {
@@ -179,8 +190,8 @@ class ProgramCompiler {
 };
 
 struct FunctionCompiler::Scope {
-  Registers known;                 // values that lie in a register
-  std::vector<Expr> order;         // operands first; without constants and what was known before
+  Registers known;          // values that lie in a register
+  std::vector<Expr> order;  // operands first; without constants and what was known before
   std::unordered_map<const ExprNode*, int> level;
   std::unordered_set<const ExprNode*> kept;  // operators whose value leaves their region
 };
@@ -243,7 +254,9 @@ std::vector<Expr> FunctionCompiler::operands(const Expr& e) {
     case ExprKind::kCall: {
       const auto* c = as<CallNode>(e);
       std::vector<Expr> out = c->args;
-      if (c->callee->kind != ExprKind::kOp && c->callee->kind != ExprKind::kGlobalVar && c->callee->kind != ExprKind::kConstructor) out.insert(out.begin(), c->callee);
+      if (c->callee->kind != ExprKind::kOp && c->callee->kind != ExprKind::kGlobalVar &&
+          c->callee->kind != ExprKind::kConstructor)
+        out.insert(out.begin(), c->callee);
       return out;
     }
     case ExprKind::kTuple:
@@ -404,7 +417,9 @@ Status FunctionCompiler::region(Scope& s, int level) {
   }
   if (outputs.empty()) return Ok{};
   const auto count = static_cast<int64_t>(arguments.size() + results.size());
-  std::vector<int64_t> fields{program_.add_region(make_function(params, outputs.size() == 1 ? outputs[0] : make_tuple(outputs))), count, static_cast<int64_t>(results.size())};
+  std::vector<int64_t> fields{
+      program_.add_region(make_function(params, outputs.size() == 1 ? outputs[0] : make_tuple(outputs))), count,
+      static_cast<int64_t>(results.size())};
   fields.insert(fields.end(), arguments.begin(), arguments.end());
   fields.insert(fields.end(), results.begin(), results.end());
   emit(Opcode::kInvokePacked, std::move(fields));
@@ -467,7 +482,8 @@ Result<int64_t> FunctionCompiler::control(Scope& s, const Expr& e) {
     case ExprKind::kTupleGetItem: {
       const auto* get = as<TupleGetItemNode>(e);
       Expr tuple = program_.aliases().resolve(get->tuple);
-      if (const auto* written = as<TupleNode>(tuple)) return value_of(s, written->fields[static_cast<size_t>(get->index)]);
+      if (const auto* written = as<TupleNode>(tuple))
+        return value_of(s, written->fields[static_cast<size_t>(get->index)]);
       const int64_t from = TW_TRY(value_of(s, tuple)), out = fresh();
       emit(Opcode::kGetField, {from, get->index, out});
       return out;
@@ -498,7 +514,9 @@ Result<int64_t> FunctionCompiler::control(Scope& s, const Expr& e) {
     case ExprKind::kRefCreate:
     case ExprKind::kRefRead:
     case ExprKind::kRefWrite: {
-      const char* name = e->kind == ExprKind::kRefCreate ? "ref_create" : e->kind == ExprKind::kRefRead ? "ref_read" : "ref_write";
+      const char* name = e->kind == ExprKind::kRefCreate ? "ref_create"
+                         : e->kind == ExprKind::kRefRead ? "ref_read"
+                                                         : "ref_write";
       std::vector<int64_t> arguments;
       for (const Expr& kid : children(e)) arguments.push_back(TW_TRY(value_of(s, kid)));
       const auto n = static_cast<int64_t>(arguments.size());
@@ -524,7 +542,8 @@ Result<int64_t> FunctionCompiler::closure(Scope& s, const Expr& e) {
   const std::vector<Expr> captured = operands(e);
   std::vector<int64_t> registers;
   for (const Expr& v : captured) registers.push_back(TW_TRY(value_of(s, v)));
-  std::vector<int64_t> fields{TW_TRY(program_.add_closure(*f, captured, e.get())), static_cast<int64_t>(registers.size()), 0};
+  std::vector<int64_t> fields{TW_TRY(program_.add_closure(*f, captured, e.get())),
+                              static_cast<int64_t>(registers.size()), 0};
   const int64_t out = fields[2] = fresh();
   fields.insert(fields.end(), registers.begin(), registers.end());
   emit(Opcode::kAllocClosure, std::move(fields));
@@ -566,6 +585,8 @@ Result<int64_t> FunctionCompiler::match(Scope& s, const MatchNode& m) {
 
 }  // namespace
 
-Result<Program> vm_program(const Module& module, const BuildOptions& options) { return ProgramCompiler(module).run(options); }
+Result<Program> vm_program(const Module& module, const BuildOptions& options) {
+  return ProgramCompiler(module).run(options);
+}
 
 }  // namespace tilewright::driver

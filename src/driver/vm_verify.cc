@@ -14,7 +14,8 @@ namespace {
 using Program = runtime::vm::Program;
 
 // What verify_module says of a region on these arguments, added to the report.
-Status verify_region(const Program& program, size_t index, std::span<const Tensor> arguments, const VerifyOptions& options, VerifyReport* report) {
+Status verify_region(const Program& program, size_t index, std::span<const Tensor> arguments,
+                     const VerifyOptions& options, VerifyReport* report) {
   const auto& region = program.regions[index];
   std::map<std::string, Tensor> values;
   for (size_t i = 0; i < arguments.size(); ++i) values[region.inputs[i]] = arguments[i];
@@ -22,7 +23,8 @@ Status verify_region(const Program& program, size_t index, std::span<const Tenso
   VerifyOptions of_region = options;
   of_region.inputs = values;
   of_region.expected.clear();
-  auto found = TW_TRY(verify_module(TW_TRY(region_module(region.format, {std::as_bytes(std::span(*source)), source}, values)), of_region));
+  auto found = TW_TRY(verify_module(
+      TW_TRY(region_module(region.format, {std::as_bytes(std::span(*source)), source}, values)), of_region));
   report->steps += found.steps;
   report->largest_output_error = std::max(report->largest_output_error, found.largest_output_error);
   for (auto& m : found.mismatches) report->mismatches.push_back(std::move(m));
@@ -37,7 +39,8 @@ double worst_of(const Tensor& ours, const Tensor& expected, const VerifyOptions&
   for (int64_t i = 0; i < expected.size(); ++i) {
     const double a = ours.at_double(i), b = expected.at_double(i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    const double budget = ours.dtype().is_float() ? options.rtol * std::fabs(b) + options.atol * magnitude + options.absolute_atol : 0;
+    const double budget =
+        ours.dtype().is_float() ? options.rtol * std::fabs(b) + options.atol * magnitude + options.absolute_atol : 0;
     const double ratio = budget > 0 ? std::fabs(a - b) / budget : HUGE_VAL;
     worst = std::max(worst, std::isnan(ratio) ? HUGE_VAL : ratio);
   }
@@ -56,9 +59,14 @@ Result<VerifyReport> verify_program(const std::string& path, const VerifyOptions
       continue;
     }
     for (int64_t d : spec.shape)
-      if (d < 0) return Diagnostic(ErrorCode::kFreeDimension, format("input '{}' is {}", spec.name, runtime::vm::free_shape_str(spec.shape)), path, format("type --shape {}=, with a size for each '?'", spec.name));
+      if (d < 0)
+        return Diagnostic(ErrorCode::kFreeDimension,
+                          format("input '{}' is {}", spec.name, runtime::vm::free_shape_str(spec.shape)), path,
+                          format("type --shape {}=, with a size for each '?'", spec.name));
     if (spec.kind != runtime::vm::TensorSpec::Kind::kTensor || spec.dtype.is_string())
-      return Diagnostic(ErrorCode::kUnsupportedModel, format("there are no random values for the input '{}'", spec.name), path, "give a folder with input_*.pb to --against");
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("there are no random values for the input '{}'", spec.name), path,
+                        "give a folder with input_*.pb to --against");
     inputs.push_back(random_tensor(spec.dtype, spec.shape, options.seed + i));
   }
   VerifyReport report;
@@ -80,13 +88,17 @@ Result<VerifyReport> verify_program(const std::string& path, const VerifyOptions
     if (auto expected = options.expected.find(name); expected != options.expected.end()) {
       const Tensor& e = expected->second;
       const bool alike = e.dtype() == outputs[i].dtype() && e.shape() == outputs[i].shape();
-      const double worst = !alike ? HUGE_VAL : e.dtype().is_string() ? (e.string_values() == outputs[i].string_values() ? 0 : HUGE_VAL) : worst_of(outputs[i], e, options);
+      const double worst = !alike                  ? HUGE_VAL
+                           : e.dtype().is_string() ? (e.string_values() == outputs[i].string_values() ? 0 : HUGE_VAL)
+                                                   : worst_of(outputs[i], e, options);
       report.largest_output_error = std::max(report.largest_output_error, worst);
-      line += alike ? format(", {:.3g} of the budget", worst) : format(" where {} {} is expected", e.dtype().str(), shape_str(e.shape()));
+      line += alike ? format(", {:.3g} of the budget", worst)
+                    : format(" where {} {} is expected", e.dtype().str(), shape_str(e.shape()));
     }
     report.outputs.push_back(std::move(line));
   }
-  report.outputs.push_back(format("a VM program: {} specialisations of its regions checked", runner->functions().compiled()));
+  report.outputs.push_back(
+      format("a VM program: {} specialisations of its regions checked", runner->functions().compiled()));
   return report;
 }
 

@@ -5,8 +5,9 @@
 
 namespace tilewright::driver {
 
-// Runs the program once on options.inputs (the rest is random; free sizes must be given by options.build.shapes). Outputs are
-// compared with options.expected, where that has them. Errors: FreeDimension, those of compiling and running.
+// Runs the program once on options.inputs (the rest is random; free sizes must be given by options.build.shapes).
+// Outputs are compared with options.expected, where that has them. Errors: FreeDimension, those of compiling and
+// running.
 Result<VerifyReport> verify_program(const std::string& path, const VerifyOptions& options);
 
 }  // namespace tilewright::driver

@@ -105,8 +105,8 @@ Dim make_dim(DimKind kind, Dim a, Dim b) {
     case DimKind::kFloorDiv:
       if (b == Dim(1)) return a;
       // (x*c) / c and (x*c*k) / c are exact.
-      if (b.is_const() && b.value() > 0 && !a.is_const() && a.node()->kind == DimKind::kMul &&
-          a.node()->b.is_const() && a.node()->b.value() % b.value() == 0)
+      if (b.is_const() && b.value() > 0 && !a.is_const() && a.node()->kind == DimKind::kMul && a.node()->b.is_const() &&
+          a.node()->b.value() % b.value() == 0)
         return a.node()->a * Dim(a.node()->b.value() / b.value());
       if (a == b) return Dim(1);
       return raw(kind, a, b);

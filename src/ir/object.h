@@ -33,8 +33,7 @@ class Ref {
   Ref(const Ref& other) : node_(other.node_) { retain(); }
   Ref(Ref&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<const U*, const T*>
-  Ref(const Ref<U>& other) : node_(other.get()) { retain(); }
+  requires std::is_convertible_v<const U*, const T*> Ref(const Ref<U>& other) : node_(other.get()) { retain(); }
   ~Ref() { drop(); }
   Ref& operator=(Ref other) noexcept {
     std::swap(node_, other.node_);

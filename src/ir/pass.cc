@@ -28,11 +28,13 @@ Diagnostic in_pass(Diagnostic error, const std::string& name) {
   return error;
 }
 
-// The error of a pass that failed, with what was given to the pass in a file, so that the failure can be repeated alone.
+// The error of a pass that failed, with what was given to the pass in a file, so that the failure can be repeated
+// alone.
 Diagnostic failure(Diagnostic error, const PassInfo& pass, PassContext& context, const Text& whole_before) {
   auto path = context.dump_dir / format("{:03}_{}.failed_on.txt", context.dumped, pass.name);
   if (!context.dump_dir.empty() && write_text(context, pass.name + ".failed_on", whole_before()).ok())
-    error.hint += format("{}tilewright passes --run {} {} repeats it", error.hint.empty() ? "" : "; ", pass.name, path.string());
+    error.hint +=
+        format("{}tilewright passes --run {} {} repeats it", error.hint.empty() ? "" : "; ", pass.name, path.string());
   return in_pass(std::move(error), pass.name);
 }
 
@@ -44,7 +46,8 @@ Status dump_input(PassContext& context, const Text& text) {
 }
 
 Status run_one(const PassInfo& pass, PassContext& context, const std::function<Result<bool>()>& body,
-               const std::function<Status()>& verify, const Text& text_before, const Text& whole_before, const Text& text) {
+               const std::function<Status()>& verify, const Text& text_before, const Text& whole_before,
+               const Text& text) {
   PassRecord record{pass.name};
   record.skipped = context.skip_reason(pass);
   if (!record.skipped.empty()) {
@@ -58,7 +61,8 @@ Status run_one(const PassInfo& pass, PassContext& context, const std::function<R
     try {
       return body();
     } catch (const InternalError& bug) {
-      return Diagnostic(ErrorCode::kInternal, bug.what(), {}, format("--disable-pass {} may work around it", pass.name));
+      return Diagnostic(ErrorCode::kInternal, bug.what(), {},
+                        format("--disable-pass {} may work around it", pass.name));
     }
   }();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

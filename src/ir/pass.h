@@ -25,7 +25,8 @@ struct PassLevel {
   std::function<Status(const M& after, const M& before)> verify;
   // Whether a pass left the module alone; by identity, so it is cheap.
   std::function<bool(const M&, const M&)> same;
-  // The text with everything that reading the same module back needs, constants included: what a failed pass leaves behind.
+  // The text with everything that reading the same module back needs, constants included: what a failed pass leaves
+  // behind.
   std::function<std::string(const M&)> print_whole;
 };
 
@@ -34,10 +35,11 @@ using Pipeline = std::vector<std::string>;
 // The parts of a run that do not depend on the kind of module.
 namespace pass_detail {
 using Text = std::function<std::string()>;
-// Runs `body` as one pass: decides, times, records and calls the instruments. `body` returns whether the module changed;
-// `verify` and `text` see the module after it, `text_before` and `whole_before` before it.
+// Runs `body` as one pass: decides, times, records and calls the instruments. `body` returns whether the module
+// changed; `verify` and `text` see the module after it, `text_before` and `whole_before` before it.
 Status run_one(const PassInfo& pass, PassContext& context, const std::function<Result<bool>()>& body,
-               const std::function<Status()>& verify, const Text& text_before, const Text& whole_before, const Text& text);
+               const std::function<Status()>& verify, const Text& text_before, const Text& whole_before,
+               const Text& text);
 Status dump_input(PassContext& context, const Text& text);
 }  // namespace pass_detail
 
@@ -59,8 +61,8 @@ const Pass<M>* find_pass(std::span<const Pass<M>> table, const std::string& name
 // Runs the named passes in order. Errors: UnknownPass before anything runs; a pass's own error, or VerifyFailed, with
 // the pass's name as place.
 template <class M>
-Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const Pass<M>> table, const PassLevel<M>& level,
-                     PassContext& context) {
+Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const Pass<M>> table,
+                     const PassLevel<M>& level, PassContext& context) {
   std::vector<const Pass<M>*> passes;
   for (const std::string& name : pipeline) {
     const Pass<M>* pass = find_pass(table, name);
@@ -75,9 +77,9 @@ Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const 
       current = TW_TRY(pass->run(before, context));
       return !level.same(before, current);
     };
-    TW_TRY_STATUS(pass_detail::run_one(pass->info, context, body, [&] { return level.verify(current, before); },
-                                       [&] { return level.print(before); }, [&] { return level.print_whole(before); },
-                                       [&] { return level.print(current); }));
+    TW_TRY_STATUS(pass_detail::run_one(
+        pass->info, context, body, [&] { return level.verify(current, before); }, [&] { return level.print(before); },
+        [&] { return level.print_whole(before); }, [&] { return level.print(current); }));
   }
   return current;
 }

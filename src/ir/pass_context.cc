@@ -9,20 +9,25 @@
 namespace tilewright {
 namespace {
 
-constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "string", *kListType = "list of strings", *kObjectType = "object";
+constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "string", *kListType = "list of strings",
+                     *kObjectType = "object";
 
-// The classic keys and our own, sorted. An object is given as the text of a JSON object. Keys of what another tool or device
-// does are accepted so that scripts run; their line says that they have no effect.
+// The classic keys and our own, sorted. An object is given as the text of a JSON object. Keys of what another tool or
+// device does are accepted so that scripts run; their line says that they have no effect.
 constexpr ConfigKeyInfo kKeys[] = {
-    {"relay.ConvertLayout.desired_layouts", kListType, "layouts wanted by ConvertLayout, for instance nn.conv2d=NHWC,HWIO"},
+    {"relay.ConvertLayout.desired_layouts", kListType,
+     "layouts wanted by ConvertLayout, for instance nn.conv2d=NHWC,HWIO"},
     {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
-    {"relay.FuseOps.in_place", kBoolType, "concatenations that their operands are written straight into stay apart (default true)"},
+    {"relay.FuseOps.in_place", kBoolType,
+     "concatenations that their operands are written straight into stay apart (default true)"},
     {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
     {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
-    {"relay.backend.use_auto_scheduler", kBoolType, "take layouts from auto-scheduler records (no effect: the cost model chooses)"},
-    {"relay.backend.use_meta_schedule", kBoolType, "take layouts from meta-schedule records (no effect: the cost model chooses)"},
+    {"relay.backend.use_auto_scheduler", kBoolType,
+     "take layouts from auto-scheduler records (no effect: the cost model chooses)"},
+    {"relay.backend.use_meta_schedule", kBoolType,
+     "take layouts from meta-schedule records (no effect: the cost model chooses)"},
     {"relay.ext.cmsisnn.options", kObjectType, "an external code generator's options (no effect)"},
     {"relay.ext.ethos-n.options", kObjectType, "an external code generator's options (no effect)"},
     {"relay.ext.ethos-u.options", kObjectType, "an external code generator's options (no effect)"},
@@ -30,12 +35,14 @@ constexpr ConfigKeyInfo kKeys[] = {
     {"relay.ext.verilator.options", kObjectType, "an external code generator's options (no effect)"},
     {"relay.ext.vitis_ai.options", kObjectType, "an external code generator's options (no effect)"},
     {"relay.ext.vitis_ai.options.build_dir", kStringType, "an external code generator's option (no effect)"},
-    {"relay.ext.vitis_ai.options.export_runtime_module", kStringType, "an external code generator's option (no effect)"},
+    {"relay.ext.vitis_ai.options.export_runtime_module", kStringType,
+     "an external code generator's option (no effect)"},
     {"relay.ext.vitis_ai.options.load_runtime_module", kStringType, "an external code generator's option (no effect)"},
     {"relay.ext.vitis_ai.options.target", kStringType, "an external code generator's option (no effect)"},
     {"relay.ext.vitis_ai.options.work_dir", kStringType, "an external code generator's option (no effect)"},
     {"relay.fallback_device_type", kIntType, "device of parts without an annotation"},
-    {"testing.immutable_module", kBoolType, "check that passes leave their input as it was (always so: modules are immutable)"},
+    {"testing.immutable_module", kBoolType,
+     "check that passes leave their input as it was (always so: modules are immutable)"},
     {"tir.HoistExpression", kObjectType, "what to hoist out of loops (no effect: kernels are written hoisted)"},
     {"tir.HoistIfThenElse", kObjectType, "how far to hoist conditions (no effect: kernels have none inside)"},
     {"tir.InjectDoubleBuffer", kObjectType, "double buffering (no effect on processors)"},
@@ -45,16 +52,19 @@ constexpr ConfigKeyInfo kKeys[] = {
     {"tir.contrib.ethos-u.copy_compute_reordering_max_copy_movements", kIntType, "another device's option (no effect)"},
     {"tir.debug_keep_trivial_loop", kBoolType, "keep loops of extent 1 (no effect)"},
     {"tir.detect_global_barrier", kBoolType, "synchronisation of graphics processors (no effect)"},
-    {"tir.disable_assert", kBoolType, "leave out run-time checks of arguments (no effect: the executor checks once, when they are set)"},
+    {"tir.disable_assert", kBoolType,
+     "leave out run-time checks of arguments (no effect: the executor checks once, when they are set)"},
     {"tir.disable_cse_tir", kBoolType, "no common subexpression elimination at the loop level (no effect)"},
     {"tir.disable_storage_rewrite", kBoolType, "no buffer reuse inside kernels (no effect)"},
     {"tir.disable_vectorize", kBoolType, "turn vector loops into scalar ones (no effect)"},
     {"tir.enable_equiv_terms_in_cse_tir", kBoolType, "merge algebraically equal terms (no effect)"},
-    {"tir.instrument_bound_checkers", kBoolType, "check every access at run time (no effect; 'tilewright verify' compares every kernel)"},
+    {"tir.instrument_bound_checkers", kBoolType,
+     "check every access at run time (no effect; 'tilewright verify' compares every kernel)"},
     {"tir.is_entry_func", kBoolType, "marks the entry function (no effect)"},
     {"tir.noalias", kBoolType, "assume that buffers do not overlap (always so)"},
     {"tir.use_ptx_async_copy", kBoolType, "asynchronous copies of graphics processors (no effect)"},
-    {"tir.usmp.algorithm", kStringType, "memory planner of all kernels together (no effect: one planner does it always)"},
+    {"tir.usmp.algorithm", kStringType,
+     "memory planner of all kernels together (no effect: one planner does it always)"},
     {"tir.usmp.custom_algorithm", kStringType, "a planner of the user's (no effect)"},
     {"tir.usmp.enable", kBoolType, "plan workspace memory of all kernels together (always so)"},
     {"tir.usmp.use_workspace_io", kBoolType, "inputs and outputs in the workspace (no effect)"},
@@ -74,7 +84,8 @@ Status PassContext::set_config(const std::string& key, ConfigValue value) {
   if (found == std::end(kKeys)) {
     std::vector<std::string> names;
     for (auto& info : kKeys) names.emplace_back(info.name);
-    return Diagnostic(ErrorCode::kInvalidArgument, format("no pass option is called '{}'", key), {}, did_you_mean(key, names));
+    return Diagnostic(ErrorCode::kInvalidArgument, format("no pass option is called '{}'", key), {},
+                      did_you_mean(key, names));
   }
   // The classic front ends pass booleans as integers.
   if (found->type == std::string_view(kBoolType))
@@ -82,7 +93,8 @@ Status PassContext::set_config(const std::string& key, ConfigValue value) {
   if (found->type == std::string_view(kObjectType)) {
     const std::string* text = std::get_if<std::string>(&value);
     if (!text || text->size() < 2 || text->front() != '{' || text->back() != '}')
-      return Diagnostic(ErrorCode::kInvalidArgument, format("pass option '{}' takes an object, not {}", key, type_of(value)), {},
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("pass option '{}' takes an object, not {}", key, type_of(value)), {},
                         "give the text of a JSON object, {\"field\": value}");
     config[key] = std::move(value);
     return Ok{};

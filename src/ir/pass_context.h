@@ -19,10 +19,10 @@
 namespace tilewright {
 
 struct PassInfo {
-  std::string name;       // the classic name, for instance "FuseOps"
-  int opt_level = 0;      // runs when the context's level is at least this
-  std::string doc;        // one line
-  bool mandatory = false; // later stages cannot do without it: runs at every level and past a bisection's limit
+  std::string name;        // the classic name, for instance "FuseOps"
+  int opt_level = 0;       // runs when the context's level is at least this
+  std::string doc;         // one line
+  bool mandatory = false;  // later stages cannot do without it: runs at every level and past a bisection's limit
 };
 
 // Options by classic key ("relay.FuseOps.max_depth"). An accepted key has one type; ConfigKey carries it into the code.

@@ -47,7 +47,8 @@ Result<Target> parse_target(std::string_view text) {
     }
     if (option("math", &math)) {
       if (math != "strict" && math != "default")
-        return Diagnostic(ErrorCode::kUnknownTarget, format("-math={} is not known", math), {}, "use -math=strict or -math=default");
+        return Diagnostic(ErrorCode::kUnknownTarget, format("-math={} is not known", math), {},
+                          "use -math=strict or -math=default");
       target.strict_math = math == "strict";
       continue;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code is generated for: the classic target string ("llvm -mcpu=znver4 -mattr=+avx2") and what kernels need to know.
+// What code is generated for: the classic target string ("llvm -mcpu=znver4 -mattr=+avx2") and what kernels need to
+// know.
 #pragma once
 #include <string>
 #include <string_view>

@@ -19,10 +19,14 @@ Type incomplete_type() {
 }
 Type reference_type(Type value) { return make_node<ReferenceTypeNode>(std::move(value)); }
 Type variable_type(std::string name) { return make_node<VariableTypeNode>(std::move(name)); }
-Type data_type(std::string name, std::vector<Type> args) { return make_node<DataTypeNode>(std::move(name), std::move(args)); }
+Type data_type(std::string name, std::vector<Type> args) {
+  return make_node<DataTypeNode>(std::move(name), std::move(args));
+}
 
-#define TW_AS(function, Class, Kind) \
-  const Class* function(const Type& t) { return t && t->kind == TypeKind::Kind ? static_cast<const Class*>(t.get()) : nullptr; }
+#define TW_AS(function, Class, Kind)                                                      \
+  const Class* function(const Type& t) {                                                  \
+    return t && t->kind == TypeKind::Kind ? static_cast<const Class*>(t.get()) : nullptr; \
+  }
 TW_AS(as_tensor, TensorTypeNode, kTensor)
 TW_AS(as_tuple, TupleTypeNode, kTuple)
 TW_AS(as_func, FuncTypeNode, kFunc)
@@ -121,7 +125,8 @@ using Renaming = std::map<const TypeNode*, const TypeNode*>;
 bool equal_under(const Type& a, const Type& b, Renaming& renaming) {
   if (a == b && renaming.empty()) return true;
   if (!a || !b || a->kind != b->kind) return false;
-  if (a->kind == TypeKind::kTensor) return as_tensor(a)->dtype == as_tensor(b)->dtype && as_tensor(a)->shape == as_tensor(b)->shape;
+  if (a->kind == TypeKind::kTensor)
+    return as_tensor(a)->dtype == as_tensor(b)->dtype && as_tensor(a)->shape == as_tensor(b)->shape;
   if (a->kind == TypeKind::kVariable) {
     auto it = renaming.find(a.get());
     return (it == renaming.end() ? a.get() : it->second) == b.get();

@@ -59,7 +59,8 @@ class VariableTypeNode : public TypeNode {
 // "List[float32]": an algebraic data type of the module, over its arguments.
 class DataTypeNode : public TypeNode {
  public:
-  DataTypeNode(std::string n, std::vector<Type> a) : TypeNode(TypeKind::kData), name(std::move(n)), args(std::move(a)) {}
+  DataTypeNode(std::string n, std::vector<Type> a)
+      : TypeNode(TypeKind::kData), name(std::move(n)), args(std::move(a)) {}
   const std::string name;
   const std::vector<Type> args;
 };
@@ -88,8 +89,8 @@ const DataTypeNode* as_data(const Type& type);
 // The types a type is made of, in order (a function's arguments, then its result), and the same type over others.
 std::vector<Type> parts_of(const Type& type);
 Type with_parts(const Type& type, std::vector<Type> parts);
-// The result of calling a function of type `f` on arguments of the given types: its variables are read off the arguments.
-// Those that the arguments do not decide are incomplete.
+// The result of calling a function of type `f` on arguments of the given types: its variables are read off the
+// arguments. Those that the arguments do not decide are incomplete.
 Type applied_type(const FuncTypeNode& f, const std::vector<Type>& args);
 // Variables replaced.
 using TypeMap = std::map<const TypeNode*, Type>;

@@ -34,24 +34,26 @@ using namespace relay;
 // How a group that only renames memory relates its tensors.
 struct Renaming {
   enum class Kind { kNone, kReshape, kConcat, kSlice, kWithin } kind = Kind::kNone;
-  size_t axis = 0;               // concat, slice
-  std::vector<int64_t> starts;   // concat: each input's start along axis; slice: each output's
-  int host = -1;                 // kWithin, a concat that is a run of another one's operands: the tensor that holds it
-  int64_t host_start = 0;        // and where along axis
+  size_t axis = 0;              // concat, slice
+  std::vector<int64_t> starts;  // concat: each input's start along axis; slice: each output's
+  int host = -1;                // kWithin, a concat that is a run of another one's operands: the tensor that holds it
+  int64_t host_start = 0;       // and where along axis
 };
 
 bool same_halo(const Halo& a, const Halo& b) {
   Halo x = a, y = b;
   x.merge(b);
   y.merge(a);
-  auto eq = [](const Halo& p, const Halo& q) { return (p.empty() && q.empty()) || (p.before == q.before && p.after == q.after); };
+  auto eq = [](const Halo& p, const Halo& q) {
+    return (p.empty() && q.empty()) || (p.before == q.before && p.after == q.after);
+  };
   return eq(x, a) && eq(y, b);
 }
 
 // Every op on the way from the single input to the result keeps row-major order.
 bool keeps_order(std::string_view name) {
-  return name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten" || name == "copy" ||
-         name == "nn.dropout";
+  return name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten" ||
+         name == "copy" || name == "nn.dropout";
 }
 
 Renaming classify(const Graph& graph, const Group& group) {
@@ -73,9 +75,11 @@ Renaming classify(const Graph& graph, const Group& group) {
     return (t.producer >= 0 && graph.groups[t.producer].plain()) ||
            std::any_of(t.consumers.begin(), t.consumers.end(), [&](int user) { return graph.groups[user].plain(); });
   };
-  const bool windows = std::none_of(group.inputs.begin(), group.inputs.end(), touched) && std::none_of(group.outputs.begin(), group.outputs.end(), touched);
+  const bool windows = std::none_of(group.inputs.begin(), group.inputs.end(), touched) &&
+                       std::none_of(group.outputs.begin(), group.outputs.end(), touched);
   auto leading_ones = [](const std::vector<int64_t>& shape, size_t axis) {
-    return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis), [](int64_t d) { return d == 1; });
+    return std::all_of(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(axis),
+                       [](int64_t d) { return d == 1; });
   };
   if (group.inputs.size() == 1 && group.outputs.size() == 1) {
     bool only_order = true;
@@ -99,7 +103,11 @@ Renaming classify(const Graph& graph, const Group& group) {
     }
     const auto& out = graph.tensors[group.outputs[0]];
     int64_t axis = attrs_as<ConcatenateAttrs>(call->attrs)->axis;
-    Renaming r{Renaming::Kind::kConcat, static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.shape.size()) : axis), {}, -1, 0};
+    Renaming r{Renaming::Kind::kConcat,
+               static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(out.shape.size()) : axis),
+               {},
+               -1,
+               0};
     if (!leading_ones(out.shape, r.axis)) return none;
     int64_t start = 0;
     for (int id : group.inputs) {
@@ -184,7 +192,8 @@ class Planner {
     std::vector<Group> groups;
     std::vector<Renaming> renamings;
     HaloNeeds needs;
-    std::stable_sort(pending_.begin(), pending_.end(), [](const auto& a, const auto& b) { return a.before < b.before; });
+    std::stable_sort(pending_.begin(), pending_.end(),
+                     [](const auto& a, const auto& b) { return a.before < b.before; });
     size_t next = 0;
     for (size_t i = 0; i < g_.groups.size(); ++i) {
       for (; next < pending_.size() && pending_[next].before == static_cast<int>(i); ++next) {
@@ -203,7 +212,8 @@ class Planner {
     for (auto& t : g_.tensors) t.consumers.clear(), t.producer = -1;
     for (size_t i = 0; i < g_.groups.size(); ++i) {
       for (int id : g_.groups[i].inputs)
-        if (auto& users = g_.tensors[id].consumers; users.empty() || users.back() != static_cast<int>(i)) users.push_back(static_cast<int>(i));
+        if (auto& users = g_.tensors[id].consumers; users.empty() || users.back() != static_cast<int>(i))
+          users.push_back(static_cast<int>(i));
       for (size_t k = 0; k < g_.groups[i].outputs.size(); ++k) {
         g_.tensors[g_.groups[i].outputs[k]].producer = static_cast<int>(i);
         g_.tensors[g_.groups[i].outputs[k]].producer_output = static_cast<int>(k);
@@ -222,8 +232,9 @@ class Planner {
     return at == whole.end() ? -1 : at - whole.begin();
   }
 
-  // Concats whose operands are a run of a longer concat's (dense blocks: each layer reads all results so far) are windows
-  // of that one. Runs twice: to find them, and, with `settled`, to check them once it is known what had to be copied.
+  // Concats whose operands are a run of a longer concat's (dense blocks: each layer reads all results so far) are
+  // windows of that one. Runs twice: to find them, and, with `settled`, to check them once it is known what had to be
+  // copied.
   void find_windows(bool settled) {
     std::vector<int> concats;
     for (size_t i = 0; i < g_.groups.size(); ++i)
@@ -236,7 +247,8 @@ class Planner {
       int host = -1;
       for (int other : concats) {
         const Group& longer = g_.groups[other];
-        if (longer.inputs.size() > group.inputs.size() && renamings_[other].axis == r.axis && run_at(group.inputs, longer.inputs) >= 0 &&
+        if (longer.inputs.size() > group.inputs.size() && renamings_[other].axis == r.axis &&
+            run_at(group.inputs, longer.inputs) >= 0 &&
             (host < 0 || longer.inputs.size() > g_.groups[host].inputs.size()))
           host = other;
       }
@@ -261,7 +273,8 @@ class Planner {
         if (k >= needs_[i].size() || needs_[i][k].empty() || can_have_halo(id)) continue;
         int copy = copy_before(id, static_cast<int>(i));
         for (size_t m = k; m < g_.groups[i].inputs.size(); ++m)
-          if (g_.groups[i].inputs[m] == id && m < needs_[i].size() && !needs_[i][m].empty()) g_.groups[i].inputs[m] = copy;
+          if (g_.groups[i].inputs[m] == id && m < needs_[i].size() && !needs_[i][m].empty())
+            g_.groups[i].inputs[m] = copy;
       }
     splice();
   }
@@ -275,8 +288,8 @@ class Planner {
       for (int& id : g_.groups[i].inputs) {
         const auto& t = g_.tensors[id];
         bool nested_concat = t.producer >= 0 && renamings_[t.producer].kind == Renaming::Kind::kConcat;
-        bool direct = t.kind == GraphTensor::Kind::kComputed && !t.is_output && (!renamed(id) || nested_concat) && !slotted_.count(id) &&
-                      !(parent_output && t.consumers.size() > 1);
+        bool direct = t.kind == GraphTensor::Kind::kComputed && !t.is_output && (!renamed(id) || nested_concat) &&
+                      !slotted_.count(id) && !(parent_output && t.consumers.size() > 1);
         if (!direct) id = copy_before(id, static_cast<int>(i));
         slotted_.insert(id);
       }
@@ -304,12 +317,14 @@ class Planner {
   void spread_halos() {
     halos_.assign(g_.tensors.size(), {});
     for (size_t i = 0; i < g_.groups.size(); ++i)
-      for (size_t k = 0; k < g_.groups[i].inputs.size() && k < needs_[i].size(); ++k) halos_[g_.groups[i].inputs[k]].merge(needs_[i][k]);
+      for (size_t k = 0; k < g_.groups[i].inputs.size() && k < needs_[i].size(); ++k)
+        halos_[g_.groups[i].inputs[k]].merge(needs_[i][k]);
     for (bool changed = true; changed;) {
       changed = false;
       for (size_t i = 0; i < g_.groups.size(); ++i) {
         auto kind = renamings_[i].kind;
-        if (kind != Renaming::Kind::kConcat && kind != Renaming::Kind::kSlice && kind != Renaming::Kind::kWithin) continue;
+        if (kind != Renaming::Kind::kConcat && kind != Renaming::Kind::kSlice && kind != Renaming::Kind::kWithin)
+          continue;
         Halo all;
         for (int id : g_.groups[i].inputs) all.merge(halos_[id]);
         for (int id : g_.groups[i].outputs) all.merge(halos_[id]);
@@ -325,9 +340,7 @@ class Planner {
     }
   }
 
-  void set_parent(int child, int parent, size_t axis, int64_t start) {
-    parents_[child] = {parent, axis, start};
-  }
+  void set_parent(int child, int parent, size_t axis, int64_t start) { parents_[child] = {parent, axis, start}; }
   int root_of(int id) const {
     while (parents_[id].tensor >= 0) id = parents_[id].tensor;
     return id;
@@ -352,7 +365,8 @@ class Planner {
           } else {
             // The producer writes straight into the user's memory, if the tensor is its own to place.
             int root = root_of(in);
-            bool free = g_.tensors[root].kind == GraphTensor::Kind::kComputed && !g_.tensors[root].is_output && root == in;
+            bool free =
+                g_.tensors[root].kind == GraphTensor::Kind::kComputed && !g_.tensors[root].is_output && root == in;
             if (free) {
               set_parent(in, out, 0, 0);
               out_.elided[i] = true;
@@ -361,7 +375,8 @@ class Planner {
           break;
         }
         case Renaming::Kind::kConcat: {
-          for (size_t k = 0; k < group.inputs.size(); ++k) set_parent(group.inputs[k], group.outputs[0], r.axis, r.starts[k]);
+          for (size_t k = 0; k < group.inputs.size(); ++k)
+            set_parent(group.inputs[k], group.outputs[0], r.axis, r.starts[k]);
           out_.elided[i] = true;
           break;
         }
@@ -370,10 +385,12 @@ class Planner {
           out_.elided[i] = true;
           break;
         case Renaming::Kind::kSlice: {
-          bool any_output = std::any_of(group.outputs.begin(), group.outputs.end(), [&](int id) { return g_.tensors[id].is_output; });
+          bool any_output =
+              std::any_of(group.outputs.begin(), group.outputs.end(), [&](int id) { return g_.tensors[id].is_output; });
           bool spatial_halo = !halos_[group.inputs[0]].empty() && r.axis >= 2;
           if (any_output || spatial_halo) break;
-          for (size_t k = 0; k < group.outputs.size(); ++k) set_parent(group.outputs[k], group.inputs[0], r.axis, r.starts[k]);
+          for (size_t k = 0; k < group.outputs.size(); ++k)
+            set_parent(group.outputs[k], group.inputs[0], r.axis, r.starts[k]);
           out_.elided[i] = true;
           break;
         }
@@ -415,7 +432,8 @@ class Planner {
         const Parent& parent = parents_[at];
         Placement outer = padded(parent.tensor);
         int64_t step = outer.strides.empty() ? 0 : outer.strides[parent.axis];
-        p.storage_offset += static_cast<int64_t>(g_.tensors[at].dtype.bytes_for(static_cast<uint64_t>(parent.start * step)));
+        p.storage_offset +=
+            static_cast<int64_t>(g_.tensors[at].dtype.bytes_for(static_cast<uint64_t>(parent.start * step)));
       }
       out_.tensors[id] = std::move(p);
     }
@@ -463,14 +481,16 @@ class Planner {
       Storage& s = out_.storages[i];
       if (s.space == plan::Space::kArena && s.last_use >= 0) order.push_back(static_cast<int>(i));
     }
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return out_.storages[a].bytes > out_.storages[b].bytes; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return out_.storages[a].bytes > out_.storages[b].bytes; });
     std::vector<int> placed;
     for (int i : order) {
       Storage& s = out_.storages[i];
       std::vector<std::pair<int64_t, int64_t>> busy;
       for (int j : placed) {
         const Storage& o = out_.storages[j];
-        if (o.device == s.device && o.first_use <= s.last_use && s.first_use <= o.last_use) busy.emplace_back(o.offset, o.offset + extent(o));
+        if (o.device == s.device && o.first_use <= s.last_use && s.first_use <= o.last_use)
+          busy.emplace_back(o.offset, o.offset + extent(o));
       }
       std::sort(busy.begin(), busy.end());
       int64_t at = 0;

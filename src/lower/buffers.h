@@ -21,26 +21,26 @@ struct Placement {
 
 struct Storage {
   plan::Space space = plan::Space::kArena;
-  uint32_t index = 0;          // which input or output
+  uint32_t index = 0;  // which input or output
   int64_t bytes = 0;
   int first_use = 0, last_use = 0;  // groups
-  uint32_t device = 0;         // whose arena
-  int64_t offset = 0;          // in the arena; lowering lays out the params it still needs
+  uint32_t device = 0;              // whose arena
+  int64_t offset = 0;               // in the arena; lowering lays out the params it still needs
 };
 
 struct Halo {
   std::vector<int64_t> before, after;  // per dimension; empty: none
   bool empty() const;
-  void merge(const Halo& other);       // the larger of both in each direction
+  void merge(const Halo& other);  // the larger of both in each direction
 };
 
 // The zeros a group's kernel reads around its inputs: one Halo per group input (empty where none).
 using HaloNeeds = std::vector<std::vector<Halo>>;
 
 struct Buffers {
-  std::vector<Placement> tensors;   // by tensor id
+  std::vector<Placement> tensors;  // by tensor id
   std::vector<Storage> storages;
-  std::vector<bool> elided;         // by group: needs no kernel, its result is a view
+  std::vector<bool> elided;  // by group: needs no kernel, its result is a view
   int64_t arena_bytes = 0;
   std::vector<int64_t> device_arena_bytes;  // of the devices after the first
 };

@@ -13,16 +13,18 @@ namespace tilewright::lower {
 
 struct ComputeArgs {
   const relay::CallNode& call;
-  std::span<const topi::Operand> operands;        // tuple arguments flattened
-  std::span<const TensorTypeNode* const> types;   // the operands' types
-  const TensorTypeNode& out;                      // the type of the result asked for
-  int output;                                     // which result of a multi-result operator
-  const std::vector<tir::PrimExpr>& index;        // scalar int64 indices of the first lane
-  int lanes;                                      // 1, or a vector along the last dimension
-  const tir::PrimExpr& mask;                      // bool lanes that are real, or null: all are
+  std::span<const topi::Operand> operands;       // tuple arguments flattened
+  std::span<const TensorTypeNode* const> types;  // the operands' types
+  const TensorTypeNode& out;                     // the type of the result asked for
+  int output;                                    // which result of a multi-result operator
+  const std::vector<tir::PrimExpr>& index;       // scalar int64 indices of the first lane
+  int lanes;                                     // 1, or a vector along the last dimension
+  const tir::PrimExpr& mask;                     // bool lanes that are real, or null: all are
 
   template <class A>
-  const A& attrs() const { return *attrs_as<A>(call.attrs); }
+  const A& attrs() const {
+    return *attrs_as<A>(call.attrs);
+  }
   int64_t out_dim(size_t i) const { return out.shape[i].value(); }
   int64_t in_dim(size_t operand, size_t i) const { return types[operand]->shape[i].value(); }
   size_t in_rank(size_t operand) const { return types[operand]->shape.size(); }
@@ -32,7 +34,8 @@ struct ComputeArgs {
   }
   // Operand i read at the result's index under numpy broadcasting.
   tir::PrimExpr broadcast_operand(size_t i) const;
-  // A vector whose lane l is `element(index with last + l)`: for index maps that do not keep the last dimension contiguous.
+  // A vector whose lane l is `element(index with last + l)`: for index maps that do not keep the last dimension
+  // contiguous.
   tir::PrimExpr by_lane(const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&)>& element) const;
 };
 

@@ -18,7 +18,9 @@ PrimExpr constant(A a, const PrimExpr& like, double v) { return make_const(like-
 
 // One-operand intrinsics. Integer operands of float functions do not occur (typing refuses them).
 template <Intrinsic op>
-PrimExpr unary(A a) { return intrinsic(op, {x_of(a)}); }
+PrimExpr unary(A a) {
+  return intrinsic(op, {x_of(a)});
+}
 // floor, ceil, round, trunc leave integers alone.
 template <Intrinsic op>
 PrimExpr rounding(A a) {
@@ -26,7 +28,9 @@ PrimExpr rounding(A a) {
   return x->dtype.is_float() ? intrinsic(op, {x}) : x;
 }
 template <ExprKind kind>
-PrimExpr arithmetic(A a) { return binary(kind, a.broadcast_operand(0), a.broadcast_operand(1)); }
+PrimExpr arithmetic(A a) {
+  return binary(kind, a.broadcast_operand(0), a.broadcast_operand(1));
+}
 
 PrimExpr floor_divide(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
@@ -106,19 +110,20 @@ PrimExpr bitwise_not(A a) {
 PrimExpr logical_xor(A a) { return binary(ExprKind::kNE, a.broadcast_operand(0), a.broadcast_operand(1)); }
 PrimExpr where(A a) { return select(a.broadcast_operand(0), a.broadcast_operand(1), a.broadcast_operand(2)); }
 
-// (Phi(x) - 1/2) / x as a polynomial in 2 * x^2 / range^2 - 1: around the middle, because powers of x^2 itself cancel. Minimax
-// in the scale of x (Lawson's iteration on Chebyshev nodes); the polynomial alone is 2.5e-8 off.
+// (Phi(x) - 1/2) / x as a polynomial in 2 * x^2 / range^2 - 1: around the middle, because powers of x^2 itself cancel.
+// Minimax in the scale of x (Lawson's iteration on Chebyshev nodes); the polynomial alone is 2.5e-8 off.
 constexpr double kGeluRange = 5.375;
-constexpr double kGeluPhi[] = {0x1.0d62ap-3,  -0x1.0cca12p-4, 0x1.8edfd4p-5,  -0x1.41fefep-5, 0x1.0714c4p-5,
-                               -0x1.a41fb4p-6, 0x1.3f0904p-6,  -0x1.c35f48p-7, 0x1.3582fap-7,  -0x1.a95d8ep-8,
+constexpr double kGeluPhi[] = {0x1.0d62ap-3,   -0x1.0cca12p-4,  0x1.8edfd4p-5,  -0x1.41fefep-5,  0x1.0714c4p-5,
+                               -0x1.a41fb4p-6, 0x1.3f0904p-6,   -0x1.c35f48p-7, 0x1.3582fap-7,   -0x1.a95d8ep-8,
                                0x1.cdc41p-9,   -0x1.320356p-10, 0x1.b78f3ap-11, -0x1.f5264ap-11, 0x1.7c20a8p-12};
 
-// x * Phi(x): the error is a few roundings of x, as in the formula with erf, at half its price. Epilogues of transformers
-// spend most of their time here.
+// x * Phi(x): the error is a few roundings of x, as in the formula with erf, at half its price. Epilogues of
+// transformers spend most of their time here.
 PrimExpr gelu(A a) {
   PrimExpr operand = x_of(a);
   if (operand->dtype.element() != kFloat32) {
-    PrimExpr half = constant(a, operand, 0.5), erf = intrinsic(Intrinsic::k_erf, {operand * constant(a, operand, std::sqrt(0.5))});
+    PrimExpr half = constant(a, operand, 0.5),
+             erf = intrinsic(Intrinsic::k_erf, {operand * constant(a, operand, std::sqrt(0.5))});
     return operand * half * (constant(a, operand, 1) + erf);
   }
   PrimExpr x = make_var("x", operand->dtype), t = make_var("t", operand->dtype), s = make_var("s", operand->dtype);

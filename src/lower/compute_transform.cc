@@ -15,7 +15,9 @@ using A = const ComputeArgs&;
 using Index = std::vector<PrimExpr>;
 
 std::vector<int64_t> dims(const TensorTypeNode& type) { return *static_shape(type.shape); }
-size_t axis_of(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+size_t axis_of(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
 PrimExpr if_else(PrimExpr condition, PrimExpr yes, PrimExpr no) {
   if (const auto* c = as<IntImmNode>(condition)) return c->value ? yes : no;
   return intrinsic(Intrinsic::k_if_then_else, {std::move(condition), std::move(yes), std::move(no)});
@@ -74,7 +76,8 @@ void slice_start(A a, std::vector<int64_t>* begin, std::vector<int64_t>* stride)
   for (size_t i = 0; i < attrs.begin.size(); ++i) {
     size_t d = attrs.axes && !attrs.axes->empty() ? axis_of((*attrs.axes)[i], rank) : i;
     int64_t extent = a.in_dim(0, d);
-    int64_t s = attrs.slice_mode == "size" || attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
+    int64_t s =
+        attrs.slice_mode == "size" || attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
     int64_t b = attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i];
     (*begin)[d] = s > 0 ? std::clamp<int64_t>(b, 0, extent) : std::clamp<int64_t>(b, -1, extent - 1);
     (*stride)[d] = s;
@@ -95,15 +98,17 @@ PrimExpr strided_slice(A a) {
 PrimExpr split(A a) {
   const auto& attrs = a.attrs<relay::SplitAttrs>();
   size_t axis = axis_of(attrs.axis, a.index.size());
-  int64_t start = attrs.sections > 0 ? a.in_dim(0, axis) / attrs.sections * a.output
-                                     : (a.output == 0 ? 0 : attrs.indices_or_sections[static_cast<size_t>(a.output) - 1]);
+  int64_t start = attrs.sections > 0
+                      ? a.in_dim(0, axis) / attrs.sections * a.output
+                      : (a.output == 0 ? 0 : attrs.indices_or_sections[static_cast<size_t>(a.output) - 1]);
   Index mapped = a.index;
   mapped[axis] = mapped[axis] + start;
   return a.at(0, mapped, a.lanes);
 }
 
 // The operand whose slot along `axis` holds the index; `slot(i)` is operand i's extent there.
-PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots, const std::function<PrimExpr(size_t, const Index&, int, int64_t)>& read) {
+PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots,
+                const std::function<PrimExpr(size_t, const Index&, int, int64_t)>& read) {
   auto at = [&](const Index& index, int lanes) {
     PrimExpr out;
     int64_t start = 0;
@@ -136,16 +141,17 @@ PrimExpr concatenate(A a) {
 }
 PrimExpr stack(A a) {
   size_t axis = axis_of(a.attrs<relay::StackAttrs>().axis, a.index.size());
-  return joined(a, axis, std::vector<int64_t>(a.operands.size(), 1), [&](size_t i, const Index& index, int lanes, int64_t) {
-    Index mapped = index;
-    mapped.erase(mapped.begin() + static_cast<std::ptrdiff_t>(axis));
-    if (axis + 1 == index.size()) return broadcast(a.at(i, mapped, 1), lanes);
-    return a.at(i, mapped, lanes);
-  });
+  return joined(a, axis, std::vector<int64_t>(a.operands.size(), 1),
+                [&](size_t i, const Index& index, int lanes, int64_t) {
+                  Index mapped = index;
+                  mapped.erase(mapped.begin() + static_cast<std::ptrdiff_t>(axis));
+                  if (axis + 1 == index.size()) return broadcast(a.at(i, mapped, 1), lanes);
+                  return a.at(i, mapped, lanes);
+                });
 }
 
-// An index operand's value inside [0, extent): "wrap" wraps, "fast" counts negative ones from the end (ONNX), and the rest
-// clamps, so that no run-time value reads out of bounds.
+// An index operand's value inside [0, extent): "wrap" wraps, "fast" counts negative ones from the end (ONNX), and the
+// rest clamps, so that no run-time value reads out of bounds.
 PrimExpr bounded(PrimExpr value, int64_t extent, const std::string& mode) {
   PrimExpr i = cast(kInt64, std::move(value));
   if (mode == "wrap") return floormod(i, extent);
@@ -220,11 +226,13 @@ PrimExpr tile(A a) {
   auto at = [&](const Index& index, int lanes) {
     Index mapped;
     for (size_t d = 0; d < a.in_rank(0); ++d)
-      mapped.push_back(a.in_dim(0, d) == a.out_dim(d + extra) ? index[d + extra] : floormod(index[d + extra], a.in_dim(0, d)));
+      mapped.push_back(a.in_dim(0, d) == a.out_dim(d + extra) ? index[d + extra]
+                                                              : floormod(index[d + extra], a.in_dim(0, d)));
     return a.at(0, mapped, lanes);
   };
-  bool whole = a.in_rank(0) > 0 && (a.in_dim(0, a.in_rank(0) - 1) == a.out_dim(a.index.size() - 1) ||
-                                    (a.in_dim(0, a.in_rank(0) - 1) % a.lanes == 0 && a.out_dim(a.index.size() - 1) % a.lanes == 0));
+  bool whole = a.in_rank(0) > 0 &&
+               (a.in_dim(0, a.in_rank(0) - 1) == a.out_dim(a.index.size() - 1) ||
+                (a.in_dim(0, a.in_rank(0) - 1) % a.lanes == 0 && a.out_dim(a.index.size() - 1) % a.lanes == 0));
   if (a.lanes == 1 || whole) return at(a.index, a.lanes);
   return a.by_lane([&](const Index& index) { return at(index, 1); });
 }
@@ -264,7 +272,8 @@ PrimExpr reverse_sequence(A a) {
 // An element's index along each axis follows from the destination's axis and block, the source's from it.
 PrimExpr layout_transform(A a) {
   const auto& attrs = a.attrs<relay::LayoutTransformAttrs>();
-  const relay::Layout from = *relay::parse_layout(attrs.src_layout), to = *relay::parse_layout(attrs.dst_layout);  // typing has read both
+  const relay::Layout from = *relay::parse_layout(attrs.src_layout),
+                      to = *relay::parse_layout(attrs.dst_layout);  // typing has read both
   const relay::LogicalSizes logical = relay::logical_sizes(from, attrs.channels, attrs.in_channels);
   if (from.text == to.text && logical.sizes.empty()) return a.at(0, a.index, a.lanes);
   auto place = [](int axis) { return static_cast<size_t>(axis); };
@@ -274,13 +283,17 @@ PrimExpr layout_transform(A a) {
     for (const relay::Layout::Axis& axis : from.axes) {
       if (axis.factor > 0) continue;
       const char letter = axis.letter;
-      const int at = from.find(letter), block_at = from.find_block(letter), out_at = to.find(letter), out_block_at = to.find_block(letter);
+      const int at = from.find(letter), block_at = from.find_block(letter), out_at = to.find(letter),
+                out_block_at = to.find_block(letter);
       const int64_t block = from.block(letter), out_block = to.block(letter);
       const PrimExpr& outer = index[place(out_at)];
       PrimExpr whole = out_block_at < 0 ? outer : outer * out_block + index[place(out_block_at)];
-      if (block == out_block && block_at >= 0 && out_block_at >= 0) source[place(at)] = outer, source[place(block_at)] = index[place(out_block_at)];
-      else if (block_at < 0) source[place(at)] = whole;
-      else source[place(at)] = floordiv(whole, block), source[place(block_at)] = floormod(whole, block);
+      if (block == out_block && block_at >= 0 && out_block_at >= 0)
+        source[place(at)] = outer, source[place(block_at)] = index[place(out_block_at)];
+      else if (block_at < 0)
+        source[place(at)] = whole;
+      else
+        source[place(at)] = floordiv(whole, block), source[place(block_at)] = floormod(whole, block);
       const int64_t extent = logical.get(letter, a.in_dim(0, place(at)) * block);
       if (a.out_dim(place(out_at)) * out_block > extent) real.push_back(lt(whole, make_int(extent)));
     }
@@ -295,7 +308,8 @@ PrimExpr depth_to_space(A a) {
   int64_t block = attrs.block_size, channels = a.out_dim(1);
   return a.by_lane([&](const Index& index) {
     PrimExpr y = floormod(index[2], block), x = floormod(index[3], block);
-    PrimExpr c = attrs.mode != "DCR" ? index[1] * (block * block) + y * block + x : (y * block + x) * channels + index[1];
+    PrimExpr c =
+        attrs.mode != "DCR" ? index[1] * (block * block) + y * block + x : (y * block + x) * channels + index[1];
     return a.at(0, {index[0], c, floordiv(index[2], block), floordiv(index[3], block)}, 1);
   });
 }
@@ -303,7 +317,8 @@ PrimExpr space_to_depth(A a) {
   int64_t block = a.attrs<relay::SubPixelAttrs>().block_size, channels = a.in_dim(0, 1);
   return a.by_lane([&](const Index& index) {
     PrimExpr offset = floordiv(index[1], channels), c = floormod(index[1], channels);
-    return a.at(0, {index[0], c, index[2] * block + floordiv(offset, block), index[3] * block + floormod(offset, block)}, 1);
+    return a.at(
+        0, {index[0], c, index[2] * block + floordiv(offset, block), index[3] * block + floormod(offset, block)}, 1);
   });
 }
 

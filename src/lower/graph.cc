@@ -50,8 +50,9 @@ class Extractor {
     if (!tensor) return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' has type {}", name, type_str(type)));
     auto shape = static_shape(tensor->shape);
     if (!shape)
-      return Diagnostic(ErrorCode::kFreeDimension, format("'{}' has the free shape {}", name, tilewright::shape_str(tensor->shape)),
-                        {}, "give the input sizes with --shape name=1x3x224x224");
+      return Diagnostic(ErrorCode::kFreeDimension,
+                        format("'{}' has the free shape {}", name, tilewright::shape_str(tensor->shape)), {},
+                        "give the input sizes with --shape name=1x3x224x224");
     GraphTensor t;
     t.name = name;
     t.dtype = tensor->dtype;
@@ -120,10 +121,14 @@ class Extractor {
   Status visit_call(const Expr& e) {
     const auto* call = as<CallNode>(e);
     const auto* global = as<GlobalVarNode>(call->callee);
-    if (global && !module_->functions.count(global->name)) return Diagnostic(ErrorCode::kVerifyFailed, format("main calls '{}', which the module lacks", global->name));
+    if (global && !module_->functions.count(global->name))
+      return Diagnostic(ErrorCode::kVerifyFailed, format("main calls '{}', which the module lacks", global->name));
     const auto* function = as<FunctionNode>(global ? module_->functions.at(global->name) : call->callee);
     const bool external = function && function->attrs.count("Compiler");
-    if (global && !external) return Diagnostic(ErrorCode::kUnsupportedModel, format("the call of the function '{}' cannot be compiled for the graph executor", global->name), {}, "compile it as a VM program, or inline the function");
+    if (global && !external)
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("the call of the function '{}' cannot be compiled for the graph executor", global->name),
+                        {}, "compile it as a VM program, or inline the function");
     if (!function || (!function->primitive() && !external))
       return Diagnostic(ErrorCode::kVerifyFailed, "main calls something that is not a fusion group");
     Group group;
@@ -134,7 +139,9 @@ class Extractor {
       if (group.external.empty() && global) group.external = global->name;
       group.compiler = text_attr(*function, "Compiler");
       if (group.external.empty() || group.compiler.empty())
-        return Diagnostic(ErrorCode::kUnsupportedModel, "a function of an external compiler lacks the name of its code (global_symbol) or of its compiler (Compiler)");
+        return Diagnostic(ErrorCode::kUnsupportedModel,
+                          "a function of an external compiler lacks the name of its code (global_symbol) or of its "
+                          "compiler (Compiler)");
     } else if (is_call_to(function->body, "device_copy")) {
       group.kind = plan::StepKind::kCopy;
     }
@@ -188,12 +195,14 @@ class Extractor {
     return static_cast<uint32_t>(at - graph_.devices.begin());
   }
 
-  // Tensors that a step reads and writes are on one device; copies say which (PlanDevices), and main's result_device_type what
-  // nothing parts from the result. Constants and inputs that several devices read are read where they are.
+  // Tensors that a step reads and writes are on one device; copies say which (PlanDevices), and main's
+  // result_device_type what nothing parts from the result. Constants and inputs that several devices read are read
+  // where they are.
   Status place_on_devices(const FunctionNode& main) {
     auto result = main.attrs.find("result_device_type");
     const auto* type = result == main.attrs.end() ? nullptr : std::get_if<int64_t>(&result->second);
-    const bool copies = std::any_of(graph_.groups.begin(), graph_.groups.end(), [](const Group& g) { return g.kind == plan::StepKind::kCopy; });
+    const bool copies = std::any_of(graph_.groups.begin(), graph_.groups.end(),
+                                    [](const Group& g) { return g.kind == plan::StepKind::kCopy; });
     if (!copies && (!type || *type == 1)) return Ok{};
     std::vector<int> parent(graph_.tensors.size());
     for (size_t i = 0; i < parent.size(); ++i) parent[i] = static_cast<int>(i);
@@ -211,26 +220,32 @@ class Extractor {
     auto fix = [&](int id, int64_t wanted) -> Status {
       int64_t& known = device[root(id)];
       if (known >= 0 && known != wanted)
-        return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is to be on device type {} and on {}", graph_.tensors[id].name, known, wanted), {}, "run PlanDevices, which puts copies between");
+        return Diagnostic(ErrorCode::kInvalidArgument,
+                          format("'{}' is to be on device type {} and on {}", graph_.tensors[id].name, known, wanted),
+                          {}, "run PlanDevices, which puts copies between");
       known = wanted;
       return Ok{};
     };
     for (const Group& g : graph_.groups) {
       if (g.kind != plan::StepKind::kCopy) continue;
       const auto& attrs = *attrs_as<DeviceCopyAttrs>(as<CallNode>(g.function->body)->attrs);
-      if (graph_.tensors[g.inputs[0]].kind == GraphTensor::Kind::kComputed) TW_TRY_STATUS(fix(g.inputs[0], attrs.src_dev_type));
+      if (graph_.tensors[g.inputs[0]].kind == GraphTensor::Kind::kComputed)
+        TW_TRY_STATUS(fix(g.inputs[0], attrs.src_dev_type));
       TW_TRY_STATUS(fix(g.outputs[0], attrs.dst_dev_type));
     }
     for (int id : graph_.outputs)
       if (type && device[root(id)] < 0) device[root(id)] = *type;
     for (size_t id = 0; id < graph_.tensors.size(); ++id)
-      if (int64_t known = device[root(static_cast<int>(id))]; known >= 0) graph_.tensors[id].device = device_index(known);
+      if (int64_t known = device[root(static_cast<int>(id))]; known >= 0)
+        graph_.tensors[id].device = device_index(known);
     // Inputs and constants count as their first reader's.
     for (const Group& g : graph_.groups)
       for (int id : g.inputs)
-        if (auto& t = graph_.tensors[id]; t.kind != GraphTensor::Kind::kComputed && t.consumers.front() == &g - graph_.groups.data())
-          t.device = g.kind == plan::StepKind::kCopy ? device_index(attrs_as<DeviceCopyAttrs>(as<CallNode>(g.function->body)->attrs)->src_dev_type)
-                                                     : graph_.tensors[g.outputs[0]].device;
+        if (auto& t = graph_.tensors[id];
+            t.kind != GraphTensor::Kind::kComputed && t.consumers.front() == &g - graph_.groups.data())
+          t.device = g.kind == plan::StepKind::kCopy
+                         ? device_index(attrs_as<DeviceCopyAttrs>(as<CallNode>(g.function->body)->attrs)->src_dev_type)
+                         : graph_.tensors[g.outputs[0]].device;
     return Ok{};
   }
 

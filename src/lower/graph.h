@@ -17,23 +17,23 @@ struct GraphTensor {
   DataType dtype;
   std::vector<int64_t> shape;  // as in the graph's types, blocked layouts included
   enum class Kind { kInput, kParam, kComputed } kind = Kind::kComputed;
-  Tensor data;                 // kParam
-  Tensor original;             // kParam that was repacked for its kernel: what it was
-  int producer = -1;           // kComputed: the group that makes it
+  Tensor data;        // kParam
+  Tensor original;    // kParam that was repacked for its kernel: what it was
+  int producer = -1;  // kComputed: the group that makes it
   int producer_output = 0;
   std::vector<int> consumers;  // groups, each once, in order
   bool is_output = false;
-  uint32_t device = 0;         // into Graph::devices
+  uint32_t device = 0;  // into Graph::devices
 };
 
 struct Group {
   const relay::FunctionNode* function = nullptr;
-  std::vector<int> inputs;   // tensors, one per flattened parameter, then one per lifted constant
+  std::vector<int> inputs;                         // tensors, one per flattened parameter, then one per lifted constant
   std::vector<const relay::ConstantNode*> lifted;  // non-scalar constants of the body, in the order of their inputs
-  std::vector<int> outputs;  // tensors, one per flattened result
-  std::string name;          // "nn.conv2d+add+nn.relu"
-  std::string source;        // the model's node names
-  std::shared_ptr<const Choice> choice;  // how it will be lowered; null until chosen
+  std::vector<int> outputs;                        // tensors, one per flattened result
+  std::string name;                                // "nn.conv2d+add+nn.relu"
+  std::string source;                              // the model's node names
+  std::shared_ptr<const Choice> choice;            // how it will be lowered; null until chosen
   plan::StepKind kind = plan::StepKind::kKernel;
   std::string external, compiler;  // kExternal: the function's name, and the code generator that it is for
   // No kernel of ours: its operands are compact and lie as their shapes say.
@@ -46,13 +46,13 @@ struct Graph {
   std::vector<int> inputs, outputs;
   std::vector<std::string> output_names;
   std::vector<int32_t> devices = {1};  // types; the first is the CPU
-  std::vector<relay::Expr> keep;  // functions made here (copies), kept alive
+  std::vector<relay::Expr> keep;       // functions made here (copies), kept alive
 };
 
-// Flattens `main` of a fused module: its body is calls to Primitive functions, to functions of external compilers (attribute
-// Compiler), device_copy in a group of its own, tuples and projections. Values that no copy parts are on one device. A result that is
-// an input, a constant or named twice gets a copying group. Errors: FreeDimension (a symbolic shape is left),
-// UnsupportedModel (control flow, a call that is not to a fusion group).
+// Flattens `main` of a fused module: its body is calls to Primitive functions, to functions of external compilers
+// (attribute Compiler), device_copy in a group of its own, tuples and projections. Values that no copy parts are on one
+// device. A result that is an input, a constant or named twice gets a copying group. Errors: FreeDimension (a symbolic
+// shape is left), UnsupportedModel (control flow, a call that is not to a fusion group).
 Result<Graph> extract_graph(const relay::Module& fused);
 
 }  // namespace tilewright::lower

@@ -61,7 +61,8 @@ Anchor find_anchor(const FunctionNode& function) {
   for (const Expr& arg : flat_args(*anchor.call)) {
     auto it = input_of.find(arg.get());
     size_t n = flat_count(arg->type);
-    for (size_t i = 0; i < n; ++i) anchor.inputs.push_back(it == input_of.end() ? -1 : it->second + static_cast<int>(i));
+    for (size_t i = 0; i < n; ++i)
+      anchor.inputs.push_back(it == input_of.end() ? -1 : it->second + static_cast<int>(i));
   }
   return anchor;
 }
@@ -181,7 +182,8 @@ struct GroupScope::Evaluation {
       return scope.inputs_[it->second[static_cast<size_t>(output)]].load(index, lanes, lanes > 1 ? mask : PrimExpr());
     if (const auto* constant = as<ConstantNode>(e)) {
       const Tensor& t = constant->data;
-      PrimExpr scalar = t.dtype().is_float() ? tir::make_float(t.at_double(0), t.dtype()) : tir::make_int(t.at_int(0), t.dtype());
+      PrimExpr scalar =
+          t.dtype().is_float() ? tir::make_float(t.at_double(0), t.dtype()) : tir::make_int(t.at_int(0), t.dtype());
       return tir::broadcast(scalar, lanes);
     }
     if (const auto* get = as<TupleGetItemNode>(e)) return value(get->tuple, static_cast<int>(get->index), index, lanes);
@@ -196,7 +198,9 @@ struct GroupScope::Evaluation {
       const auto* tuple = as_tuple(arg->type);
       size_t n = tuple ? tuple->fields.size() : 1;
       for (size_t k = 0; k < n; ++k) {
-        operands.push_back([this, arg, k](const topi::Index& at, int l, const PrimExpr&) { return value(arg, static_cast<int>(k), at, l); });
+        operands.push_back([this, arg, k](const topi::Index& at, int l, const PrimExpr&) {
+          return value(arg, static_cast<int>(k), at, l);
+        });
         types.push_back(as_tensor(tuple ? tuple->fields[k] : arg->type));
       }
     }

@@ -21,8 +21,8 @@ struct Anchor {
   bool direct() const;  // every argument is a group input
 };
 
-// Whether a group can become one kernel: at most one anchor, every other call has a compute definition, and only a plain
-// chain leads from the anchor to the single result.
+// Whether a group can become one kernel: at most one anchor, every other call has a compute definition, and only a
+// plain chain leads from the anchor to the single result.
 bool lowers_whole(const relay::FunctionNode& function);
 Anchor find_anchor(const relay::FunctionNode& function);
 

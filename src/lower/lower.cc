@@ -24,7 +24,8 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
     key += format("{}:{}", n, static_cast<int>(e->kind));
     if (const OpDef* op = called_op(e)) key += format(" {}[{}]", op->name, attrs_str(as<CallNode>(e)->attrs));
     if (const auto* constant = as<ConstantNode>(e); constant && constant->data.size() == 1)
-      key += format(" ={:a}", constant->data.dtype().is_float() ? constant->data.at_double(0) : static_cast<double>(constant->data.at_int(0)));
+      key += format(" ={:a}", constant->data.dtype().is_float() ? constant->data.at_double(0)
+                                                                : static_cast<double>(constant->data.at_int(0)));
     if (const auto* get = as<TupleGetItemNode>(e)) key += format(" .{}", get->index);
     for (const Expr& kid : children(e))
       if (auto it = number.find(kid.get()); it != number.end()) key += format(" %{}", it->second);
@@ -37,8 +38,8 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
   auto place = [&](int id) {
     const auto& t = graph.tensors[id];
     const Placement& p = buffers.tensors[id];
-    key += format("|{} {} {} {} {}", t.dtype.str(), tilewright::shape_str(t.shape), tilewright::shape_str(p.strides), p.offset,
-                  tilewright::shape_str(p.halo_before) + tilewright::shape_str(p.halo_after));
+    key += format("|{} {} {} {} {}", t.dtype.str(), tilewright::shape_str(t.shape), tilewright::shape_str(p.strides),
+                  p.offset, tilewright::shape_str(p.halo_before) + tilewright::shape_str(p.halo_after));
     key += format(" {} {}", static_cast<int>(buffers.storages[p.storage].space), p.storage_offset % 64);
   };
   for (int id : group.inputs) place(id);
@@ -82,19 +83,21 @@ topi::View view_of(const tir::Buffer& buffer, const GraphTensor& t, const Placem
   return v;
 }
 
-// Zeros around a result: for each dimension with a halo, the slab before and after it, over the interior of the dimensions
-// before it and the whole (halo included) of those behind. Planes (the two outer dimensions, which have no halo) are
-// split over threads; the interior's writer never touches a slab, so both run side by side within the step.
+// Zeros around a result: for each dimension with a halo, the slab before and after it, over the interior of the
+// dimensions before it and the whole (halo included) of those behind. Planes (the two outer dimensions, which have no
+// halo) are split over threads; the interior's writer never touches a slab, so both run side by side within the step.
 tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) {
   using namespace tir;
   size_t rank = out.shape.size();
-  bool vector = out.halo_before[rank - 1] == 0 && out.halo_after[rank - 1] == 0 && out.strides[rank - 1] == 1 && out.shape[rank - 1] <= 64;
+  bool vector = out.halo_before[rank - 1] == 0 && out.halo_after[rank - 1] == 0 && out.strides[rank - 1] == 1 &&
+                out.shape[rank - 1] <= 64;
   size_t inner = vector ? rank - 1 : rank;  // dimensions that loops cover
   int lanes = vector ? static_cast<int>(out.shape[rank - 1]) : 1;
   return topi::parallel_for(context, "plane", out.shape[0] * out.shape[1], [&](PrimExpr plane) {
     std::vector<Stmt> slabs;
     for (size_t d = 2; d < inner; ++d)
-      for (auto [from, to] : {std::pair{-out.halo_before[d], int64_t{0}}, std::pair{out.shape[d], out.shape[d] + out.halo_after[d]}}) {
+      for (auto [from, to] :
+           {std::pair{-out.halo_before[d], int64_t{0}}, std::pair{out.shape[d], out.shape[d] + out.halo_after[d]}}) {
         if (from == to) continue;
         topi::Index index{floordiv(plane, out.shape[1]), floormod(plane, out.shape[1])};
         std::function<Stmt(size_t)> nest = [&](size_t at) -> Stmt {
@@ -195,7 +198,9 @@ class Lowering {
       for (const auto& [input, pack] : group.choice->repacks) {
         int id = group.inputs[static_cast<size_t>(input)];
         Tensor packed = pack(graph_.tensors[id].data);
-        auto [it, fresh] = done.try_emplace({id, group.choice->implementation + " " + group.choice->configuration, packed.shape()}, static_cast<int>(graph_.tensors.size()));
+        auto [it, fresh] =
+            done.try_emplace({id, group.choice->implementation + " " + group.choice->configuration, packed.shape()},
+                             static_cast<int>(graph_.tensors.size()));
         if (fresh) {
           GraphTensor t = graph_.tensors[id];
           t.consumers.clear();
@@ -207,7 +212,8 @@ class Lowering {
         group.inputs[static_cast<size_t>(input)] = it->second;
         graph_.tensors[it->second].consumers.push_back(static_cast<int>(&group - graph_.groups.data()));
         auto& users = graph_.tensors[id].consumers;
-        users.erase(std::remove(users.begin(), users.end(), static_cast<int>(&group - graph_.groups.data())), users.end());
+        users.erase(std::remove(users.begin(), users.end(), static_cast<int>(&group - graph_.groups.data())),
+                    users.end());
       }
     }
   }
@@ -221,7 +227,8 @@ class Lowering {
     for (int32_t device : p.devices)
       if (auto other = device_targets_.find(device); other != device_targets_.end())
         for (const std::string& feature : other->second.cpu_features)
-          if (std::find(p.cpu_features.begin(), p.cpu_features.end(), feature) == p.cpu_features.end()) p.cpu_features.push_back(feature);
+          if (std::find(p.cpu_features.begin(), p.cpu_features.end(), feature) == p.cpu_features.end())
+            p.cpu_features.push_back(feature);
     p.arena_bytes = static_cast<uint64_t>(buffers_.arena_bytes);
     p.device_arena_bytes.assign(buffers_.device_arena_bytes.begin(), buffers_.device_arena_bytes.end());
     for (size_t i = 0; i < graph_.inputs.size(); ++i) {
@@ -279,7 +286,8 @@ class Lowering {
 
   const GraphTensor& param_root(int storage) const {
     for (size_t id = 0; id < graph_.tensors.size(); ++id)
-      if (buffers_.tensors[id].storage == storage && graph_.tensors[id].kind == GraphTensor::Kind::kParam) return graph_.tensors[id];
+      if (buffers_.tensors[id].storage == storage && graph_.tensors[id].kind == GraphTensor::Kind::kParam)
+        return graph_.tensors[id];
     internal_error(__FILE__, __LINE__, "a parameter storage without its tensor");
   }
 
@@ -290,7 +298,8 @@ class Lowering {
     plan::Buffer b;
     b.space = s.space;
     b.index = s.index;
-    b.offset = static_cast<uint64_t>(p.storage_offset + (s.space == plan::Space::kArena || s.space == plan::Space::kParams ? s.offset : 0));
+    b.offset = static_cast<uint64_t>(
+        p.storage_offset + (s.space == plan::Space::kArena || s.space == plan::Space::kParams ? s.offset : 0));
     b.bytes = static_cast<uint64_t>(p.bytes);
     b.dtype = t.dtype;
     b.shape = t.shape;
@@ -305,7 +314,8 @@ class Lowering {
   // Which kernel, compiled when it is new.
   Result<uint32_t> kernel_of(const Group& group) {
     const uint32_t device = graph_.tensors[group.outputs[0]].device;
-    auto [slot, fresh] = kernels_.try_emplace(format("{} ", device) + kernel_key(graph_, group, buffers_), static_cast<uint32_t>(out_.kernels.size()));
+    auto [slot, fresh] = kernels_.try_emplace(format("{} ", device) + kernel_key(graph_, group, buffers_),
+                                              static_cast<uint32_t>(out_.kernels.size()));
     if (fresh) {
       std::string base = symbol_of(group.name);
       int& copies = names_[base];
@@ -363,8 +373,8 @@ class Lowering {
 
   // Elements that share a byte cannot be written by two threads.
   bool parallel(const Group& group) const {
-    return group.choice->parallel &&
-           std::none_of(group.outputs.begin(), group.outputs.end(), [&](int id) { return graph_.tensors[id].dtype.bits < 8; });
+    return group.choice->parallel && std::none_of(group.outputs.begin(), group.outputs.end(),
+                                                  [&](int id) { return graph_.tensors[id].dtype.bits < 8; });
   }
 
   static std::vector<int> distinct_inputs(const Group& group) {
@@ -389,7 +399,8 @@ class Lowering {
         while (p.storage_offset % alignment != 0) alignment /= 2;
       }
       int64_t elements = p.bytes * 8 / std::max<int64_t>(1, t.dtype.bits);
-      tir::Buffer b = tir::make_buffer(format("{}{}", read_only ? "in" : "out", number), t.dtype, elements, tir::Scope::kGlobal, alignment, read_only);
+      tir::Buffer b = tir::make_buffer(format("{}{}", read_only ? "in" : "out", number), t.dtype, elements,
+                                       tir::Scope::kGlobal, alignment, read_only);
       buffer_of[id] = b;
       f.params.push_back(b);
     };
@@ -415,7 +426,8 @@ class Lowering {
       if (!out.halo_before.empty()) body.push_back(clear_halo(out, context));
     // A kernel whose results have no element does nothing, and its templates need not know.
     auto has_elements = [&](int id) { return topi::product(graph_.tensors[id].shape) != 0; };
-    if (std::any_of(group.outputs.begin(), group.outputs.end(), has_elements)) body.push_back(group.choice->emit(scope, context));
+    if (std::any_of(group.outputs.begin(), group.outputs.end(), has_elements))
+      body.push_back(group.choice->emit(scope, context));
     f.body = tir::seq(std::move(body));
     return tir::lower_kernel(f);
   }
@@ -434,7 +446,8 @@ class Lowering {
 
 }  // namespace
 
-Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser, const DeviceTargets& device_targets) {
+Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser,
+                             const DeviceTargets& device_targets) {
   return Lowering(target, chooser, device_targets).run(fused);
 }
 

@@ -14,14 +14,14 @@ namespace tilewright::lower {
 
 // Where a step's operand lies, for those who look into a run (verify, the debugger).
 struct OperandTrace {
-  uint32_t buffer = 0;                   // into plan.buffers
+  uint32_t buffer = 0;  // into plan.buffers
   DataType dtype;
-  std::vector<int64_t> shape, strides;   // logical extents; strides and offset in elements from the buffer's start
+  std::vector<int64_t> shape, strides;  // logical extents; strides and offset in elements from the buffer's start
   int64_t offset = 0;
-  Tensor constant;                       // the operand as the graph has it (before packing), when it is a constant
+  Tensor constant;  // the operand as the graph has it (before packing), when it is a constant
 };
 struct StepTrace {
-  relay::Expr function;                  // the group: parameters in the order of inputs (tuples flattened)
+  relay::Expr function;  // the group: parameters in the order of inputs (tuples flattened)
   std::vector<OperandTrace> inputs, outputs;
   std::shared_ptr<const Choice> choice;
 };
@@ -33,19 +33,19 @@ struct ExternalFunction {
 };
 
 struct Lowered {
-  std::vector<tir::PrimFunc> kernels;  // distinct; plan.kernels are their names
+  std::vector<tir::PrimFunc> kernels;    // distinct; plan.kernels are their names
   std::vector<uint32_t> kernel_devices;  // of each kernel: which of plan.devices it is compiled for
   std::vector<ExternalFunction> externals;
   plan::Plan plan;
-  std::vector<Tensor> params;          // contents of plan.params, in order
-  std::vector<StepTrace> traces;       // one per plan step
+  std::vector<Tensor> params;     // contents of plan.params, in order
+  std::vector<StepTrace> traces;  // one per plan step
 };
 
 // Targets of devices other than the CPU, by device type (resolved); one that is missing has the CPU's.
 using DeviceTargets = std::map<int32_t, Target>;
 
 // The module's shapes must be static and its targets resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
-Result<Lowered> lower_module(const relay::Module& fused, const Target& target, const KernelChooser& chooser = KernelChooser(),
-                             const DeviceTargets& device_targets = {});
+Result<Lowered> lower_module(const relay::Module& fused, const Target& target,
+                             const KernelChooser& chooser = KernelChooser(), const DeviceTargets& device_targets = {});
 
 }  // namespace tilewright::lower

@@ -32,13 +32,15 @@ void merge_variant(Lowered* into, Lowered variant) {
   std::map<std::string, uint32_t> kernel_of;
   std::set<std::string> names;
   for (size_t i = 0; i < into->kernels.size(); ++i) {
-    kernel_of.emplace(format("{} {}", into->kernel_devices[i], text_without_name(into->kernels[i])), static_cast<uint32_t>(i));
+    kernel_of.emplace(format("{} {}", into->kernel_devices[i], text_without_name(into->kernels[i])),
+                      static_cast<uint32_t>(i));
     names.insert(into->kernels[i].name);
   }
   std::vector<uint32_t> new_kernel;
   for (size_t i = 0; i < variant.kernels.size(); ++i) {
     tir::PrimFunc& kernel = variant.kernels[i];
-    auto [slot, fresh] = kernel_of.try_emplace(format("{} {}", variant.kernel_devices[i], text_without_name(kernel)), static_cast<uint32_t>(into->kernels.size()));
+    auto [slot, fresh] = kernel_of.try_emplace(format("{} {}", variant.kernel_devices[i], text_without_name(kernel)),
+                                               static_cast<uint32_t>(into->kernels.size()));
     new_kernel.push_back(slot->second);
     if (!fresh) continue;
     const std::string base = kernel.name;
@@ -54,7 +56,10 @@ void merge_variant(Lowered* into, Lowered variant) {
   for (size_t i = 0; i < variant.params.size(); ++i) {
     const uint64_t hash = content_hash(variant.params[i]);
     auto [begin, end] = param_of.equal_range(hash);
-    auto same = std::find_if(begin, end, [&](const auto& entry) { return equal(into->params[entry.second], variant.params[i]) && first.params[entry.second].bytes == other.params[i].bytes; });
+    auto same = std::find_if(begin, end, [&](const auto& entry) {
+      return equal(into->params[entry.second], variant.params[i]) &&
+             first.params[entry.second].bytes == other.params[i].bytes;
+    });
     if (same != end) {
       new_offset.push_back(first.params[same->second].offset);
       continue;
@@ -74,7 +79,8 @@ void merge_variant(Lowered* into, Lowered variant) {
   for (plan::Buffer& buffer : other.buffers) {
     if (buffer.space != plan::Space::kParams) continue;
     for (size_t i = 0; i < other.params.size(); ++i)
-      if (other.params[i].offset <= buffer.offset && buffer.offset < other.params[i].offset + std::max<uint64_t>(1, other.params[i].bytes)) {
+      if (other.params[i].offset <= buffer.offset &&
+          buffer.offset < other.params[i].offset + std::max<uint64_t>(1, other.params[i].bytes)) {
         buffer.offset = new_offset[i] + (buffer.offset - other.params[i].offset);
         break;
       }

@@ -5,8 +5,8 @@
 
 namespace tilewright::lower {
 
-// Adds `variant` (the same model for other shapes) to into->plan.variants; its kernels and weights join those that are there,
-// except those that are equal to one of them. Traces of the variant are dropped.
+// Adds `variant` (the same model for other shapes) to into->plan.variants; its kernels and weights join those that are
+// there, except those that are equal to one of them. Traces of the variant are dropped.
 void merge_variant(Lowered* into, Lowered variant);
 
 }  // namespace tilewright::lower

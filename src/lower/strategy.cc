@@ -35,7 +35,8 @@ bool Problem::constant(size_t i) const {
          std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;
 }
 
-size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const {
+size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared_ptr<Choice>> choices,
+                             std::span<const int> plevels) const {
   if (prefer)
     if (auto preferred = prefer(problem, choices, plevels)) return *preferred;
   size_t best = 0;
@@ -48,8 +49,8 @@ size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared
 
 std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
-  for (auto table : {attention_implementations(), conv_implementations(), matmul_implementations(), recurrent_implementations(), reduce_implementations(),
-                     direct_implementations()})
+  for (auto table : {attention_implementations(), conv_implementations(), matmul_implementations(),
+                     recurrent_implementations(), reduce_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;
@@ -66,18 +67,24 @@ Anchor find_transposition(const FunctionNode& function) {
     if (e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem) return {};
     if (!op) continue;
     const auto kids = children(e);
-    const bool uses = std::any_of(kids.begin(), kids.end(), [&](const Expr& kid) { return std::find(after.begin(), after.end(), kid.get()) != after.end(); });
+    const bool uses = std::any_of(kids.begin(), kids.end(), [&](const Expr& kid) {
+      return std::find(after.begin(), after.end(), kid.get()) != after.end();
+    });
     if (uses) {
-      const bool pointwise = op->pattern <= OpPattern::kBroadcast && op->name != std::string_view("repeat") && op->name != std::string_view("tile");
-      if (!pointwise || !as_tensor(e->type) || as_tensor(e->type)->shape != as_tensor(found.expr->type)->shape) return {};
+      const bool pointwise = op->pattern <= OpPattern::kBroadcast && op->name != std::string_view("repeat") &&
+                             op->name != std::string_view("tile");
+      if (!pointwise || !as_tensor(e->type) || as_tensor(e->type)->shape != as_tensor(found.expr->type)->shape)
+        return {};
       after.push_back(e.get());
       continue;
     }
-    if (found.call || (op->name != std::string_view("transpose") && op->name != std::string_view("layout_transform"))) continue;
+    if (found.call || (op->name != std::string_view("transpose") && op->name != std::string_view("layout_transform")))
+      continue;
     const auto* call = as<CallNode>(e);
     auto param = std::find(function.params.begin(), function.params.end(), call->args[0]);
     auto tensor = [](const Expr& p) { return as_tensor(p->type) != nullptr; };
-    if (param == function.params.end() || !std::all_of(function.params.begin(), function.params.end(), tensor)) continue;
+    if (param == function.params.end() || !std::all_of(function.params.begin(), function.params.end(), tensor))
+      continue;
     found.call = call, found.expr = e, found.op = op->name;
     found.inputs = {static_cast<int>(param - function.params.begin())};
     after.push_back(e.get());
@@ -96,9 +103,11 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   if (anchor.op == "layout_transform") {
     const auto& attrs = *attrs_as<LayoutTransformAttrs>(anchor.call->attrs);
     auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
-    if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) && in.strides[3] == 1 && out.strides[4] == 1)
+    if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) &&
+        in.strides[3] == 1 && out.strides[4] == 1)
       return topi::to_blocked(in, out, epilogue, context);
-    if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) && in.strides[4] == 1 && out.strides[3] == 1)
+    if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) &&
+        in.strides[4] == 1 && out.strides[3] == 1)
       return topi::from_blocked(in, out, epilogue, context);
     return {};
   }
@@ -137,7 +146,8 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     for (size_t i = 0; i < scope.group().outputs.size(); ++i)
-      stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)), {}, context));
+      stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)),
+                                      {}, context));
     return tir::seq(std::move(stmts));
   };
   return choice;
@@ -145,8 +155,8 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
 
 }  // namespace
 
-Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group, const Target& target,
-                                                            const KernelChooser& chooser) {
+Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
+                                                            const Target& target, const KernelChooser& chooser) {
   Anchor anchor = find_anchor(*group.function);
   if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
   Problem problem{graph, group, anchor, target};
@@ -163,13 +173,15 @@ Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, 
     std::string types;
     for (size_t i = 0; const auto* t = flat_arg_type(*anchor.call, i); ++i)
       types += (i ? ", " : "") + format("Tensor[{}, {}]", tilewright::shape_str(t->shape), t->dtype.str());
-    return Diagnostic(ErrorCode::kUnsupportedOp, format("no kernel for {}({}) [{}]", anchor.op, types, attrs_str(anchor.call->attrs)),
+    return Diagnostic(ErrorCode::kUnsupportedOp,
+                      format("no kernel for {}({}) [{}]", anchor.op, types, attrs_str(anchor.call->attrs)),
                       group.source.empty() ? "" : format("node '{}'", group.source),
                       "this operator runs in the reference interpreter only; `tilewright ops` lists what compiles");
   }
   size_t at = chooser.choose(problem, choices, plevels);
   for (size_t i = 0; i < choices.size(); ++i)
-    choices[at]->candidates.push_back({choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost});
+    choices[at]->candidates.push_back(
+        {choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost});
   return std::shared_ptr<const Choice>(choices[at]);
 }
 

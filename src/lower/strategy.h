@@ -24,10 +24,11 @@ struct Candidate {
 struct Choice {
   std::string implementation;  // "conv2d_nchwc.direct"
   topi::Cost cost;
-  // As text, for reports and to tell kernels and packed weights of one implementation apart; empty where there is nothing to choose.
+  // As text, for reports and to tell kernels and packed weights of one implementation apart; empty where there is
+  // nothing to choose.
   std::string configuration;
   std::function<std::vector<topi::RankedConfig>()> configurations;  // all that were weighed; may be empty
-  std::vector<Candidate> candidates;                           // every implementation that applied, this one included
+  std::vector<Candidate> candidates;  // every implementation that applied, this one included
   // Zeros its kernel reads around each group input (may be shorter than the inputs).
   std::vector<Halo> halos;
   // Constants to repack before buffers are planned: group input -> the tensor it reads instead.
@@ -44,7 +45,9 @@ struct Problem {
   const Group& group;
   const Anchor& anchor;
   const Target& target;
-  const GraphTensor& input(size_t anchor_arg) const { return graph.tensors[group.inputs[static_cast<size_t>(anchor.inputs[anchor_arg])]]; }
+  const GraphTensor& input(size_t anchor_arg) const {
+    return graph.tensors[group.inputs[static_cast<size_t>(anchor.inputs[anchor_arg])]];
+  }
   int input_index(size_t anchor_arg) const { return anchor.inputs[anchor_arg]; }
   const GraphTensor& output() const { return graph.tensors[group.outputs[0]]; }
   // Type of the anchor's own result and of its arguments, shapes as numbers.
@@ -52,7 +55,9 @@ struct Problem {
   std::vector<int64_t> arg_shape(size_t i) const;
   DataType arg_dtype(size_t i) const;
   template <class A>
-  const A& attrs() const { return *attrs_as<A>(anchor.call->attrs); }
+  const A& attrs() const {
+    return *attrs_as<A>(anchor.call->attrs);
+  }
   // The packed form of a constant argument: usable only when no other argument position shares it.
   bool constant(size_t anchor_arg) const;
 };
@@ -77,14 +82,17 @@ class KernelChooser {
  public:
   virtual ~KernelChooser() = default;
   // The index of the choice to take; the default is the highest plevel, then the lowest estimated time.
-  virtual size_t choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels) const;
+  virtual size_t choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices,
+                        std::span<const int> plevels) const;
   // Asked first by the default; nothing leaves the choice to it. A copy asks the same.
-  std::function<std::optional<size_t>(const Problem&, std::span<const std::shared_ptr<Choice>> choices, std::span<const int> plevels)> prefer;
+  std::function<std::optional<size_t>(const Problem&, std::span<const std::shared_ptr<Choice>> choices,
+                                      std::span<const int> plevels)>
+      prefer;
 };
 
 // Errors: UnsupportedOp naming the operator, its types and the model's node.
-Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group, const Target& target,
-                                                            const KernelChooser& chooser);
+Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
+                                                            const Target& target, const KernelChooser& chooser);
 
 // A view's leading dimensions run together so that `keep` dimensions remain (leading one included); null when strides
 // do not allow it.

@@ -34,7 +34,8 @@ std::shared_ptr<Choice> attention(const Problem& p) {
        v = permuted(p.arg_shape(2), attrs.value_layout);
   if (attrs.query_layout.back() != 'D' || attrs.out_layout.back() != 'D') return nullptr;
   topi::AttentionProblem problem;
-  problem.batch = q[0], problem.heads = attrs.num_heads, problem.queries = q[2], problem.keys = k[2], problem.size = q[3];
+  problem.batch = q[0], problem.heads = attrs.num_heads, problem.queries = q[2], problem.keys = k[2],
+  problem.size = q[3];
   problem.value_size = v[3], problem.group = attrs.group, problem.scale = attrs.scale;
   const bool masked = p.anchor.call->args.size() == 4;
   auto choice = std::make_shared<Choice>();
@@ -42,12 +43,14 @@ std::shared_ptr<Choice> attention(const Problem& p) {
   Anchor anchor = p.anchor;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
-    topi::Epilogue epilogue = [&, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+    topi::Epilogue epilogue = [&, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
+                                                                  const tir::PrimExpr& mask) {
       topi::Index own;
       for (char c : attrs.out_layout) own.push_back(index[kAxes.find(c)]);
       return inner(std::move(value), own, mask);
     };
-    return topi::attention(problem, in_order(input(0), attrs.query_layout, attrs.query_head), in_order(input(1), attrs.key_layout, attrs.key_head),
+    return topi::attention(problem, in_order(input(0), attrs.query_layout, attrs.query_head),
+                           in_order(input(1), attrs.key_layout, attrs.key_head),
                            in_order(input(2), attrs.value_layout, attrs.value_head), masked ? input(3) : topi::View(),
                            in_order(scope.output(), attrs.out_layout, 0), epilogue, context);
   };

@@ -42,7 +42,8 @@ Halo spatial_halo(size_t rank, int64_t top, int64_t left, int64_t bottom, int64_
 
 // Fields that direct and depthwise problems have in common.
 template <class P>
-void fill_spatial(P* p, const Conv2DNCHWcAttrs& attrs, const std::vector<int64_t>& data, const std::vector<int64_t>& out) {
+void fill_spatial(P* p, const Conv2DNCHWcAttrs& attrs, const std::vector<int64_t>& data,
+                  const std::vector<int64_t>& out) {
   Pads pad = pads(attrs.padding);
   p->batch = data[0];
   p->in_height = data[2];
@@ -95,12 +96,14 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
   topi::HaloNeed need = topi::halo_need(problem);
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(p.arg_shape(0).size(), need.top, need.left, need.bottom, need.right);
+  choice->halos[static_cast<size_t>(p.input_index(0))] =
+      spatial_halo(p.arg_shape(0).size(), need.top, need.left, need.bottom, need.right);
   // 1x1 convolutions run rows together when neither side has gaps; whether they have is known once buffers are planned.
   Anchor anchor = p.anchor;
   int data_input = p.input_index(0), weight_input = p.input_index(1);
   const Target* target = &p.target;
-  const bool pointwise = problem.kernel_height == 1 && problem.kernel_width == 1 && problem.stride_height == 1 && problem.stride_width == 1;
+  const bool pointwise = problem.kernel_height == 1 && problem.kernel_width == 1 && problem.stride_height == 1 &&
+                         problem.stride_width == 1;
   const auto best = topi::default_config(problem, p.target, pointwise);
   choice->cost = topi::estimate(problem, best, p.target);
   choice->configuration = topi::to_text(best);
@@ -108,7 +111,8 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     const auto& x = scope.input(static_cast<size_t>(data_input));
     auto config = topi::default_config(problem, *target, topi::can_flatten(problem, x, scope.output()));
-    topi::View w = topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer, topi::packed_weight_shape(problem));
+    topi::View w =
+        topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer, topi::packed_weight_shape(problem));
     return topi::conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
@@ -122,34 +126,41 @@ bool weights_from_memory(const Graph& graph) {
   return bytes > uint64_t{12} << 20;
 }
 
-// What a Winograd layer's rounding may add, over its outputs' root mean square: a tenth of what `verify` allows a kernel.
-// Larger estimates take smaller tiles, at last the direct kernel.
+// What a Winograd layer's rounding may add, over its outputs' root mean square: a tenth of what `verify` allows a
+// kernel. Larger estimates take smaller tiles, at last the direct kernel.
 constexpr double kWinogradErrorBudget = 1e-5;
 
 // Winograd with tiles of `tile` output pixels along each axis that has taps.
 template <int tile>
 std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
-  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 || !p.constant(1)) return nullptr;
+  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 ||
+      !p.constant(1))
+    return nullptr;
   const topi::Conv2dProblem problem = conv_problem(p);
   const int tile_height = problem.kernel_height == 1 ? 1 : tile, tile_width = problem.kernel_width == 1 ? 1 : tile;
-  if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem)) return nullptr;
+  if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem))
+    return nullptr;
   if (topi::winograd_error(p.input(1).data, problem, tile_height, tile_width) > kWinogradErrorBudget) return nullptr;
   const bool from_memory = weights_from_memory(p.graph);
   const topi::WinogradConfig config = topi::winograd_config(problem, tile_height, tile_width, from_memory, p.target);
   const topi::HaloNeed need = topi::winograd_halo(problem, config);
   auto choice = std::make_shared<Choice>();
   choice->configuration = topi::to_text(config);
-  choice->configurations = [=, machine = p.target] { return topi::ranked_winograd_configs(problem, tile_height, tile_width, from_memory, machine); };
+  choice->configurations = [=, machine = p.target] {
+    return topi::ranked_winograd_configs(problem, tile_height, tile_width, from_memory, machine);
+  };
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
   choice->cost = topi::winograd_cost(problem, config, from_memory, p.target);
   choice->scratch_bytes = topi::winograd_scratch_bytes(problem, config);
-  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::winograd_weights(t, problem, config); });
+  choice->repacks.emplace_back(p.input_index(1),
+                               [=](const Tensor& t) { return topi::winograd_weights(t, problem, config); });
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     topi::View w = topi::make_view(scope.input(weight_input).buffer, topi::winograd_weight_shape(problem, config));
-    return topi::conv2d_winograd(problem, config, scope.input(data_input), w, scope.output(), scope.epilogue(anchor), context);
+    return topi::conv2d_winograd(problem, config, scope.input(data_input), w, scope.output(), scope.epilogue(anchor),
+                                 context);
   };
   return choice;
 }
@@ -171,7 +182,8 @@ std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     const auto& x = scope.input(static_cast<size_t>(data_input));
     topi::View w = topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer,
-                                   {(problem.channels + problem.lanes - 1) / problem.lanes, problem.kernel_height, problem.kernel_width, problem.lanes});
+                                   {(problem.channels + problem.lanes - 1) / problem.lanes, problem.kernel_height,
+                                    problem.kernel_width, problem.lanes});
     return topi::depthwise_conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
@@ -182,14 +194,15 @@ template <class A>
 std::shared_ptr<Choice> plain_conv(const Problem& p) {
   if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
   const auto& attrs = p.attrs<A>();
-  if (attrs.data_layout.substr(0, 2) != "NC" || attrs.data_layout.find('c') != std::string::npos || attrs.kernel_layout.substr(0, 2) != "OI" ||
-      !(attrs.out_layout.empty() || attrs.out_layout == attrs.data_layout))
+  if (attrs.data_layout.substr(0, 2) != "NC" || attrs.data_layout.find('c') != std::string::npos ||
+      attrs.kernel_layout.substr(0, 2) != "OI" || !(attrs.out_layout.empty() || attrs.out_layout == attrs.data_layout))
     return nullptr;
   auto data = p.arg_shape(0), weights = p.arg_shape(1), out = p.out_shape();
   size_t spatial = data.size() - 2;
   auto padding = attrs.padding;
   if (padding.size() == 1) padding.assign(2 * spatial, padding[0]);
-  if (padding.size() == spatial) padding.insert(padding.end(), padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(spatial));
+  if (padding.size() == spatial)
+    padding.insert(padding.end(), padding.begin(), padding.begin() + static_cast<std::ptrdiff_t>(spatial));
   topi::ConvDirectProblem problem;
   problem.groups = attrs.groups;
   Halo halo;
@@ -202,19 +215,24 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
     problem.dilations.push_back(dilation);
     problem.pads_before.push_back(before);
     halo.before[i + 2] = before;
-    halo.after[i + 2] = std::max<int64_t>(0, (out[i + 2] - 1) * stride + (kernel - 1) * dilation - before - (data[i + 2] - 1));
+    halo.after[i + 2] =
+        std::max<int64_t>(0, (out[i + 2] - 1) * stride + (kernel - 1) * dilation - before - (data[i + 2] - 1));
   }
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = halo;
-  auto shaped = [](const std::vector<int64_t>& shape) { return topi::make_view(tir::make_buffer("", kFloat32, topi::product(shape)), shape); };
-  choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(out), weights[0], p.target), shaped(data), shaped(out), p.target);
+  auto shaped = [](const std::vector<int64_t>& shape) {
+    return topi::make_view(tir::make_buffer("", kFloat32, topi::product(shape)), shape);
+  };
+  choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(out), weights[0], p.target), shaped(data),
+                                shaped(out), p.target);
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   const Target* target = &p.target;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     auto config = topi::default_config(problem, scope.output(), weights[0], *target);
-    return topi::conv_direct(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+    return topi::conv_direct(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(),
+                             scope.epilogue(anchor), context);
   };
   return choice;
 }
@@ -223,8 +241,8 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
 std::shared_ptr<Choice> transposed_conv2d(const Problem& p) {
   const auto& attrs = p.attrs<Conv2DTransposeAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || data.size() != 5 || !p.constant(1) || attrs.kernel_layout != "IOHW" ||
-      attrs.dilation != std::vector<int64_t>{1, 1})
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || data.size() != 5 || !p.constant(1) ||
+      attrs.kernel_layout != "IOHW" || attrs.dilation != std::vector<int64_t>{1, 1})
     return nullptr;
   auto weights = p.arg_shape(1);
   Pads pad = pads(attrs.padding);
@@ -250,22 +268,26 @@ std::shared_ptr<Choice> transposed_conv2d(const Problem& p) {
   if (out.size() == 4) {
     if (!topi::paints_plain_rows(problem)) return nullptr;
     choice->cost = topi::estimate(problem, config, p.target);
-    choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
+    choice->repacks.emplace_back(p.input_index(1),
+                                 [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
     Anchor anchor = p.anchor;
     auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
     choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-      return topi::conv2d_transpose_plain_rows(problem, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+      return topi::conv2d_transpose_plain_rows(problem, scope.input(data_input), scope.input(weight_input),
+                                               scope.output(), scope.epilogue(anchor), context);
     };
     return choice;
   }
   choice->cost = topi::estimate(problem, config, p.target);
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
-  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
+  choice->repacks.emplace_back(p.input_index(1),
+                               [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    return topi::conv2d_transpose_nchwc(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(), scope.epilogue(anchor), context);
+    return topi::conv2d_transpose_nchwc(problem, config, scope.input(data_input), scope.input(weight_input),
+                                        scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
 }
@@ -277,19 +299,28 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
   const auto& attrs = p.attrs<Resize2DAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
-  if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4) return nullptr;
+  if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4)
+    return nullptr;
   topi::ResizeAxis axis;
-  if (attrs.method == "nearest_neighbor") axis.method = topi::ResizeMethod::kNearest;
-  else if (attrs.method == "linear") axis.method = topi::ResizeMethod::kLinear;
-  else axis.method = topi::ResizeMethod::kCubic;
-  static const std::map<std::string, C> kCoordinates{{"half_pixel", C::kHalfPixel}, {"pytorch_half_pixel", C::kPytorchHalfPixel},
-                                                     {"align_corners", C::kAlignCorners}, {"asymmetric", C::kAsymmetric},
+  if (attrs.method == "nearest_neighbor")
+    axis.method = topi::ResizeMethod::kNearest;
+  else if (attrs.method == "linear")
+    axis.method = topi::ResizeMethod::kLinear;
+  else
+    axis.method = topi::ResizeMethod::kCubic;
+  static const std::map<std::string, C> kCoordinates{{"half_pixel", C::kHalfPixel},
+                                                     {"pytorch_half_pixel", C::kPytorchHalfPixel},
+                                                     {"align_corners", C::kAlignCorners},
+                                                     {"asymmetric", C::kAsymmetric},
                                                      {"half_pixel_symmetric", C::kHalfPixelSymmetric}};
   auto coordinates = kCoordinates.find(attrs.coordinate_transformation_mode);
   if (coordinates == kCoordinates.end()) return nullptr;
   axis.coordinates = coordinates->second;
-  static const std::map<std::string, R> kRounding{{"", R::kRoundPreferFloor}, {"round_prefer_floor", R::kRoundPreferFloor},
-                                                  {"round_prefer_ceil", R::kRoundPreferCeil}, {"floor", R::kFloor}, {"ceil", R::kCeil}};
+  static const std::map<std::string, R> kRounding{{"", R::kRoundPreferFloor},
+                                                  {"round_prefer_floor", R::kRoundPreferFloor},
+                                                  {"round_prefer_ceil", R::kRoundPreferCeil},
+                                                  {"floor", R::kFloor},
+                                                  {"ceil", R::kCeil}};
   auto rounding = kRounding.find(attrs.rounding_method);
   if (rounding == kRounding.end()) return nullptr;
   axis.rounding = rounding->second;
@@ -310,7 +341,8 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   auto input = static_cast<size_t>(p.input_index(0)), tables = p.group.inputs.size();
   auto method = axis.method;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    topi::ResizeTables t{scope.input(tables), scope.input(tables + 1), scope.input(tables + 2), scope.input(tables + 3)};
+    topi::ResizeTables t{scope.input(tables), scope.input(tables + 1), scope.input(tables + 2),
+                         scope.input(tables + 3)};
     return topi::resize2d(method, t, scope.input(input), scope.output(), scope.epilogue(anchor), context);
   };
   return choice;

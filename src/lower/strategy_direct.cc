@@ -19,7 +19,9 @@ using topi::Index;
 
 constexpr int kLastResort = 1;
 
-size_t axis_of(int64_t axis, size_t rank) { return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis); }
+size_t axis_of(int64_t axis, size_t rank) {
+  return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
+}
 bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
 
 PrimExpr read(const topi::Operand& operand, const Index& index, DataType dtype) {
@@ -28,7 +30,8 @@ PrimExpr read(const topi::Operand& operand, const Index& index, DataType dtype) 
 }
 PrimExpr both(PrimExpr a, PrimExpr b) { return a ? tir::logical_and(std::move(a), std::move(b)) : b; }
 PrimExpr if_inside(const PrimExpr& inside, PrimExpr value, PrimExpr otherwise) {
-  return inside ? tir::intrinsic(tir::Intrinsic::k_if_then_else, {inside, std::move(value), std::move(otherwise)}) : value;
+  return inside ? tir::intrinsic(tir::Intrinsic::k_if_then_else, {inside, std::move(value), std::move(otherwise)})
+                : value;
 }
 PrimExpr between(const PrimExpr& i, int64_t extent) {
   return tir::logical_and(tir::le(tir::make_int(0), i), tir::lt(i, tir::make_int(extent)));
@@ -57,12 +60,14 @@ template <class A>
 std::shared_ptr<Choice> convolution(const Problem& p) {
   const A attrs = p.attrs<A>();
   const A standard;
-  if (attrs.data_layout != standard.data_layout || attrs.kernel_layout != standard.kernel_layout || !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0)))
+  if (attrs.data_layout != standard.data_layout || attrs.kernel_layout != standard.kernel_layout ||
+      !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0)))
     return nullptr;
   const auto data = p.arg_shape(0), kernel = p.arg_shape(1), out = p.out_shape();
   const size_t spatial = data.size() - 2;
   const int64_t out_per_group = kernel[0] / attrs.groups, in_per_group = kernel[1];
-  topi::DirectProblem problem{out, std::vector<int64_t>(kernel.begin() + 1, kernel.end()), topi::accumulator_dtype(as_tensor(p.anchor.expr->type)->dtype)};
+  topi::DirectProblem problem{out, std::vector<int64_t>(kernel.begin() + 1, kernel.end()),
+                              topi::accumulator_dtype(as_tensor(p.anchor.expr->type)->dtype)};
   return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
     auto x = scope.anchor_operand(anchor, 0), w = scope.anchor_operand(anchor, 1);
     return [=](const Index& at, const Index& r) {
@@ -75,7 +80,8 @@ std::shared_ptr<Choice> convolution(const Problem& p) {
         inside = both(inside, between(i, data[d + 2]));
         from.push_back(i);
       }
-      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype), tir::make_const(problem.dtype, 0));
+      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype),
+                       tir::make_const(problem.dtype, 0));
     };
   });
 }
@@ -84,7 +90,9 @@ template <class A>
 std::shared_ptr<Choice> transposed_convolution(const Problem& p) {
   const A attrs = p.attrs<A>();
   const A standard;
-  if (attrs.data_layout != standard.data_layout || !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0))) return nullptr;
+  if (attrs.data_layout != standard.data_layout ||
+      !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout) || !numeric(p.arg_dtype(0)))
+    return nullptr;
   const auto data = p.arg_shape(0), kernel = p.arg_shape(1), out = p.out_shape();
   const size_t spatial = data.size() - 2;
   const int64_t in_per_group = data[1] / attrs.groups, out_per_group = kernel[1];
@@ -101,11 +109,13 @@ std::shared_ptr<Choice> transposed_convolution(const Problem& p) {
         // Input position i reached this output through tap r: i * stride + r * dilation - pad = at.
         const int64_t pad = attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d];
         PrimExpr reached = at[d + 2] + pad - r[d + 1] * attrs.dilation[d], i = tir::floordiv(reached, attrs.strides[d]);
-        if (attrs.strides[d] != 1) inside = both(inside, tir::eq(tir::floormod(reached, attrs.strides[d]), tir::make_int(0)));
+        if (attrs.strides[d] != 1)
+          inside = both(inside, tir::eq(tir::floormod(reached, attrs.strides[d]), tir::make_int(0)));
         inside = both(inside, between(i, data[d + 2]));
         from.push_back(i);
       }
-      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype), tir::make_const(problem.dtype, 0));
+      return if_inside(inside, read(x, from, problem.dtype) * read(w, weight, problem.dtype),
+                       tir::make_const(problem.dtype, 0));
     };
   });
 }
@@ -127,7 +137,8 @@ std::shared_ptr<Choice> max_pool(const Problem& p) {
         inside = both(inside, between(from.back(), data[d + 2]));
       }
       const DataType t = problem.dtype;
-      PrimExpr lowest = t.is_float() ? tir::make_const(t, -HUGE_VAL) : tir::make_int(t.is_int() ? -int64_t{1} << (t.bits - 1) : 0, t);
+      PrimExpr lowest =
+          t.is_float() ? tir::make_const(t, -HUGE_VAL) : tir::make_int(t.is_int() ? -int64_t{1} << (t.bits - 1) : 0, t);
       return if_inside(inside, read(x, from, t), lowest);
     };
   });
@@ -143,7 +154,8 @@ std::shared_ptr<Choice> batch_matmul(const Problem& p) {
     auto a = scope.anchor_operand(anchor, 0), b = scope.anchor_operand(anchor, 1);
     auto index = [](const Index& at, const std::vector<int64_t>& shape, PrimExpr row, PrimExpr column) {
       Index out;
-      for (size_t d = 0; d + 2 < shape.size(); ++d) out.push_back(shape[d] == 1 ? tir::make_int(0) : at[at.size() - shape.size() + d]);
+      for (size_t d = 0; d + 2 < shape.size(); ++d)
+        out.push_back(shape[d] == 1 ? tir::make_int(0) : at[at.size() - shape.size() + d]);
       out.push_back(std::move(row));
       out.push_back(std::move(column));
       return out;
@@ -188,7 +200,9 @@ std::shared_ptr<Choice> einsum(const Problem& p) {
         for (size_t d = 0; d < ranks[i]; ++d) {
           const char c = equation.operands[i][d];
           const size_t kept = equation.result.find(c);
-          index.push_back(shapes[i][d] == 1 ? tir::make_int(0) : kept != std::string::npos ? at[kept] : r[summed.find(c)]);
+          index.push_back(shapes[i][d] == 1           ? tir::make_int(0)
+                          : kept != std::string::npos ? at[kept]
+                                                      : r[summed.find(c)]);
         }
         PrimExpr factor = read(scope.anchor_operand(anchor, i), index, problem.dtype);
         value = value ? value * factor : factor;
@@ -205,7 +219,8 @@ std::shared_ptr<Choice> lrn(const Problem& p) {
   topi::DirectProblem problem{shape, {attrs.size}, topi::accumulator_dtype(p.arg_dtype(0))};
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
-  choice->emit = [=, anchor = p.anchor, type = p.arg_dtype(0)](const GroupScope& scope, const topi::KernelContext& context) {
+  choice->emit = [=, anchor = p.anchor, type = p.arg_dtype(0)](const GroupScope& scope,
+                                                               const topi::KernelContext& context) {
     auto x = scope.anchor_operand(anchor, 0);
     auto term = [=](const Index& at, const Index& r) {
       Index from = at;
@@ -215,7 +230,8 @@ std::shared_ptr<Choice> lrn(const Problem& p) {
     };
     topi::Epilogue finish = [=, inner = scope.epilogue(anchor)](PrimExpr sum, const Index& at, const PrimExpr& mask) {
       const DataType t = problem.dtype;
-      PrimExpr base = sum * tir::make_const(t, attrs.alpha / static_cast<double>(attrs.size)) + tir::make_const(t, attrs.bias);
+      PrimExpr base =
+          sum * tir::make_const(t, attrs.alpha / static_cast<double>(attrs.size)) + tir::make_const(t, attrs.bias);
       PrimExpr value = read(x, at, t) * tir::intrinsic(tir::Intrinsic::k_pow, {base, tir::make_const(t, -attrs.beta)});
       return inner(t == type ? value : tir::cast(type, value), at, mask);
     };
@@ -231,15 +247,20 @@ struct GridSampler {
   DataType t;
   PrimExpr number(double v) const { return tir::make_const(t, v); }
   PrimExpr reflect(const PrimExpr& p, int64_t n) const {
-    const double low = a.align_corners ? 0 : -0.5, span = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n);
+    const double low = a.align_corners ? 0 : -0.5,
+                 span = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n);
     if (span <= 0) return number(0);
-    PrimExpr d = tir::intrinsic(tir::Intrinsic::k_fmod, {tir::intrinsic(tir::Intrinsic::k_fabs, {p - number(low)}), number(2 * span)});
+    PrimExpr d = tir::intrinsic(tir::Intrinsic::k_fmod,
+                                {tir::intrinsic(tir::Intrinsic::k_fabs, {p - number(low)}), number(2 * span)});
     return tir::select(tir::gt(d, number(span)), number(2 * span) - d, d) + number(low);
   }
-  PrimExpr clamp(const PrimExpr& p, double low, double high) const { return tir::min(tir::max(p, number(low)), number(high)); }
+  PrimExpr clamp(const PrimExpr& p, double low, double high) const {
+    return tir::min(tir::max(p, number(low)), number(high));
+  }
   PrimExpr coordinate(const PrimExpr& v, int64_t n) const {
     const double extent = static_cast<double>(n);
-    PrimExpr p = a.align_corners ? (v + number(1)) * number((extent - 1) / 2) : ((v + number(1)) * number(extent) - number(1)) * number(0.5);
+    PrimExpr p = a.align_corners ? (v + number(1)) * number((extent - 1) / 2)
+                                 : ((v + number(1)) * number(extent) - number(1)) * number(0.5);
     if (a.method != "bicubic") {
       if (a.padding_mode == "border") p = clamp(p, 0, extent - 1);
       if (a.padding_mode == "reflection") p = clamp(reflect(p, n), 0, extent - 1);
@@ -249,7 +270,8 @@ struct GridSampler {
   }
   PrimExpr position(const PrimExpr& i, int64_t n) const {
     PrimExpr p = i;
-    if (a.padding_mode == "reflection") p = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {reflect(tir::cast(t, i), n)}));
+    if (a.padding_mode == "reflection")
+      p = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {reflect(tir::cast(t, i), n)}));
     return tir::max(tir::min(p, tir::make_int(n - 1)), tir::make_int(0));
   }
   PrimExpr weight(const PrimExpr& distance) const {
@@ -289,7 +311,8 @@ std::shared_ptr<Choice> grid_sample(const Problem& p) {
         weight = wr * wc;
       }
       PrimExpr value = read(x, {at[0], at[1], s.position(row, s.h), s.position(column, s.w)}, s.t);
-      if (s.a.padding_mode == "zeros") value = tir::select(tir::logical_and(between(row, s.h), between(column, s.w)), value, s.number(0));
+      if (s.a.padding_mode == "zeros")
+        value = tir::select(tir::logical_and(between(row, s.h), between(column, s.w)), value, s.number(0));
       return weight ? tir::select(tir::eq(weight, s.number(0)), s.number(0), weight * value) : value;
     };
   });
@@ -312,7 +335,8 @@ std::shared_ptr<Choice> cumulative(const Problem& p) {
 std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool values, bool indices) {
   if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
   auto choice = std::make_shared<Choice>();
-  choice->cost.flops = static_cast<double>(topi::product(problem.shape)) * static_cast<double>(problem.shape[problem.axis]);
+  choice->cost.flops =
+      static_cast<double>(topi::product(problem.shape)) * static_cast<double>(problem.shape[problem.axis]);
   choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 16 * 1e3);
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
     return topi::rank(problem, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
@@ -325,7 +349,8 @@ std::shared_ptr<Choice> topk(const Problem& p) {
   auto shape = p.arg_shape(0);
   if (p.anchor.inputs.size() != 1 || shape.empty()) return nullptr;
   const size_t axis = axis_of(attrs.axis, shape.size());
-  return ranked(p, {shape, axis, attrs.k.value_or(shape[axis]), attrs.is_ascend}, attrs.ret_type != "indices", attrs.ret_type != "values");
+  return ranked(p, {shape, axis, attrs.k.value_or(shape[axis]), attrs.is_ascend}, attrs.ret_type != "indices",
+                attrs.ret_type != "values");
 }
 std::shared_ptr<Choice> sort(const Problem& p) {
   const auto& attrs = p.attrs<SortAttrs>();
@@ -353,10 +378,13 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
   if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
   auto choice = std::make_shared<Choice>();
   choice->parallel = false;  // updates may name one element twice: the order decides
-  choice->cost.bytes = static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
+  choice->cost.bytes =
+      static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
   choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
-  choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](const GroupScope& scope, const topi::KernelContext& context) {
-    return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2), make(scope.anchor_operand(anchor, 1)), scope.output(), context);
+  choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](
+                     const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2),
+                         make(scope.anchor_operand(anchor, 1)), scope.output(), context);
   };
   return choice;
 }

@@ -91,7 +91,8 @@ std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, b
     TW_ICHECK(x && y && z, "matmul operands have halos");
     topi::Epilogue epilogue = scope.epilogue(anchor);
     if (out.size() == 2)
-      epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+      epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
+                                                  const tir::PrimExpr& mask) {
         return inner(std::move(value), {index[1], index[2]}, mask);
       };
     else

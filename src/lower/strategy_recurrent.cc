@@ -22,7 +22,12 @@ std::vector<topi::RecurrentActivation> activations(const RecurrentAttrs& a, Recu
       const char* name;
       double alpha, beta;
     };
-    for (const Constants& known : {Constants{"Affine", 1, 0}, {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0}, {"ScaledTanh", 1, 1}, {"HardSigmoid", 0.2, 0.5}, {"Elu", 1, 0}})
+    for (const Constants& known : {Constants{"Affine", 1, 0},
+                                   {"LeakyRelu", 0.01, 0},
+                                   {"ThresholdedRelu", 1, 0},
+                                   {"ScaledTanh", 1, 1},
+                                   {"HardSigmoid", 0.2, 0.5},
+                                   {"Elu", 1, 0}})
       if (f.name == known.name) f.alpha = known.alpha, f.beta = known.beta;
     if (i < a.activation_alpha.size()) f.alpha = a.activation_alpha[i];
     if (i < a.activation_beta.size()) f.beta = a.activation_beta[i];
@@ -55,7 +60,9 @@ std::shared_ptr<Choice> scan(const Problem& p) {
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   Anchor anchor = p.anchor;
-  if (problem.packed) choice->repacks.emplace_back(anchor.inputs[1], [=](const Tensor& t) { return topi::pack_recurrent(t, problem, config, lanes); });
+  if (problem.packed)
+    choice->repacks.emplace_back(anchor.inputs[1],
+                                 [=](const Tensor& t) { return topi::pack_recurrent(t, problem, config, lanes); });
   const bool has_peephole = attrs.has_peephole, has_lengths = attrs.has_lengths;
   choice->parallel = problem.directions * topi::ceil_div(problem.batch, config.rows) > 1 || problem.steps == 1;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
@@ -66,7 +73,8 @@ std::shared_ptr<Choice> scan(const Problem& p) {
     if (!problem.packed)
       o.r = input();
     else
-      o.r = topi::flattened(topi::make_view(input().buffer, {problem.directions * problem.gates() * topi::round_up(problem.hidden, lanes) * problem.hidden}));
+      o.r = topi::flattened(topi::make_view(input().buffer, {problem.directions * problem.gates() *
+                                                             topi::round_up(problem.hidden, lanes) * problem.hidden}));
     if (kCell == RecurrentCell::kGru) o.bias = input();
     o.h0 = input();
     if (kCell == RecurrentCell::kLstm) o.c0 = input();

@@ -93,7 +93,8 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
   bool scale = attrs.scale, center = attrs.center;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     // gamma and beta along the last dimension come before whatever the group does with the result.
-    topi::Epilogue epilogue = [=, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
+    topi::Epilogue epilogue = [=, inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
+                                                                  const tir::PrimExpr& mask) {
       int lanes = value->dtype.lanes;
       tir::PrimExpr gamma = scale ? scope.anchor_operand(anchor, 1)({index.back()}, lanes, mask) : nullptr;
       tir::PrimExpr beta = center ? scope.anchor_operand(anchor, 2)({index.back()}, lanes, mask) : nullptr;
@@ -111,16 +112,11 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
 }
 
 constexpr Implementation kImplementations[] = {
-    {"argmax", "argmax", 10, arg_reduce<true>},
-    {"argmin", "argmin", 10, arg_reduce<false>},
-    {"max", "max", 10, reduce<topi::ReduceKind::kMax>},
-    {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
-    {"min", "min", 10, reduce<topi::ReduceKind::kMin>},
-    {"nn.fast_softmax", "softmax", 10, softmax<false>},
-    {"nn.layer_norm", "layer_norm", 10, layer_norm},
-    {"nn.log_softmax", "log_softmax", 10, softmax<true>},
-    {"nn.softmax", "softmax", 10, softmax<false>},
-    {"prod", "prod", 10, reduce<topi::ReduceKind::kProd>},
+    {"argmax", "argmax", 10, arg_reduce<true>},         {"argmin", "argmin", 10, arg_reduce<false>},
+    {"max", "max", 10, reduce<topi::ReduceKind::kMax>}, {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
+    {"min", "min", 10, reduce<topi::ReduceKind::kMin>}, {"nn.fast_softmax", "softmax", 10, softmax<false>},
+    {"nn.layer_norm", "layer_norm", 10, layer_norm},    {"nn.log_softmax", "log_softmax", 10, softmax<true>},
+    {"nn.softmax", "softmax", 10, softmax<false>},      {"prod", "prod", 10, reduce<topi::ReduceKind::kProd>},
     {"sum", "sum", 10, reduce<topi::ReduceKind::kSum>},
 };
 

@@ -92,14 +92,16 @@ std::optional<Tensor> concatenate(const CallNode& call, const Tensors& in, const
   for (const Tensor& t : in) {
     const uint64_t part = t.bytes() / static_cast<uint64_t>(outer);
     for (int64_t o = 0; o < outer && part; ++o)
-      std::memcpy(out.mutable_raw() + static_cast<uint64_t>(o) * row + at, t.raw() + static_cast<uint64_t>(o) * part, part);
+      std::memcpy(out.mutable_raw() + static_cast<uint64_t>(o) * row + at, t.raw() + static_cast<uint64_t>(o) * part,
+                  part);
     at += part;
   }
   return out;
 }
 
 // float32 results of + - * / are the same whether computed in float or rounded from double.
-std::optional<Tensor> arithmetic(std::string_view op, const Tensor& a, const Tensor& b, const std::vector<int64_t>& shape) {
+std::optional<Tensor> arithmetic(std::string_view op, const Tensor& a, const Tensor& b,
+                                 const std::vector<int64_t>& shape) {
   if (a.dtype() != kFloat32 || b.dtype() != kFloat32) return std::nullopt;
   Tensor out(kFloat32, shape);
   auto to = out.as_mutable<float>();
@@ -121,7 +123,8 @@ std::optional<Tensor> native(const Expr& e, const Tensors& in) {
   const std::string_view name = called_op(e)->name;
   auto shape = result_shape(e);
   if (!shape || in.empty()) return std::nullopt;
-  if (name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten") return in[0].reshaped(*shape);
+  if (name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten")
+    return in[0].reshaped(*shape);
   if (name == "copy") return in[0];
   if (name == "transpose") return transpose(call, in[0], *shape);
   if (name == "layout_transform") return relayout_native(call, in[0], *shape);
@@ -133,7 +136,8 @@ std::optional<Tensor> native(const Expr& e, const Tensors& in) {
 bool constant_operand(const Expr& e) {
   if (e->kind == ExprKind::kConstant) return true;
   const auto* tuple = as<TupleNode>(e);
-  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Expr& f) { return f->kind == ExprKind::kConstant; });
+  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(),
+                              [](const Expr& f) { return f->kind == ExprKind::kConstant; });
 }
 
 }  // namespace
@@ -163,7 +167,8 @@ Result<std::vector<Tensor>> evaluate_constant_call(const Expr& expr) {
     for (const Tensor& t : in) given = std::max(given, t.size());
     int64_t n = TW_TRY(checked_element_count(*shape));
     if (n / 16 > given)
-      return Diagnostic(ErrorCode::kLimitExceeded, format("folding would make {} elements out of at most {}", n, given), called_op(expr)->name);
+      return Diagnostic(ErrorCode::kLimitExceeded, format("folding would make {} elements out of at most {}", n, given),
+                        called_op(expr)->name);
   }
   if (auto out = native(expr, in)) return Tensors{*out};
   std::vector<Value> values;

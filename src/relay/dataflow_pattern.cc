@@ -12,7 +12,8 @@
 namespace tilewright::relay {
 namespace {
 
-DFPattern made(DFPatternKind kind, std::vector<DFPattern> parts = {}, const std::function<void(DFPatternNode&)>& fill = {}) {
+DFPattern made(DFPatternKind kind, std::vector<DFPattern> parts = {},
+               const std::function<void(DFPatternNode&)>& fill = {}) {
   auto* node = new DFPatternNode();
   node->kind = kind;
   node->parts = std::move(parts);
@@ -61,7 +62,9 @@ DFPattern DFPattern::operator()(std::vector<DFPattern> args) const {
   args.insert(args.begin(), *this);
   return made(DFPatternKind::kCall, std::move(args));
 }
-DFPattern DFPattern::operator|(const DFPattern& other) const { return made(DFPatternKind::kAlternative, {*this, other}); }
+DFPattern DFPattern::operator|(const DFPattern& other) const {
+  return made(DFPatternKind::kAlternative, {*this, other});
+}
 DFPattern DFPattern::optional(const std::function<DFPattern(DFPattern)>& wrap) const { return wrap(*this) | *this; }
 DFPattern DFPattern::has_attr(std::string name, AttrValue value) const {
   return made(DFPatternKind::kAttributes, {*this}, [&](auto& n) {
@@ -116,7 +119,8 @@ class DFMatcher {
       if (is_leaf(p->kind)) leaves.insert(found_.at(p).get());
     for (const DFPatternNode* p : order_) {
       const Expr& e = found_.at(p);
-      if (!is_leaf(p->kind) && p->kind != DFPatternKind::kOp && !as<OpNode>(e) && !(is_wrapper(p->kind) && leaves.count(e.get())) && seen.insert(e.get()).second)
+      if (!is_leaf(p->kind) && p->kind != DFPatternKind::kOp && !as<OpNode>(e) &&
+          !(is_wrapper(p->kind) && leaves.count(e.get())) && seen.insert(e.get()).second)
         out.inner_.push_back(e);
     }
     for (const Expr& e : between_)
@@ -127,7 +131,8 @@ class DFMatcher {
 
  private:
   static bool is_leaf(DFPatternKind kind) {
-    return kind == DFPatternKind::kWildcard || kind == DFPatternKind::kVar || kind == DFPatternKind::kConstant || kind == DFPatternKind::kExpr;
+    return kind == DFPatternKind::kWildcard || kind == DFPatternKind::kVar || kind == DFPatternKind::kConstant ||
+           kind == DFPatternKind::kExpr;
   }
   static bool is_wrapper(DFPatternKind kind) {
     return kind == DFPatternKind::kAlternative || kind == DFPatternKind::kAttributes || kind == DFPatternKind::kType ||
@@ -204,8 +209,11 @@ class DFMatcher {
     if (!matches(p.parts[0], c->callee)) return false;
     if (p.any_args || all(p.parts, 1, c->args)) return true;
     const OpDef* op = called_op(e);
-    static constexpr std::array<std::string_view, 6> kCommutative = {"add", "equal", "maximum", "minimum", "multiply", "not_equal"};
-    if (!op || c->args.size() != 2 || std::find(kCommutative.begin(), kCommutative.end(), op->name) == kCommutative.end()) return false;
+    static constexpr std::array<std::string_view, 6> kCommutative = {"add",     "equal",    "maximum",
+                                                                     "minimum", "multiply", "not_equal"};
+    if (!op || c->args.size() != 2 ||
+        std::find(kCommutative.begin(), kCommutative.end(), op->name) == kCommutative.end())
+      return false;
     forget(mark);
     return matches(p.parts[0], c->callee) && all(p.parts, 1, {c->args[1], c->args[0]});
   }
@@ -222,7 +230,8 @@ class DFMatcher {
       auto it = f->attrs.find(p.name);
       return it != f->attrs.end() && it->second == p.value;
     }
-    if (c && called_op(e) && p.name == "TOpPattern") return wanted_class && *wanted_class == static_cast<int64_t>(called_op(e)->pattern);
+    if (c && called_op(e) && p.name == "TOpPattern")
+      return wanted_class && *wanted_class == static_cast<int64_t>(called_op(e)->pattern);
     if (!c || !c->attrs) return false;
     // Dtypes are compared as the names they are written with.
     std::string wanted = attr_text(p.value);
@@ -234,7 +243,8 @@ class DFMatcher {
   // parts: parent, path, child.
   bool dominator(const DFPatternNode& p, const Expr& e) {
     if (!matches(p.parts[2], e)) return false;
-    // What the child is made of before the paths begin: they start at its leaves that are not matched by more than a wildcard.
+    // What the child is made of before the paths begin: they start at its leaves that are not matched by more than a
+    // wildcard.
     Expr parent;
     std::vector<Expr> between, waiting = path_starts(*p.parts[2].get(), e);
     std::unordered_set<const ExprNode*> seen;
@@ -263,7 +273,8 @@ class DFMatcher {
       for (const Expr& user : post_order(graph_, true)) {
         if (inside.count(user.get()) && !(user == parent)) continue;
         for (const Expr& kid : children(user))
-          if ((kid == parent && !inside.count(user.get())) || (!(user == parent) && std::find(between.begin(), between.end(), kid) != between.end()))
+          if ((kid == parent && !inside.count(user.get())) ||
+              (!(user == parent) && std::find(between.begin(), between.end(), kid) != between.end()))
             return false;
       }
     between_.insert(between_.end(), between.begin(), between.end());
@@ -317,7 +328,8 @@ Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph) {
         }
         if (*made == now) continue;
         if (++replaced > most) {
-          failure = Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} replacements", most), "", "two rules may undo each other");
+          failure = Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} replacements", most),
+                               "", "two rules may undo each other");
           break;
         }
         now = *made;
@@ -329,7 +341,8 @@ Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph) {
     if (next == current || structural_equal(next, current)) return next;
     current = next;
   }
-  return Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} rounds", kMaxRounds), "", "two rules may undo each other");
+  return Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} rounds", kMaxRounds), "",
+                    "two rules may undo each other");
 }
 
 namespace {
@@ -346,7 +359,8 @@ std::string operator_names(const std::vector<Expr>& inner, const Expr& graph_par
 
 }  // namespace
 
-Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs, const std::function<bool(const Expr&)>& accept) {
+Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs,
+               const std::function<bool(const Expr&)>& accept) {
   // Users first, so that the largest subgraph is taken; one expression belongs to one function.
   std::vector<Expr> order = post_order(graph, true);
   std::unordered_map<const ExprNode*, std::vector<const ExprNode*>> users;

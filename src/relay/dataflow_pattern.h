@@ -4,10 +4,11 @@
 //   DFPattern x = wildcard(), bias = wildcard();
 //   DFPattern conv = is_op("nn.conv2d")({x, is_constant()}).has_attr("groups", int64_t{1});
 //   DFPattern pattern = is_op("nn.relu")({is_op("add")({conv, bias})});
-//   Result<Expr> out = rewrite({{pattern, [&](const Expr& whole, const MatchMap& found) { ... found.at(conv) ... }}}, function);
+//   Result<Expr> out = rewrite({{pattern, [&](const Expr& whole, const MatchMap& found) { ... found.at(conv) ... }}},
+//   function);
 //
-// One pattern object stands for one expression: used twice in a pattern, both places must be the same. The operands of add,
-// multiply, maximum and minimum match in either order. Names are the classic stack's.
+// One pattern object stands for one expression: used twice in a pattern, both places must be the same. The operands of
+// add, multiply, maximum and minimum match in either order. Names are the classic stack's.
 #pragma once
 #include <functional>
 #include <unordered_map>
@@ -18,7 +19,23 @@
 namespace tilewright::relay {
 
 enum class DFPatternKind : uint8_t {
-  kWildcard, kVar, kConstant, kExpr, kOp, kCall, kTuple, kTupleGetItem, kFunction, kIf, kLet, kAlternative, kAttributes, kType, kShape, kDataType, kDominator,
+  kWildcard,
+  kVar,
+  kConstant,
+  kExpr,
+  kOp,
+  kCall,
+  kTuple,
+  kTupleGetItem,
+  kFunction,
+  kIf,
+  kLet,
+  kAlternative,
+  kAttributes,
+  kType,
+  kShape,
+  kDataType,
+  kDominator,
 };
 
 class DFPatternNode;
@@ -41,8 +58,8 @@ class DFPattern {
   DFPattern has_type(Type type) const;
   DFPattern has_shape(Shape shape) const;
   DFPattern has_dtype(DataType dtype) const;
-  // This dominates nothing further up: every path from `parent` to it goes through expressions like `path` only, and nothing on
-  // those paths is used outside them.
+  // This dominates nothing further up: every path from `parent` to it goes through expressions like `path` only, and
+  // nothing on those paths is used outside them.
   DFPattern dominates(const DFPattern& parent, const DFPattern& path) const;
   bool operator==(const DFPattern& other) const { return node_ == other.node_; }
 
@@ -55,13 +72,13 @@ class DFPatternNode : public Node {
   DFPatternKind kind = DFPatternKind::kWildcard;
   std::string name;              // kVar (empty: any), kOp, kAttributes
   std::vector<DFPattern> parts;  // what it is made of
-  bool any_args = false;         // kCall: of any number of operands; kTuple: of any fields; kFunction: of any parameters
-  int64_t index = -1;            // kTupleGetItem: -1 for any
-  Expr expr;                     // kExpr
-  AttrValue value;               // kAttributes
-  Type type;                     // kType
-  Shape shape;                   // kShape
-  DataType dtype = kFloat32;     // kDataType
+  bool any_args = false;      // kCall: of any number of operands; kTuple: of any fields; kFunction: of any parameters
+  int64_t index = -1;         // kTupleGetItem: -1 for any
+  Expr expr;                  // kExpr
+  AttrValue value;            // kAttributes
+  Type type;                  // kType
+  Shape shape;                // kShape
+  DataType dtype = kFloat32;  // kDataType
 };
 
 DFPattern wildcard();
@@ -102,12 +119,12 @@ struct RewriteRule {
   std::function<Result<Expr>(const Expr& matched, const MatchMap& found)> replace;
   bool once = false;  // only the first match
 };
-// Applies the rules to everything in `graph`, operands first, again and again until no rule changes anything. Error: LimitExceeded
-// when that does not end, and what the rules report.
+// Applies the rules to everything in `graph`, operands first, again and again until no rule changes anything. Error:
+// LimitExceeded when that does not end, and what the rules report.
 Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph);
 
-// Each match becomes a call of a function over what its wildcards, variables and constants matched, with the attributes given
-// and PartitionedFromPattern (the operators' names). Subgraphs whose inner values are used outside stay.
+// Each match becomes a call of a function over what its wildcards, variables and constants matched, with the attributes
+// given and PartitionedFromPattern (the operators' names). Subgraphs whose inner values are used outside stay.
 Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs = {},
                const std::function<bool(const Expr&)>& accept = {});
 

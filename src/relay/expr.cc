@@ -54,8 +54,12 @@ Span make_span(std::string name) {
 ConstantNode::ConstantNode(Tensor d, Span s)
     : ExprNode(ExprKind::kConstant, type_of_constant(d), std::move(s)), data(std::move(d)) {}
 FunctionNode::FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s, std::vector<Type> v, Type declared)
-    : ExprNode(ExprKind::kFunction, type_of_function(p, is_complete(b->type) || !declared ? b->type : declared, v), std::move(s)),
-      params(std::move(p)), body(std::move(b)), attrs(std::move(a)), type_variables(std::move(v)) {}
+    : ExprNode(ExprKind::kFunction, type_of_function(p, is_complete(b->type) || !declared ? b->type : declared, v),
+               std::move(s)),
+      params(std::move(p)),
+      body(std::move(b)),
+      attrs(std::move(a)),
+      type_variables(std::move(v)) {}
 bool FunctionNode::primitive() const {
   auto it = attrs.find("Primitive");
   if (it == attrs.end()) return false;
@@ -71,17 +75,25 @@ LetNode::LetNode(Expr v, Expr x, Expr b, Span s)
     : ExprNode(ExprKind::kLet, b->type, std::move(s)), var(std::move(v)), value(std::move(x)), body(std::move(b)) {}
 IfNode::IfNode(Expr c, Expr t, Expr e, Span s)
     : ExprNode(ExprKind::kIf, is_complete(t->type) ? t->type : e->type, std::move(s)),
-      condition(std::move(c)), then_branch(std::move(t)), else_branch(std::move(e)) {}
+      condition(std::move(c)),
+      then_branch(std::move(t)),
+      else_branch(std::move(e)) {}
 
 ConstructorNode::ConstructorNode(std::string n, std::vector<Type> inputs, const Type& made, int64_t t)
     : ExprNode(ExprKind::kConstructor, func_type(std::move(inputs), made, as_data(made)->args), {}),
-      name(std::move(n)), data_type(as_data(made)->name), tag(t) {}
+      name(std::move(n)),
+      data_type(as_data(made)->name),
+      tag(t) {}
 MatchNode::MatchNode(Expr d, std::vector<Clause> c, bool all, Span s)
-    : ExprNode(ExprKind::kMatch, type_of_match(c), std::move(s)), data(std::move(d)), clauses(std::move(c)), complete(all) {}
+    : ExprNode(ExprKind::kMatch, type_of_match(c), std::move(s)),
+      data(std::move(d)),
+      clauses(std::move(c)),
+      complete(all) {}
 RefCreateNode::RefCreateNode(Expr v, Span s)
     : ExprNode(ExprKind::kRefCreate, reference_type(v->type), std::move(s)), value(std::move(v)) {}
 RefReadNode::RefReadNode(Expr r, Span s)
-    : ExprNode(ExprKind::kRefRead, as_reference(r->type) ? as_reference(r->type)->value : incomplete_type(), std::move(s)),
+    : ExprNode(ExprKind::kRefRead, as_reference(r->type) ? as_reference(r->type)->value : incomplete_type(),
+               std::move(s)),
       reference(std::move(r)) {}
 RefWriteNode::RefWriteNode(Expr r, Expr v, Span s)
     : ExprNode(ExprKind::kRefWrite, tuple_type({}), std::move(s)), reference(std::move(r)), value(std::move(v)) {}
@@ -91,15 +103,19 @@ Expr make_var(std::string name, Type type, Span span) {
 }
 Expr make_global_var(std::string name, Type type) { return make_node<GlobalVarNode>(std::move(name), std::move(type)); }
 Expr make_constant(Tensor data, Span span) { return make_node<ConstantNode>(std::move(data), std::move(span)); }
-Expr make_tuple(std::vector<Expr> fields, Span span) { return make_node<TupleNode>(std::move(fields), std::move(span)); }
+Expr make_tuple(std::vector<Expr> fields, Span span) {
+  return make_node<TupleNode>(std::move(fields), std::move(span));
+}
 Expr make_get(Expr tuple, int64_t index, Span span) {
   return make_node<TupleGetItemNode>(std::move(tuple), index, std::move(span));
 }
 Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs, Span span, std::vector<Type> type_variables) {
-  return make_node<FunctionNode>(std::move(params), std::move(body), std::move(attrs), std::move(span), std::move(type_variables));
+  return make_node<FunctionNode>(std::move(params), std::move(body), std::move(attrs), std::move(span),
+                                 std::move(type_variables));
 }
 Expr with_body(const FunctionNode& f, std::vector<Expr> params, Expr body) {
-  return make_node<FunctionNode>(std::move(params), std::move(body), f.attrs, f.span, f.type_variables, as_func(f.type)->result);
+  return make_node<FunctionNode>(std::move(params), std::move(body), f.attrs, f.span, f.type_variables,
+                                 as_func(f.type)->result);
 }
 Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag) {
   return make_node<ConstructorNode>(std::move(name), std::move(inputs), made, tag);

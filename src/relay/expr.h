@@ -13,9 +13,10 @@
 
 namespace tilewright::relay {
 
-#define TW_EXPR_KINDS(X) \
-  X(Var) X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If) \
-  X(Constructor) X(Match) X(RefCreate) X(RefRead) X(RefWrite)
+#define TW_EXPR_KINDS(X)                                                                                           \
+  X(Var)                                                                                                           \
+  X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If) X(Constructor) X(Match) \
+      X(RefCreate) X(RefRead) X(RefWrite)
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_EXPR_KINDS(TW_KIND)
@@ -39,7 +40,8 @@ struct OpDef;
 
 class VarNode : public ExprNode {
  public:
-  VarNode(std::string n, Type t, Span s = {}) : ExprNode(ExprKind::kVar, std::move(t), std::move(s)), name(std::move(n)) {}
+  VarNode(std::string n, Type t, Span s = {})
+      : ExprNode(ExprKind::kVar, std::move(t), std::move(s)), name(std::move(n)) {}
   const std::string name;
 };
 class GlobalVarNode : public ExprNode {
@@ -60,7 +62,10 @@ class OpNode : public ExprNode {
 class CallNode : public ExprNode {
  public:
   CallNode(Expr c, std::vector<Expr> a, AttrsRef at, Type t, Span s)
-      : ExprNode(ExprKind::kCall, std::move(t), std::move(s)), callee(std::move(c)), args(std::move(a)), attrs(std::move(at)) {}
+      : ExprNode(ExprKind::kCall, std::move(t), std::move(s)),
+        callee(std::move(c)),
+        args(std::move(a)),
+        attrs(std::move(at)) {}
   const Expr callee;  // an Op, or a value that is a function: Function, GlobalVar, Constructor, Var ...
   const std::vector<Expr> args;
   const AttrsRef attrs;  // may be null
@@ -71,7 +76,7 @@ class FunctionNode : public ExprNode {
   FunctionNode(std::vector<Expr> p, Expr b, DictAttrs a, Span s = {}, std::vector<Type> v = {}, Type declared = {});
   const std::vector<Expr> params;  // Vars
   const Expr body;
-  const DictAttrs attrs;  // "Primitive" = 1 marks a fusion group
+  const DictAttrs attrs;                   // "Primitive" = 1 marks a fusion group
   const std::vector<Type> type_variables;  // of a polymorphic function
   bool primitive() const;
 };
@@ -147,10 +152,10 @@ class RefWriteNode : public ExprNode {
 // The node as its class, or null when it is of another kind: `if (const auto* call = as<CallNode>(e))`.
 template <class T>
 const T* as(const Expr& e);
-#define TW_AS(name)                                                                                      \
-  template <>                                                                                            \
-  inline const name##Node* as<name##Node>(const Expr& e) {                                               \
-    return e && e->kind == ExprKind::k##name ? static_cast<const name##Node*>(e.get()) : nullptr;         \
+#define TW_AS(name)                                                                               \
+  template <>                                                                                     \
+  inline const name##Node* as<name##Node>(const Expr& e) {                                        \
+    return e && e->kind == ExprKind::k##name ? static_cast<const name##Node*>(e.get()) : nullptr; \
   }
 TW_EXPR_KINDS(TW_AS)
 #undef TW_AS
@@ -160,11 +165,14 @@ Expr make_global_var(std::string name, Type type);
 Expr make_constant(Tensor data, Span span = {});
 Expr make_tuple(std::vector<Expr> fields, Span span = {});
 Expr make_get(Expr tuple, int64_t index, Span span = {});
-Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs = {}, Span span = {}, std::vector<Type> type_variables = {});
-// The function over another body and parameters; attributes and type variables stay. The result's type is the body's, or
-// the old one where that is not known.
+Expr make_function(std::vector<Expr> params, Expr body, DictAttrs attrs = {}, Span span = {},
+                   std::vector<Type> type_variables = {});
+// The function over another body and parameters; attributes and type variables stay. The result's type is the body's,
+// or the old one where that is not known.
 Expr with_body(const FunctionNode& function, std::vector<Expr> params, Expr body);
-inline Expr with_body(const FunctionNode& function, Expr body) { return with_body(function, function.params, std::move(body)); }
+inline Expr with_body(const FunctionNode& function, Expr body) {
+  return with_body(function, function.params, std::move(body));
+}
 Expr make_constructor(std::string name, std::vector<Type> inputs, const Type& made, int64_t tag);
 Pattern make_pattern(PatternKind kind, Expr expr = {}, std::vector<Pattern> fields = {});
 Expr make_match(Expr data, std::vector<Clause> clauses, bool complete = true, Span span = {});
@@ -214,10 +222,10 @@ struct TypeDefinition {
 };
 class Module {
  public:
-  std::map<std::string, Expr> functions;          // GlobalVar name -> Function
-  std::map<std::string, TypeDefinition> types;    // algebraic data types by name
-  std::map<std::string, std::string> metadata;    // the model's own key/value pairs, carried into the artifact
-  Expr main() const;                              // the entry's Function, or null
+  std::map<std::string, Expr> functions;        // GlobalVar name -> Function
+  std::map<std::string, TypeDefinition> types;  // algebraic data types by name
+  std::map<std::string, std::string> metadata;  // the model's own key/value pairs, carried into the artifact
+  Expr main() const;                            // the entry's Function, or null
   const FunctionNode* main_function() const { return as<FunctionNode>(main()); }
   Module with_main(Expr function) const;
   const ConstructorNode* constructor(const std::string& type, int64_t tag) const;  // null when there is none

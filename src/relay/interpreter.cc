@@ -33,7 +33,9 @@ Status within_limit(const Type& type, int64_t limit) {
   auto shape = t ? static_shape(t->shape) : std::nullopt;
   if (!shape) return Ok{};
   int64_t n = TW_TRY(checked_element_count(*shape));
-  if (n > limit) return Diagnostic(ErrorCode::kLimitExceeded, format("a tensor of {} elements is more than the interpreter's limit of {}", n, limit));
+  if (n > limit)
+    return Diagnostic(ErrorCode::kLimitExceeded,
+                      format("a tensor of {} elements is more than the interpreter's limit of {}", n, limit));
   return Ok{};
 }
 
@@ -67,13 +69,13 @@ struct Scope {
   }
 };
 
-// What is not a tensor lives here and is named by a Value of dtype handle: closures, constructors as functions, values of data
-// types, references. Nothing is freed before the evaluation ends.
+// What is not a tensor lives here and is named by a Value of dtype handle: closures, constructors as functions, values
+// of data types, references. Nothing is freed before the evaluation ends.
 struct Object {
-  const ExprNode* callee = nullptr;           // a closure's Function, or a Constructor as a function
-  Environment captured;                       // values of a closure's free variables
-  int64_t tag = -1;                           // of a data value
-  std::vector<std::vector<Value>> fields;     // of a data value; of a reference, its one content
+  const ExprNode* callee = nullptr;        // a closure's Function, or a Constructor as a function
+  Environment captured;                    // values of a closure's free variables
+  int64_t tag = -1;                        // of a data value
+  std::vector<std::vector<Value>> fields;  // of a data value; of a reference, its one content
 };
 constexpr DataType kHandle{TypeCode::kHandle, 64, 1};
 
@@ -92,7 +94,8 @@ class Evaluator {
     for (const Expr& e : order) {
       Result<std::vector<Value>> values = one(e, scope, depth);
       if (!values.ok()) return std::move(values).error().at(place_of(e));
-      if (options_.hook && e->kind != ExprKind::kFunction && e->kind != ExprKind::kGlobalVar) TW_TRY_STATUS(options_.hook(e, *values));
+      if (options_.hook && e->kind != ExprKind::kFunction && e->kind != ExprKind::kGlobalVar)
+        TW_TRY_STATUS(options_.hook(e, *values));
       for (const Expr& kid : eager_children(e))
         if (--uses[kid.get()] == 0) scope->values.erase(kid.get());
       if (uses[e.get()] > 0) scope->values[e.get()] = std::move(values).value();
@@ -147,7 +150,9 @@ class Evaluator {
     return {std::move(handle)};
   }
   Result<Object*> object_of(const std::vector<Value>& values) {
-    if (values.size() != 1 || !(values[0].dtype == kHandle)) return Diagnostic(ErrorCode::kTypeMismatch, "a tensor stands where a function, a reference or a value of a data type was expected");
+    if (values.size() != 1 || !(values[0].dtype == kHandle))
+      return Diagnostic(ErrorCode::kTypeMismatch,
+                        "a tensor stands where a function, a reference or a value of a data type was expected");
     return heap_.at(static_cast<size_t>(values[0].i.at(0))).get();
   }
 
@@ -174,8 +179,10 @@ class Evaluator {
         for (size_t i = 0; i < p->fields.size(); ++i) {
           // Where the type does not say, each field is one value.
           size_t n = tuple ? field_count(tuple->fields[i]) : 1;
-          if (at + n > values.size()) return Diagnostic(ErrorCode::kUnsupportedModel, "a tuple inside a polymorphic function is taken apart");
-          std::vector<Value> field(values.begin() + static_cast<int64_t>(at), values.begin() + static_cast<int64_t>(at + n));
+          if (at + n > values.size())
+            return Diagnostic(ErrorCode::kUnsupportedModel, "a tuple inside a polymorphic function is taken apart");
+          std::vector<Value> field(values.begin() + static_cast<int64_t>(at),
+                                   values.begin() + static_cast<int64_t>(at + n));
           at += n;
           if (!TW_TRY(fits(p->fields[i], field, tuple ? tuple->fields[i] : incomplete_type(), scope))) return false;
         }
@@ -187,9 +194,11 @@ class Evaluator {
         const auto& signature = *as_func(p->expr->type);
         TypeMap types;
         const auto* data = as_data(type);
-        for (size_t i = 0; data && i < std::min(signature.variables.size(), data->args.size()); ++i) types[signature.variables[i].get()] = data->args[i];
+        for (size_t i = 0; data && i < std::min(signature.variables.size(), data->args.size()); ++i)
+          types[signature.variables[i].get()] = data->args[i];
         for (size_t i = 0; i < p->fields.size(); ++i)
-          if (!TW_TRY(fits(p->fields[i], object->fields.at(i), substitute_types(signature.args.at(i), types), scope))) return false;
+          if (!TW_TRY(fits(p->fields[i], object->fields.at(i), substitute_types(signature.args.at(i), types), scope)))
+            return false;
         return true;
       }
     }
@@ -268,7 +277,8 @@ class Evaluator {
       case ExprKind::kIf: {
         const auto* n = as<IfNode>(e);
         const auto& c = *scope->find(n->condition.get());
-        if (c.size() != 1 || c[0].i.size() != 1) return Diagnostic(ErrorCode::kTypeMismatch, "the condition of an If is not one bool");
+        if (c.size() != 1 || c[0].i.size() != 1)
+          return Diagnostic(ErrorCode::kTypeMismatch, "the condition of an If is not one bool");
         Scope inner{{}, scope, {}};
         return run(c[0].i[0] ? n->then_branch : n->else_branch, &inner, depth + 1);
       }
@@ -286,7 +296,8 @@ class Evaluator {
       case ExprKind::kRefRead:
         return TW_TRY(object_of(*scope->find(as<RefReadNode>(e)->reference.get())))->fields.at(0);
       case ExprKind::kRefWrite:
-        TW_TRY(object_of(*scope->find(as<RefWriteNode>(e)->reference.get())))->fields.at(0) = *scope->find(as<RefWriteNode>(e)->value.get());
+        TW_TRY(object_of(*scope->find(as<RefWriteNode>(e)->reference.get())))->fields.at(0) =
+            *scope->find(as<RefWriteNode>(e)->value.get());
         return std::vector<Value>{};
     }
     return std::vector<Value>{};
@@ -368,14 +379,21 @@ class Evaluator {
     const Object* object = nullptr;
     if (!f && !as<GlobalVarNode>(c.callee)) {
       object = TW_TRY(object_of(*scope->find(c.callee.get())));
-      if (object->callee && object->callee->kind == ExprKind::kConstructor) return make_data(*static_cast<const ConstructorNode*>(object->callee));
+      if (object->callee && object->callee->kind == ExprKind::kConstructor)
+        return make_data(*static_cast<const ConstructorNode*>(object->callee));
       if (object->callee) f = static_cast<const FunctionNode*>(object->callee);
     }
     if (!f) return Diagnostic(ErrorCode::kUnknownFunction, "the callee is not a function of this module");
-    if (f->params.size() != c.args.size()) return Diagnostic(ErrorCode::kTypeMismatch, format("a function of {} parameters is called with {}", f->params.size(), c.args.size()));
+    if (f->params.size() != c.args.size())
+      return Diagnostic(ErrorCode::kTypeMismatch,
+                        format("a function of {} parameters is called with {}", f->params.size(), c.args.size()));
     // A function written where it is called sees what is around it.
     Scope around{object ? object->captured : Environment(), nullptr, {}};
-    Scope inner{{}, object ? &around : as<FunctionNode>(c.callee) && !is_closed_function(c.callee) ? scope : nullptr, {}};
+    Scope inner{{},
+                object                                                        ? &around
+                : as<FunctionNode>(c.callee) && !is_closed_function(c.callee) ? scope
+                                                                              : nullptr,
+                {}};
     for (size_t i = 0; i < c.args.size(); ++i) inner.values[f->params[i].get()] = *scope->find(c.args[i].get());
     Scope body{{}, &inner, {}};
     return run(f->body, &body, depth + 1);
@@ -388,7 +406,9 @@ class Evaluator {
 Status check_input(const std::string& name, const Type& type, const Value& v, std::map<std::string, int64_t>* symbols) {
   const auto* t = as_tensor(type);
   if (!t) return Ok{};
-  if (v.dtype != t->dtype) return Diagnostic(ErrorCode::kDtypeMismatch, format("input {} is {}, the model takes {}", name, v.dtype.str(), t->dtype.str()));
+  if (v.dtype != t->dtype)
+    return Diagnostic(ErrorCode::kDtypeMismatch,
+                      format("input {} is {}, the model takes {}", name, v.dtype.str(), t->dtype.str()));
   bool same = v.shape.size() == t->shape.size();
   for (size_t i = 0; same && i < v.shape.size(); ++i) {
     const Dim& d = t->shape[i];
@@ -398,14 +418,17 @@ Status check_input(const std::string& name, const Type& type, const Value& v, st
       same = *known == v.shape[i];
     }
   }
-  if (!same) return Diagnostic(ErrorCode::kShapeMismatch, format("input {} is {}, the model takes {}", name, shape_str(v.shape), shape_str(t->shape)));
+  if (!same)
+    return Diagnostic(ErrorCode::kShapeMismatch,
+                      format("input {} is {}, the model takes {}", name, shape_str(v.shape), shape_str(t->shape)));
   return Ok{};
 }
 
 }  // namespace
 
-Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs, std::span<const size_t> fields_per_operand,
-                                       const AttrsRef& attrs, const Type& out_type, int64_t max_elements) {
+Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs,
+                                       std::span<const size_t> fields_per_operand, const AttrsRef& attrs,
+                                       const Type& out_type, int64_t max_elements) {
   Type type = out_type;
   if (!type || !is_static(type)) {
     std::vector<Expr> operands;
@@ -427,7 +450,8 @@ Result<std::vector<Value>> evaluate(const Expr& expr, const Environment& free_va
   return Evaluator(options).run(expr, &scope, 0);
 }
 
-Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs, const InterpretOptions& options) {
+Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs,
+                                     const InterpretOptions& options) {
   const FunctionNode* main = module.main_function();
   if (!main) return Diagnostic(ErrorCode::kInvalidArgument, "the module has no function \"main\"");
   InterpretOptions with_module = options;
@@ -445,7 +469,8 @@ Result<std::vector<Value>> interpret(const Module& module, const std::map<std::s
   }
   if (used != inputs.size())
     for (auto& [name, value] : inputs)
-      if (std::none_of(main->params.begin(), main->params.end(), [&](const Expr& p) { return as<VarNode>(p)->name == name; }))
+      if (std::none_of(main->params.begin(), main->params.end(),
+                       [&](const Expr& p) { return as<VarNode>(p)->name == name; }))
         return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input {}", name));
   Scope scope{{}, &outer, {}};
   return Evaluator(with_module).run(main->body, &scope, 0);

@@ -22,19 +22,23 @@ using EvalHook = std::function<Status(const Expr& expr, std::span<const Value> v
 inline constexpr int64_t kMaxElements = int64_t{1} << 29;
 
 struct InterpretOptions {
-  EvalHook hook;                           // may be empty
-  const Module* module = nullptr;          // resolves GlobalVars
+  EvalHook hook;                        // may be empty
+  const Module* module = nullptr;       // resolves GlobalVars
   int64_t max_elements = kMaxElements;  // of one result; larger ones are LimitExceeded
 };
 
 using Environment = std::unordered_map<const ExprNode*, std::vector<Value>>;
 
-// One call of an operator; fields_per_operand has 0 for a tensor and the number of fields for a tuple. When the result's dims are not all constant, the type is inferred again from the values.
-Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs, std::span<const size_t> fields_per_operand,
-                                       const AttrsRef& attrs, const Type& out_type, int64_t max_elements = kMaxElements);
+// One call of an operator; fields_per_operand has 0 for a tensor and the number of fields for a tuple. When the
+// result's dims are not all constant, the type is inferred again from the values.
+Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs,
+                                       std::span<const size_t> fields_per_operand, const AttrsRef& attrs,
+                                       const Type& out_type, int64_t max_elements = kMaxElements);
 // An expression, given the values of its free variables (one Value per tensor of a tuple).
-Result<std::vector<Value>> evaluate(const Expr& expr, const Environment& free_vars, const InterpretOptions& options = {});
+Result<std::vector<Value>> evaluate(const Expr& expr, const Environment& free_vars,
+                                    const InterpretOptions& options = {});
 // A module's main on inputs by name. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, and what operators report.
-Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs, const InterpretOptions& options = {});
+Result<std::vector<Value>> interpret(const Module& module, const std::map<std::string, Value>& inputs,
+                                     const InterpretOptions& options = {});
 
 }  // namespace tilewright::relay

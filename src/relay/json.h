@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph modules as the classic stack's JSON (its save_json and load_json, version 0.9.0): {"root", "nodes", "b64ndarrays",
-// "attrs"}, a node for every object, references by index. What it wrote is read; what is written here has its layout. Texts
-// end in a section of the same form that holds their constants.
+// Graph modules as the classic stack's JSON (its save_json and load_json, version 0.9.0): {"root", "nodes",
+// "b64ndarrays", "attrs"}, a node for every object, references by index. What it wrote is read; what is written here
+// has its layout. Texts end in a section of the same form that holds their constants.
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,8 +12,8 @@
 namespace tilewright::relay {
 
 std::string save_json(const Module& module);
-// A root that is a function (save_json of an expression) becomes "main". Errors: ParseError with the node as place; TypeMismatch
-// and UnknownOp from building the calls. Symbols and `?` come back as the classic stack's Any.
+// A root that is a function (save_json of an expression) becomes "main". Errors: ParseError with the node as place;
+// TypeMismatch and UnknownOp from building the calls. Symbols and `?` come back as the classic stack's Any.
 Result<Module> load_json(std::string_view text);
 
 // The metadata section of a text: constants by index.

@@ -27,7 +27,8 @@ class Nodes {
  public:
   Status load(std::string_view text) {
     document_ = Json::parse(text, nullptr, false);
-    if (!document_.is_object() || !document_.contains("nodes") || !document_["nodes"].is_array() || document_["nodes"].empty())
+    if (!document_.is_object() || !document_.contains("nodes") || !document_["nodes"].is_array() ||
+        document_["nodes"].empty())
       return wrong("this is not a module: there is no list of nodes");
     nodes_ = &document_["nodes"];
     for (size_t i = 0; i < nodes_->size(); ++i)
@@ -113,29 +114,38 @@ class FieldReader : public AttrVisitor {
   }
   void visit(const char* name, double* v) override {
     if (!has(name)) return;
-    if (auto x = Nodes::real(nodes_.attr(id_, name))) *v = *x;
-    else problem = name;
+    if (auto x = Nodes::real(nodes_.attr(id_, name)))
+      *v = *x;
+    else
+      problem = name;
   }
   void visit(const char* name, std::string* v) override {
     if (!has(name)) return;
     std::string_view n = name;
     bool dtype = n.size() >= 5 && n.substr(n.size() - 5) == "dtype";
     int64_t reference = nodes_.reference(id_, name);
-    if (dtype) *v = nodes_.attr(id_, name);
-    else if (nodes_.kind(reference) == "runtime.String") *v = nodes_.text(reference);
-    else if (reference) problem = name;
+    if (dtype)
+      *v = nodes_.attr(id_, name);
+    else if (nodes_.kind(reference) == "runtime.String")
+      *v = nodes_.text(reference);
+    else if (reference)
+      problem = name;
   }
   void visit(const char* name, DataType* v) override {
     if (!has(name)) return;
     auto parsed = parse_dtype(nodes_.attr(id_, name));
-    if (parsed.ok()) *v = *parsed;
-    else if (!nodes_.attr(id_, name).empty()) problem = name;
+    if (parsed.ok())
+      *v = *parsed;
+    else if (!nodes_.attr(id_, name).empty())
+      problem = name;
   }
   void visit(const char* name, std::optional<int64_t>* v) override {
     if (int64_t id = reference(name)) {
       int64_t value = 0;
-      if (item(id, &value)) *v = value;
-      else problem = name;
+      if (item(id, &value))
+        *v = value;
+      else
+        problem = name;
     }
   }
   void visit(const char* name, std::vector<int64_t>* v) override { list(name, v); }
@@ -227,8 +237,10 @@ class Reader {
     std::vector<int64_t> functions = nodes_.list(nodes_.reference(root, "functions"));
     for (size_t i = 0; i + 1 < functions.size(); i += 2) {
       std::string name = name_of(functions[i]);
-      if (nodes_.kind(functions[i]) != "GlobalVar" || name.empty()) return wrong("a function has no name", functions[i]);
-      if (nodes_.kind(functions[i + 1]) != "relay.Function") return wrong(format("@{} is not a function of the graph level", name), functions[i + 1]);
+      if (nodes_.kind(functions[i]) != "GlobalVar" || name.empty())
+        return wrong("a function has no name", functions[i]);
+      if (nodes_.kind(functions[i + 1]) != "relay.Function")
+        return wrong(format("@{} is not a function of the graph level", name), functions[i + 1]);
       globals_[name] = make_global_var(name, TW_TRY(signature(functions[i + 1])));
     }
     for (size_t i = 0; i + 1 < functions.size(); i += 2)
@@ -288,12 +300,14 @@ class Reader {
       for (const Type& v : variables)
         if (!as_variable(v)) return wrong("a type parameter is not a type variable", id);
       std::vector<Type> args = TW_TRY(types(nodes_.reference(id, "arg_types"), depth));
-      return func_type(std::move(args), TW_TRY(type(nodes_.reference(id, "ret_type"), depth + 1)), std::move(variables));
+      return func_type(std::move(args), TW_TRY(type(nodes_.reference(id, "ret_type"), depth + 1)),
+                       std::move(variables));
     }
     if (kind == "relay.RefType") return reference_type(TW_TRY(type(nodes_.reference(id, "value"), depth + 1)));
     if (kind == "TypeVar") return variable_type(name_of(id));
     if (kind == "GlobalTypeVar") return data_type(name_of(id));
-    if (kind == "TypeCall") return data_type(name_of(nodes_.reference(id, "func")), TW_TRY(types(nodes_.reference(id, "args"), depth)));
+    if (kind == "TypeCall")
+      return data_type(name_of(nodes_.reference(id, "func")), TW_TRY(types(nodes_.reference(id, "args"), depth)));
     return wrong(format("'{}' is not a type", kind.substr(0, 64)), id);
   }
   Result<Dim> dim(int64_t id) {
@@ -321,11 +335,13 @@ class Reader {
     Type data = data_type(name, made.variables);
     for (int64_t c : nodes_.list(nodes_.reference(id, "constructors"))) {
       if (nodes_.kind(c) != "relay.Constructor") return wrong("it is not a constructor", c);
-      Expr e = make_constructor(name_of(c), TW_TRY(types(nodes_.reference(c, "inputs"), 0)), data, static_cast<int64_t>(made.constructors.size()));
+      Expr e = make_constructor(name_of(c), TW_TRY(types(nodes_.reference(c, "inputs"), 0)), data,
+                                static_cast<int64_t>(made.constructors.size()));
       made.constructors.push_back(e);
       done_[c] = e;
     }
-    if (!out->types.emplace(name, std::move(made)).second) return wrong(format("the type {} is defined twice", name), id);
+    if (!out->types.emplace(name, std::move(made)).second)
+      return wrong(format("the type {} is defined twice", name), id);
     return Ok{};
   }
 
@@ -394,7 +410,8 @@ class Reader {
       Result<Expr> made = build(frame.id, frame.kind, kids);
       if (!made.ok()) {
         Diagnostic error = made.error();
-        if (error.where.rfind("JSON", 0) != 0) error = wrong((error.where.empty() ? "" : error.where + ": ") + error.message, frame.id);
+        if (error.where.rfind("JSON", 0) != 0)
+          error = wrong((error.where.empty() ? "" : error.where + ": ") + error.message, frame.id);
         return error;
       }
       if (std::string bad = limits_.problem(*made); !bad.empty()) return wrong(bad, frame.id);
@@ -421,20 +438,26 @@ class Reader {
     if (kind == "relay.Constant") {
       auto index = Nodes::integer(nodes_.attr(id, "data"));
       const Json* tensors = nodes_.tensors();
-      if (!index || *index < 0 || !tensors || *index >= static_cast<int64_t>(tensors->size()) || !(*tensors)[static_cast<size_t>(*index)].is_string())
+      if (!index || *index < 0 || !tensors || *index >= static_cast<int64_t>(tensors->size()) ||
+          !(*tensors)[static_cast<size_t>(*index)].is_string())
         return wrong("its tensor is missing", id);
       return make_constant(TW_TRY(decode_tensor((*tensors)[static_cast<size_t>(*index)].get<std::string>())));
     }
     if (kind == "relay.Constructor") return wrong("its type is not defined", id);
-    return wrong(kind.empty() ? "an expression is missing" : format("'{}' is not an expression that is known here", kind.substr(0, 64)), id);
+    return wrong(kind.empty() ? "an expression is missing"
+                              : format("'{}' is not an expression that is known here", kind.substr(0, 64)),
+                 id);
   }
 
   Result<Expr> build(int64_t id, const std::string& kind, const std::vector<Expr>& kids) {
     for (const Expr& kid : kids)
-      if (kid->kind == ExprKind::kOp && !(kind == "relay.Call" && kid == kids[0])) return wrong("an operator is used as a value", id);
+      if (kid->kind == ExprKind::kOp && !(kind == "relay.Call" && kid == kids[0]))
+        return wrong("an operator is used as a value", id);
     if (kind == "Op") {
       const OpDef* op = find_op(nodes_.text(id));
-      if (!op) return Diagnostic(ErrorCode::kUnknownOp, format("no operator is called {}", nodes_.text(id).substr(0, 128)), format("JSON: node {}", id));
+      if (!op)
+        return Diagnostic(ErrorCode::kUnknownOp, format("no operator is called {}", nodes_.text(id).substr(0, 128)),
+                          format("JSON: node {}", id));
       return Expr(make_node<OpNode>(op));
     }
     if (kind == "relay.Call") return call_of(id, kids);
@@ -456,7 +479,8 @@ class Reader {
     if (kind == "relay.Match") {
       std::vector<Clause> clauses;
       std::vector<int64_t> ids = nodes_.list(nodes_.reference(id, "clauses"));
-      for (size_t i = 0; i < ids.size(); ++i) clauses.push_back({TW_TRY(pattern(nodes_.reference(ids[i], "lhs"), 0)), kids[i + 1]});
+      for (size_t i = 0; i < ids.size(); ++i)
+        clauses.push_back({TW_TRY(pattern(nodes_.reference(ids[i], "lhs"), 0)), kids[i + 1]});
       if (clauses.empty()) return wrong("a match has no clauses", id);
       return make_match(kids[0], std::move(clauses), nodes_.attr(id, "complete") != "0");
     }
@@ -470,22 +494,29 @@ class Reader {
     if (depth > kMaxDepth) return wrong("a pattern nests too deeply", id);
     std::string kind = nodes_.kind(id);
     if (kind == "relay.PatternWildcard") return make_pattern(PatternKind::kWildcard);
-    if (kind == "relay.PatternVar") return make_pattern(PatternKind::kVar, TW_TRY(variable_of(nodes_.reference(id, "var"))));
+    if (kind == "relay.PatternVar")
+      return make_pattern(PatternKind::kVar, TW_TRY(variable_of(nodes_.reference(id, "var"))));
     std::vector<Pattern> fields;
-    for (int64_t field : nodes_.list(nodes_.reference(id, "patterns"))) fields.push_back(TW_TRY(pattern(field, depth + 1)));
+    for (int64_t field : nodes_.list(nodes_.reference(id, "patterns")))
+      fields.push_back(TW_TRY(pattern(field, depth + 1)));
     if (kind == "relay.PatternTuple") return make_pattern(PatternKind::kTuple, {}, std::move(fields));
     auto it = done_.find(nodes_.reference(id, "constructor"));
-    if (kind != "relay.PatternConstructor" || it == done_.end() || !as<ConstructorNode>(it->second)) return wrong("it is not a pattern", id);
-    if (fields.size() != as_func(it->second->type)->args.size()) return wrong("a pattern has another number of fields than its constructor", id);
+    if (kind != "relay.PatternConstructor" || it == done_.end() || !as<ConstructorNode>(it->second))
+      return wrong("it is not a pattern", id);
+    if (fields.size() != as_func(it->second->type)->args.size())
+      return wrong("a pattern has another number of fields than its constructor", id);
     return make_pattern(PatternKind::kConstructor, it->second, std::move(fields));
   }
 
   Result<Expr> call_of(int64_t id, const std::vector<Expr>& kids) {
     std::vector<Expr> args(kids.begin() + 1, kids.end());
-    if (const auto* op = as<OpNode>(kids[0])) return try_call(op->def->name, std::move(args), TW_TRY(attributes(*op->def, nodes_.reference(id, "attrs"))));
+    if (const auto* op = as<OpNode>(kids[0]))
+      return try_call(op->def->name, std::move(args), TW_TRY(attributes(*op->def, nodes_.reference(id, "attrs"))));
     const auto* f = as_func(kids[0]->type);
-    if (!f && kids[0]->type->kind != TypeKind::kIncomplete) return wrong(format("a value of type {} is called", type_str(kids[0]->type)), id);
-    if (f && f->args.size() != args.size()) return wrong(format("a function of {} parameters is given {}", f->args.size(), args.size()), id);
+    if (!f && kids[0]->type->kind != TypeKind::kIncomplete)
+      return wrong(format("a value of type {} is called", type_str(kids[0]->type)), id);
+    if (f && f->args.size() != args.size())
+      return wrong(format("a function of {} parameters is given {}", f->args.size(), args.size()), id);
     return call_function(kids[0], std::move(args));
   }
 
@@ -495,7 +526,8 @@ class Reader {
     FieldReader reader(nodes_, id);
     auto* fresh = const_cast<AttrsNode*>(out.get());  // nobody else holds it yet
     fresh->visit(reader);
-    if (!reader.problem.empty()) return wrong(format("the attribute {} of {} has a value of the wrong kind", reader.problem, op.name), id);
+    if (!reader.problem.empty())
+      return wrong(format("the attribute {} of {} has a value of the wrong kind", reader.problem, op.name), id);
     if (reader.sections && std::string_view(op.name) == "split") {
       struct Sections : FieldReader {
         using FieldReader::FieldReader;
@@ -512,7 +544,8 @@ class Reader {
       bool known = std::find(reader.known.begin(), reader.known.end(), name) != reader.known.end() ||
                    std::find(std::begin(kIgnored), std::end(kIgnored), name) != std::end(kIgnored);
       std::string value = nodes_.attr(id, name.c_str());
-      if (!known && value != "0" && !value.empty()) return wrong(format("{} has no attribute '{}'", op.name, name.substr(0, 64)), id);
+      if (!known && value != "0" && !value.empty())
+        return wrong(format("{} has no attribute '{}'", op.name, name.substr(0, 64)), id);
     }
     return out;
   }
@@ -531,7 +564,8 @@ class Reader {
     for (const Type& v : variables)
       if (!as_variable(v)) return wrong("a type parameter is not a type variable", id);
     Type declared = TW_TRY(type(nodes_.reference(id, "ret_type")));
-    return Expr(make_node<FunctionNode>(std::move(params), kids.back(), std::move(attrs), Span(), std::move(variables), declared));
+    return Expr(make_node<FunctionNode>(std::move(params), kids.back(), std::move(attrs), Span(), std::move(variables),
+                                        declared));
   }
   // A function's attribute; what has no kind here (a target, a device) is left out, as in texts.
   std::optional<AttrValue> attribute(int64_t id) const {
@@ -546,9 +580,12 @@ class Reader {
     std::vector<std::string> strings;
     for (int64_t item : nodes_.list(id)) {
       auto value = Nodes::integer(nodes_.attr(item, "value"));
-      if (nodes_.kind(item) == "IntImm" && value) integers.push_back(*value);
-      else if (nodes_.kind(item) == "runtime.String") strings.push_back(nodes_.text(item));
-      else return std::nullopt;
+      if (nodes_.kind(item) == "IntImm" && value)
+        integers.push_back(*value);
+      else if (nodes_.kind(item) == "runtime.String")
+        strings.push_back(nodes_.text(item));
+      else
+        return std::nullopt;
     }
     if (!strings.empty()) return integers.empty() ? std::optional<AttrValue>(strings) : std::nullopt;
     return AttrValue(integers);

@@ -44,7 +44,9 @@ class Writer {
       std::vector<int64_t> constructors;
       for (const Expr& e : definition.constructors) constructors.push_back(expression(e));
       types.push_back(header);
-      types.push_back(node("relay.TypeData", {{"constructors", ref(array(constructors))}, {"header", ref(header)}, {"span", "0"},
+      types.push_back(node("relay.TypeData", {{"constructors", ref(array(constructors))},
+                                              {"header", ref(header)},
+                                              {"span", "0"},
                                               {"type_vars", ref(type_array(definition.variables))}}));
       type_names.push_back(name);
       global_types.push_back(header);
@@ -108,7 +110,9 @@ class Writer {
   int64_t string(const std::string& s) {
     return add("{\"type_key\": \"runtime.String\"" + (s.empty() ? "" : ", \"repr_str\": " + json_string(s)) + "}");
   }
-  int64_t integer(int64_t v, const char* dtype = "int32") { return node("IntImm", {{"dtype", dtype}, {"span", "0"}, {"value", std::to_string(v)}}); }
+  int64_t integer(int64_t v, const char* dtype = "int32") {
+    return node("IntImm", {{"dtype", dtype}, {"span", "0"}, {"value", std::to_string(v)}});
+  }
 
   // --- types: one node for each object
   int64_t type_array(const std::vector<Type>& types) {
@@ -150,20 +154,28 @@ class Writer {
       case TypeKind::kTensor: {
         std::vector<int64_t> dims;
         for (const Dim& d : as_tensor(t)->shape) dims.push_back(dim(d));
-        return node("relay.TensorType", {{"dtype", as_tensor(t)->dtype.str()}, {"shape", ref(array(dims))}, {"span", "0"}});
+        return node("relay.TensorType",
+                    {{"dtype", as_tensor(t)->dtype.str()}, {"shape", ref(array(dims))}, {"span", "0"}});
       }
       case TypeKind::kTuple:
         return node("TupleType", {{"fields", ref(type_array(as_tuple(t)->fields))}, {"span", "0"}});
       case TypeKind::kFunc: {
-        int64_t variables = type_array(as_func(t)->variables), args = type_array(as_func(t)->args), result = type(as_func(t)->result);
-        return node("FuncType", {{"arg_types", ref(args)}, {"ret_type", ref(result)}, {"span", "0"}, {"type_constraints", ref(array({}))}, {"type_params", ref(variables)}});
+        int64_t variables = type_array(as_func(t)->variables), args = type_array(as_func(t)->args),
+                result = type(as_func(t)->result);
+        return node("FuncType", {{"arg_types", ref(args)},
+                                 {"ret_type", ref(result)},
+                                 {"span", "0"},
+                                 {"type_constraints", ref(array({}))},
+                                 {"type_params", ref(variables)}});
       }
       case TypeKind::kReference:
         return node("relay.RefType", {{"span", "0"}, {"value", ref(type(as_reference(t)->value))}});
       case TypeKind::kVariable:
         return node("TypeVar", {{"kind", "0"}, {"name_hint", ref(string(as_variable(t)->name))}, {"span", "0"}});
       case TypeKind::kData:
-        return node("TypeCall", {{"args", ref(type_array(as_data(t)->args))}, {"func", ref(type_name(as_data(t)->name))}, {"span", "0"}});
+        return node(
+            "TypeCall",
+            {{"args", ref(type_array(as_data(t)->args))}, {"func", ref(type_name(as_data(t)->name))}, {"span", "0"}});
       case TypeKind::kIncomplete:
         return node("IncompleteType", {{"kind", "0"}, {"span", "0"}});
     }
@@ -171,20 +183,30 @@ class Writer {
   }
   int64_t dim(const Dim& d) {
     if (d.is_const()) return integer(d.value());
-    if (d.node()->kind == DimKind::kSymbol) return node("tir.Var", {{"dtype", "int32"}, {"name", ref(string(d.node()->name))}, {"span", "0"}, {"type_annotation", "0"}});
+    if (d.node()->kind == DimKind::kSymbol)
+      return node("tir.Var",
+                  {{"dtype", "int32"}, {"name", ref(string(d.node()->name))}, {"span", "0"}, {"type_annotation", "0"}});
     return node("tir.Any", {{"dtype", "int32"}, {"span", "0"}});
   }
 
   // --- expressions
-  static Expr make_global(const std::string& name, const Expr& function) { return make_global_var(name, function->type); }
+  static Expr make_global(const std::string& name, const Expr& function) {
+    return make_global_var(name, function->type);
+  }
 
   int64_t device() {
-    if (!device_) device_ = node("VirtualDevice", {{"device_type_int", "-1"}, {"memory_scope", ref(string(""))}, {"target", "0"}, {"virtual_device_id", "-1"}});
+    if (!device_)
+      device_ = node(
+          "VirtualDevice",
+          {{"device_type_int", "-1"}, {"memory_scope", ref(string(""))}, {"target", "0"}, {"virtual_device_id", "-1"}});
     return device_;
   }
   int64_t constant(const Tensor& data, const std::string& checked) {
     tensors_.push_back(encode_tensor(data));
-    return node("relay.Constant", {{"_checked_type_", checked}, {"data", std::to_string(tensors_.size() - 1)}, {"span", "0"}, {"virtual_device_", ref(device())}});
+    return node("relay.Constant", {{"_checked_type_", checked},
+                                   {"data", std::to_string(tensors_.size() - 1)},
+                                   {"span", "0"},
+                                   {"virtual_device_", ref(device())}});
   }
 
   int64_t expression(const Expr& root) {
@@ -224,8 +246,13 @@ class Writer {
       auto [it, fresh] = constructors_.try_emplace({constructor->data_type, constructor->tag}, 0);
       if (fresh) {
         int64_t inputs = type_array(as_func(e->type)->args);
-        it->second = node("relay.Constructor", {{"_checked_type_", "0"}, {"belong_to", ref(type_name(constructor->data_type))}, {"inputs", ref(inputs)},
-                                                {"name_hint", ref(string(constructor->name))}, {"span", "0"}, {"tag", std::to_string(constructor->tag)}, {"virtual_device_", "0"}});
+        it->second = node("relay.Constructor", {{"_checked_type_", "0"},
+                                                {"belong_to", ref(type_name(constructor->data_type))},
+                                                {"inputs", ref(inputs)},
+                                                {"name_hint", ref(string(constructor->name))},
+                                                {"span", "0"},
+                                                {"tag", std::to_string(constructor->tag)},
+                                                {"virtual_device_", "0"}});
       }
       return it->second;
     }
@@ -247,24 +274,34 @@ class Writer {
       case ExprKind::kCall: {
         const auto& c = *as<CallNode>(e);
         int64_t callee = at(c.callee), args = array(all(c.args)), attrs = attributes(c);
-        return write("relay.Call", {{"args", ref(args)}, {"attrs", ref(attrs)}, {"op", ref(callee)}, {"type_args", ref(array({}))}});
+        return write("relay.Call",
+                     {{"args", ref(args)}, {"attrs", ref(attrs)}, {"op", ref(callee)}, {"type_args", ref(array({}))}});
       }
       case ExprKind::kFunction: {
         const auto& f = *as<FunctionNode>(e);
-        int64_t params = array(all(f.params)), body = at(f.body), variables = type_array(f.type_variables), result = type(as_func(f.type)->result);
-        return write("relay.Function", {{"attrs", ref(dictionary(f.attrs))}, {"body", ref(body)}, {"params", ref(params)}, {"ret_type", ref(result)}, {"type_params", ref(variables)}});
+        int64_t params = array(all(f.params)), body = at(f.body), variables = type_array(f.type_variables),
+                result = type(as_func(f.type)->result);
+        return write("relay.Function", {{"attrs", ref(dictionary(f.attrs))},
+                                        {"body", ref(body)},
+                                        {"params", ref(params)},
+                                        {"ret_type", ref(result)},
+                                        {"type_params", ref(variables)}});
       }
       case ExprKind::kTuple:
         return write("relay.Tuple", {{"fields", ref(array(all(as<TupleNode>(e)->fields)))}});
       case ExprKind::kTupleGetItem:
-        return write("relay.TupleGetItem", {{"index", std::to_string(as<TupleGetItemNode>(e)->index)}, {"tuple_value", ref(at(as<TupleGetItemNode>(e)->tuple))}});
+        return write("relay.TupleGetItem", {{"index", std::to_string(as<TupleGetItemNode>(e)->index)},
+                                            {"tuple_value", ref(at(as<TupleGetItemNode>(e)->tuple))}});
       case ExprKind::kLet: {
         const auto& let = *as<LetNode>(e);
-        return write("relay.Let", {{"body", ref(at(let.body))}, {"value", ref(at(let.value))}, {"var", ref(at(let.var))}});
+        return write("relay.Let",
+                     {{"body", ref(at(let.body))}, {"value", ref(at(let.value))}, {"var", ref(at(let.var))}});
       }
       case ExprKind::kIf: {
         const auto& branch = *as<IfNode>(e);
-        return write("relay.If", {{"cond", ref(at(branch.condition))}, {"false_branch", ref(at(branch.else_branch))}, {"true_branch", ref(at(branch.then_branch))}});
+        return write("relay.If", {{"cond", ref(at(branch.condition))},
+                                  {"false_branch", ref(at(branch.else_branch))},
+                                  {"true_branch", ref(at(branch.then_branch))}});
       }
       case ExprKind::kMatch: {
         const auto& match = *as<MatchNode>(e);
@@ -273,14 +310,17 @@ class Writer {
           int64_t lhs = pattern(clause.pattern);
           clauses.push_back(node("relay.Clause", {{"lhs", ref(lhs)}, {"rhs", ref(at(clause.body))}}));
         }
-        return write("relay.Match", {{"clauses", ref(array(clauses))}, {"complete", match.complete ? "1" : "0"}, {"data", ref(at(match.data))}});
+        return write("relay.Match", {{"clauses", ref(array(clauses))},
+                                     {"complete", match.complete ? "1" : "0"},
+                                     {"data", ref(at(match.data))}});
       }
       case ExprKind::kRefCreate:
         return write("relay.RefCreate", {{"value", ref(at(as<RefCreateNode>(e)->value))}});
       case ExprKind::kRefRead:
         return write("relay.RefRead", {{"ref", ref(at(as<RefReadNode>(e)->reference))}});
       case ExprKind::kRefWrite:
-        return write("relay.RefWrite", {{"ref", ref(at(as<RefWriteNode>(e)->reference))}, {"value", ref(at(as<RefWriteNode>(e)->value))}});
+        return write("relay.RefWrite", {{"ref", ref(at(as<RefWriteNode>(e)->reference))},
+                                        {"value", ref(at(as<RefWriteNode>(e)->value))}});
       case ExprKind::kConstant:
       case ExprKind::kOp:
       case ExprKind::kConstructor:
@@ -300,7 +340,8 @@ class Writer {
       case PatternKind::kTuple:
         return node("relay.PatternTuple", {{"patterns", ref(array(fields))}, {"span", "0"}});
       case PatternKind::kConstructor:
-        return node("relay.PatternConstructor", {{"constructor", ref(at(p->expr))}, {"patterns", ref(array(fields))}, {"span", "0"}});
+        return node("relay.PatternConstructor",
+                    {{"constructor", ref(at(p->expr))}, {"patterns", ref(array(fields))}, {"span", "0"}});
     }
     return 0;
   }
@@ -334,8 +375,10 @@ class Writer {
     Fields fields;
     void visit(const char* name, bool* v) override { fields[name] = *v ? "1" : "0"; }
     void visit(const char* name, int64_t* v) override {
-      if (!is_split_ || std::string_view(name) != "sections") fields[name] = std::to_string(*v);
-      else if (*v > 0) fields["indices_or_sections"] = ref(writer_->item(*v));
+      if (!is_split_ || std::string_view(name) != "sections")
+        fields[name] = std::to_string(*v);
+      else if (*v > 0)
+        fields["indices_or_sections"] = ref(writer_->item(*v));
     }
     void visit(const char* name, double* v) override { fields[name] = real_text(*v); }
     void visit(const char* name, std::string* v) override {
@@ -344,12 +387,18 @@ class Writer {
       fields[name] = dtype ? *v : ref(writer_->string(*v));
     }
     void visit(const char* name, DataType* v) override { fields[name] = v->str(); }
-    void visit(const char* name, std::optional<int64_t>* v) override { fields[name] = *v ? ref(writer_->item(**v)) : "0"; }
+    void visit(const char* name, std::optional<int64_t>* v) override {
+      fields[name] = *v ? ref(writer_->item(**v)) : "0";
+    }
     void visit(const char* name, std::vector<int64_t>* v) override { fields[name] = ref(writer_->item(*v)); }
-    void visit(const char* name, std::optional<std::vector<int64_t>>* v) override { fields[name] = *v ? ref(writer_->item(**v)) : "0"; }
+    void visit(const char* name, std::optional<std::vector<int64_t>>* v) override {
+      fields[name] = *v ? ref(writer_->item(**v)) : "0";
+    }
     void visit(const char* name, std::vector<double>* v) override { fields[name] = ref(writer_->item(*v)); }
     void visit(const char* name, std::vector<std::string>* v) override { fields[name] = ref(writer_->item(*v)); }
-    void visit(const char* name, std::vector<std::vector<int64_t>>* v) override { fields[name] = ref(writer_->item(*v)); }
+    void visit(const char* name, std::vector<std::vector<int64_t>>* v) override {
+      fields[name] = ref(writer_->item(*v));
+    }
 
    private:
     Writer* writer_;
@@ -367,7 +416,7 @@ class Writer {
   int64_t device_ = 0;
   std::unordered_map<const TypeNode*, int64_t> types_;
   std::unordered_map<const ExprNode*, int64_t> done_;
-  std::vector<Type> kept_;        // objects whose addresses are keys
+  std::vector<Type> kept_;  // objects whose addresses are keys
   std::vector<Expr> kept_exprs_;
   std::map<std::string, int64_t> type_names_, globals_, types_by_text_;
   std::map<const OpDef*, int64_t> ops_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large and how deep the expressions of a file may become: passes and printing recurse over scopes and types, and shared
-// parts may print exponentially larger than their file. One object watches one file being read.
+// How large and how deep the expressions of a file may become: passes and printing recurse over scopes and types, and
+// shared parts may print exponentially larger than their file. One object watches one file being read.
 #pragma once
 #include <string>
 #include <unordered_map>

@@ -42,7 +42,8 @@ const Table& table() {
 bool tensor_or_tuple(const Type& type) {
   if (as_tensor(type)) return true;
   const auto* tuple = as_tuple(type);
-  return tuple && std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
+  return tuple &&
+         std::all_of(tuple->fields.begin(), tuple->fields.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
 }
 
 // A tensor type with more elements than checked_element_count allows, or null.
@@ -63,7 +64,8 @@ std::span<const OpDef> all_ops() { return table().ops; }
 
 const OpDef* find_op(std::string_view name) {
   const auto& ops = table().ops;
-  auto it = std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
+  auto it =
+      std::lower_bound(ops.begin(), ops.end(), name, [](const OpDef& op, std::string_view n) { return op.name < n; });
   return it != ops.end() && it->name == name ? &*it : nullptr;
 }
 
@@ -87,7 +89,8 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
   TypeArgs type_args{types, args, attrs};
   Result<Type> type = def.infer_type(type_args);
   if (!type.ok()) return std::move(type).error().at(name);
-  if (const Type* wrong = oversized(*type)) return fail(format("its result {} is larger than any tensor can be", type_str(*wrong)));
+  if (const Type* wrong = oversized(*type))
+    return fail(format("its result {} is larger than any tensor can be", type_str(*wrong)));
   return type;
 }
 
@@ -102,13 +105,16 @@ Result<Expr> try_call(std::string_view op, std::vector<Expr> args, AttrsRef attr
     if (!attrs)
       attrs = fresh;
     else if (std::strcmp(attrs->type_name(), fresh->type_name()) != 0)
-      return Diagnostic(ErrorCode::kTypeMismatch, format("its attributes are {}, not {}", fresh->type_name(), attrs->type_name()), def->name);
+      return Diagnostic(ErrorCode::kTypeMismatch,
+                        format("its attributes are {}, not {}", fresh->type_name(), attrs->type_name()), def->name);
   } else if (attrs) {
-    return Diagnostic(ErrorCode::kTypeMismatch, format("it has no attributes, but got {}", attrs->type_name()), def->name);
+    return Diagnostic(ErrorCode::kTypeMismatch, format("it has no attributes, but got {}", attrs->type_name()),
+                      def->name);
   }
   Type type = TW_TRY(infer_call_type(*def, args, attrs));
   Expr callee = table().exprs[static_cast<size_t>(def - table().ops.data())];
-  return Expr(make_node<CallNode>(std::move(callee), std::move(args), std::move(attrs), std::move(type), std::move(span)));
+  return Expr(
+      make_node<CallNode>(std::move(callee), std::move(args), std::move(attrs), std::move(type), std::move(span)));
 }
 
 }  // namespace tilewright::relay

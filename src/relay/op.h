@@ -27,10 +27,10 @@ enum class OpPattern : int {
 struct Value {
   DataType dtype;
   std::vector<int64_t> shape;
-  std::vector<double> f;          // is_float()
-  std::vector<double> bound;      // same length as f, or empty: all zero
-  std::vector<int64_t> i;         // integers and bool
-  std::vector<std::string> s;     // strings
+  std::vector<double> f;       // is_float()
+  std::vector<double> bound;   // same length as f, or empty: all zero
+  std::vector<int64_t> i;      // integers and bool
+  std::vector<std::string> s;  // strings
   int64_t size() const;
   bool is_float() const { return dtype.is_float(); }
 };
@@ -39,17 +39,19 @@ Value value_from(const Tensor& tensor);
 Tensor to_tensor(const Value& value);  // rounds floats to the dtype
 
 struct TypeArgs {
-  std::span<const Type> types;   // one per argument, complete
-  std::span<const Expr> args;    // the arguments themselves (constants decide some output shapes)
+  std::span<const Type> types;  // one per argument, complete
+  std::span<const Expr> args;   // the arguments themselves (constants decide some output shapes)
   const AttrsRef& attrs;
   const TensorTypeNode& tensor(size_t i) const;  // argument i as a tensor type (a bug if it is not)
 };
 struct EvalArgs {
   std::span<const Value> inputs;  // tuple arguments are flattened into their fields
   const AttrsRef& attrs;
-  const Type& out_type;           // the call's inferred type
+  const Type& out_type;  // the call's inferred type
   template <class A>
-  const A& as() const { return *attrs_as<A>(attrs); }
+  const A& as() const {
+    return *attrs_as<A>(attrs);
+  }
 };
 
 struct ArgDoc {
@@ -58,10 +60,10 @@ struct ArgDoc {
 };
 
 struct OpDef {
-  const char* name = "";        // classic Relay name, for instance "nn.conv2d"
-  int num_inputs = 1;           // -1: one tuple argument or any number
+  const char* name = "";  // classic Relay name, for instance "nn.conv2d"
+  int num_inputs = 1;     // -1: one tuple argument or any number
   OpPattern pattern = OpPattern::kOpaque;
-  const char* doc = "";         // one line, then shapes and dtypes
+  const char* doc = "";  // one line, then shapes and dtypes
   std::vector<ArgDoc> args;
   // Checks the operands and gives the result type. Errors are TypeMismatch with both shapes in the message.
   Result<Type> (*infer_type)(const TypeArgs&) = nullptr;
@@ -69,13 +71,14 @@ struct OpDef {
   Result<std::vector<Value>> (*evaluate)(const EvalArgs&) = nullptr;
   // A fresh attribute struct of the op's type, or null when it has none (used by the parser).
   AttrsRef (*make_attrs)() = nullptr;
-  bool stateful = false;        // random, side effects: never folded, never merged
+  bool stateful = false;  // random, side effects: never folded, never merged
 };
 
 // Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.
 std::span<const OpDef> all_ops();
 const OpDef* find_op(std::string_view name);
-// Checks the operands of a call (their number, that they are tensors) and infers its type; incomplete when an operand is.
+// Checks the operands of a call (their number, that they are tensors) and infers its type; incomplete when an operand
+// is.
 Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs);
 
 template <class A>

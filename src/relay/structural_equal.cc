@@ -15,7 +15,8 @@ bool dims_alike(const Dim& a, const Dim& b) {
   if (a == b) return true;
   if (a.is_const() || b.is_const() || a.node()->kind != b.node()->kind) return false;
   if (a.node()->kind == DimKind::kAny) return true;
-  return a.node()->name == b.node()->name && dims_alike(a.node()->a, b.node()->a) && dims_alike(a.node()->b, b.node()->b);
+  return a.node()->name == b.node()->name && dims_alike(a.node()->a, b.node()->a) &&
+         dims_alike(a.node()->b, b.node()->b);
 }
 
 // Type variables correspond one to one.
@@ -98,7 +99,8 @@ bool same_definition(const TypeDefinition& a, const TypeDefinition& b) {
   if (a.variables.size() != b.variables.size() || a.constructors.size() != b.constructors.size()) return false;
   Variables variables;
   for (size_t i = 0; i < a.constructors.size(); ++i)
-    if (!same_head(a.constructors[i], b.constructors[i], variables) || !types_alike(a.constructors[i]->type, b.constructors[i]->type, variables))
+    if (!same_head(a.constructors[i], b.constructors[i], variables) ||
+        !types_alike(a.constructors[i]->type, b.constructors[i]->type, variables))
       return false;
   return true;
 }
@@ -129,7 +131,8 @@ bool structural_equal(const Expr& a, const Expr& b) {
 }
 
 bool structural_equal(const Module& a, const Module& b) {
-  if (a.functions.size() != b.functions.size() || a.metadata != b.metadata || a.types.size() != b.types.size()) return false;
+  if (a.functions.size() != b.functions.size() || a.metadata != b.metadata || a.types.size() != b.types.size())
+    return false;
   for (auto x = a.types.begin(), y = b.types.begin(); x != a.types.end(); ++x, ++y)
     if (x->first != y->first || !same_definition(x->second, y->second)) return false;
   for (auto x = a.functions.begin(), y = b.functions.begin(); x != a.functions.end(); ++x, ++y)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of graph modules: the classic Relay text, version 0.0.5. Constants other than scalars are kept aside and
-// written as meta[relay.Constant][i]. Beyond the classic form: symbolic dims in types, names in quotes (%"input:0") when
-// they are not identifiers, and the model's own metadata as #[metadata("key") = "value"] lines.
+// The text form of graph modules: the classic Relay text, version 0.0.5. Constants other than scalars are kept aside
+// and written as meta[relay.Constant][i]. Beyond the classic form: symbolic dims in types, names in quotes (%"input:0")
+// when they are not identifiers, and the model's own metadata as #[metadata("key") = "value"] lines.
 #pragma once
 #include <span>
 #include <string>
@@ -13,9 +13,9 @@
 namespace tilewright::relay {
 
 struct TextOptions {
-  bool types = true;   // "/* ty=... */" after each operation
+  bool types = true;      // "/* ty=... */" after each operation
   bool metadata = false;  // a "#[metadata]" section at the end holds the constants, as the classic stack writes them
-  bool spans = false;  // "/* from conv1+bn1 */" too
+  bool spans = false;     // "/* from conv1+bn1 */" too
 };
 
 struct ModuleText {
@@ -36,6 +36,7 @@ struct ParseOptions {
 
 // Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.
 // Constants come from `constants`, or from the text's own metadata section when it has one.
-Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {}, const ParseOptions& options = {});
+Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {},
+                            const ParseOptions& options = {});
 
 }  // namespace tilewright::relay

@@ -16,8 +16,9 @@ struct Infix {
   const char* op;
 };
 constexpr Infix kInfix[] = {
-    {"==", 1, "equal"},     {"!=", 1, "not_equal"},     {"<", 1, "less"}, {">", 1, "greater"},      {"<=", 1, "less_equal"},
-    {">=", 1, "greater_equal"}, {"+", 2, "add"},        {"-", 2, "subtract"}, {"*", 3, "multiply"}, {"/", 3, "divide"},
+    {"==", 1, "equal"},      {"!=", 1, "not_equal"},     {"<", 1, "less"}, {">", 1, "greater"},
+    {"<=", 1, "less_equal"}, {">=", 1, "greater_equal"}, {"+", 2, "add"},  {"-", 2, "subtract"},
+    {"*", 3, "multiply"},    {"/", 3, "divide"},
 };
 
 const Infix* infix_of(const Token& token) {
@@ -55,17 +56,21 @@ Result<Expr> TextParser::postfix(int depth) {
     if (auto field = lexer_.accept_field()) {
       const auto* tuple = as_tuple(e->type);
       if (e->type->kind != TypeKind::kIncomplete && (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
-        return lexer_.error(at, format("there is no field {} in {}", *field, type_str(e->type)), ErrorCode::kTypeMismatch);
+        return lexer_.error(at, format("there is no field {} in {}", *field, type_str(e->type)),
+                            ErrorCode::kTypeMismatch);
       e = TW_TRY(made(make_get(e, *field, span_at(at)), at));
     } else if (lexer_.peek().is("(")) {
       Arguments args = TW_TRY(arguments(depth + 1));
       if (!args.attrs.empty()) return lexer_.error(at, "a call of a function takes no attributes");
       if (const auto* f = as_func(e->type)) {
         if (f->args.size() != args.values.size())
-          return lexer_.error(at, format("the function takes {} arguments, not {}", f->args.size(), args.values.size()), ErrorCode::kTypeMismatch);
+          return lexer_.error(at, format("the function takes {} arguments, not {}", f->args.size(), args.values.size()),
+                              ErrorCode::kTypeMismatch);
         for (size_t i = 0; i < args.values.size(); ++i)
           if (!matches(f->args[i], args.values[i]->type))
-            return lexer_.error(at, format("argument {} is {}, the function takes {}", i, type_str(args.values[i]->type), type_str(f->args[i])),
+            return lexer_.error(at,
+                                format("argument {} is {}, the function takes {}", i, type_str(args.values[i]->type),
+                                       type_str(f->args[i])),
                                 ErrorCode::kTypeMismatch);
       } else if (e->type->kind != TypeKind::kIncomplete) {
         return lexer_.error(at, format("a value of type {} is called", type_str(e->type)), ErrorCode::kTypeMismatch);
@@ -135,7 +140,8 @@ Result<Expr> TextParser::local(const Token& token) {
 }
 
 Result<Expr> TextParser::number(const Token& token) {
-  static const std::map<std::string, DataType> kTypes = {{"f", kFloat32}, {"f16", kFloat16}, {"f64", kFloat64}, {"i64", kInt64}, {"i32", kInt32}};
+  static const std::map<std::string, DataType> kTypes = {
+      {"f", kFloat32}, {"f16", kFloat16}, {"f64", kFloat64}, {"i64", kInt64}, {"i32", kInt32}};
   auto it = kTypes.find(token.suffix);
   DataType d = it != kTypes.end() ? it->second : token.kind == Token::kInt ? kInt32 : kFloat32;
   Tensor value = Tensor::zeros(d, {});
@@ -143,7 +149,8 @@ Result<Expr> TextParser::number(const Token& token) {
     value.set_double(0, token.real);
   } else {
     if (d == kInt32 && (token.integer < INT32_MIN || token.integer > INT32_MAX))
-      return lexer_.error(token.begin, "the number does not fit int32", ErrorCode::kParseError, "write it with the suffix i64");
+      return lexer_.error(token.begin, "the number does not fit int32", ErrorCode::kParseError,
+                          "write it with the suffix i64");
     value.set_int(0, token.integer);
   }
   return make_constant(std::move(value), span_at(token.begin));
@@ -182,7 +189,8 @@ Result<Expr> TextParser::named(const Token& token, int depth) {
     value.set_int(0, token.text == "True");
     return make_constant(std::move(value), span_at(token.begin));
   }
-  if (auto it = constructors_.find(token.text); it != constructors_.end()) return constructor(it->second, token.begin, depth);
+  if (auto it = constructors_.find(token.text); it != constructors_.end())
+    return constructor(it->second, token.begin, depth);
   if (!lexer_.peek().is("(")) return unexpected(lexer_.peek(), format("'(' after the operator {}", token.text));
   if (token.text == "ref" || token.text == "ref_read" || token.text == "ref_write") return reference(token, depth);
   return operator_call(token, depth);
@@ -193,13 +201,14 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
   if (!op) {
     std::vector<std::string> names;
     for (const OpDef& known : all_ops()) names.emplace_back(known.name);
-    return lexer_.error(token.begin, format("no operator is called {}", token.text.substr(0, 128)), ErrorCode::kUnknownOp,
-                        did_you_mean(token.text, names, "'tilewright ops' lists them all"));
+    return lexer_.error(token.begin, format("no operator is called {}", token.text.substr(0, 128)),
+                        ErrorCode::kUnknownOp, did_you_mean(token.text, names, "'tilewright ops' lists them all"));
   }
   Arguments args = TW_TRY(arguments(depth + 1));
   // The classic text writes split's two forms under one name.
   for (NamedLiteral& attr : args.attrs)
-    if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt) attr.name = "sections";
+    if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt)
+      attr.name = "sections";
   AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
   TW_TRY_STATUS(assign_attributes(attrs, op->name, args.attrs, lexer_));
   auto call = try_call(op->name, std::move(args.values), std::move(attrs), span_at(token.begin));
@@ -207,7 +216,8 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
   return made(*call, token.begin);
 }
 
-// "Nil" is the call of a constructor without fields; "Cons" alone is the constructor as a function, called by what follows.
+// "Nil" is the call of a constructor without fields; "Cons" alone is the constructor as a function, called by what
+// follows.
 Result<Expr> TextParser::constructor(const Expr& value, size_t at, int depth) {
   if (!as_func(value->type)->args.empty()) return value;
   if (lexer_.peek().is("(")) {
@@ -227,7 +237,8 @@ Result<Expr> TextParser::reference(const Token& token, int depth) {
   if (token.text == "ref") return made(make_node<RefCreateNode>(args.values[0], span), token.begin);
   const Type& cell = args.values[0]->type;
   if (!as_reference(cell) && cell->kind != TypeKind::kIncomplete)
-    return lexer_.error(token.begin, format("{} is given {}, not a reference", token.text, type_str(cell)), ErrorCode::kTypeMismatch);
+    return lexer_.error(token.begin, format("{} is given {}, not a reference", token.text, type_str(cell)),
+                        ErrorCode::kTypeMismatch);
   if (wanted == 1) return made(make_node<RefReadNode>(args.values[0], span), token.begin);
   return made(make_node<RefWriteNode>(args.values[0], args.values[1], span), token.begin);
 }
@@ -241,7 +252,8 @@ Result<Expr> TextParser::conditional(int depth) {
   TW_TRY_STATUS(expect_name("else"));
   Expr else_branch = TW_TRY(braced(depth));
   if (!matches(then_branch->type, else_branch->type))
-    return lexer_.error(at, format("the branches give {} and {}", type_str(then_branch->type), type_str(else_branch->type)),
+    return lexer_.error(at,
+                        format("the branches give {} and {}", type_str(then_branch->type), type_str(else_branch->type)),
                         ErrorCode::kTypeMismatch);
   return made(make_node<IfNode>(condition, then_branch, else_branch, span_at(at)), at);
 }
@@ -261,7 +273,9 @@ Result<Expr> TextParser::match(int depth) {
     Expr body = TW_TRY(lexer_.peek().is("{") ? braced(depth + 1) : expression(depth + 1));
     for (size_t i = pattern_vars(p).size(); i > 0; --i) undeclare();
     if (!clauses.empty() && !matches(clauses[0].body->type, body->type))
-      return lexer_.error(at, format("the clauses give {} and {}", type_str(clauses[0].body->type), type_str(body->type)), ErrorCode::kTypeMismatch);
+      return lexer_.error(at,
+                          format("the clauses give {} and {}", type_str(clauses[0].body->type), type_str(body->type)),
+                          ErrorCode::kTypeMismatch);
     clauses.push_back({std::move(p), std::move(body)});
     if (!accept(",")) break;
   }
@@ -297,20 +311,24 @@ Result<Pattern> TextParser::pattern(const Type& type, int depth) {
   const auto& signature = *as_func(it->second->type);
   const auto* data = as_data(type);
   if (data ? data->name != as<ConstructorNode>(it->second)->data_type : type->kind != TypeKind::kIncomplete)
-    return lexer_.error(token.begin, format("the pattern {} stands for {}", token.text, type_str(type)), ErrorCode::kTypeMismatch);
+    return lexer_.error(token.begin, format("the pattern {} stands for {}", token.text, type_str(type)),
+                        ErrorCode::kTypeMismatch);
   TypeMap values;
   for (size_t i = 0; i < signature.variables.size(); ++i)
     values[signature.variables[i].get()] = data ? data->args.at(i) : incomplete_type();
   if (accept("(")) {
     while (!lexer_.peek().is(")")) {
       bool known = fields.size() < signature.args.size();
-      fields.push_back(TW_TRY(pattern(known ? substitute_types(signature.args[fields.size()], values) : incomplete_type(), depth + 1)));
+      fields.push_back(TW_TRY(
+          pattern(known ? substitute_types(signature.args[fields.size()], values) : incomplete_type(), depth + 1)));
       if (!accept(",")) break;
     }
     TW_TRY_STATUS(expect(")"));
   }
   if (fields.size() != signature.args.size())
-    return lexer_.error(token.begin, format("{} has {} fields, not {}", token.text, signature.args.size(), fields.size()), ErrorCode::kTypeMismatch);
+    return lexer_.error(token.begin,
+                        format("{} has {} fields, not {}", token.text, signature.args.size(), fields.size()),
+                        ErrorCode::kTypeMismatch);
   return make_pattern(PatternKind::kConstructor, it->second, std::move(fields));
 }
 

@@ -191,7 +191,8 @@ Token Lexer::scan_name_after(Token::Kind kind) {
     token.begin = begin;
     return token;
   }
-  while (position_ < text_.size() && (is_letter(text_[position_]) || is_digit(text_[position_]))) token.text += text_[position_++];
+  while (position_ < text_.size() && (is_letter(text_[position_]) || is_digit(text_[position_])))
+    token.text += text_[position_++];
   token.kind = kind;
   if (token.text.empty()) {
     token.kind = Token::kBad;
@@ -236,8 +237,9 @@ Token Lexer::scan() {
   token.text = c;
   if (kOne.find(c) == std::string_view::npos) {
     token.kind = Token::kBad;
-    token.text = std::isprint(static_cast<unsigned char>(c)) ? format("the character '{}'", c)
-                                                             : format("the byte 0x{:02x}", static_cast<unsigned char>(c));
+    token.text = std::isprint(static_cast<unsigned char>(c))
+                     ? format("the character '{}'", c)
+                     : format("the byte 0x{:02x}", static_cast<unsigned char>(c));
   }
   return token;
 }

@@ -13,7 +13,7 @@ namespace tilewright::relay {
 struct Token {
   enum Kind { kEnd, kName, kLocal, kGlobal, kInt, kFloat, kString, kPunctuation, kBad };
   Kind kind = kEnd;
-  std::string text;    // names without '%' or '@'; strings unescaped; punctuation as written; kBad: what is wrong
+  std::string text;  // names without '%' or '@'; strings unescaped; punctuation as written; kBad: what is wrong
   int64_t integer = 0;
   double real = 0;
   std::string suffix;  // of numbers: "", "f", "f16", "f64", "i64"
@@ -37,7 +37,8 @@ class Lexer {
   bool accept_comment_end();
   // Inside dimensions "//" is a division; elsewhere it starts a comment.
   void set_in_dims(bool in_dims) { in_dims_ = in_dims; }
-  Diagnostic error(size_t at, std::string message, ErrorCode code = ErrorCode::kParseError, std::string hint = {}) const;
+  Diagnostic error(size_t at, std::string message, ErrorCode code = ErrorCode::kParseError,
+                   std::string hint = {}) const;
   std::string place(size_t at) const;
 
  private:

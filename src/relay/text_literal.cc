@@ -92,7 +92,8 @@ class Assigner : public AttrVisitor {
     for (size_t i = 0; i < values_.size(); ++i) {
       if (values_[i].name != name) continue;
       used_[i] = true;
-      // Classic texts write None for a number or a list that is left to be inferred: the struct's default says the same.
+      // Classic texts write None for a number or a list that is left to be inferred: the struct's default says the
+      // same.
       if (values_[i].value.kind == Literal::kNone) {
         T empty{};
         if (store(values_[i].value, &empty)) *field = std::move(empty);
@@ -183,7 +184,8 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
           lexer.next();
         }
         Token last = lexer.next();
-        if (!last.is(end)) return lexer.error(last.begin, format("{} stands where '{}' was expected", describe(last), end));
+        if (!last.is(end))
+          return lexer.error(last.begin, format("{} stands where '{}' was expected", describe(last), end));
         return out;
       }
       break;
@@ -196,15 +198,16 @@ Result<Literal> parse_literal(Lexer& lexer, int depth) {
   return lexer.error(token.begin, format("{} stands where a value was expected", describe(token)));
 }
 
-Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values, const Lexer& lexer) {
+Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values,
+                         const Lexer& lexer) {
   Assigner assigner(values);
   // The struct has just been made and nobody else holds it.
   if (attrs) const_cast<AttrsNode*>(attrs.get())->visit(assigner);
   if (const NamedLiteral* wrong = assigner.wrong)
     return lexer.error(wrong->at, format("the attribute {} of {} has a value of the wrong kind", wrong->name, op));
   if (const NamedLiteral* unknown = assigner.first_unused())
-    return lexer.error(unknown->at, format("{} has no attribute '{}'", op, unknown->name.substr(0, 64)), ErrorCode::kParseError,
-                       did_you_mean(unknown->name, assigner.known));
+    return lexer.error(unknown->at, format("{} has no attribute '{}'", op, unknown->name.substr(0, 64)),
+                       ErrorCode::kParseError, did_you_mean(unknown->name, assigner.known));
   return Ok{};
 }
 

@@ -31,6 +31,7 @@ struct NamedLiteral {
 Result<Literal> parse_literal(Lexer& lexer, int depth = 0);
 // Sets the named fields of `attrs` (a fresh struct, or null when the operator has none). Errors: ParseError for an
 // unknown name (with the nearest) or a value of the wrong kind.
-Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values, const Lexer& lexer);
+Status assign_attributes(const AttrsRef& attrs, const std::string& op, const std::vector<NamedLiteral>& values,
+                         const Lexer& lexer);
 
 }  // namespace tilewright::relay

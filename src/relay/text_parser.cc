@@ -30,7 +30,8 @@ bool TextParser::accept(std::string_view punctuation) {
   return true;
 }
 Status TextParser::deep(int depth) {
-  if (depth > kMaxTextDepth) return lexer_.error(lexer_.peek().begin, format("the text nests deeper than {} levels", kMaxTextDepth));
+  if (depth > kMaxTextDepth)
+    return lexer_.error(lexer_.peek().begin, format("the text nests deeper than {} levels", kMaxTextDepth));
   return Ok{};
 }
 Diagnostic TextParser::placed(Diagnostic error, size_t at) {
@@ -78,7 +79,8 @@ Status TextParser::version() {
   Token token = lexer_.next();
   if (token.kind != Token::kString) return unexpected(token, "a version in quotes");
   if (token.text != "0.0.5")
-    return lexer_.error(token.begin, format("version {} of the text form is not read", token.text), ErrorCode::kParseError, "only \"0.0.5\" is");
+    return lexer_.error(token.begin, format("version {} of the text form is not read", token.text),
+                        ErrorCode::kParseError, "only \"0.0.5\" is");
   return expect("]");
 }
 
@@ -106,7 +108,8 @@ Status TextParser::skip_braces() {
       lexer_.next();
       lexer_.set_in_dims(true);
       Token inside = lexer_.next();
-      for (int64_t open = inside.is("(") ? 1 : 0; open > 0 && inside.kind != Token::kEnd && inside.kind != Token::kBad;) {
+      for (int64_t open = inside.is("(") ? 1 : 0;
+           open > 0 && inside.kind != Token::kEnd && inside.kind != Token::kBad;) {
         inside = lexer_.next();
         open += inside.is("(") ? 1 : inside.is(")") ? -1 : 0;
       }
@@ -186,7 +189,8 @@ Result<TypeDefinition> TextParser::type_definition(const std::string& name) {
     auto known = constructors_.find(constructor.text);
     bool again = known != constructors_.end() && as<ConstructorNode>(known->second)->data_type == name;
     out.constructors.push_back(again ? known->second
-                                     : make_constructor(constructor.text, std::move(inputs), made_type, static_cast<int64_t>(out.constructors.size())));
+                                     : make_constructor(constructor.text, std::move(inputs), made_type,
+                                                        static_cast<int64_t>(out.constructors.size())));
     if (!accept(",")) break;
   }
   TW_TRY_STATUS(expect("}"));
@@ -241,11 +245,12 @@ Result<Expr> TextParser::function_rest(int depth) {
   for (size_t i = 0; i < head.params.size(); ++i) undeclare();
   leave(head);
   if (!matches(head.declared, body->type))
-    return lexer_.error(head.result_at,
-                        format("the function says it gives {}, its body gives {}", type_str(head.declared), type_str(body->type)),
-                        ErrorCode::kTypeMismatch);
-  return made(make_node<FunctionNode>(std::move(head.params), std::move(body), std::move(head.attrs), span_at(at), std::move(head.variables),
-                                      head.declared),
+    return lexer_.error(
+        head.result_at,
+        format("the function says it gives {}, its body gives {}", type_str(head.declared), type_str(body->type)),
+        ErrorCode::kTypeMismatch);
+  return made(make_node<FunctionNode>(std::move(head.params), std::move(body), std::move(head.attrs), span_at(at),
+                                      std::move(head.variables), head.declared),
               at);
 }
 
@@ -262,7 +267,8 @@ void TextParser::undeclare() {
 Status TextParser::skip_annotation() {
   size_t at = lexer_.peek().begin;
   for (Token token = lexer_.next(); !token.is("}"); token = lexer_.next())
-    if (token.kind == Token::kEnd || token.kind == Token::kBad) return lexer_.error(at, "an annotation has no closing brace");
+    if (token.kind == Token::kEnd || token.kind == Token::kBad)
+      return lexer_.error(at, "an annotation has no closing brace");
   return Ok{};
 }
 
@@ -315,8 +321,9 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
       Expr value = TW_TRY(expression(depth + 1));
       TW_TRY_STATUS(expect(";"));
       if (declared && !matches(declared, value->type))
-        return lexer_.error(at, format("%{} says it is {}, its value is {}", name.text, type_str(declared), type_str(value->type)),
-                            ErrorCode::kTypeMismatch);
+        return lexer_.error(
+            at, format("%{} says it is {}, its value is {}", name.text, type_str(declared), type_str(value->type)),
+            ErrorCode::kTypeMismatch);
       Type known = !is_complete(value->type) && declared ? declared : value->type;
       bool recursive = false;
       if (var) {

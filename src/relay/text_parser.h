@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser behind parse_module: one recursive descent over the grammar. Its parts stand in files of their own: types and
-// dimensions (text_types.cc), definitions and blocks (text_parser.cc), expressions (text_expressions.cc).
+// The parser behind parse_module: one recursive descent over the grammar. Its parts stand in files of their own: types
+// and dimensions (text_types.cc), definitions and blocks (text_parser.cc), expressions (text_expressions.cc).
 #pragma once
 #include <map>
 #include <span>
@@ -113,8 +113,8 @@ class TextParser {
   std::unordered_map<int64_t, Expr> meta_;
   std::unordered_map<std::string, Expr> globals_;
   std::unordered_map<std::string, Expr> constructors_;
-  std::unordered_map<std::string, size_t> data_types_;               // name -> how many arguments
-  std::unordered_map<std::string, std::vector<Type>> type_scope_;    // type variables, innermost last
+  std::unordered_map<std::string, size_t> data_types_;             // name -> how many arguments
+  std::unordered_map<std::string, std::vector<Type>> type_scope_;  // type variables, innermost last
   Limits limits_;
   int terms_ = 0;
 };

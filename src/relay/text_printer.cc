@@ -15,7 +15,8 @@ namespace {
 // Letters, digits and '_', not starting with a digit: what needs no quotes. ("%1" names a binding, "%x.0" a field.)
 bool is_identifier(const std::string& name) {
   auto plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && std::all_of(name.begin(), name.end(), plain);
+  return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(), plain);
 }
 
 std::string name_text(const std::string& name) { return is_identifier(name) ? name : quoted(name); }
@@ -260,7 +261,8 @@ class Printer {
         // One after the other: what the first branch binds, the second may name.
         std::string then_text = nested(branch.then_branch);
         std::string else_text = nested(branch.else_branch);
-        return format("if ({}) {{\n", condition) + then_text + indentation() + "} else {\n" + else_text + indentation() + "}" + comment(e);
+        return format("if ({}) {{\n", condition) + then_text + indentation() + "} else {\n" + else_text +
+               indentation() + "}" + comment(e);
       }
       case ExprKind::kConstructor:
         return as<ConstructorNode>(e)->name;

@@ -70,12 +70,14 @@ Result<Type> TextParser::type(int depth) {
 // A type variable, an algebraic data type or a scalar's element type.
 Result<Type> TextParser::named_type(const Token& token, int depth) {
   if (token.kind == Token::kName) {
-    if (auto it = type_scope_.find(token.text); it != type_scope_.end() && !it->second.empty()) return it->second.back();
+    if (auto it = type_scope_.find(token.text); it != type_scope_.end() && !it->second.empty())
+      return it->second.back();
     if (auto it = data_types_.find(token.text); it != data_types_.end()) {
       std::vector<Type> args;
       if (accept("[")) args = TW_TRY(types("]", depth));
       if (args.size() != it->second)
-        return lexer_.error(token.begin, format("the type {} takes {} arguments, not {}", token.text, it->second, args.size()));
+        return lexer_.error(token.begin,
+                            format("the type {} takes {} arguments, not {}", token.text, it->second, args.size()));
       return limited(data_type(token.text, std::move(args)), token.begin);
     }
   }
@@ -105,7 +107,8 @@ Result<Shape> TextParser::dims() {
     std::vector<int64_t> known;
     for (const Dim& d : shape)
       if (d.is_const()) known.push_back(d.value());
-    if (!checked_element_count(known).ok()) return lexer_.error(at, "a dimension is negative or the tensor is too large");
+    if (!checked_element_count(known).ok())
+      return lexer_.error(at, "a dimension is negative or the tensor is too large");
     return shape;
   };
   auto shape = parse();

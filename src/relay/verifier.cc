@@ -15,8 +15,8 @@ namespace {
 
 using NodeSet = std::unordered_set<const ExprNode*>;
 
-// Equal, where a `?` of either side stands for any size: each inference makes its own. Type variables stand for any type:
-// what they are at a call is inferred when the call is made.
+// Equal, where a `?` of either side stands for any size: each inference makes its own. Type variables stand for any
+// type: what they are at a call is inferred when the call is made.
 bool agree(const Type& a, const Type& b) {
   if (a == b || as_variable(a) || as_variable(b)) return true;
   if (a->kind != b->kind || a->kind == TypeKind::kIncomplete) return false;
@@ -24,7 +24,8 @@ bool agree(const Type& a, const Type& b) {
     const auto &x = *as_tensor(a), &y = *as_tensor(b);
     auto any = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
     auto same = [&](const Dim& p, const Dim& q) { return p == q || any(p) || any(q); };
-    return x.dtype == y.dtype && x.shape.size() == y.shape.size() && std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), same);
+    return x.dtype == y.dtype && x.shape.size() == y.shape.size() &&
+           std::equal(x.shape.begin(), x.shape.end(), y.shape.begin(), same);
   }
   if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return false;
   std::vector<Type> x = parts_of(a), y = parts_of(b);
@@ -123,14 +124,18 @@ class Verifier {
         if (!condition || !condition->dtype.is_bool() || !condition->shape.empty())
           return fail(format("its condition is {}, not bool", type_str(branch.condition->type)), e);
         if (!agree(branch.then_branch->type, branch.else_branch->type))
-          return fail(format("its branches give {} and {}", type_str(branch.then_branch->type), type_str(branch.else_branch->type)), e);
+          return fail(format("its branches give {} and {}", type_str(branch.then_branch->type),
+                             type_str(branch.else_branch->type)),
+                      e);
         return Ok{};
       }
       case ExprKind::kLet: {
         const auto& let = *as<LetNode>(e);
         if (!as<VarNode>(let.var)) return fail("it binds something that is not a variable", e);
         if (!agree(let.var->type, let.value->type))
-          return fail(format("{} is {}, its value {}", describe(let.var), type_str(let.var->type), type_str(let.value->type)), e);
+          return fail(
+              format("{} is {}, its value {}", describe(let.var), type_str(let.var->type), type_str(let.value->type)),
+              e);
         return bind(let.var);
       }
       case ExprKind::kFunction:
@@ -142,7 +147,8 @@ class Verifier {
       case ExprKind::kConstructor: {
         const auto& constructor = *as<ConstructorNode>(e);
         const ConstructorNode* known = module_.constructor(constructor.data_type, constructor.tag);
-        if (!known || known->name != constructor.name) return fail(format("the module has no type {} with it", constructor.data_type), e);
+        if (!known || known->name != constructor.name)
+          return fail(format("the module has no type {} with it", constructor.data_type), e);
         return Ok{};
       }
       case ExprKind::kMatch: {
@@ -183,7 +189,9 @@ class Verifier {
       case PatternKind::kVar:
         if (!as<VarNode>(p->expr)) return fail("a pattern binds what is not a variable", match);
         if (!agree(p->expr->type, type))
-          return fail(format("{} is {}, what it is bound to {}", describe(p->expr), type_str(p->expr->type), type_str(type)), match);
+          return fail(
+              format("{} is {}, what it is bound to {}", describe(p->expr), type_str(p->expr->type), type_str(type)),
+              match);
         return bind(p->expr);
       case PatternKind::kTuple: {
         const auto* tuple = as_tuple(type);
@@ -195,13 +203,16 @@ class Verifier {
       case PatternKind::kConstructor: {
         const auto* constructor = as<ConstructorNode>(p->expr);
         const auto* data = as_data(type);
-        const ConstructorNode* known = constructor ? module_.constructor(constructor->data_type, constructor->tag) : nullptr;
-        if (!known || known->name != constructor->name) return fail("a pattern's constructor is not one of the module's", match);
+        const ConstructorNode* known =
+            constructor ? module_.constructor(constructor->data_type, constructor->tag) : nullptr;
+        if (!known || known->name != constructor->name)
+          return fail("a pattern's constructor is not one of the module's", match);
         const auto& signature = *as_func(constructor->type);
         if (!data || data->name != constructor->data_type || data->args.size() != signature.variables.size())
           return fail(format("the pattern {} stands for {}", constructor->name, type_str(type)), match);
         if (signature.args.size() != p->fields.size())
-          return fail(format("{} has {} fields, not {}", constructor->name, signature.args.size(), p->fields.size()), match);
+          return fail(format("{} has {} fields, not {}", constructor->name, signature.args.size(), p->fields.size()),
+                      match);
         TypeMap values;
         for (size_t i = 0; i < data->args.size(); ++i) values[signature.variables[i].get()] = data->args[i];
         for (size_t i = 0; i < p->fields.size(); ++i)
@@ -227,7 +238,9 @@ class Verifier {
       return fail(format("it passes {} arguments to a function of {}", call.args.size(), function->args.size()), e);
     for (size_t i = 0; i < call.args.size(); ++i)
       if (!agree(function->args[i], call.args[i]->type))
-        return fail(format("argument {} is {}, the function takes {}", i, type_str(call.args[i]->type), type_str(function->args[i])), e);
+        return fail(format("argument {} is {}, the function takes {}", i, type_str(call.args[i]->type),
+                           type_str(function->args[i])),
+                    e);
     if (!agree(function->result, call.type))
       return fail(format("its type is {}, the function gives {}", type_str(call.type), type_str(function->result)), e);
     return Ok{};

@@ -12,7 +12,8 @@
 namespace tilewright::runtime {
 namespace {
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
-constexpr uint64_t kPrefault = uint64_t{64} << 20;  // larger arenas are touched by the first run only where it needs them
+constexpr uint64_t kPrefault = uint64_t{64}
+                               << 20;  // larger arenas are touched by the first run only where it needs them
 }  // namespace
 
 Result<Arena> Arena::allocate(uint64_t bytes) {
@@ -22,8 +23,9 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
   uint64_t mapped = size + (large ? kHugePage : 0);
   void* p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED)
-    return Diagnostic(ErrorCode::kLimitExceeded, format("the model needs {} MiB of working memory, which the system refuses", bytes >> 20),
-                      {}, "free memory or raise the limit (ulimit -v, container)");
+    return Diagnostic(ErrorCode::kLimitExceeded,
+                      format("the model needs {} MiB of working memory, which the system refuses", bytes >> 20), {},
+                      "free memory or raise the limit (ulimit -v, container)");
   arena.mapping_ = p;
   arena.mapped_ = mapped;
   arena.data_ = static_cast<std::byte*>(p);

@@ -28,8 +28,8 @@ class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path) {
     auto fail = [&](const char* doing) {
-      return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be {}: {}", doing, std::strerror(errno)), path,
-                        "check the path and its permissions");
+      return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be {}: {}", doing, std::strerror(errno)),
+                        path, "check the path and its permissions");
     };
     MappedFile file;
     file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,9 @@ class MappedFile {
     if (file.data_ == MAP_FAILED) return fail("mapped");
     return file;
   }
-  MappedFile(MappedFile&& other) noexcept { std::swap(fd_, other.fd_), std::swap(data_, other.data_), std::swap(size_, other.size_); }
+  MappedFile(MappedFile&& other) noexcept {
+    std::swap(fd_, other.fd_), std::swap(data_, other.data_), std::swap(size_, other.size_);
+  }
   ~MappedFile() {
     if (data_ != MAP_FAILED) munmap(data_, size_);
     if (fd_ >= 0) close(fd_);
@@ -64,7 +66,8 @@ Diagnostic bad(std::string what) {
 }
 
 Diagnostic wrong_version(std::string what) {
-  return Diagnostic(ErrorCode::kArtifactVersion, std::move(what), {}, "compile the model again with the version you run");
+  return Diagnostic(ErrorCode::kArtifactVersion, std::move(what), {},
+                    "compile the model again with the version you run");
 }
 
 // Everything that can be known without running anything of the file.
@@ -76,9 +79,10 @@ Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& 
   }
   ElfImage image = TW_TRY(read_elf(file));
   if (image.machine != this_elf_machine())
-    return Diagnostic(ErrorCode::kCpuMismatch,
-                      format("the library is for ELF machine {}, this machine is {}", image.machine, this_elf_machine()), {},
-                      "compile the model for this machine with --target");
+    return Diagnostic(
+        ErrorCode::kCpuMismatch,
+        format("the library is for ELF machine {}, this machine is {}", image.machine, this_elf_machine()), {},
+        "compile the model for this machine with --target");
   const ElfSymbol* table = image.find(kArtifactSymbol);
   if (!table) {
     for (const auto& s : image.symbols)
@@ -87,13 +91,15 @@ Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& 
                                     std::string_view(kArtifactSymbol).substr(12)));
     return bad("the shared library is not a compiled model: it has no table of kernels");
   }
-  if (!image.file_offset(table->address, sizeof(ArtifactTable))) return bad("the table of kernels lies outside of the file");
+  if (!image.file_offset(table->address, sizeof(ArtifactTable)))
+    return bad("the table of kernels lies outside of the file");
   return image;
 }
 
 // The table after loading: its pointers stay within the library that was checked.
 Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t base) {
-  if (std::memcmp(table.magic, kArtifactMagic, sizeof table.magic) != 0) return bad("the table of kernels lacks its mark");
+  if (std::memcmp(table.magic, kArtifactMagic, sizeof table.magic) != 0)
+    return bad("the table of kernels lacks its mark");
   if (table.abi != kArtifactAbi || table.table_bytes < sizeof(ArtifactTable))
     return wrong_version(format("the artifact has ABI {} ({} bytes), this runtime has {} ({} bytes)", table.abi,
                                 table.table_bytes, kArtifactAbi, sizeof(ArtifactTable)));
@@ -101,20 +107,23 @@ Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t b
     return image.segment_of(reinterpret_cast<uint64_t>(p) - base, bytes) != nullptr;
   };
   if (!inside(table.plan, table.plan_bytes)) return bad("the execution plan lies outside of the library");
-  if (table.params_bytes != 0 && !inside(table.params, table.params_bytes)) return bad("the weights lie outside of the library");
-  if (table.params_bytes != 0 && reinterpret_cast<uint64_t>(table.params) % 64 != 0) return bad("the weights are not aligned");
+  if (table.params_bytes != 0 && !inside(table.params, table.params_bytes))
+    return bad("the weights lie outside of the library");
+  if (table.params_bytes != 0 && reinterpret_cast<uint64_t>(table.params) % 64 != 0)
+    return bad("the weights are not aligned");
   if (table.kernel_count > (1u << 24) || !inside(table.kernels, table.kernel_count * sizeof(KernelFunction)))
     return bad("the list of kernels lies outside of the library");
   for (uint64_t i = 0; i < table.kernel_count; ++i) {
     const ElfSegment* s = image.segment_of(reinterpret_cast<uint64_t>(table.kernels[i]) - base, 1);
     if (!s || !s->executable) return bad(format("kernel {} lies outside of the code", i));
   }
-  if (hash_bytes(table.plan, table.plan_bytes) != table.plan_hash) return bad("the execution plan does not match its check sum");
+  if (hash_bytes(table.plan, table.plan_bytes) != table.plan_hash)
+    return bad("the execution plan does not match its check sum");
   return Ok{};
 }
 
-// The descriptor's path, spelled as never before in this process: a library that is loaded twice goes by both names until the
-// last of its users is gone, and the linker would take a later file under a closed one's number for it.
+// The descriptor's path, spelled as never before in this process: a library that is loaded twice goes by both names
+// until the last of its users is gone, and the linker would take a later file under a closed one's number for it.
 std::string fresh_name(int descriptor) {
   static std::atomic<uint64_t> count{0};
   uint64_t n = count.fetch_add(1, std::memory_order_relaxed);
@@ -144,8 +153,9 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
 
   std::shared_ptr<Artifact> artifact(new Artifact);
   artifact->path_ = path;
-  // Through the descriptor that was checked: the dynamic linker takes a path it has seen before for the library it loaded
-  // then, even when a newer file has replaced it. The descriptor stays open so that no other library gets its number.
+  // Through the descriptor that was checked: the dynamic linker takes a path it has seen before for the library it
+  // loaded then, even when a newer file has replaced it. The descriptor stays open so that no other library gets its
+  // number.
   artifact->file_ = file.release_descriptor();
   artifact->library_ = dlopen(fresh_name(artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!artifact->library_ && access("/proc/self/fd", F_OK) != 0) {
@@ -172,19 +182,21 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return d;
   }
   if (plan->kernels.size() != table.kernel_count || plan->params_bytes > table.params_bytes)
-    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}", plan->kernels.size(),
-                      plan->params_bytes, table.kernel_count, table.params_bytes))
+    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
+                      plan->kernels.size(), plan->params_bytes, table.kernel_count, table.params_bytes))
         .at(path);
   if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
-    return Diagnostic(ErrorCode::kCpuMismatch,
-                      format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path,
-                      "compile the model on this machine, or with --target for an older CPU");
+    return Diagnostic(
+        ErrorCode::kCpuMismatch,
+        format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path,
+        "compile the model on this machine, or with --target for an older CPU");
   // Modules that were linked in as an object of their own (devc.o).
   if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && plan->imports.empty()) {
     const ElfSegment* home = image->segment_of(blob->address, 8);
     uint64_t bytes = 0;
     if (home) std::memcpy(&bytes, reinterpret_cast<const void*>(map->l_addr + blob->address), sizeof bytes);
-    if (!home || bytes > (uint64_t{1} << 46) || !image->segment_of(blob->address, 8 + bytes)) return bad("the imported modules lie outside of the library").at(path);
+    if (!home || bytes > (uint64_t{1} << 46) || !image->segment_of(blob->address, 8 + bytes))
+      return bad("the imported modules lie outside of the library").at(path);
     plan->imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
   }
   artifact->plan_ = std::move(*plan);
@@ -197,7 +209,8 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   }
   if (table.params_bytes != 0) {  // start reading the weights while the caller prepares its inputs
     uint64_t first = reinterpret_cast<uint64_t>(table.params) / 4096 * 4096;
-    madvise(reinterpret_cast<void*>(first), reinterpret_cast<uint64_t>(table.params) + table.params_bytes - first, MADV_WILLNEED);
+    madvise(reinterpret_cast<void*>(first), reinterpret_cast<uint64_t>(table.params) + table.params_bytes - first,
+            MADV_WILLNEED);
   }
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }

@@ -26,7 +26,8 @@ class Artifact {
   const plan::Plan& plan() const { return plan_; }
   std::span<const KernelFunction> kernels() const { return kernels_; }
   const std::byte* params() const { return params_; }
-  // The generated function that runs the whole plan on one thread. Null in an artifact of a linker of the user's that dropped it.
+  // The generated function that runs the whole plan on one thread. Null in an artifact of a linker of the user's that
+  // dropped it.
   EntryFunction entry() const { return entry_; }
   std::string_view imports() const { return plan_.imports; }
   const std::string& path() const { return path_; }

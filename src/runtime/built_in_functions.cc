@@ -60,7 +60,8 @@ Result<Value> load_params(const Arguments& args) {
 
 // (name, tensor, name, tensor, ...) -> bytes
 Result<Value> save_params(const Arguments& args) {
-  if (args.size() % 2 != 0) return Diagnostic(ErrorCode::kInvalidArgument, "save_params takes names and tensors in turn");
+  if (args.size() % 2 != 0)
+    return Diagnostic(ErrorCode::kInvalidArgument, "save_params takes names and tensors in turn");
   std::vector<NamedTensor> tensors;
   std::vector<std::string> compact(args.size() / 2);
   for (size_t i = 0; i < args.size(); i += 2) {
@@ -82,16 +83,18 @@ Result<Value> save_params(const Arguments& args) {
   return Value::bytes(write_params_file(tensors));
 }
 
-// (function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown) -> a function that takes the arguments to
-// call with and gives the seconds of one call, for each repeat. `number` grows until a repeat lasts min_repeat_ms.
+// (function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown) -> a function that takes the
+// arguments to call with and gives the seconds of one call, for each repeat. `number` grows until a repeat lasts
+// min_repeat_ms.
 Result<Value> time_evaluator(const Arguments& args) {
   TW_TRY_STATUS(args.expect(1, 6));
   FunctionRef timed(tw_function_retain(TW_TRY(args.function(0))));
-  int64_t number = TW_TRY(args.integer_or(1, 10)), repeat = TW_TRY(args.integer_or(2, 1)), least_ms = TW_TRY(args.integer_or(3, 0));
+  int64_t number = TW_TRY(args.integer_or(1, 10)), repeat = TW_TRY(args.integer_or(2, 1)),
+          least_ms = TW_TRY(args.integer_or(3, 0));
   int64_t cooldown_ms = TW_TRY(args.integer_or(4, 0)), cool_every = std::max<int64_t>(1, TW_TRY(args.integer_or(5, 1)));
   if (number < 1 || repeat < 1 || repeat > 1'000'000 || least_ms < 0 || cooldown_ms < 0)
-    return Diagnostic(ErrorCode::kInvalidArgument, format("{} calls repeated {} times cannot be timed", number, repeat), {},
-                      "number and repeat start at 1, times at 0");
+    return Diagnostic(ErrorCode::kInvalidArgument, format("{} calls repeated {} times cannot be timed", number, repeat),
+                      {}, "number and repeat start at 1, times at 0");
   return Value(make_function("time_evaluator", [=](const Arguments& given) -> Result<Value> {
     using Clock = std::chrono::steady_clock;
     auto once = [&]() -> Status {
@@ -112,7 +115,8 @@ Result<Value> time_evaluator(const Arguments& args) {
         n = std::max(n + 1, static_cast<int64_t>(static_cast<double>(n) * std::min(factor * 1.1, 1000.0)));
       }
       seconds.emplace_back(elapsed / static_cast<double>(n));
-      if (cooldown_ms > 0 && (r + 1) % cool_every == 0) std::this_thread::sleep_for(std::chrono::milliseconds(cooldown_ms));
+      if (cooldown_ms > 0 && (r + 1) % cool_every == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(cooldown_ms));
     }
     return Value::array(std::move(seconds));
   }));

@@ -34,7 +34,8 @@ Status tensor_info(const std::vector<plan::TensorInfo>& tensors, const std::vect
 Result<const LibraryModule*> library_of(const tw_module* module) {
   TW_REQUIRE(module);
   if (auto* library = dynamic_cast<const LibraryModule*>(module->module.get())) return library;
-  return Diagnostic(ErrorCode::kInvalidArgument, format("a compiled model was expected, not a module of type '{}'", module->module->type_key()));
+  return Diagnostic(ErrorCode::kInvalidArgument,
+                    format("a compiled model was expected, not a module of type '{}'", module->module->type_key()));
 }
 
 Result<const plan::Plan*> variant_at(const LibraryModule* library, uint64_t variant) {
@@ -84,7 +85,9 @@ Diagnostic take_last_error(int32_t status, const std::string& function) {
   Diagnostic d = last_error.diagnostic;
   if (last_error.text.empty())
     d = {is_error_code(status) ? static_cast<ErrorCode>(status) : ErrorCode::kInvalidArgument,
-         format("{} failed with status {} and did not say why", function, status), {}, "it should call tw_set_last_error"};
+         format("{} failed with status {} and did not say why", function, status),
+         {},
+         "it should call tw_set_last_error"};
   clear_last_error();
   return d;
 }
@@ -96,8 +99,8 @@ extern "C" {
 const char* tw_last_error_message(void) { return last_error.text.c_str(); }
 
 int32_t tw_set_last_error(int32_t code, const char* message, const char* where, const char* hint) {
-  return fail({is_error_code(code) ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument, message ? message : "a function failed",
-               where ? where : "", hint ? hint : ""});
+  return fail({is_error_code(code) ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument,
+               message ? message : "a function failed", where ? where : "", hint ? hint : ""});
 }
 
 int32_t tw_last_error(tw_error_info* out) {
@@ -130,9 +133,10 @@ int32_t tw_module_get_info(const tw_module* module, tw_module_info* out) {
     const plan::Plan& p = TW_TRY(library_of(module))->artifact()->plan();
     double flops = 0;
     for (const auto& step : p.steps) flops += step.flops;
-    return deliver({0, p.model_name.c_str(), p.compiler_version.c_str(), p.target.c_str(), p.inputs.size(), p.outputs.size(),
-                    p.steps.size(), p.params.size(), p.metadata.size(), p.params_bytes, p.arena_bytes, flops},
-                   out);
+    return deliver(
+        {0, p.model_name.c_str(), p.compiler_version.c_str(), p.target.c_str(), p.inputs.size(), p.outputs.size(),
+         p.steps.size(), p.params.size(), p.metadata.size(), p.params_bytes, p.arena_bytes, flops},
+        out);
   });
 }
 
@@ -155,14 +159,16 @@ uint64_t tw_module_num_variants(const tw_module* module) {
   return library.ok() ? 1 + (*library)->artifact()->plan().variants.size() : 0;
 }
 
-int32_t tw_module_get_variant_input_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out) {
+int32_t tw_module_get_variant_input_info(const tw_module* module, uint64_t variant, uint64_t index,
+                                         tw_tensor_info* out) {
   return guarded([&]() -> Status {
     const LibraryModule* library = TW_TRY(library_of(module));
     return tensor_info(TW_TRY(variant_at(library, variant))->inputs, library->input_dtypes(), index, "input", out);
   });
 }
 
-int32_t tw_module_get_variant_output_info(const tw_module* module, uint64_t variant, uint64_t index, tw_tensor_info* out) {
+int32_t tw_module_get_variant_output_info(const tw_module* module, uint64_t variant, uint64_t index,
+                                          tw_tensor_info* out) {
   return guarded([&]() -> Status {
     const LibraryModule* library = TW_TRY(library_of(module));
     return tensor_info(TW_TRY(variant_at(library, variant))->outputs, library->output_dtypes(), index, "output", out);
@@ -254,7 +260,8 @@ int32_t tw_executor_bind_input(tw_executor* executor, const char* name, const DL
   return guarded([&]() -> Status {
     TW_REQUIRE(executor);
     TW_REQUIRE(name);
-    return executor->executor->bind_input(TW_TRY(find_tensor(executor->executor->plan().inputs, name, "input")), tensor);
+    return executor->executor->bind_input(TW_TRY(find_tensor(executor->executor->plan().inputs, name, "input")),
+                                          tensor);
   });
 }
 
@@ -339,12 +346,13 @@ uint64_t tw_profile_num_steps(const tw_profile* profile) { return profile ? prof
 int32_t tw_profile_get_step(const tw_profile* profile, uint64_t index, tw_step_profile* out) {
   return guarded([&]() -> Status {
     TW_REQUIRE(profile);
-    if (index >= profile->profile->steps().size()) return Diagnostic(ErrorCode::kInvalidArgument, "there is no such step");
+    if (index >= profile->profile->steps().size())
+      return Diagnostic(ErrorCode::kInvalidArgument, "there is no such step");
     const StepProfile& s = profile->profile->steps()[index];
-    return deliver({0, s.name.c_str(), s.source.c_str(), s.kernel.c_str(), s.shapes.c_str(), s.min_us, s.median_us, s.mean_us,
-                    s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel, s.implementation.c_str(),
-                    s.weight_bytes},
-                   out);
+    return deliver(
+        {0, s.name.c_str(), s.source.c_str(), s.kernel.c_str(), s.shapes.c_str(), s.min_us, s.median_us, s.mean_us,
+         s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel, s.implementation.c_str(), s.weight_bytes},
+        out);
   });
 }
 

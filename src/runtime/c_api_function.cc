@@ -13,7 +13,8 @@ namespace {
 // A module whose functions a user's callbacks give.
 class CallbackModule : public Module {
  public:
-  CallbackModule(const tw_module_class& kind, void* context) : type_key_(kind.type_key), kind_(kind), context_(context) {}
+  CallbackModule(const tw_module_class& kind, void* context)
+      : type_key_(kind.type_key), kind_(kind), context_(context) {}
   ~CallbackModule() override {
     if (kind_.free_context) kind_.free_context(context_);
   }
@@ -33,7 +34,8 @@ class CallbackModule : public Module {
     Value owned = Value::adopt(out);
     if (status != 0) return take_last_error(status, type_key_);
     if (out.kind != TW_BYTES)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("saving a module of type '{}' gave {}, not bytes", type_key_, kind_name(out.kind)));
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("saving a module of type '{}' gave {}, not bytes", type_key_, kind_name(out.kind)));
     return std::string(out.as.str, out.size);
   }
 
@@ -87,7 +89,8 @@ int32_t tw_function_create(tw_packed_call call, void* context, void (*free_conte
              tw_value result{};
              result.kind = TW_NULL;
              clear_last_error();
-             int32_t status = call(owner.get(), args.size() ? &args[0] : nullptr, static_cast<int32_t>(args.size()), &result);
+             int32_t status =
+                 call(owner.get(), args.size() ? &args[0] : nullptr, static_cast<int32_t>(args.size()), &result);
              Value owned = Value::adopt(result);
              if (status != 0) return take_last_error(status, "user function");
              return owned;
@@ -211,7 +214,8 @@ int32_t tw_module_get_import(const tw_module* module, uint64_t index, tw_module*
     *out = nullptr;
     auto imports = module->module->imports();
     if (index >= imports.size())
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the module imports {} modules, number {} does not exist", imports.size(), index));
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("the module imports {} modules, number {} does not exist", imports.size(), index));
     return deliver_module(imports[index], out);
   });
 }

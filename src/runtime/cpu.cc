@@ -178,7 +178,8 @@ double quota() {
   };
   auto read_v2 = [&](const std::string& folder) {
     double time = 0, period = 0;
-    if (std::sscanf(first_line(folder + "/cpu.max").c_str(), "%lf %lf", &time, &period) == 2 && period > 0) limit(time / period);
+    if (std::sscanf(first_line(folder + "/cpu.max").c_str(), "%lf %lf", &time, &period) == 2 && period > 0)
+      limit(time / period);
   };
   auto read_v1 = [&](const std::string& folder) {
     double time = std::atof(first_line(folder + "/cpu.cfs_quota_us").c_str());
@@ -205,11 +206,13 @@ double quota() {
 int allowed_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (sched_getaffinity(0, sizeof set, &set) != 0)
+    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::set<std::string> cores;  // logical CPUs of one core list the same siblings
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &set)) continue;
-    std::string siblings = first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
+    std::string siblings =
+        first_line("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
     cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
   }
   return std::max(1, static_cast<int>(cores.size()));
@@ -240,7 +243,9 @@ int default_thread_count() {
 }
 
 #if defined(__x86_64__)
-FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040); }  // FTZ, DAZ
+FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
+  _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040);
+}  // FTZ, DAZ
 FlushDenormals::~FlushDenormals() { _mm_setcsr(static_cast<unsigned>(saved_)); }
 #elif defined(__aarch64__)
 FlushDenormals::FlushDenormals() {

@@ -105,7 +105,8 @@ Status check_tensor(const DLTensor* tensor, const plan::TensorInfo& info, const 
   const DLTensor& t = *tensor;
   if (t.ndim < 0 || t.ndim > kMaxRank || (t.ndim > 0 && !t.shape)) return invalid("the tensor has an invalid shape");
   if (t.device.device_type != kDLCPU && t.device.device_type != kDLCUDAHost && t.device.device_type != kDLROCMHost)
-    return invalid(format("the tensor is on device type {}, not in host memory", static_cast<int>(t.device.device_type)));
+    return invalid(
+        format("the tensor is on device type {}, not in host memory", static_cast<int>(t.device.device_type)));
   DLDataType want = to_dlpack(info.dtype);
   if (info.dtype.is_string() || t.dtype.code != want.code || t.dtype.bits != want.bits || t.dtype.lanes != want.lanes)
     return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", describe(info), describe(t)), role,
@@ -138,7 +139,8 @@ Status copy_from(const DLTensor& t, DataType dtype, void* compact) {
   }
   TW_TRY_STATUS(refuse_packed_strides(dtype));
   uint64_t item = dtype.bytes();
-  each_element(t, item, [&](const char* at, uint64_t offset) { std::memcpy(static_cast<char*>(compact) + offset, at, item); });
+  each_element(t, item,
+               [&](const char* at, uint64_t offset) { std::memcpy(static_cast<char*>(compact) + offset, at, item); });
   return Ok{};
 }
 
@@ -149,7 +151,8 @@ Status copy_to(const DLTensor& t, DataType dtype, const void* compact) {
   }
   TW_TRY_STATUS(refuse_packed_strides(dtype));
   uint64_t item = dtype.bytes();
-  each_element(t, item, [&](char* at, uint64_t offset) { std::memcpy(at, static_cast<const char*>(compact) + offset, item); });
+  each_element(t, item,
+               [&](char* at, uint64_t offset) { std::memcpy(at, static_cast<const char*>(compact) + offset, item); });
   return Ok{};
 }
 

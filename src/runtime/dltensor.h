@@ -23,8 +23,8 @@ uint64_t byte_size(const plan::TensorInfo& info);
 Status check_tensor(const DLTensor* tensor, const plan::TensorInfo& info, const std::string& role);
 bool is_compact(const DLTensor& tensor);
 inline void* data_of(const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
-// Copies a checked tensor (any strides) to compact memory, or compact memory to it. Errors: InvalidArgument (strides over
-// elements that share a byte).
+// Copies a checked tensor (any strides) to compact memory, or compact memory to it. Errors: InvalidArgument (strides
+// over elements that share a byte).
 Status copy_from(const DLTensor& tensor, DataType dtype, void* compact);
 Status copy_to(const DLTensor& tensor, DataType dtype, const void* compact);
 

@@ -25,8 +25,13 @@ std::string listed(const std::vector<plan::TensorInfo>& tensors, const char* kin
 }
 
 DLTensor view_of(const plan::TensorInfo& info, void* data) {
-  return {data, {kDLCPU, 0}, static_cast<int32_t>(info.shape.size()), to_dlpack(info.dtype),
-          const_cast<int64_t*>(info.shape.data()), nullptr, 0};
+  return {data,
+          {kDLCPU, 0},
+          static_cast<int32_t>(info.shape.size()),
+          to_dlpack(info.dtype),
+          const_cast<int64_t*>(info.shape.data()),
+          nullptr,
+          0};
 }
 
 Status check_bound(const DLTensor* tensor, const plan::TensorInfo& info, const char* kind) {
@@ -52,22 +57,33 @@ Status check_index(const std::vector<plan::TensorInfo>& tensors, uint64_t index,
 
 Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options)
     : artifact_(std::move(artifact)),
-      team_(options.generated_entry ? 1 : options.threads > 0 ? std::min(options.threads, 1024) : default_thread_count(),
+      team_(options.generated_entry ? 1
+            : options.threads > 0   ? std::min(options.threads, 1024)
+                                    : default_thread_count(),
             options.spin_us >= 0 ? options.spin_us : 100),
       generated_entry_(options.generated_entry) {}
 
-Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options) {
-  if (auto kind = artifact->plan().metadata.find("kind"); kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
-    return Diagnostic(ErrorCode::kUnsupportedModel, "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
-                      "run it with `tilewright run` or the VM's interface, or compile the model for fixed sizes with --shape");
+Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact,
+                                                   const ExecutorOptions& options) {
+  if (auto kind = artifact->plan().metadata.find("kind");
+      kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel, "the artifact is a VM program, whose sizes are known only when it runs",
+        artifact->path(),
+        "run it with `tilewright run` or the VM's interface, or compile the model for fixed sizes with --shape");
   if (options.generated_entry && (!artifact->entry() || !artifact->plan().variants.empty()))
     return Diagnostic(ErrorCode::kUnsupportedModel,
-                      artifact->entry() ? "the artifact has several shapes, and the generated entry runs one" : "the artifact has no generated entry",
+                      artifact->entry() ? "the artifact has several shapes, and the generated entry runs one"
+                                        : "the artifact has no generated entry",
                       artifact->path(), "use the graph executor");
   if (options.generated_entry && (!artifact->plan().externals.empty() || artifact->plan().devices.size() > 1))
-    return Diagnostic(ErrorCode::kUnsupportedModel, "the model runs on several devices, and the generated entry knows the processor alone", artifact->path(), "use the graph executor");
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the model runs on several devices, and the generated entry knows the processor alone",
+                      artifact->path(), "use the graph executor");
   if (options.externals.size() != artifact->plan().externals.size())
-    return Diagnostic(ErrorCode::kInvalidArgument, format("the model calls {} functions of modules that it imports, and {} are known", artifact->plan().externals.size(), options.externals.size()),
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("the model calls {} functions of modules that it imports, and {} are known",
+                             artifact->plan().externals.size(), options.externals.size()),
                       artifact->path(), "load the library as a module, with the loaders of its imports registered");
   std::unique_ptr<Executor> e(new Executor(std::move(artifact), options));
   const plan::Plan& first = e->artifact_->plan();
@@ -76,13 +92,15 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
   for (size_t i = 0; i <= first.variants.size(); ++i) {
     const plan::Plan& plan = plan::variant_of(first, i);
     bytes = std::max(bytes, plan.arena_bytes + (static_cast<uint64_t>(e->threads()) - 1) * plan.scratch_bytes);
-    for (size_t d = 0; d < device_bytes.size(); ++d) device_bytes[d] = std::max(device_bytes[d], plan.device_arena_bytes[d]);
+    for (size_t d = 0; d < device_bytes.size(); ++d)
+      device_bytes[d] = std::max(device_bytes[d], plan.device_arena_bytes[d]);
   }
   e->arena_ = TW_TRY(Arena::allocate(bytes));  // one run at a time: the variants share it
   for (uint64_t n : device_bytes) e->device_arenas_.push_back(TW_TRY(Arena::allocate(n)));
   e->variants_.resize(1 + first.variants.size());
   e->now_ = e->variants_.data();
-  for (size_t i = 0; i < e->variants_.size(); ++i) e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options.externals);
+  for (size_t i = 0; i < e->variants_.size(); ++i)
+    e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options.externals);
   e->enter(*e->now_);
   return e;
 }
@@ -94,9 +112,12 @@ void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::ve
   bool previous_parallel = false;
   for (const plan::Step& step : plan.steps) {
     const bool kernel = step.kind == plan::StepKind::kKernel;
-    v.calls.push_back({kernel ? artifact_->kernels()[step.kernel] : nullptr, static_cast<uint32_t>(kernel ? v.arguments.size() : v.specials.size()),
-                       step.parallel, !v.calls.empty() && (step.parallel || previous_parallel)});
-    if (!kernel) v.specials.emplace_back(plan, step, v.arguments.size(), step.kind == plan::StepKind::kExternal ? externals[step.kernel] : FunctionRef());
+    v.calls.push_back({kernel ? artifact_->kernels()[step.kernel] : nullptr,
+                       static_cast<uint32_t>(kernel ? v.arguments.size() : v.specials.size()), step.parallel,
+                       !v.calls.empty() && (step.parallel || previous_parallel)});
+    if (!kernel)
+      v.specials.emplace_back(plan, step, v.arguments.size(),
+                              step.kind == plan::StepKind::kExternal ? externals[step.kernel] : FunctionRef());
     v.arguments.resize(v.arguments.size() + step.buffers.size());
     previous_parallel = step.parallel;
   }
@@ -109,8 +130,10 @@ void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::ve
 void Executor::enter(Variant& next) {
   if (&next != now_)
     for (size_t i = 0; i < next.inputs.size(); ++i) {
-      if (next.plan->inputs[i].shape == now_->plan->inputs[i].shape) next.inputs[i] = now_->inputs[i];
-      else next.inputs[i].set = false;  // what it had is of an earlier use
+      if (next.plan->inputs[i].shape == now_->plan->inputs[i].shape)
+        next.inputs[i] = now_->inputs[i];
+      else
+        next.inputs[i].set = false;  // what it had is of an earlier use
     }
   now_ = &next;
   next.stale = true;
@@ -122,8 +145,9 @@ Status Executor::select_variant(size_t index) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   if (index >= variants_.size())
-    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no variant {}: the model was compiled for {} shape{}", index, variants_.size(),
-                                                          variants_.size() == 1 ? "" : "s"));
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("there is no variant {}: the model was compiled for {} shape{}", index, variants_.size(),
+                             variants_.size() == 1 ? "" : "s"));
   if (&variants_[index] != now_) enter(variants_[index]);
   return Ok{};
 }
@@ -131,9 +155,11 @@ Status Executor::select_variant(size_t index) {
 Status Executor::fit_variant(uint64_t index, const DLTensor* tensor) {
   auto has_shape = [&](const Variant& v) {
     const std::vector<int64_t>& shape = v.plan->inputs[index].shape;
-    return tensor->ndim == static_cast<int32_t>(shape.size()) && (shape.empty() || std::equal(shape.begin(), shape.end(), tensor->shape));
+    return tensor->ndim == static_cast<int32_t>(shape.size()) &&
+           (shape.empty() || std::equal(shape.begin(), shape.end(), tensor->shape));
   };
-  if (variants_.size() == 1 || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_)) return Ok{};
+  if (variants_.size() == 1 || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_))
+    return Ok{};
   // The one that keeps most of the inputs that are set.
   Variant* best = nullptr;
   int most = -1;
@@ -152,8 +178,10 @@ Status Executor::fit_variant(uint64_t index, const DLTensor* tensor) {
   for (size_t i = 0; i < variants_.size() && i < 16; ++i)
     shapes += (i ? ", " : "") + describe(variants_[i].plan->inputs[index]);
   if (variants_.size() > 16) shapes += format(" and {} more", variants_.size() - 16);
-  return Diagnostic(ErrorCode::kShapeMismatch, format("{} takes {}; the tensor is {}", role("input", plan().inputs[index]), shapes, describe(*tensor)), {},
-                    "pad or resize it to one of these, or compile the model for this shape, too");
+  return Diagnostic(
+      ErrorCode::kShapeMismatch,
+      format("{} takes {}; the tensor is {}", role("input", plan().inputs[index]), shapes, describe(*tensor)), {},
+      "pad or resize it to one of these, or compile the model for this shape, too");
 }
 
 void Executor::allocate(Slot& slot, const plan::TensorInfo& info) {
@@ -209,10 +237,12 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
     case plan::Space::kArena:
       start = b.device == 0 ? arena_.data() : device_arenas_[b.device - 1].data();
       break;
-    case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the compiler
+    case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the
+                                // compiler
       for (const auto& [index, tensor] : params_) {
         const plan::Param& p = plan().params[index];
-        if (p.offset <= b.offset && b.offset < p.offset + p.bytes) return const_cast<std::byte*>(tensor.raw()) + (b.offset - p.offset);
+        if (p.offset <= b.offset && b.offset < p.offset + p.bytes)
+          return const_cast<std::byte*>(tensor.raw()) + (b.offset - p.offset);
       }
       start = const_cast<std::byte*>(artifact_->params());
       break;
@@ -251,7 +281,8 @@ Result<std::unique_ptr<Profile>> Executor::profile(uint64_t repeats) {
   TW_TRY_STATUS(prepare());
   uint64_t per_repeat = now_->calls.size() * static_cast<uint64_t>(team_.size());
   if (repeats < 1 || repeats > (uint64_t{1} << 26) / std::max<uint64_t>(per_repeat, 1))
-    return Diagnostic(ErrorCode::kInvalidArgument, format("{} repeats cannot be profiled", repeats), {}, "use 1 to some thousands");
+    return Diagnostic(ErrorCode::kInvalidArgument, format("{} repeats cannot be profiled", repeats), {},
+                      "use 1 to some thousands");
   std::vector<Interval> times(repeats * per_repeat);
   for (uint64_t r = 0; r < repeats; ++r) {
     times_ = times.data() + r * per_repeat;
@@ -294,7 +325,8 @@ int64_t Executor::param_index(std::string_view name) const {
 
 Status Executor::set_param(uint64_t index, const DLTensor* tensor) {
   if (generated_entry_)
-    return Diagnostic(ErrorCode::kInvalidArgument, "an ahead-of-time executor's weights are those of the library and cannot be set", {},
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      "an ahead-of-time executor's weights are those of the library and cannot be set", {},
                       "build with Executor(\"graph\") to replace weights");
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
@@ -322,7 +354,8 @@ const void* Executor::param_data(uint64_t index) const {
 
 Result<const void*> Executor::buffer_data(uint32_t buffer) {
   const std::byte* data = address(plan().buffers.at(buffer), 0);
-  if (!data) return Diagnostic(ErrorCode::kInvalidArgument, format("buffer {} has no memory before its input is set", buffer));
+  if (!data)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("buffer {} has no memory before its input is set", buffer));
   return static_cast<const void*>(data);
 }
 
@@ -334,8 +367,10 @@ Status Executor::load_params(std::span<const std::byte> bytes) {
     if (!index.ok() && param < 0) continue;
     plan::TensorInfo info{p.name, p.dtype, p.shape};
     DLTensor view = view_of(info, const_cast<std::byte*>(p.data.data()));
-    if (index.ok()) TW_TRY_STATUS(set_input(*index, &view));
-    else TW_TRY_STATUS(set_param(static_cast<uint64_t>(param), &view));
+    if (index.ok())
+      TW_TRY_STATUS(set_input(*index, &view));
+    else
+      TW_TRY_STATUS(set_param(static_cast<uint64_t>(param), &view));
   }
   return Ok{};
 }
@@ -347,7 +382,8 @@ Status Executor::share_params(const Executor& other, std::span<const std::byte> 
     int64_t param = mine.ok() ? -1 : param_index(p.name), their_param = other.param_index(p.name);
     if (param >= 0 && their_param >= 0) {  // a weight that the other executor replaced is shared, not copied
       auto replaced = other.params_.find(static_cast<uint64_t>(their_param));
-      const plan::Param &a = plan().params[static_cast<size_t>(param)], &b = other.plan().params[static_cast<size_t>(their_param)];
+      const plan::Param &a = plan().params[static_cast<size_t>(param)],
+                        &b = other.plan().params[static_cast<size_t>(their_param)];
       if (replaced == other.params_.end()) continue;
       if (a.shape != b.shape || !(a.dtype == b.dtype) || a.bytes != b.bytes)
         return Diagnostic(ErrorCode::kShapeMismatch, format("weight '{}' was compiled in another form there", p.name));
@@ -358,7 +394,8 @@ Status Executor::share_params(const Executor& other, std::span<const std::byte> 
     if (!mine.ok() || !theirs.ok()) continue;
     const Slot& slot = other.now_->inputs[*theirs];
     if (!slot.set)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the other executor's input '{}' has not been set", p.name));
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("the other executor's input '{}' has not been set", p.name));
     DLTensor view = view_of(other.plan().inputs[*theirs], slot.data);
     TW_TRY_STATUS(bind_input(*mine, &view));
   }

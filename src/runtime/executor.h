@@ -23,22 +23,26 @@ namespace tilewright::runtime {
 struct ExecutorOptions {
   int threads = 0;   // 0: default_thread_count()
   int spin_us = -1;  // -1: 100
-  bool generated_entry = false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
+  bool generated_entry =
+      false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
 };
 
 class Executor {
  public:
-  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options = {});
+  static Result<std::unique_ptr<Executor>> create(std::shared_ptr<const Artifact> artifact,
+                                                  const ExecutorOptions& options = {});
 
   // The plan for the input shapes in use.
   const plan::Plan& plan() const { return *now_->plan; }
   const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
   int threads() const { return team_.size(); }
 
-  // Takes the plan of variant `index` (plan::variant_of) into use. Inputs whose shape it does not change stay set. Error: InvalidArgument.
+  // Takes the plan of variant `index` (plan::variant_of) into use. Inputs whose shape it does not change stay set.
+  // Error: InvalidArgument.
   Status select_variant(size_t index);
-  // Copies into the executor's own memory. With variants, the tensor's shape picks one. Errors: UnknownInput, ShapeMismatch, DtypeMismatch, InvalidArgument.
+  // Copies into the executor's own memory. With variants, the tensor's shape picks one. Errors: UnknownInput,
+  // ShapeMismatch, DtypeMismatch, InvalidArgument.
   Status set_input(uint64_t index, const DLTensor* tensor);
   // Reads from (writes to) the caller's memory until bound or set anew.
   Status bind_input(uint64_t index, const DLTensor* tensor);
@@ -49,11 +53,13 @@ class Executor {
   // Views; the first look at an input that was never set sets it to zeros, so that a caller can fill it in place.
   Result<DLTensor> input(uint64_t index);
   Result<DLTensor> output(uint64_t index) const;
-  // The executor's own memory behind a checked index, to be kept by whoever keeps a view; undefined where the caller's is bound.
+  // The executor's own memory behind a checked index, to be kept by whoever keeps a view; undefined where the caller's
+  // is bound.
   const Tensor& own_input(uint64_t index) const { return now_->inputs[index].own; }
   const Tensor& own_output(uint64_t index) const { return now_->outputs[index].own; }
   Status copy_output(uint64_t index, const DLTensor* destination) const;
-  // Weights by name; -1 when there is none. Another tensor of the same dtype and shape takes a weight's place in this executor.
+  // Weights by name; -1 when there is none. Another tensor of the same dtype and shape takes a weight's place in this
+  // executor.
   int64_t param_index(std::string_view name) const;
   Status set_param(uint64_t index, const DLTensor* tensor);
   const void* param_data(uint64_t index) const;
@@ -62,7 +68,8 @@ class Executor {
   // Runs with a clock around every step.
   Result<std::unique_ptr<Profile>> profile(uint64_t repeats);
 
-  // Classic names: inputs and weights named in a .params file are set (or bound to another executor's); other names are ignored.
+  // Classic names: inputs and weights named in a .params file are set (or bound to another executor's); other names are
+  // ignored.
   Status load_params(std::span<const std::byte> bytes);
   Status share_params(const Executor& other, std::span<const std::byte> bytes);
 
@@ -110,11 +117,12 @@ class Executor {
   std::vector<Arena> device_arenas_;  // of the devices after the first
   std::vector<Variant> variants_;
   Variant* now_ = nullptr;
-  std::map<uint64_t, Tensor> params_;  // that took the place of compiled ones
+  std::map<uint64_t, Tensor> params_;      // that took the place of compiled ones
   size_t first_call_ = 0, last_call_ = 0;  // of the run
   std::atomic<bool> running_{false};
   const bool generated_entry_;
-  // Set by thread 0 when a special step failed: kernels behind it are left out, for they would read what was not written.
+  // Set by thread 0 when a special step failed: kernels behind it are left out, for they would read what was not
+  // written.
   std::atomic<bool> failed_{false};
   Diagnostic failure_{ErrorCode::kInternal, ""};
   Interval* times_ = nullptr;  // of the repeat being profiled

@@ -11,7 +11,8 @@ namespace tilewright::runtime {
 namespace {
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace
@@ -24,9 +25,12 @@ void Executor::walk(int tid, int threads) {
     const Call& call = calls[i];
     if (call.meet_before && i != first_call_) team_.barrier(tid);
     if (failed_.load(std::memory_order_relaxed)) continue;
-    if (call.parallel) call.kernel(arguments + call.first_argument, tid, threads);
-    else if (tid == 0 && call.kernel) call.kernel(arguments + call.first_argument, 0, 1);
-    else if (tid == 0) run_special(call, arguments);
+    if (call.parallel)
+      call.kernel(arguments + call.first_argument, tid, threads);
+    else if (tid == 0 && call.kernel)
+      call.kernel(arguments + call.first_argument, 0, 1);
+    else if (tid == 0)
+      run_special(call, arguments);
   }
 }
 
@@ -40,8 +44,10 @@ void Executor::walk_timed(int tid, int threads) {
     if ((!call.parallel && tid != 0) || failed_.load(std::memory_order_relaxed)) continue;
     Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();
-    if (call.kernel) call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
-    else run_special(call, arguments);
+    if (call.kernel)
+      call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
+    else
+      run_special(call, arguments);
     time.end_ns = now_ns();
   }
 }

@@ -90,27 +90,41 @@ Value Value::shape(std::span<const int64_t> dims) {
 
 const char* kind_name(int32_t kind) {
   switch (kind) {
-    case TW_INT: return "an integer";
-    case TW_FLOAT: return "a float";
-    case TW_HANDLE: return "a pointer";
-    case TW_NULL: return "nothing";
-    case TW_DTYPE: return "a dtype";
-    case TW_DEVICE: return "a device";
+    case TW_INT:
+      return "an integer";
+    case TW_FLOAT:
+      return "a float";
+    case TW_HANDLE:
+      return "a pointer";
+    case TW_NULL:
+      return "nothing";
+    case TW_DTYPE:
+      return "a dtype";
+    case TW_DEVICE:
+      return "a device";
     case TW_TENSOR:
-    case TW_NDARRAY: return "a tensor";
-    case TW_ARRAY: return "a list";
-    case TW_MODULE: return "a module";
-    case TW_FUNCTION: return "a function";
-    case TW_STR: return "a string";
-    case TW_BYTES: return "bytes";
-    default: return "a value of unknown kind";
+    case TW_NDARRAY:
+      return "a tensor";
+    case TW_ARRAY:
+      return "a list";
+    case TW_MODULE:
+      return "a module";
+    case TW_FUNCTION:
+      return "a function";
+    case TW_STR:
+      return "a string";
+    case TW_BYTES:
+      return "bytes";
+    default:
+      return "a value of unknown kind";
   }
 }
 
 Status Arguments::expect(size_t at_least, size_t at_most) const {
   if (size() >= at_least && size() <= at_most) return Ok{};
   std::string wanted = at_least == at_most ? format("{}", at_least) : format("{} to {}", at_least, at_most);
-  return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' takes {} arguments, {} were given", function_, wanted, size()));
+  return Diagnostic(ErrorCode::kInvalidArgument,
+                    format("function '{}' takes {} arguments, {} were given", function_, wanted, size()));
 }
 
 Result<const tw_value*> Arguments::take(size_t i, std::initializer_list<int32_t> kinds, const char* wanted) const {
@@ -118,8 +132,8 @@ Result<const tw_value*> Arguments::take(size_t i, std::initializer_list<int32_t>
     return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' lacks argument {}, {}", function_, i, wanted));
   for (int32_t kind : kinds)
     if (values_[i].kind == kind) return &values_[i];
-  return Diagnostic(ErrorCode::kInvalidArgument,
-                    format("argument {} of function '{}' is {}, not {}", i, function_, kind_name(values_[i].kind), wanted));
+  return Diagnostic(ErrorCode::kInvalidArgument, format("argument {} of function '{}' is {}, not {}", i, function_,
+                                                        kind_name(values_[i].kind), wanted));
 }
 
 Result<int64_t> Arguments::integer(size_t i) const { return TW_TRY(take(i, {TW_INT}, "an integer"))->as.i; }
@@ -139,8 +153,12 @@ Result<const DLTensor*> Arguments::tensor(size_t i) const {
   const tw_value* v = TW_TRY(take(i, {TW_TENSOR, TW_NDARRAY}, "a tensor"));
   return v->kind == TW_TENSOR ? v->as.tensor : &v->as.ndarray->dl_tensor;
 }
-Result<tw_function*> Arguments::function(size_t i) const { return TW_TRY(take(i, {TW_FUNCTION}, "a function"))->as.function; }
-Result<std::shared_ptr<Module>> Arguments::module(size_t i) const { return TW_TRY(take(i, {TW_MODULE}, "a module"))->as.module->module; }
+Result<tw_function*> Arguments::function(size_t i) const {
+  return TW_TRY(take(i, {TW_FUNCTION}, "a function"))->as.function;
+}
+Result<std::shared_ptr<Module>> Arguments::module(size_t i) const {
+  return TW_TRY(take(i, {TW_MODULE}, "a module"))->as.module->module;
+}
 
 FunctionRef make_function(std::string name, Body body) {
   return FunctionRef(new tw_function{1, std::move(name), std::move(body)});
@@ -157,7 +175,9 @@ Status register_global(std::string name, FunctionRef function, bool override_exi
   if ((slot || find_built_in(name)) && !override_existing)
     return Diagnostic(ErrorCode::kInvalidArgument, format("a global function named '{}' exists already", name), {},
                       "register it with override, or under another name");
-  std::swap(slot, function);  // the old one is freed after the lock, for its owner may be an interpreter with a lock of its own
+  std::swap(
+      slot,
+      function);  // the old one is freed after the lock, for its owner may be an interpreter with a lock of its own
   return Ok{};
 }
 
@@ -192,8 +212,7 @@ Status remove_global(const std::string& name) {
     }
   }
   if (removed) return Ok{};
-  if (find_built_in(name))
-    return Diagnostic(ErrorCode::kUnknownFunction, format("'{}' is built in and stays", name));
+  if (find_built_in(name)) return Diagnostic(ErrorCode::kUnknownFunction, format("'{}' is built in and stays", name));
   return Diagnostic(ErrorCode::kUnknownFunction, format("no global function is named '{}'", name));
 }
 

@@ -41,8 +41,8 @@ class FunctionRef {
 class Value {
  public:
   Value() { value_.kind = TW_NULL; }
-  Value(int64_t i);  // NOLINT: results are written as `return int64_t{3};`
-  Value(double f);   // NOLINT
+  Value(int64_t i);                       // NOLINT: results are written as `return int64_t{3};`
+  Value(double f);                        // NOLINT
   Value(FunctionRef f);                   // NOLINT
   Value(std::shared_ptr<Module> module);  // NOLINT
   static Value string(std::string_view text);
@@ -91,7 +91,9 @@ class Arguments {
   Result<const DLTensor*> tensor(size_t i) const;
   Result<tw_function*> function(size_t i) const;
   Result<std::shared_ptr<Module>> module(size_t i) const;
-  Result<int64_t> integer_or(size_t i, int64_t otherwise) const { return i < size() ? integer(i) : Result<int64_t>(otherwise); }
+  Result<int64_t> integer_or(size_t i, int64_t otherwise) const {
+    return i < size() ? integer(i) : Result<int64_t>(otherwise);
+  }
   std::span<const tw_value> from(size_t i) const { return values_.subspan(std::min(i, values_.size())); }
 
  private:

@@ -14,7 +14,8 @@ namespace tilewright::runtime {
 struct GraphExecutorFunctions {
   using Self = GraphExecutorModule;
 
-  static Result<uint64_t> tensor_index(const std::vector<plan::TensorInfo>& tensors, const Arguments& args, const char* kind) {
+  static Result<uint64_t> tensor_index(const std::vector<plan::TensorInfo>& tensors, const Arguments& args,
+                                       const char* kind) {
     if (args.is(0, TW_STR)) return find_tensor(tensors, TW_TRY(args.string(0)), kind);
     int64_t index = TW_TRY(args.integer(0));
     TW_TRY_STATUS(check_index(tensors, static_cast<uint64_t>(index), kind));
@@ -32,27 +33,32 @@ struct GraphExecutorFunctions {
         return Value();
       }
     }
-    TW_TRY_STATUS(self.executor().set_input(TW_TRY(tensor_index(self.executor().plan().inputs, args, "input")), tensor));
+    TW_TRY_STATUS(
+        self.executor().set_input(TW_TRY(tensor_index(self.executor().plan().inputs, args, "input")), tensor));
     return Value();
   }
   static Result<Value> set_input_zero_copy(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(2, 2));
     const DLTensor* tensor = TW_TRY(args.tensor(1));
-    TW_TRY_STATUS(self.executor().bind_input(TW_TRY(tensor_index(self.executor().plan().inputs, args, "input")), tensor));
+    TW_TRY_STATUS(
+        self.executor().bind_input(TW_TRY(tensor_index(self.executor().plan().inputs, args, "input")), tensor));
     return Value();
   }
   static Result<Value> set_output_zero_copy(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(2, 2));
     const DLTensor* tensor = TW_TRY(args.tensor(1));
-    TW_TRY_STATUS(self.executor().bind_output(TW_TRY(tensor_index(self.executor().plan().outputs, args, "output")), tensor));
+    TW_TRY_STATUS(
+        self.executor().bind_output(TW_TRY(tensor_index(self.executor().plan().outputs, args, "output")), tensor));
     return Value();
   }
   // (device type, device, name, tensor, name, tensor, ...) -> copies of the outputs.
   static Result<Value> run_from_inputs(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(2, 2 + 2 * 4096));
     if (TW_TRY(args.integer(0)) != kDLCPU || TW_TRY(args.integer(1)) != 0 || args.size() % 2 != 0)
-      return Diagnostic(ErrorCode::kInvalidArgument, "run_from_inputs takes the outputs' device (the CPU: 1, 0), then names and tensors by turns");
-    for (size_t i = 2; i < args.size(); i += 2) TW_TRY(set_input(self, Arguments(args.from(i).first(2), "run_from_inputs")));
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        "run_from_inputs takes the outputs' device (the CPU: 1, 0), then names and tensors by turns");
+    for (size_t i = 2; i < args.size(); i += 2)
+      TW_TRY(set_input(self, Arguments(args.from(i).first(2), "run_from_inputs")));
     TW_TRY_STATUS(self.executor().run());
     std::vector<Value> outputs;
     for (uint64_t i = 0; i < self.executor().plan().outputs.size(); ++i)
@@ -67,14 +73,16 @@ struct GraphExecutorFunctions {
   static Value view(const plan::TensorInfo& info, const DLTensor& tensor, const Tensor& own) {
     return view_value(info, data_of(tensor), own.defined() ? std::make_shared<Tensor>(own) : nullptr);
   }
-  static Status copy_to_argument(const plan::TensorInfo& info, const void* data, const DLTensor* destination, const char* kind) {
+  static Status copy_to_argument(const plan::TensorInfo& info, const void* data, const DLTensor* destination,
+                                 const char* kind) {
     TW_TRY_STATUS(check_tensor(destination, info, format("{} '{}'", kind, info.name)));
     return copy_to(*destination, info.dtype, data);
   }
   static Result<Value> get_input(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 2));
     const plan::Plan& plan = self.executor().plan();
-    if (args.is(0, TW_STR) && !find_tensor(plan.inputs, TW_TRY(args.string(0)), "input").ok())  // a weight, whose memory is read-only
+    if (args.is(0, TW_STR) &&
+        !find_tensor(plan.inputs, TW_TRY(args.string(0)), "input").ok())  // a weight, whose memory is read-only
       if (int64_t p = self.executor().param_index(TW_TRY(args.string(0))); p >= 0) {
         const auto at = static_cast<uint64_t>(p);
         const plan::TensorInfo weight{plan.params[at].name, plan.params[at].dtype, plan.params[at].shape};
@@ -93,12 +101,17 @@ struct GraphExecutorFunctions {
     TW_TRY_STATUS(args.expect(1, 2));
     uint64_t index = TW_TRY(tensor_index(self.executor().plan().outputs, args, "output"));
     if (args.size() == 1)
-      return view(self.executor().plan().outputs[index], TW_TRY(self.executor().output(index)), self.executor().own_output(index));
+      return view(self.executor().plan().outputs[index], TW_TRY(self.executor().output(index)),
+                  self.executor().own_output(index));
     TW_TRY_STATUS(self.executor().copy_output(index, TW_TRY(args.tensor(1))));
     return Value();
   }
-  static Result<Value> get_num_inputs(Self& self, const Arguments&) { return Value(static_cast<int64_t>(self.executor().plan().inputs.size())); }
-  static Result<Value> get_num_outputs(Self& self, const Arguments&) { return Value(static_cast<int64_t>(self.executor().plan().outputs.size())); }
+  static Result<Value> get_num_inputs(Self& self, const Arguments&) {
+    return Value(static_cast<int64_t>(self.executor().plan().inputs.size()));
+  }
+  static Result<Value> get_num_outputs(Self& self, const Arguments&) {
+    return Value(static_cast<int64_t>(self.executor().plan().outputs.size()));
+  }
   static Result<Value> index_of(const std::vector<plan::TensorInfo>& tensors, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 1));
     std::string_view name = TW_TRY(args.string(0));
@@ -106,8 +119,12 @@ struct GraphExecutorFunctions {
       if (tensors[i].name == name) return Value(static_cast<int64_t>(i));
     return Value(int64_t{-1});
   }
-  static Result<Value> get_input_index(Self& self, const Arguments& args) { return index_of(self.executor().plan().inputs, args); }
-  static Result<Value> get_output_index(Self& self, const Arguments& args) { return index_of(self.executor().plan().outputs, args); }
+  static Result<Value> get_input_index(Self& self, const Arguments& args) {
+    return index_of(self.executor().plan().inputs, args);
+  }
+  static Result<Value> get_output_index(Self& self, const Arguments& args) {
+    return index_of(self.executor().plan().outputs, args);
+  }
   // [[name, [dims], dtype], ...]
   static Value info_list(const std::vector<plan::TensorInfo>& tensors) {
     std::vector<Value> items;
@@ -121,7 +138,9 @@ struct GraphExecutorFunctions {
     return Value::array(std::move(items));
   }
   static Result<Value> get_input_info(Self& self, const Arguments&) { return info_list(self.executor().plan().inputs); }
-  static Result<Value> get_output_info(Self& self, const Arguments&) { return info_list(self.executor().plan().outputs); }
+  static Result<Value> get_output_info(Self& self, const Arguments&) {
+    return info_list(self.executor().plan().outputs);
+  }
 
   static Result<Value> load_params(Self& self, const Arguments& args) {
     TW_TRY_STATUS(args.expect(1, 1));
@@ -156,11 +175,13 @@ struct GraphExecutorFunctions {
       std::string_view name = TW_TRY(args.string(0));
       for (size_t i = 0; i < g.nodes.size(); ++i)
         if (g.nodes[i].name == name) return i;
-      return Diagnostic(ErrorCode::kUnknownInput, format("the graph has no node '{}'", name), {}, "get_graph_json lists the nodes");
+      return Diagnostic(ErrorCode::kUnknownInput, format("the graph has no node '{}'", name), {},
+                        "get_graph_json lists the nodes");
     }
     int64_t index = TW_TRY(args.integer(0));
     if (index < 0 || static_cast<uint64_t>(index) >= g.nodes.size())
-      return Diagnostic(ErrorCode::kUnknownInput, format("node {} does not exist, the graph has {}", index, g.nodes.size()));
+      return Diagnostic(ErrorCode::kUnknownInput,
+                        format("node {} does not exist, the graph has {}", index, g.nodes.size()));
     return static_cast<size_t>(index);
   }
   static Result<Value> node_value(Self& self, const GraphNode& node, size_t output, const DLTensor* destination) {
@@ -175,11 +196,13 @@ struct GraphExecutorFunctions {
       data = self.executor().param_data(node.index);
     } else {
       if (output >= node.outputs.size())
-        return Diagnostic(ErrorCode::kUnknownInput, format("node '{}' has {} outputs, not {}", node.name, node.outputs.size(), output + 1));
+        return Diagnostic(ErrorCode::kUnknownInput,
+                          format("node '{}' has {} outputs, not {}", node.name, node.outputs.size(), output + 1));
       const plan::Buffer& b = plan.buffers[node.outputs[output]];
       info.dtype = b.dtype;
       info.shape = b.shape;
-      if (byte_size(info) > b.bytes) info.shape = {static_cast<int64_t>(b.bytes / std::max<uint64_t>(1, b.dtype.bytes()))};
+      if (byte_size(info) > b.bytes)
+        info.shape = {static_cast<int64_t>(b.bytes / std::max<uint64_t>(1, b.dtype.bytes()))};
       data = TW_TRY(self.executor().buffer_data(node.outputs[output]));
     }
     if (!destination) return copy_value(info, data);
@@ -210,7 +233,8 @@ struct GraphExecutorFunctions {
     TW_TRY_STATUS(args.expect(0, 6));
     int64_t number = TW_TRY(args.integer_or(0, 10)), repeat = TW_TRY(args.integer_or(1, 1));
     if (number < 1 || repeat < 1 || repeat > 10000)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("{} runs repeated {} times cannot be timed", number, repeat));
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("{} runs repeated {} times cannot be timed", number, repeat));
     const Graph& g = self.graph();
     std::vector<std::vector<Value>> times(g.nodes.size());
     for (int64_t r = 0; r < repeat; ++r) {

@@ -13,7 +13,8 @@ class GraphExecutorModule : public Module {
  public:
   // kDebug has the functions that look between the steps, too; kAot runs the artifact's generated entry.
   enum class Kind { kGraph, kDebug, kAot };
-  static Result<std::shared_ptr<GraphExecutorModule>> create(std::shared_ptr<const Artifact> artifact, ExecutorOptions options, Kind kind);
+  static Result<std::shared_ptr<GraphExecutorModule>> create(std::shared_ptr<const Artifact> artifact,
+                                                             ExecutorOptions options, Kind kind);
   const std::string& type_key() const override;
   Result<FunctionRef> get_function(const std::string& name) override;
   Executor& executor() { return *executor_; }

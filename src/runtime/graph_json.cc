@@ -43,7 +43,8 @@ class Writers {
       if (r->buffer == buffer) return {r->by};
     std::vector<Entry> out;
     for (const Range& r : ranges_)
-      if (r.same_space(b) && r.begin < b.offset + b.bytes && b.offset < r.end && std::find(out.begin(), out.end(), r.by) == out.end())
+      if (r.same_space(b) && r.begin < b.offset + b.bytes && b.offset < r.end &&
+          std::find(out.begin(), out.end(), r.by) == out.end())
         out.push_back(r.by);
     return out;
   }
@@ -55,7 +56,9 @@ class Writers {
     uint64_t begin, end;
     uint32_t buffer, device;
     Entry by;
-    bool same_space(const plan::Buffer& b) const { return space == b.space && (space == plan::Space::kArena ? device == b.device : index == b.index); }
+    bool same_space(const plan::Buffer& b) const {
+      return space == b.space && (space == plan::Space::kArena ? device == b.device : index == b.index);
+    }
   };
   std::vector<Range> ranges_;
 };
@@ -78,15 +81,18 @@ std::string joined(const List& list, F text) {
 Graph graph_of(const plan::Plan& plan) {
   Graph g;
   std::set<std::string> taken;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) g.nodes.push_back({unique_name(plan.inputs[i].name, &taken), false, i, {}, {}});
-  for (size_t i = 0; i < plan.params.size(); ++i) g.nodes.push_back({unique_name(plan.params[i].name, &taken), false, i, {}, {}});
+  for (size_t i = 0; i < plan.inputs.size(); ++i)
+    g.nodes.push_back({unique_name(plan.inputs[i].name, &taken), false, i, {}, {}});
+  for (size_t i = 0; i < plan.params.size(); ++i)
+    g.nodes.push_back({unique_name(plan.params[i].name, &taken), false, i, {}, {}});
   Writers writers;
   auto source = [&](uint32_t number) -> std::vector<Entry> {
     const plan::Buffer& b = plan.buffers[number];
     if (b.space == plan::Space::kInput) return {{b.index, 0}};
     if (b.space == plan::Space::kParams) {
       for (size_t i = 0; i < plan.params.size(); ++i)
-        if (plan.params[i].offset <= b.offset && b.offset < plan.params[i].offset + std::max<uint64_t>(plan.params[i].bytes, 1))
+        if (plan.params[i].offset <= b.offset &&
+            b.offset < plan.params[i].offset + std::max<uint64_t>(plan.params[i].bytes, 1))
           return {{plan.inputs.size() + i, 0}};
       return {};
     }
@@ -135,21 +141,25 @@ std::string write_graph_json(const plan::Plan& plan) {
   };
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const GraphNode& n = g.nodes[i];
-    nodes += format("{}    {{\n      \"op\": \"{}\",\n      \"name\": {},\n", i ? ",\n" : "", n.is_call ? "tvm_op" : "null", json_string(n.name));
+    nodes += format("{}    {{\n      \"op\": \"{}\",\n      \"name\": {},\n", i ? ",\n" : "",
+                    n.is_call ? "tvm_op" : "null", json_string(n.name));
     if (n.is_call) {
       const plan::Step& step = plan.steps[n.index];
       std::string layout;
       for (uint32_t b : n.outputs)
         if (!plan.buffers[b].layout.empty()) layout = plan.buffers[b].layout;
-      nodes += format("      \"attrs\": {{\"func_name\": {}, \"num_inputs\": \"{}\", \"num_outputs\": \"{}\", \"flatten_data\": \"0\"{}}},\n",
-                      json_string(plan::callee_of(plan, step)), n.inputs.size(), n.outputs.size(),
-                      layout.empty() ? "" : ", \"out_layout\": " + json_string(layout));
+      nodes += format(
+          "      \"attrs\": {{\"func_name\": {}, \"num_inputs\": \"{}\", \"num_outputs\": \"{}\", \"flatten_data\": "
+          "\"0\"{}}},\n",
+          json_string(plan::callee_of(plan, step)), n.inputs.size(), n.outputs.size(),
+          layout.empty() ? "" : ", \"out_layout\": " + json_string(layout));
       for (uint32_t number : n.outputs) {
         const plan::Buffer& b = plan.buffers[number];
         shapes.push_back(b.shape);
         dtypes.push_back(b.dtype.str());
         devices.push_back(plan.devices[b.device]);
-        storage.push_back(format("{}", storage_id(b.space, b.space == plan::Space::kArena ? b.offset : b.index, b.device)));
+        storage.push_back(
+            format("{}", storage_id(b.space, b.space == plan::Space::kArena ? b.offset : b.index, b.device)));
       }
     } else {
       args += format("{}{}", args.empty() ? "" : ", ", i);
@@ -164,14 +174,18 @@ std::string write_graph_json(const plan::Plan& plan) {
     nodes += format("      \"inputs\": {}\n    }}", entries(n.inputs));
     rows += format(", {}", shapes.size());
   }
-  std::string shape_text = joined(shapes, [](const auto& s) { return joined(s, [](int64_t d) { return format("{}", d); }); });
+  std::string shape_text =
+      joined(shapes, [](const auto& s) { return joined(s, [](int64_t d) { return format("{}", d); }); });
   std::string dtype_text = joined(dtypes, [](const std::string& s) { return json_string(s); });
   std::string storage_text = joined(storage, [](const std::string& s) { return s; });
   std::string device_text = joined(devices, [](int32_t type) { return format("{}", type); });
-  return format("{{\n  \"nodes\": [\n{}\n  ],\n  \"arg_nodes\": [{}],\n  \"heads\": {},\n  \"attrs\": {{\n    \"dltype\": [\"list_str\", {}],\n"
-                "    \"device_index\": [\"list_int\", {}],\n    \"storage_id\": [\"list_int\", {}],\n    \"shape\": [\"list_shape\", {}]\n  }},\n"
-                "  \"node_row_ptr\": [{}]\n}}\n",
-                nodes, args, entries(g.heads), dtype_text, device_text, storage_text, shape_text, rows);
+  return format(
+      "{{\n  \"nodes\": [\n{}\n  ],\n  \"arg_nodes\": [{}],\n  \"heads\": {},\n  \"attrs\": {{\n    \"dltype\": "
+      "[\"list_str\", {}],\n"
+      "    \"device_index\": [\"list_int\", {}],\n    \"storage_id\": [\"list_int\", {}],\n    \"shape\": "
+      "[\"list_shape\", {}]\n  }},\n"
+      "  \"node_row_ptr\": [{}]\n}}\n",
+      nodes, args, entries(g.heads), dtype_text, device_text, storage_text, shape_text, rows);
 }
 
 }  // namespace tilewright::runtime

@@ -11,7 +11,7 @@ namespace tilewright::runtime {
 struct GraphNode {
   std::string name;  // unique
   bool is_call = false;
-  size_t index = 0;  // of the input, parameter or step
+  size_t index = 0;                               // of the input, parameter or step
   std::vector<std::pair<size_t, size_t>> inputs;  // (node, output)
   std::vector<uint32_t> outputs;                  // plan buffers of a step's outputs
 };

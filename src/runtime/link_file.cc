@@ -27,7 +27,8 @@ std::vector<std::string> entries_of(const std::string& folder) {
   DIR* open = opendir(folder.c_str());
   if (!open) return names;
   while (const dirent* entry = readdir(open))
-    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..")
+      names.emplace_back(entry->d_name);
   closedir(open);
   std::sort(names.begin(), names.end());
   return names;
@@ -82,13 +83,15 @@ Result<std::string> compiler_for(const std::string& form) {
   if (form == "ll" || form == "bc") {
     std::string clang = first_found({"clang", "clang++", "clang-19", "clang-18", "clang-17", "clang-16"});
     if (!clang.empty()) return clang;
-    return Diagnostic(ErrorCode::kLinkFailed, "LLVM IR is compiled by clang, and none was found on the path", {}, "install clang, or export a library (.so)");
+    return Diagnostic(ErrorCode::kLinkFailed, "LLVM IR is compiled by clang, and none was found on the path", {},
+                      "install clang, or export a library (.so)");
   }
   for (const char* variable : {"CXX", "CC"})
     if (const char* set = std::getenv(variable); set && *set) return std::string(set);
   std::string found = first_found({"g++", "gcc", "clang++", "clang", "c++", "cc"});
   if (!found.empty()) return found;
-  return Diagnostic(ErrorCode::kLinkFailed, "no C or C++ compiler was found on the path to link with", {}, "install one or set CXX, or export a library (.so)");
+  return Diagnostic(ErrorCode::kLinkFailed, "no C or C++ compiler was found on the path to link with", {},
+                    "install one or set CXX, or export a library (.so)");
 }
 
 // Runs a program to its end; no shell in between.
@@ -104,7 +107,8 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (failed != 0) return Diagnostic(ErrorCode::kLinkFailed, format("'{}' cannot be started: {}", command[0], std::strerror(failed)));
+  if (failed != 0)
+    return Diagnostic(ErrorCode::kLinkFailed, format("'{}' cannot be started: {}", command[0], std::strerror(failed)));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -112,7 +116,8 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
   std::string text = start_of(said, 2000);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ';');
-  return Diagnostic(ErrorCode::kLinkFailed, format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
+  return Diagnostic(ErrorCode::kLinkFailed,
+                    format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
 }
 
 }  // namespace
@@ -121,11 +126,13 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
   char* absolute = realpath(path.c_str(), nullptr);  // never begins with a dash
   const std::string file = absolute ? absolute : "";
   std::free(absolute);
-  if (file.empty() || !is_plain_file(file)) return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
+  if (file.empty() || !is_plain_file(file))
+    return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
   TempFolder folder;
   const char* temporary = std::getenv("TMPDIR");
   std::string pattern = std::string(temporary && *temporary ? temporary : "/tmp") + "/tilewright-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
+  if (::mkdtemp(pattern.data()) == nullptr)
+    return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
   folder.path = pattern;
   std::vector<std::string> objects = {file};
   if (form == "tar") {
@@ -140,8 +147,10 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
       for (const char* end : {".o", ".a", ".c", ".cc", ".cpp"})
         if (name.ends_with(end)) objects.push_back(member);
     }
-    if (!library.empty()) return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(library)));  // the mapping outlives the file
-    if (objects.empty()) return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
+    if (!library.empty())
+      return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(library)));  // the mapping outlives the file
+    if (objects.empty())
+      return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
   }
   std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder.path + "/lib.so"};
   for (const std::string& object : objects) {
@@ -164,11 +173,16 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
 
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module) {
   const std::string tree = TW_TRY(save_import_tree(module));
-  if (tree.empty()) return Diagnostic(ErrorCode::kInvalidArgument, "the module imports nothing", {}, "import a module first");
-  std::string out = format("/* The modules that a library imports. */\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nextern const unsigned char {0}[];\n"
-                           "const unsigned char __attribute__((visibility(\"default\"))) {0}[{1}] = {{\n  ", kImportsSymbol, tree.size() + 8);
+  if (tree.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "the module imports nothing", {}, "import a module first");
+  std::string out = format(
+      "/* The modules that a library imports. */\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nextern const unsigned "
+      "char {0}[];\n"
+      "const unsigned char __attribute__((visibility(\"default\"))) {0}[{1}] = {{\n  ",
+      kImportsSymbol, tree.size() + 8);
   for (int i = 0; i < 8; ++i) out += format("0x{:02x},", static_cast<unsigned>(tree.size() >> (8 * i) & 0xff));
-  for (size_t i = 0; i < tree.size(); ++i) out += format("{}0x{:02x},", i % 20 == 0 ? "\n  " : "", static_cast<unsigned>(static_cast<unsigned char>(tree[i])));
+  for (size_t i = 0; i < tree.size(); ++i)
+    out += format("{}0x{:02x},", i % 20 == 0 ? "\n  " : "", static_cast<unsigned>(static_cast<unsigned char>(tree[i])));
   return out + "\n};\n#ifdef __cplusplus\n}\n#endif\n";
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are no library yet: objects, archives, LLVM IR and tar packages of them, linked by the system's compiler and loaded.
+// Files that are no library yet: objects, archives, LLVM IR and tar packages of them, linked by the system's compiler
+// and loaded.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,12 +9,13 @@
 
 namespace tilewright::runtime {
 
-// `form` is "o", "a", "tar", "ll" or "bc". The compiler is $CXX, $CC, or the first of g++, gcc, clang++, clang, c++, cc; LLVM IR takes clang.
-// A package that holds a library gives that one. Errors: FileNotFound, LinkFailed (with what the compiler said), and the loader's.
+// `form` is "o", "a", "tar", "ll" or "bc". The compiler is $CXX, $CC, or the first of g++, gcc, clang++, clang, c++,
+// cc; LLVM IR takes clang. A package that holds a library gives that one. Errors: FileNotFound, LinkFailed (with what
+// the compiler said), and the loader's.
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form);
 
-// The modules that `module` imports as C source with the classic symbol __tvm_dev_mblob: a length of eight bytes, then the import
-// tree. Compiled and linked with a library that has none in its plan, it is found when that is loaded.
+// The modules that `module` imports as C source with the classic symbol __tvm_dev_mblob: a length of eight bytes, then
+// the import tree. Compiled and linked with a library that has none in its plan, it is found when that is loaded.
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module);
 
 }  // namespace tilewright::runtime

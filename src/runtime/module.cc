@@ -27,7 +27,8 @@ Diagnostic damaged(std::string what) {
 }
 
 // The library's record, those of the modules, and who imports whom.
-std::string import_tree(std::span<const std::pair<std::string, std::string>> modules, const std::vector<std::vector<uint64_t>>& children) {
+std::string import_tree(std::span<const std::pair<std::string, std::string>> modules,
+                        const std::vector<std::vector<uint64_t>>& children) {
   ByteWriter out;
   out.write<uint64_t>(modules.size() + 2);
   out.write_string(kLibraryRecord);
@@ -48,7 +49,8 @@ std::string import_tree(std::span<const std::pair<std::string, std::string>> mod
   return out.take();
 }
 
-// The devices given for an executor: each is one that the model was compiled for, and none of those is missing. Without any: all.
+// The devices given for an executor: each is one that the model was compiled for, and none of those is missing. Without
+// any: all.
 Status check_devices(const plan::Plan& plan, std::span<const tw_value> given) {
   auto listed = [&] {
     std::string out;
@@ -56,21 +58,30 @@ Status check_devices(const plan::Plan& plan, std::span<const tw_value> given) {
     return out;
   };
   for (const tw_value& v : given) {
-    if (v.kind != TW_DEVICE) return Diagnostic(ErrorCode::kInvalidArgument, format("a device was expected, not {}", kind_name(v.kind)));
-    if (std::find(plan.devices.begin(), plan.devices.end(), static_cast<int32_t>(v.as.device.device_type)) == plan.devices.end())
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the model was not compiled for device type {}", static_cast<int>(v.as.device.device_type)), {},
-                        format("give the device types it was compiled for: {}", listed()));
+    if (v.kind != TW_DEVICE)
+      return Diagnostic(ErrorCode::kInvalidArgument, format("a device was expected, not {}", kind_name(v.kind)));
+    if (std::find(plan.devices.begin(), plan.devices.end(), static_cast<int32_t>(v.as.device.device_type)) ==
+        plan.devices.end())
+      return Diagnostic(
+          ErrorCode::kInvalidArgument,
+          format("the model was not compiled for device type {}", static_cast<int>(v.as.device.device_type)), {},
+          format("give the device types it was compiled for: {}", listed()));
   }
   for (int32_t type : plan.devices)
-    if (!given.empty() && std::none_of(given.begin(), given.end(), [&](const tw_value& v) { return static_cast<int32_t>(v.as.device.device_type) == type; }))
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the model also runs on device type {}, which was not given", type), {}, format("give all of {}", listed()));
+    if (!given.empty() && std::none_of(given.begin(), given.end(), [&](const tw_value& v) {
+          return static_cast<int32_t>(v.as.device.device_type) == type;
+        }))
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("the model also runs on device type {}, which was not given", type), {},
+                        format("give all of {}", listed()));
   return Ok{};
 }
 
 }  // namespace
 
 Result<std::string> Module::save() const {
-  return Diagnostic(ErrorCode::kInvalidArgument, format("a module of type '{}' cannot be written to a file", type_key()), {},
+  return Diagnostic(ErrorCode::kInvalidArgument,
+                    format("a module of type '{}' cannot be written to a file", type_key()), {},
                     "export the library that it comes from");
 }
 
@@ -87,7 +98,8 @@ bool Module::reaches(const Module* other) const {
 }
 
 Status Module::import_module(std::shared_ptr<Module> module) {
-  if (module->reaches(this)) return Diagnostic(ErrorCode::kInvalidArgument, "the import would make a circle of modules");
+  if (module->reaches(this))
+    return Diagnostic(ErrorCode::kInvalidArgument, "the import would make a circle of modules");
   std::lock_guard lock(mutex_);
   imports_.push_back(std::move(module));
   return Ok{};
@@ -130,8 +142,12 @@ Result<std::vector<FunctionRef>> LibraryModule::externals() const {
     for (const auto& m : imports())
       if (!found) found = TW_TRY(m->find_function(name, true));
     if (!found)
-      return Diagnostic(ErrorCode::kUnknownFunction, format("the model calls the external function '{}', and none of the {} modules that the library imports has it", name, imports().size()),
-                        artifact_->path(), "import the module that has it, or export the library again with it");
+      return Diagnostic(
+          ErrorCode::kUnknownFunction,
+          format(
+              "the model calls the external function '{}', and none of the {} modules that the library imports has it",
+              name, imports().size()),
+          artifact_->path(), "import the module that has it, or export the library again with it");
     out.push_back(std::move(found));
   }
   return out;
@@ -148,21 +164,25 @@ Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
     const Kind kind = name == "debug_create" ? Kind::kDebug : aot ? Kind::kAot : Kind::kGraph;
     auto self = std::static_pointer_cast<LibraryModule>(shared_from_this());
     return make_function(name, [self, kind](const Arguments& args) -> Result<Value> {
-      TW_TRY_STATUS(check_devices(self->artifact_->plan(), args.from(kind == Kind::kDebug ? 1 : 0)));  // (model name, devices...)
+      TW_TRY_STATUS(
+          check_devices(self->artifact_->plan(), args.from(kind == Kind::kDebug ? 1 : 0)));  // (model name, devices...)
       ExecutorOptions options;
       options.externals = TW_TRY(self->externals());
       return Value(std::shared_ptr<Module>(TW_TRY(GraphExecutorModule::create(self->artifact_, options, kind))));
     });
   }
   if (name == "get_graph_json")
-    return make_function(name, [artifact](const Arguments&) -> Result<Value> { return Value::string(write_graph_json(artifact->plan())); });
+    return make_function(name, [artifact](const Arguments&) -> Result<Value> {
+      return Value::string(write_graph_json(artifact->plan()));
+    });
   if (name == "get_graph_params")
     return make_function(name, [artifact](const Arguments&) -> Result<Value> {
       std::vector<Value> items;
       for (const plan::Param& p : artifact->plan().params) {
         std::vector<Value> pair;
         pair.push_back(Value::string(p.name));
-        pair.push_back(copy_value({p.name, p.dtype, p.shape}, artifact->params() + p.offset));  // the mapping is read-only
+        pair.push_back(
+            copy_value({p.name, p.dtype, p.shape}, artifact->params() + p.offset));  // the mapping is read-only
         items.push_back(Value::array(std::move(pair)));
       }
       return Value::array(std::move(items));
@@ -218,7 +238,8 @@ Result<std::string> save_import_tree(const std::shared_ptr<Module>& root) {
     return index;
   };
   visit(root);
-  if (too_many) return Diagnostic(ErrorCode::kLimitExceeded, format("the library imports more than {} modules", kMostModules));
+  if (too_many)
+    return Diagnostic(ErrorCode::kLimitExceeded, format("the library imports more than {} modules", kMostModules));
   std::vector<std::pair<std::string, std::string>> records;
   for (size_t i = 1; i < order.size(); ++i) records.emplace_back(order[i]->type_key(), TW_TRY(order[i]->save()));
   return import_tree(records, children);
@@ -255,8 +276,8 @@ Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const s
     for (uint64_t i = 0; i < n && in.ok(); ++i) list.push_back(in.read<uint64_t>());
   }
   const auto& [rows, flat] = lists;
-  if (!in.ok() || in.remaining() != 0 || rows.size() != modules.size() + 1 || rows.front() != 0 || rows.back() != flat.size() ||
-      !std::is_sorted(rows.begin(), rows.end()))
+  if (!in.ok() || in.remaining() != 0 || rows.size() != modules.size() + 1 || rows.front() != 0 ||
+      rows.back() != flat.size() || !std::is_sorted(rows.begin(), rows.end()))
     return damaged("the tree of imports is damaged");
   for (size_t parent = 0; parent < modules.size(); ++parent)
     for (uint64_t k = rows[parent]; k < rows[parent + 1]; ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules: functions that belong together, and the modules they import. A compiled library is one, an executor is one, and
-// users make kinds of their own, which libraries carry by type key.
+// Modules: functions that belong together, and the modules they import. A compiled library is one, an executor is one,
+// and users make kinds of their own, which libraries carry by type key.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -57,8 +57,9 @@ class LibraryModule : public Module {
 Result<std::shared_ptr<Module>> load_module_file(const std::string& path, std::string format);
 Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, std::string_view bytes);
 
-// The import tree of a library as the classic stack lays it out: u64 count, then records (type key, u64 length, bytes; "_lib" for
-// the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty without imports.
+// The import tree of a library as the classic stack lays it out: u64 count, then records (type key, u64 length, bytes;
+// "_lib" for the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty
+// without imports.
 Result<std::string> save_import_tree(const std::shared_ptr<Module>& root);
 // The same of saved modules (type key, bytes) that a library imports directly.
 std::string save_import_tree(std::span<const std::pair<std::string, std::string>> modules);

@@ -44,10 +44,14 @@ std::string json_string(std::string_view text) {
   while (!text.empty()) {
     size_t n = utf8_length(text);
     char c = text[0];
-    if (n == 0) out += "\\ufffd";
-    else if (c == '"' || c == '\\') out += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) out += format("\\u{:04x}", static_cast<unsigned>(c));
-    else out += text.substr(0, n);
+    if (n == 0)
+      out += "\\ufffd";
+    else if (c == '"' || c == '\\')
+      out += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += format("\\u{:04x}", static_cast<unsigned>(c));
+    else
+      out += text.substr(0, n);
     text.remove_prefix(std::max<size_t>(n, 1));
   }
   return out + "\"";
@@ -89,8 +93,8 @@ std::string Profile::table() const {
   std::vector<const StepProfile*> order;
   for (const auto& s : steps_) order.push_back(&s);
   std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->mean_us > b->mean_us; });
-  std::string out = format("{:<36} {:>10} {:>10} {:>6} {:>8} {:>7} {:>6} {:>8}  {}\n", "step", "mean us", "min us", "share",
-                           "GFLOP/s", "GB/s", "busy", "model", "nodes");
+  std::string out = format("{:<36} {:>10} {:>10} {:>6} {:>8} {:>7} {:>6} {:>8}  {}\n", "step", "mean us", "min us",
+                           "share", "GFLOP/s", "GB/s", "busy", "model", "nodes");
   for (const auto* s : order) {
     auto rate = [&](double amount) { return s->min_us > 0 ? amount / s->min_us * 1e-3 : 0; };
     // Predictions are for one thread; "model" is what share of the predicted speed was reached.
@@ -98,9 +102,9 @@ std::string Profile::table() const {
     std::string reached = s->predicted_us > 0 && s->min_us > 0
                               ? format("{:.0f}%", 100 * s->predicted_us / (s->min_us * (s->parallel ? threads_ : 1)))
                               : "-";
-    out += format("{:<36} {:>10.1f} {:>10.1f} {:>5.1f}% {:>8.1f} {:>7.1f} {:>5.0f}% {:>8}  {}\n", shortened(s->name, 36),
-                  s->mean_us, s->min_us, total_us_ > 0 ? 100 * s->mean_us / total_us_ : 0, rate(s->flops), rate(s->bytes),
-                  100 * busy, reached, shortened(s->source, 60));
+    out += format("{:<36} {:>10.1f} {:>10.1f} {:>5.1f}% {:>8.1f} {:>7.1f} {:>5.0f}% {:>8}  {}\n",
+                  shortened(s->name, 36), s->mean_us, s->min_us, total_us_ > 0 ? 100 * s->mean_us / total_us_ : 0,
+                  rate(s->flops), rate(s->bytes), 100 * busy, reached, shortened(s->source, 60));
   }
   double flops = 0;
   for (const auto& s : steps_) flops += s.flops;
@@ -116,9 +120,11 @@ std::string Profile::json() const {
     const auto& s = steps_[i];
     out += format(
         "{}\n{{\"name\":{},\"source\":{},\"kernel\":{},\"shapes\":{},\"min_us\":{:.3f},\"median_us\":{:.3f},"
-        "\"mean_us\":{:.3f},\"busy_us\":{:.3f},\"flops\":{:.0f},\"bytes\":{:.0f},\"predicted_us\":{:.3f},\"parallel\":{},\"implementation\":{},\"weight_bytes\":{:.0f}}}",
-        i ? "," : "", json_string(s.name), json_string(s.source), json_string(s.kernel), json_string(s.shapes), s.min_us,
-        s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel, json_string(s.implementation), s.weight_bytes);
+        "\"mean_us\":{:.3f},\"busy_us\":{:.3f},\"flops\":{:.0f},\"bytes\":{:.0f},\"predicted_us\":{:.3f},\"parallel\":{"
+        "},\"implementation\":{},\"weight_bytes\":{:.0f}}}",
+        i ? "," : "", json_string(s.name), json_string(s.source), json_string(s.kernel), json_string(s.shapes),
+        s.min_us, s.median_us, s.mean_us, s.busy_us, s.flops, s.bytes, s.predicted_us, s.parallel,
+        json_string(s.implementation), s.weight_bytes);
   }
   return out + "\n]}\n";
 }
@@ -131,8 +137,9 @@ std::string Profile::trace() const {
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   bool first = true;
   for (int t = 0; t < threads_; ++t) {
-    out += format("{}\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":\"thread {}\"}}}}",
-                  first ? "" : ",", t, t);
+    out +=
+        format("{}\n{{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":\"thread {}\"}}}}",
+               first ? "" : ",", t, t);
     first = false;
   }
   for (const auto& s : steps_) {
@@ -154,7 +161,8 @@ Result<std::string> Profile::text(std::string_view form) const {
   if (form == "table") return table();
   if (form == "json") return json();
   if (form == "trace") return trace();
-  return Diagnostic(ErrorCode::kInvalidArgument, format("a profile has no form '{}'", form), {}, "use table, json or trace");
+  return Diagnostic(ErrorCode::kInvalidArgument, format("a profile has no form '{}'", form), {},
+                    "use table, json or trace");
 }
 
 }  // namespace tilewright::runtime

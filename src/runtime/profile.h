@@ -32,7 +32,7 @@ class Profile {
   const std::vector<StepProfile>& steps() const { return steps_; }
   std::string table() const;  // sorted by time
   std::string json() const;
-  std::string trace() const;  // Chrome's trace event format, the last repeat
+  std::string trace() const;                              // Chrome's trace event format, the last repeat
   Result<std::string> text(std::string_view form) const;  // "table", "json" or "trace"; InvalidArgument otherwise
 
  private:

@@ -16,8 +16,13 @@ SpecialStep::SpecialStep(const plan::Plan& plan, const plan::Step& step, size_t 
   }
   for (uint32_t number : step.buffers) {
     const plan::Buffer& b = plan.buffers[number];
-    tensors_.push_back({nullptr, {static_cast<DLDeviceType>(plan.devices[b.device]), 0}, static_cast<int32_t>(b.shape.size()), to_dlpack(b.dtype),
-                        const_cast<int64_t*>(b.shape.data()), nullptr, 0});
+    tensors_.push_back({nullptr,
+                        {static_cast<DLDeviceType>(plan.devices[b.device]), 0},
+                        static_cast<int32_t>(b.shape.size()),
+                        to_dlpack(b.dtype),
+                        const_cast<int64_t*>(b.shape.data()),
+                        nullptr,
+                        0});
   }
   for (DLTensor& tensor : tensors_) {
     tw_value value{};
@@ -36,7 +41,8 @@ Status SpecialStep::run(void* const* arguments) {
   auto result = call(function_.get(), values_);
   if (result.ok()) return Ok{};
   Diagnostic error = std::move(result).error();
-  error.where = error.where.empty() ? format("external function '{}'", name_) : format("external function '{}', {}", name_, error.where);
+  error.where = error.where.empty() ? format("external function '{}'", name_)
+                                    : format("external function '{}', {}", name_, error.where);
   return error;
 }
 

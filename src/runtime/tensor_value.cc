@@ -19,7 +19,9 @@ struct Managed {
 
 Value view_value(const plan::TensorInfo& info, void* data, std::shared_ptr<const void> owner) {
   auto* managed = new Managed{{}, info.shape, std::move(owner)};
-  managed->tensor.dl_tensor = {data, {kDLCPU, 0}, static_cast<int32_t>(info.shape.size()), to_dlpack(info.dtype), managed->shape.data(), nullptr, 0};
+  managed->tensor.dl_tensor = {
+      data, {kDLCPU, 0}, static_cast<int32_t>(info.shape.size()), to_dlpack(info.dtype), managed->shape.data(), nullptr,
+      0};
   managed->tensor.manager_ctx = managed;
   managed->tensor.deleter = [](DLManagedTensor* self) { delete static_cast<Managed*>(self->manager_ctx); };
   return Value::ndarray(&managed->tensor);

@@ -32,7 +32,8 @@ long futex(const std::atomic<uint32_t>& word, int operation, uint32_t value) {
 }  // namespace
 
 void WaitWord::advance() {
-  // Sequentially consistent on both sides: either we see the sleeper's count, or it sees the new word and does not sleep.
+  // Sequentially consistent on both sides: either we see the sleeper's count, or it sees the new word and does not
+  // sleep.
   word_.fetch_add(1, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) != 0) futex(word_, FUTEX_WAKE, INT_MAX);
 }
@@ -58,7 +59,8 @@ void WaitWord::sleep_while(uint32_t old) {
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-ThreadTeam::ThreadTeam(int threads, int spin_us) : spin_us_(spin_us), owner_(getpid()), places_(static_cast<size_t>(std::max(threads, 1))) {
+ThreadTeam::ThreadTeam(int threads, int spin_us)
+    : spin_us_(spin_us), owner_(getpid()), places_(static_cast<size_t>(std::max(threads, 1))) {
   if (threads <= 1) return;
   // Workers take no signals: those belong to the threads of the program.
   sigset_t all, before;
@@ -96,13 +98,16 @@ void ThreadTeam::run(Work work, void* context) {
   barrier(0);
 }
 
-void ThreadTeam::seen(int tid) { places_[static_cast<size_t>(tid)].processor.store(sched_getcpu(), std::memory_order_relaxed); }
+void ThreadTeam::seen(int tid) {
+  places_[static_cast<size_t>(tid)].processor.store(sched_getcpu(), std::memory_order_relaxed);
+}
 
 bool ThreadTeam::may_spin(int tid) const {
   const int here = sched_getcpu();
   const uint32_t mine = places_[static_cast<size_t>(tid)].meetings.load(std::memory_order_relaxed);
   for (const Place& p : places_)
-    if (p.processor.load(std::memory_order_relaxed) == here && p.meetings.load(std::memory_order_relaxed) != mine) return false;
+    if (p.processor.load(std::memory_order_relaxed) == here && p.meetings.load(std::memory_order_relaxed) != mine)
+      return false;
   return true;
 }
 

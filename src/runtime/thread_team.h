@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A fixed team of threads that enter a run together, meet at barriers and leave together. The caller is thread 0.
-// Waiting threads spin for a bounded time, then sleep in the kernel: a meeting of busy threads costs about 0.1 us, and an
-// idle or oversubscribed machine is left alone. A thread that waits for one of its own processor sleeps at once, since
-// spinning would only hold up what it waits for. Threads are never pinned.
+// Waiting threads spin for a bounded time, then sleep in the kernel: a meeting of busy threads costs about 0.1 us, and
+// an idle or oversubscribed machine is left alone. A thread that waits for one of its own processor sleeps at once,
+// since spinning would only hold up what it waits for. Threads are never pinned.
 #pragma once
 #include <sys/types.h>
 

@@ -33,9 +33,9 @@ struct Step {
   int64_t size, count;
 };
 
-// Whether size * distance + offset + (some of `steps`) can be zero for a distance from 1 to `farthest`, either way. It cannot
-// when the large steps are multiples of a number that the small ones and the distance never reach, so that only a sum without
-// them could be zero, and the small ones never reach one distance.
+// Whether size * distance + offset + (some of `steps`) can be zero for a distance from 1 to `farthest`, either way. It
+// cannot when the large steps are multiples of a number that the small ones and the distance never reach, so that only
+// a sum without them could be zero, and the small ones never reach one distance.
 bool may_meet(int64_t size, int64_t farthest, Interval offset, std::vector<Step> steps) {
   if (farthest < 1) return false;
   if (size == 0 || !offset.bounded()) return true;
@@ -43,7 +43,8 @@ bool may_meet(int64_t size, int64_t farthest, Interval offset, std::vector<Step>
   int64_t large = 0;  // the greatest common divisor of the large steps; 0: none
   for (size_t i = 0; i <= steps.size(); ++i) {
     Interval small = offset;
-    for (size_t k = i; k < steps.size(); ++k) small = arith::add(small, arith::scale(Interval{-steps[k].count, steps[k].count}, steps[k].size));
+    for (size_t k = i; k < steps.size(); ++k)
+      small = arith::add(small, arith::scale(Interval{-steps[k].count, steps[k].count}, steps[k].size));
     const Interval reach = arith::add(small, arith::scale(Interval{-farthest, farthest}, size));
     const bool alone = large == 0 || (reach.bounded() && reach.lo > -large && reach.hi < large);
     if (alone && small.bounded() && small.lo > -size && small.hi < size) return false;
@@ -110,8 +111,10 @@ LinearForm Dependence::form(const PrimExpr& e) {
 bool Dependence::varies(const PrimExpr& e, const std::unordered_set<const ExprNode*>& variables) const {
   bool found = false;
   for_each_expr(e, [&](const PrimExpr& part) {
-    if (found || part->kind == ExprKind::kLoad || variables.count(part.get())) found = true;
-    else if (auto let = lets_.find(part.get()); let != lets_.end()) found = varies(let->second, variables);
+    if (found || part->kind == ExprKind::kLoad || variables.count(part.get()))
+      found = true;
+    else if (auto let = lets_.find(part.get()); let != lets_.end())
+      found = varies(let->second, variables);
   });
   return found;
 }
@@ -144,11 +147,16 @@ const BufferNode* Dependence::carried_by(const ForNode* loop, const std::unorder
     parts.shared = LinearForm::of_constant(whole.constant());
     for (const arith::Term& term : whole.terms()) {
       const PrimExpr& e = symbols_[term.symbol];
-      if (e.get() == loop->var.get()) parts.coefficient = term.coefficient;
-      else if (e->kind == ExprKind::kRamp || inner.count(e.get())) parts.rest.push_back(term);
-      else if (e->kind != ExprKind::kVar && varies(e, itself)) return std::nullopt;
-      else if (e->kind != ExprKind::kVar && varies(e, inner)) parts.rest.push_back(term);
-      else parts.shared = parts.shared.plus(LinearForm::of_symbol(term.symbol).times(term.coefficient));
+      if (e.get() == loop->var.get())
+        parts.coefficient = term.coefficient;
+      else if (e->kind == ExprKind::kRamp || inner.count(e.get()))
+        parts.rest.push_back(term);
+      else if (e->kind != ExprKind::kVar && varies(e, itself))
+        return std::nullopt;
+      else if (e->kind != ExprKind::kVar && varies(e, inner))
+        parts.rest.push_back(term);
+      else
+        parts.shared = parts.shared.plus(LinearForm::of_symbol(term.symbol).times(term.coefficient));
     }
     return parts;
   };
@@ -175,7 +183,8 @@ const BufferNode* Dependence::carried_by(const ForNode* loop, const std::unorder
           offset = arith::add(offset, arith::scale(range, term.coefficient));
         }
       }
-      for (const arith::Term& term : b->rest) offset = arith::sub(offset, arith::scale(ranges_.of(term.symbol), term.coefficient));
+      for (const arith::Term& term : b->rest)
+        offset = arith::sub(offset, arith::scale(ranges_.of(term.symbol), term.coefficient));
       if (may_meet(std::abs(a->coefficient), *extent - 1, offset, aligned)) return other.buffer;
     }
   }

@@ -16,8 +16,8 @@ class Dependence {
   explicit Dependence(const Stmt& root);
 
   // A buffer of which two iterations of the loop may use one element that one of them writes; null when there is none.
-  // Conservative: an index that is no sum over loop variables may be any. Loops around it are in the same iteration, but
-  // those whose variables are in `free`.
+  // Conservative: an index that is no sum over loop variables may be any. Loops around it are in the same iteration,
+  // but those whose variables are in `free`.
   const BufferNode* carried_by(const ForNode* loop, const std::unordered_set<const ExprNode*>& free = {});
 
  private:

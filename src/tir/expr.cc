@@ -33,19 +33,13 @@ template <class T>
 const T* cast_kind(const PrimExpr& e, ExprKind kind) {
   return e->kind == kind ? static_cast<const T*>(e.get()) : nullptr;
 }
-const BroadcastNode* as_broadcast(const PrimExpr& e) {
-  return cast_kind<BroadcastNode>(e, ExprKind::kBroadcast);
-}
+const BroadcastNode* as_broadcast(const PrimExpr& e) { return cast_kind<BroadcastNode>(e, ExprKind::kBroadcast); }
 const RampNode* as_ramp(const PrimExpr& e) { return cast_kind<RampNode>(e, ExprKind::kRamp); }
 const BinaryNode* as_kind(const PrimExpr& e, ExprKind kind) { return cast_kind<BinaryNode>(e, kind); }
 
 // Wrapping, as the machine's.
-int64_t add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
+int64_t add(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+int64_t mul(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
 
 // Gives both operands the larger number of lanes.
 void match_lanes(PrimExpr& a, PrimExpr& b) {
@@ -89,8 +83,7 @@ PrimExpr fold_constants(ExprKind kind, DataType result, const PrimExpr& a, const
     return make_int(value, result);
   }
   if (a->kind == ExprKind::kFloatImm && b->kind == ExprKind::kFloatImm) {
-    double x = static_cast<const FloatImmNode*>(a.get())->value,
-           y = static_cast<const FloatImmNode*>(b.get())->value;
+    double x = static_cast<const FloatImmNode*>(a.get())->value, y = static_cast<const FloatImmNode*>(b.get())->value;
     if (is_comparison(kind)) return make_int(float_comparison(kind, x, y), result);
     return make_float(float_arithmetic(kind, a->dtype, x, y), result);
   }
@@ -104,8 +97,7 @@ PrimExpr fold_ramps(ExprKind kind, const PrimExpr& a, const PrimExpr& b) {
   const int lanes = a->dtype.lanes;
   if (kind == ExprKind::kAdd || kind == ExprKind::kSub) {
     const int sign = kind == ExprKind::kAdd ? 1 : -1;
-    if (ra && rb)
-      return ramp(binary(kind, ra->base, rb->base), add(ra->stride, mul(sign, rb->stride)), lanes);
+    if (ra && rb) return ramp(binary(kind, ra->base, rb->base), add(ra->stride, mul(sign, rb->stride)), lanes);
     if (ra && bb) return ramp(binary(kind, ra->base, bb->value), ra->stride, lanes);
     if (ba && rb) return ramp(binary(kind, ba->value, rb->base), mul(sign, rb->stride), lanes);
   }
@@ -220,8 +212,7 @@ std::optional<double> as_const_float(const PrimExpr& e) {
   return std::nullopt;
 }
 
-Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment,
-                   bool read_only) {
+Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment, bool read_only) {
   TW_ICHECK(size >= 0, format("buffer {} of {} elements", name, size));
   if (alignment == 0) alignment = std::max<int>(1, static_cast<int>(dtype.element().bytes()));
   return make_node<BufferNode>(std::move(name), dtype, size, scope, alignment, read_only);
@@ -342,8 +333,7 @@ PrimExpr cast(DataType dtype, PrimExpr value) {
     const double whole = std::trunc(f->value);
     const int64_t converted = float_to_integer(dtype, f->value);
     // Out of range the value is the machine's: not folded.
-    if (dtype.is_bool() || integer_to_float(dtype, kFloat64, converted) == whole)
-      return make_int(converted, dtype);
+    if (dtype.is_bool() || integer_to_float(dtype, kFloat64, converted) == whole) return make_int(converted, dtype);
   }
   return make_node<CastNode>(dtype, std::move(value));
 }
@@ -469,8 +459,7 @@ PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask) {
   TW_ICHECK(index->dtype.is_integral(), format("{} indexed by {}", buffer->name, index->dtype.str()));
   const int lanes = index->dtype.lanes;
   if (buffer->scope == Scope::kRegister) {
-    TW_ICHECK(lanes == 1 && !mask,
-              format("register buffer {} has scalar indices and no masks", buffer->name));
+    TW_ICHECK(lanes == 1 && !mask, format("register buffer {} has scalar indices and no masks", buffer->name));
     DataType type = buffer->dtype;
     return make_node<LoadNode>(type, std::move(buffer), std::move(index), PrimExpr());
   }

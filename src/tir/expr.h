@@ -10,15 +10,18 @@
 
 namespace tilewright::tir {
 
-// Leaves, binary operators, and the rest. Binary operands have equal dtypes (lanes included); comparisons and logic give bool.
-// Integers wrap. Undefined: an integer divided by zero, the smallest integer by -1, a shift by the width or more.
-// Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN (x86's
-// minps/maxps): max(0, x) keeps a NaN in x. Generated code may fuse a product and the sum that takes it. FloorDiv, FloorMod, bits and shifts are for integers only.
-#define TW_TIR_BINARY(X)                                                                                  \
-  X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
-  X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
+// Leaves, binary operators, and the rest. Binary operands have equal dtypes (lanes included); comparisons and logic
+// give bool. Integers wrap. Undefined: an integer divided by zero, the smallest integer by -1, a shift by the width or
+// more. Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN
+// (x86's minps/maxps): max(0, x) keeps a NaN in x. Generated code may fuse a product and the sum that takes it.
+// FloorDiv, FloorMod, bits and shifts are for integers only.
+#define TW_TIR_BINARY(X)                                                                                      \
+  X(Add)                                                                                                      \
+  X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(And) X(Or) \
+      X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
 #define TW_TIR_OTHER(X) \
-  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
+  X(IntImm)             \
+  X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_TIR_BINARY(TW_KIND) TW_TIR_OTHER(TW_KIND)
@@ -46,9 +49,9 @@ class BufferNode : public Node {
       : name(std::move(n)), dtype(d), size(s), scope(sc), alignment(al), read_only(ro) {}
   const std::string name;
   const DataType dtype;
-  const int64_t size;    // elements; bounds for the verifier and the interpreter
+  const int64_t size;  // elements; bounds for the verifier and the interpreter
   const Scope scope;
-  const int alignment;   // bytes guaranteed for element 0
+  const int alignment;  // bytes guaranteed for element 0
   const bool read_only;
 };
 using Buffer = Ref<BufferNode>;
@@ -97,8 +100,8 @@ class ReinterpretNode : public ExprNode {  // the same bits as another dtype of 
   const PrimExpr value;
 };
 // buffer[index]. A scalar index into a scalar buffer gives a scalar. A Ramp(base, 1, n) index gives n contiguous
-// elements; any other vector index gathers lane by lane. With a mask (bool x n) lanes that are off are not read and give zero.
-// A register buffer (scope kRegister) has vector elements; its index is a constant.
+// elements; any other vector index gathers lane by lane. With a mask (bool x n) lanes that are off are not read and
+// give zero. A register buffer (scope kRegister) has vector elements; its index is a constant.
 class LoadNode : public ExprNode {
  public:
   LoadNode(DataType d, Buffer b, PrimExpr i, PrimExpr m)
@@ -115,27 +118,32 @@ class RampNode : public ExprNode {  // base, base + stride, ... over `lanes`
 };
 class BroadcastNode : public ExprNode {
  public:
-  BroadcastNode(PrimExpr v, int lanes) : ExprNode(ExprKind::kBroadcast, v->dtype.with_lanes(lanes)), value(std::move(v)) {}
+  BroadcastNode(PrimExpr v, int lanes)
+      : ExprNode(ExprKind::kBroadcast, v->dtype.with_lanes(lanes)), value(std::move(v)) {}
   const PrimExpr value;
 };
-class ShuffleNode : public ExprNode {  // lanes of the concatenated inputs, by constant index; one index extracts a scalar
+class ShuffleNode
+    : public ExprNode {  // lanes of the concatenated inputs, by constant index; one index extracts a scalar
  public:
   ShuffleNode(std::vector<PrimExpr> v, std::vector<int> i)
-      : ExprNode(ExprKind::kShuffle, v[0]->dtype.with_lanes(static_cast<int>(i.size()))), vectors(std::move(v)), indices(std::move(i)) {}
+      : ExprNode(ExprKind::kShuffle, v[0]->dtype.with_lanes(static_cast<int>(i.size()))),
+        vectors(std::move(v)),
+        indices(std::move(i)) {}
   const std::vector<PrimExpr> vectors;
   const std::vector<int> indices;
 };
-// Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the width
-// for zero) for integers. round takes halves to even. reduce_*: while the lanes are even in number, lane i with lane
-// i + n/2; then the rest from first to last.
-#define TW_TIR_INTRINSICS(X)                                                                                 \
-  X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
-  X(ceil, 1) X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) \
-  X(sinh, 1) X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(fmod, 2)     \
-  X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \
-  X(reduce_add, 1) X(reduce_max, 1) X(reduce_min, 1)  /* vector -> scalar, fixed order */                      \
-  X(ldexp_int, 2)                                     /* x * 2^n, n int32: exponent arithmetic for exp */     \
-  X(if_then_else, 3)                                  /* scalar condition; only the chosen side is evaluated */
+// Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the
+// width for zero) for integers. round takes halves to even. reduce_*: while the lanes are even in number, lane i with
+// lane i + n/2; then the rest from first to last.
+#define TW_TIR_INTRINSICS(X)                                                                                         \
+  X(fma, 3)                                                                                                          \
+  X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) X(ceil, 1)     \
+      X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) X(sinh, 1)   \
+          X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(fmod, 2) X(copysign, 2) \
+              X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1) X(reduce_add, 1) X(reduce_max, 1)      \
+                  X(reduce_min, 1) /* vector -> scalar, fixed order */                                               \
+      X(ldexp_int, 2)              /* x * 2^n, n int32: exponent arithmetic for exp */                               \
+      X(if_then_else, 3)           /* scalar condition; only the chosen side is evaluated */
 enum class Intrinsic : uint8_t {
 #define TW_INTRINSIC(name, arity) k_##name,
   TW_TIR_INTRINSICS(TW_INTRINSIC)
@@ -146,7 +154,8 @@ int intrinsic_arity(Intrinsic op);
 
 class CallNode : public ExprNode {
  public:
-  CallNode(DataType d, Intrinsic o, std::vector<PrimExpr> a) : ExprNode(ExprKind::kCall, d), op(o), args(std::move(a)) {}
+  CallNode(DataType d, Intrinsic o, std::vector<PrimExpr> a)
+      : ExprNode(ExprKind::kCall, d), op(o), args(std::move(a)) {}
   const Intrinsic op;
   const std::vector<PrimExpr> args;
 };

@@ -29,8 +29,8 @@ struct Instruction {
   Slot in[3] = {0, 0, 0};
   int memory = kNone;      // a load's buffer
   std::vector<Slot> more;  // a shuffle's inputs
-  int branch[2] = {
-      kNone, kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
+  int branch[2] = {kNone,
+                   kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
 };
 using Program = std::vector<Instruction>;
 
@@ -418,9 +418,8 @@ class Machine {
       case ExprKind::kRamp: {
         const int64_t stride = static_cast<const RampNode&>(*i.node).stride;
         for (int l = 0; l < lanes; ++l)
-          to[l].i = wrap_integer(
-              type, static_cast<int64_t>(static_cast<uint64_t>(a->i) +
-                                         static_cast<uint64_t>(stride) * static_cast<uint64_t>(l)));
+          to[l].i = wrap_integer(type, static_cast<int64_t>(static_cast<uint64_t>(a->i) +
+                                                            static_cast<uint64_t>(stride) * static_cast<uint64_t>(l)));
         return true;
       }
       case ExprKind::kBroadcast:
@@ -448,8 +447,7 @@ class Machine {
     for (int l = 0; l < type.lanes; ++l) {
       if (!type.is_float()) {
         if (!integer_binary(kind, type, a[l].i, b[l].i, &to[l].i))
-          return fail(
-              format("computes {} of {} and {}, which is undefined", kind_name(kind), a[l].i, b[l].i));
+          return fail(format("computes {} of {} and {}, which is undefined", kind_name(kind), a[l].i, b[l].i));
       } else if (is_comparison(kind)) {
         to[l].i = float_comparison(kind, a[l].f, b[l].f);
       } else {
@@ -561,8 +559,7 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
   Compiler compiler(code);
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i] && function.params[i]->size > 0)
-      return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name),
-                        where);
+      return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name), where);
     compiler.add_memory(function.params[i], buffers[i]);
   }
   if (function.tid) {

@@ -54,8 +54,7 @@ class Parser {
   // ---- tokens ----
   const Token& token() const { return lines_[row_].tokens[at_]; }
   [[noreturn]] void fail(std::string message) const {
-    if (row_ >= lines_.size())
-      fail_at(lines_.back().number, lines_.back().tokens.back().column, std::move(message));
+    if (row_ >= lines_.size()) fail_at(lines_.back().number, lines_.back().tokens.back().column, std::move(message));
     fail_at(lines_[row_].number, token().column, std::move(message));
   }
   void begin_line() { at_ = 0; }
@@ -99,8 +98,7 @@ class Parser {
   uint64_t unsigned_value(std::string_view digits) {
     uint64_t value = 0;
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size())
-      fail(format("{} does not fit 64 bits", digits));
+    if (error != std::errc() || end != digits.data() + digits.size()) fail(format("{} does not fit 64 bits", digits));
     return value;
   }
   DataType dtype() {
@@ -181,8 +179,7 @@ class Parser {
       return e;
     }
     if (token().kind == Token::kWord && names_.find(token().text) != names_.end()) return named();
-    if (token().kind == Token::kWord && lines_[row_].tokens[at_ + 1].text == "(" &&
-        !parse_dtype(token().text).ok())
+    if (token().kind == Token::kWord && lines_[row_].tokens[at_ + 1].text == "(" && !parse_dtype(token().text).ok())
       return call();
     return leaf();
   }
@@ -211,8 +208,7 @@ class Parser {
         return literal({}, false);
       case Token::kShared: {
         auto it = shared_.find(token().text);
-        if (it == shared_.end())
-          fail(format("{} is not defined on the lines before this statement", token().text));
+        if (it == shared_.end()) fail(format("{} is not defined on the lines before this statement", token().text));
         ++at_;
         return it->second;
       }
@@ -243,8 +239,7 @@ class Parser {
     if (name.variable) return name.variable;
     Buffer b = name.buffer;
     auto [index, mask] = subscript();
-    DataType type =
-        b->scope == Scope::kRegister ? b->dtype : b->dtype.element().with_lanes(index->dtype.lanes);
+    DataType type = b->scope == Scope::kRegister ? b->dtype : b->dtype.element().with_lanes(index->dtype.lanes);
     return made<LoadNode>(type, b, index, mask);
   }
 
@@ -270,8 +265,8 @@ class Parser {
     if (number.kind == Token::kInteger && (!type || !type->is_float())) {
       DataType t = type.value_or(kInt64);
       if (!t.is_integral()) fail(format("a whole number cannot be {}", t.str()));
-      int64_t value = t.is_int() ? signed_value(number.text, negative)
-                                 : static_cast<int64_t>(unsigned_value(number.text));
+      int64_t value =
+          t.is_int() ? signed_value(number.text, negative) : static_cast<int64_t>(unsigned_value(number.text));
       if (wrap_integer(t, value) != value || (negative && !t.is_int()))
         fail(format("{} does not fit {}", number.text, t.str()));
       ++at_;
@@ -341,8 +336,7 @@ class Parser {
     }
     if (name == "min" || name == "max") {
       if (args.size() != 2) fail(format("{} takes two values", name));
-      return made<BinaryNode>(name == "min" ? ExprKind::kMin : ExprKind::kMax, args[0]->dtype, args[0],
-                              args[1]);
+      return made<BinaryNode>(name == "min" ? ExprKind::kMin : ExprKind::kMax, args[0]->dtype, args[0], args[1]);
     }
     for (int i = 0; i <= static_cast<int>(Intrinsic::k_if_then_else); ++i) {
       Intrinsic op = static_cast<Intrinsic>(i);
@@ -434,8 +428,7 @@ class Parser {
         stmts.push_back(statement());
       }
     }
-    if (!shared_.empty())
-      fail_at(lines_[row_ - 1].number, 1, "a shared expression with no statement after it");
+    if (!shared_.empty()) fail_at(lines_[row_ - 1].number, 1, "a shared expression with no statement after it");
     Stmt body = seq(std::move(stmts));
     for (; !open.empty(); open.pop_back()) {
       Open& o = open.back();
@@ -508,8 +501,7 @@ class Parser {
     }
     const bool hint = accept_word("prefetch");
     auto it = names_.find(token().text);
-    if (it == names_.end() || !it->second.buffer)
-      fail(format("a statement expected, found '{}'", token().text));
+    if (it == names_.end() || !it->second.buffer) fail(format("a statement expected, found '{}'", token().text));
     Buffer b = it->second.buffer;
     ++at_;
     auto [index, mask] = subscript();

@@ -115,8 +115,7 @@ class Printer {
       case ExprKind::kCast:
         return call("cast(" + e->dtype.str() + ", ", {static_cast<const CastNode&>(*e).value}, true);
       case ExprKind::kReinterpret:
-        return call("reinterpret(" + e->dtype.str() + ", ", {static_cast<const ReinterpretNode&>(*e).value},
-                    true);
+        return call("reinterpret(" + e->dtype.str() + ", ", {static_cast<const ReinterpretNode&>(*e).value}, true);
       case ExprKind::kLoad: {
         const auto& n = static_cast<const LoadNode&>(*e);
         return element(n.buffer, n.index, n.mask);
@@ -168,9 +167,7 @@ class Printer {
     names_[node] = name;
     return name;
   }
-  std::string bind_var(const PrimExpr& var) {
-    return bind(var.get(), static_cast<const VarNode&>(*var).name);
-  }
+  std::string bind_var(const PrimExpr& var) { return bind(var.get(), static_cast<const VarNode&>(*var).name); }
   void unbind(const Node* node) {
     used_.erase(names_[node]);
     names_.erase(node);
@@ -217,8 +214,7 @@ class Printer {
     if (parens) out += ")";
   }
 
-  void call(const std::string& head, const std::vector<PrimExpr>& args, bool opened = false,
-            const char* close = ")") {
+  void call(const std::string& head, const std::vector<PrimExpr>& args, bool opened = false, const char* close = ")") {
     out += head;
     if (!opened) out += "(";
     for (size_t i = 0; i < args.size(); ++i) {
@@ -247,8 +243,7 @@ class Printer {
     std::unordered_map<const ExprNode*, Use> uses;
     std::vector<PrimExpr> order;  // children first
     std::function<int(const PrimExpr&)> count = [&](const PrimExpr& e) {
-      if (e->kind == ExprKind::kVar || e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm)
-        return 1;
+      if (e->kind == ExprKind::kVar || e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm) return 1;
       Use& use = uses[e.get()];
       if (use.parents++) return use.size;
       int size = 1;

@@ -163,8 +163,7 @@ double integer_to_float(DataType from, DataType to, int64_t value) {
   // float32 straight from the integer: going through double would round twice.
   if (to.code == TypeCode::kFloat && to.bits == 32)
     return from.is_int() ? static_cast<float>(value) : static_cast<float>(static_cast<uint64_t>(value));
-  double wide =
-      from.is_int() ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));
+  double wide = from.is_int() ? static_cast<double>(value) : static_cast<double>(static_cast<uint64_t>(value));
   return round_float(to, wide);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operator of the loop IR computes on one lane. Constant folding and the interpreter share this definition.
 //
-// An integer lane is an int64_t: sign-extended for int, zero-extended for uint and bool (uint64: its bits). A float lane
-// is a double that holds a value of the dtype exactly. Computing + - * / and sqrt in double and rounding once to a format
-// of at most 24 significant bits equals one rounding of the exact result.
+// An integer lane is an int64_t: sign-extended for int, zero-extended for uint and bool (uint64: its bits). A float
+// lane is a double that holds a value of the dtype exactly. Computing + - * / and sqrt in double and rounding once to a
+// format of at most 24 significant bits equals one rounding of the exact result.
 #pragma once
 #include <cstdint>
 
@@ -20,7 +20,8 @@ bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t
 double float_arithmetic(ExprKind kind, DataType dtype, double a, double b);  // Add Sub Mul Div Min Max
 bool float_comparison(ExprKind kind, double a, double b);                    // EQ NE LT LE GT GE
 double float_fma(DataType dtype, double a, double b, double c);
-// Value conversions. Out of range and NaN: the nearest representable integer and 0; generated code may give another value.
+// Value conversions. Out of range and NaN: the nearest representable integer and 0; generated code may give another
+// value.
 int64_t float_to_integer(DataType to, double value);
 double integer_to_float(DataType from, DataType to, int64_t value);
 

@@ -30,7 +30,8 @@ bool uses(const PrimExpr& e, const PrimExpr& var) {
 
 bool same(const PrimExpr& a, const PrimExpr& b) {
   if (a == b) return true;
-  if (a->kind != b->kind || a->dtype != b->dtype || a->kind == ExprKind::kVar || a->kind == ExprKind::kLoad) return false;
+  if (a->kind != b->kind || a->dtype != b->dtype || a->kind == ExprKind::kVar || a->kind == ExprKind::kLoad)
+    return false;
   if (a->kind == ExprKind::kIntImm) return *constant(a) == *constant(b);
   std::vector<PrimExpr> parts[2];
   for_each_child(a, [&](const PrimExpr& e) { parts[0].push_back(e); });
@@ -89,14 +90,16 @@ Result<const ForNode*> Schedule::find(const PrimExpr& var) const {
     if (loop && loop->var == var) found = loop, ++count;
   });
   if (count == 1) return found;
-  return refused(count == 0 ? "this is no loop of the nest" : format("loop '{}' stands {} times in the nest", name_of(var), count),
-                 "split and fuse give new variables");
+  return refused(
+      count == 0 ? "this is no loop of the nest" : format("loop '{}' stands {} times in the nest", name_of(var), count),
+      "split and fuse give new variables");
 }
 
 void Schedule::replace(const ForNode* loop, const Stmt& with) {
   std::function<Stmt(const Stmt&)> visit = [&](const Stmt& s) -> Stmt {
     if (s.get() == loop) return with;
-    return map_children(s, [](const PrimExpr& e) { return e; }, visit);
+    return map_children(
+        s, [](const PrimExpr& e) { return e; }, visit);
   };
   stmt_ = visit(stmt_);
 }
@@ -117,7 +120,8 @@ Result<Schedule::Split> Schedule::split(const PrimExpr& var, int64_t factor) {
   Stmt body = substitute(loop->body, {{var.get(), loop->min + at}});
   if (extent % factor != 0) body = guarded(lt(at, make_int(extent)), body);
   const int64_t count = extent / factor + (extent % factor != 0 ? 1 : 0);
-  replace(loop, make_for(made.outer, make_int(0), make_int(count), make_for(made.inner, make_int(0), make_int(factor), body), loop->for_kind));
+  replace(loop, make_for(made.outer, make_int(0), make_int(count),
+                         make_for(made.inner, make_int(0), make_int(factor), body), loop->for_kind));
   return made;
 }
 
@@ -127,11 +131,13 @@ Result<PrimExpr> Schedule::fuse(const PrimExpr& outer, const PrimExpr& inner) {
   if (only_loop_in(first->body) != second)
     return refused(format("loop '{}' is not directly in loop '{}'", name_of(inner), name_of(outer)));
   const int64_t m = TW_TRY(constant_extent(first, "fused")), n = TW_TRY(constant_extent(second, "fused"));
-  if (uses(second->min, outer)) return refused(format("loop '{}' begins where loop '{}' says", name_of(inner), name_of(outer)));
+  if (uses(second->min, outer))
+    return refused(format("loop '{}' begins where loop '{}' says", name_of(inner), name_of(outer)));
   PrimExpr fused = make_var(name_of(outer) + "_" + name_of(inner));
   const int64_t width = std::max<int64_t>(n, 1);
   // Named, not substituted: indices use each of them many times.
-  Stmt body = let_stmt(outer, first->min + floordiv(fused, width), let_stmt(inner, second->min + floormod(fused, width), second->body));
+  Stmt body = let_stmt(outer, first->min + floordiv(fused, width),
+                       let_stmt(inner, second->min + floormod(fused, width), second->body));
   replace(first, make_for(fused, make_int(0), make_int(m * n), body, first->for_kind));
   return fused;
 }
@@ -144,7 +150,8 @@ Status Schedule::reorder(const std::vector<PrimExpr>& loops) {
   auto listed = [&](const ForNode* loop) { return std::count(loops.begin(), loops.end(), loop->var) > 0; };
   for (const PrimExpr& var : loops) {
     TW_TRY(find(var));
-    if (std::count(loops.begin(), loops.end(), var) > 1) return refused(format("loop '{}' is listed twice", name_of(var)));
+    if (std::count(loops.begin(), loops.end(), var) > 1)
+      return refused(format("loop '{}' is listed twice", name_of(var)));
   }
   for_each_stmt(stmt_, [&](const Stmt& s) {
     const auto* loop = as<ForNode>(s);
@@ -177,15 +184,19 @@ Status Schedule::reorder(const std::vector<PrimExpr>& loops) {
   for (size_t i = 0; i < order.size(); ++i)
     for (size_t j = i + 1; j < order.size(); ++j) {
       if (uses(order[i]->min, order[j]->var) || uses(order[i]->extent, order[j]->var))
-        return refused(format("the bounds of loop '{}' need loop '{}' around it", name_of(order[i]->var), name_of(order[j]->var)));
-      const bool swapped = std::find(chain.begin(), chain.end(), order[i]) > std::find(chain.begin(), chain.end(), order[j]);
+        return refused(
+            format("the bounds of loop '{}' need loop '{}' around it", name_of(order[i]->var), name_of(order[j]->var)));
+      const bool swapped =
+          std::find(chain.begin(), chain.end(), order[i]) > std::find(chain.begin(), chain.end(), order[j]);
       if (!swapped || !dependence.carried_by(order[j])) continue;
       if (const BufferNode* buffer = along(order[i]))
-        return refused(format("loops '{}' and '{}' cannot change places: iterations of both may use the same element of '{}'",
-                              name_of(order[j]->var), name_of(order[i]->var), buffer->name));
+        return refused(
+            format("loops '{}' and '{}' cannot change places: iterations of both may use the same element of '{}'",
+                   name_of(order[j]->var), name_of(order[i]->var), buffer->name));
     }
   Stmt body = chain.back()->body;
-  for (size_t i = order.size(); i-- > 0;) body = make_for(order[i]->var, order[i]->min, order[i]->extent, body, order[i]->for_kind);
+  for (size_t i = order.size(); i-- > 0;)
+    body = make_for(order[i]->var, order[i]->min, order[i]->extent, body, order[i]->for_kind);
   replace(chain.front(), body);
   return Ok{};
 }
@@ -205,11 +216,13 @@ Status Schedule::vectorize(const PrimExpr& var) {
   return Ok{};
 }
 
-Result<PrimExpr> Schedule::parallelize(const std::vector<PrimExpr>& loops, const PrimExpr& tid, const PrimExpr& nthreads) {
+Result<PrimExpr> Schedule::parallelize(const std::vector<PrimExpr>& loops, const PrimExpr& tid,
+                                       const PrimExpr& nthreads) {
   if (loops.empty()) return refused("no loop is given to divide among threads");
   const ForNode* first = TW_TRY(find(loops.front()));
   if (as<ForNode>(stmt_) != first)
-    return refused(format("loop '{}' is not the outermost statement: each thread would do the others", name_of(loops.front())));
+    return refused(
+        format("loop '{}' is not the outermost statement: each thread would do the others", name_of(loops.front())));
   for (const PrimExpr& var : loops) TW_TRY_STATUS(independent(var));
   PrimExpr fused = loops.back();
   for (size_t i = loops.size() - 1; i-- > 0;) fused = TW_TRY(fuse(loops[i], fused));
@@ -233,7 +246,8 @@ Status Schedule::cache_write(const Buffer& buffer, const PrimExpr& var) {
   };
   std::vector<PrimExpr> bound{loop->var};
   for_each_stmt(loop->body, [&](const Stmt& s) {
-    if (const auto* store = as<StoreNode>(s); store && store->buffer == buffer) use(store->index, store->mask), written = true;
+    if (const auto* store = as<StoreNode>(s); store && store->buffer == buffer)
+      use(store->index, store->mask), written = true;
     if (const auto* inner = as<ForNode>(s)) bound.push_back(inner->var);
     if (const auto* let = as<LetStmtNode>(s)) bound.push_back(let->var);
   });
@@ -254,11 +268,13 @@ Status Schedule::cache_write(const Buffer& buffer, const PrimExpr& var) {
     });
   };
   on_stmt = [&](const Stmt& s) -> Stmt {
-    if (const auto* store = as<StoreNode>(s); store && store->buffer == buffer) return tir::store(cache, make_int(0), on_expr(store->value));
+    if (const auto* store = as<StoreNode>(s); store && store->buffer == buffer)
+      return tir::store(cache, make_int(0), on_expr(store->value));
     return map_children(s, on_expr, on_stmt);
   };
   Stmt body = make_for(loop->var, loop->min, loop->extent, on_stmt(loop->body), loop->for_kind);
-  replace(loop, allocate(cache, seq({tir::store(cache, make_int(0), load(buffer, index)), body, tir::store(buffer, index, load(cache, make_int(0)))})));
+  replace(loop, allocate(cache, seq({tir::store(cache, make_int(0), load(buffer, index)), body,
+                                     tir::store(buffer, index, load(cache, make_int(0)))})));
   return Ok{};
 }
 

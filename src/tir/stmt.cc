@@ -6,11 +6,9 @@
 namespace tilewright::tir {
 
 Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind) {
-  TW_ICHECK(var->kind == ExprKind::kVar && var->dtype.lanes == 1 && var->dtype.is_integral(),
-            var->dtype.str());
-  TW_ICHECK(
-      min->dtype == var->dtype && extent->dtype == var->dtype,
-      format("loop variable {}, min {}, extent {}", var->dtype.str(), min->dtype.str(), extent->dtype.str()));
+  TW_ICHECK(var->kind == ExprKind::kVar && var->dtype.lanes == 1 && var->dtype.is_integral(), var->dtype.str());
+  TW_ICHECK(min->dtype == var->dtype && extent->dtype == var->dtype,
+            format("loop variable {}, min {}, extent {}", var->dtype.str(), min->dtype.str(), extent->dtype.str()));
   TW_ICHECK(body, "a loop has a body");
   return make_node<ForNode>(std::move(var), std::move(min), std::move(extent), kind, std::move(body));
 }
@@ -21,8 +19,7 @@ Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask) {
   const int lanes = index->dtype.lanes;
   DataType type = buffer->dtype;
   if (buffer->scope == Scope::kRegister) {
-    TW_ICHECK(lanes == 1 && !mask,
-              format("register buffer {} has scalar indices and no masks", buffer->name));
+    TW_ICHECK(lanes == 1 && !mask, format("register buffer {} has scalar indices and no masks", buffer->name));
   } else {
     type = type.element().with_lanes(lanes);
     if (mask && mask->dtype.lanes == 1) mask = broadcast(std::move(mask), lanes);
@@ -34,8 +31,7 @@ Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask) {
     }
   }
   if (value->dtype.lanes == 1) value = broadcast(std::move(value), type.lanes);
-  TW_ICHECK(value->dtype == type,
-            format("store of {} to {} of {}", value->dtype.str(), buffer->name, type.str()));
+  TW_ICHECK(value->dtype == type, format("store of {} to {} of {}", value->dtype.str(), buffer->name, type.str()));
   return make_node<StoreNode>(std::move(buffer), std::move(index), std::move(value), std::move(mask));
 }
 

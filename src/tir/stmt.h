@@ -28,7 +28,12 @@ enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled };
 class ForNode : public StmtNode {  // for var in [min, min + extent)
  public:
   ForNode(PrimExpr v, PrimExpr m, PrimExpr e, ForKind k, Stmt b)
-      : StmtNode(StmtKind::kFor), var(std::move(v)), min(std::move(m)), extent(std::move(e)), for_kind(k), body(std::move(b)) {}
+      : StmtNode(StmtKind::kFor),
+        var(std::move(v)),
+        min(std::move(m)),
+        extent(std::move(e)),
+        for_kind(k),
+        body(std::move(b)) {}
   const PrimExpr var, min, extent;
   const ForKind for_kind;
   const Stmt body;
@@ -36,7 +41,11 @@ class ForNode : public StmtNode {  // for var in [min, min + extent)
 class StoreNode : public StmtNode {  // buffer[index] = value; index and mask as in Load
  public:
   StoreNode(Buffer b, PrimExpr i, PrimExpr v, PrimExpr m)
-      : StmtNode(StmtKind::kStore), buffer(std::move(b)), index(std::move(i)), value(std::move(v)), mask(std::move(m)) {}
+      : StmtNode(StmtKind::kStore),
+        buffer(std::move(b)),
+        index(std::move(i)),
+        value(std::move(v)),
+        mask(std::move(m)) {}
   const Buffer buffer;
   const PrimExpr index, value, mask;
 };
@@ -86,8 +95,9 @@ Stmt make_if(PrimExpr condition, Stmt then_case, Stmt else_case = {});
 Stmt seq(std::vector<Stmt> stmts);  // flattens nested sequences
 Stmt allocate(Buffer buffer, Stmt body);
 
-// A kernel. The machine signature is uniform: void name(void* const* buffers, int64_t tid, int64_t nthreads), buffers in
-// the order of `params`; the kernel does the share of thread `tid` (static partition). tid/nthreads are int64 variables.
+// A kernel. The machine signature is uniform: void name(void* const* buffers, int64_t tid, int64_t nthreads), buffers
+// in the order of `params`; the kernel does the share of thread `tid` (static partition). tid/nthreads are int64
+// variables.
 struct PrimFunc {
   std::string name;
   std::vector<Buffer> params;

@@ -8,9 +8,10 @@
 //       acc[0] = max(broadcast(0.0, 16), v)
 //       y[ramp(i * 16, 1, 16)] = acc[0] * broadcast(2.0, 16)
 //
-// Integers are int64 and floats float32 unless wrapped in their dtype: int32(3), float16(1.5). Loop kinds other than serial
-// follow the extent ("vectorized", "unrolled"). A let or alloc that ends with ':' has an indented body, otherwise the rest
-// of its block is its body. Operators, loosest first: or, and, not, comparisons, |, ^, &, << >>, + -, * / // %.
+// Integers are int64 and floats float32 unless wrapped in their dtype: int32(3), float16(1.5). Loop kinds other than
+// serial follow the extent ("vectorized", "unrolled"). A let or alloc that ends with ':' has an indented body,
+// otherwise the rest of its block is its body. Operators, loosest first: or, and, not, comparisons, |, ^, &, << >>, +
+// -, * / // %.
 // `%0 = e` on the line before a statement names a larger expression which that statement uses more than once.
 #pragma once
 #include <string>
@@ -25,9 +26,8 @@ std::string to_text(const PrimFunc& function);
 std::string to_text(const Stmt& stmt);  // for messages: free variables appear by name
 std::string to_text(const PrimExpr& expr);
 
-// Builds exactly the nodes written, folding nothing, and verifies the function. Parentheses, calls and subscripts may be
-// nested 400 deep. Errors: ParseError with line and column,
-// VerifyFailed.
+// Builds exactly the nodes written, folding nothing, and verifies the function. Parentheses, calls and subscripts may
+// be nested 400 deep. Errors: ParseError with line and column, VerifyFailed.
 Result<PrimFunc> parse_func(std::string_view text);
 
 }  // namespace tilewright::tir

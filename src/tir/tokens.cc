@@ -12,15 +12,13 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 }  // namespace
 
 void fail_at(int line, int column, std::string message) {
-  throw ParseFailure{Diagnostic(ErrorCode::kParseError, std::move(message),
-                                format("line {}, column {}", line, column),
+  throw ParseFailure{Diagnostic(ErrorCode::kParseError, std::move(message), format("line {}, column {}", line, column),
                                 "src/tir/text.h describes the text form")};
 }
 
 std::vector<Line> split_lines(std::string_view text) {
-  static constexpr std::string_view kSymbols[] = {"//", "==", "!=", "<=", ">=", "<<", ">>", "(",
-                                                  ")",  "[",  "]",  ",",  ":",  "=",  "<",  ">",
-                                                  "|",  "^",  "&",  "+",  "-",  "*",  "/",  "%"};
+  static constexpr std::string_view kSymbols[] = {"//", "==", "!=", "<=", ">=", "<<", ">>", "(", ")", "[", "]", ",",
+                                                  ":",  "=",  "<",  ">",  "|",  "^",  "&",  "+", "-", "*", "/", "%"};
   std::vector<Line> lines;
   int number = 0;
   while (!text.empty()) {

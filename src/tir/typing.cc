@@ -55,8 +55,7 @@ std::string call_error(const CallNode& n) {
       for (const auto& a : n.args)
         if (a->dtype != type) return mismatch(name, type, a->dtype);
   }
-  if (n.dtype != call_result(n.op, n.args))
-    return format("{} of {} typed {}", name, type.str(), n.dtype.str());
+  if (n.dtype != call_result(n.op, n.args)) return format("{} of {} typed {}", name, type.str(), n.dtype.str());
   return {};
 }
 }  // namespace
@@ -129,20 +128,17 @@ std::string typing_error(const ExprNode& e) {
       return {};
     }
     case ExprKind::kIntImm:
-      return is_integer_like(e.dtype) && e.dtype.lanes == 1
-                 ? ""
-                 : format("an integer constant typed {}", e.dtype.str());
+      return is_integer_like(e.dtype) && e.dtype.lanes == 1 ? ""
+                                                            : format("an integer constant typed {}", e.dtype.str());
     case ExprKind::kFloatImm:
-      return e.dtype.is_float() && e.dtype.lanes == 1 ? ""
-                                                      : format("a float constant typed {}", e.dtype.str());
+      return e.dtype.is_float() && e.dtype.lanes == 1 ? "" : format("a float constant typed {}", e.dtype.str());
     case ExprKind::kVar:
       return is_number(e.dtype) ? "" : format("a variable typed {}", e.dtype.str());
     case ExprKind::kNot:
       return e.dtype.is_bool() ? "" : format("not of {}", e.dtype.str());
     case ExprKind::kSelect: {
       const auto& n = static_cast<const SelectNode&>(e);
-      if (n.on_true->dtype != n.on_false->dtype)
-        return mismatch("select", n.on_true->dtype, n.on_false->dtype);
+      if (n.on_true->dtype != n.on_false->dtype) return mismatch("select", n.on_true->dtype, n.on_false->dtype);
       if (n.condition->dtype != kBool.with_lanes(e.dtype.lanes))
         return format("select of {} by {}", e.dtype.str(), n.condition->dtype.str());
       return {};
@@ -154,8 +150,7 @@ std::string typing_error(const ExprNode& e) {
     }
     case ExprKind::kReinterpret: {
       DataType from = static_cast<const ReinterpretNode&>(e).value->dtype;
-      bool fits =
-          is_number(from) && is_number(e.dtype) && from.lanes * from.bits == e.dtype.lanes * e.dtype.bits;
+      bool fits = is_number(from) && is_number(e.dtype) && from.lanes * from.bits == e.dtype.lanes * e.dtype.bits;
       return fits ? "" : mismatch("reinterpret", from, e.dtype);
     }
     case ExprKind::kLoad: {
@@ -165,8 +160,7 @@ std::string typing_error(const ExprNode& e) {
     }
     case ExprKind::kRamp: {
       DataType base = static_cast<const RampNode&>(e).base->dtype;
-      return base.is_integral() && base.lanes == 1 && e.dtype.lanes > 0 ? ""
-                                                                        : format("ramp of {}", base.str());
+      return base.is_integral() && base.lanes == 1 && e.dtype.lanes > 0 ? "" : format("ramp of {}", base.str());
     }
     case ExprKind::kBroadcast: {
       DataType value = static_cast<const BroadcastNode&>(e).value->dtype;
@@ -208,14 +202,13 @@ std::string typing_error(const StmtNode& s) {
       if (n.buffer->read_only) return format("a store to the read-only buffer {}", n.buffer->name);
       if (auto error = index_error(*n.buffer, n.index, n.mask); !error.empty()) return error;
       DataType type = element_type(*n.buffer, n.index);
-      return n.value->dtype == type ? ""
-                                    : format("a store of {} where {} holds {}", n.value->dtype.str(),
-                                             n.buffer->name, type.str());
+      return n.value->dtype == type
+                 ? ""
+                 : format("a store of {} where {} holds {}", n.value->dtype.str(), n.buffer->name, type.str());
     }
     case StmtKind::kPrefetch: {
       const auto& n = static_cast<const PrefetchNode&>(s);
-      if (n.buffer->scope == Scope::kRegister)
-        return format("a prefetch of the register buffer {}", n.buffer->name);
+      if (n.buffer->scope == Scope::kRegister) return format("a prefetch of the register buffer {}", n.buffer->name);
       if (n.index->dtype.lanes != 1)
         return format("a prefetch of {} at {} lanes", n.buffer->name, n.index->dtype.lanes);
       return index_error(*n.buffer, n.index, PrimExpr());

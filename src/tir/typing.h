@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtype rules of one node, apart from its children's. The builders assert them; the parser and verifier report them.
+// The dtype rules of one node, apart from its children's. The builders assert them; the parser and verifier report
+// them.
 #pragma once
 #include <string>
 

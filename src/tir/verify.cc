@@ -29,8 +29,7 @@ class Verifier {
     if (!f.tid != !f.nthreads) return fail("tid and nthreads come together or not at all");
     for (const auto& v : {f.tid, f.nthreads}) {
       if (!v) continue;
-      if (v->kind != ExprKind::kVar || v->dtype != kInt64)
-        return fail("tid and nthreads are int64 variables");
+      if (v->kind != ExprKind::kVar || v->dtype != kInt64) return fail("tid and nthreads are int64 variables");
       if (!in_scope_.insert(v.get()).second) return fail("tid and nthreads are one variable");
     }
     stmt(f.body, 1);
@@ -62,9 +61,7 @@ class Verifier {
   [[gnu::noinline]] void out_of_scope(const VarNode& v) {
     fail(format("the variable {} is used outside its scope", v.name));
   }
-  [[gnu::noinline]] void nested_too_deep() {
-    fail(format("statements are nested more than {} deep", kMaxStmtDepth));
-  }
+  [[gnu::noinline]] void nested_too_deep() { fail(format("statements are nested more than {} deep", kMaxStmtDepth)); }
   template <class N>
   [[gnu::noinline]] bool well_typed(const N& node) {
     std::string what = typing_error(node);
@@ -110,8 +107,7 @@ class Verifier {
       for_each_child(e, child_height);
       if (!error.empty()) return height;
       if (!well_typed(*e)) return height;
-      if (e->kind == ExprKind::kVar && !in_scope_.count(e.get()))
-        out_of_scope(static_cast<const VarNode&>(*e));
+      if (e->kind == ExprKind::kVar && !in_scope_.count(e.get())) out_of_scope(static_cast<const VarNode&>(*e));
       if (e->kind == ExprKind::kLoad) {
         const auto& n = static_cast<const LoadNode&>(*e);
         bounds(*n.buffer, n.index, bool(n.mask));

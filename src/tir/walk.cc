@@ -143,9 +143,8 @@ void for_each_expr(const PrimExpr& e, const std::function<void(const PrimExpr&)>
 
 void for_each_expr(const Stmt& s, const std::function<void(const PrimExpr&)>& f) {
   Visited visited;
-  for_each_stmt(s, [&](const Stmt& inner) {
-    for_each_own_expr(inner, [&](const PrimExpr& e) { visit(e, visited, f); });
-  });
+  for_each_stmt(s,
+                [&](const Stmt& inner) { for_each_own_expr(inner, [&](const PrimExpr& e) { visit(e, visited, f); }); });
 }
 
 void for_each_stmt(const Stmt& s, const std::function<void(const Stmt&)>& f) {
@@ -174,9 +173,8 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
     case ExprKind::kSelect: {
       const auto& n = node<SelectNode>(e);
       auto c = f(n.condition), t = f(n.on_true), o = f(n.on_false);
-      return c == n.condition && t == n.on_true && o == n.on_false
-                 ? e
-                 : select(std::move(c), std::move(t), std::move(o));
+      return c == n.condition && t == n.on_true && o == n.on_false ? e
+                                                                   : select(std::move(c), std::move(t), std::move(o));
     }
     case ExprKind::kCast: {
       auto v = f(node<CastNode>(e).value);
@@ -241,9 +239,8 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
     case StmtKind::kStore: {
       const auto& n = node<StoreNode>(s);
       auto i = on_expr(n.index), v = on_expr(n.value), m = n.mask ? on_expr(n.mask) : PrimExpr();
-      return i == n.index && v == n.value && m == n.mask
-                 ? s
-                 : store(n.buffer, std::move(i), std::move(v), std::move(m));
+      return i == n.index && v == n.value && m == n.mask ? s
+                                                         : store(n.buffer, std::move(i), std::move(v), std::move(m));
     }
     case StmtKind::kPrefetch: {
       const auto& n = node<PrefetchNode>(s);
@@ -285,8 +282,7 @@ PrimExpr mutate(const PrimExpr& e, const std::function<PrimExpr(PrimExpr)>& f) {
   return rewrite(e, done, f);
 }
 
-Stmt mutate(const Stmt& s, const std::function<PrimExpr(PrimExpr)>& on_expr,
-            const std::function<Stmt(Stmt)>& on_stmt) {
+Stmt mutate(const Stmt& s, const std::function<PrimExpr(PrimExpr)>& on_expr, const std::function<Stmt(Stmt)>& on_stmt) {
   Rewritten done;
   return rewrite(s, done, on_expr, on_stmt);
 }

@@ -51,8 +51,8 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   Target machine = target;
   if (p.split > 1) machine.vector_bits /= p.split;
   double channels = static_cast<double>(p.in_channels / p.groups);
-  double steps = (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height *
-                 p.kernel_width;
+  double steps =
+      (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height * p.kernel_width;
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
     double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, machine);
@@ -60,7 +60,8 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
       cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, machine);
     return cycles;
   };
-  double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) * static_cast<double>(l.row_tiles * p.groups);
+  double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
+                  static_cast<double>(l.row_tiles * p.groups);
   // Each tile of output blocks walks the whole input; what of it the second-level cache does not hold comes in bursts
   // that arithmetic hides in part only.
   const double input = 4.0 * static_cast<double>(p.in_channels * p.in_height * p.in_width);
@@ -88,10 +89,9 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
 }  // namespace
 
 bool can_flatten(const Conv2dProblem& p, const View& data, const View& out) {
-  return !p.plain_data && p.kernel_height == 1 && p.kernel_width == 1 && p.stride_height == 1 &&
-         p.stride_width == 1 && p.pad_top + p.pad_left + p.pad_bottom + p.pad_right == 0 &&
-         data.strides[2] == p.in_width * data.strides[3] && out.strides[2] == p.out_width * out.strides[3] &&
-         p.in_width == p.out_width && p.out_height > 1;
+  return !p.plain_data && p.kernel_height == 1 && p.kernel_width == 1 && p.stride_height == 1 && p.stride_width == 1 &&
+         p.pad_top + p.pad_left + p.pad_bottom + p.pad_right == 0 && data.strides[2] == p.in_width * data.strides[3] &&
+         out.strides[2] == p.out_width * out.strides[3] && p.in_width == p.out_width && p.out_height > 1;
 }
 
 namespace {
@@ -126,13 +126,17 @@ Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool m
 
 std::vector<RankedConfig> ranked_configs(const Conv2dProblem& p, const Target& target, bool may_flatten) {
   std::vector<RankedConfig> out;
-  for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double) { out.push_back({to_text(c), estimate(p, c, target).microseconds}); });
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double) {
+    out.push_back({to_text(c), estimate(p, c, target).microseconds});
+  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
   return out;
 }
 
 std::string to_text(const Conv2dConfig& c) {
-  return format("{}x{} pixels x {} blocks{}", c.tile_height, c.tile_width, c.oc_blocks, c.flatten ? ", rows joined" : "");
+  return format("{}x{} pixels x {} blocks{}", c.tile_height, c.tile_width, c.oc_blocks,
+                c.flatten ? ", rows joined" : "");
 }
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
@@ -142,8 +146,8 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
   cost.flops = 2 * pixels * p.out_channels * taps;
   double weights = 4 * taps * p.out_channels;
   cost.bytes = 4.0 * p.batch * p.in_channels * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
-  cost.microseconds = std::max(conv_cycles(p, c, target) / cycles_per_microsecond(target),
-                               weights / (target.dram_gbps * 1e3));
+  cost.microseconds =
+      std::max(conv_cycles(p, c, target) / cycles_per_microsecond(target), weights / (target.dram_gbps * 1e3));
   return cost;
 }
 
@@ -161,8 +165,8 @@ HaloNeed halo_need(const Conv2dProblem& p) {
           after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width)};
 }
 
-Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& data, const View& weights,
-                  const View& out, const Epilogue& epilogue, const KernelContext& context) {
+Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& data, const View& weights, const View& out,
+                  const Epilogue& epilogue, const KernelContext& context) {
   const Loops l = derive(p, c);
   const int v = p.lanes;
   TW_ICHECK(l.height % c.tile_height == 0, "conv2d_nchwc: the tile's height divides the output's");
@@ -210,10 +214,10 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
               PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
                                            kw * (p.dilation_width * data_w));
               PrimExpr weights_k = weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
-              PrimExpr steps = block_steps == last_steps || l.ic_blocks == 1
-                                   ? make_int(last_steps)
-                                   : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps),
-                                            make_int(block_steps));
+              PrimExpr steps =
+                  block_steps == last_steps || l.ic_blocks == 1
+                      ? make_int(last_steps)
+                      : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps), make_int(block_steps));
               return bind("steps", steps, [&](PrimExpr steps) {
                 return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
                   PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
@@ -233,8 +237,8 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
             });
           });
         });
-        PrimExpr out_origin = n * out.strides[0] + (p.split == 1 ? oc0 * out.strides[1] : make_int(0)) + h0 * out.strides[2] +
-                              w0 * out.strides[3] + out.offset;
+        PrimExpr out_origin = n * out.strides[0] + (p.split == 1 ? oc0 * out.strides[1] : make_int(0)) +
+                              h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
         Stmt drain = bind("out_at", out_origin, [&](PrimExpr out_at) {
           return acc.drain([&](int r, int col, PrimExpr value) {
             PrimExpr h = h0 + (r / tile_w), w = w0 + (r % tile_w);
@@ -243,7 +247,8 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
               w = floormod(w, p.out_width);
             }
             Index index{n, oc0 + col, h, w, make_int(0)};
-            PrimExpr at = make_int((r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] + (p.split == 1 ? col * out.strides[1] : 0));
+            PrimExpr at = make_int((r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] +
+                                   (p.split == 1 ? col * out.strides[1] : 0));
             if (p.split > 1) {
               at = at + part_at(index[1], out.strides[1]);
               index[4] = floormod(index[1], p.split) * int64_t{v};
@@ -268,7 +273,8 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       }));
     }
     if (l.width_tail) {
-      Stmt tail = tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols, half);
+      Stmt tail =
+          tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols, half);
       body.push_back(l.chunks == 1 ? tail : make_if(eq(chunk, make_int(l.chunks - 1)), tail));
     }
     return seq(std::move(body));

@@ -12,9 +12,9 @@ struct Conv2dProblem {
   int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
   int64_t dilation_height = 1, dilation_width = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-  int64_t groups = 1;       // in_channels/groups and out_channels/groups are multiples of lanes when > 1
-  int lanes = 16;           // channels of a block; blocked data, packed weights and output share it
-  int split = 1;            // blocks of data and output hold so many times as many: groups that do not fill one of theirs
+  int64_t groups = 1;  // in_channels/groups and out_channels/groups are multiples of lanes when > 1
+  int lanes = 16;      // channels of a block; blocked data, packed weights and output share it
+  int split = 1;       // blocks of data and output hold so many times as many: groups that do not fill one of theirs
   bool plain_data = false;  // data is (N, C, H, W): stems with few channels
 };
 
@@ -22,8 +22,8 @@ struct Conv2dConfig {
   int tile_height = 1, tile_width = 1;  // output pixels of a register tile; tile_height divides the output height
   int oc_blocks = 1;                    // output channel blocks of a register tile
   int ic_unroll = 4;                    // input channels unrolled in the reduction loop
-  int tap_unroll = 0;                   // 1: the taps of a row are unrolled too, 2: all taps (narrow vectors: short loops)
-  bool flatten = false;                 // rows run together (1x1, stride 1, both views without gaps between rows)
+  int tap_unroll = 0;    // 1: the taps of a row are unrolled too, 2: all taps (narrow vectors: short loops)
+  bool flatten = false;  // rows run together (1x1, stride 1, both views without gaps between rows)
   bool operator==(const Conv2dConfig&) const = default;
 };
 

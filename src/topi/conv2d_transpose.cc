@@ -37,7 +37,8 @@ struct Phase {
 
 std::vector<Phase> phases_of(const Conv2dTransposeProblem& p) {
   std::vector<Phase> phases;
-  int64_t blocks = p.groups * ceil_div(p.out_channels / p.groups, p.lanes) * ceil_div(p.in_channels / p.groups, p.lanes);
+  int64_t blocks =
+      p.groups * ceil_div(p.out_channels / p.groups, p.lanes) * ceil_div(p.in_channels / p.groups, p.lanes);
   int64_t offset = 0;
   for (const AxisPhase& h : axis_phases(p.out_height, p.kernel_height, p.stride_height, p.pad_top))
     for (const AxisPhase& w : axis_phases(p.out_width, p.kernel_width, p.stride_width, p.pad_left)) {
@@ -118,7 +119,8 @@ Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTranspos
             int64_t kh = phase.h.phase + p.stride_height * (phase.h.taps - 1 - y);
             int64_t kw = phase.w.phase + p.stride_width * (phase.w.taps - 1 - x);
             int64_t row = (o / oc * ic + i) * oc + o % oc;
-            __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element, element);
+            __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element,
+                             element);
           }
     parts.push_back(pack_conv2d_weights(kernel, p.lanes, p.lanes));
     total += parts.back().size();
@@ -167,11 +169,12 @@ Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const Conv2dConfig&
       fitting.tile_height = 1;
     }
     fitting.tile_width = static_cast<int>(std::min<int64_t>(fitting.tile_width, conv.out_width));
-    body.push_back(conv2d_nchwc(conv, fitting, data, kernel, part,
-                                [&](PrimExpr value, const Index& index, const PrimExpr& mask) {
-                                  return epilogue(std::move(value), place(index), mask);
-                                },
-                                context));
+    body.push_back(conv2d_nchwc(
+        conv, fitting, data, kernel, part,
+        [&](PrimExpr value, const Index& index, const PrimExpr& mask) {
+          return epilogue(std::move(value), place(index), mask);
+        },
+        context));
   }
   return seq(std::move(body));
 }

@@ -28,8 +28,8 @@ tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const Co
                                  const View& weights, const View& out, const Epilogue& epilogue,
                                  const KernelContext& context);
 
-// Few output channels whose taps do not overlap (heads that paint a map): all taps of all channels share the lanes of one
-// vector, and rows of a plain (N, OC, H, W) output are put together by shuffles.
+// Few output channels whose taps do not overlap (heads that paint a map): all taps of all channels share the lanes of
+// one vector, and rows of a plain (N, OC, H, W) output are put together by shuffles.
 bool paints_plain_rows(const Conv2dTransposeProblem& problem);
 // (IC, OC, kh, kw) -> (ceil(IC/v) * v, OC*kh*kw rounded up to a power of two).
 Tensor pack_plain_rows_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);

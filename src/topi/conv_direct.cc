@@ -10,7 +10,8 @@ namespace tilewright::topi {
 
 using namespace tir;
 
-ConvDirectConfig default_config(const ConvDirectProblem& p, const View& out, int64_t out_channels, const Target& target) {
+ConvDirectConfig default_config(const ConvDirectProblem& p, const View& out, int64_t out_channels,
+                                const Target& target) {
   const int64_t per_group = out_channels / p.groups;
   const int64_t v = target.lanes(std::max<int>(32, out.dtype().bits));
   ConvDirectConfig c;
@@ -24,7 +25,8 @@ ConvDirectConfig default_config(const ConvDirectProblem& p, const View& out, int
   return c;
 }
 
-Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out, const Target& target) {
+Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
+              const Target& target) {
   Cost cost;
   double taps = static_cast<double>(product(p.kernel) * (data.shape[1] / p.groups));
   double outputs = static_cast<double>(product(out.shape));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution on plain layouts with any number of spatial dimensions, any groups: the kernel for shapes the blocked ones
-// do not take. Vectors run along the output's width; some output channels share each loaded input vector.
+// Convolution on plain layouts with any number of spatial dimensions, any groups: the kernel for shapes the blocked
+// ones do not take. Vectors run along the output's width; some output channels share each loaded input vector.
 #pragma once
 #include "topi/view.h"
 
@@ -16,7 +16,8 @@ struct ConvDirectConfig {
   int vectors = 2;  // output vectors along the width
   bool operator==(const ConvDirectConfig&) const = default;
 };
-ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& out, int64_t out_channels, const Target& target);
+ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& out, int64_t out_channels,
+                                const Target& target);
 
 // data: (N, C, spatial...) with halo >= padding; weights: (OC, IC/groups, kernel...) as the model has them, contiguous;
 // out: (N, OC, spatial...). One to three spatial dimensions.

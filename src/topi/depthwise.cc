@@ -22,7 +22,9 @@ DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) 
   int64_t best = 1;
   double best_cost = 1e30;
   for (int64_t w = 1; w <= std::min<int64_t>(widest, p.out_width); ++w) {
-    auto tile = [&](int64_t n) { return n ? std::max<double>(static_cast<double>(n), 4.2) * taps + 12 + 2.0 * n : 0.0; };
+    auto tile = [&](int64_t n) {
+      return n ? std::max<double>(static_cast<double>(n), 4.2) * taps + 12 + 2.0 * n : 0.0;
+    };
     double cost = (p.out_width / w) * tile(w) + tile(p.out_width % w);
     if (cost < best_cost * 0.995) best = w, best_cost = cost;
   }
@@ -101,7 +103,8 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
           body.push_back(row_by_pixel(data_at + kh * p.dilation_height * data_h, kh));
       } else {
         body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) {
-          return bind("row", data_at + kh * (p.dilation_height * data_h), [&](PrimExpr row) { return row_by_tap(row, kh); });
+          return bind("row", data_at + kh * (p.dilation_height * data_h),
+                      [&](PrimExpr row) { return row_by_tap(row, kh); });
         }));
       }
       for (int i = 0; i < width; ++i) {

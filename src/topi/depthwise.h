@@ -16,7 +16,7 @@ struct DepthwiseProblem {
 };
 
 struct DepthwiseConfig {
-  int tile_width = 7;            // output pixels accumulated side by side
+  int tile_width = 7;                // output pixels accumulated side by side
   bool weights_in_registers = true;  // all taps loaded once per row of tiles (small kernels)
   bool operator==(const DepthwiseConfig&) const = default;
 };

@@ -39,9 +39,10 @@ bool has_vectors(const Stmt& body) {
   return good;
 }
 
-// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then whole vectors of the
-// last dimension where it has no rest, and the loops outside them divided among threads.
-Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context, const std::function<Stmt(const Index&)>& element) {
+// element(index) for every index of `shape`, each of which stores elements of its own: a plain nest, then whole vectors
+// of the last dimension where it has no rest, and the loops outside them divided among threads.
+Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelContext& context,
+                  const std::function<Stmt(const Index&)>& element) {
   Index at;
   std::vector<PrimExpr> loops;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -64,7 +65,9 @@ Stmt each_element(const std::vector<int64_t>& shape, int bits, const KernelConte
     TW_ICHECK(halves.ok() && schedule.vectorize(halves->inner).ok(), "a loop over elements splits");
     loops.back() = halves->outer;
   }
-  if (context.tid) TW_ICHECK(schedule.parallelize(loops, context.tid, context.nthreads).ok(), "elements of a result are stored once each");
+  if (context.tid)
+    TW_ICHECK(schedule.parallelize(loops, context.tid, context.nthreads).ok(),
+              "elements of a result are stored once each");
   return schedule.stmt();
 }
 
@@ -133,11 +136,13 @@ Stmt scan(const ScanProblem& problem, const Operand& input, const View& out, con
       Stmt put = out.store(at, now->dtype == out.dtype() ? now : cast(out.dtype(), now));
       return problem.exclusive ? seq({put, advance}) : seq({advance, put});
     };
-    return allocate(acc, seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
+    return allocate(acc,
+                    seq({store(acc, make_int(0), make_const(dtype, problem.product ? 1 : 0)), loop("i", n, step)}));
   });
 }
 
-Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices, const KernelContext& context) {
+Stmt rank(const RankProblem& problem, const Operand& input, const View* values, const View* indices,
+          const KernelContext& context) {
   if (product(problem.shape) == 0 || problem.k == 0) return seq({});
   const Lines lines(problem.shape, problem.axis);
   const int64_t n = problem.shape[problem.axis];
@@ -148,7 +153,8 @@ Stmt rank(const RankProblem& problem, const Operand& input, const View* values, 
           Buffer before = make_buffer("before", kInt64, 1, Scope::kRegister);
           auto count = [&](PrimExpr j) {
             PrimExpr y = input(lines.at(line, j), 1, {});
-            PrimExpr first = problem.ascending ? less(y, x) : less(x, y), last = problem.ascending ? less(x, y) : less(y, x);
+            PrimExpr first = problem.ascending ? less(y, x) : less(x, y),
+                     last = problem.ascending ? less(x, y) : less(y, x);
             PrimExpr precedes = logical_or(first, logical_and(logical_not(last), lt(j, i)));
             return store(before, make_int(0), load(before, make_int(0)) + select(precedes, make_int(1), make_int(0)));
           };
@@ -168,8 +174,8 @@ Stmt rank(const RankProblem& problem, const Operand& input, const View* values, 
   });
 }
 
-Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates, const Place& place,
-             const View& out, const KernelContext& context) {
+Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates,
+             const Place& place, const View& out, const KernelContext& context) {
   std::vector<Stmt> body{injective(out, data, {}, context)};
   if (product(updates_shape) > 0)
     body.push_back(nest(updates_shape, [&](const Index& u) {

@@ -24,8 +24,8 @@ int lanes_of(const GemmProblem& p, const Target& target) {
 // Rows whose stride is a multiple of 4 KiB share one 8-way set of the L1 cache.
 bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
 
-// Whether `valid` columns leave the last vector at most half full: it is computed in half vectors then. 512-bit operations
-// cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
+// Whether `valid` columns leave the last vector at most half full: it is computed in half vectors then. 512-bit
+// operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
 bool ends_in_half(int64_t valid, int64_t v, const Target& target) {
   return target.vector_bits >= 512 && valid % v != 0 && valid % v * 2 <= v;
 }
@@ -39,7 +39,8 @@ double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& targ
     return cycles;
   };
   double cycles = (p.n / width) * column(c.nr);
-  if (int64_t rest = p.n % width) cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
+  if (int64_t rest = p.n % width)
+    cycles += column(static_cast<double>(ceil_div(rest, v)) - (ends_in_half(rest, v, target) ? 0.5 : 0));
   return cycles * static_cast<double>(p.batch);
 }
 
@@ -49,7 +50,8 @@ double transposing_cycles(const GemmProblem& p) { return 0.3 * static_cast<doubl
 // Few rows do not pay for turning B, and a long reduction's panel does not fit the stack.
 bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   const int64_t width = int64_t{lanes_of(p, target)} * c.nr;
-  return p.k * width * static_cast<int64_t>(p.dtype.bytes()) > kMaxScratchBytes || dot_cycles(p, target) < gemm_cycles(p, c, target) + transposing_cycles(p);
+  return p.k * width * static_cast<int64_t>(p.dtype.bytes()) > kMaxScratchBytes ||
+         dot_cycles(p, target) < gemm_cycles(p, c, target) + transposing_cycles(p);
 }
 
 }  // namespace
@@ -72,8 +74,11 @@ std::string to_text(const GemmConfig& c) { return format("{} rows x {} vectors",
 
 std::vector<RankedConfig> ranked_configs(const GemmProblem& p, const Target& target) {
   std::vector<RankedConfig> out;
-  for_each_config(p, target, [&](const GemmConfig& c, double) { out.push_back({to_text(c), estimate(p, c, target).microseconds}); });
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  for_each_config(p, target, [&](const GemmConfig& c, double) {
+    out.push_back({to_text(c), estimate(p, c, target).microseconds});
+  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
   return out;
 }
 
@@ -106,7 +111,8 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
   double cycles = gemm_cycles(p, c, target);
-  if (p.b == MatrixB::kTransposed) cycles = takes_dots(p, c, target) ? dot_cycles(p, target) : cycles + transposing_cycles(p);
+  if (p.b == MatrixB::kTransposed)
+    cycles = takes_dots(p, c, target) ? dot_cycles(p, target) : cycles + transposing_cycles(p);
   cost.microseconds = cycles / cycles_per_microsecond(target);
   if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.dram_gbps * 1e3));
   return cost;
@@ -129,8 +135,7 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   const bool packed = p.b == MatrixB::kPacked, transposed = p.b == MatrixB::kTransposed;
   const int64_t b_batch = !packed && b.rank() == 3 && b.shape[0] > 1 ? b.strides[0] : 0;
   const int64_t out_batch = out_rank == 3 ? out.strides[0] : 0, out_row = out.strides[out_rank - 2];
-  const Buffer scratch =
-      transposed ? make_buffer("panel", b.dtype(), p.k * width, Scope::kStack, 64) : Buffer();
+  const Buffer scratch = transposed ? make_buffer("panel", b.dtype(), p.k * width, Scope::kStack, 64) : Buffer();
   // How a panel's row of column vectors is found: (buffer, stride of k).
   const Buffer b_buffer = transposed ? scratch : b.buffer;
   const int64_t b_k = packed || transposed ? width : b.strides[b.rank() - 2];
@@ -153,8 +158,10 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
                         });
       };
       const int64_t ahead = p.m <= 2 ? kPrefetchBytesFewRows : kPrefetchBytes;
-      // Rows of an activation that comes from beyond the caches lie apart: hardware does not follow them. Few rows of A wait.
-      const bool rows_ahead = p.b == MatrixB::kRowMajor && p.m <= 8 && p.batch * p.k * p.n * static_cast<int64_t>(b.dtype().bytes()) > context.target->l2_bytes;
+      // Rows of an activation that comes from beyond the caches lie apart: hardware does not follow them. Few rows of A
+      // wait.
+      const bool rows_ahead = p.b == MatrixB::kRowMajor && p.m <= 8 &&
+                              p.batch * p.k * p.n * static_cast<int64_t>(b.dtype().bytes()) > context.target->l2_bytes;
       const bool prefetches = packed && p.k * width * static_cast<int64_t>(b.dtype().bytes()) >= 8 << 10;
       std::vector<Stmt> body{acc.clear()};
       if (p.k >= unroll && unroll > 0)
@@ -162,14 +169,15 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
           std::vector<Stmt> steps;
           for (int u = 0; u < unroll; ++u) {
             if (prefetches) prefetch_ahead(&steps, b_buffer, b_at + k * (unroll * b_k), u * width, width, ahead);
-            if (rows_ahead) prefetch_ahead(&steps, b_buffer, b_at + (k * unroll + u) * b_k, 0, valid, 16 * b_k * static_cast<int64_t>(b.dtype().bytes()));
+            if (rows_ahead)
+              prefetch_ahead(&steps, b_buffer, b_at + (k * unroll + u) * b_k, 0, valid,
+                             16 * b_k * static_cast<int64_t>(b.dtype().bytes()));
             steps.push_back(step(a_at + k * unroll, b_at + k * (unroll * b_k), u));
           }
           return seq(std::move(steps));
         }));
       if (unroll > 0)
-        for (int64_t k = p.k / unroll * unroll; k < p.k; ++k)
-          body.push_back(step(a_at + k, b_at + k * b_k, 0));
+        for (int64_t k = p.k / unroll * unroll; k < p.k; ++k) body.push_back(step(a_at + k, b_at + k * b_k, 0));
       PrimExpr out_origin = batch * out_batch + m0 * out_row + n0 + out.offset;
       body.push_back(bind("out_at", out_origin, [&](PrimExpr out_at) {
         return acc.drain([&](int r, int col, PrimExpr value) {
@@ -185,7 +193,8 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   };
 
   const int64_t row_tiles = p.m / c.mr, row_tail = p.m % c.mr;
-  const int64_t chunk = transposed ? std::max<int64_t>(1, row_tiles) : std::max<int64_t>(1, std::min<int64_t>(row_tiles, 8));
+  const int64_t chunk =
+      transposed ? std::max<int64_t>(1, row_tiles) : std::max<int64_t>(1, std::min<int64_t>(row_tiles, 8));
   const int64_t chunks = std::max<int64_t>(1, ceil_div(row_tiles, chunk));
   // The row tiles of one unit under one panel.
   auto column = [&](PrimExpr batch, PrimExpr panel, PrimExpr part, int64_t valid) {
@@ -196,7 +205,8 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
     return bind("b_at", b_origin, [&](PrimExpr b_at) {
       std::vector<Stmt> body;
       if (transposed) {
-        // v rows of B at a time, through registers. Padding columns repeat the last real one: finite work, never stored.
+        // v rows of B at a time, through registers. Padding columns repeat the last real one: finite work, never
+        // stored.
         const int64_t b_row = b.strides[b.rank() - 2], k_tail = p.k % v;
         body.push_back(loop("column", ceil_div(valid, v), [&](PrimExpr column) {
           auto turn = [&](PrimExpr k, int64_t real_k) {

@@ -38,8 +38,8 @@ std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig
 // the epilogue's index has the rank of out.
 tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View& a, const View& b, const View& out,
                const Epilogue& epilogue, const KernelContext& context);
-// kTransposed without scratch: vectors run along K of both operands. gemm turns to it by itself for few rows, and when a
-// panel would not fit the stack.
+// kTransposed without scratch: vectors run along K of both operands. gemm turns to it by itself for few rows, and when
+// a panel would not fit the stack.
 double dot_cycles(const GemmProblem& problem, const Target& target);
 tir::Stmt gemm_dot(const GemmProblem& problem, const View& a, const View& b, const View& out, const Epilogue& epilogue,
                    const KernelContext& context);

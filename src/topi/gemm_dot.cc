@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a transposed activation and few rows or a long reduction: vectors run along K of both operands, nothing is
-// transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one vector of them.
+// Products with a transposed activation and few rows or a long reduction: vectors run along K of both operands, nothing
+// is transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one vector of them.
 #include <algorithm>
 
 #include "topi/gemm.h"
@@ -15,17 +15,20 @@ namespace {
 // Columns of a tile of so many rows: v sums, or three quarters of them.
 int64_t columns_of(int64_t rows, int64_t v) { return rows == 3 ? v / 4 : v / rows; }
 int64_t most_rows(int64_t v) { return v >= 16 ? 4 : v >= 8 ? 2 : 1; }
-int lanes_of(const GemmProblem& p, const Target& target) { return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits)); }
+int lanes_of(const GemmProblem& p, const Target& target) {
+  return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
+}
 
-// v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While pairs
-// are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
+// v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While
+// pairs are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
 PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(PrimExpr)>& keep) {
   for (int distance = 1; distance < v; distance *= 2) {
     std::vector<PrimExpr> next;
     for (size_t i = 0; i < x.size(); i += 2) {
       std::vector<int> low, high;
       for (int lane = 0; lane < v; ++lane) {
-        // Lane bit `distance` says which of the two sums the lane belongs to; the summed half of the lane's other bit goes.
+        // Lane bit `distance` says which of the two sums the lane belongs to; the summed half of the lane's other bit
+        // goes.
         const bool second = lane & distance;
         int from = lane & ~distance;
         low.push_back(second ? v + from : from);
@@ -45,8 +48,10 @@ double dot_cycles(const GemmProblem& p, const Target& target) {
   const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
   auto row = [&](int64_t rows) {
     const int64_t cols = columns_of(rows, v);
-    const double step = std::max({static_cast<double>(rows * cols) / per_cycle, static_cast<double>(rows + cols) / per_cycle, 4.2});
-    return static_cast<double>(ceil_div(p.n, cols)) * (static_cast<double>(ceil_div(p.k, v)) * (step + 0.5) + 3.0 * v / per_cycle + 20);
+    const double step =
+        std::max({static_cast<double>(rows * cols) / per_cycle, static_cast<double>(rows + cols) / per_cycle, 4.2});
+    return static_cast<double>(ceil_div(p.n, cols)) *
+           (static_cast<double>(ceil_div(p.k, v)) * (step + 0.5) + 3.0 * v / per_cycle + 20);
   };
   const int64_t most = most_rows(v), rest = p.m % most;
   return static_cast<double>(p.batch) * (static_cast<double>(p.m / most) * row(most) + (rest ? row(rest) : 0));
@@ -61,9 +66,11 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
   const int64_t vectors = p.k / v, tail = p.k % v;
 
   // `valid` columns are real; the others repeat the last one and are not stored.
-  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols, int64_t valid) {
+  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols,
+                  int64_t valid) {
     Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
-    Buffer left = make_buffer("left", vector, rows, Scope::kRegister), right = make_buffer("right", vector, 1, Scope::kRegister);
+    Buffer left = make_buffer("left", vector, rows, Scope::kRegister),
+           right = make_buffer("right", vector, 1, Scope::kRegister);
     return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
       return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
         std::vector<Stmt> body;
@@ -71,12 +78,16 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
         auto widened = [&](PrimExpr x) { return x->dtype == vector ? x : cast(vector, x); };
         auto step = [&](const PrimExpr& k, const PrimExpr& mask) {
           std::vector<Stmt> steps;
-          for (int64_t r = 0; r < rows; ++r) steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
+          for (int64_t r = 0; r < rows; ++r)
+            steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
           for (int64_t c = 0; c < cols; ++c) {
-            steps.push_back(store(right, make_int(0), widened(load(b.buffer, ramp(b_at + std::min(c, valid - 1) * b_row + k, 1, v), mask))));
+            steps.push_back(
+                store(right, make_int(0),
+                      widened(load(b.buffer, ramp(b_at + std::min(c, valid - 1) * b_row + k, 1, v), mask))));
             for (int64_t r = 0; r < rows; ++r) {
               PrimExpr at = make_int(r * cols + c);
-              steps.push_back(store(acc, at, multiply_add(load(left, make_int(r)), load(right, make_int(0)), load(acc, at))));
+              steps.push_back(
+                  store(acc, at, multiply_add(load(left, make_int(r)), load(right, make_int(0)), load(acc, at))));
             }
           }
           return seq(std::move(steps));
@@ -84,7 +95,8 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
         if (vectors) body.push_back(loop("k", vectors, [&](PrimExpr k) { return step(k * int64_t{v}, {}); }));
         if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
         std::vector<PrimExpr> sums;
-        for (int64_t i = 0; i < v; ++i) sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
+        for (int64_t i = 0; i < v; ++i)
+          sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
         std::vector<std::pair<PrimExpr, PrimExpr>> lets;
         PrimExpr all = sums_of(sums, v, [&](PrimExpr value) -> PrimExpr {
           lets.emplace_back(make_var("pair", vector), value);
@@ -115,7 +127,8 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
     std::vector<Stmt> body;
     if (whole) {
       PrimExpr first = part * (kColumns / cols);
-      body.push_back(loop("nt", first, min(first + kColumns / cols, make_int(whole)), [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols, cols); }));
+      body.push_back(loop("nt", first, min(first + kColumns / cols, make_int(whole)),
+                          [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols, cols); }));
     }
     if (rest) {
       Stmt last = tile(batch, m0, make_int(whole * cols), rows, cols, rest);
@@ -130,7 +143,8 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
       PrimExpr m0 = at[2] * most;
       if (tail_rows == 0) return columns(at[0], m0, at[1], most);
       if (p.m < most) return columns(at[0], m0, at[1], tail_rows);
-      return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows), columns(at[0], m0, at[1], most));
+      return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows),
+                     columns(at[0], m0, at[1], most));
     });
   });
 }

@@ -9,7 +9,8 @@ using namespace tir;
 
 Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context) {
   if (product(out.shape) == 0) return seq({});
-  if (out.rank() == 0) return parallel_for(context, "unit", 1, [&](PrimExpr) { return out.store({}, value({}, 1, {})); });
+  if (out.rank() == 0)
+    return parallel_for(context, "unit", 1, [&](PrimExpr) { return out.store({}, value({}, 1, {})); });
   int v = config.lanes > 0 ? config.lanes : context.target->lanes(std::max<int>(32, out.dtype().bits));
   const int64_t inner = out.shape.back();
   if (inner == 1) v = 1;
@@ -36,15 +37,16 @@ Stmt injective(const View& out, const Operand& value, const InjectiveConfig& con
   };
   auto finish = [&](const Index& at) { return span(at, make_int(vectors * v), v, tail_mask(v, tail)); };
 
-  // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's place, and
-  // whatever operands do not change along it, are found once for many vectors.
+  // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's place,
+  // and whatever operands do not change along it, are found once for many vectors.
   const bool paired = outer.size() >= 1 && vectors + (tail > 0 ? 1 : 0) <= 2 && outer.back() > 1;
   const int64_t columns = paired ? outer.back() : 0;
   if (paired) outer.pop_back();
 
   // Little outside the innermost loop: cut that one into runs of some vectors.
   const int64_t rows = product(outer), length = paired ? columns : vectors;
-  const int64_t run = rows >= 64 || length < 16 ? std::max<int64_t>(1, length) : std::max<int64_t>(8, length / 64 / 8 * 8);
+  const int64_t run =
+      rows >= 64 || length < 16 ? std::max<int64_t>(1, length) : std::max<int64_t>(8, length / 64 / 8 * 8);
   const int64_t runs = std::max<int64_t>(1, ceil_div(length, run));
   std::vector<int64_t> units = outer;
   units.push_back(runs);
@@ -58,7 +60,8 @@ Stmt injective(const View& out, const Operand& value, const InjectiveConfig& con
   auto cells = [&](const Index& at, const PrimExpr& part) {
     if (runs > 1) {
       PrimExpr first = part * run;
-      return loop("column", first, columns % run == 0 ? first + run : min(first + run, make_int(columns)), [&](PrimExpr w) { return cell(at, w); });
+      return loop("column", first, columns % run == 0 ? first + run : min(first + run, make_int(columns)),
+                  [&](PrimExpr w) { return cell(at, w); });
     }
     const int64_t unroll = std::min<int64_t>(columns, std::max(1, config.unroll)), whole = columns / unroll;
     std::vector<Stmt> stmts;

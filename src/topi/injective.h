@@ -6,7 +6,8 @@
 namespace tilewright::topi {
 
 struct InjectiveConfig {
-  int lanes = 0;   // vector length along the last dimension; 1: scalar code; 0: the target's for 32-bit (64-bit) elements
+  int lanes =
+      0;  // vector length along the last dimension; 1: scalar code; 0: the target's for 32-bit (64-bit) elements
   int unroll = 4;  // vectors per loop iteration where the extent allows
 };
 

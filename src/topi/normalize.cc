@@ -42,18 +42,21 @@ Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, cons
       return as_float32(input(index, lanes, mask));
     };
     auto each = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("i", p.shape[axis], body); };
-    return allocate(top, allocate(sum, seq({
-        store(top, zero, make_const(vector, -std::numeric_limits<double>::infinity())),
-        each([&](PrimExpr i) { return store(top, zero, max(load(top, zero), value(i))); }),
-        store(sum, zero, make_const(vector, 0)),
-        each([&](PrimExpr i) { return store(sum, zero, load(sum, zero) + exp_of(value(i) - load(top, zero))); }),
-        store(sum, zero, p.logarithm ? load(top, zero) + intrinsic(Intrinsic::k_log, {load(sum, zero)})
-                                     : div(make_const(vector, 1), load(sum, zero))),
-        each([&](PrimExpr i) {
-          PrimExpr x = value(i);
-          PrimExpr y = p.logarithm ? x - load(sum, zero) : exp_of(x - load(top, zero)) * load(sum, zero);
-          return out.store(index, epilogue(y, index, mask), mask);
-        })})));
+    return allocate(
+        top, allocate(sum, seq({store(top, zero, make_const(vector, -std::numeric_limits<double>::infinity())),
+                                each([&](PrimExpr i) { return store(top, zero, max(load(top, zero), value(i))); }),
+                                store(sum, zero, make_const(vector, 0)), each([&](PrimExpr i) {
+                                  return store(sum, zero, load(sum, zero) + exp_of(value(i) - load(top, zero)));
+                                }),
+                                store(sum, zero,
+                                      p.logarithm ? load(top, zero) + intrinsic(Intrinsic::k_log, {load(sum, zero)})
+                                                  : div(make_const(vector, 1), load(sum, zero))),
+                                each([&](PrimExpr i) {
+                                  PrimExpr x = value(i);
+                                  PrimExpr y =
+                                      p.logarithm ? x - load(sum, zero) : exp_of(x - load(top, zero)) * load(sum, zero);
+                                  return out.store(index, epilogue(y, index, mask), mask);
+                                })})));
   };
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index index) {
@@ -86,7 +89,8 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
         index.push_back(i);
         return as_float32(input(index, n, mask));
       };
-      RowReduction largest({ReduceKind::kMax, kFloat32}, lanes, extent), total({ReduceKind::kSum, kFloat32}, lanes, extent);
+      RowReduction largest({ReduceKind::kMax, kFloat32}, lanes, extent),
+          total({ReduceKind::kSum, kFloat32}, lanes, extent);
       // Pass 1 keeps the operand's values, pass 2 their exponentials.
       auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
         return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
@@ -95,25 +99,29 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
         return keeps_row ? load(row, in_row(i, n), mask) : value(i, n, mask);
       };
       Stmt pass1 = seq({largest.clear(), largest.accumulate(value, keep)});
-      return largest.scope(seq({pass1, bind("top", largest.result(), [&](PrimExpr top) {
-        auto shifted = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-          return exp_of(kept(i, n, mask) - broadcast(top, n));
-        };
-        Stmt pass2 = seq({total.clear(), p.logarithm ? total.accumulate(shifted) : total.accumulate(shifted, keep)});
-        return total.scope(seq({pass2, bind("sum", total.result(), [&](PrimExpr sum) {
-          PrimExpr scale = p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum}) : div(make_float(1), sum);
-          return bind("scale", scale, [&](PrimExpr scale) {
-            return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
-              Index index = outer;
-              index.push_back(i);
-              PrimExpr y = p.logarithm   ? kept(i, n, mask) - broadcast(scale, n)
-                           : keeps_row ? load(row, in_row(i, n), mask) * broadcast(scale, n)
-                                       : shifted(i, n, mask) * broadcast(scale, n);
-              return out.store(index, epilogue(y, index, mask), mask);
-            });
-          });
-        })}));
-      })}));
+      return largest.scope(
+          seq({pass1, bind("top", largest.result(), [&](PrimExpr top) {
+                 auto shifted = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+                   return exp_of(kept(i, n, mask) - broadcast(top, n));
+                 };
+                 Stmt pass2 =
+                     seq({total.clear(), p.logarithm ? total.accumulate(shifted) : total.accumulate(shifted, keep)});
+                 return total.scope(
+                     seq({pass2, bind("sum", total.result(), [&](PrimExpr sum) {
+                            PrimExpr scale =
+                                p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum}) : div(make_float(1), sum);
+                            return bind("scale", scale, [&](PrimExpr scale) {
+                              return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+                                Index index = outer;
+                                index.push_back(i);
+                                PrimExpr y = p.logarithm ? kept(i, n, mask) - broadcast(scale, n)
+                                             : keeps_row ? load(row, in_row(i, n), mask) * broadcast(scale, n)
+                                                         : shifted(i, n, mask) * broadcast(scale, n);
+                                return out.store(index, epilogue(y, index, mask), mask);
+                              });
+                            });
+                          })}));
+               })}));
     });
   });
   return keeps_row ? allocate(row, rows) : rows;
@@ -154,31 +162,34 @@ Stmt layer_norm(const LayerNormProblem& p, const Operand& input, const View& out
           });
         });
       };
-      RowReduction sum({ReduceKind::kSum, kFloat32}, lanes, extent), squares({ReduceKind::kSum, kFloat32}, lanes, extent);
+      RowReduction sum({ReduceKind::kSum, kFloat32}, lanes, extent),
+          squares({ReduceKind::kSum, kFloat32}, lanes, extent);
       if (p.rms) {
         auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
           PrimExpr x = kept(i, n, mask);
           return x * x;
         };
         Stmt pass = seq({squares.clear(), squares.accumulate(square)});
-        Stmt fill = keeps_row ? along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
-          return store(row, in_row(i, n), value(i, n, mask), mask);
-        }) : seq({});
+        Stmt fill = keeps_row ? along_row(lanes, extent, 4,
+                                          [&](PrimExpr i, int n, const PrimExpr& mask) {
+                                            return store(row, in_row(i, n), value(i, n, mask), mask);
+                                          })
+                              : seq({});
         return squares.scope(seq({fill, pass, bind("mean_square", div(squares.result(), count), [&](PrimExpr m) {
-          return normalise({}, m);
-        })}));
+                                    return normalise({}, m);
+                                  })}));
       }
       Stmt pass1 = seq({sum.clear(), sum.accumulate(value, keep)});
       return sum.scope(seq({pass1, bind("mean", div(sum.result(), count), [&](PrimExpr mean) {
-        auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
-          PrimExpr x = kept(i, n, mask) - broadcast(mean, n);
-          return x * x;
-        };
-        Stmt pass2 = seq({squares.clear(), squares.accumulate(square)});
-        return squares.scope(seq({pass2, bind("variance", div(squares.result(), count), [&](PrimExpr variance) {
-          return normalise(mean, variance);
-        })}));
-      })}));
+                              auto square = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
+                                PrimExpr x = kept(i, n, mask) - broadcast(mean, n);
+                                return x * x;
+                              };
+                              Stmt pass2 = seq({squares.clear(), squares.accumulate(square)});
+                              return squares.scope(
+                                  seq({pass2, bind("variance", div(squares.result(), count),
+                                                   [&](PrimExpr variance) { return normalise(mean, variance); })}));
+                            })}));
     });
   });
   return keeps_row ? allocate(row, rows) : rows;

@@ -14,10 +14,14 @@ namespace {
 template <class F>
 void with_element(DataType dtype, const F& f) {
   switch (dtype.bytes()) {
-    case 1: return f(uint8_t{});
-    case 2: return f(uint16_t{});
-    case 4: return f(uint32_t{});
-    case 8: return f(uint64_t{});
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
   }
   TW_ICHECK(false, "pack: element size");
 }

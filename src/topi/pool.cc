@@ -16,7 +16,8 @@ PrimExpr lowest(DataType dtype) {
   return make_int(dtype.bits >= 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (dtype.bits - 1)), dtype);
 }
 
-// Taps [lo, hi) of a window along one axis that lie inside [0, extent); `inside_pad` counts those inside the padding too.
+// Taps [lo, hi) of a window along one axis that lie inside [0, extent); `inside_pad` counts those inside the padding
+// too.
 struct Window {
   PrimExpr lo, hi, counted;
 };
@@ -45,13 +46,19 @@ Interior interior(int64_t out, int64_t stride, int64_t kernel, int64_t dilation,
 class Pool {
  public:
   Pool(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue, bool blocked, int lanes)
-      : p_(p), data_(data), out_(out), epilogue_(epilogue), blocked_(blocked), lanes_(lanes),
+      : p_(p),
+        data_(data),
+        out_(out),
+        epilogue_(epilogue),
+        blocked_(blocked),
+        lanes_(lanes),
         acc_type_(p.kind == PoolKind::kMax ? data.dtype() : accumulator_dtype(data.dtype())) {}
 
   Stmt row(const PrimExpr& n, const PrimExpr& c, const PrimExpr& h) const {
     Window rows = clamp_window(h, p_.stride_height, p_.kernel_height, p_.dilation_height, p_.pad_top, p_.pad_bottom,
                                p_.in_height);
-    Interior middle = interior(p_.out_width, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.in_width);
+    Interior middle =
+        interior(p_.out_width, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.in_width);
     PrimExpr data_row = n * data_.strides[0] + c * data_.strides[1] + data_.offset +
                         (h * p_.stride_height + (-p_.pad_top)) * data_.strides[2];
     return bind("kh_lo", rows.lo, [&](PrimExpr lo) {
@@ -77,8 +84,8 @@ class Pool {
 
   Stmt border(const Place& place, int64_t first, int64_t last) const {
     return loop("w", make_int(first), make_int(last), [&](PrimExpr w) {
-      Window columns = clamp_window(w, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.pad_right,
-                                    p_.in_width);
+      Window columns =
+          clamp_window(w, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.pad_right, p_.in_width);
       return bind("kw_lo", columns.lo, [&](PrimExpr lo) {
         return bind("kw_hi", columns.hi, [&](PrimExpr hi) {
           return tile(place, w, 1, blocked_ ? lanes_ : 1, {}, {lo, hi, columns.counted});
@@ -99,7 +106,8 @@ class Pool {
       }));
       done = vectors / wide * wide;
       if (vectors > done)
-        body.push_back(tile(place, make_int(middle.first + done * step), static_cast<int>(vectors - done), lanes_, {}, all));
+        body.push_back(
+            tile(place, make_int(middle.first + done * step), static_cast<int>(vectors - done), lanes_, {}, all));
     }
     if (int64_t rest = pixels - vectors * step)
       body.push_back(tile(place, make_int(middle.first + vectors * step), 1, lanes_, tail_mask(lanes_, rest), all));
@@ -107,7 +115,8 @@ class Pool {
   }
 
   // `count` vectors of outputs from column w on.
-  Stmt tile(const Place& place, const PrimExpr& w, int count, int lanes, const PrimExpr& mask, const Window& columns) const {
+  Stmt tile(const Place& place, const PrimExpr& w, int count, int lanes, const PrimExpr& mask,
+            const Window& columns) const {
     const DataType vector = acc_type_.with_lanes(lanes);
     const int64_t step = blocked_ ? 1 : lanes;
     Buffer acc = make_buffer("acc", vector, count, Scope::kRegister);
@@ -170,7 +179,8 @@ Stmt pool2d(const Pool& pool, const View& out, const KernelContext& context) {
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     Index at = unravel(unit, units);
     return bind("n", at[0], [&](PrimExpr n) {
-      return bind("c", at[1], [&](PrimExpr c) { return bind("h", at[2], [&](PrimExpr h) { return pool.row(n, c, h); }); });
+      return bind("c", at[1],
+                  [&](PrimExpr c) { return bind("h", at[2], [&](PrimExpr h) { return pool.row(n, c, h); }); });
     });
   });
 }
@@ -221,7 +231,8 @@ Stmt global_pool_nchwc(PoolKind kind, const View& data, const View& out, const E
         body.push_back(bind("plane", origin, [&](PrimExpr plane) {
           return loop("h", rows, [&](PrimExpr h) {
             return bind("row", plane + h * data.strides[2], [&](PrimExpr row) {
-              Stmt whole = loop("w", columns / wide, [&](PrimExpr w) { return add(row + w * (wide * data.strides[3]), wide); });
+              Stmt whole =
+                  loop("w", columns / wide, [&](PrimExpr w) { return add(row + w * (wide * data.strides[3]), wide); });
               int64_t rest = columns % wide;
               return rest ? seq({whole, add(row + (columns - rest) * data.strides[3], static_cast<int>(rest))}) : whole;
             });

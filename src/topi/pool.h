@@ -17,7 +17,8 @@ struct PoolProblem {
   bool count_include_pad = false;  // average: the divisor counts padded elements (but none beyond the padding)
 };
 
-// data, out: (N, C/v, H, W, v), vectors along v; or (N, C, H, W) with C == 1 allowed, vectors along W when the stride is 1.
+// data, out: (N, C/v, H, W, v), vectors along v; or (N, C, H, W) with C == 1 allowed, vectors along W when the stride
+// is 1.
 tir::Stmt pool2d_nchwc(const PoolProblem& problem, const View& data, const View& out, const Epilogue& epilogue,
                        const KernelContext& context);
 tir::Stmt pool2d_nchw(const PoolProblem& problem, const View& data, const View& out, const Epilogue& epilogue,

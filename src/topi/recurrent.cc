@@ -37,8 +37,15 @@ PrimExpr activate(const RecurrentActivation& f, const PrimExpr& x) {
 class Scan {
  public:
   Scan(const RecurrentProblem& p, const RecurrentConfig& c, const RecurrentOperands& o, const KernelContext& context)
-      : p_(p), c_(c), o_(o), context_(context), v_(context.target->lanes(32)), vector_(kFloat32.with_lanes(v_)),
-        units_(ceil_div(p.hidden, v_)), groups_(units_ / c.blocks), padded_(units_ * v_),
+      : p_(p),
+        c_(c),
+        o_(o),
+        context_(context),
+        v_(context.target->lanes(32)),
+        vector_(kFloat32.with_lanes(v_)),
+        units_(ceil_div(p.hidden, v_)),
+        groups_(units_ / c.blocks),
+        padded_(units_ * v_),
         parallel_units_(p.steps == 1 && !p.two_passes() && !o.lengths.buffer) {}
 
   Stmt emit() {
@@ -49,7 +56,9 @@ class Scan {
         direction_ = at[0], sample_ = at[1] * int64_t{c_.rows}, group_ = at[2];
         auto samples = [&](int rows) {
           rows_ = rows;
-          return p_.directions == 2 && !same_activations() ? make_if(eq(direction_, make_int(0)), sequence(0), sequence(1)) : sequence(0);
+          return p_.directions == 2 && !same_activations()
+                     ? make_if(eq(direction_, make_int(0)), sequence(0), sequence(1))
+                     : sequence(0);
         };
         if (tail == 0) return samples(c_.rows);
         if (row_tiles == 1) return samples(static_cast<int>(tail));
@@ -59,7 +68,9 @@ class Scan {
   }
 
  private:
-  size_t activations_each() const { return p_.cell == RecurrentCell::kLstm ? 3 : p_.cell == RecurrentCell::kGru ? 2 : 1; }
+  size_t activations_each() const {
+    return p_.cell == RecurrentCell::kLstm ? 3 : p_.cell == RecurrentCell::kGru ? 2 : 1;
+  }
   bool same_activations() const {
     for (size_t i = 0; i < activations_each(); ++i) {
       const auto &a = p_.activations[i], &b = p_.activations[activations_each() + i];
@@ -89,14 +100,18 @@ class Scan {
       std::vector<Stmt> rows;
       for (int r = 0; r < rows_; ++r) {
         const int64_t whole = p_.hidden / v_;
-        auto at = [&](const PrimExpr& unit, const PrimExpr& mask) { return f(unit + r * padded_, state_at(view, make_int(r), unit), mask); };
+        auto at = [&](const PrimExpr& unit, const PrimExpr& mask) {
+          return f(unit + r * padded_, state_at(view, make_int(r), unit), mask);
+        };
         if (whole) rows.push_back(loop("unit", whole, [&](PrimExpr u) { return at(u * int64_t{v_}, {}); }));
         if (p_.hidden % v_) rows.push_back(at(make_int(whole * v_), tail_mask(v_, p_.hidden % v_)));
       }
       return seq(std::move(rows));
     };
     auto read = [&](const View& from, const Buffer& to) {
-      return copy(from, [&](PrimExpr stack, PrimExpr at, PrimExpr mask) { return store(to, ramp(stack, 1, v_), load(from.buffer, ramp(at, 1, v_), mask)); });
+      return copy(from, [&](PrimExpr stack, PrimExpr at, PrimExpr mask) {
+        return store(to, ramp(stack, 1, v_), load(from.buffer, ramp(at, 1, v_), mask));
+      });
     };
     auto write = [&](const Buffer& from, const PrimExpr& offset, const View& to) {
       return copy(to, [&](PrimExpr stack, PrimExpr at, PrimExpr mask) {
@@ -106,22 +121,28 @@ class Scan {
     std::vector<Stmt> body{read(o_.h0, h_)};
     if (lstm()) body.push_back(read(o_.c0, cell_));
     auto steps = [&](const PrimExpr& count) {
-      return seq({loop("s", make_int(0), count, [&](PrimExpr s) {
-        PrimExpr last = count - 1 - s, t = p_.directions == 2 ? s + direction_ * (last - s) : p_.reverse ? last : s;
-        return bind("t", t, [&](PrimExpr time) { return step(s, time); });
-      }), write(h_, floormod(count, 2) * states, o_.yh), lstm() ? write(cell_, make_int(0), o_.yc) : seq({})});
+      return seq({loop("s", make_int(0), count,
+                       [&](PrimExpr s) {
+                         PrimExpr last = count - 1 - s, t = p_.directions == 2 ? s + direction_ * (last - s)
+                                                            : p_.reverse       ? last
+                                                                               : s;
+                         return bind("t", t, [&](PrimExpr time) { return step(s, time); });
+                       }),
+                  write(h_, floormod(count, 2) * states, o_.yh), lstm() ? write(cell_, make_int(0), o_.yc) : seq({})});
     };
     if (!o_.lengths.buffer) {
       body.push_back(steps(make_int(p_.steps)));
     } else {
       PrimExpr given = load(o_.lengths.buffer, sample_ * o_.lengths.strides[0] + o_.lengths.offset);
-      body.push_back(bind("length", max(min(cast(kInt64, given), make_int(p_.steps)), make_int(0)), [&](PrimExpr length) {
-        return seq({steps(length), loop("t", length, make_int(p_.steps), [&](PrimExpr t) {
-          return along_row(v_, p_.hidden, 1, [&](PrimExpr unit, int lanes, const PrimExpr& mask) {
-            return o_.y.store({t, direction_, sample_, unit}, make_const(kFloat32.with_lanes(lanes), 0), mask);
-          });
-        })});
-      }));
+      body.push_back(
+          bind("length", max(min(cast(kInt64, given), make_int(p_.steps)), make_int(0)), [&](PrimExpr length) {
+            return seq(
+                {steps(length), loop("t", length, make_int(p_.steps), [&](PrimExpr t) {
+                   return along_row(v_, p_.hidden, 1, [&](PrimExpr unit, int lanes, const PrimExpr& mask) {
+                     return o_.y.store({t, direction_, sample_, unit}, make_const(kFloat32.with_lanes(lanes), 0), mask);
+                   });
+                 })});
+          }));
     }
     Stmt all = allocate(temp_, allocate(h_, seq(std::move(body))));
     if (lstm()) all = allocate(cell_, all);
@@ -134,7 +155,9 @@ class Scan {
     const int64_t states = rows_ * padded_;
     return bind("now", floormod(s, 2) * states, [&](PrimExpr now) {
       now_ = now, next_ = make_int(states) - now, time_ = t;
-      return bind("gates_at", t * o_.gates.strides[0] + sample_ * o_.gates.strides[1] + direction_ * (p_.gates() * p_.hidden) + o_.gates.offset,
+      return bind("gates_at",
+                  t * o_.gates.strides[0] + sample_ * o_.gates.strides[1] + direction_ * (p_.gates() * p_.hidden) +
+                      o_.gates.offset,
                   [&](PrimExpr at) {
                     gates_at_ = at;
                     if (!p_.two_passes()) return pass(0, static_cast<int>(p_.gates()));
@@ -145,7 +168,9 @@ class Scan {
 
   // The gates from `first` on of every unit (or of this thread's group of units).
   Stmt pass(int64_t first, int count) {
-    auto group = [&](const PrimExpr& g) { return bind("group", g, [&](PrimExpr at) { return tile(at, first, count); }); };
+    auto group = [&](const PrimExpr& g) {
+      return bind("group", g, [&](PrimExpr at) { return tile(at, first, count); });
+    };
     return parallel_units_ ? group(group_) : loop("g", groups_, group);
   }
 
@@ -153,7 +178,8 @@ class Scan {
     const int cols = count * c_.blocks;
     const int64_t row_width = int64_t{cols} * v_, per_direction = p_.gates() * padded_ * p_.hidden;
     RegisterTile acc(rows_, cols, vector_);
-    PrimExpr origin = direction_ * per_direction + group * (p_.hidden * row_width) + (first * padded_ * p_.hidden + o_.r.offset);
+    PrimExpr origin =
+        direction_ * per_direction + group * (p_.hidden * row_width) + (first * padded_ * p_.hidden + o_.r.offset);
     return bind("r_at", origin, [&](PrimExpr r_at) {
       auto product_step = [&](const PrimExpr& k, int u) {
         return acc.step(
@@ -163,23 +189,27 @@ class Scan {
               return load(h_, now_ + k + (r * padded_ + u));
             },
             [&](int c) {
-              if (p_.packed) return load(o_.r.buffer, ramp(r_at + k * row_width + (u * row_width + int64_t{c} * v_), 1, v_));
+              if (p_.packed)
+                return load(o_.r.buffer, ramp(r_at + k * row_width + (u * row_width + int64_t{c} * v_), 1, v_));
               const int block = c % c_.blocks;
               PrimExpr unit = group * (int64_t{c_.blocks} * v_) + int64_t{block} * v_;
               PrimExpr row = direction_ * (p_.gates() * p_.hidden) + unit + (first + c / c_.blocks) * p_.hidden;
-              return load(o_.r.buffer, ramp(row * p_.hidden + k + (u + o_.r.offset), p_.hidden, v_), unit_mask(block, unit));
+              return load(o_.r.buffer, ramp(row * p_.hidden + k + (u + o_.r.offset), p_.hidden, v_),
+                          unit_mask(block, unit));
             });
       };
       const int unroll = static_cast<int>(std::min<int64_t>(p_.hidden, cols * rows_ >= 8 ? 4 : 8));
       std::vector<Stmt> body{acc.clear(), loop("k", p_.hidden / unroll, [&](PrimExpr k) {
-        std::vector<Stmt> steps;
-        for (int u = 0; u < unroll; ++u) {
-          // One step reads weights that nothing has read since the last run.
-          if (p_.packed && p_.steps == 1) prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width, row_width, kPrefetchBytesFewRows);
-          steps.push_back(product_step(k * int64_t{unroll}, u));
-        }
-        return seq(std::move(steps));
-      })};
+                               std::vector<Stmt> steps;
+                               for (int u = 0; u < unroll; ++u) {
+                                 // One step reads weights that nothing has read since the last run.
+                                 if (p_.packed && p_.steps == 1)
+                                   prefetch_ahead(&steps, o_.r.buffer, r_at + k * (unroll * row_width), u * row_width,
+                                                  row_width, kPrefetchBytesFewRows);
+                                 steps.push_back(product_step(k * int64_t{unroll}, u));
+                               }
+                               return seq(std::move(steps));
+                             })};
       for (int64_t k = p_.hidden / unroll * unroll; k < p_.hidden; ++k) body.push_back(product_step(make_int(k), 0));
       std::vector<PrimExpr> sums;
       acc.drain([&](int, int, PrimExpr value) {
@@ -198,24 +228,32 @@ class Scan {
 
   // The lanes from `unit` on that are real, for block b of a group.
   PrimExpr unit_mask(int b, const PrimExpr& unit) const {
-    return p_.hidden % v_ && b == c_.blocks - 1 ? lt(ramp(make_int(0), 1, v_), broadcast(make_int(p_.hidden) - unit, v_)) : PrimExpr();
+    return p_.hidden % v_ && b == c_.blocks - 1
+               ? lt(ramp(make_int(0), 1, v_), broadcast(make_int(p_.hidden) - unit, v_))
+               : PrimExpr();
   }
 
   // The activations of `v_` units of sample r, from the products with the state.
   Stmt cell(int r, int b, const PrimExpr& unit, int64_t first, const std::function<PrimExpr(int)>& sum) {
     const PrimExpr mask = unit_mask(b, unit);
     const PrimExpr row = make_int(r), stack = ramp(unit + r * padded_, 1, v_);
-    auto input = [&](int64_t gate) { return load(o_.gates.buffer, ramp(gates_at_ + unit + (r * o_.gates.strides[1] + gate * p_.hidden), 1, v_), mask); };
-    auto clipped = [&](const PrimExpr& x) { return p_.clip > 0 ? min(max(x, number(x, -p_.clip)), number(x, p_.clip)) : x; };
-    auto act = [&](int which, const PrimExpr& x) {
-      return activate(f_[which], clipped(x));
+    auto input = [&](int64_t gate) {
+      return load(o_.gates.buffer, ramp(gates_at_ + unit + (r * o_.gates.strides[1] + gate * p_.hidden), 1, v_), mask);
     };
+    auto clipped = [&](const PrimExpr& x) {
+      return p_.clip > 0 ? min(max(x, number(x, -p_.clip)), number(x, p_.clip)) : x;
+    };
+    auto act = [&](int which, const PrimExpr& x) { return activate(f_[which], clipped(x)); };
     auto temp = [&](int i) { return load(temp_, make_int(i)); };
     auto keep = [&](int i, const PrimExpr& value) { return store(temp_, make_int(i), value); };
     auto vector_of = [&](const View& view, int64_t part) {
-      return load(view.buffer, ramp(direction_ * view.strides[0] + unit + (part * p_.hidden + view.offset), 1, v_), mask);
+      return load(view.buffer, ramp(direction_ * view.strides[0] + unit + (part * p_.hidden + view.offset), 1, v_),
+                  mask);
     };
-    auto old_h = [&] { return parallel_units_ ? load(o_.h0.buffer, ramp(state_at(o_.h0, row, unit), 1, v_), mask) : load(h_, ramp(now_ + unit + r * padded_, 1, v_)); };
+    auto old_h = [&] {
+      return parallel_units_ ? load(o_.h0.buffer, ramp(state_at(o_.h0, row, unit), 1, v_), mask)
+                             : load(h_, ramp(now_ + unit + r * padded_, 1, v_));
+    };
     // The new state to where the next step and the reader find it.
     auto done = [&](const PrimExpr& h) {
       std::vector<Stmt> body{keep(3, h)};
@@ -231,21 +269,29 @@ class Scan {
         return done(act(0, sum(0) + input(0)));
       case RecurrentCell::kLstm: {
         // i o f c
-        PrimExpr old_c = parallel_units_ ? load(o_.c0.buffer, ramp(state_at(o_.c0, row, unit), 1, v_), mask) : load(cell_, stack);
-        auto peep = [&](int64_t part, const PrimExpr& x, const PrimExpr& c) { return o_.peephole.buffer ? fma(vector_of(o_.peephole, part), c, x) : x; };
+        PrimExpr old_c =
+            parallel_units_ ? load(o_.c0.buffer, ramp(state_at(o_.c0, row, unit), 1, v_), mask) : load(cell_, stack);
+        auto peep = [&](int64_t part, const PrimExpr& x, const PrimExpr& c) {
+          return o_.peephole.buffer ? fma(vector_of(o_.peephole, part), c, x) : x;
+        };
         std::vector<Stmt> body{keep(0, act(0, peep(0, sum(0) + input(0), old_c)))};
-        body.push_back(keep(1, p_.input_forget ? number(temp(0), 1) - temp(0) : act(0, peep(2, sum(2) + input(2), old_c))));
+        body.push_back(
+            keep(1, p_.input_forget ? number(temp(0), 1) - temp(0) : act(0, peep(2, sum(2) + input(2), old_c))));
         body.push_back(keep(2, temp(1) * old_c + temp(0) * act(1, sum(3) + input(3))));
-        body.push_back(parallel_units_ ? store(o_.yc.buffer, ramp(state_at(o_.yc, row, unit), 1, v_), temp(2), mask) : store(cell_, stack, temp(2)));
+        body.push_back(parallel_units_ ? store(o_.yc.buffer, ramp(state_at(o_.yc, row, unit), 1, v_), temp(2), mask)
+                                       : store(cell_, stack, temp(2)));
         body.push_back(done(act(0, peep(1, sum(1) + input(1), temp(2))) * activate(f_[2], temp(2))));
         return seq(std::move(body));
       }
       case RecurrentCell::kGru: {
         // z r h
-        auto mix = [&](const PrimExpr& z, const PrimExpr& candidate) { return seq({keep(1, candidate), done(fma(z, old_h() - temp(1), temp(1)))}); };
+        auto mix = [&](const PrimExpr& z, const PrimExpr& candidate) {
+          return seq({keep(1, candidate), done(fma(z, old_h() - temp(1), temp(1)))});
+        };
         if (first == 2) return mix(load(update_, stack), act(1, sum(0) + input(2)));
         if (p_.two_passes())
-          return seq({store(update_, stack, act(0, sum(0) + input(0))), store(reset_, stack, act(0, sum(1) + input(1)) * old_h())});
+          return seq({store(update_, stack, act(0, sum(0) + input(0))),
+                      store(reset_, stack, act(0, sum(1) + input(1)) * old_h())});
         std::vector<Stmt> body{keep(0, act(0, sum(0) + input(0))), keep(2, act(0, sum(1) + input(1)))};
         body.push_back(mix(temp(0), act(1, fma(temp(2), sum(2) + vector_of(o_.bias, 0), input(2)))));
         return seq(std::move(body));
@@ -271,7 +317,8 @@ class Scan {
 }  // namespace
 
 bool has_recurrent_activation(const std::string& name) {
-  for (const char* known : {"Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu", "Softsign", "Softplus"})
+  for (const char* known : {"Sigmoid", "Tanh", "Relu", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh",
+                            "HardSigmoid", "Elu", "Softsign", "Softplus"})
     if (name == known) return true;
   return false;
 }
@@ -293,12 +340,17 @@ RecurrentConfig default_config(const RecurrentProblem& p, const Target& target) 
 
 Cost estimate(const RecurrentProblem& p, const Target& target) {
   Cost cost;
-  const double weights = static_cast<double>(p.gates()) * p.hidden * p.hidden, cells = static_cast<double>(p.directions) * p.batch * p.steps;
+  const double weights = static_cast<double>(p.gates()) * p.hidden * p.hidden,
+               cells = static_cast<double>(p.directions) * p.batch * p.steps;
   cost.flops = cells * (2 * weights + 30.0 * p.hidden);
   cost.bytes = p.directions * weights * 4 + cells * p.hidden * 4 * (p.gates() + 1);
   const int rows = default_config(p, target).rows;
-  const double bytes_per_us = (weights * 4 <= target.l1_bytes * 0.7 ? 150 : weights * 4 <= target.l2_bytes ? target.l2_gbps : target.l2_gbps * 0.6) * 1e3;
-  cost.microseconds = cells * (std::max(2 * weights / (target.gflops * 1e3), weights * 4 / rows / bytes_per_us) + 0.01 * p.hidden / target.lanes(32) * 3);
+  const double bytes_per_us = (weights * 4 <= target.l1_bytes * 0.7 ? 150
+                               : weights * 4 <= target.l2_bytes     ? target.l2_gbps
+                                                                    : target.l2_gbps * 0.6) *
+                              1e3;
+  cost.microseconds = cells * (std::max(2 * weights / (target.gflops * 1e3), weights * 4 / rows / bytes_per_us) +
+                               0.01 * p.hidden / target.lanes(32) * 3);
   return cost;
 }
 
@@ -307,18 +359,22 @@ Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& p, const Recurren
   Tensor packed = Tensor::zeros(kFloat32, {p.directions * gates * units * lanes * hidden});
   const float* from = reinterpret_cast<const float*>(r.raw());
   float* to = reinterpret_cast<float*>(packed.mutable_raw());
-  const std::vector<std::pair<int64_t, int64_t>> passes = p.two_passes() ? std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}} : std::vector<std::pair<int64_t, int64_t>>{{0, gates}};
+  const std::vector<std::pair<int64_t, int64_t>> passes = p.two_passes()
+                                                              ? std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}}
+                                                              : std::vector<std::pair<int64_t, int64_t>>{{0, gates}};
   for (int64_t d = 0; d < p.directions; ++d)
     for (auto [first, count] : passes)
       for (int64_t g = 0; g < groups; ++g)
         for (int64_t k = 0; k < hidden; ++k)
           for (int64_t gate = first; gate < first + count; ++gate)
             for (int64_t i = 0; i < int64_t{c.blocks} * lanes; ++i, ++to)
-              if (int64_t unit = g * c.blocks * lanes + i; unit < hidden) *to = from[((d * gates + gate) * hidden + unit) * hidden + k];
+              if (int64_t unit = g * c.blocks * lanes + i; unit < hidden)
+                *to = from[((d * gates + gate) * hidden + unit) * hidden + k];
   return packed;
 }
 
-Stmt recurrent(const RecurrentProblem& p, const RecurrentConfig& c, const RecurrentOperands& operands, const KernelContext& context) {
+Stmt recurrent(const RecurrentProblem& p, const RecurrentConfig& c, const RecurrentOperands& operands,
+               const KernelContext& context) {
   return Scan(p, c, operands, context).emit();
 }
 

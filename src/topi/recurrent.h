@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a recurrent layer as one kernel: at each step the recurrent weights stream past the state once, and gates and
-// cell are finished in registers. The input's products come ready. Directions and samples of the batch run on different
-// threads; one step alone also splits the hidden units.
+// The steps of a recurrent layer as one kernel: at each step the recurrent weights stream past the state once, and
+// gates and cell are finished in registers. The input's products come ready. Directions and samples of the batch run on
+// different threads; one step alone also splits the hidden units.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ struct RecurrentProblem {
   int64_t steps = 1, batch = 1, hidden = 1, directions = 1;
   bool reverse = false;              // of the only direction; the second of two always is
   bool linear_before_reset = false;  // GRU
-  bool packed = true;                // R is as pack_recurrent makes it; else as it came, and gathered element by element
-  bool input_forget = false;         // LSTM: the forget gate is 1 - input gate
+  bool packed = true;         // R is as pack_recurrent makes it; else as it came, and gathered element by element
+  bool input_forget = false;  // LSTM: the forget gate is 1 - input gate
   double clip = 0;
   std::vector<RecurrentActivation> activations;  // per direction: LSTM 3, GRU 2, RNN 1
   int64_t gates() const { return cell == RecurrentCell::kLstm ? 4 : cell == RecurrentCell::kGru ? 3 : 1; }
@@ -41,14 +41,17 @@ struct RecurrentConfig {
 RecurrentConfig default_config(const RecurrentProblem& problem, const Target& target);
 Cost estimate(const RecurrentProblem& problem, const Target& target);
 
-// R (D, G*H, H) as the kernel streams it: per direction, pass and group of units (K, gates, blocks, lanes), zero padded; flat.
+// R (D, G*H, H) as the kernel streams it: per direction, pass and group of units (K, gates, blocks, lanes), zero
+// padded; flat.
 Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& problem, const RecurrentConfig& config, int lanes);
 
-// gates (T, N, D*G*H); r packed or (D, G*H, H); bias (D, H) of a GRU; states (D, N, H); peephole (D, 3*H) and lengths (N): null buffers for none.
-// y (T, D, N, H), last states (D, N, H). All float32 with the last dimension contiguous, lengths integers.
+// gates (T, N, D*G*H); r packed or (D, G*H, H); bias (D, H) of a GRU; states (D, N, H); peephole (D, 3*H) and lengths
+// (N): null buffers for none. y (T, D, N, H), last states (D, N, H). All float32 with the last dimension contiguous,
+// lengths integers.
 struct RecurrentOperands {
   View gates, r, bias, h0, c0, peephole, lengths, y, yh, yc;
 };
-tir::Stmt recurrent(const RecurrentProblem& problem, const RecurrentConfig& config, const RecurrentOperands& operands, const KernelContext& context);
+tir::Stmt recurrent(const RecurrentProblem& problem, const RecurrentConfig& config, const RecurrentOperands& operands,
+                    const KernelContext& context);
 
 }  // namespace tilewright::topi

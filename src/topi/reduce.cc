@@ -43,8 +43,10 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
   auto out_index = [&](const Index& index) {
     Index result;
     for (int i = 0; i < rank; ++i)
-      if (!reduced(p.axes, i)) result.push_back(index[i]);
-      else if (keeps_dims) result.push_back(make_int(0));
+      if (!reduced(p.axes, i))
+        result.push_back(index[i]);
+      else if (keeps_dims)
+        result.push_back(make_int(0));
     return result;
   };
   auto finish = [&](const Index& index, PrimExpr value, const PrimExpr& mask) {
@@ -131,7 +133,8 @@ Stmt arg_reduce(const ArgReduceProblem& p, const Operand& input, const View& out
   const bool keeps_dims = out.rank() == rank;
   std::vector<int64_t> units = p.shape;
   units[p.axis] = 1;
-  Buffer best = make_buffer("best", p.dtype, 1, Scope::kRegister), where = make_buffer("where", kInt64, 1, Scope::kRegister);
+  Buffer best = make_buffer("best", p.dtype, 1, Scope::kRegister),
+         where = make_buffer("where", kInt64, 1, Scope::kRegister);
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index index) {
       const PrimExpr zero = make_int(0);

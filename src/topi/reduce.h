@@ -20,15 +20,16 @@ tir::Stmt reduce(const ReduceProblem& problem, const Operand& input, const View&
                  const KernelContext& context);
 Cost estimate(const ReduceProblem& problem, const Target& target);
 
-// Index of the largest (or smallest) element along one axis: the first one, or the last. out is an integer view shaped as
-// above. NaN counts as larger (smaller) than everything.
+// Index of the largest (or smallest) element along one axis: the first one, or the last. out is an integer view shaped
+// as above. NaN counts as larger (smaller) than everything.
 struct ArgReduceProblem {
   bool largest = true, last_index = false;
   std::vector<int64_t> shape;
   int axis = 0;
   DataType dtype = kFloat32;
 };
-tir::Stmt arg_reduce(const ArgReduceProblem& problem, const Operand& input, const View& out, const KernelContext& context);
+tir::Stmt arg_reduce(const ArgReduceProblem& problem, const Operand& input, const View& out,
+                     const KernelContext& context);
 
 struct SoftmaxProblem {
   std::vector<int64_t> shape;

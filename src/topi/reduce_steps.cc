@@ -11,10 +11,14 @@ using namespace tir;
 PrimExpr Combine::operator()(const PrimExpr& a, const PrimExpr& b) const {
   switch (kind) {
     case ReduceKind::kSum:
-    case ReduceKind::kMean: return a + b;
-    case ReduceKind::kProd: return a * b;
-    case ReduceKind::kMax: return element.is_bool() ? logical_or(a, b) : max(a, b);
-    case ReduceKind::kMin: return element.is_bool() ? logical_and(a, b) : min(a, b);
+    case ReduceKind::kMean:
+      return a + b;
+    case ReduceKind::kProd:
+      return a * b;
+    case ReduceKind::kMax:
+      return element.is_bool() ? logical_or(a, b) : max(a, b);
+    case ReduceKind::kMin:
+      return element.is_bool() ? logical_and(a, b) : min(a, b);
   }
   return a;
 }
@@ -23,8 +27,10 @@ PrimExpr Combine::neutral(DataType dtype) const {
   const double infinity = std::numeric_limits<double>::infinity();
   switch (kind) {
     case ReduceKind::kSum:
-    case ReduceKind::kMean: return make_const(dtype, 0);
-    case ReduceKind::kProd: return make_const(dtype, 1);
+    case ReduceKind::kMean:
+      return make_const(dtype, 0);
+    case ReduceKind::kProd:
+      return make_const(dtype, 1);
     case ReduceKind::kMax:
       if (dtype.is_float()) return make_const(dtype, -infinity);
       return make_int(dtype.is_int() ? -int64_t{1} << (dtype.bits - 1) : 0, dtype);
@@ -32,7 +38,8 @@ PrimExpr Combine::neutral(DataType dtype) const {
       if (dtype.is_float()) return make_const(dtype, infinity);
       if (dtype.is_bool()) return make_int(1, dtype);
       return make_int(dtype.is_int() ? static_cast<int64_t>(~uint64_t{0} >> (65 - dtype.bits))
-                                     : static_cast<int64_t>(~uint64_t{0} >> (64 - dtype.bits)), dtype);
+                                     : static_cast<int64_t>(~uint64_t{0} >> (64 - dtype.bits)),
+                      dtype);
   }
   return {};
 }
@@ -102,8 +109,7 @@ PrimExpr RowReduction::result() const {
 
 Stmt RowReduction::scope(Stmt body) const { return allocate(acc_, allocate(value_, std::move(body))); }
 
-Stmt along_row(int lanes, int64_t extent, int unroll,
-               const std::function<Stmt(PrimExpr, int, const PrimExpr&)>& f) {
+Stmt along_row(int lanes, int64_t extent, int unroll, const std::function<Stmt(PrimExpr, int, const PrimExpr&)>& f) {
   if (extent < lanes / 2) lanes = 1;
   const int64_t vectors = extent / lanes, tail = extent % lanes;
   const int64_t wide = std::clamp<int64_t>(vectors, 1, unroll);

@@ -21,8 +21,9 @@ class RowReduction {
   RowReduction(Combine combine, int lanes, int64_t extent);
   tir::Stmt clear() const;
   // May be called for several rows in turn; `also` gets each vector for a further use (a store).
-  tir::Stmt accumulate(const Element& element,
-                       const std::function<tir::Stmt(tir::PrimExpr i, tir::PrimExpr value, const tir::PrimExpr& mask)>& also = {}) const;
+  tir::Stmt accumulate(
+      const Element& element,
+      const std::function<tir::Stmt(tir::PrimExpr i, tir::PrimExpr value, const tir::PrimExpr& mask)>& also = {}) const;
   tir::PrimExpr result() const;  // a scalar
   tir::Stmt scope(tir::Stmt body) const;
 

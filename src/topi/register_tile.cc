@@ -48,7 +48,8 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
     if (!narrow(0)) body.push_back(store(a_, zero, broadcast(element, vector_.lanes)));
     if (narrow(cols_ - 1)) body.push_back(store(narrow_a_, zero, broadcast(element, last_.lanes)));
     for (int c = 0; c < cols_; ++c) {
-      PrimExpr x = narrow(c) ? load(narrow_a_, zero) : load(a_, zero), y = narrow(c) ? load(narrow_b_, zero) : load(b_, make_int(c));
+      PrimExpr x = narrow(c) ? load(narrow_a_, zero) : load(a_, zero),
+               y = narrow(c) ? load(narrow_b_, zero) : load(b_, make_int(c));
       body.push_back(set(r, c, multiply_add(x, y, acc(r, c))));
     }
   }
@@ -75,15 +76,14 @@ Stmt RegisterTile::scope(Stmt body) const {
   return body;
 }
 
-void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExpr& at, int64_t first, int64_t count, int64_t bytes) {
+void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExpr& at, int64_t first, int64_t count,
+                    int64_t bytes) {
   const int64_t element = static_cast<int64_t>(buffer->dtype.bytes());
   for (int64_t byte = round_up(first * element, 64); byte < (first + count) * element; byte += 64)
     body->push_back(prefetch(buffer, at + (byte + bytes) / element));
 }
 
-bool tile_fits(int rows, int cols, const Target& target) {
-  return rows * cols + cols + 1 <= target.vector_registers;
-}
+bool tile_fits(int rows, int cols, const Target& target) { return rows * cols + cols + 1 <= target.vector_registers; }
 
 double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target) {
   // 512-bit: one FMA and one vector load a cycle; narrower: two. Element broadcasts go two a cycle. An accumulator

@@ -15,7 +15,8 @@ class RegisterTile {
   int rows() const { return rows_; }
   int cols() const { return cols_; }
   tir::Stmt clear() const;
-  // acc[r][c] += a(r) * b(c): a gives a scalar (broadcast here), b a vector; both are converted to the accumulator's dtype.
+  // acc[r][c] += a(r) * b(c): a gives a scalar (broadcast here), b a vector; both are converted to the accumulator's
+  // dtype.
   tir::Stmt step(const std::function<tir::PrimExpr(int)>& a, const std::function<tir::PrimExpr(int)>& b) const;
   // Every accumulator once, row by row.
   tir::Stmt drain(const std::function<tir::Stmt(int row, int col, tir::PrimExpr value)>& store) const;
@@ -28,15 +29,15 @@ class RegisterTile {
   tir::PrimExpr acc(int row, int col) const;
   tir::Stmt set(int row, int col, tir::PrimExpr value) const;
   bool narrow(int col) const { return last_.lanes != vector_.lanes && col == cols_ - 1; }
-  tir::Buffer acc_, a_, b_;                 // whole vectors
+  tir::Buffer acc_, a_, b_;                       // whole vectors
   tir::Buffer narrow_acc_, narrow_a_, narrow_b_;  // the last column's, where it is narrower
 };
 
 // Appends hints for the cache lines that start among the `count` elements from at + first on, `bytes` further. Hardware
 // follows a stream within a page only, and a network's weights come from memory every time: cold layers gain up to 15%.
 inline constexpr int64_t kPrefetchBytes = 3072, kPrefetchBytesFewRows = 8192;
-void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, const tir::PrimExpr& at, int64_t first, int64_t count,
-                    int64_t bytes);
+void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, const tir::PrimExpr& at, int64_t first,
+                    int64_t count, int64_t bytes);
 
 // Whether such a tile stays in registers.
 bool tile_fits(int rows, int cols, const Target& target);

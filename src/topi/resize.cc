@@ -12,9 +12,12 @@ using namespace tir;
 
 int resize_taps(ResizeMethod method) {
   switch (method) {
-    case ResizeMethod::kNearest: return 1;
-    case ResizeMethod::kLinear: return 2;
-    case ResizeMethod::kCubic: return 4;
+    case ResizeMethod::kNearest:
+      return 1;
+    case ResizeMethod::kLinear:
+      return 2;
+    case ResizeMethod::kCubic:
+      return 4;
   }
   return 1;
 }
@@ -23,16 +26,21 @@ double resize_coordinate(const ResizeAxis& a, int64_t out) {
   const double scale = a.scale > 0 ? a.scale : static_cast<double>(a.out) / static_cast<double>(a.in);
   const double x = static_cast<double>(out), in = static_cast<double>(a.in), extent = static_cast<double>(a.out);
   switch (a.coordinates) {
-    case ResizeCoordinates::kHalfPixel: return (x + 0.5) / scale - 0.5;
-    case ResizeCoordinates::kPytorchHalfPixel: return a.out > 1 ? (x + 0.5) / scale - 0.5 : 0;
-    case ResizeCoordinates::kAlignCorners: return a.out > 1 ? x * (in - 1) / (extent - 1) : 0;
-    case ResizeCoordinates::kAsymmetric: return x / scale;
+    case ResizeCoordinates::kHalfPixel:
+      return (x + 0.5) / scale - 0.5;
+    case ResizeCoordinates::kPytorchHalfPixel:
+      return a.out > 1 ? (x + 0.5) / scale - 0.5 : 0;
+    case ResizeCoordinates::kAlignCorners:
+      return a.out > 1 ? x * (in - 1) / (extent - 1) : 0;
+    case ResizeCoordinates::kAsymmetric:
+      return x / scale;
     case ResizeCoordinates::kHalfPixelSymmetric: {
       // The output extent may have been rounded: centre what scale * in would have given.
       const double adjustment = extent / (scale * in), centre = in / 2;
       return centre * (1 - adjustment) + (x + 0.5) / scale - 0.5;
     }
-    case ResizeCoordinates::kTfHalfPixelForNearest: return (x + 0.5) / scale;
+    case ResizeCoordinates::kTfHalfPixelForNearest:
+      return (x + 0.5) / scale;
     case ResizeCoordinates::kTfCropAndResize:
       return a.out > 1 ? a.roi_start * (in - 1) + x * (a.roi_end - a.roi_start) * (in - 1) / (extent - 1)
                        : 0.5 * (a.roi_start + a.roi_end) * (in - 1);
@@ -44,10 +52,14 @@ namespace {
 
 double nearest(ResizeRounding rounding, double x) {
   switch (rounding) {
-    case ResizeRounding::kRoundPreferFloor: return std::ceil(x - 0.5);
-    case ResizeRounding::kRoundPreferCeil: return std::floor(x + 0.5);
-    case ResizeRounding::kFloor: return std::floor(x);
-    case ResizeRounding::kCeil: return std::ceil(x);
+    case ResizeRounding::kRoundPreferFloor:
+      return std::ceil(x - 0.5);
+    case ResizeRounding::kRoundPreferCeil:
+      return std::floor(x + 0.5);
+    case ResizeRounding::kFloor:
+      return std::floor(x);
+    case ResizeRounding::kCeil:
+      return std::ceil(x);
   }
   return x;
 }
@@ -129,7 +141,8 @@ Stmt resize2d(ResizeMethod method, const ResizeTables& tables, const View& data,
       // Per row: where the input rows start and how they weigh; one column after another below.
       Index rows, weights;
       for (int i = 0; i < taps; ++i) {
-        rows.push_back(n * data.strides[0] + c * data.strides[1] + position(tables.rows, h, i) * data.strides[2] + data.offset);
+        rows.push_back(n * data.strides[0] + c * data.strides[1] + position(tables.rows, h, i) * data.strides[2] +
+                       data.offset);
         if (!copies) weights.push_back(cast(element, entry(tables.row_weights, h, i)));
       }
       return bind_all(rows, [&](Index rows) {

@@ -9,7 +9,13 @@ namespace tilewright::topi {
 
 enum class ResizeMethod { kNearest, kLinear, kCubic };
 enum class ResizeCoordinates {
-  kHalfPixel, kPytorchHalfPixel, kAlignCorners, kAsymmetric, kHalfPixelSymmetric, kTfHalfPixelForNearest, kTfCropAndResize
+  kHalfPixel,
+  kPytorchHalfPixel,
+  kAlignCorners,
+  kAsymmetric,
+  kHalfPixelSymmetric,
+  kTfHalfPixelForNearest,
+  kTfCropAndResize
 };
 enum class ResizeRounding { kRoundPreferFloor, kRoundPreferCeil, kFloor, kCeil };
 

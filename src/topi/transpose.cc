@@ -48,16 +48,17 @@ struct Matrices {
   std::vector<int64_t> in_outer, out_outer;  // strides
   int64_t in_offset = 0, out_offset = 0;
   // Rows and columns of a matrix that exist; the others are zero (rows) or not stored (columns). Null: all.
-  std::function<PrimExpr(const Index& outer)> real_rows, real_columns;
+  std::function<PrimExpr(const Index&outer)> real_rows, real_columns;
   std::function<Index(const Index& outer, const PrimExpr& row, const PrimExpr& column)> out_index;
 };
 
-Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epilogue& epilogue,
+                   const KernelContext& context) {
   const int v = context.target->lanes(std::max<int>(32, std::max(in.dtype().bits, out.dtype().bits)));
   const DataType element = in.dtype();
   const int64_t row_tiles = ceil_div(m.rows, v), column_tiles = ceil_div(m.columns, v);
-  auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0, const PrimExpr& c0,
-                  const PrimExpr& rows, const PrimExpr& columns, bool whole) {
+  auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0,
+                  const PrimExpr& c0, const PrimExpr& rows, const PrimExpr& columns, bool whole) {
     const PrimExpr lane = ramp(make_int(0), 1, v);
     const PrimExpr column_mask = whole ? PrimExpr() : lt(lane, broadcast(columns - c0, v));
     const PrimExpr row_real = whole ? PrimExpr() : lt(lane, broadcast(rows - r0, v));
@@ -90,11 +91,12 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
       }
       PrimExpr rows = m.real_rows ? m.real_rows(outer) : make_int(m.rows);
       PrimExpr columns = m.real_columns ? m.real_columns(outer) : make_int(m.columns);
-      return bind_all({in_at, out_at, at[outer_rank] * int64_t{v}, at[outer_rank + 1] * int64_t{v}, rows, columns}, [&](Index x) {
-        PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
-        return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true),
-                       tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false));
-      });
+      return bind_all({in_at, out_at, at[outer_rank] * int64_t{v}, at[outer_rank + 1] * int64_t{v}, rows, columns},
+                      [&](Index x) {
+                        PrimExpr whole = logical_and(le(x[2] + v, x[4]), le(x[3] + v, x[5]));
+                        return make_if(whole, tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], true),
+                                       tile(outer, x[0], x[1], x[2], x[3], x[4], x[5], false));
+                      });
     });
   });
 }
@@ -110,8 +112,8 @@ int contiguous_dimension(const View& in) {
 }  // namespace
 
 bool is_transposing(const View& in, const View& out) {
-  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 32 && out.strides.back() == 1 && in.strides.back() != 1 &&
-         in.shape.back() > 1 && contiguous_dimension(in) >= 0;
+  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 32 && out.strides.back() == 1 &&
+         in.strides.back() != 1 && in.shape.back() > 1 && contiguous_dimension(in) >= 0;
 }
 
 Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {

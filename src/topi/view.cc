@@ -113,11 +113,10 @@ Stmt parallel_for(const KernelContext& context, const char* name, int64_t extent
   if (!context.tid) return loop(name, extent, body);
   Range range = parallel_range(context, extent);
   return bind((std::string(name) + "_begin").c_str(), range.begin, [&](PrimExpr begin) {
-    return bind((std::string(name) + "_end").c_str(), range.end,
-                [&](PrimExpr end) {
-                  PrimExpr var = make_var(name);
-                  return make_for(var, begin, end - begin, body(var));
-                });
+    return bind((std::string(name) + "_end").c_str(), range.end, [&](PrimExpr end) {
+      PrimExpr var = make_var(name);
+      return make_for(var, begin, end - begin, body(var));
+    });
   });
 }
 

@@ -42,12 +42,12 @@ View flattened(const View& view);
 // logical index of the result's first lane in the output view; a vector value runs along the last dimension. The value
 // has the accumulator's dtype, the result must have the output view's. `mask` (bool lanes, null when all lanes are
 // real) says which lanes will be stored: loads of further operands must use it. Called once per stored vector.
-using Epilogue =
-    std::function<tir::PrimExpr(tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask)>;
+using Epilogue = std::function<tir::PrimExpr(tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask)>;
 // The epilogue that only converts to `dtype`.
 Epilogue convert_epilogue(DataType dtype);
 
-// An operand computed on the fly: the element (or `lanes` elements along the last dimension) at an index; mask as above.
+// An operand computed on the fly: the element (or `lanes` elements along the last dimension) at an index; mask as
+// above.
 using Operand = std::function<tir::PrimExpr(const Index& index, int lanes, const tir::PrimExpr& mask)>;
 Operand view_operand(const View& view);
 

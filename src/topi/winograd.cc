@@ -20,8 +20,8 @@ Stmt transform_tile(const LinearProgram& down, const LinearProgram& across, cons
                     const std::function<Stmt(int, Stmt)>& row = {}) {
   const int wide = across.inputs, high = static_cast<int>(down.results.size());
   Buffer middle = make_buffer("middle", vector, int64_t{high} * wide, Scope::kRegister);
-  Buffer line = make_buffer("line", vector, std::max(program_registers(down), program_registers(across)),
-                            Scope::kRegister);
+  Buffer line =
+      make_buffer("line", vector, std::max(program_registers(down), program_registers(across)), Scope::kRegister);
   std::vector<Stmt> body;
   for (int j = 0; j < wide; ++j)
     body.push_back(emit_program(
@@ -76,14 +76,14 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                   phases.push_back(transform_tile(
                       l.down.data(y), l.across.data(x), vector,
                       [&](int i, int j) {
-                        return load(data.buffer, ramp(from + (i * step_h + y * data.strides[2] + j * step_w +
-                                                              x * data.strides[3]),
-                                                      1, v));
+                        return load(
+                            data.buffer,
+                            ramp(from + (i * step_h + y * data.strides[2] + j * step_w + x * data.strides[3]), 1, v));
                       },
                       [&](int i, int j, PrimExpr value) {
                         const int64_t phase = y * l.across.phases(j) + x;
-                        const int64_t place = (i * across.products() + j) * l.data_stride +
-                                              phase * (l.ic_blocks * c.block_tiles * v);
+                        const int64_t place =
+                            (i * across.products() + j) * l.data_stride + phase * (l.ic_blocks * c.block_tiles * v);
                         return store(scratch, ramp(to + place, 1, v), value);
                       }));
               return seq(std::move(phases));
@@ -149,12 +149,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
             for (int64_t i = 0; l.prefetches && i < lines; ++i)
               body.push_back(prefetch(weights.buffer, ahead_k + i * line));
             for (int u = 0; u < unroll; ++u) {
-              body.push_back(
-                  acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
-                           [&](int col) {
-                             return load(weights.buffer,
-                                         ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
-                           }));
+              body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
+                                      [&](int col) {
+                                        return load(weights.buffer,
+                                                    ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
+                                      }));
             }
             return seq(std::move(body));
           });
@@ -173,8 +172,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   auto products = [&](PrimExpr block, PrimExpr oc_tile, int cols, bool half) {
     return loop("point", l.points, [&](PrimExpr point) {
       return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
-        PrimExpr at =
-            oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
+        PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
         return bind("weights_at", at, [&](PrimExpr weights_at) {
           std::vector<Stmt> body;
           const int64_t full = c.block_tiles / c.rows, last = l.last_tiles / c.rows;
@@ -183,13 +181,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                                : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
           if (full > 0 || last > 0)
             body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
-              return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) {
-                return multiply(point, of_point, weights_at, t, c.rows, cols, half);
-              });
+              return loop("row_tile", make_int(0), tiles,
+                          [&](PrimExpr t) { return multiply(point, of_point, weights_at, t, c.rows, cols, half); });
             }));
           if (const int64_t tail = l.last_tiles % c.rows) {
-            Stmt rest =
-                multiply(point, of_point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
+            Stmt rest = multiply(point, of_point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
             body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
           }
           return seq(std::move(body));
@@ -204,20 +200,17 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
       return bind("oc", oc0 + col, [&](PrimExpr oc) {
         return loop("tile", make_int(0), count, [&](PrimExpr tile) {
           return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-            PrimExpr origin = n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] +
-                              w0 * out.strides[3] + out.offset;
+            PrimExpr origin =
+                n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
             return bind("from", col * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
               return bind("out_at", origin, [&](PrimExpr out_at) {
                 return transform_tile(
                     down.result, across.result, vector,
-                    [&](int i, int j) {
-                      return scratch_at(from + (i * across.products() + j) * l.product_stride);
-                    },
+                    [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
                     [&](int i, int j, PrimExpr value) {
                       Index index{n, oc, h0 + i, w0 + j, make_int(0)};
-                      Stmt one =
-                          store(out.buffer, ramp(out_at + (i * out.strides[2] + j * out.strides[3]), 1, v),
-                                epilogue(value, index, {}));
+                      Stmt one = store(out.buffer, ramp(out_at + (i * out.strides[2] + j * out.strides[3]), 1, v),
+                                       epilogue(value, index, {}));
                       // Tiles may hang over the edge.
                       return cut_columns && j > 0 ? make_if(lt(w0 + j, make_int(p.out_width)), one) : one;
                     },
@@ -235,10 +228,9 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   // Units: blocks of tiles x tiles of output channels. A thread transforms the data of every block that it
   // has a unit of.
   auto block_of_tiles = [&](PrimExpr block, PrimExpr oc_begin, PrimExpr oc_end) {
-    PrimExpr count =
-        l.last_tiles == c.block_tiles || l.blocks == 1
-            ? make_int(l.last_tiles)
-            : select(eq(block, make_int(l.blocks - 1)), make_int(l.last_tiles), make_int(c.block_tiles));
+    PrimExpr count = l.last_tiles == c.block_tiles || l.blocks == 1
+                         ? make_int(l.last_tiles)
+                         : select(eq(block, make_int(l.blocks - 1)), make_int(l.last_tiles), make_int(c.block_tiles));
     return bind("first", block * c.block_tiles, [&](PrimExpr first) {
       return bind("count", count, [&](PrimExpr count) {
         Stmt tiles = loop("oc_tile", oc_begin, oc_end, [&](PrimExpr oc_tile) {
@@ -246,14 +238,13 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           Stmt body = last;
           if (l.oc_tiles > 1) {
             Stmt other = products(block, oc_tile, c.oc_blocks, false);
-            body = l.last_cols == c.oc_blocks && !l.half
-                       ? other
-                       : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
+            body = l.last_cols == c.oc_blocks && !l.half ? other
+                                                         : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
           }
-          PrimExpr cols = l.last_cols == c.oc_blocks || l.oc_tiles == 1
-                              ? make_int(l.last_cols)
-                              : select(eq(oc_tile, make_int(l.oc_tiles - 1)), make_int(l.last_cols),
-                                       make_int(c.oc_blocks));
+          PrimExpr cols =
+              l.last_cols == c.oc_blocks || l.oc_tiles == 1
+                  ? make_int(l.last_cols)
+                  : select(eq(oc_tile, make_int(l.oc_tiles - 1)), make_int(l.last_cols), make_int(c.oc_blocks));
           return seq({body, bind("oc0", oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
                         return bind("cols", cols,
                                     [&](PrimExpr cols) { return transform_result(first, count, oc0, cols); });
@@ -271,12 +262,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
       Stmt blocks = bind("block_begin", first, [&](PrimExpr first) {
         return bind("block_end", last, [&](PrimExpr last) {
           PrimExpr block = make_var("block");
-          return make_for(
-              block, first, last - first,
-              bind("oc_begin", max(begin - block * l.oc_tiles, make_int(0)), [&](PrimExpr oc_begin) {
-                return bind("oc_end", min(end - block * l.oc_tiles, make_int(l.oc_tiles)),
-                            [&](PrimExpr oc_end) { return block_of_tiles(block, oc_begin, oc_end); });
-              }));
+          return make_for(block, first, last - first,
+                          bind("oc_begin", max(begin - block * l.oc_tiles, make_int(0)), [&](PrimExpr oc_begin) {
+                            return bind("oc_end", min(end - block * l.oc_tiles, make_int(l.oc_tiles)),
+                                        [&](PrimExpr oc_end) { return block_of_tiles(block, oc_begin, oc_end); });
+                          }));
         });
       });
       return make_if(lt(begin, end), blocks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd convolution on channel-blocked activations, stride 1 or, by phases, 2: a block of tiles is transformed, multiplied point by
-// point (one small matrix product for each of the tile's points) and transformed back, all in the thread's scratch,
-// which stays in its caches; bias and activation are applied in registers before the one store.
+// Winograd convolution on channel-blocked activations, stride 1 or, by phases, 2: a block of tiles is transformed,
+// multiplied point by point (one small matrix product for each of the tile's points) and transformed back, all in the
+// thread's scratch, which stays in its caches; bias and activation are applied in registers before the one store.
 #pragma once
 #include "base/tensor.h"
 #include "topi/conv2d_nchwc.h"
@@ -20,19 +20,21 @@ struct WinogradConfig {
 // Dilation 1, one group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the
 // tile and of more than the stride, which is 1 or 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
-// The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in the
-// caches between two runs.
-WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory, const Target& target);
+// The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in
+// the caches between two runs.
+WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
+                               const Target& target);
 std::string to_text(const WinogradConfig& config);
 // All configurations with their predicted times, best first, for reports; an uneven split over threads counts.
-std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
-                                                  const Target& target);
-Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory, const Target& target);
+std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width,
+                                                  bool weights_from_memory, const Target& target);
+Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory,
+                   const Target& target);
 // What tiles over the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
 int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config);
-// The transformed weights (tiles of output channels, points, phases, input channels, blocks of a tile, v), computed in double from
-// those of conv2d_nchwc (packed_weight_shape).
+// The transformed weights (tiles of output channels, points, phases, input channels, blocks of a tile, v), computed in
+// double from those of conv2d_nchwc (packed_weight_shape).
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
 
@@ -42,7 +44,7 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& problem, int ti
 
 // Operands as for conv2d_nchwc but for the halo (winograd_halo) and the weights; context.scratch has
 // winograd_scratch_bytes. Sums do not depend on the number of threads.
-tir::Stmt conv2d_winograd(const Conv2dProblem& problem, const WinogradConfig& config, const View& data, const View& weights,
-                          const View& out, const Epilogue& epilogue, const KernelContext& context);
+tir::Stmt conv2d_winograd(const Conv2dProblem& problem, const WinogradConfig& config, const View& data,
+                          const View& weights, const View& out, const Epilogue& epilogue, const KernelContext& context);
 
 }  // namespace tilewright::topi

@@ -26,10 +26,12 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
   // A shorter last block would end every phase's: it is walked whole then.
-  l.last_steps = l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
+  l.last_steps =
+      l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
   l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
   l.panel = l.ic_padded * p.lanes;
-  // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share sets.
+  // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share
+  // sets.
   auto odd_lines = [&](int64_t elements) {
     const int64_t line = 16;
     return (ceil_div(elements, line) | 1) * line;
@@ -47,8 +49,9 @@ bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
     if (kernel == 1) return stride == 1 && tile == 1;
     return stride <= 2 && kernel > stride && tile > 1 && ceil_div(kernel, stride) + tile - 1 <= 8;
   };
-  return p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data && axis(p.kernel_height, p.stride_height, tile_height) &&
-         axis(p.kernel_width, p.stride_width, tile_width) && p.kernel_height * p.kernel_width > 1;
+  return p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data &&
+         axis(p.kernel_height, p.stride_height, tile_height) && axis(p.kernel_width, p.stride_width, tile_width) &&
+         p.kernel_height * p.kernel_width > 1;
 }
 
 HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
@@ -60,7 +63,9 @@ HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
           after(p.out_width, c.tile_width, l.across, p.pad_left, p.in_width)};
 }
 
-int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) { return winograd_loops(p, c).scratch() * 4; }
+int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) {
+  return winograd_loops(p, c).scratch() * 4;
+}
 
 namespace {
 
@@ -79,8 +84,8 @@ struct Prediction {
 };
 
 // Time of memory that arithmetic hides counts by its surplus.
-Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target, double data_cycles,
-                             double result_cycles) {
+Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target,
+                   double data_cycles, double result_cycles) {
   const WinogradLoops l = winograd_loops(p, c);
   const double v = p.lanes, per_point = static_cast<double>(l.slices) / static_cast<double>(l.points);
   const double ic = static_cast<double>(l.ic_padded) * per_point;
@@ -91,14 +96,20 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
       if (tiles % c.rows) cycles += tile_cycles(static_cast<int>(tiles % c.rows), cols, ic, panel, target);
       return cycles;
     };
-    return static_cast<double>(l.points) * (static_cast<double>(l.blocks - 1) * block(c.block_tiles) + block(l.last_tiles));
+    return static_cast<double>(l.points) *
+           (static_cast<double>(l.blocks - 1) * block(c.block_tiles) + block(l.last_tiles));
   };
   const double per_microsecond = cycles_per_microsecond(target);
-  const double gemm = (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) / per_microsecond;
-  const double transforms = static_cast<double>(l.tiles) *
-                            (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) / per_microsecond;
+  const double gemm =
+      (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) /
+      per_microsecond;
+  const double transforms =
+      static_cast<double>(l.tiles) *
+      (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) /
+      per_microsecond;
   // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
-  const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4, scratch = static_cast<double>(l.scratch()) * 4;
+  const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4,
+               scratch = static_cast<double>(l.scratch()) * 4;
   const double l2 = static_cast<double>(target.l2_bytes);
   const bool near = bytes + scratch <= 0.9 * l2;
   const double again = near ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
@@ -107,9 +118,12 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double traffic = bytes / (first * 1e3) + static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
   // Several turns over wide panels that come from afar displace what is in the first level.
   const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4 * per_point;
-  const double displaced = l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
+  const double displaced =
+      l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
   // The transforms wait for maps beyond the second level: read, and written after a read.
-  const double maps = 4.0 * static_cast<double>(p.batch) * v * static_cast<double>(l.ic_blocks * p.in_height * p.in_width + 2 * l.oc_blocks * p.out_height * p.out_width);
+  const double maps =
+      4.0 * static_cast<double>(p.batch) * v *
+      static_cast<double>(l.ic_blocks * p.in_height * p.in_width + 2 * l.oc_blocks * p.out_height * p.out_width);
   const double passage = maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.l3_gbps : target.dram_gbps) * 1e3);
   // Scratch beyond the second level of cache is written and read through the third.
   double spill = 0;
@@ -117,15 +131,16 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
     const double data = static_cast<double>(l.slices * l.tiles * l.ic_blocks) * v * 4;
     const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * l2 ? 1 : 0;
     const double result = static_cast<double>(l.points * l.tiles * l.oc_blocks) * v * 4 * in_second;
-    spill = (data + 2 * result) / (target.l3_gbps * 1e3) + 0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
+    spill = (data + 2 * result) / (target.l3_gbps * 1e3) +
+            0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
   }
   const double most = std::max(gemm, traffic), least = std::min(gemm, traffic);
   const double data = static_cast<double>(l.tiles * l.ic_blocks) * data_cycles / per_microsecond;
   return {most + 0.5 * least * least / most + transforms + spill + displaced + passage, data};
 }
 
-// How much longer than its share the slowest of `threads` takes: units are cut between tiles of output channels too, and
-// both sides of such a cut transform the block's data.
+// How much longer than its share the slowest of `threads` takes: units are cut between tiles of output channels too,
+// and both sides of such a cut transform the block's data.
 double imbalance(const Conv2dProblem& p, const WinogradConfig& c, const Prediction& prediction, int threads) {
   const WinogradLoops l = winograd_loops(p, c);
   const int64_t units = l.blocks * l.oc_tiles;
@@ -135,10 +150,13 @@ double imbalance(const Conv2dProblem& p, const WinogradConfig& c, const Predicti
   for (int t = 0; t < threads; ++t) {
     const int64_t begin = t * units / threads, end = (t + 1) * units / threads;
     if (begin == end) continue;
-    auto tiles_of = [&](int64_t block) { return static_cast<double>(block == l.blocks - 1 ? l.last_tiles : c.block_tiles); };
+    auto tiles_of = [&](int64_t block) {
+      return static_cast<double>(block == l.blocks - 1 ? l.last_tiles : c.block_tiles);
+    };
     double time = 0;
     for (int64_t block = begin / l.oc_tiles; block * l.oc_tiles < end; ++block) {
-      const int64_t first = std::max(begin - block * l.oc_tiles, int64_t{0}), last = std::min(end - block * l.oc_tiles, l.oc_tiles);
+      const int64_t first = std::max(begin - block * l.oc_tiles, int64_t{0}),
+                    last = std::min(end - block * l.oc_tiles, l.oc_tiles);
       const double cols = static_cast<double>(std::min(last * c.oc_blocks, l.oc_blocks) - first * c.oc_blocks);
       time += tiles_of(block) * (per_tile + per_unit * cols);
     }
@@ -151,8 +169,10 @@ struct TransformCycles {
   double data, result;
 };
 TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_width, const Target& target) {
-  const WinogradAxis down = winograd_axis(tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
-  const WinogradAxis across = winograd_axis(tile_width, static_cast<int>(p.kernel_width), static_cast<int>(p.stride_width));
+  const WinogradAxis down =
+      winograd_axis(tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
+  const WinogradAxis across =
+      winograd_axis(tile_width, static_cast<int>(p.kernel_width), static_cast<int>(p.stride_width));
   TransformCycles cycles{0, transform_cycles(down.transform.result, across.transform.result, target)};
   for (int i = 0; i < down.stride; ++i)
     for (int j = 0; j < across.stride; ++j) cycles.data += transform_cycles(down.data(i), across.data(j), target);
@@ -191,7 +211,8 @@ void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights
 
 }  // namespace
 
-WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target) {
+WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory,
+                               const Target& target) {
   WinogradConfig best;
   double best_time = std::numeric_limits<double>::infinity();
   weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
@@ -200,14 +221,18 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
   return best;
 }
 
-std::string to_text(const WinogradConfig& c) { return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll); }
+std::string to_text(const WinogradConfig& c) {
+  return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll);
+}
 
-std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory,
-                                                  const Target& target) {
+std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width,
+                                                  bool weights_from_memory, const Target& target) {
   std::vector<RankedConfig> all;
-  weigh(p, tile_height, tile_width, weights_from_memory, target,
-        [&](const WinogradConfig& c, double time) { all.push_back({to_text(c), time}); });
-  std::stable_sort(all.begin(), all.end(), [](const RankedConfig& a, const RankedConfig& b) { return a.microseconds < b.microseconds; });
+  weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
+    all.push_back({to_text(c), time});
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const RankedConfig& a, const RankedConfig& b) { return a.microseconds < b.microseconds; });
   return all;
 }
 

@@ -9,17 +9,18 @@ struct WinogradLoops {
   int64_t tiles_high, tiles_wide, tiles;  // of one image; of all
   int64_t blocks, last_tiles;             // blocks of tiles; tiles of the last block
   WinogradAxis down, across;
-  int64_t points;                         // of a tile
-  int64_t slices;                         // products per output and input channel: points times the stride's phases
-  int64_t phases;                         // of the stride, at most per point
-  int64_t ic_blocks, oc_blocks, oc_tiles, last_steps;  // last_steps: unrolled steps over the last block of input channels
-  int64_t ic_padded;                      // input channels that the products run over
-  int64_t panel;                          // weights of one slice and one output block
-  int64_t data_stride, product_stride;    // elements from one point's transformed data (products) to the next's
-  int last_cols;                          // blocks of the last tile of output channels
-  bool half;                              // its last block is at most half full: computed in half vectors
+  int64_t points;  // of a tile
+  int64_t slices;  // products per output and input channel: points times the stride's phases
+  int64_t phases;  // of the stride, at most per point
+  int64_t ic_blocks, oc_blocks, oc_tiles,
+      last_steps;                       // last_steps: unrolled steps over the last block of input channels
+  int64_t ic_padded;                    // input channels that the products run over
+  int64_t panel;                        // weights of one slice and one output block
+  int64_t data_stride, product_stride;  // elements from one point's transformed data (products) to the next's
+  int last_cols;                        // blocks of the last tile of output channels
+  bool half;                            // its last block is at most half full: computed in half vectors
   bool prefetches;
-  int64_t turns;                          // register tiles over a block of tiles: each goes over the same panel of weights
+  int64_t turns;  // register tiles over a block of tiles: each goes over the same panel of weights
   int64_t scratch() const { return points * (data_stride + product_stride); }  // elements
 };
 WinogradLoops winograd_loops(const Conv2dProblem& problem, const WinogradConfig& config);

@@ -30,7 +30,8 @@ Polynomial product_without(const std::vector<double>& points, int a, int b = -1)
 // Adds a sum of multiples to the program; a sum of one value as it is adds nothing. Terms whose factor is 1 come first.
 int add_sum(LinearProgram* program, std::vector<LinearProgram::Term> terms) {
   std::erase_if(terms, [](const LinearProgram::Term& t) { return t.factor == 0; });
-  std::stable_sort(terms.begin(), terms.end(), [](const auto& x, const auto& y) { return (x.factor == 1) > (y.factor == 1); });
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const auto& x, const auto& y) { return (x.factor == 1) > (y.factor == 1); });
   if (terms.size() == 1 && terms[0].factor == 1) return terms[0].value;
   program->sums.push_back(std::move(terms));
   return program->inputs + static_cast<int>(program->sums.size()) - 1;
@@ -50,7 +51,9 @@ LinearProgram data_program(const std::vector<double>& points, int products) {
   program.inputs = products;
   program.results.resize(static_cast<size_t>(products));
   const int finite = products - 1;
-  auto alone = [&](int i) { program.results[static_cast<size_t>(i)] = add_sum(&program, applied(product_without(points, i), 0)); };
+  auto alone = [&](int i) {
+    program.results[static_cast<size_t>(i)] = add_sum(&program, applied(product_without(points, i), 0));
+  };
   int next = 0;
   if (next < finite) alone(next++);  // the point 0: its row shares nothing
   for (; next + 1 < finite; next += 2) {
@@ -77,7 +80,8 @@ LinearProgram result_program(const std::vector<double>& points, int outputs, int
     const int sum = pair ? add_sum(&program, {{1, j}, {1, j + 1}}) : j;
     const int difference = pair ? add_sum(&program, {{1, j}, {-1, j + 1}}) : j;
     double power = 1;
-    for (int i = 0; i < outputs; ++i, power *= p) rows[static_cast<size_t>(i)].push_back({power, i % 2 == 0 ? sum : difference});
+    for (int i = 0; i < outputs; ++i, power *= p)
+      rows[static_cast<size_t>(i)].push_back({power, i % 2 == 0 ? sum : difference});
     j += pair;
   }
   rows.back().push_back({1, finite});
@@ -159,14 +163,19 @@ Stmt emit_program(const LinearProgram& program, const Buffer& registers, const s
     PrimExpr sum;
     for (const auto& term : program.sums[k]) {
       PrimExpr x = value(term.value);
-      if (!sum) sum = term.factor == 1 ? x : x * make_const(x->dtype, term.factor);
-      else if (term.factor == 1) sum = sum + x;
-      else if (term.factor == -1) sum = sum - x;
-      else sum = fma(make_const(x->dtype, term.factor), x, sum);
+      if (!sum)
+        sum = term.factor == 1 ? x : x * make_const(x->dtype, term.factor);
+      else if (term.factor == 1)
+        sum = sum + x;
+      else if (term.factor == -1)
+        sum = sum - x;
+      else
+        sum = fma(make_const(x->dtype, term.factor), x, sum);
     }
     body.push_back(store(registers, make_int(program.inputs + static_cast<int64_t>(k)), sum));
   }
-  for (size_t i = 0; i < program.results.size(); ++i) body.push_back(result(static_cast<int>(i), value(program.results[i])));
+  for (size_t i = 0; i < program.results.size(); ++i)
+    body.push_back(result(static_cast<int>(i), value(program.results[i])));
   return seq(std::move(body));
 }
 

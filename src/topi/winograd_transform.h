@@ -25,17 +25,17 @@ struct LinearProgram {
 };
 
 struct WinogradTransform {
-  int outputs = 1, taps = 1;      // m, r
-  std::vector<double> points;     // the finite ones; all powers of two or zero, so that A and B are exact
-  std::vector<double> kernel;     // G, products() x taps
-  LinearProgram data;             // B^T: products() -> products()
-  LinearProgram result;           // A^T: products() -> outputs
+  int outputs = 1, taps = 1;   // m, r
+  std::vector<double> points;  // the finite ones; all powers of two or zero, so that A and B are exact
+  std::vector<double> kernel;  // G, products() x taps
+  LinearProgram data;          // B^T: products() -> products()
+  LinearProgram result;        // A^T: products() -> outputs
   int products() const { return outputs + taps - 1; }
 };
 
 // One axis of a convolution with a stride, as `stride` interleaved ones of stride 1 whose sums are taken between the
-// transforms: phase q sees every stride-th input from q on and the kernel's elements q, q + stride, ... A phase that has
-// one tap less than the others adds nothing at infinity, and its inputs end one earlier.
+// transforms: phase q sees every stride-th input from q on and the kernel's elements q, q + stride, ... A phase that
+// has one tap less than the others adds nothing at infinity, and its inputs end one earlier.
 struct WinogradAxis {
   WinogradTransform transform;
   int stride = 1, last_phases = 1;  // last_phases: those that have the point at infinity
@@ -54,7 +54,8 @@ WinogradTransform winograd_transform(int outputs, int taps);
 // Statements that compute a program's results in registers: `input` is called once per input, in order, `result` once
 // per result. `registers` has at least program_registers elements from `first` on; inputs stay there.
 int program_registers(const LinearProgram& program);
-tir::Stmt emit_program(const LinearProgram& program, const tir::Buffer& registers, const std::function<tir::PrimExpr(int)>& input,
+tir::Stmt emit_program(const LinearProgram& program, const tir::Buffer& registers,
+                       const std::function<tir::PrimExpr(int)>& input,
                        const std::function<tir::Stmt(int, tir::PrimExpr)>& result);
 
 }  // namespace tilewright::topi

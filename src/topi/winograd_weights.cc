@@ -25,7 +25,8 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
   float* to = out.as_mutable<float>().data();
   std::vector<double> middle(static_cast<size_t>(high * kw * v));  // points by columns of taps
   for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
-    const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks, cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
+    const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks,
+                  cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
     float* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
     for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
       const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
@@ -42,9 +43,11 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
         for (int64_t i = 0; i < high; ++i)
           for (int64_t j = 0; j < wide; ++j)
             for (int64_t x = 0; x < stride_w; ++x) {
-              const int64_t down_phases = l.down.phases(static_cast<int>(i)), across_phases = l.across.phases(static_cast<int>(j));
+              const int64_t down_phases = l.down.phases(static_cast<int>(i)),
+                            across_phases = l.across.phases(static_cast<int>(j));
               if (y >= down_phases || x >= across_phases) continue;
-              const int64_t slice = i * stride_h * l.across.slices() + down_phases * j * stride_w + y * across_phases + x;
+              const int64_t slice =
+                  i * stride_h * l.across.slices() + down_phases * j * stride_w + y * across_phases + x;
               float* row = tile_at + (slice * l.ic_padded + ic) * cols * v + col * v;
               double sum[16] = {};
               for (int64_t k = 0; x + k * stride_w < kw; ++k) {
@@ -66,19 +69,22 @@ namespace {
 // relative error of each product's operands and sum adds to the outputs' squares.
 std::vector<double> error_form(const WinogradTransform& w) {
   const int t = w.products(), r = w.taps;
-  std::vector<double> data(static_cast<size_t>(t), 0), result(static_cast<size_t>(t), 0), form(static_cast<size_t>(r * r), 0);
+  std::vector<double> data(static_cast<size_t>(t), 0), result(static_cast<size_t>(t), 0),
+      form(static_cast<size_t>(r * r), 0);
   for (int x = 0; x < t; ++x) {
     std::vector<double> unit(static_cast<size_t>(t), 0);
     unit[static_cast<size_t>(x)] = 1;
     const std::vector<double> column = w.data.apply(unit), outputs = w.result.apply(unit);
-    for (int j = 0; j < t; ++j) data[static_cast<size_t>(j)] += column[static_cast<size_t>(j)] * column[static_cast<size_t>(j)];
+    for (int j = 0; j < t; ++j)
+      data[static_cast<size_t>(j)] += column[static_cast<size_t>(j)] * column[static_cast<size_t>(j)];
     for (double a : outputs) result[static_cast<size_t>(x)] += a * a / w.outputs;
   }
   for (int j = 0; j < t; ++j)
     for (int k = 0; k < r; ++k)
       for (int l = 0; l < r; ++l)
-        form[static_cast<size_t>(k * r + l)] +=
-            data[static_cast<size_t>(j)] * result[static_cast<size_t>(j)] * w.kernel[static_cast<size_t>(j * r + k)] * w.kernel[static_cast<size_t>(j * r + l)];
+        form[static_cast<size_t>(k * r + l)] += data[static_cast<size_t>(j)] * result[static_cast<size_t>(j)] *
+                                                w.kernel[static_cast<size_t>(j * r + k)] *
+                                                w.kernel[static_cast<size_t>(j * r + l)];
   return form;
 }
 
@@ -89,7 +95,8 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
   const WinogradAxis down_axis = winograd_axis(tile_height, static_cast<int>(kh), static_cast<int>(p.stride_height));
   const WinogradAxis across_axis = winograd_axis(tile_width, static_cast<int>(kw), static_cast<int>(p.stride_width));
   const std::vector<double> down = error_form(down_axis.transform), across = error_form(across_axis.transform);
-  const int64_t high = down_axis.transform.taps, wide = across_axis.transform.taps, step_h = p.stride_height, step_w = p.stride_width;
+  const int64_t high = down_axis.transform.taps, wide = across_axis.transform.taps, step_h = p.stride_height,
+                step_w = p.stride_width;
   const int64_t oc_blocks = ceil_div(p.out_channels, v), ic_blocks = ceil_div(p.in_channels, v);
   const float* from = packed.as<float>().data();
   double worst = 0, signal = 0;
@@ -103,7 +110,8 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
         std::fill(row.begin(), row.end(), 0.0);
         for (int64_t l = 0; l < rows; ++l)
           for (int64_t x = 0; x < columns; ++x)
-            for (int64_t o = 0; o < v; ++o) row[static_cast<size_t>(x * v + o)] += down[static_cast<size_t>(k * high + l)] * double{at(l, x)[o]};
+            for (int64_t o = 0; o < v; ++o)
+              row[static_cast<size_t>(x * v + o)] += down[static_cast<size_t>(k * high + l)] * double{at(l, x)[o]};
         for (int64_t x = 0; x < columns; ++x)
           for (int64_t y = 0; y < columns; ++y)
             for (int64_t o = 0; o < v; ++o) {
@@ -116,7 +124,8 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
     for (int64_t ic = 0; ic < ic_blocks * v; ++ic)
       for (int64_t y = 0; y < step_h; ++y)
         for (int64_t x = 0; x < step_w; ++x)
-          add_phase(from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v + (y * kw + x) * v * v, ceil_div(kh - y, step_h), ceil_div(kw - x, step_w));
+          add_phase(from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v + (y * kw + x) * v * v,
+                    ceil_div(kh - y, step_h), ceil_div(kw - x, step_w));
     for (int64_t o = 0; o < v; ++o) {
       if (!std::isfinite(error[o])) return std::numeric_limits<double>::infinity();
       worst = std::max(worst, error[o]);

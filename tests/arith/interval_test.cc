@@ -50,11 +50,10 @@ TEST(Interval, OperationsHoldEveryResult) {
             int64_t v = op.on_numbers(x, y);
             want = {std::min(want.lo, v), std::max(want.hi, v)};
           }
-        ASSERT_TRUE(want.inside(got)) << op.name << " of " << a.lo << ".." << a.hi << " and " << b.lo << ".."
-                                      << b.hi << " gives " << got.lo << ".." << got.hi;
+        ASSERT_TRUE(want.inside(got)) << op.name << " of " << a.lo << ".." << a.hi << " and " << b.lo << ".." << b.hi
+                                      << " gives " << got.lo << ".." << got.hi;
         if (op.exact) {
-          ASSERT_EQ(want, got) << op.name << " of " << a.lo << ".." << a.hi << " and " << b.lo << ".."
-                               << b.hi;
+          ASSERT_EQ(want, got) << op.name << " of " << a.lo << ".." << a.hi << " and " << b.lo << ".." << b.hi;
         }
       }
   }
@@ -65,8 +64,7 @@ TEST(Interval, FloorDivisionFollowsItsDefinition) {
     for (int64_t b = -9; b <= 9; ++b) {
       if (b == 0) continue;
       ASSERT_EQ(a, b * floor_div(a, b) + floor_mod(a, b));
-      ASSERT_TRUE(b > 0 ? floor_mod(a, b) >= 0 && floor_mod(a, b) < b
-                        : floor_mod(a, b) <= 0 && floor_mod(a, b) > b);
+      ASSERT_TRUE(b > 0 ? floor_mod(a, b) >= 0 && floor_mod(a, b) < b : floor_mod(a, b) <= 0 && floor_mod(a, b) > b);
     }
 }
 

@@ -48,15 +48,12 @@ class RandomForms {
   LinearForm form(size_t symbols, int64_t reach) {
     LinearForm f = LinearForm::of_constant(number(-2 * reach, 2 * reach));
     for (size_t s = 0; s < symbols; ++s)
-      if (number(0, 3) != 0)
-        f = f.plus(LinearForm::of_symbol(static_cast<Symbol>(s)).times(coefficient(reach)));
+      if (number(0, 3) != 0) f = f.plus(LinearForm::of_symbol(static_cast<Symbol>(s)).times(coefficient(reach)));
     return f;
   }
 
  private:
-  int64_t coefficient(int64_t reach) {
-    return number(0, 1) ? number(-reach, reach) : number(-3, 3) * number(1, 8);
-  }
+  int64_t coefficient(int64_t reach) { return number(0, 1) ? number(-reach, reach) : number(-3, 3) * number(1, 8); }
   std::mt19937 random_;
 };
 

@@ -32,7 +32,8 @@ Plan small_plan() {
                {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"},
                {Space::kScratch, 0, 64, 960, kFloat32, {240}, "", "scratch"},
                {Space::kArena, 0, 64, 40, kFloat32, {10}, "", "there", 1}};
-  p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5, "conv2d.direct"}, {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
+  p.steps = {{0, {0, 1, 2}, true, "nn.conv2d+nn.relu", "Conv_0", 1e6, 2048, 12.5, "conv2d.direct"},
+             {1, {2, 3}, false, "nn.dense", "Gemm_1"}};
   p.steps.push_back({0, {0, 5}, false, "unit.dense", "Gemm_2", 0, 0, 0, "external.unit", 1, StepKind::kExternal});
   p.steps.push_back({0, {5, 3}, false, "device_copy", "", 0, 0, 0, "device_copy", 1, StepKind::kCopy});
   p.params = {{"w", kFloat32, {64}, "O64o", 64, 256}};
@@ -40,7 +41,9 @@ Plan small_plan() {
   // The same model for another input shape, with buffers and steps of its own.
   Plan other = p;
   other.inputs[0].shape = {1, 3, 4, 4};
-  other.buffers = {{Space::kInput, 0, 0, 192, kFloat32, {1, 3, 4, 4}, "NCHW", "x"}, {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"}, {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"}};
+  other.buffers = {{Space::kInput, 0, 0, 192, kFloat32, {1, 3, 4, 4}, "NCHW", "x"},
+                   {Space::kParams, 0, 64, 256, kFloat32, {64}, "", "w"},
+                   {Space::kOutput, 0, 0, 40, kFloat32, {1, 10}, "", "y"}};
   other.steps = {{1, {0, 1, 2}, true, "nn.dense", "Gemm_1"}};
   other.arena_bytes = 128;
   other.scratch_bytes = 64;
@@ -122,22 +125,39 @@ void expect_safe(const Plan& p) {
     expect_safe(variant);
     ASSERT_EQ(variant.inputs.size(), p.inputs.size());
     ASSERT_EQ(variant.outputs.size(), p.outputs.size());
-    for (size_t i = 0; i < p.inputs.size(); ++i) ASSERT_TRUE(variant.inputs[i].name == p.inputs[i].name && variant.inputs[i].dtype == p.inputs[i].dtype);
+    for (size_t i = 0; i < p.inputs.size(); ++i)
+      ASSERT_TRUE(variant.inputs[i].name == p.inputs[i].name && variant.inputs[i].dtype == p.inputs[i].dtype);
   }
   for (const auto& step : p.steps) {
-    ASSERT_LT(step.kernel, step.kind == StepKind::kKernel ? p.kernels.size() : step.kind == StepKind::kExternal ? p.externals.size() : 1);
+    ASSERT_LT(step.kernel, step.kind == StepKind::kKernel     ? p.kernels.size()
+                           : step.kind == StepKind::kExternal ? p.externals.size()
+                                                              : 1);
     for (uint32_t b : step.buffers) ASSERT_LT(b, p.buffers.size());
-    if (step.kind == StepKind::kCopy) { ASSERT_EQ(step.buffers.size(), 2u); }
-    if (step.kind == StepKind::kCopy) { ASSERT_EQ(p.buffers[step.buffers[0]].bytes, p.buffers[step.buffers[1]].bytes); }
+    if (step.kind == StepKind::kCopy) {
+      ASSERT_EQ(step.buffers.size(), 2u);
+    }
+    if (step.kind == StepKind::kCopy) {
+      ASSERT_EQ(p.buffers[step.buffers[0]].bytes, p.buffers[step.buffers[1]].bytes);
+    }
   }
   ASSERT_LE(p.scratch_bytes, p.arena_bytes);
   for (const auto& b : p.buffers) {
     ASSERT_LT(b.device, p.devices.size());
-    if (b.space == Space::kArena) { ASSERT_LE(b.offset + b.bytes, b.device == 0 ? p.arena_bytes : p.device_arena_bytes.at(b.device - 1)); }
-    if (b.space == Space::kScratch) { ASSERT_LE(b.offset + b.bytes, p.scratch_bytes); }
-    if (b.space == Space::kParams) { ASSERT_LE(b.offset + b.bytes, p.params_bytes); }
-    if (b.space == Space::kInput) { ASSERT_LT(b.index, p.inputs.size()); }
-    if (b.space == Space::kOutput) { ASSERT_LT(b.index, p.outputs.size()); }
+    if (b.space == Space::kArena) {
+      ASSERT_LE(b.offset + b.bytes, b.device == 0 ? p.arena_bytes : p.device_arena_bytes.at(b.device - 1));
+    }
+    if (b.space == Space::kScratch) {
+      ASSERT_LE(b.offset + b.bytes, p.scratch_bytes);
+    }
+    if (b.space == Space::kParams) {
+      ASSERT_LE(b.offset + b.bytes, p.params_bytes);
+    }
+    if (b.space == Space::kInput) {
+      ASSERT_LT(b.index, p.inputs.size());
+    }
+    if (b.space == Space::kOutput) {
+      ASSERT_LT(b.index, p.outputs.size());
+    }
   }
 }
 
@@ -149,8 +169,10 @@ TEST(Plan, EveryBitFlipIsSafe) {
       std::string damaged = bytes;
       damaged[i] = static_cast<char>(damaged[i] ^ (1 << bit));
       auto plan = read_plan(as_bytes(damaged));
-      if (plan.ok()) expect_safe(*plan);
-      else ++refused;
+      if (plan.ok())
+        expect_safe(*plan);
+      else
+        ++refused;
     }
   }
   EXPECT_GT(refused, static_cast<int>(bytes.size()) * 3);
@@ -163,8 +185,10 @@ TEST(Plan, RandomDamageIsSafe) {
     std::string damaged = bytes;
     for (int k = 0; k < 1 + round % 8; ++k) {
       size_t at = random() % damaged.size();
-      if (round % 3 == 0) damaged[at] = static_cast<char>(0xff);
-      else damaged[at] = static_cast<char>(random());
+      if (round % 3 == 0)
+        damaged[at] = static_cast<char>(0xff);
+      else
+        damaged[at] = static_cast<char>(random());
     }
     auto plan = read_plan(as_bytes(damaged));
     if (plan.ok()) expect_safe(*plan);
@@ -200,10 +224,19 @@ TEST(Plan, WrongContentsAreRefused) {
       {"param extent", [](Plan& p) { p.params[0].bytes = 2048; }},
       {"param shape", [](Plan& p) { p.params[0].shape = {65}; }},
       {"negative dim", [](Plan& p) { p.outputs[0].shape = {-1}; }},
-      {"huge shape", [](Plan& p) { p.inputs[0].shape = {1 << 30, 1 << 30}; }},
+      {"huge shape",
+       [](Plan& p) {
+         p.inputs[0].shape = {1 << 30, 1 << 30};
+       }},
       {"rank", [](Plan& p) { p.inputs[0].shape.assign(33, 1); }},
-      {"dtype bits", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 31, 1}; }},
-      {"dtype lanes", [](Plan& p) { p.inputs[0].dtype = {TypeCode::kFloat, 32, 4}; }},
+      {"dtype bits",
+       [](Plan& p) {
+         p.inputs[0].dtype = {TypeCode::kFloat, 31, 1};
+       }},
+      {"dtype lanes",
+       [](Plan& p) {
+         p.inputs[0].dtype = {TypeCode::kFloat, 32, 4};
+       }},
       {"scratch extent", [](Plan& p) { p.buffers[4].bytes = 964; }},
       {"scratch beyond the arena", [](Plan& p) { p.scratch_bytes = 8192; }},
       {"scratch out of line", [](Plan& p) { p.scratch_bytes = 1000; }},

@@ -60,7 +60,8 @@ TEST(Picture, ChannelsAreConvertedDeepAndHugeOnesRefused) {
 }
 
 TEST(Npy, RoundTrips) {
-  for (DataType dtype : {kFloat32, kFloat64, kFloat16, kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64, kBool})
+  for (DataType dtype :
+       {kFloat32, kFloat64, kFloat16, kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64, kBool})
     for (const auto& shape : {std::vector<int64_t>{}, {5}, {2, 3, 4}, {0, 3}}) {
       Tensor t = sample(dtype, shape);
       auto bytes = write_npy(t);
@@ -74,7 +75,8 @@ TEST(Npy, RoundTrips) {
 }
 
 TEST(Npy, ReadsOtherOrders) {
-  auto swapped = read_npy(bytes_of(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }\n", std::string("\0\1\1\0", 4))));
+  auto swapped = read_npy(
+      bytes_of(npy("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }\n", std::string("\0\1\1\0", 4))));
   ASSERT_TRUE(swapped.ok()) << swapped.error().str();
   EXPECT_EQ(swapped->at_int(0), 1);
   EXPECT_EQ(swapped->at_int(1), 256);
@@ -90,11 +92,15 @@ TEST(Npy, RefusesWhatItCannotHold) {
     return t.ok() ? ErrorCode::kInternal : t.error().code;
   };
   EXPECT_EQ(code("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", "12345678"), ErrorCode::kUnsupportedModel);
-  EXPECT_EQ(code("{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", std::string(16, 'x')), ErrorCode::kUnsupportedModel);
-  EXPECT_EQ(code("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234"), ErrorCode::kUnsupportedModel);
+  EXPECT_EQ(code("{'descr': '<U4', 'fortran_order': False, 'shape': (1,)}", std::string(16, 'x')),
+            ErrorCode::kUnsupportedModel);
+  EXPECT_EQ(code("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234"),
+            ErrorCode::kUnsupportedModel);
   EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "1234"), ErrorCode::kMalformedModel);
-  EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999)}", "1234"), ErrorCode::kMalformedModel);
-  EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", "1234"), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999)}", "1234"),
+            ErrorCode::kMalformedModel);
+  EXPECT_EQ(code("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000,)}", "1234"),
+            ErrorCode::kMalformedModel);
   EXPECT_EQ(code("{'descr': '<f4', 'shape': (1,)}", "1234"), ErrorCode::kMalformedModel);
   EXPECT_EQ(code("not a dictionary", "1234"), ErrorCode::kMalformedModel);
 }
@@ -161,8 +167,8 @@ TEST(Zip, UnpacksDeflatedEntries) {
 }
 
 TEST(TensorProto, RoundTrips) {
-  for (DataType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt8, kInt64, kUInt8, kBool, DataType{TypeCode::kInt, 4, 1},
-                         DataType{TypeCode::kFloat8E5M2, 8, 1}})
+  for (DataType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16, kInt8, kInt64, kUInt8, kBool,
+                         DataType{TypeCode::kInt, 4, 1}, DataType{TypeCode::kFloat8E5M2, 8, 1}})
     for (const auto& shape : {std::vector<int64_t>{}, {5}, {2, 3}, {0}}) {
       Tensor t = sample(dtype, shape);
       auto bytes = write_tensor_proto("name", t);
@@ -198,10 +204,10 @@ TEST(TensorProto, ReadsTypedFields) {
 }
 
 TEST(TensorProto, RefusesAndSurvivesDamage) {
-  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x08\x02\x10\x01", 4))).ok());                          // no data
-  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x10\x63", 2))).ok());                                  // type 99
-  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x08\xff\xff\xff\xff\x7f\x10\x01", 8))).ok());          // huge, no data
-  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x10\x01\x70\x01", 4))).ok());                          // external
+  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x08\x02\x10\x01", 4))).ok());                  // no data
+  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x10\x63", 2))).ok());                          // type 99
+  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x08\xff\xff\xff\xff\x7f\x10\x01", 8))).ok());  // huge, no data
+  EXPECT_FALSE(read_tensor_proto(bytes_of(std::string("\x10\x01\x70\x01", 4))).ok());                  // external
   auto bytes = write_tensor_proto("name", sample(kFloat32, {3, 4}));
   damage(*bytes, [](const std::string& s) { (void)read_tensor_proto(bytes_of(s)); });
   std::string typed("\x08\x02\x10\x01\x22\x08\0\0\x80\x3f\0\0\0\x40", 14);

@@ -7,8 +7,8 @@
 namespace tilewright::cli {
 namespace {
 
-StepProfile step(std::string implementation, double us, double flops, double bytes, double weights,
-                 double predicted, bool parallel = true) {
+StepProfile step(std::string implementation, double us, double flops, double bytes, double weights, double predicted,
+                 bool parallel = true) {
   StepProfile s;
   s.name = "op", s.source = "node", s.kernel = "k", s.implementation = std::move(implementation);
   s.min_us = us, s.flops = flops, s.bytes = bytes, s.weight_bytes = weights, s.predicted_us = predicted,
@@ -19,19 +19,15 @@ StepProfile step(std::string implementation, double us, double flops, double byt
 MachinePeak peak(int threads, double gflops) {
   return {threads,
           gflops,
-          {{{"L1", 32 << 10, 200.0},
-            {"L2", 1 << 20, 100.0},
-            {"L3", 32 << 20, 50.0},
-            {"memory", UINT64_MAX, 10.0}}}};
+          {{{"L1", 32 << 10, 200.0}, {"L2", 1 << 20, 100.0}, {"L3", 32 << 20, 50.0}, {"memory", UINT64_MAX, 10.0}}}};
 }
 
 TEST(KernelTable, RooflineIsTheSlowerOfArithmeticAndTraffic) {
   Profile profile;
-  profile.steps = {
-      step("conv2d.direct", 20, 1e6, 64e3, 0, 10),  // 10 us of arithmetic, 0.64 us of traffic from L2
-      step("copy", 1000, 0, 2e6, 0, 0),  // each of two threads has one of 2 MB, which fits its L2: 20 us
-      step("dense.packed", 1000, 1e3, 1e6, 1e6, 50),      // a megabyte of weights from memory: 100 us
-      step("dense.packed", 1000, 1e6, 0, 0, 20, false)};  // one thread runs it: 20 us
+  profile.steps = {step("conv2d.direct", 20, 1e6, 64e3, 0, 10),  // 10 us of arithmetic, 0.64 us of traffic from L2
+                   step("copy", 1000, 0, 2e6, 0, 0),  // each of two threads has one of 2 MB, which fits its L2: 20 us
+                   step("dense.packed", 1000, 1e3, 1e6, 1e6, 50),      // a megabyte of weights from memory: 100 us
+                   step("dense.packed", 1000, 1e6, 0, 0, 20, false)};  // one thread runs it: 20 us
   ModelInfo model;
   model.params_bytes = 100 << 20;
   auto rows = kernel_rows(profile, model, peak(1, 50), peak(2, 100));
@@ -56,8 +52,7 @@ TEST(KernelTable, KernelsThatSaveArithmeticAreListedApart) {
   EXPECT_FALSE(rows[1].saves_arithmetic);
   std::string table = kernel_table(rows, peak(1, 100));
   EXPECT_NE(table.find("direct kernels: 1 steps, 20.0 us, 50% of the roofline"), std::string::npos) << table;
-  EXPECT_NE(table.find("(Winograd), against the direct roofline: 1 steps, 5.0 us, 200%"), std::string::npos)
-      << table;
+  EXPECT_NE(table.find("(Winograd), against the direct roofline: 1 steps, 5.0 us, 200%"), std::string::npos) << table;
   EXPECT_LT(table.find("conv2d.direct"), table.find("conv2d.winograd")) << "the slowest comes first";
 }
 

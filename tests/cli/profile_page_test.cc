@@ -22,7 +22,9 @@ class ProfilePage : public ::testing::Test {
     source.plan.model_name = "</script><script>document.title='taken'</script>";
     source.plan.steps[0].source = "<img src=x onerror=alert(1)> & \"Add\"";
     testing::make_artifact(source, folder_ / "m.so");
-    const std::string command = "cd " + (folder_ / ".") + " && " TW_BUILD_DIR "/tilewright run m.so --input ones --repeat 20 --html page.html >out.txt 2>err.txt";
+    const std::string command = "cd " + (folder_ / ".") +
+                                " && " TW_BUILD_DIR
+                                "/tilewright run m.so --input ones --repeat 20 --html page.html >out.txt 2>err.txt";
     ASSERT_EQ(std::system(command.c_str()), 0) << testing::read_file(folder_ / "err.txt");
     page_ = testing::read_file(folder_ / "page.html");
   }
@@ -66,14 +68,18 @@ TEST_F(ProfilePage, ABrowserShowsIt) {
   for (const char* name : {"chromium", "chromium-browser", "google-chrome"})
     if (browser.empty() && std::system(format("command -v {} >/dev/null 2>&1", name).c_str()) == 0) browser = name;
   if (browser.empty()) GTEST_SKIP() << "no browser is installed (chromium, chromium-browser or google-chrome)";
-  const std::string command = format("cd {} && HOME={} timeout 120 {} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --window-size=1200,900 --virtual-time-budget=3000 "
-                                     "--dump-dom page.html >dom.html 2>browser.txt", folder_ / ".", folder_ / ".", browser);
+  const std::string command = format(
+      "cd {} && HOME={} timeout 120 {} --headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
+      "--window-size=1200,900 --virtual-time-budget=3000 "
+      "--dump-dom page.html >dom.html 2>browser.txt",
+      folder_ / ".", folder_ / ".", browser);
   const int status = std::system(command.c_str());
   if (WIFEXITED(status) && WEXITSTATUS(status) == 124) GTEST_SKIP() << "the browser did not finish within two minutes";
   ASSERT_EQ(status, 0) << testing::read_file(folder_ / "browser.txt");
   const std::string dom = testing::read_file(folder_ / "dom.html");
   EXPECT_NE(dom.find("data-ready=\"2\""), std::string::npos) << dom.substr(0, 2000);
-  for (const char* part : {"class=\"node", "class=\"edge", "class=\"life", "add_one", "Memory plan over the steps", "of the roofline"})
+  for (const char* part :
+       {"class=\"node", "class=\"edge", "class=\"life", "add_one", "Memory plan over the steps", "of the roofline"})
     EXPECT_NE(dom.find(part), std::string::npos) << part;
   EXPECT_EQ(dom.find("<title>taken"), std::string::npos);
   EXPECT_EQ(dom.find("<img"), std::string::npos);

@@ -27,9 +27,11 @@ class ProgramTest : public ::testing::Test {
  protected:
   void SetUp() override { make_artifact(small_model(), folder_ / "m.so"); }
   Outcome run(const std::string& arguments) {
-    std::string command = "cd " + (folder_ / ".") + " && " TW_BUILD_DIR "/tilewright " + arguments + " >out.txt 2>err.txt";
+    std::string command =
+        "cd " + (folder_ / ".") + " && " TW_BUILD_DIR "/tilewright " + arguments + " >out.txt 2>err.txt";
     int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, testing::read_file(folder_ / "out.txt"), testing::read_file(folder_ / "err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, testing::read_file(folder_ / "out.txt"),
+            testing::read_file(folder_ / "err.txt")};
   }
   void expect_error(const std::string& arguments, int code, const std::string& text) {
     Outcome o = run(arguments);
@@ -64,8 +66,10 @@ TEST_F(ProgramTest, RunsAndWritesOutputs) {
 TEST_F(ProgramTest, JsonHasWhatScriptsNeed) {
   Outcome o = run("run m.so --json --repeat 5 --warmup 2 --top 2 --input 1");
   ASSERT_EQ(o.code, 0) << o.err;
-  for (const char* key : {"\"load_ms\":", "\"first_ms\":", "\"min_ms\":", "\"median_ms\":", "\"peak_rss_bytes\":", "\"threads\":", "\"runs\":5",
-                          "\"outputs\":[{\"name\":\"y\",\"dtype\":\"float32\",\"shape\":[4,16]", "\"top\":[{\"index\":15,\"value\":15}"})
+  for (const char* key :
+       {"\"load_ms\":", "\"first_ms\":", "\"min_ms\":", "\"median_ms\":", "\"peak_rss_bytes\":", "\"threads\":",
+        "\"runs\":5", "\"outputs\":[{\"name\":\"y\",\"dtype\":\"float32\",\"shape\":[4,16]",
+        "\"top\":[{\"index\":15,\"value\":15}"})
     EXPECT_NE(o.out.find(key), std::string::npos) << key << " in " << o.out;
   Outcome b = run("bench m.so --json --time 0.05 --warmup-time 0");
   ASSERT_EQ(b.code, 0) << b.err;
@@ -158,9 +162,9 @@ TEST_F(ProgramTest, PicturesBecomeTensors) {
   std::vector<int64_t> nchw = {1, 3, 2, 4}, nhwc = {1, 2, 4, 3};
   auto t = load_picture(path, {}, kFloat32, nchw);
   ASSERT_TRUE(t.ok()) << t.error().str();
-  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(0)), 1);          // red plane, left
-  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(3)), 0);          // red plane, right
-  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(16 + 3)), 1);     // blue plane, right
+  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(0)), 1);       // red plane, left
+  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(3)), 0);       // red plane, right
+  EXPECT_FLOAT_EQ(static_cast<float>(t->at_double(16 + 3)), 1);  // blue plane, right
   PictureOptions bgr{.color = "bgr"};
   EXPECT_EQ(load_picture(path, bgr, kFloat32, nchw)->at_double(3), 1);
   EXPECT_EQ(load_picture(path, {}, kUInt8, nhwc)->at_int(0), 255);
@@ -180,7 +184,8 @@ TEST_F(ProgramTest, PicturesBecomeTensors) {
 }
 
 TEST_F(ProgramTest, ResizingMatchesTheFiltersOfPillowAndOpenCV) {
-  // A ramp 0..70 in steps of 10, shrunk to 4: the triangle of support 2 averages neighbours, two taps take the middle pair.
+  // A ramp 0..70 in steps of 10, shrunk to 4: the triangle of support 2 averages neighbours, two taps take the middle
+  // pair.
   std::string ppm = "P5 8 1 255\n";
   for (int i = 0; i < 8; ++i) ppm += static_cast<char>(i * 10);
   write("ramp.pgm", ppm);
@@ -213,7 +218,8 @@ TEST_F(ProgramTest, BenchShowsKernelsBesideTheirRooflines) {
   EXPECT_NE(o.out.find("rank correlation of predicted and measured"), std::string::npos) << o.out;
   o = run("bench m.so --kernels --json --time 0.05 --warmup-time 0.01 --threads 2");
   ASSERT_EQ(o.code, 0) << o.err;
-  for (const char* key : {"\"gflops\":", "\"L2_gbps\":", "\"share_of_roofline\":", "\"predicted_us\":", "\"rank_correlation\":"})
+  for (const char* key :
+       {"\"gflops\":", "\"L2_gbps\":", "\"share_of_roofline\":", "\"predicted_us\":", "\"rank_correlation\":"})
     EXPECT_NE(o.out.find(key), std::string::npos) << o.out;
 }
 

@@ -32,13 +32,23 @@ TEST(Target, HostIsResolvedOnce) {
 }
 
 TEST(Target, NamedCpus) {
-  auto has = [](const Target& t, const char* f) { return std::find(t.cpu_features.begin(), t.cpu_features.end(), f) != t.cpu_features.end(); };
-  struct Row { const char* text; int bits, registers; };
-  for (const Row& row : {Row{"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2", 128, 16}, {"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3", 256, 16},
-                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4", 512, 32}, {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver2", 256, 16},
-                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", 512, 32}, {"llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512", 512, 32},
-                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=generic", 128, 16}, {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=-avx512f", 256, 16},
-                         {"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", 128, 32}, {"llvm -mtriple=aarch64-linux-gnu", 128, 32}}) {
+  auto has = [](const Target& t, const char* f) {
+    return std::find(t.cpu_features.begin(), t.cpu_features.end(), f) != t.cpu_features.end();
+  };
+  struct Row {
+    const char* text;
+    int bits, registers;
+  };
+  for (const Row& row : {Row{"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2", 128, 16},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3", 256, 16},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v4", 512, 32},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver2", 256, 16},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4", 512, 32},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512", 512, 32},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=generic", 128, 16},
+                         {"llvm -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=-avx512f", 256, 16},
+                         {"llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1", 128, 32},
+                         {"llvm -mtriple=aarch64-linux-gnu", 128, 32}}) {
     Target t = named_target(row.text);
     EXPECT_EQ(t.vector_bits, row.bits) << row.text;
     EXPECT_EQ(t.vector_registers, row.registers) << row.text;
@@ -60,8 +70,11 @@ TEST(Target, WhatIsUnknownSaysSo) {
 }
 
 TEST(Target, AArch64CompilesToo) {
-  auto kernel = elementwise("gelu_like", {kFloat32}, kFloat32, 64, 4, [](auto v) { return v[0] * intrinsic(Intrinsic::k_erf, {intrinsic(Intrinsic::k_tanh, {v[0]})}); });
-  auto result = compile_kernels(std::vector<PrimFunc>{kernel}, named_target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"), 1);
+  auto kernel = elementwise("gelu_like", {kFloat32}, kFloat32, 64, 4, [](auto v) {
+    return v[0] * intrinsic(Intrinsic::k_erf, {intrinsic(Intrinsic::k_tanh, {v[0]})});
+  });
+  auto result = compile_kernels(std::vector<PrimFunc>{kernel},
+                                named_target("llvm -mtriple=aarch64-linux-gnu -mcpu=neoverse-n1"), 1);
   ASSERT_TRUE(result.ok()) << result.error().str();
   EXPECT_EQ(reinterpret_cast<const Elf64_Ehdr*>(result->objects[0].data())->e_machine, EM_AARCH64);
 }
@@ -73,13 +86,17 @@ struct SmallModel {
   plan::Plan plan;
   std::vector<float> weights = std::vector<float>(2 * n);
   SmallModel() {
-    auto two = [](const std::string& name, auto op) { return elementwise(name, {kFloat32, kFloat32}, kFloat32, n, 16, op); };
+    auto two = [](const std::string& name, auto op) {
+      return elementwise(name, {kFloat32, kFloat32}, kFloat32, n, 16, op);
+    };
     kernels = {two("scale", [](auto v) { return v[0] * v[1]; }), two("shift", [](auto v) { return v[0] + v[1]; })};
     plan.model_name = "small";
     plan.target = host_target().str();
     plan.kernels = {"scale", "shift"};
     plan.inputs = {{"x", kFloat32, {n}}}, plan.outputs = {{"y", kFloat32, {n}}};
-    auto buffer = [](plan::Space space, uint64_t offset) { return plan::Buffer{space, 0, offset, n * 4, kFloat32, {n}, "", "t"}; };
+    auto buffer = [](plan::Space space, uint64_t offset) {
+      return plan::Buffer{space, 0, offset, n * 4, kFloat32, {n}, "", "t"};
+    };
     plan.buffers = {buffer(plan::Space::kInput, 0), buffer(plan::Space::kParams, 0), buffer(plan::Space::kArena, 64),
                     buffer(plan::Space::kParams, n * 4), buffer(plan::Space::kOutput, 0)};
     auto step = [](uint32_t kernel, std::vector<uint32_t> buffers) {
@@ -133,7 +150,8 @@ TEST(Artifact, ScratchIsTheArenasEnd) {
   keep.name = "keep";
   Buffer scratch = make_buffer("scratch", kInt32, 4), out = make_buffer("out", kInt32, 1);
   keep.params = {out, scratch};
-  keep.body = seq({store(scratch, make_int(2), make_int(7, kInt32)), store(out, make_int(0), load(scratch, make_int(2)))});
+  keep.body =
+      seq({store(scratch, make_int(2), make_int(7, kInt32)), store(out, make_int(0), load(scratch, make_int(2)))});
   plan::Plan plan;
   plan.kernels = {"keep"};
   plan.outputs = {{"y", kInt32, {1}}};
@@ -220,8 +238,10 @@ TEST(Link, SameInputSameBytes) {
 
 TEST(Link, NamesLibmOnlyWhenUsed) {
   TempFolder folder;
-  auto with = elementwise("tangent", {kFloat32}, kFloat32, 16, 4, [](auto v) { return intrinsic(Intrinsic::k_tan, {v[0]}); });
-  auto without = elementwise("plain", {kFloat32}, kFloat32, 16, 4, [](auto v) { return intrinsic(Intrinsic::k_exp, {v[0]}); });
+  auto with =
+      elementwise("tangent", {kFloat32}, kFloat32, 16, 4, [](auto v) { return intrinsic(Intrinsic::k_tan, {v[0]}); });
+  auto without =
+      elementwise("plain", {kFloat32}, kFloat32, 16, 4, [](auto v) { return intrinsic(Intrinsic::k_exp, {v[0]}); });
   for (const auto& kernel : {with, without}) {
     auto objects = compile_kernels(std::vector<PrimFunc>{kernel}, host_target(), 1).value().objects;
     const std::string path = folder.path + "/" + kernel.name + ".so";
@@ -239,7 +259,8 @@ TEST(Link, ObjectsAndArchivesForOtherLinkers) {
   auto objects = small_objects(model);
   for (std::string name : {"model.o", "model.a"}) {
     auto write = [&](const std::string& path) {
-      return name == "model.o" ? link_relocatable(objects, path, host_target(), &params) : write_archive(objects, path, host_target(), &params);
+      return name == "model.o" ? link_relocatable(objects, path, host_target(), &params)
+                               : write_archive(objects, path, host_target(), &params);
     };
     const std::string path = folder.path + "/" + name;
     Status s = write(path);
@@ -249,7 +270,8 @@ TEST(Link, ObjectsAndArchivesForOtherLinkers) {
     std::filesystem::remove(folder.path + "/again");
     // The system's linker makes a working library of it.
     const std::string library = folder.path + "/" + name + ".so";
-    const std::string command = "cc -shared -Wl,--whole-archive " + path + " -Wl,--no-whole-archive -o " + library + " 2>" + folder.path + "/log";
+    const std::string command = "cc -shared -Wl,--whole-archive " + path + " -Wl,--no-whole-archive -o " + library +
+                                " 2>" + folder.path + "/log";
     if (std::system("cc --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no C compiler here";
     ASSERT_EQ(std::system(command.c_str()), 0) << file_bytes(folder.path + "/log");
     void* handle = dlopen(library.c_str(), RTLD_NOW);
@@ -266,7 +288,8 @@ TEST(Link, ObjectsAndArchivesForOtherLinkers) {
 }
 
 size_t entries(const std::string& folder) {
-  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
 }
 
 TEST(Link, FailuresNameTheCauseAndLeaveNothing) {

@@ -175,15 +175,13 @@ TEST_F(KernelCacheTest, ProcessesMayShareAFolder) {
   for (pid_t pid : children) {
     int status = 0;
     waitpid(pid, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        << "a process read something else than was stored";
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "a process read something else than was stored";
   }
 }
 
 TEST_F(KernelCacheTest, KernelsAreTheSameBytesWithAndWithout) {
   const Target target = resolve_target(parse_target("llvm").value()).value();
-  const std::vector<tir::PrimFunc> functions = {scale("tw_a", "2.0"), scale("tw_b", "3.0"),
-                                                scale("tw_c", "4.0")};
+  const std::vector<tir::PrimFunc> functions = {scale("tw_a", "2.0"), scale("tw_b", "3.0"), scale("tw_c", "4.0")};
   const auto plain = compile_kernels(functions, target, 2).value().objects;
   KernelCache cold(folder_);
   EXPECT_EQ(compile_kernels(functions, target, 2, {}, &cold).value().objects, plain);

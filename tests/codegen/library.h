@@ -23,7 +23,9 @@ inline Target named_target(const std::string& text) { return resolve_target(pars
 
 inline bool runs_here(const Target& target) {
   for (const std::string& f : target.cpu_features)
-    if (std::find(host_target().cpu_features.begin(), host_target().cpu_features.end(), f) == host_target().cpu_features.end()) return false;
+    if (std::find(host_target().cpu_features.begin(), host_target().cpu_features.end(), f) ==
+        host_target().cpu_features.end())
+      return false;
   return target.mtriple == host_target().mtriple;
 }
 
@@ -43,7 +45,8 @@ class Library {
     for (const auto& f : functions) plan.kernels.push_back(f.name);
     load(functions, plan, {}, target);
   }
-  Library(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params, const Target& target = host_target()) {
+  Library(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params,
+          const Target& target = host_target()) {
     load(functions, plan, params, target);
   }
   ~Library() {
@@ -56,7 +59,8 @@ class Library {
   void* symbol(const char* name) const { return dlsym(handle_, name); }
 
  private:
-  void load(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params, const Target& target) {
+  void load(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params,
+            const Target& target) {
     auto kernels = compile_kernels(functions, target, 1);
     ASSERT_TRUE(kernels.ok()) << kernels.error().str();
     auto glue = compile_glue(plan, target);
@@ -75,7 +79,8 @@ class Library {
 // A vector over 64-byte aligned memory.
 template <class T>
 struct Aligned {
-  explicit Aligned(size_t n, T value = {}) : size(n), data(static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 127) / 64 * 64))) {
+  explicit Aligned(size_t n, T value = {})
+      : size(n), data(static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 127) / 64 * 64))) {
     for (size_t i = 0; i < n; ++i) data[i] = value;
   }
   Aligned(const Aligned&) = delete;
@@ -87,7 +92,8 @@ struct Aligned {
 
 // out[i] = f(in0[i], in1[i], ...) over n elements, `lanes` at a time.
 template <class F>
-tir::PrimFunc elementwise(const std::string& name, std::vector<DataType> inputs, DataType output, int64_t n, int lanes, F f) {
+tir::PrimFunc elementwise(const std::string& name, std::vector<DataType> inputs, DataType output, int64_t n, int lanes,
+                          F f) {
   tir::PrimFunc out;
   out.name = name;
   std::vector<tir::PrimExpr> loads;

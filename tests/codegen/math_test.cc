@@ -56,7 +56,9 @@ const Function kFunctions[] = {
 double ulps(float got, double exact) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e9;
   if (std::isinf(got) || std::fabs(exact) >= 0x1.ffffffp127)
-    return std::isinf(got) && std::fabs(exact) > 0x1.fffffep127 && (got > 0) == (exact > 0) ? 0 : got == exact ? 0 : 1e9;
+    return std::isinf(got) && std::fabs(exact) > 0x1.fffffep127 && (got > 0) == (exact > 0) ? 0
+           : got == exact                                                                   ? 0
+                                                                                            : 1e9;
   const int exponent = std::max(-126, std::ilogb(exact == 0 ? 1e-300 : exact));
   return std::fabs(got - exact) / std::ldexp(1.0, exponent - 23);
 }
@@ -67,7 +69,8 @@ std::vector<float> sweep(const Function& f, int64_t n) {
   const bool log_scale = f.low > 0 && f.high / f.low > 1e6;
   for (size_t i = 0; i < x.size(); ++i) {
     const double t = (static_cast<double>(i) + random() / 4294967296.0) / static_cast<double>(n);
-    x[i] = static_cast<float>(log_scale ? std::exp(std::log(f.low) + t * (std::log(f.high) - std::log(f.low))) : f.low + t * (f.high - f.low));
+    x[i] = static_cast<float>(log_scale ? std::exp(std::log(f.low) + t * (std::log(f.high) - std::log(f.low)))
+                                        : f.low + t * (f.high - f.low));
   }
   return x;
 }
@@ -85,7 +88,8 @@ TEST(Math, DenseSweeps) {
     const int lanes = target.vector_bits / 32;
     std::vector<PrimFunc> kernels;
     for (const Function& f : kFunctions)
-      kernels.push_back(elementwise(f.name, {kFloat32}, kFloat32, n, lanes, [&](auto v) { return intrinsic(f.op, {v[0]}); }));
+      kernels.push_back(
+          elementwise(f.name, {kFloat32}, kFloat32, n, lanes, [&](auto v) { return intrinsic(f.op, {v[0]}); }));
     Library library(kernels, target);
     // Without fma the products of the polynomials round too.
     const double slack = target.vector_bits < 256 ? 1.5 : 1;
@@ -99,7 +103,8 @@ TEST(Math, DenseSweeps) {
       size_t where = 0;
       for (size_t i = 0; i < in.size; ++i)
         if (double e = ulps(out[i], f.exact(in[i])); e > worst) worst = e, where = i;
-      EXPECT_LE(worst, f.ulps * slack) << f.name << " on " << target.mcpu << " at " << in[where] << ": " << out[where] << " for " << f.exact(in[where]);
+      EXPECT_LE(worst, f.ulps * slack) << f.name << " on " << target.mcpu << " at " << in[where] << ": " << out[where]
+                                       << " for " << f.exact(in[where]);
       RecordProperty(std::string(f.name) + "_" + target.mcpu, std::to_string(worst));
       if (getenv("TW_PRINT_ULPS")) printf("%-14s %-10s %.2f ulp\n", f.name, target.mcpu.c_str(), worst);
     }
@@ -111,7 +116,8 @@ TEST(Math, EveryExponent) {
   constexpr size_t n = 2 * 254 * 128;
   Aligned<float> in(n), out(n);
   for (size_t i = 0; i < n; ++i) {
-    const uint32_t exponent = static_cast<uint32_t>(i / 128 % 254 + 1), mantissa = static_cast<uint32_t>(i % 128 * 66053 + i / 128 % 509);
+    const uint32_t exponent = static_cast<uint32_t>(i / 128 % 254 + 1),
+                   mantissa = static_cast<uint32_t>(i % 128 * 66053 + i / 128 % 509);
     const uint32_t bits = (i / 128 / 254 ? 0x80000000u : 0u) | exponent << 23 | (mantissa & 0x7fffff);
     std::memcpy(&in.data[i], &bits, 4);
   }
@@ -122,7 +128,8 @@ TEST(Math, EveryExponent) {
     for (const Function& f : kFunctions) {
       if (std::strchr(f.name, '_')) continue;  // another range of a function that is there
       functions.push_back(&f);
-      kernels.push_back(elementwise(f.name, {kFloat32}, kFloat32, n, target.vector_bits / 32, [&](auto v) { return intrinsic(f.op, {v[0]}); }));
+      kernels.push_back(elementwise(f.name, {kFloat32}, kFloat32, n, target.vector_bits / 32,
+                                    [&](auto v) { return intrinsic(f.op, {v[0]}); }));
     }
     Library library(kernels, target);
     for (size_t k = 0; k < kernels.size(); ++k) {
@@ -136,18 +143,23 @@ TEST(Math, EveryExponent) {
         const double e = std::fabs(exact) < 0x1p-126 ? (std::fabs(out[i]) <= 0x1p-126f ? 0 : 1e9) : ulps(out[i], exact);
         if (e > worst) worst = e, where = i;
       }
-      EXPECT_LE(worst, f.ulps * slack) << f.name << " on " << target.mcpu << " at " << in[where] << ": " << out[where] << " for " << f.exact(in[where]);
-      if (getenv("TW_PRINT_ULPS")) printf("%-14s %-10s %.2f ulp over every exponent\n", f.name, target.mcpu.c_str(), worst);
+      EXPECT_LE(worst, f.ulps * slack) << f.name << " on " << target.mcpu << " at " << in[where] << ": " << out[where]
+                                       << " for " << f.exact(in[where]);
+      if (getenv("TW_PRINT_ULPS"))
+        printf("%-14s %-10s %.2f ulp over every exponent\n", f.name, target.mcpu.c_str(), worst);
     }
   }
 }
 
 TEST(Math, EdgesMatchTheCLibrary) {
   const float inf = INFINITY, nan = NAN, tiny = 0x1p-149f;
-  const std::vector<float> edges{0, -0.f, inf, -inf, nan, tiny, -tiny, 0x1p-126f, -0x1p-126f, 1, -1, 0x1.fffffep127f, -0x1.fffffep127f, 88.8f, -104, 1e-20f};
+  const std::vector<float> edges{
+      0,     -0.f, inf,   -inf, nan, tiny, -tiny, 0x1p-126f, -0x1p-126f, 1, -1, 0x1.fffffep127f, -0x1.fffffep127f,
+      88.8f, -104, 1e-20f};
   std::vector<PrimFunc> kernels;
   for (const Function& f : kFunctions)
-    kernels.push_back(elementwise(f.name, {kFloat32}, kFloat32, 16, 16, [&](auto v) { return intrinsic(f.op, {v[0]}); }));
+    kernels.push_back(
+        elementwise(f.name, {kFloat32}, kFloat32, 16, 16, [&](auto v) { return intrinsic(f.op, {v[0]}); }));
   Library library(kernels);
   for (size_t k = 0; k < kernels.size(); ++k) {
     const Function& f = kFunctions[k];
@@ -173,7 +185,10 @@ TEST(Math, Silu) {
   constexpr int64_t n = 1 << 17;
   const Function f{"silu", Intrinsic::k_sigmoid, [](double x) { return x / (1 + std::exp(-x)); }, -80, 85, 2};
   for (const Target& target : targets()) {
-    Library library({elementwise("silu", {kFloat32}, kFloat32, n, target.vector_bits / 32, [](auto v) { return binary(ExprKind::kMul, v[0], intrinsic(Intrinsic::k_sigmoid, {v[0]})); })}, target);
+    Library library(
+        {elementwise("silu", {kFloat32}, kFloat32, n, target.vector_bits / 32,
+                     [](auto v) { return binary(ExprKind::kMul, v[0], intrinsic(Intrinsic::k_sigmoid, {v[0]})); })},
+        target);
     Aligned<float> in(n), out(n);
     std::vector<float> x = sweep(f, n);
     std::copy(x.begin(), x.end(), in.data);
@@ -192,7 +207,8 @@ TEST(Math, Silu) {
 
 TEST(Math, Pow) {
   const float inf = INFINITY, nan = NAN;
-  std::vector<float> values{0, -0.f, 1, -1, 2, -2, 0.5f, -0.5f, 3, -3, inf, -inf, nan, 2.5f, -2.5f, 1e30f, 1e-30f, 0x1p-140f, 16777217.f, -7, 0.3333f};
+  std::vector<float> values{0,    -0.f, 1,    -1,    2,     -2,     0.5f,      -0.5f,      3,  -3,     inf,
+                            -inf, nan,  2.5f, -2.5f, 1e30f, 1e-30f, 0x1p-140f, 16777217.f, -7, 0.3333f};
   std::vector<float> x, y;
   for (float a : values)
     for (float b : values) x.push_back(a), y.push_back(b);
@@ -205,14 +221,19 @@ TEST(Math, Pow) {
   Aligned<float> a(x.size()), b(x.size()), out(x.size());
   std::copy(x.begin(), x.end(), a.data), std::copy(y.begin(), y.end(), b.data);
   for (const Target& target : targets()) {
-    Library library({elementwise("power", {kFloat32, kFloat32}, kFloat32, n, target.vector_bits / 32, [](auto v) { return intrinsic(Intrinsic::k_pow, {v[0], v[1]}); })}, target);
+    Library library({elementwise("power", {kFloat32, kFloat32}, kFloat32, n, target.vector_bits / 32,
+                                 [](auto v) {
+                                   return intrinsic(Intrinsic::k_pow, {v[0], v[1]});
+                                 })},
+                    target);
     library.run(0, {a.data, b.data, out.data});
     double worst = 0;
     for (size_t i = 0; i < out.size; ++i) {
       const double want = std::pow(double(a[i]), double(b[i]));
       const double e = ulps(out[i], want);
       worst = std::max(worst, e);
-      ASSERT_LE(e, 1) << "pow(" << a[i] << ", " << b[i] << ") gave " << out[i] << ", wanted " << want << " on " << target.mcpu;
+      ASSERT_LE(e, 1) << "pow(" << a[i] << ", " << b[i] << ") gave " << out[i] << ", wanted " << want << " on "
+                      << target.mcpu;
     }
     if (getenv("TW_PRINT_ULPS")) printf("pow %s %.2f ulp\n", target.mcpu.c_str(), worst);
   }
@@ -220,10 +241,20 @@ TEST(Math, Pow) {
 
 template <class T>
 void ldexp_matches(DataType dtype) {
-  std::vector<T> xs{1, T(-1.5), T(0.1), 0, std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::max(), std::numeric_limits<T>::infinity(), std::numeric_limits<T>::min()};
-  std::vector<int> ns{0, 1, -1, 100, -100, 126, 127, 128, -126, -127, -149, 200, -200, 277, -277, 1000, -1000, 1074, -1074, 2098, -2098, INT32_MAX, INT32_MIN, 31};
+  std::vector<T> xs{1,
+                    T(-1.5),
+                    T(0.1),
+                    0,
+                    std::numeric_limits<T>::denorm_min(),
+                    std::numeric_limits<T>::max(),
+                    std::numeric_limits<T>::infinity(),
+                    std::numeric_limits<T>::min()};
+  std::vector<int> ns{0,    1,   -1,   100,  -100,  126,  127,   128,  -126,  -127,      -149,      200,
+                      -200, 277, -277, 1000, -1000, 1074, -1074, 2098, -2098, INT32_MAX, INT32_MIN, 31};
   const auto n = static_cast<int64_t>(xs.size() * ns.size());
-  Library library({elementwise("scaled", {dtype, kInt32}, dtype, n, 8, [](auto v) { return intrinsic(Intrinsic::k_ldexp_int, {v[0], v[1]}); })});
+  Library library({elementwise("scaled", {dtype, kInt32}, dtype, n, 8, [](auto v) {
+    return intrinsic(Intrinsic::k_ldexp_int, {v[0], v[1]});
+  })});
   Aligned<T> x(static_cast<size_t>(n)), out(static_cast<size_t>(n));
   Aligned<int32_t> e(static_cast<size_t>(n));
   size_t k = 0;
@@ -245,9 +276,11 @@ TEST(Math, LdexpFloat) { ldexp_matches<float>(kFloat32); }
 TEST(Math, LdexpDouble) { ldexp_matches<double>(kFloat64); }
 
 TEST(Math, DoubleAndSmallFloats) {
-  std::vector<PrimFunc> kernels{elementwise("exp64", {kFloat64}, kFloat64, 16, 8, [](auto v) { return intrinsic(Intrinsic::k_exp, {v[0]}); }),
-                                elementwise("sig64", {kFloat64}, kFloat64, 16, 8, [](auto v) { return intrinsic(Intrinsic::k_sigmoid, {v[0]}); }),
-                                elementwise("tanh16", {kFloat16}, kFloat32, 16, 16, [](auto v) { return cast(kFloat32, intrinsic(Intrinsic::k_tanh, {v[0]})); })};
+  std::vector<PrimFunc> kernels{
+      elementwise("exp64", {kFloat64}, kFloat64, 16, 8, [](auto v) { return intrinsic(Intrinsic::k_exp, {v[0]}); }),
+      elementwise("sig64", {kFloat64}, kFloat64, 16, 8, [](auto v) { return intrinsic(Intrinsic::k_sigmoid, {v[0]}); }),
+      elementwise("tanh16", {kFloat16}, kFloat32, 16, 16,
+                  [](auto v) { return cast(kFloat32, intrinsic(Intrinsic::k_tanh, {v[0]})); })};
   Library library(kernels);
   Aligned<double> x(16), y(16);
   for (size_t i = 0; i < 16; ++i) x[i] = static_cast<double>(i) * 1.25 - 9;

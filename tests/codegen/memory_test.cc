@@ -35,7 +35,9 @@ TEST(Memory, MaskedTail) {
       library.run(0, {a.data(), b.data()});
       for (size_t k = 0; k < 64; ++k) ASSERT_EQ(b[n * bytes + k], 0xee) << dtype.str();
       for (size_t k = 0; k < static_cast<size_t>(n); ++k) {
-        double got = dtype == kFloat32 ? reinterpret_cast<float*>(b.data())[k] : dtype == kInt64 ? double(reinterpret_cast<int64_t*>(b.data())[k]) : b[k];
+        double got = dtype == kFloat32 ? reinterpret_cast<float*>(b.data())[k]
+                     : dtype == kInt64 ? double(reinterpret_cast<int64_t*>(b.data())[k])
+                                       : b[k];
         ASSERT_EQ(got, 1) << dtype.str() << " on " << target.mcpu << " at " << k;
       }
     }
@@ -45,7 +47,8 @@ TEST(Memory, GatherAndScatterWithMasks) {
   for (const Target& target : targets()) {
     PrimFunc f;
     f.name = "permute";
-    Buffer in = make_buffer("in", kFloat32, 16, Scope::kGlobal, 0, true), where = make_buffer("where", kInt64, 16, Scope::kGlobal, 0, true);
+    Buffer in = make_buffer("in", kFloat32, 16, Scope::kGlobal, 0, true),
+           where = make_buffer("where", kInt64, 16, Scope::kGlobal, 0, true);
     Buffer out = make_buffer("out", kFloat32, 16), back = make_buffer("back", kFloat32, 16);
     f.params = {in, where, out, back};
     PrimExpr all = ramp(make_int(0), 1, 16), index = load(where, all);
@@ -54,7 +57,8 @@ TEST(Memory, GatherAndScatterWithMasks) {
     Library library({f}, target);
     Aligned<float> a(16), b(16, 9), c(16, 9);
     Aligned<int64_t> w(16);
-    for (size_t i = 0; i < 16; ++i) a[i] = static_cast<float>(i) + 1, w[i] = i % 3 == 0 ? -1000000 : static_cast<int64_t>((i * 5) % 16);
+    for (size_t i = 0; i < 16; ++i)
+      a[i] = static_cast<float>(i) + 1, w[i] = i % 3 == 0 ? -1000000 : static_cast<int64_t>((i * 5) % 16);
     library.run(0, {a.data, w.data, b.data, c.data});
     std::vector<float> scattered(16, 9);
     for (size_t i = 0; i < 16; ++i)
@@ -79,10 +83,12 @@ TEST(Memory, StackScratchLoopsAndBranches) {
   PrimExpr total = make_var("total");
   Buffer sum = make_buffer("sum", kInt32, 1, Scope::kRegister);
   Stmt add = make_for(k, make_int(0), r + 1, store(sum, make_int(0), load(sum, make_int(0)) + load(scratch, k)));
-  Stmt finish = let_stmt(s, load(sum, make_int(0)),
-                         make_if(eq(floormod(r, 2), make_int(0)), store(out, r, s), store(out, r, make_int(0, kInt32) - s)));
+  Stmt finish =
+      let_stmt(s, load(sum, make_int(0)),
+               make_if(eq(floormod(r, 2), make_int(0)), store(out, r, s), store(out, r, make_int(0, kInt32) - s)));
   Stmt row = allocate(sum, seq({store(sum, make_int(0), make_int(0, kInt32)), add, finish}));
-  Stmt mine = make_for(rows, make_int(0), floordiv(make_int(n) - f.tid + f.nthreads - 1, f.nthreads), let_stmt(r, rows * f.nthreads + f.tid, row));
+  Stmt mine = make_for(rows, make_int(0), floordiv(make_int(n) - f.tid + f.nthreads - 1, f.nthreads),
+                       let_stmt(r, rows * f.nthreads + f.tid, row));
   f.body = allocate(scratch, seq({fill, mine}));
   Library library({f});
   for (int threads : {1, 2, 5}) {
@@ -104,7 +110,8 @@ TEST(Memory, ChoiceEvaluatesOneSide) {
   f.params = {in, out};
   PrimExpr i = make_var("i");
   PrimExpr inside = load(in, i * (int64_t{1} << 40));
-  f.body = make_for(i, make_int(0), make_int(8), store(out, i, intrinsic(Intrinsic::k_if_then_else, {lt(i, make_int(1)), inside, make_float(-1)})));
+  f.body = make_for(i, make_int(0), make_int(8),
+                    store(out, i, intrinsic(Intrinsic::k_if_then_else, {lt(i, make_int(1)), inside, make_float(-1)})));
   Library library({f});
   Aligned<float> a(4, 3), b(8);
   library.run(0, {a.data, b.data});
@@ -143,7 +150,8 @@ TEST(Memory, WhatHasNoCodeSaysSo) {
   EXPECT_EQ(message(f), "compiled");
   f.body = store(make_buffer("elsewhere", kFloat32, 4), make_int(0), make_float(1));
   EXPECT_NE(message(f).find("'elsewhere' is neither a parameter nor allocated"), std::string::npos) << message(f);
-  Buffer text = make_buffer("text", kString, 4), low = make_buffer("low", {TypeCode::kComplex, 64, 1}, 4, Scope::kGlobal, 0, true);
+  Buffer text = make_buffer("text", kString, 4),
+         low = make_buffer("low", {TypeCode::kComplex, 64, 1}, 4, Scope::kGlobal, 0, true);
   Buffer pairs = make_buffer("pairs", {TypeCode::kComplex, 64, 1}, 4);
   f.params = {pairs, low};
   f.body = store(pairs, make_int(0), load(low, make_int(0)));

@@ -32,8 +32,10 @@ testing::AssertionResult same(const std::vector<std::byte>& want, const std::vec
   for (float v : a)
     if (std::isfinite(v)) scale = std::max(scale, std::fabs(v));
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!std::isfinite(a[i]) || std::fabs(a[i]) > 1e30f || std::fabs(b[i]) > 1e30f) continue;  // overflow may come a rounding earlier
-    if (!(std::fabs(a[i] - b[i]) <= 1e-5f * scale)) return testing::AssertionFailure() << "element " << i << ": " << b[i] << " instead of " << a[i];
+    if (!std::isfinite(a[i]) || std::fabs(a[i]) > 1e30f || std::fabs(b[i]) > 1e30f)
+      continue;  // overflow may come a rounding earlier
+    if (!(std::fabs(a[i] - b[i]) <= 1e-5f * scale))
+      return testing::AssertionFailure() << "element " << i << ": " << b[i] << " instead of " << a[i];
   }
   return testing::AssertionSuccess();
 }
@@ -62,7 +64,9 @@ void compare(const Target& target, unsigned first, unsigned last) {
     for (auto& bytes : got) pointers.push_back(bytes.data());
     for (int t = 0; t < kThreads; ++t) library.run(k, pointers, t, kThreads);
     for (size_t p = 0; p < got.size(); ++p)
-      ASSERT_TRUE(same(want[p], got[p], sources[k].params[p]->dtype)) << target.mcpu << ", " << sources[k].params[p]->name << "\n" << tir::to_text(kernels[k]);
+      ASSERT_TRUE(same(want[p], got[p], sources[k].params[p]->dtype))
+          << target.mcpu << ", " << sources[k].params[p]->name << "\n"
+          << tir::to_text(kernels[k]);
     floats += want[3] != initial(sources[k], seed)[3], ++all;
   }
   EXPECT_GT(floats * 2, all) << "too few kernels wrote anything";

@@ -16,7 +16,9 @@ namespace tilewright::driver {
 namespace {
 using namespace relay;
 
-Expr input(const char* name, std::vector<int64_t> shape) { return make_var(name, tensor_type(to_shape(shape), kFloat32)); }
+Expr input(const char* name, std::vector<int64_t> shape) {
+  return make_var(name, tensor_type(to_shape(shape), kFloat32));
+}
 
 void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   VerifyOptions options;
@@ -25,7 +27,8 @@ void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   auto report = verify_module(Module().with_main(make_function(std::move(inputs), std::move(body))), options);
   ASSERT_TRUE(report.ok()) << report.error().str();
   for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
+    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
+                  << m.reference;
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
 }
 
@@ -42,15 +45,23 @@ void check_plain(const Case& c, std::vector<int64_t> mask_shape = {}, const char
   check(args, call("nn.attention", args, make_attrs<AttentionAttrs>([&](auto& a) {
                      a.num_heads = c.heads;
                      a.scale = 0.25;
-                   })), target);
+                   })),
+        target);
 }
 
 TEST(Attention, TailsOfEveryExtent) {
-  for (Case c : {Case{1, 2, 16, 16, 32, 32}, {1, 3, 37, 19, 24, 40}, {2, 1, 40, 40, 15, 15}, {1, 1, 9, 5, 3, 7}, {1, 2, 70, 33, 64, 64}}) check_plain(c);
+  for (Case c : {Case{1, 2, 16, 16, 32, 32},
+                 {1, 3, 37, 19, 24, 40},
+                 {2, 1, 40, 40, 15, 15},
+                 {1, 1, 9, 5, 3, 7},
+                 {1, 2, 70, 33, 64, 64}})
+    check_plain(c);
 }
 TEST(Attention, MasksOfEveryShape) {
   const Case c{2, 3, 21, 18, 16, 16};
-  for (std::vector<int64_t> shape : {std::vector<int64_t>{2, 1, 1, 18}, {1, 1, 21, 18}, {2, 3, 21, 18}, {1, 3, 1, 1}, {1, 1, 21, 1}}) check_plain(c, shape);
+  for (std::vector<int64_t> shape :
+       {std::vector<int64_t>{2, 1, 1, 18}, {1, 1, 21, 18}, {2, 3, 21, 18}, {1, 3, 1, 1}, {1, 1, 21, 1}})
+    check_plain(c, shape);
 }
 TEST(Attention, ManyKeysGoBlockByBlock) {
   check_plain({1, 2, 33, 600, 16, 24});
@@ -75,7 +86,9 @@ TEST(Attention, FusedFromAGraph) {
                        a.axes = std::vector<int64_t>{2};
                      }));
     part = call("reshape", {part}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = {1, tokens, n, size}; }));
-    return call("transpose", {part}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::vector<int64_t>{0, 2, 1, 3}; }));
+    return call("transpose", {part}, make_attrs<TransposeAttrs>([&](auto& a) {
+                  a.axes = std::vector<int64_t>{0, 2, 1, 3};
+                }));
   };
   auto repeated = [&](Expr e) {
     return call("repeat", {e}, make_attrs<RepeatAttrs>([&](auto& a) {
@@ -83,14 +96,17 @@ TEST(Attention, FusedFromAGraph) {
                   a.axis = 1;
                 }));
   };
-  auto product = [](Expr a, Expr b, bool transposed) { return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([&](auto& m) { m.transpose_b = transposed; })); };
+  auto product = [](Expr a, Expr b, bool transposed) {
+    return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([&](auto& m) { m.transpose_b = transposed; }));
+  };
   Expr causal = make_constant([&] {
     Tensor t = Tensor::zeros(kBool, {tokens, tokens});
     for (int64_t i = 0; i < tokens; ++i)
       for (int64_t j = 0; j <= i; ++j) t.set_int(i * tokens + j, 1);
     return t;
   }());
-  Expr scores = call("divide", {product(cut(0, heads), repeated(cut(heads, kv_heads)), true), make_scalar(std::sqrt(8.0))});
+  Expr scores =
+      call("divide", {product(cut(0, heads), repeated(cut(heads, kv_heads)), true), make_scalar(std::sqrt(8.0))});
   scores = call("where", {causal, scores, make_scalar(-3e38)});
   Expr shares = call("nn.softmax", {scores}, make_attrs<SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
   Expr y = product(shares, repeated(cut(heads + kv_heads, kv_heads)), false);
@@ -102,18 +118,23 @@ TEST(Attention, FusedFromAGraph) {
   ASSERT_TRUE(optimised.ok()) << optimised.error().str();
   std::string text = print_module(*optimised).text;
   EXPECT_NE(text.find("nn.attention("), std::string::npos) << text;
-  for (const char* gone : {"transpose(", "strided_slice(", "repeat(", "nn.batch_matmul("}) EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
+  for (const char* gone : {"transpose(", "strided_slice(", "repeat(", "nn.batch_matmul("})
+    EXPECT_EQ(text.find(gone), std::string::npos) << gone << "\n" << text;
 }
 
 // masked_fill writes the constant before the scores.
 TEST(Attention, MaskedFill) {
   const int64_t heads = 2, tokens = 17, size = 8;
-  Expr q = input("q", {1, heads, tokens, size}), k = input("k", {1, heads, size, tokens}), v = input("v", {1, heads, tokens, size});
-  auto product = [](Expr a, Expr b) { return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([](auto& m) { m.transpose_b = false; })); };
+  Expr q = input("q", {1, heads, tokens, size}), k = input("k", {1, heads, size, tokens}),
+       v = input("v", {1, heads, tokens, size});
+  auto product = [](Expr a, Expr b) {
+    return call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([](auto& m) { m.transpose_b = false; }));
+  };
   Tensor later = Tensor::zeros(kBool, {tokens, tokens});
   for (int64_t i = 0; i < tokens; ++i)
     for (int64_t j = i + 1; j < tokens; ++j) later.set_int(i * tokens + j, 1);
-  Expr scores = call("where", {make_constant(later), make_scalar(-std::numeric_limits<double>::infinity()), call("multiply", {product(q, k), make_scalar(0.3)})});
+  Expr scores = call("where", {make_constant(later), make_scalar(-std::numeric_limits<double>::infinity()),
+                               call("multiply", {product(q, k), make_scalar(0.3)})});
   Expr y = product(call("nn.softmax", {scores}, make_attrs<SoftmaxAttrs>([](auto& a) { a.axis = -1; })), v);
   check({q, k, v}, y);
   PassContext context;

@@ -12,8 +12,8 @@
 #include <iterator>
 #include <random>
 
-#include "tilewright/runtime.h"
 #include "test_folders.h"
+#include "tilewright/runtime.h"
 
 namespace tilewright {
 namespace {

@@ -13,7 +13,9 @@ namespace tilewright::driver {
 namespace {
 using namespace relay;
 
-Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) { return make_var(name, tensor_type(to_shape(shape), dtype)); }
+Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) {
+  return make_var(name, tensor_type(to_shape(shape), dtype));
+}
 
 void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Tensor> values = {}) {
   VerifyOptions options;
@@ -22,7 +24,8 @@ void check(std::vector<Expr> inputs, Expr body, std::map<std::string, Tensor> va
   auto report = verify_module(Module().with_main(make_function(std::move(inputs), std::move(body))), options);
   ASSERT_TRUE(report.ok()) << report.error().str();
   for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
+    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
+                  << m.reference;
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
 }
 
@@ -31,30 +34,35 @@ TEST(DirectKernels, ScansRanksAndSorts) {
   for (bool reverse : {false, true})
     for (const char* op : {"cumsum", "cumprod"})
       check({x}, call(op, {x}, make_attrs<ScanopAttrs>([&](auto& a) {
-              a.axis = 1;
-              a.reverse = reverse;
-              a.exclusive = !reverse;
-            })));
+                        a.axis = 1;
+                        a.reverse = reverse;
+                        a.exclusive = !reverse;
+                      })));
   Tensor ties(kFloat32, {3, 17, 5});
-  for (int64_t i = 0; i < ties.size(); ++i) ties.set_double(i, i % 11 == 3 ? std::nan("") : static_cast<double>(i * 7 % 13));
+  for (int64_t i = 0; i < ties.size(); ++i)
+    ties.set_double(i, i % 11 == 3 ? std::nan("") : static_cast<double>(i * 7 % 13));
   for (bool ascending : {false, true}) {
     check({x}, call("topk", {x}, make_attrs<TopKAttrs>([&](auto& a) {
-            a.k = 4;
-            a.axis = 1;
-            a.is_ascend = ascending;
-            a.dtype = kInt64;
-          })), {{"x", ties}});
+                      a.k = 4;
+                      a.axis = 1;
+                      a.is_ascend = ascending;
+                      a.dtype = kInt64;
+                    })),
+          {{"x", ties}});
     check({x}, call("sort", {x}, make_attrs<SortAttrs>([&](auto& a) { a.is_ascend = ascending; })), {{"x", ties}});
-    check({x}, call("argsort", {x}, make_attrs<ArgsortAttrs>([&](auto& a) { a.is_ascend = ascending, a.axis = 0; })), {{"x", ties}});
+    check({x}, call("argsort", {x}, make_attrs<ArgsortAttrs>([&](auto& a) { a.is_ascend = ascending, a.axis = 0; })),
+          {{"x", ties}});
   }
 }
 
 TEST(DirectKernels, ScattersAndReverses) {
   Expr data = input("data", {9, 8}), at = input("at", {6, 8}, kInt64), updates = input("updates", {6, 8});
   for (const char* how : {"update", "add", "mul", "min", "max"}) {
-    check({data, at, updates}, call("scatter_elements", {data, at, updates}, make_attrs<ScatterElementsAttrs>([&](auto& a) { a.reduction = how; })));
+    check({data, at, updates}, call("scatter_elements", {data, at, updates},
+                                    make_attrs<ScatterElementsAttrs>([&](auto& a) { a.reduction = how; })));
     Expr tuples = input("tuples", {1, 4}, kInt64), rows = input("rows", {4, 8});
-    check({data, tuples, rows}, call("scatter_nd", {data, tuples, rows}, make_attrs<ScatterNDAttrs>([&](auto& a) { a.mode = how; })));
+    check({data, tuples, rows},
+          call("scatter_nd", {data, tuples, rows}, make_attrs<ScatterNDAttrs>([&](auto& a) { a.mode = how; })));
   }
   Expr lengths = input("lengths", {9}, kInt64);
   check({data, lengths}, call("reverse_sequence", {data, lengths}));
@@ -64,25 +72,26 @@ TEST(DirectKernels, ContractionsOfOtherTypesAndRanks) {
   Expr a = input("a", {3, 1, 4, 5}, kFloat64), b = input("b", {2, 5, 7}, kFloat64);
   check({a, b}, call("nn.batch_matmul", {a, b}, make_attrs<BatchMatmulAttrs>([](auto& m) { m.transpose_b = false; })));
   Expr x = input("x", {4, 5}), y = input("y", {5, 6});
-  check({x, y}, call("einsum", {make_tuple({x, y})}, make_attrs<EinsumAttrs>([](auto& e) { e.equation = "ij,jk->ki"; })));
+  check({x, y},
+        call("einsum", {make_tuple({x, y})}, make_attrs<EinsumAttrs>([](auto& e) { e.equation = "ij,jk->ki"; })));
   Expr image = input("image", {2, 4, 7, 6}, kFloat64), kernel = input("kernel", {6, 2, 3, 2}, kFloat64);
   check({image, kernel}, call("nn.conv2d", {image, kernel}, make_attrs<Conv2DAttrs>([](auto& c) {
-          c.strides = {2, 1};
-          c.padding = {1, 0, 2, 1};
-          c.dilation = {1, 2};
-          c.groups = 2;
-        })));
+                                c.strides = {2, 1};
+                                c.padding = {1, 0, 2, 1};
+                                c.dilation = {1, 2};
+                                c.groups = 2;
+                              })));
   Expr up = input("up", {4, 3, 3, 2}, kFloat64);
   check({image, up}, call("nn.conv2d_transpose", {image, up}, make_attrs<Conv2DTransposeAttrs>([](auto& c) {
-          c.strides = {2, 3};
-          c.padding = {1, 0, 0, 1};
-          c.groups = 2;
-        })));
+                            c.strides = {2, 3};
+                            c.padding = {1, 0, 0, 1};
+                            c.groups = 2;
+                          })));
   Expr bytes = input("bytes", {1, 2, 6, 6}, kUInt8);
   check({bytes}, call("nn.max_pool2d", {bytes}, make_attrs<MaxPool2DAttrs>([](auto& p) {
-          p.pool_size = {3, 2};
-          p.padding = {1, 1, 1, 0};
-        })));
+                        p.pool_size = {3, 2};
+                        p.padding = {1, 1, 1, 0};
+                      })));
   Expr activations = input("activations", {2, 7, 3, 3});
   check({activations}, call("nn.lrn", {activations}, make_attrs<LRNAttrs>([](auto& l) { l.size = 4; })));
 }
@@ -95,15 +104,17 @@ TEST(DirectKernels, GridSample) {
     for (const char* padding : {"zeros", "border", "reflection"})
       for (bool corners : {false, true})
         check({x, grid}, call("image.grid_sample", {x, grid}, make_attrs<GridSampleAttrs>([&](auto& a) {
-                a.method = method;
-                a.padding_mode = padding;
-                a.align_corners = corners;
-              })), {{"grid", far}});
+                                a.method = method;
+                                a.padding_mode = padding;
+                                a.align_corners = corners;
+                              })),
+              {{"grid", far}});
 }
 
 // Every code of every small format to float32, and back; values between the codes, ties and the far ends included.
 TEST(SmallTypes, CastsOfEveryCode) {
-  for (const char* name : {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1", "int4", "uint4", "int2", "uint2", "float16", "bfloat16"}) {
+  for (const char* name : {"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+                           "float4_e2m1", "int4", "uint4", "int2", "uint2", "float16", "bfloat16"}) {
     const DataType type = *parse_dtype(name);
     const int64_t codes = type.bits == 16 ? 1 << 16 : int64_t{1} << type.bits;
     Tensor all = Tensor::zeros(type, {codes});
@@ -118,11 +129,14 @@ TEST(SmallTypes, CastsOfEveryCode) {
     check({x}, call("cast", {x}, make_attrs<CastAttrs>([](auto& a) { a.dtype = kFloat32; })), {{"x", all}});
     check({x}, call("reverse", {x}, make_default_attrs<ReverseAttrs>()), {{"x", all}});
     std::vector<float> values{0.0f, -0.0f};
-    if (type.is_float()) values.insert(values.end(), {INFINITY, -INFINITY, NAN, 1e30f, -1e30f, 1e-30f, 3e38f, 0x1p-127f, 0x1.8p-127f, 0x1p-126f});
+    if (type.is_float())
+      values.insert(values.end(),
+                    {INFINITY, -INFINITY, NAN, 1e30f, -1e30f, 1e-30f, 3e38f, 0x1p-127f, 0x1.8p-127f, 0x1p-126f});
     for (int64_t i = 0; i + 1 < codes; i += type.bits == 16 ? 37 : 1) {
       const double a = all.at_double(i), b = all.at_double(i + 1);
       if (!std::isfinite(a) || !std::isfinite(b)) continue;
-      for (double v : {a, (a + b) / 2, a * 0.49 + b * 0.51, a * 0.51 + b * 0.49}) values.push_back(static_cast<float>(type.is_float() ? v : std::trunc(v)));
+      for (double v : {a, (a + b) / 2, a * 0.49 + b * 0.51, a * 0.51 + b * 0.49})
+        values.push_back(static_cast<float>(type.is_float() ? v : std::trunc(v)));
     }
     Expr y = input("y", {static_cast<int64_t>(values.size())});
     check({y}, call("cast", {y}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = type; })),
@@ -136,10 +150,10 @@ TEST(SmallTypes, PackedTensorsMove) {
   Expr y = input("y", {5, 7}, *parse_dtype("int4"));
   check({x, y}, call("concatenate", {make_tuple({x, y})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 0; })));
   check({y}, call("strided_slice", {y}, make_attrs<StridedSliceAttrs>([](auto& a) {
-          a.begin = {1, 0};
-          a.end = {4, 7};
-          a.strides = {1, 1};
-        })));
+                    a.begin = {1, 0};
+                    a.end = {4, 7};
+                    a.strides = {1, 1};
+                  })));
 }
 
 }  // namespace

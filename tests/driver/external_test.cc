@@ -42,7 +42,8 @@ class TestDevice : public runtime::Module {
       const DLTensor &x = *TW_TRY(args.tensor(0)), &y = *TW_TRY(args.tensor(args.size() - 1));
       int64_t n = 1;
       for (int d = 0; d < y.ndim; ++d) n *= y.shape[d];
-      for (int64_t i = 0; i < n; ++i) static_cast<float*>(y.data)[i] = std::max(static_cast<const float*>(x.data)[i], 0.0f);
+      for (int64_t i = 0; i < n; ++i)
+        static_cast<float*>(y.data)[i] = std::max(static_cast<const float*>(x.data)[i], 0.0f);
       return runtime::Value();
     });
   }
@@ -56,11 +57,13 @@ class TestDevice : public runtime::Module {
 
 void register_device() {
   auto load = runtime::make_function("load", [](const runtime::Arguments& args) -> Result<runtime::Value> {
-    return runtime::Value(std::shared_ptr<runtime::Module>(std::make_shared<TestDevice>(std::string(TW_TRY(args.bytes(0))))));
+    return runtime::Value(
+        std::shared_ptr<runtime::Module>(std::make_shared<TestDevice>(std::string(TW_TRY(args.bytes(0))))));
   });
   ASSERT_TRUE(runtime::register_global("runtime.module.loadbinary_test_device", std::move(load), true).ok());
   auto generate = runtime::make_function("generate", [](const runtime::Arguments& args) -> Result<runtime::Value> {
-    return runtime::Value(std::shared_ptr<runtime::Module>(std::make_shared<TestDevice>(std::string(TW_TRY(args.string(0))))));
+    return runtime::Value(
+        std::shared_ptr<runtime::Module>(std::make_shared<TestDevice>(std::string(TW_TRY(args.string(0))))));
   });
   ASSERT_TRUE(runtime::register_global("relay.ext.test", std::move(generate), true).ok());
 }
@@ -97,7 +100,8 @@ class ExternalTest : public ::testing::Test {
     auto view = *e.input(index);
     int64_t n = 1;
     for (int d = 0; d < view.ndim; ++d) n *= view.shape[d];
-    for (int64_t i = 0; i < n; ++i) static_cast<float*>(view.data)[i] = std::sin(static_cast<float>(i + 3 * static_cast<int64_t>(index)));
+    for (int64_t i = 0; i < n; ++i)
+      static_cast<float*>(view.data)[i] = std::sin(static_cast<float>(i + 3 * static_cast<int64_t>(index)));
   }
   static std::vector<float> output(runtime::Executor& e, uint64_t index = 0) {
     auto view = *e.output(index);
@@ -159,7 +163,8 @@ TEST_F(ExternalTest, RunsBetweenKernels) {
     fill(*e);
     ASSERT_TRUE(e->run().ok());
     auto given = output(*e), wanted = expected(module);
-    for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(given[i], wanted[i], 1e-3f + 1e-4f * std::abs(wanted[i])) << i;
+    for (size_t i = 0; i < wanted.size(); ++i)
+      ASSERT_NEAR(given[i], wanted[i], 1e-3f + 1e-4f * std::abs(wanted[i])) << i;
     auto profile = e->profile(3);
     ASSERT_TRUE(profile.ok()) << profile.error().str();
     EXPECT_NE((*profile)->json().find("tvmgen_default_test_main_0"), std::string::npos);
@@ -167,7 +172,9 @@ TEST_F(ExternalTest, RunsBetweenKernels) {
   EXPECT_GT(TestDevice::calls, 0);
   auto graph = nlohmann::json::parse(runtime::write_graph_json(lib->artifact()->plan()));
   int external = 0;
-  for (const auto& node : graph["nodes"]) external += node["op"] == "tvm_op" && node["attrs"]["func_name"].get<std::string>().starts_with("tvmgen_default_test_main_");
+  for (const auto& node : graph["nodes"])
+    external += node["op"] == "tvm_op" &&
+                node["attrs"]["func_name"].get<std::string>().starts_with("tvmgen_default_test_main_");
   EXPECT_EQ(external, 2);
 }
 
@@ -202,7 +209,10 @@ TEST_F(ExternalTest, ErrorsNameWhatIsMissing) {
   // A generator that nobody registered, one that fails, and files without a runtime.
   options_.external = {{"nobody", "n.relu: nn.relu", {}, {}}};
   EXPECT_EQ(build(module, options_).error().code, ErrorCode::kUnknownFunction);
-  options_.external = {{"broken", "n.relu: nn.relu", {}, [](const std::string&, const std::string&, const std::vector<Tensor>&) -> Result<SavedModule> {
+  options_.external = {{"broken",
+                        "n.relu: nn.relu",
+                        {},
+                        [](const std::string&, const std::string&, const std::vector<Tensor>&) -> Result<SavedModule> {
                           return Diagnostic(ErrorCode::kCodegenFailed, "no idea");
                         }}};
   auto broken = build(module, options_);
@@ -264,7 +274,8 @@ TEST_F(ExternalTest, SeveralDevicesHaveMemoryAndTargetsOfTheirOwn) {
     v.kind = TW_DEVICE, v.as.device = {type, 0};
     return v;
   };
-  const tw_value cpu[] = {device(kDLCPU)}, both[] = {device(kDLCPU), device(kDLExtDev)}, other[] = {device(kDLCPU), device(kDLCUDA)};
+  const tw_value cpu[] = {device(kDLCPU)}, both[] = {device(kDLCPU), device(kDLExtDev)},
+                 other[] = {device(kDLCPU), device(kDLCUDA)};
   EXPECT_FALSE(runtime::call(make.get(), cpu).ok());
   EXPECT_FALSE(runtime::call(make.get(), other).ok());
   EXPECT_TRUE(runtime::call(make.get(), both).ok());
@@ -280,7 +291,8 @@ TEST_F(ExternalTest, SeveralDevicesHaveMemoryAndTargetsOfTheirOwn) {
 TEST_F(ExternalTest, AWholeModelOnTheOtherDevice) {
   options_.external.clear();
   Expr x = input("x", {32});
-  auto lib = library(module_of({x}, on_device(call("exp", {call("negative", {call("nn.softmax", {call("exp", {x})})})}), 12)));
+  auto lib =
+      library(module_of({x}, on_device(call("exp", {call("negative", {call("nn.softmax", {call("exp", {x})})})}), 12)));
   ASSERT_TRUE(lib);
   EXPECT_EQ(lib->artifact()->plan().devices, (std::vector<int32_t>{1, 12}));
   auto e = executor(*lib);

@@ -46,7 +46,9 @@ class Guarded {
 relay::Module networks(int which) {
   Expr x = input("x", {1, 8, 20, 20});
   switch (which) {
-    case 0: return relay::Module().with_main(relay::make_function({x}, relu(bias(conv(relu(conv(x, 24, 8, 3, 1, 1)), 13, 24, 1, 1, 0), 13))));
+    case 0:
+      return relay::Module().with_main(
+          relay::make_function({x}, relu(bias(conv(relu(conv(x, 24, 8, 3, 1, 1)), 13, 24, 1, 1, 0), 13))));
     case 1: {  // a residual, a depthwise and a strided convolution, a softmax
       Expr y = relu(bias(conv(x, 16, 8, 3, 2, 1), 16));
       Expr z = call("add", {conv(relu(conv(y, 16, 1, 3, 1, 1, 16)), 16, 16, 3, 1, 1), y});
@@ -74,7 +76,9 @@ TEST_P(FunctionMetadataTest, ARunNeedsExactlyTheseBytes) {
   options.aot = true;
   auto built = build(networks(GetParam()), options);
   ASSERT_TRUE(built.ok()) << built.error().str();
-  const std::string path = (std::filesystem::temp_directory_path() / tilewright::format("tw-metadata-{}-{}.so", getpid(), GetParam())).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / tilewright::format("tw-metadata-{}-{}.so", getpid(), GetParam()))
+          .string();
   ASSERT_TRUE(export_library(*built, path).ok());
   auto loaded = runtime::Artifact::load(path);
   std::filesystem::remove(path);
@@ -109,8 +113,13 @@ TEST_P(FunctionMetadataTest, ARunNeedsExactlyTheseBytes) {
     how.generated_entry = generated;
     auto executor = runtime::Executor::create(*loaded, how);
     ASSERT_TRUE(executor.ok()) << executor.error().str();
-    DLTensor view{in.data(), {kDLCPU, 0}, static_cast<int32_t>(plan.inputs[0].shape.size()), {kDLFloat, 32, 1},
-                  const_cast<int64_t*>(plan.inputs[0].shape.data()), nullptr, 0};
+    DLTensor view{in.data(),
+                  {kDLCPU, 0},
+                  static_cast<int32_t>(plan.inputs[0].shape.size()),
+                  {kDLFloat, 32, 1},
+                  const_cast<int64_t*>(plan.inputs[0].shape.data()),
+                  nullptr,
+                  0};
     ASSERT_TRUE((*executor)->set_input(0, &view).ok());
     ASSERT_TRUE((*executor)->run().ok());
     EXPECT_EQ(std::memcmp((*executor)->output(0)->data, out.data(), bytes_of(plan.outputs[0])), 0) << generated;
@@ -126,20 +135,24 @@ TEST(AotExecutor, IsWhatALibraryBuiltForItMakes) {
   options.name = "small";
   auto built = build(networks(0), options);
   ASSERT_TRUE(built.ok()) << built.error().str();
-  const std::string path = (std::filesystem::temp_directory_path() / tilewright::format("tw-aot-{}.so", getpid())).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / tilewright::format("tw-aot-{}.so", getpid())).string();
   ASSERT_TRUE(export_library(*built, path).ok());
   auto library = runtime::LibraryModule::load(path);
   std::filesystem::remove(path);
   ASSERT_TRUE(library.ok()) << library.error().str();
-  for (const char* absent : {"debug_create", "get_graph_json", "get_graph_params"}) EXPECT_FALSE(*(*library)->get_function(absent)) << absent;
+  for (const char* absent : {"debug_create", "get_graph_json", "get_graph_params"})
+    EXPECT_FALSE(*(*library)->get_function(absent)) << absent;
   auto made = runtime::call((*library)->get_function("small")->get(), {});
   ASSERT_TRUE(made.ok()) << made.error().str();
   auto module = runtime::Arguments(std::span(&made->get(), 1), "small").module(0);
   ASSERT_TRUE(module.ok());
   EXPECT_EQ((*module)->type_key(), "AotExecutor");
-  for (const char* absent : {"load_params", "share_params", "profile", "run_individual"}) EXPECT_FALSE(*(*module)->get_function(absent)) << absent;
-  for (const char* present : {"set_input", "set_input_zero_copy", "set_output_zero_copy", "get_output", "get_input", "get_num_inputs", "get_num_outputs",
-                              "get_input_index", "get_input_info", "run", "run_from_inputs"})
+  for (const char* absent : {"load_params", "share_params", "profile", "run_individual"})
+    EXPECT_FALSE(*(*module)->get_function(absent)) << absent;
+  for (const char* present :
+       {"set_input", "set_input_zero_copy", "set_output_zero_copy", "get_output", "get_input", "get_num_inputs",
+        "get_num_outputs", "get_input_index", "get_input_info", "run", "run_from_inputs"})
     EXPECT_TRUE(*(*module)->get_function(present)) << present;
 }
 

@@ -16,7 +16,9 @@ using relay::make_attrs;
 inline Expr input(const char* name, std::vector<int64_t> shape, DataType dtype = kFloat32) {
   return relay::make_var(name, tensor_type(to_shape(shape), dtype));
 }
-inline Expr constant(std::vector<int64_t> shape, uint64_t seed = 7) { return relay::make_constant(random_tensor(kFloat32, shape, seed)); }
+inline Expr constant(std::vector<int64_t> shape, uint64_t seed = 7) {
+  return relay::make_constant(random_tensor(kFloat32, shape, seed));
+}
 inline Expr ints(std::vector<int64_t> values) {
   return relay::make_constant(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(values.size())}, values));
 }
@@ -29,14 +31,16 @@ inline void check(const relay::Module& module, const char* target = "llvm") {
   auto report = verify_module(module, options);
   ASSERT_TRUE(report.ok()) << report.error().str();
   for (const auto& m : report->mismatches)
-    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference " << m.reference;
+    ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
+                  << m.reference;
   EXPECT_LE(report->largest_output_error, 1) << (report->outputs.empty() ? "" : report->outputs[0]);
 }
 inline void check(std::vector<Expr> inputs, Expr body, const char* target = "llvm") {
   check(relay::Module().with_main(relay::make_function(std::move(inputs), std::move(body))), target);
 }
 
-inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1, int64_t dilation = 1) {
+inline Expr conv(Expr x, int64_t out, int64_t in_per_group, int64_t k, int64_t stride, int64_t pad, int64_t groups = 1,
+                 int64_t dilation = 1) {
   return call("nn.conv2d", {x, constant({out, in_per_group, k, k})}, make_attrs<relay::Conv2DAttrs>([&](auto& a) {
                 a.strides = {stride, stride};
                 a.padding = {pad, pad, pad, pad};

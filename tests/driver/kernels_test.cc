@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every operator that compiles, against the reference interpreter: small graphs through the whole way (passes, lowering,
-// machine code), checked kernel by kernel and at the outputs.
+// Every operator that compiles, against the reference interpreter: small graphs through the whole way (passes,
+// lowering, machine code), checked kernel by kernel and at the outputs.
 #include "driver/graphs.h"
 
 namespace tilewright::driver {
@@ -37,18 +37,25 @@ TEST(Kernels, GroupedConvolutions) {
   check({x}, conv(x, 64, 32, 3, 1, 1, 2));
   check({x}, conv(x, 32, 4, 3, 1, 1, 16));
 }
-// Groups of 8 and 24 channels in blocks of 16, the last of which stays half empty; its lanes must not reach what follows.
+// Groups of 8 and 24 channels in blocks of 16, the last of which stays half empty; its lanes must not reach what
+// follows.
 TEST(Kernels, NarrowGroups) {
   Expr x = input("x", {2, 40, 9, 7});
   check({x}, conv(relu(bias(conv(relu(bias(conv(x, 40, 40, 1, 1, 0), 40)), 40, 8, 3, 2, 1, 5), 40)), 32, 40, 1, 1, 0));
   Expr y = input("y", {1, 72, 6, 10});
-  check({y}, conv(call("sigmoid", {bias(conv(relu(conv(y, 72, 72, 1, 1, 0)), 24, 24, 3, 1, 1, 3), 24)}), 16, 24, 1, 1, 0));
+  check({y},
+        conv(call("sigmoid", {bias(conv(relu(conv(y, 72, 72, 1, 1, 0)), 24, 24, 3, 1, 1, 3), 24)}), 16, 24, 1, 1, 0));
   check({y}, relu(bias(conv(conv(y, 48, 72, 1, 1, 0), 144, 8, 1, 1, 0, 6), 144)));
 }
 TEST(Kernels, AddOfTwoConvolutionsAndSqueezeExcite) {
   Expr x = input("x", {1, 32, 8, 8});
   Expr y = bias(conv(x, 32, 32, 3, 1, 1), 32);
-  Expr s = call("sigmoid", {bias(conv(relu(bias(conv(call("nn.global_avg_pool2d", {y}, make_default_attrs<GlobalPool2DAttrs>()), 8, 32, 1, 1, 0), 8)), 32, 8, 1, 1, 0), 32)});
+  Expr s = call("sigmoid",
+                {bias(conv(relu(bias(conv(call("nn.global_avg_pool2d", {y}, make_default_attrs<GlobalPool2DAttrs>()), 8,
+                                          32, 1, 1, 0),
+                                     8)),
+                           32, 8, 1, 1, 0),
+                      32)});
   check({x}, call("multiply", {y, s}));
 }
 TEST(Kernels, Pools) {
@@ -80,7 +87,8 @@ TEST(Kernels, ConcatAndSplitOfChannels) {
   Expr joined = call("concatenate", {make_tuple({a, b})}, make_attrs<ConcatenateAttrs>([](auto& t) { t.axis = 1; }));
   check({x}, conv(joined, 16, 48, 3, 1, 1));
   check({x}, joined);
-  Expr odd = call("concatenate", {make_tuple({relu(conv(x, 12, 32, 1, 1, 0)), b, a})}, make_attrs<ConcatenateAttrs>([](auto& t) { t.axis = 1; }));
+  Expr odd = call("concatenate", {make_tuple({relu(conv(x, 12, 32, 1, 1, 0)), b, a})},
+                  make_attrs<ConcatenateAttrs>([](auto& t) { t.axis = 1; }));
   check({x}, conv(odd, 16, 60, 3, 1, 1));
   Expr parts = call("split", {b}, make_attrs<SplitAttrs>([](auto& t) {
                       t.axis = 1;
@@ -90,23 +98,27 @@ TEST(Kernels, ConcatAndSplitOfChannels) {
 }
 TEST(Kernels, DenseAndMatmul) {
   Expr x = input("x", {5, 37});
-  check({x}, relu(call("add", {call("nn.dense", {x, constant({50, 37})}, make_default_attrs<DenseAttrs>()), constant({50}, 3)})));
+  check({x}, relu(call("add", {call("nn.dense", {x, constant({50, 37})}, make_default_attrs<DenseAttrs>()),
+                               constant({50}, 3)})));
   Expr one = input("x", {1, 64});
   check({one}, call("nn.dense", {one, constant({1000, 64})}, make_default_attrs<DenseAttrs>()));
   Expr batched = input("x", {2, 7, 20});
-  check({batched}, call("add", {call("nn.dense", {batched, constant({33, 20})}, make_default_attrs<DenseAttrs>()), constant({33}, 5)}));
+  check({batched}, call("add", {call("nn.dense", {batched, constant({33, 20})}, make_default_attrs<DenseAttrs>()),
+                                constant({33}, 5)}));
   Expr a = input("a", {6, 9, 16}), b = input("b", {6, 11, 16}), c = input("c", {6, 16, 10});
   check({a, b}, call("nn.batch_matmul", {a, b}, make_default_attrs<BatchMatmulAttrs>()));
   check({a, c}, call("nn.batch_matmul", {a, c}, make_attrs<BatchMatmulAttrs>([](auto& t) { t.transpose_b = false; })));
 }
 TEST(Kernels, ElementwiseFamilies) {
   Expr x = input("x", {3, 37});
-  for (const char* op : {"abs", "ceil", "cos", "erf", "exp", "floor", "negative", "round", "sigmoid", "sign", "sin", "tanh", "atan", "cosh", "nn.relu"})
+  for (const char* op : {"abs", "ceil", "cos", "erf", "exp", "floor", "negative", "round", "sigmoid", "sign", "sin",
+                         "tanh", "atan", "cosh", "nn.relu"})
     check({x}, call(op, {x}));
   Expr positive = call("add", {call("abs", {x}), make_scalar(0.5)});
   for (const char* op : {"log", "sqrt", "rsqrt", "log2"}) check({x}, call(op, {positive}));
   Expr y = input("y", {1, 37}), z = input("z", {3, 1});
-  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "less", "greater_equal", "equal"}) check({x, y}, call(op, {x, y}));
+  for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum", "less", "greater_equal", "equal"})
+    check({x, y}, call(op, {x, y}));
   check({x, z}, call("divide", {x, call("add", {call("abs", {z}), make_scalar(1)})}));
   check({x, z}, call("power", {call("add", {call("abs", {x}), make_scalar(0.1)}), z}));
   check({x, y, z}, call("where", {call("less", {x, y}), y, z}));
@@ -114,7 +126,9 @@ TEST(Kernels, ElementwiseFamilies) {
 // Dense around zero, through the tails where Phi saturates, and the special values.
 TEST(Kernels, Gelu) {
   Expr x = input("x", {4, 33});
-  auto rows = [](std::vector<float> values) { return make_constant(Tensor::from<float>(kFloat32, {4, 1}, std::span<const float>(values))); };
+  auto rows = [](std::vector<float> values) {
+    return make_constant(Tensor::from<float>(kFloat32, {4, 1}, std::span<const float>(values)));
+  };
   for (const char* target : {"llvm", "llvm -mcpu=x86-64-v2"})
     check({x}, call("nn.gelu", {call("multiply", {x, rows({0.01f, 2, 8, 1000})})}), target);
   const float inf = std::numeric_limits<float>::infinity();
@@ -131,21 +145,26 @@ TEST(Kernels, Transforms) {
   };
   check({x}, relu(transpose(x, {0, 2, 1, 3})));
   check({x}, relu(transpose(x, {0, 3, 1, 2})));
-  check({x}, call("add", {reshape(transpose(reshape(x, {2, 2, 3, 5, 16}), {0, 2, 1, 3, 4}), {2, 6, 80}), constant({80})}));
+  check({x},
+        call("add", {reshape(transpose(reshape(x, {2, 2, 3, 5, 16}), {0, 2, 1, 3, 4}), {2, 6, 80}), constant({80})}));
   check({x}, relu(call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([](auto& a) {
                          a.begin = {1, 2};
                          a.end = {9, 14};
                          a.strides = {2, 3};
                          a.axes = std::vector<int64_t>{2, 3};
                        }))));
-  check({x}, relu(call("concatenate", {make_tuple({x, call("exp", {x})})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 3; }))));
+  check({x}, relu(call("concatenate", {make_tuple({x, call("exp", {x})})},
+                       make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 3; }))));
   check({x}, call("take", {x, ints({3, 0, 5})}, make_attrs<TakeAttrs>([](auto& a) { a.axis = 1; })));
-  check({x}, call("nn.pad", {x, make_scalar(0.25)}, make_attrs<PadAttrs>([](auto& a) { a.pad_width = {{0, 0}, {1, 0}, {0, 2}, {3, 1}}; })));
+  check({x}, call("nn.pad", {x, make_scalar(0.25)}, make_attrs<PadAttrs>([](auto& a) {
+                    a.pad_width = {{0, 0}, {1, 0}, {0, 2}, {3, 1}};
+                  })));
   check({x}, call("tile", {x}, make_attrs<TileAttrs>([](auto& a) { a.reps = {1, 2, 1, 2}; })));
 }
 // Any layout into any other, blocks of one size into blocks of another, padded ones included.
 TEST(Kernels, Layouts) {
-  auto changed = [](std::vector<int64_t> shape, const char* from, const char* to, std::optional<int64_t> channels = {}) {
+  auto changed = [](std::vector<int64_t> shape, const char* from, const char* to,
+                    std::optional<int64_t> channels = {}) {
     Expr x = input("x", shape);
     check({x}, call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
                       a.src_layout = from, a.dst_layout = to;
@@ -184,7 +203,8 @@ TEST(Kernels, OtherTargets) {
   for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"}) {
     Expr x = input("x", {1, 20, 10, 9});
     Expr y = relu(bias(conv(relu(bias(conv(x, 24, 20, 3, 1, 1), 24)), 24, 1, 3, 2, 1, 24), 24));
-    check({x}, call("nn.dense", {call("nn.batch_flatten", {y}), constant({10, 600})}, make_default_attrs<DenseAttrs>()), target);
+    check({x}, call("nn.dense", {call("nn.batch_flatten", {y}), constant({10, 600})}, make_default_attrs<DenseAttrs>()),
+          target);
   }
 }
 

@@ -10,9 +10,9 @@
 #include <iterator>
 
 #include "driver/build.h"
+#include "test_folders.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
-#include "test_folders.h"
 
 namespace tilewright {
 namespace {
@@ -97,7 +97,8 @@ int main(void) {
     shell(std::string("cc -I " TW_SOURCE_DIR "/include main.c ") + form + " -lm -o main && ./main");
     const std::string bytes = read(folder_ + "/y.bin");
     ASSERT_EQ(bytes.size(), expected.size() * 4);
-    EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), bytes.size()), 0) << form << ": another result than the library's";
+    EXPECT_EQ(std::memcmp(bytes.data(), expected.data(), bytes.size()), 0)
+        << form << ": another result than the library's";
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tilewright passes --run`: what a failed pass left behind is a file that repeats the failure, weights included. And the
-// usage errors of the verbs that compile.
+// `tilewright passes --run`: what a failed pass left behind is a file that repeats the failure, weights included. And
+// the usage errors of the verbs that compile.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -65,7 +65,8 @@ TEST_F(PassesCommandTest, RepeatsAFailureFromItsDump) {
   auto failed = run_passes(module, {"Refuse"}, context, std::span(&refuse, 1));
   ASSERT_FALSE(failed.ok());
   const std::string kept = folder_ + "/dump/001_Refuse.failed_on.txt", made = folder_ + "/made.txt";
-  EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept), std::string::npos) << failed.error().hint;
+  EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept), std::string::npos)
+      << failed.error().hint;
 
   Said said = command({"passes", "--run", "FoldConstant,DeadCodeElimination", kept, "-o", made});
   EXPECT_EQ(said.code, 0) << said.error;
@@ -79,7 +80,9 @@ TEST_F(PassesCommandTest, RepeatsAFailureFromItsDump) {
 }
 
 TEST_F(PassesCommandTest, PrintsWhatPassesMakeOfAText) {
-  std::string file = write("m.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  %0 = add(%x, 1f);\n  %1 = add(%x, 1f);\n  multiply(%0, %1)\n}\n");
+  std::string file = write("m.txt",
+                           "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  %0 = add(%x, 1f);\n  %1 = "
+                           "add(%x, 1f);\n  multiply(%0, %1)\n}\n");
   Said said = command({"passes", "--run", "EliminateCommonSubexpr", file});
   EXPECT_EQ(said.code, 0) << said.error;
   EXPECT_EQ(said.out.find("%1"), std::string::npos) << said.out;
@@ -87,7 +90,8 @@ TEST_F(PassesCommandTest, PrintsWhatPassesMakeOfAText) {
 }
 
 TEST_F(PassesCommandTest, RefusesWhatItCannotRun) {
-  std::string good = write("m.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  add(%x, 1f)\n}\n");
+  std::string good =
+      write("m.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  add(%x, 1f)\n}\n");
   std::string bad = write("bad.txt", "#[version = \"0.0.5\"]\ndef @main(%x: Tensor[(4), float32]) {\n  add(%x,\n}\n");
   Said said = command({"passes", "--run", "FuseOpz", good});
   EXPECT_EQ(said.code, kExitUsage);

@@ -25,11 +25,17 @@ struct Layer {
 void check(const Layer& l) {
   const std::string op = l.op;
   const bool lstm = op == "nn.lstm";
-  const int64_t gates = lstm ? 4 : op == "nn.gru" ? 3 : 1, directions = std::string(l.direction) == "bidirectional" ? 2 : 1;
-  auto constant = [](std::vector<int64_t> shape, uint64_t seed) { return make_constant(random_tensor(kFloat32, shape, seed)); };
+  const int64_t gates = lstm             ? 4
+                        : op == "nn.gru" ? 3
+                                         : 1,
+                directions = std::string(l.direction) == "bidirectional" ? 2 : 1;
+  auto constant = [](std::vector<int64_t> shape, uint64_t seed) {
+    return make_constant(random_tensor(kFloat32, shape, seed));
+  };
   Expr x = make_var("x", tensor_type(to_shape({l.steps, l.batch, l.inputs}), kFloat32));
   Expr h0 = make_var("h0", tensor_type(to_shape({directions, l.batch, l.hidden}), kFloat32));
-  std::vector<Expr> args{x, constant({directions, gates * l.hidden, l.inputs}, 1), constant({directions, gates * l.hidden, l.hidden}, 2),
+  std::vector<Expr> args{x, constant({directions, gates * l.hidden, l.inputs}, 1),
+                         constant({directions, gates * l.hidden, l.hidden}, 2),
                          constant({directions, 2 * gates * l.hidden}, 3), h0};
   if (lstm) args.push_back(constant({directions, l.batch, l.hidden}, 5));
   if (l.peephole) args.push_back(constant({directions, 3 * l.hidden}, 6));
@@ -70,7 +76,8 @@ TEST(Recurrent, SizesAndBatches) {
       for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .batch = batch, .hidden = hidden});
 }
 TEST(Recurrent, OneStep) {
-  for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
+  for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
+    check({.op = op, .direction = "bidirectional", .steps = 1, .batch = 3, .hidden = 40});
   check({.op = "nn.gru", .steps = 1, .hidden = 35, .linear_before_reset = true});
 }
 TEST(Recurrent, LongSequences) {
@@ -79,17 +86,22 @@ TEST(Recurrent, LongSequences) {
 }
 TEST(Recurrent, LengthsOfSamples) {
   for (const char* direction : {"forward", "bidirectional"})
-    for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"}) check({.op = op, .direction = direction, .batch = 4, .lengths = {5, 0, 3, 1}});
+    for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
+      check({.op = op, .direction = direction, .batch = 4, .lengths = {5, 0, 3, 1}});
 }
 TEST(Recurrent, VariantsOfTheCells) {
   check({.op = "nn.lstm", .peephole = true, .clip = 0.5});
-  check({.op = "nn.lstm", .direction = "bidirectional", .input_forget = true, .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
+  check({.op = "nn.lstm",
+         .direction = "bidirectional",
+         .input_forget = true,
+         .activations = {"HardSigmoid", "Relu", "Softsign", "Sigmoid", "ScaledTanh", "Elu"}});
   check({.op = "nn.gru", .activations = {"HardSigmoid", "LeakyRelu"}});
   check({.op = "nn.rnn", .activations = {"Softplus"}});
 }
 TEST(Recurrent, WeightsThatAreInputs) {
   for (const char* op : {"nn.lstm", "nn.gru", "nn.rnn"})
-    for (int64_t hidden : {5, 32}) check({.op = op, .direction = "bidirectional", .hidden = hidden, .constant_weights = false});
+    for (int64_t hidden : {5, 32})
+      check({.op = op, .direction = "bidirectional", .hidden = hidden, .constant_weights = false});
 }
 TEST(Recurrent, NarrowerVectors) {
   for (const char* target : {"llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"})

@@ -7,9 +7,9 @@
 
 #include "driver/build.h"
 #include "driver/cli/commands.h"
+#include "test_folders.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
-#include "test_folders.h"
 
 namespace tilewright {
 namespace {
@@ -93,7 +93,8 @@ TEST_F(ShapeVariantsTest, ShapesAreParsed) {
   EXPECT_EQ(shapes({"x={7}x2"}).shapes["x"], (std::vector<int64_t>{7, 2}));
   EXPECT_TRUE(shapes({"a=b=3x4"}).shapes.contains("a=b"));
   driver::BuildOptions options;
-  for (const char* text : {"x", "=1x2", "x=", "x=1x", "x=1xa", "x=1x{2,3", "x=1x{}", "x=1x{2,}", "x=1x{2,3}4", "x={1,2}x{1,2,3}", "x=-1"}) {
+  for (const char* text : {"x", "=1x2", "x=", "x=1x", "x=1xa", "x=1x{2,3", "x=1x{}", "x=1x{2,}", "x=1x{2,3}4",
+                           "x={1,2}x{1,2,3}", "x=-1"}) {
     auto status = driver::add_shapes({text}, &options);
     ASSERT_FALSE(status.ok()) << text;
     EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument) << text;

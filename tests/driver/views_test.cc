@@ -10,7 +10,8 @@ using namespace relay;
 using namespace testing;
 
 Expr concat(std::vector<Expr> parts, int64_t axis = 1) {
-  return call("concatenate", {make_tuple(std::move(parts))}, make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
+  return call("concatenate", {make_tuple(std::move(parts))},
+              make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
 }
 Expr channels(Expr x, int64_t begin, int64_t end) {
   return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& a) {
@@ -64,12 +65,14 @@ TEST(Views, GrowingConcatenation) {
 // An operand that is a result of the model keeps a place of its own, and what is a run of it then does, too.
 TEST(Views, OperandsThatCannotMove) {
   Expr x = input("x", {1, 32, 6, 6});
-  Expr a = relu(conv(x, 16, 32, 1, 1, 0)), b = relu(conv(x, 16, 32, 3, 1, 1)), c = relu(bias(conv(x, 16, 32, 1, 1, 0), 16));
+  Expr a = relu(conv(x, 16, 32, 1, 1, 0)), b = relu(conv(x, 16, 32, 3, 1, 1)),
+       c = relu(bias(conv(x, 16, 32, 1, 1, 0), 16));
   Expr first = concat({a, b}), second = concat({a, b, c});
   check({x}, make_tuple({conv(first, 16, 32, 1, 1, 0), conv(second, 16, 48, 1, 1, 0), a}));
   check({x}, make_tuple({first, second}));
   check({x}, make_tuple({conv(first, 16, 32, 1, 1, 0), second}));
-  check({x}, make_tuple({conv(concat({b, a}), 16, 32, 3, 1, 1), conv(second, 16, 48, 3, 1, 1), conv(concat({b, c}), 16, 32, 1, 1, 0)}));
+  check({x}, make_tuple({conv(concat({b, a}), 16, 32, 3, 1, 1), conv(second, 16, 48, 3, 1, 1),
+                         conv(concat({b, c}), 16, 32, 1, 1, 0)}));
   check({x}, make_tuple({conv(concat({a, a}), 16, 32, 3, 1, 1), conv(concat({a, a, b}), 16, 48, 1, 1, 0)}));
 }
 
@@ -77,8 +80,10 @@ TEST(Views, OperandsThatCannotMove) {
 TEST(Views, ElementwiseFollowerReadsTheBuffer) {
   Expr x = input("x", {1, 32, 7, 5});
   Expr a = relu(conv(x, 32, 32, 1, 1, 0)), b = conv(a, 16, 32, 3, 1, 1);
-  Expr normalised = relu(call("add", {call("multiply", {concat({a, b}), constant({1, 48, 1, 1}, 3)}), constant({1, 48, 1, 1}, 4)}));
-  EXPECT_EQ(steps_besides_convolutions(x, conv(normalised, 16, 48, 1, 1, 0)), (Steps{"layout_transform", "multiply+add+nn.relu", "layout_transform"}));
+  Expr normalised =
+      relu(call("add", {call("multiply", {concat({a, b}), constant({1, 48, 1, 1}, 3)}), constant({1, 48, 1, 1}, 4)}));
+  EXPECT_EQ(steps_besides_convolutions(x, conv(normalised, 16, 48, 1, 1, 0)),
+            (Steps{"layout_transform", "multiply+add+nn.relu", "layout_transform"}));
 }
 
 // Halves of a result, one of them transformed, side by side again (the "C2f" block of detectors).
@@ -94,20 +99,22 @@ TEST(Views, HalvesJoinAgain) {
 TEST(Views, CutsOfBlockedTensors) {
   Expr x = input("x", {1, 32, 9, 10});
   Expr y = relu(conv(x, 48, 32, 1, 1, 0));
-  auto cut = [&](std::vector<int64_t> begin, std::vector<int64_t> end, std::vector<int64_t> strides, std::vector<int64_t> axes) {
+  auto cut = [&](std::vector<int64_t> begin, std::vector<int64_t> end, std::vector<int64_t> strides,
+                 std::vector<int64_t> axes) {
     return call("strided_slice", {y}, make_attrs<StridedSliceAttrs>([&](auto& a) {
                   a.begin = begin, a.end = end, a.strides = strides, a.axes = axes;
                 }));
   };
   check({x}, conv(cut({2, -7}, {8, -1}, {1, 2}, {2, 3}), 16, 48, 1, 1, 0));
   check({x}, conv(cut({1, 2, -7}, {40, 8, -1}, {1, 1, 3}, {1, 2, -1}), 16, 39, 1, 1, 0));  // starts within a block
-  check({x}, conv(cut({16, 0}, {40, 5}, {1, 1}, {-3, 2}), 16, 24, 3, 1, 1));                // ends within one
+  check({x}, conv(cut({16, 0}, {40, 5}, {1, 1}, {-3, 2}), 16, 24, 3, 1, 1));               // ends within one
   check({x}, cut({16}, {40}, {1}, {1}));
-  check({x}, conv(cut({8, -3}, {0, -9}, {-1, -1}, {2, 3}), 16, 48, 1, 1, 0));               // backwards
+  check({x}, conv(cut({8, -3}, {0, -9}, {-1, -1}, {2, 3}), 16, 48, 1, 1, 0));  // backwards
   check({x}, conv(cut({0}, {48}, {2}, {1}), 16, 24, 1, 1, 0));
 }
 
-// Changes between plain and blocked channels go through registers, with what follows; also where channels or rows are odd.
+// Changes between plain and blocked channels go through registers, with what follows; also where channels or rows are
+// odd.
 TEST(Views, LayoutChangesTakeInWhatFollows) {
   for (auto [channels, height, width] : {std::tuple<int64_t, int64_t, int64_t>{32, 7, 9}, {20, 5, 16}, {16, 33, 3}}) {
     Expr x = input("x", {1, 32, height, width}), y = input("y", {1, channels, height, width});
@@ -120,7 +127,8 @@ TEST(Views, LayoutChangesTakeInWhatFollows) {
     auto turn = [](Expr e, std::vector<int64_t> axes) {
       return call("transpose", {e}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; }));
     };
-    check({x, y}, call("add", {call("multiply", {turn(y, {0, 2, 3, 1}), constant({channels}, 5)}), constant({1, height, width, 1}, 6)}));
+    check({x, y}, call("add", {call("multiply", {turn(y, {0, 2, 3, 1}), constant({channels}, 5)}),
+                               constant({1, height, width, 1}, 6)}));
     check({y}, call("add", {turn(y, {0, 1, 3, 2}), call("exp", {turn(y, {0, 1, 3, 2})})}));
   }
 }

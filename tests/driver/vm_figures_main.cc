@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a VM program costs beyond its kernels.
 //   build/vm_figures instructions                        nanoseconds per instruction
-//   build/vm_figures shapes MODEL.onnx [N] [LARGEST]      N runs (10000) with random free sizes up to LARGEST (64): memory, compilations
+//   build/vm_figures shapes MODEL.onnx [N] [LARGEST]      N runs (10000) with random free sizes up to LARGEST (64):
+//   memory, compilations
 #include <unistd.h>
 
 #include <chrono>
@@ -35,14 +36,18 @@ int instructions() {
   // while (more_steps(i, n)) { j = i; k = (j, j); j = k.0; i = next_step(i) }
   auto program = std::make_shared<Program>();
   for (const char* name : {"more_steps", "next_step"}) {
-    program->regions.push_back({"host", name[0] == 'm' ? std::vector<std::string>{"i", "n"} : std::vector<std::string>{"i"}, name});
+    program->regions.push_back(
+        {"host", name[0] == 'm' ? std::vector<std::string>{"i", "n"} : std::vector<std::string>{"i"}, name});
     program->executable.primitives.emplace_back(name);
   }
   program->inputs = {{"n", kInt64, {}}};
   program->outputs = {"i"};
   auto loop = [&](bool moves) {
     Function f{"main", {"n"}, {0}, 8, {}};
-    f.code = {{Opcode::kLoadConsti, {0, 1}}, {Opcode::kLoadConsti, {1, 2}}, {Opcode::kInvokePacked, {0, 3, 1, 1, 0, 3}}, {Opcode::kIf, {3, 2, 1, 0}}};
+    f.code = {{Opcode::kLoadConsti, {0, 1}},
+              {Opcode::kLoadConsti, {1, 2}},
+              {Opcode::kInvokePacked, {0, 3, 1, 1, 0, 3}},
+              {Opcode::kIf, {3, 2, 1, 0}}};
     if (moves)
       for (int i = 0; i < 16; ++i) {
         f.code.push_back({Opcode::kMove, {1, 4}});
@@ -70,7 +75,10 @@ int instructions() {
     return best * 1e9;
   };
   const double bare = loop(false), more = loop(true);
-  std::printf("%.1f ns per instruction (Move, LoadConsti, Goto, If); %.1f ns for a step of a loop: two calls of functions and four instructions\n", (more - bare) / 64, bare);
+  std::printf(
+      "%.1f ns per instruction (Move, LoadConsti, Goto, If); %.1f ns for a step of a loop: two calls of functions and "
+      "four instructions\n",
+      (more - bare) / 64, bare);
   return 0;
 }
 
@@ -80,7 +88,8 @@ int shapes(const std::string& model, int64_t runs, int64_t largest) {
   auto shared = std::make_shared<const Program>(std::move(*program));
   SpecializedOptions options;
   options.evaluate = evaluate_with(shared, tw_compiler_evaluate, tw_compiler_last_error_message);
-  auto runner = ProgramRunner::create(shared, specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), options);
+  auto runner = ProgramRunner::create(
+      shared, specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), options);
   if (!runner.ok()) return std::printf("%s\n", runner.error().str().c_str()), 1;
   std::mt19937_64 engine(1);
   const double begin = seconds();
@@ -94,10 +103,12 @@ int shapes(const std::string& model, int64_t runs, int64_t largest) {
         if (shape[d] < 0) shape[d] = d == 0 && shape.size() > 1 ? size % 3 + 1 : size;  // a small batch
       inputs.push_back(random_tensor(spec.dtype, shape, engine()));
     }
-    if (auto got = (*runner)->run(std::move(inputs)); !got.ok() && refused++ == 0) std::printf("%s\n", got.error().str().c_str());
+    if (auto got = (*runner)->run(std::move(inputs)); !got.ok() && refused++ == 0)
+      std::printf("%s\n", got.error().str().c_str());
     if (run + 1 == runs / 10 || run + 1 == runs / 2 || run + 1 == runs)
-      std::printf("%lld runs, %.1f s: %.1f MiB resident, %zu compiled, %zu kept, %zu calls evaluated, %lld refused\n", static_cast<long long>(run + 1), seconds() - begin, resident_mib(),
-                  (*runner)->functions().compiled(), (*runner)->functions().kept(), (*runner)->functions().evaluated(), static_cast<long long>(refused));
+      std::printf("%lld runs, %.1f s: %.1f MiB resident, %zu compiled, %zu kept, %zu calls evaluated, %lld refused\n",
+                  static_cast<long long>(run + 1), seconds() - begin, resident_mib(), (*runner)->functions().compiled(),
+                  (*runner)->functions().kept(), (*runner)->functions().evaluated(), static_cast<long long>(refused));
   }
   return refused != 0;
 }
@@ -108,7 +119,8 @@ int shapes(const std::string& model, int64_t runs, int64_t largest) {
 int main(int argc, char** argv) {
   using namespace tilewright::driver;
   if (argc >= 2 && !std::strcmp(argv[1], "instructions")) return instructions();
-  if (argc >= 3 && !std::strcmp(argv[1], "shapes")) return shapes(argv[2], argc > 3 ? std::atoll(argv[3]) : 10000, argc > 4 ? std::atoll(argv[4]) : 64);
+  if (argc >= 3 && !std::strcmp(argv[1], "shapes"))
+    return shapes(argv[2], argc > 3 ? std::atoll(argv[3]) : 10000, argc > 4 ? std::atoll(argv[4]) : 64);
   std::fprintf(stderr, "vm_figures instructions | shapes MODEL.onnx [N] [LARGEST]\n");
   return 2;
 }

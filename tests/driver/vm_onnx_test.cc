@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONNX control flow on computed values, results of computed sizes and sequences: compiled to a file, run, compared with the
-// same steps written out here.
+// ONNX control flow on computed values, results of computed sizes and sequences: compiled to a file, run, compared with
+// the same steps written out here.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +23,8 @@ using runtime::vm::ProgramRunner;
 const std::string kModel = std::string(TW_TEST_DATA) + "/onnx/computed_control.onnx";
 
 std::shared_ptr<const runtime::vm::Program> compiled(const std::string& model) {
-  const std::string file = (std::filesystem::temp_directory_path() / format("tw-vm-onnx-test-{}.so", getpid())).string();
+  const std::string file =
+      (std::filesystem::temp_directory_path() / format("tw-vm-onnx-test-{}.so", getpid())).string();
   auto status = compile_onnx(model, file, {});
   EXPECT_TRUE(status.ok()) << status.error().str();
   auto artifact = runtime::Artifact::load(file);
@@ -34,13 +35,15 @@ std::shared_ptr<const runtime::vm::Program> compiled(const std::string& model) {
   return *program;
 }
 
-std::unique_ptr<ProgramRunner> runner(std::shared_ptr<const runtime::vm::Program> program, int evaluate_first, const std::atomic<bool>* interrupt = nullptr) {
+std::unique_ptr<ProgramRunner> runner(std::shared_ptr<const runtime::vm::Program> program, int evaluate_first,
+                                      const std::atomic<bool>* interrupt = nullptr) {
   runtime::vm::SpecializedOptions options;
   options.threads = 1;
   options.evaluate_first = evaluate_first;
   options.evaluate = runtime::vm::evaluate_with(program, tw_compiler_evaluate, tw_compiler_last_error_message);
   options.interrupt = interrupt;
-  auto made = ProgramRunner::create(program, runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message), options);
+  auto made = ProgramRunner::create(
+      program, runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message), options);
   EXPECT_TRUE(made.ok());
   return std::move(*made);
 }
@@ -77,7 +80,10 @@ Expected written_out(std::vector<float> x, float limit) {
 
 void near(const Tensor& got, const std::vector<float>& expected, const char* what) {
   ASSERT_EQ(got.size(), static_cast<int64_t>(expected.size())) << what;
-  for (int64_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got.at_double(i), expected[static_cast<size_t>(i)], 1e-3 * (1 + std::abs(expected[static_cast<size_t>(i)]))) << what;
+  for (int64_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got.at_double(i), expected[static_cast<size_t>(i)],
+                1e-3 * (1 + std::abs(expected[static_cast<size_t>(i)])))
+        << what;
 }
 
 TEST(VmOnnx, LoopsBranchesAndSizesThatDataDecide) {
@@ -88,8 +94,10 @@ TEST(VmOnnx, LoopsBranchesAndSizesThatDataDecide) {
     for (float limit : {10.f, 1000.f, 10.f, 50.f, 1000.f})
       for (int64_t n : {3, 7}) {
         std::vector<float> x;
-        for (int64_t i = 0; i < n; ++i) x.push_back(0.25f * static_cast<float>((i * 7) % 5) + 0.1f + 0.03f * static_cast<float>(i * i));
-        auto got = vm->run_values({runtime::vm::make_tensor(Tensor::from<float>(kFloat32, {n}, x)), runtime::vm::make_tensor(Tensor::scalar<float>(kFloat32, limit))});
+        for (int64_t i = 0; i < n; ++i)
+          x.push_back(0.25f * static_cast<float>((i * 7) % 5) + 0.1f + 0.03f * static_cast<float>(i * i));
+        auto got = vm->run_values({runtime::vm::make_tensor(Tensor::from<float>(kFloat32, {n}, x)),
+                                   runtime::vm::make_tensor(Tensor::scalar<float>(kFloat32, limit))});
         ASSERT_TRUE(got.ok()) << got.error().str();
         ASSERT_EQ(got->size(), 7u);
         const Expected e = written_out(x, limit);
@@ -117,7 +125,8 @@ TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
   int64_t before = 0;
   for (int64_t run = 0; run < 1500; ++run) {
     const int64_t n = run * 7919 % 1500 + 1;  // each once
-    auto got = vm->run({Tensor::from<float>(kFloat32, {n}, std::vector<float>(static_cast<size_t>(n), 0.25f)), Tensor::scalar<float>(kFloat32, 100)});
+    auto got = vm->run({Tensor::from<float>(kFloat32, {n}, std::vector<float>(static_cast<size_t>(n), 0.25f)),
+                        Tensor::scalar<float>(kFloat32, 100)});
     ASSERT_TRUE(got.ok()) << got.error().str();
     if (run == 500) before = resident();
   }
@@ -129,7 +138,9 @@ TEST(VmOnnx, TracesNameKernelsAndFunctions) {
   auto vm = runner(compiled(kModel), 0);
   std::vector<runtime::vm::TraceEvent> events;
   vm->set_trace(&events);
-  ASSERT_TRUE(vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)}).ok());
+  ASSERT_TRUE(
+      vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)})
+          .ok());
   vm->set_trace(nullptr);
   const std::string table = runtime::vm::trace_table(events), trace = runtime::vm::trace_chrome(events);
   for (const char* name : {"NonZero", "list_append", "compile region_", "element"}) {
@@ -137,7 +148,9 @@ TEST(VmOnnx, TracesNameKernelsAndFunctions) {
     EXPECT_NE(trace.find(name), std::string::npos);
   }
   const size_t count = events.size();
-  ASSERT_TRUE(vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)}).ok());
+  ASSERT_TRUE(
+      vm->run({Tensor::from<float>(kFloat32, {2}, std::vector<float>{1, 2}), Tensor::scalar<float>(kFloat32, 50)})
+          .ok());
   EXPECT_EQ(events.size(), count);
 }
 
@@ -163,17 +176,21 @@ TEST(VmOnnx, DamagedModelsAreErrors) {
 TEST(VmOnnx, LoopsCanBeInterrupted) {
   std::atomic<bool> stop{true};
   auto vm = runner(compiled(kModel), 2, &stop);
-  const std::vector<Tensor> inputs = {Tensor::from<float>(kFloat32, {1}, std::vector<float>{-1.f}), Tensor::scalar<float>(kFloat32, 1)};  // grows without end downwards
+  const std::vector<Tensor> inputs = {Tensor::from<float>(kFloat32, {1}, std::vector<float>{-1.f}),
+                                      Tensor::scalar<float>(kFloat32, 1)};  // grows without end downwards
   EXPECT_EQ(vm->run(inputs).error().code, ErrorCode::kInterrupted);
 }
 
 TEST(VmOnnx, WhatCannotBeIsAnError) {
   auto vm = runner(compiled(kModel), 0);
-  // No step is possible without elements: the sum of nothing stays below the limit for ever only if it is; here it is not.
+  // No step is possible without elements: the sum of nothing stays below the limit for ever only if it is; here it is
+  // not.
   auto empty = vm->run({Tensor::zeros(kFloat32, {0}), Tensor::scalar<float>(kFloat32, -1)});
   EXPECT_TRUE(empty.ok() || !empty.error().message.empty());
   EXPECT_FALSE(vm->run({Tensor::zeros(kFloat32, {2, 2}), Tensor::scalar<float>(kFloat32, 1)}).ok());
-  EXPECT_FALSE(vm->run_values({runtime::vm::make_adt(0, {}), runtime::vm::make_tensor(Tensor::scalar<float>(kFloat32, 1))}).ok());
+  EXPECT_FALSE(
+      vm->run_values({runtime::vm::make_adt(0, {}), runtime::vm::make_tensor(Tensor::scalar<float>(kFloat32, 1))})
+          .ok());
 }
 
 }  // namespace

@@ -16,19 +16,23 @@ Result<relay::Module> parse(const std::string& text) { return relay::parse_modul
 
 // Runs main on the VM (through the program's bytes) and in the interpreter.
 // `plain` says the same without what the interpreter lacks (closures, data types); empty: the text itself.
-void check(const std::string& text, std::vector<Tensor> inputs, size_t regions = SIZE_MAX, const std::string& plain = "") {
+void check(const std::string& text, std::vector<Tensor> inputs, size_t regions = SIZE_MAX,
+           const std::string& plain = "") {
   auto module = parse(text);
   ASSERT_TRUE(module.ok()) << module.error().str();
   auto program = vm_program(*module, {});
   ASSERT_TRUE(program.ok()) << program.error().str();
-  if (regions != SIZE_MAX) { EXPECT_EQ(program->regions.size(), regions) << runtime::vm::bytecode_text(program->executable); }
+  if (regions != SIZE_MAX) {
+    EXPECT_EQ(program->regions.size(), regions) << runtime::vm::bytecode_text(program->executable);
+  }
   const std::string bytes = runtime::vm::write_program(*program);
   auto read = runtime::vm::read_program(std::as_bytes(std::span(bytes)));
   ASSERT_TRUE(read.ok()) << read.error().str();
   auto shared = std::make_shared<const runtime::vm::Program>(std::move(*read));
   runtime::vm::SpecializedOptions options;
   options.threads = 1;
-  auto runner = runtime::vm::ProgramRunner::create(shared, runtime::vm::specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), options);
+  auto runner = runtime::vm::ProgramRunner::create(
+      shared, runtime::vm::specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), options);
   ASSERT_TRUE(runner.ok()) << runner.error().str();
   auto got = (*runner)->run(inputs);
   ASSERT_TRUE(got.ok()) << got.error().str() << "\n" << runtime::vm::bytecode_text(shared->executable);
@@ -45,7 +49,8 @@ void check(const std::string& text, std::vector<Tensor> inputs, size_t regions =
     ASSERT_EQ((*got)[k].shape(), (*expected)[k].shape);
     for (int64_t i = 0; i < (*got)[k].size(); ++i) {
       const auto& e = (*expected)[k];
-      EXPECT_NEAR((*got)[k].at_double(i), e.is_float() ? e.f[static_cast<size_t>(i)] : static_cast<double>(e.i[static_cast<size_t>(i)]), 1e-4);
+      EXPECT_NEAR((*got)[k].at_double(i),
+                  e.is_float() ? e.f[static_cast<size_t>(i)] : static_cast<double>(e.i[static_cast<size_t>(i)]), 1e-4);
     }
   }
 }
@@ -53,7 +58,8 @@ Tensor data(std::vector<int64_t> shape, uint64_t seed = 3) { return random_tenso
 Tensor number(float v) { return Tensor::scalar<float>(kFloat32, v); }
 
 TEST(VmRelay, OneRegionWithoutControlFlow) {
-  check("def @main(%x: Tensor[(?, 8), float32]) { %0 = nn.relu(%x); %1 = sum(%0, axis=[1]); (%0, exp(%1)) }", {data({5, 8})}, 1);
+  check("def @main(%x: Tensor[(?, 8), float32]) { %0 = nn.relu(%x); %1 = sum(%0, axis=[1]); (%0, exp(%1)) }",
+        {data({5, 8})}, 1);
 }
 
 TEST(VmRelay, BranchesOnResults) {
@@ -66,34 +72,42 @@ TEST(VmRelay, BranchesOnResults) {
 }
 
 TEST(VmRelay, References) {
-  check("def @main(%x: Tensor[(3), float32]) {\n  let %r = ref(%x);\n  let %a = ref_read(%r);\n  let %u = ref_write(%r, add(%a, %a));\n"
-        "  let %b = ref_read(%r);\n  let %w = ref_write(%r, multiply(%b, %a));\n  (%a, %b, ref_read(%r))\n}", {data({3})});
+  check(
+      "def @main(%x: Tensor[(3), float32]) {\n  let %r = ref(%x);\n  let %a = ref_read(%r);\n  let %u = ref_write(%r, "
+      "add(%a, %a));\n"
+      "  let %b = ref_read(%r);\n  let %w = ref_write(%r, multiply(%b, %a));\n  (%a, %b, ref_read(%r))\n}",
+      {data({3})});
 }
 
 TEST(VmRelay, RecursionOverGlobals) {
-  check("def @halve(%x: Tensor[(), float32], %n: Tensor[(), int64]) -> Tensor[(), float32] {\n"
-        "  if (less(%x, 1f)) { %x } else { @halve(multiply(%x, 0.5f), %n) }\n}\n"
-        "def @main(%x: Tensor[(), float32], %n: Tensor[(), int64]) { add(@halve(%x, %n), 10f) }",
-        {number(1000), Tensor::scalar<int64_t>(kInt64, 1)});
+  check(
+      "def @halve(%x: Tensor[(), float32], %n: Tensor[(), int64]) -> Tensor[(), float32] {\n"
+      "  if (less(%x, 1f)) { %x } else { @halve(multiply(%x, 0.5f), %n) }\n}\n"
+      "def @main(%x: Tensor[(), float32], %n: Tensor[(), int64]) { add(@halve(%x, %n), 10f) }",
+      {number(1000), Tensor::scalar<int64_t>(kInt64, 1)});
 }
 
 TEST(VmRelay, ClosuresCapture) {
-  check("def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
-        "  let %scale = add(%y, 1f);\n"
-        "  let %f = fn (%a: Tensor[(4), float32]) -> Tensor[(4), float32] { multiply(%a, %scale) };\n"
-        "  add(%f(%x), %f(%f(%y)))\n}",
-        {data({4}, 1), data({4}, 2)}, SIZE_MAX,
-        "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
-        "  %0 = add(%y, 1f);\n  add(multiply(%x, %0), multiply(multiply(%y, %0), %0))\n}");
+  check(
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
+      "  let %scale = add(%y, 1f);\n"
+      "  let %f = fn (%a: Tensor[(4), float32]) -> Tensor[(4), float32] { multiply(%a, %scale) };\n"
+      "  add(%f(%x), %f(%f(%y)))\n}",
+      {data({4}, 1), data({4}, 2)}, SIZE_MAX,
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
+      "  %0 = add(%y, 1f);\n  add(multiply(%x, %0), multiply(multiply(%y, %0), %0))\n}");
 }
 
 TEST(VmRelay, DataTypesAndMatch) {
-  check("type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
-        "def @total(%list: List[Tensor[(4), float32]]) -> Tensor[(4), float32] {\n"
-        "  match (%list) {\n    Cons(%head, %tail) => add(%head, @total(%tail)),\n    Nil => zeros(shape=[4], dtype=\"float32\"),\n  }\n}\n"
-        "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
-        "  %0 = Nil;\n  %1 = Cons(multiply(%y, %x), %0);\n  @total(Cons(%x, %1))\n}",
-        {data({4}, 1), data({4}, 2)}, SIZE_MAX, "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) { add(%x, multiply(%y, %x)) }");
+  check(
+      "type List[A] {\n  Cons(A, List[A]),\n  Nil,\n}\n"
+      "def @total(%list: List[Tensor[(4), float32]]) -> Tensor[(4), float32] {\n"
+      "  match (%list) {\n    Cons(%head, %tail) => add(%head, @total(%tail)),\n    Nil => zeros(shape=[4], "
+      "dtype=\"float32\"),\n  }\n}\n"
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"
+      "  %0 = Nil;\n  %1 = Cons(multiply(%y, %x), %0);\n  @total(Cons(%x, %1))\n}",
+      {data({4}, 1), data({4}, 2)}, SIZE_MAX,
+      "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) { add(%x, multiply(%y, %x)) }");
 }
 
 TEST(VmRelay, WhatCannotBe) {

@@ -13,8 +13,8 @@
 #include "frontend/onnx/import.h"
 #include "relay/interpreter.h"
 #include "runtime/vm/compiler_hook.h"
-#include "tilewright/compiler.h"
 #include "test_folders.h"
+#include "tilewright/compiler.h"
 
 namespace tilewright::driver {
 namespace {
@@ -28,7 +28,8 @@ struct Inputs {
   std::vector<int64_t> shape;
 };
 std::vector<Tensor> tensors(const Inputs& in) {
-  return {random_tensor(kFloat32, {in.n, in.l}, static_cast<uint64_t>(in.n * 100 + in.l)), Tensor::scalar<uint8_t>(kBool, in.positive), Tensor::scalar<int64_t>(kInt64, in.trips),
+  return {random_tensor(kFloat32, {in.n, in.l}, static_cast<uint64_t>(in.n * 100 + in.l)),
+          Tensor::scalar<uint8_t>(kBool, in.positive), Tensor::scalar<int64_t>(kInt64, in.trips),
           Tensor::from<int64_t>(kInt64, {2}, in.shape)};
 }
 
@@ -51,7 +52,10 @@ class VmProgramTest : public ::testing::Test {
     options.threads = 2;
     options.keep = 8;
     auto made = runtime::vm::ProgramRunner::create(
-        program_, with_compiler ? runtime::vm::specialize_with(program_, tw_compiler_specialize, tw_compiler_last_error_message) : runtime::vm::Specialize(), options);
+        program_,
+        with_compiler ? runtime::vm::specialize_with(program_, tw_compiler_specialize, tw_compiler_last_error_message)
+                      : runtime::vm::Specialize(),
+        options);
     EXPECT_TRUE(made.ok());
     return std::move(*made);
   }
@@ -62,8 +66,9 @@ class VmProgramTest : public ::testing::Test {
 
 TEST_F(VmProgramTest, EverySizeAndBranch) {
   auto vm = runner();
-  const Inputs cases[] = {{1, 4, true, 0, {2, 2}}, {3, 5, false, 2, {15, 1}}, {3, 5, true, 2, {5, 3}}, {1, 4, true, 0, {2, 2}},
-                          {7, 33, true, 3, {-1, 11}}, {3, 5, false, 2, {15, 1}}, {1, 1, false, 1, {1, 1}}};
+  const Inputs cases[] = {{1, 4, true, 0, {2, 2}}, {3, 5, false, 2, {15, 1}},  {3, 5, true, 2, {5, 3}},
+                          {1, 4, true, 0, {2, 2}}, {7, 33, true, 3, {-1, 11}}, {3, 5, false, 2, {15, 1}},
+                          {1, 1, false, 1, {1, 1}}};
   for (const Inputs& in : cases) {
     auto inputs = tensors(in);
     auto got = vm->run(inputs);
@@ -78,7 +83,8 @@ TEST_F(VmProgramTest, EverySizeAndBranch) {
     ASSERT_EQ(got->size(), expected->size());
     for (size_t k = 0; k < got->size(); ++k) {
       ASSERT_EQ((*got)[k].shape(), (*expected)[k].shape);
-      for (int64_t i = 0; i < (*got)[k].size(); ++i) EXPECT_NEAR((*got)[k].at_double(i), (*expected)[k].f[static_cast<size_t>(i)], 1e-3);
+      for (int64_t i = 0; i < (*got)[k].size(); ++i)
+        EXPECT_NEAR((*got)[k].at_double(i), (*expected)[k].f[static_cast<size_t>(i)], 1e-3);
     }
   }
   EXPECT_LE(vm->functions().kept(), 8u);

@@ -13,7 +13,9 @@ using namespace relay;
 using testing::check;
 
 Expr input(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_shape(shape), kFloat32)); }
-Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) { return random_tensor(kFloat32, {out, in, kh, kw}, 7); }
+Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) {
+  return random_tensor(kFloat32, {out, in, kh, kw}, 7);
+}
 Expr conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1) {
   return call("nn.conv2d", {x, make_constant(w)}, make_attrs<Conv2DAttrs>([&](auto& a) {
                 a.strides = {stride, stride};
@@ -104,7 +106,9 @@ TEST(WinogradGraphs, TwoMapsWithOneWeight) {
                   a.kernel_size = std::vector<int64_t>{3, 3};
                 }));
   };
-  Expr small = call("nn.max_pool2d", {x}, make_attrs<MaxPool2DAttrs>([](auto& a) { a.pool_size = {5, 5}, a.strides = {5, 5}; }));
+  Expr small = call("nn.max_pool2d", {x}, make_attrs<MaxPool2DAttrs>([](auto& a) {
+                      a.pool_size = {5, 5}, a.strides = {5, 5};
+                    }));
   check(module_of(x, make_tuple({head(x), head(small)})));
 }
 

@@ -17,12 +17,14 @@ namespace {
 
 std::string compare(const Tensor& got, const Tensor& want) {
   if (got.dtype() != want.dtype()) return format("dtype {} instead of {}", got.dtype().str(), want.dtype().str());
-  if (got.shape() != want.shape()) return format("shape {} instead of {}", shape_str(got.shape()), shape_str(want.shape()));
+  if (got.shape() != want.shape())
+    return format("shape {} instead of {}", shape_str(got.shape()), shape_str(want.shape()));
   if (want.dtype().is_string()) return got.string_values() == want.string_values() ? "" : "other strings";
   double worst = 0;
   for (int64_t i = 0; i < want.size(); ++i) {
     if (!want.dtype().is_float()) {
-      if (got.at_int(i) != want.at_int(i)) return format("element {} is {} instead of {}", i, got.at_int(i), want.at_int(i));
+      if (got.at_int(i) != want.at_int(i))
+        return format("element {} is {} instead of {}", i, got.at_int(i), want.at_int(i));
       continue;
     }
     double g = got.at_double(i), w = want.at_double(i);
@@ -51,8 +53,10 @@ std::string run_case(const std::string& folder, int* constants_used) {
     // A sequence is as many outputs.
     std::vector<Tensor> expected;
     for (const auto& v : set.outputs) {
-      if (v.is_sequence) expected.insert(expected.end(), v.sequence.begin(), v.sequence.end());
-      else expected.push_back(v.tensor);
+      if (v.is_sequence)
+        expected.insert(expected.end(), v.sequence.begin(), v.sequence.end());
+      else
+        expected.push_back(v.tensor);
     }
     if (results->size() != expected.size()) return format("{} outputs instead of {}", results->size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {

@@ -30,7 +30,8 @@ Model model_of(std::vector<Node> nodes, std::vector<std::string> inputs, std::st
   m.graph.outputs.push_back(info(output));
   return m;
 }
-Node node(std::string op, std::vector<std::string> in, std::vector<std::string> out, std::vector<Attribute> attributes = {}) {
+Node node(std::string op, std::vector<std::string> in, std::vector<std::string> out,
+          std::vector<Attribute> attributes = {}) {
   Node n;
   n.op_type = std::move(op);
   n.inputs = std::move(in);
@@ -97,12 +98,15 @@ TEST(OnnxImport, InputsCanBecomeConstants) {
 }
 
 TEST(OnnxImport, EveryUnsupportedNodeIsReported) {
-  Model m = model_of({node("Foo", {"a"}, {"t"}), node("Relu", {"t"}, {"u"}), node("Bar", {"u"}, {"v"}), node("Foo", {"v"}, {"y"})}, {"a"}, "y");
+  Model m = model_of(
+      {node("Foo", {"a"}, {"t"}), node("Relu", {"t"}, {"u"}), node("Bar", {"u"}, {"v"}), node("Foo", {"v"}, {"y"})},
+      {"a"}, "y");
   m.graph.nodes[2].name = "third";
   Diagnostic d = error_of(m);
   EXPECT_EQ(d.code, ErrorCode::kUnsupportedOp);
   EXPECT_NE(d.message.find("3 of the model's nodes"), std::string::npos) << d.message;
-  EXPECT_NE(d.message.find("Foo (opset 13) x2: 't' (Tensor[(2, n), float32]), 'y' (?)"), std::string::npos) << d.message;
+  EXPECT_NE(d.message.find("Foo (opset 13) x2: 't' (Tensor[(2, n), float32]), 'y' (?)"), std::string::npos)
+      << d.message;
   EXPECT_NE(d.message.find("Bar (opset 13) x1: 'third'"), std::string::npos) << d.message;
   EXPECT_FALSE(d.hint.empty());
 }
@@ -110,7 +114,7 @@ TEST(OnnxImport, EveryUnsupportedNodeIsReported) {
 TEST(OnnxImport, MalformedGraphs) {
   auto code = [](std::vector<Node> nodes) { return error_of(model_of(std::move(nodes), {"a"}, "y")).code; };
   EXPECT_EQ(code({node("Relu", {"nothing"}, {"y"})}), ErrorCode::kMalformedModel);
-  EXPECT_EQ(code({node("Relu", {"a"}, {"x"})}), ErrorCode::kMalformedModel);  // no y
+  EXPECT_EQ(code({node("Relu", {"a"}, {"x"})}), ErrorCode::kMalformedModel);                                  // no y
   EXPECT_EQ(code({node("Add", {"a", "y"}, {"x"}), node("Relu", {"x"}, {"y"})}), ErrorCode::kMalformedModel);  // a cycle
   EXPECT_EQ(code({node("Relu", {"a"}, {"y"}), node("Relu", {"a"}, {"y"})}), ErrorCode::kMalformedModel);
   EXPECT_EQ(code({node("Relu", {"a"}, {"a"}), node("Relu", {"a"}, {"y"})}), ErrorCode::kMalformedModel);

@@ -51,7 +51,8 @@ TEST(OnnxProto, ReadsEveryElementType) {
     return out;
   };
   using D = std::vector<double>;
-  for (const char* name : {"t_float", "t_float16", "t_bfloat16", "r_float", "r_float16"}) EXPECT_EQ(doubles(name), (D{1.5, -2})) << name;
+  for (const char* name : {"t_float", "t_float16", "t_bfloat16", "r_float", "r_float16"})
+    EXPECT_EQ(doubles(name), (D{1.5, -2})) << name;
   EXPECT_EQ(doubles("t_double"), (D{1.25, -2}));
   EXPECT_EQ(doubles("t_int8"), (D{-3, 7}));
   EXPECT_EQ(doubles("t_uint8"), (D{3, 250}));
@@ -150,8 +151,10 @@ TEST(OnnxProto, TruncationAtEveryByteIsAnError) {
     int accepted = 0;
     for (size_t n = 0; n < text.size(); ++n) {
       auto r = read_model(shared_bytes(text.substr(0, n)), "");
-      if (r.ok()) ++accepted;
-      else EXPECT_TRUE(r.error().code == ErrorCode::kMalformedModel || r.error().code == ErrorCode::kLimitExceeded);
+      if (r.ok())
+        ++accepted;
+      else
+        EXPECT_TRUE(r.error().code == ErrorCode::kMalformedModel || r.error().code == ErrorCode::kLimitExceeded);
     }
     // Only cuts between two fields of the outermost message leave a whole model.
     EXPECT_LE(accepted, 4) << name;
@@ -190,20 +193,24 @@ TEST(OnnxProto, HostileSizes) {
   std::string huge_dims = varint(1, 1ull << 40) + varint(1, 1ull << 40);
   EXPECT_EQ(code_of(field(5, huge_dims + varint(2, 1) + field(8, "w"))), ErrorCode::kLimitExceeded);
   EXPECT_EQ(code_of(field(5, varint(1, 1ull << 47) + varint(2, 1) + field(8, "w"))), ErrorCode::kMalformedModel);
-  EXPECT_EQ(code_of(field(5, varint(1, static_cast<uint64_t>(-1)) + varint(2, 1) + field(8, "w"))), ErrorCode::kLimitExceeded);
+  EXPECT_EQ(code_of(field(5, varint(1, static_cast<uint64_t>(-1)) + varint(2, 1) + field(8, "w"))),
+            ErrorCode::kLimitExceeded);
   EXPECT_EQ(code_of(field(5, varint(1, 2) + varint(2, 99) + field(8, "w"))), ErrorCode::kMalformedModel);
   std::string many_dims;
   for (int i = 0; i < 33; ++i) many_dims += varint(1, 1);
   EXPECT_EQ(code_of(field(5, many_dims + varint(2, 1) + field(8, "w"))), ErrorCode::kLimitExceeded);
   // Raw data of the wrong size, both raw and typed data, a sparse tensor of a terabyte.
-  EXPECT_EQ(code_of(field(5, varint(1, 2) + varint(2, 1) + field(8, "w") + field(9, "abc"))), ErrorCode::kMalformedModel);
-  EXPECT_EQ(code_of(field(5, varint(1, 1) + varint(2, 7) + field(8, "w") + varint(7, 1) + field(9, "12345678"))), ErrorCode::kMalformedModel);
+  EXPECT_EQ(code_of(field(5, varint(1, 2) + varint(2, 1) + field(8, "w") + field(9, "abc"))),
+            ErrorCode::kMalformedModel);
+  EXPECT_EQ(code_of(field(5, varint(1, 1) + varint(2, 7) + field(8, "w") + varint(7, 1) + field(9, "12345678"))),
+            ErrorCode::kMalformedModel);
   std::string values = field(1, varint(1, 1) + varint(2, 7) + varint(7, 1) + field(8, "s"));
   std::string indices = field(2, varint(1, 1) + varint(2, 7) + varint(7, 0));
   EXPECT_EQ(code_of(field(15, values + indices + varint(3, 1ull << 40))), ErrorCode::kLimitExceeded);
   // Subgraphs without end.
   std::string graph = field(1, field(4, "If"));
-  for (int i = 0; i < 100; ++i) graph = field(1, field(4, "If") + field(5, field(1, "g") + varint(20, 5) + field(6, graph)));
+  for (int i = 0; i < 100; ++i)
+    graph = field(1, field(4, "If") + field(5, field(1, "g") + varint(20, 5) + field(6, graph)));
   EXPECT_EQ(code_of(graph), ErrorCode::kLimitExceeded);
   // Two initializers of one name; two attributes of one name.
   std::string w = field(5, varint(1, 0) + varint(2, 1) + field(8, "w"));

@@ -30,7 +30,9 @@ TEST(TextPattern, Matches) {
   EXPECT_TRUE(matches("[]x]+", "]x"));
   EXPECT_TRUE(matches("\\bcom\\b", "com"));
   EXPECT_FALSE(matches("x\\bcom", "xcom"));
-  EXPECT_TRUE(matches("^a.c$", "a\xc3\xa9" "c"));  // one character of two bytes
+  EXPECT_TRUE(matches("^a.c$",
+                      "a\xc3\xa9"
+                      "c"));  // one character of two bytes
   EXPECT_FALSE(matches("a.c", "a\nc"));
   EXPECT_TRUE(matches("(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", "account@gmail.com"));
   EXPECT_FALSE(matches("(\\W|^)[\\w.\\-]{0,25}@(yahoo|gmail)\\.com(\\W|$)", "not email"));
@@ -43,7 +45,8 @@ TEST(TextPattern, TimeIsLinear) {
 }
 
 TEST(TextPattern, RefusesWhatIsNoPattern) {
-  for (const char* p : {"(", ")", "a)", "[a", "*a", "a{3,2}", "\\", "\\y", "[z-a]", "(?i)a"}) EXPECT_FALSE(TextPattern::parse(p).ok()) << p;
+  for (const char* p : {"(", ")", "a)", "[a", "*a", "a{3,2}", "\\", "\\y", "[z-a]", "(?i)a"})
+    EXPECT_FALSE(TextPattern::parse(p).ok()) << p;
   EXPECT_EQ(TextPattern::parse("((((a{1000}){1000}){1000}){1000})").error().code, ErrorCode::kLimitExceeded);
   EXPECT_EQ(TextPattern::parse(std::string(100000, '(')).error().code, ErrorCode::kLimitExceeded);
 }

@@ -51,8 +51,7 @@ void save_current_input() {
   if (file) {
     std::fwrite(current_data, 1, current_size, file);
     std::fclose(file);
-    std::fprintf(stderr, "\nthe input is saved in %s; run this program with it to see the failure again\n",
-                 crash_path);
+    std::fprintf(stderr, "\nthe input is saved in %s; run this program with it to see the failure again\n", crash_path);
   }
   current_data = nullptr;
 }
@@ -223,9 +222,7 @@ int main(int argc, char** argv) {
 
   Mutator mutator(seed);
   const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   uint64_t done = 0;
   for (; seconds > 0 ? elapsed() < seconds : done < runs; ++done) {
     std::string input = mutator.mutate(corpus);

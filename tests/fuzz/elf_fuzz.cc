@@ -27,8 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   if (auto image = tilewright::read_elf(bytes); image.ok()) {
     for (const auto& symbol : image->symbols)
-      if (auto offset = image->file_offset(symbol.address, symbol.bytes);
-          offset && *offset + symbol.bytes > size)
+      if (auto offset = image->file_offset(symbol.address, symbol.bytes); offset && *offset + symbol.bytes > size)
         __builtin_trap();
   }
   if (auto seal = tilewright::read_artifact_seal(bytes); seal.ok() && seal->has_value())

@@ -13,9 +13,11 @@ extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   const std::string bytes(24, '\1');
   const auto data = std::as_bytes(std::span(bytes));
   seeds->push_back(runtime::write_params_file({}));
-  const runtime::NamedTensor tensors[] = {
-      {"weight", kFloat32, {2, 3}, data},  {"bias", kInt8, {24}, data}, {"flag", kBool, {}, data.first(1)},
-      {"half", kFloat16, {1, 3, 4}, data}, {"none", kInt64, {0, 5}, {}}};
+  const runtime::NamedTensor tensors[] = {{"weight", kFloat32, {2, 3}, data},
+                                          {"bias", kInt8, {24}, data},
+                                          {"flag", kBool, {}, data.first(1)},
+                                          {"half", kFloat16, {1, 3, 4}, data},
+                                          {"none", kInt64, {0, 5}, {}}};
   seeds->push_back(runtime::write_params_file(tensors));
 }
 

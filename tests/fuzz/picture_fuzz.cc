@@ -34,9 +34,10 @@ extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
                      std::string(20, '\1'));
   // GIF of one pixel, then PNG of one pixel (check sums included).
   seeds->push_back(std::string("GIF89a\1\0\1\0\x80\0\0\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;", 35));
-  seeds->push_back(std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDAT"
-                               "\x78\x9c\x63\x60\0\0\0\2\0\1\x48\xaf\xa4\x71\0\0\0\0IEND\xae\x42\x60\x82",
-                               67));
+  seeds->push_back(
+      std::string("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDAT"
+                  "\x78\x9c\x63\x60\0\0\0\2\0\1\x48\xaf\xa4\x71\0\0\0\0IEND\xae\x42\x60\x82",
+                  67));
   // The head of a baseline JPEG, up to its frame.
   seeds->push_back(std::string("\xff\xd8\xff\xdb\0\x43\0", 7) + std::string(64, '\1') +
                    std::string("\xff\xc0\0\x0b\x08\0\x08\0\x08\1\1\x11\0\xff\xda\0\x08\1\1\0\0\x3f\0", 23) + "data");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuzz-room: relay
 // fuzz-seeds: tests/relay/passes
-// A text that is read prints to a text of the same module; a module that verifies goes through the default pipeline, or is
-// refused with a diagnostic: a failed internal check or an unsound result is a defect.
+// A text that is read prints to a text of the same module; a module that verifies goes through the default pipeline, or
+// is refused with a diagnostic: a failed internal check or an unsound result is a defect.
 #include <cstdio>
 
 #include "relay/passes/pipeline.h"

@@ -11,8 +11,9 @@
 using namespace tilewright;
 
 extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
-  for (const char* text : {"llvm", "llvm -mcpu=znver4 -mattr=+avx2,-avx512f", "llvm -mtriple=x86_64-linux-gnu -math=strict",
-                           "cuda -arch=sm_90", "float32", "float8_e4m3fn", "int4", "uint64", "bfloat16", "float32x16"})
+  for (const char* text :
+       {"llvm", "llvm -mcpu=znver4 -mattr=+avx2,-avx512f", "llvm -mtriple=x86_64-linux-gnu -math=strict",
+        "cuda -arch=sm_90", "float32", "float8_e4m3fn", "int4", "uint64", "bfloat16", "float32x16"})
     seeds->push_back(text);
 }
 

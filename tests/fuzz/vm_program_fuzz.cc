@@ -16,7 +16,14 @@ Program seed() {
   p.executable.primitives = {"region_0"};
   p.executable.constants = {{Tensor::scalar<int64_t>(kInt64, 3), "", 0}, {Tensor(), "const_1", 0}};
   p.executable.attributes[0]["hash"] = "0";
-  p.executable.functions = {{"main", {"x"}, {0}, 4, {{Opcode::kLoadConsti, {7, 1}}, {Opcode::kIf, {0, 1, 1, 2}}, {Opcode::kInvokePacked, {0, 2, 1, 0, 2}}, {Opcode::kRet, {2}}}}};
+  p.executable.functions = {{"main",
+                             {"x"},
+                             {0},
+                             4,
+                             {{Opcode::kLoadConsti, {7, 1}},
+                              {Opcode::kIf, {0, 1, 1, 2}},
+                              {Opcode::kInvokePacked, {0, 2, 1, 0, 2}},
+                              {Opcode::kRet, {2}}}}};
   p.inputs = {{"x", kFloat32, {-1, 3}}};
   p.outputs = {"y"};
   p.regions = {{"onnx", {"x"}, "source"}};

@@ -24,9 +24,12 @@ Result<Text> crash(const Text& t, PassContext&) {
 
 const std::vector<Pass<Text>>& table() {
   static const std::vector<Pass<Text>> kTable = {
-      {{"AppendA", 1, "appends a"}, append_a}, {{"AppendB", 3, "appends b"}, append_b},
-      {{"Leave", 0, "changes nothing"}, leave}, {{"Spoil", 0, "breaks the rules"}, spoil},
-      {{"Refuse", 0, "fails"}, refuse},         {{"Crash", 0, "has a bug"}, crash},
+      {{"AppendA", 1, "appends a"}, append_a},
+      {{"AppendB", 3, "appends b"}, append_b},
+      {{"Leave", 0, "changes nothing"}, leave},
+      {{"Spoil", 0, "breaks the rules"}, spoil},
+      {{"Refuse", 0, "fails"}, refuse},
+      {{"Crash", 0, "has a bug"}, crash},
       {{"Finish", 9, "must run", true}, append_b},
   };
   return kTable;
@@ -119,7 +122,9 @@ TEST(PassRunner, InstrumentsSeeAndVeto) {
   struct Watch : PassInstrument {
     std::string seen;
     bool should_run(const PassInfo& pass) override { return pass.name != "Leave"; }
-    void before(const PassInfo& pass, const std::function<std::string()>& text) override { seen += "<" + pass.name + text(); }
+    void before(const PassInfo& pass, const std::function<std::string()>& text) override {
+      seen += "<" + pass.name + text();
+    }
     void after(const PassInfo& pass, bool changed, const std::function<std::string()>& text) override {
       seen += ">" + pass.name + (changed ? "*" : "") + text();
     }
@@ -145,7 +150,8 @@ TEST(PassRunner, DumpsNumberedTexts) {
   const auto kept = context.dump_dir / "003_Refuse.failed_on.txt";
   auto failed = run({"Refuse"}, context);
   ASSERT_FALSE(failed.ok());
-  EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept.string()), std::string::npos) << failed.error().hint;
+  EXPECT_NE(failed.error().hint.find("tilewright passes --run Refuse " + kept.string()), std::string::npos)
+      << failed.error().hint;
   std::stringstream whole;
   whole << std::ifstream(kept).rdbuf();
   EXPECT_EQ(whole.str(), "\nwhole\n");

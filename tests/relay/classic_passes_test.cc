@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes beside those of the classic stack (version 0.9.0): the same module in, its output out, or a reason why not. Its passes ran
-// on a small convolutional network whose constants are weights; where its graph form stands for the result, the pass left it alone.
+// Passes beside those of the classic stack (version 0.9.0): the same module in, its output out, or a reason why not.
+// Its passes ran on a small convolutional network whose constants are weights; where its graph form stands for the
+// result, the pass left it alone.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,7 +16,7 @@ namespace {
 
 struct Case {
   const char* pass;
-  const char* input;   // files of tests/data/classic/passes
+  const char* input;  // files of tests/data/classic/passes
   const char* output;
   const char* differs = "";  // the reason
 };
@@ -36,14 +37,16 @@ constexpr Case kCases[] = {
     {"LambdaLift", "ToANormalForm", "ToANormalForm"},
     {"SplitArgs", "ToANormalForm", "ToANormalForm"},
     {"AlterOpLayout", "ToANormalForm", "AlterOpLayout",
-     "blocks are as wide as the target's vectors, and only where they pay: each convolution and dense layer of the classic result has a block of its own, "
+     "blocks are as wide as the target's vectors, and only where they pay: each convolution and dense layer of the "
+     "classic result has a block of its own, "
      "chosen by its schedule"},
 };
 
 // The network's weights, in the order of its text.
 std::vector<Tensor> weights() {
   std::vector<Tensor> out;
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{8, 3, 3, 3}, {8}, {8}, {8}, {8}, {16, 8, 3, 3}, {16}, {10, 16}, {10}}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{8, 3, 3, 3}, {8}, {8}, {8}, {8}, {16, 8, 3, 3}, {16}, {10, 16}, {10}}) {
     Tensor t = Tensor::zeros(kFloat32, shape);
     for (int64_t i = 0; i < t.size(); ++i) t.set_double(i, 1 + static_cast<double>(out.size()));
     out.push_back(std::move(t));
@@ -56,7 +59,9 @@ Module read(const std::string& name) {
   text << std::ifstream(std::string(TW_TEST_DATA) + "/classic/passes/" + name + ".txt").rdbuf();
   std::vector<Tensor> constants = weights();
   // Constants count in the order of the text: the arithmetic of batch_norm names the variance first.
-  if (name == "SimplifyInference") constants = {constants[0], constants[4], constants[1], constants[3], constants[2], constants[5], constants[6], constants[7], constants[8]};
+  if (name == "SimplifyInference")
+    constants = {constants[0], constants[4], constants[1], constants[3], constants[2],
+                 constants[5], constants[6], constants[7], constants[8]};
   auto module = parse_module(text.str(), constants);
   EXPECT_TRUE(module.ok()) << name << ": " << module.error().str();
   return module.ok() ? *module : Module();
@@ -73,7 +78,8 @@ TEST_P(ClassicPass, GivesTheSame) {
   EXPECT_EQ(structural_equal(*result, read(c.output)), !*c.differs) << c.differs << "\n" << print_module(*result).text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, ClassicPass, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.pass) + "_on_" + info.param.input; });
+INSTANTIATE_TEST_SUITE_P(Each, ClassicPass, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.pass) + "_on_" + info.param.input; });
 
 }  // namespace
 }  // namespace tilewright::relay

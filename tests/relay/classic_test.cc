@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that the classic stack (version 0.9.0) wrote from its own test workloads: we read them, and group their operators as
-// it does. The texts are its output with the comments taken out.
+// Texts that the classic stack (version 0.9.0) wrote from its own test workloads: we read them, and group their
+// operators as it does. The texts are its output with the comments taken out.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -59,10 +59,12 @@ TEST_P(ClassicFusion, GroupsAlike) {
   EXPECT_TRUE(structural_equal(*single, unfused)) << print_module(*single).text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, ClassicFusion, testing::Values("mlp", "dcgan", "squeezenet", "mobilenet", "resnet", "inception_v3"),
+INSTANTIATE_TEST_SUITE_P(Workloads, ClassicFusion,
+                         testing::Values("mlp", "dcgan", "squeezenet", "mobilenet", "resnet", "inception_v3"),
                          [](const auto& info) { return std::string(info.param); });
 
-// The whole default pipeline on real graphs with unknown weights: sound after each pass, nothing left that has no kernel.
+// The whole default pipeline on real graphs with unknown weights: sound after each pass, nothing left that has no
+// kernel.
 TEST_P(ClassicText, GoesThroughTheDefaultPipeline) {
   PassContext context;
   Target target;

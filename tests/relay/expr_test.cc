@@ -52,7 +52,8 @@ TEST(Expr, RewriteKeepsIdentityOfWhatDoesNotChange) {
   Expr x = make_var("x", f32({2, 3})), y = make_var("y", f32({3}));
   Expr left = call("exp", {x}), sum = call("add", {left, call("log", {y})});
   EXPECT_EQ(rewrite_graph(sum, [](const Expr&, const Expr& now) { return now; }), sum);
-  Expr now = rewrite_graph(sum, [](const Expr&, const Expr& e) { return is_call_to(e, "log") ? as<CallNode>(e)->args[0] : e; });
+  Expr now = rewrite_graph(
+      sum, [](const Expr&, const Expr& e) { return is_call_to(e, "log") ? as<CallNode>(e)->args[0] : e; });
   EXPECT_EQ(as<CallNode>(now)->args[0], left);
   EXPECT_EQ(as<CallNode>(now)->args[1], y);
 }
@@ -75,7 +76,9 @@ TEST(Expr, FunctionsAreLeavesUnlessEntered) {
   EXPECT_TRUE(type_equal(e->type, f32({2})));
   EXPECT_EQ(post_order(e).size(), 3u);
   EXPECT_EQ(post_order(e, true).size(), 5u);
-  auto exp_to_log = [](const Expr&, const Expr& now) { return is_call_to(now, "exp") ? call("log", as<CallNode>(now)->args) : now; };
+  auto exp_to_log = [](const Expr&, const Expr& now) {
+    return is_call_to(now, "exp") ? call("log", as<CallNode>(now)->args) : now;
+  };
   EXPECT_EQ(rewrite_graph(e, exp_to_log), e);
   Expr changed = rewrite_graph(e, exp_to_log, true);
   EXPECT_TRUE(is_call_to(as<FunctionNode>(as<CallNode>(changed)->callee)->body, "log"));
@@ -126,8 +129,10 @@ TEST(Op, WrongCallsSayWhatAndWhere) {
   EXPECT_EQ(error_of("add", {a, make_tuple({a})}), "add: operand 1 is (Tensor[(2, 3), float32],), not a tensor");
   EXPECT_EQ(error_of("exp", {i}), "exp: it needs a floating dtype, not int32");
   EXPECT_EQ(error_of("nn.bias_add", {a, b}), "nn.bias_add: the bias is (4,), but axis 1 of the data (2, 3) has 3");
-  EXPECT_EQ(error_of("exp", {a}, AttrsRef(new ClipAttrs())), "exp: it has no attributes, but got relay.attrs.ClipAttrs");
-  EXPECT_EQ(error_of("clip", {a}, AttrsRef(new CastAttrs())), "clip: its attributes are relay.attrs.ClipAttrs, not relay.attrs.CastAttrs");
+  EXPECT_EQ(error_of("exp", {a}, AttrsRef(new ClipAttrs())),
+            "exp: it has no attributes, but got relay.attrs.ClipAttrs");
+  EXPECT_EQ(error_of("clip", {a}, AttrsRef(new CastAttrs())),
+            "clip: its attributes are relay.attrs.ClipAttrs, not relay.attrs.CastAttrs");
   EXPECT_EQ(try_call("frobnicate", {a}).error().code, ErrorCode::kUnknownOp);
 }
 

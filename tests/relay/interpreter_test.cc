@@ -8,7 +8,9 @@
 namespace tilewright::relay {
 namespace {
 
-Expr var(const char* name, Shape shape, DataType t = kFloat32) { return make_var(name, tensor_type(std::move(shape), t)); }
+Expr var(const char* name, Shape shape, DataType t = kFloat32) {
+  return make_var(name, tensor_type(std::move(shape), t));
+}
 Module module_of(std::vector<Expr> params, Expr body) {
   Module m;
   m.functions["main"] = make_function(std::move(params), std::move(body));
@@ -64,7 +66,9 @@ TEST(Interpreter, LetIfFunctionsAndTuples) {
   Expr branch = make_node<IfNode>(c, make_get(pair, 0), make_get(pair, 1), Span());
   Expr body = make_node<LetNode>(t, call("add", {x, x}), branch, Span());
   Module m = module_of({x, c}, body);
-  auto run = [&](int64_t flag) { return interpret(m, {{"x", floats({2}, {0, 1})}, {"c", ints({}, {flag}, kBool)}}).value()[0]; };
+  auto run = [&](int64_t flag) {
+    return interpret(m, {{"x", floats({2}, {0, 1})}, {"c", ints({}, {flag}, kBool)}}).value()[0];
+  };
   expect_floats(run(1), {2}, {0, -2});
   expect_floats(run(0), {2}, {1, std::exp(2.0)});
 }
@@ -93,7 +97,8 @@ TEST(Interpreter, BoundsCoverFloat32Arithmetic) {
   // A chain computed once in double with bounds, once in float.
   Expr x = var("x", {512});
   Expr e = x;
-  for (int i = 0; i < 6; ++i) e = call("tanh", {call("multiply", {call("add", {e, make_scalar(0.1)}), make_scalar(1.3)})});
+  for (int i = 0; i < 6; ++i)
+    e = call("tanh", {call("multiply", {call("add", {e, make_scalar(0.1)}), make_scalar(1.3)})});
   e = call("sum", {call("exp", {e})});
   Value in = ramp({512}, -2, 0.0073);
   for (double& v : in.f) v = static_cast<float>(v);
@@ -118,20 +123,28 @@ TEST(ConstantCall, NativePathsEqualTheInterpreter) {
     });
   };
   std::vector<Expr> calls = {
-      call("transpose", {c}, make_attrs<TransposeAttrs>([](auto& a) { a.axes = {{2, -1, 0, 1}}; })),
+      call("transpose", {c}, make_attrs<TransposeAttrs>([](auto& a) {
+             a.axes = {{2, -1, 0, 1}};
+           })),
       call("transpose", {c}),
       call("layout_transform", {c}, attrs("OIHW", "OIHW16i16o")),
       call("layout_transform", {c}, attrs("NCHW", "NHWC")),
-      call("add", {c, row}), call("subtract", {c, row}), call("multiply", {row, c}), call("divide", {c, row}),
+      call("add", {c, row}),
+      call("subtract", {c, row}),
+      call("multiply", {row, c}),
+      call("divide", {c, row}),
       call("concatenate", {make_tuple({c, c})}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; })),
-      call("reshape", {c}, make_attrs<ReshapeAttrs>([](auto& a) { a.newshape = {-1, 4}; })),
+      call("reshape", {c}, make_attrs<ReshapeAttrs>([](auto& a) {
+             a.newshape = {-1, 4};
+           })),
       call("exp", {c}),
   };
   for (const Expr& e : calls) {
     ASSERT_TRUE(is_constant_call(e));
     Tensor got = evaluate_constant_call(e).value()[0], want = to_tensor(evaluate(e, {}).value()[0]);
     ASSERT_EQ(got.shape(), want.shape()) << called_op(e)->name;
-    for (int64_t i = 0; i < got.size(); ++i) ASSERT_EQ(got.as<float>()[i], want.as<float>()[i]) << called_op(e)->name << " " << i;
+    for (int64_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got.as<float>()[i], want.as<float>()[i]) << called_op(e)->name << " " << i;
   }
   EXPECT_FALSE(is_constant_call(call("exp", {var("x", {2})})));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic JSON form: what the classic stack wrote is read, what we write is read back alike, damaged files are refused.
+// The classic JSON form: what the classic stack wrote is read, what we write is read back alike, damaged files are
+// refused.
 #include "relay/json.h"
 
 #include <gtest/gtest.h>
@@ -63,8 +64,10 @@ TEST(RelayJson, TheWholeLanguageRoundTrips) {
            "if (%c) { %f(ref_read(%r)) } else { 1f } }\n",
            "def @main(%x: Tensor[(1, 4, 8, 8), float32]) {\n %0 = split(%x, sections=2, axis=1);\n"
            "%1 = strided_slice(%0.0, begin=[0], end=[1], axes=[2]);\n"
-           "(nn.pad(%1, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), clip(%0.1, a_min=0f, a_max=6f), split(%x, indices_or_sections=[1, 3], axis=1),"
-           " sum(%x, axis=[2, 3]), image.resize2d(%x, size=[4, 4]), cast(%x, dtype=\"int8\"), transpose(%x), topk(%x, k=1, is_ascend=True)) }\n",
+           "(nn.pad(%1, 0f, pad_width=[[0, 0], [0, 0], [1, 1], [1, 1]]), clip(%0.1, a_min=0f, a_max=6f), split(%x, "
+           "indices_or_sections=[1, 3], axis=1),"
+           " sum(%x, axis=[2, 3]), image.resize2d(%x, size=[4, 4]), cast(%x, dtype=\"int8\"), transpose(%x), topk(%x, "
+           "k=1, is_ascend=True)) }\n",
        }) {
     auto module = parse_module(std::string("#[version = \"0.0.5\"]\n") + text);
     ASSERT_TRUE(module.ok()) << module.error().str();
@@ -81,18 +84,21 @@ TEST(RelayJson, EveryConstantDtypeRoundTrips) {
 }
 
 TEST(RelayJson, DamagedFilesAreRefused) {
-  for (auto [text, message] : std::vector<std::pair<std::string, std::string>>{
-           {"", "not a module"},
-           {"[1, 2]", "not a module"},
-           {R"({"root": 1, "nodes": [{"type_key": ""}, 3]})", "not an object"},
-           {R"({"root": 7, "nodes": [{"type_key": ""}]})", "the root is ''"},
-           {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "1"}}]})", "its own operand"},
-           {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "0"}}]})", "missing"},
-           {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "2"}}, {"type_key": "relay.Constant", "attrs": {"data": "5"}}]})",
-            "tensor is missing"},
-           {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "2"}}, {"type_key": "relay.Call", "attrs": {"op": "3"}}, {"type_key": "Op", "repr_str": "nope"}]})",
-            "no operator is called nope"},
-       }) {
+  for (
+      auto [text, message] : std::vector<std::pair<std::string, std::string>>{
+          {"", "not a module"},
+          {"[1, 2]", "not a module"},
+          {R"({"root": 1, "nodes": [{"type_key": ""}, 3]})", "not an object"},
+          {R"({"root": 7, "nodes": [{"type_key": ""}]})", "the root is ''"},
+          {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "1"}}]})",
+           "its own operand"},
+          {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "0"}}]})",
+           "missing"},
+          {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "2"}}, {"type_key": "relay.Constant", "attrs": {"data": "5"}}]})",
+           "tensor is missing"},
+          {R"({"root": 1, "nodes": [{"type_key": ""}, {"type_key": "relay.Function", "attrs": {"params": "0", "body": "2"}}, {"type_key": "relay.Call", "attrs": {"op": "3"}}, {"type_key": "Op", "repr_str": "nope"}]})",
+           "no operator is called nope"},
+      }) {
     auto result = load_json(text);
     ASSERT_FALSE(result.ok()) << text;
     EXPECT_NE(result.error().str().find(message), std::string::npos) << result.error().str();
@@ -103,9 +109,11 @@ TEST(RelayJson, DamagedFilesAreRefused) {
 
 // A file cut short or changed in any one place gives a module or a diagnostic.
 TEST(RelayJson, CutsAndFlipsNeverCrash) {
-  auto module = parse_module("#[version = \"0.0.5\"]\ntype L { C(int32, L), E }\n"
-                             "def @main(%x: Tensor[(2, 3), float32], %l: L) { (nn.dense(%x, meta[relay.Constant][0]), match (%l) { C(%a, _) => %a, E => 1 }) }",
-                             std::vector<Tensor>{Tensor::zeros(kFloat32, {4, 3})});
+  auto module = parse_module(
+      "#[version = \"0.0.5\"]\ntype L { C(int32, L), E }\n"
+      "def @main(%x: Tensor[(2, 3), float32], %l: L) { (nn.dense(%x, meta[relay.Constant][0]), match (%l) { C(%a, _) "
+      "=> %a, E => 1 }) }",
+      std::vector<Tensor>{Tensor::zeros(kFloat32, {4, 3})});
   ASSERT_TRUE(module.ok()) << module.error().str();
   const std::string text = save_json(*module);
 #if defined(__SANITIZE_ADDRESS__)

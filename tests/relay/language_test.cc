@@ -37,19 +37,32 @@ std::string main_type(const std::string& text) {
 }
 
 TEST(InferType, ThroughFunctionsAndTheirCallers) {
-  EXPECT_EQ(main_type("def @main(%x: Tensor[(2, 3), float32]) { let %f = fn (%y) { exp(%y) };\n%f(%x) }"), "Tensor[(2, 3), float32]");
+  EXPECT_EQ(main_type("def @main(%x: Tensor[(2, 3), float32]) { let %f = fn (%y) { exp(%y) };\n%f(%x) }"),
+            "Tensor[(2, 3), float32]");
   EXPECT_EQ(main_type("def @main(%x: float32) { @f(%x) }\ndef @f(%y) { (%y, exp(%y)) }"), "(float32, float32)");
-  EXPECT_EQ(main_type("def @main(%n: int32) { @count(%n) }\ndef @count(%i: int32) { if (%i < 10) { @count(%i + 1) } else { %i } }"), "int32");
-  EXPECT_EQ(main_type("def @main(%x: float32) { let %loop = fn (%i: int32, %a) { if (%i < 3) { %loop(%i + 1, %a * 2f) } else { %a } };\n%loop(0, %x) }"), "float32");
+  EXPECT_EQ(
+      main_type(
+          "def @main(%n: int32) { @count(%n) }\ndef @count(%i: int32) { if (%i < 10) { @count(%i + 1) } else { %i } }"),
+      "int32");
+  EXPECT_EQ(main_type("def @main(%x: float32) { let %loop = fn (%i: int32, %a) { if (%i < 3) { %loop(%i + 1, %a * 2f) "
+                      "} else { %a } };\n%loop(0, %x) }"),
+            "float32");
 }
 
 TEST(InferType, ThroughReferencesAndData) {
-  EXPECT_EQ(main_type("def @main(%x: float32) { let %r = ref(%x);\nlet %u = ref_write(%r, exp(%x));\n(%r, ref_read(%r)) }"), "(ref(float32), float32)");
+  EXPECT_EQ(
+      main_type("def @main(%x: float32) { let %r = ref(%x);\nlet %u = ref_write(%r, exp(%x));\n(%r, ref_read(%r)) }"),
+      "(ref(float32), float32)");
   const std::string list = "type List[A] { Cons(A, List[A]), Nil }\n";
   EXPECT_EQ(main_type(list + "def @main(%x: float32) { Cons(%x, Nil) }"), "List[float32]");
-  EXPECT_EQ(main_type(list + "def @main(%x: int32) { match (Cons((%x, 1f), Nil)) { Cons((%a, %b), _) => (%b, %a), Nil => (2f, 3) } }"), "(float32, int32)");
+  EXPECT_EQ(
+      main_type(
+          list +
+          "def @main(%x: int32) { match (Cons((%x, 1f), Nil)) { Cons((%a, %b), _) => (%b, %a), Nil => (2f, 3) } }"),
+      "(float32, int32)");
   EXPECT_EQ(main_type(list + "def @main(%x: float32) { @map(fn (%a) { %a < 1f }, Cons(%x, Nil)) }\n"
-                             "def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] { match (%l) { Cons(%h, %t) => Cons(%f(%h), @map(%f, %t)), Nil => Nil } }"),
+                             "def @map[A, B](%f: fn (A) -> B, %l: List[A]) -> List[B] { match (%l) { Cons(%h, %t) => "
+                             "Cons(%f(%h), @map(%f, %t)), Nil => Nil } }"),
             "List[bool]");
 }
 
@@ -57,8 +70,10 @@ TEST(InferType, RefusesWhatDoesNotFit) {
   for (auto [text, message] : std::vector<std::pair<std::string, std::string>>{
            {"def @main(%x) { exp(%x) }", "the type of %x is not known"},
            {"def @main(%x: float32) { @f(%x) }\ndef @f(%y) { %y(%y) }", "not one type"},
-           {"def @main(%x: float32, %c: bool) { @f(%c, %x, 1) }\ndef @f(%c, %a, %b) { if (%c) { %a } else { %b } }", "are not one type"},
-           {"type List[A] { Cons(A, List[A]), Nil }\ndef @main(%x: float32) { Cons(%x, Cons(1, Nil)) }", "not one type"},
+           {"def @main(%x: float32, %c: bool) { @f(%c, %x, 1) }\ndef @f(%c, %a, %b) { if (%c) { %a } else { %b } }",
+            "are not one type"},
+           {"type List[A] { Cons(A, List[A]), Nil }\ndef @main(%x: float32) { Cons(%x, Cons(1, Nil)) }",
+            "not one type"},
            {"def @main(%x: float32) { @id(@id) }\ndef @id(%y) { %y }", "not one type"},
            {"def @f[A](%x: A) -> A { exp(%x) }\ndef @main(%x: float32) { @f(%x) }", "exp"},
        }) {
@@ -116,13 +131,16 @@ TEST(Interpreter, RunsThePrelude) {
            {"@nth(@rev(" + list + "), 0)", 7},
            {"@sum(@map(@iterate(fn (%a: int32) -> int32 { %a + 1 }, 3), " + list + "))", 24},
            {"@size(@tmap(fn (%a: int32) -> int32 { %a * 2 }, Rose(%x, Cons(Rose(5, Nil), Nil))))", 2},
-           {"@sum(@unfoldr(fn (%a: int32) -> Option[(int32, int32)] { if (%a > 0) { Some((%a - 1, %a)) } else { None } }, %x))", 6},
+           {"@sum(@unfoldr(fn (%a: int32) -> Option[(int32, int32)] { if (%a > 0) { Some((%a - 1, %a)) } else { None } "
+            "}, %x))",
+            6},
            {"@foldl(@flip(fn (%a: int32, %b: int32) -> int32 { %a - %b }), 0, " + list + ")", 5},
            {"let %r = ref(%x);\nlet %u = ref_write(%r, ref_read(%r) * 2);\nref_read(%r)", 6},
            {"let %loop = fn (%i: int32) -> int32 { if (%i < 10) { %loop(%i + %x) } else { %i } };\n%loop(0)", 12},
        }) {
     PassContext context;
-    auto module = infer_type(parsed(std::string(prelude_text()) + "def @main(%x: int32) {\n" + body + "\n}\n"), context);
+    auto module =
+        infer_type(parsed(std::string(prelude_text()) + "def @main(%x: int32) {\n" + body + "\n}\n"), context);
     ASSERT_TRUE(module.ok()) << module.error().str();
     Value x = make_value(kInt32, {});
     x.i[0] = 3;
@@ -145,7 +163,9 @@ void expect_gradient(const std::string& body, const std::string& params, double 
   uint64_t state = 7;
   for (const Expr& p : module.main_function()->params) {
     Value v = make_value(as_tensor(p->type)->dtype, static_shape(as_tensor(p->type)->shape).value());
-    for (double& x : v.f) x = 0.3 + static_cast<double>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40) / double(1 << 24);
+    for (double& x : v.f)
+      x = 0.3 +
+          static_cast<double>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40) / double(1 << 24);
     inputs[as<VarNode>(p)->name] = v;
   }
   auto sum_of = [&](const std::map<std::string, Value>& in) {
@@ -168,18 +188,23 @@ void expect_gradient(const std::string& body, const std::string& params, double 
       up[name].f[i] += kStep;
       down[name].f[i] -= kStep;
       double slope = (sum_of(up) - sum_of(down)) / (2 * kStep);
-      EXPECT_NEAR(gradient.f[i], slope, slack * std::max(1.0, std::fabs(slope))) << body << ": " << name << "[" << i << "]";
+      EXPECT_NEAR(gradient.f[i], slope, slack * std::max(1.0, std::fabs(slope)))
+          << body << ": " << name << "[" << i << "]";
     }
   }
 }
 
 TEST(Gradient, EqualsDifferences) {
   const std::string two = "%x: Tensor[(2, 3), float32], %y: Tensor[(3), float32]";
-  for (const char* body : {"add(%x, %y)", "%x * %y - %y / %x", "exp(%x) * tanh(%y)", "sigmoid(%x) / sqrt(%y)", "log(%x) * nn.softmax(%x * %y)", "nn.log_softmax(%x, axis=0) * %y",
-                           "maximum(%x, %y) * minimum(%x, %y)", "power(%x, %y)", "nn.relu(%x - %y) * nn.leaky_relu(%y - %x)", "mean(%x * %x, axis=[0]) * %y",
-                           "max(%x, axis=[1], keepdims=True) * %x", "transpose(%x) * reshape(%y, newshape=[3, 1])", "concatenate((%x, %x * %x), axis=1)",
-                           "where(%x < %y, %x * %x, %y * %y)", "clip(%x, a_min=0.5f, a_max=0.9f) * %y", "nn.bias_add(%x, %y, axis=1) * sin(%x)",
-                           "%0 = split(%x * %x, indices_or_sections=[1], axis=1);\n%0.0 * sum(%0.1, axis=[1], keepdims=True) * rsqrt(%y)", "(%x * %x, %y * %y)"})
+  for (const char* body :
+       {"add(%x, %y)", "%x * %y - %y / %x", "exp(%x) * tanh(%y)", "sigmoid(%x) / sqrt(%y)",
+        "log(%x) * nn.softmax(%x * %y)", "nn.log_softmax(%x, axis=0) * %y", "maximum(%x, %y) * minimum(%x, %y)",
+        "power(%x, %y)", "nn.relu(%x - %y) * nn.leaky_relu(%y - %x)", "mean(%x * %x, axis=[0]) * %y",
+        "max(%x, axis=[1], keepdims=True) * %x", "transpose(%x) * reshape(%y, newshape=[3, 1])",
+        "concatenate((%x, %x * %x), axis=1)", "where(%x < %y, %x * %x, %y * %y)",
+        "clip(%x, a_min=0.5f, a_max=0.9f) * %y", "nn.bias_add(%x, %y, axis=1) * sin(%x)",
+        "%0 = split(%x * %x, indices_or_sections=[1], axis=1);\n%0.0 * sum(%0.1, axis=[1], keepdims=True) * rsqrt(%y)",
+        "(%x * %x, %y * %y)"})
     expect_gradient(body, two);
   expect_gradient("nn.dense(%x, %w) * nn.dense(%x, %w)", "%x: Tensor[(2, 3), float32], %w: Tensor[(4, 3), float32]");
   expect_gradient("nn.matmul(%x, %w, transpose_a=True)", "%x: Tensor[(3, 2), float32], %w: Tensor[(3, 4), float32]");
@@ -198,7 +223,8 @@ TEST(Gradient, AnOperatorWithoutARuleIsNamed) {
 // --- patterns
 
 struct Net {
-  Expr x = make_var("x", tensor_type({1, 4, 8, 8}, kFloat32)), w = make_var("w", tensor_type({4, 4, 1, 1}, kFloat32)), b = make_var("b", tensor_type({4, 1, 1}, kFloat32));
+  Expr x = make_var("x", tensor_type({1, 4, 8, 8}, kFloat32)), w = make_var("w", tensor_type({4, 4, 1, 1}, kFloat32)),
+       b = make_var("b", tensor_type({4, 1, 1}, kFloat32));
   Expr conv = call("nn.conv2d", {x, w}), sum = call("add", {conv, b}), relu = call("nn.relu", {sum});
   Expr function = make_function({x, w, b}, relu);
 };
@@ -254,19 +280,25 @@ TEST(DataflowPattern, Dominates) {
 TEST(DataflowPattern, RewritesUntilNothingChanges) {
   Net n;
   DFPattern inside = wildcard();
-  RewriteRule rule{is_op("nn.relu")({is_op("nn.relu")({inside})}), [&](const Expr&, const MatchMap& found) -> Result<Expr> { return call("nn.relu", {found.at(inside)}); }};
-  auto out = rewrite({rule}, make_function({n.x, n.w, n.b}, call("nn.relu", {call("nn.relu", {call("nn.relu", {n.relu})})})));
+  RewriteRule rule{
+      is_op("nn.relu")({is_op("nn.relu")({inside})}),
+      [&](const Expr&, const MatchMap& found) -> Result<Expr> { return call("nn.relu", {found.at(inside)}); }};
+  auto out =
+      rewrite({rule}, make_function({n.x, n.w, n.b}, call("nn.relu", {call("nn.relu", {call("nn.relu", {n.relu})})})));
   ASSERT_TRUE(out.ok()) << out.error().str();
   EXPECT_TRUE(structural_equal(*out, n.function)) << print_expr(*out);
   DFPattern any = wildcard();
-  RewriteRule grows{is_op("nn.relu")({any}), [&](const Expr& e, const MatchMap&) -> Result<Expr> { return call("nn.relu", {call("exp", {e})}); }};
+  RewriteRule grows{is_op("nn.relu")({any}), [&](const Expr& e, const MatchMap&) -> Result<Expr> {
+                      return call("nn.relu", {call("exp", {e})});
+                    }};
   EXPECT_EQ(rewrite({grows}, n.relu).error().code, ErrorCode::kLimitExceeded);
 }
 
 TEST(DataflowPattern, PartitionsIntoFunctions) {
   Net n;
   DFPattern pattern = is_op("nn.relu")({is_op("add")({is_op("nn.conv2d")({wildcard(), wildcard()}), wildcard()})});
-  Expr out = partition(pattern, make_function({n.x, n.w, n.b}, call("exp", {n.relu})), {{"Composite", std::string("conv_bias_relu")}});
+  Expr out = partition(pattern, make_function({n.x, n.w, n.b}, call("exp", {n.relu})),
+                       {{"Composite", std::string("conv_bias_relu")}});
   const auto* exp = as<CallNode>(as<FunctionNode>(out)->body);
   const auto* part = as<FunctionNode>(as<CallNode>(exp->args[0])->callee);
   ASSERT_TRUE(part) << print_expr(out);

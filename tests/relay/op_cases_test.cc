@@ -18,16 +18,36 @@ class AttrReader : public AttrVisitor {
  public:
   explicit AttrReader(const std::map<std::string, std::string>& texts) : texts_(texts) {}
   std::set<std::string> used;
-  void visit(const char* name, bool* v) override { with(name, [&](const std::string& t) { *v = t == "1"; }); }
-  void visit(const char* name, int64_t* v) override { with(name, [&](const std::string& t) { *v = std::stoll(t); }); }
-  void visit(const char* name, double* v) override { with(name, [&](const std::string& t) { *v = std::stod(t); }); }
-  void visit(const char* name, std::string* v) override { with(name, [&](const std::string& t) { *v = t; }); }
-  void visit(const char* name, DataType* v) override { with(name, [&](const std::string& t) { *v = parse_dtype(t).value(); }); }
-  void visit(const char* name, std::optional<int64_t>* v) override { with(name, [&](const std::string& t) { *v = std::stoll(t); }); }
-  void visit(const char* name, std::vector<int64_t>* v) override { with(name, [&](const std::string& t) { *v = list<int64_t>(t); }); }
-  void visit(const char* name, std::optional<std::vector<int64_t>>* v) override { with(name, [&](const std::string& t) { *v = list<int64_t>(t); }); }
-  void visit(const char* name, std::vector<double>* v) override { with(name, [&](const std::string& t) { *v = list<double>(t); }); }
-  void visit(const char* name, std::vector<std::string>* v) override { with(name, [&](const std::string& t) { *v = list<std::string>(t); }); }
+  void visit(const char* name, bool* v) override {
+    with(name, [&](const std::string& t) { *v = t == "1"; });
+  }
+  void visit(const char* name, int64_t* v) override {
+    with(name, [&](const std::string& t) { *v = std::stoll(t); });
+  }
+  void visit(const char* name, double* v) override {
+    with(name, [&](const std::string& t) { *v = std::stod(t); });
+  }
+  void visit(const char* name, std::string* v) override {
+    with(name, [&](const std::string& t) { *v = t; });
+  }
+  void visit(const char* name, DataType* v) override {
+    with(name, [&](const std::string& t) { *v = parse_dtype(t).value(); });
+  }
+  void visit(const char* name, std::optional<int64_t>* v) override {
+    with(name, [&](const std::string& t) { *v = std::stoll(t); });
+  }
+  void visit(const char* name, std::vector<int64_t>* v) override {
+    with(name, [&](const std::string& t) { *v = list<int64_t>(t); });
+  }
+  void visit(const char* name, std::optional<std::vector<int64_t>>* v) override {
+    with(name, [&](const std::string& t) { *v = list<int64_t>(t); });
+  }
+  void visit(const char* name, std::vector<double>* v) override {
+    with(name, [&](const std::string& t) { *v = list<double>(t); });
+  }
+  void visit(const char* name, std::vector<std::string>* v) override {
+    with(name, [&](const std::string& t) { *v = list<std::string>(t); });
+  }
   void visit(const char* name, std::vector<std::vector<int64_t>>* v) override {
     with(name, [&](std::string t) {
       for (char& c : t)

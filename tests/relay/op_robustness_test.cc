@@ -19,7 +19,9 @@ class Random {
   }
   // Mostly small, sometimes at the edges of the type.
   int64_t number() {
-    if (below(12) == 0) return pick<int64_t>({INT64_MIN, INT64_MAX, INT64_MIN + 1, -(int64_t{1} << 40), int64_t{1} << 40, int64_t{1} << 31, 4096});
+    if (below(12) == 0)
+      return pick<int64_t>(
+          {INT64_MIN, INT64_MAX, INT64_MIN + 1, -(int64_t{1} << 40), int64_t{1} << 40, int64_t{1} << 31, 4096});
     return below(9) - 3;
   }
   double real() {
@@ -40,20 +42,72 @@ class Random {
 class Mutator : public AttrVisitor {
  public:
   explicit Mutator(Random* random) : r_(*random) {}
-  void visit(const char*, bool* v) override { maybe([&] { *v = r_.below(2); }); }
-  void visit(const char*, int64_t* v) override { maybe([&] { *v = r_.number(); }); }
-  void visit(const char*, double* v) override { maybe([&] { *v = r_.real(); }); }
+  void visit(const char*, bool* v) override {
+    maybe([&] { *v = r_.below(2); });
+  }
+  void visit(const char*, int64_t* v) override {
+    maybe([&] { *v = r_.number(); });
+  }
+  void visit(const char*, double* v) override {
+    maybe([&] { *v = r_.real(); });
+  }
   void visit(const char*, std::string* v) override {
     maybe([&] {
-      *v = r_.pick<const char*>({"", "NCHW", "NHWC", "NCHW4c", "NCHW16c", "OIHW4i4o", "HWIO", "NC4n", "NCW", "16c", "N0c", "abc", "float16", "int8", "reflect", "edge",
-                                 "wrap", "linear", "cubic", "nearest_neighbor", "bilinear", "align_corners", "tf_crop_and_resize", "add", "max", "size", "end", "fast", "both",
-                                 "values", "bidirectional", "reverse", "ij,jk->ik", "...i->...", "ii", "->", "ij->ji", "xy", "CDR"});
+      *v = r_.pick<const char*>({"",
+                                 "NCHW",
+                                 "NHWC",
+                                 "NCHW4c",
+                                 "NCHW16c",
+                                 "OIHW4i4o",
+                                 "HWIO",
+                                 "NC4n",
+                                 "NCW",
+                                 "16c",
+                                 "N0c",
+                                 "abc",
+                                 "float16",
+                                 "int8",
+                                 "reflect",
+                                 "edge",
+                                 "wrap",
+                                 "linear",
+                                 "cubic",
+                                 "nearest_neighbor",
+                                 "bilinear",
+                                 "align_corners",
+                                 "tf_crop_and_resize",
+                                 "add",
+                                 "max",
+                                 "size",
+                                 "end",
+                                 "fast",
+                                 "both",
+                                 "values",
+                                 "bidirectional",
+                                 "reverse",
+                                 "ij,jk->ik",
+                                 "...i->...",
+                                 "ii",
+                                 "->",
+                                 "ij->ji",
+                                 "xy",
+                                 "CDR"});
     });
   }
-  void visit(const char*, DataType* v) override { maybe([&] { *v = r_.pick<DataType>({kFloat32, kFloat16, kBFloat16, kFloat64, kInt8, kUInt64, kBool, kInt64, kString}); }); }
-  void visit(const char*, std::optional<int64_t>* v) override { maybe([&] { *v = r_.number(); }); }
-  void visit(const char*, std::vector<int64_t>* v) override { maybe([&] { *v = r_.numbers(); }); }
-  void visit(const char*, std::optional<std::vector<int64_t>>* v) override { maybe([&] { *v = r_.numbers(); }); }
+  void visit(const char*, DataType* v) override {
+    maybe([&] {
+      *v = r_.pick<DataType>({kFloat32, kFloat16, kBFloat16, kFloat64, kInt8, kUInt64, kBool, kInt64, kString});
+    });
+  }
+  void visit(const char*, std::optional<int64_t>* v) override {
+    maybe([&] { *v = r_.number(); });
+  }
+  void visit(const char*, std::vector<int64_t>* v) override {
+    maybe([&] { *v = r_.numbers(); });
+  }
+  void visit(const char*, std::optional<std::vector<int64_t>>* v) override {
+    maybe([&] { *v = r_.numbers(); });
+  }
   void visit(const char*, std::vector<double>* v) override {
     maybe([&] {
       v->clear();
@@ -66,7 +120,8 @@ class Mutator : public AttrVisitor {
   void visit(const char*, std::vector<std::vector<int64_t>>* v) override {
     maybe([&] {
       v->clear();
-      for (int64_t i = r_.below(5); i > 0; --i) v->push_back(r_.below(5) ? std::vector<int64_t>{r_.number(), r_.number()} : r_.numbers());
+      for (int64_t i = r_.below(5); i > 0; --i)
+        v->push_back(r_.below(5) ? std::vector<int64_t>{r_.number(), r_.number()} : r_.numbers());
     });
   }
 
@@ -84,7 +139,9 @@ Value random_value(Random* r, const std::vector<int64_t>& like) {
     shape.clear();
     for (int64_t i = r->below(6); i > 0; --i) shape.push_back(r->pick<int64_t>({0, 1, 2, 3, 4, 5}));
   }
-  Value v = make_value(r->pick<DataType>({kFloat32, kFloat32, kFloat32, kFloat16, kInt64, kInt64, kInt32, kUInt8, kUInt64, kBool, kString}), shape);
+  Value v = make_value(r->pick<DataType>({kFloat32, kFloat32, kFloat32, kFloat16, kInt64, kInt64, kInt32, kUInt8,
+                                          kUInt64, kBool, kString}),
+                       shape);
   for (double& x : v.f) x = r->real();
   for (int64_t& x : v.i) x = wrap_int(v.dtype, r->number());
   return v;
@@ -96,7 +153,9 @@ bool matches(const Type& type, const Value& v) {
   for (size_t k = 0; k < v.shape.size(); ++k)
     if (t->shape[k].is_const() && t->shape[k].value() != v.shape[k]) return false;
   const size_t n = static_cast<size_t>(v.size());
-  return v.dtype.is_string() ? v.s.size() == n : v.is_float() ? v.f.size() == n && (v.bound.empty() || v.bound.size() == n) : v.i.size() == n;
+  return v.dtype.is_string() ? v.s.size() == n
+         : v.is_float()      ? v.f.size() == n && (v.bound.empty() || v.bound.size() == n)
+                             : v.i.size() == n;
 }
 
 TEST(OpRobustness, RandomCallsGiveValuesOrDiagnostics) {
@@ -132,9 +191,11 @@ TEST(OpRobustness, RandomCallsGiveValuesOrDiagnostics) {
         auto values = evaluate(*call, env, options);
         if (!values.ok()) continue;
         ++worked;
-        std::vector<Type> types = as_tuple((*call)->type) ? as_tuple((*call)->type)->fields : std::vector<Type>{(*call)->type};
+        std::vector<Type> types =
+            as_tuple((*call)->type) ? as_tuple((*call)->type)->fields : std::vector<Type>{(*call)->type};
         ASSERT_EQ(types.size(), values->size());
-        for (size_t i = 0; i < types.size(); ++i) ASSERT_TRUE(matches(types[i], (*values)[i])) << type_str(types[i]) << " " << attrs_str(attrs);
+        for (size_t i = 0; i < types.size(); ++i)
+          ASSERT_TRUE(matches(types[i], (*values)[i])) << type_str(types[i]) << " " << attrs_str(attrs);
       } catch (const std::exception& e) {
         FAIL() << e.what() << " " << attrs_str(attrs);
       }

@@ -35,7 +35,8 @@ inline Value iota(std::vector<int64_t> shape, DataType dtype = kInt64) {
 }
 
 // The operator on values, through typing and evaluation; a tuple operand is given by `tuple`.
-inline Result<std::vector<Value>> try_apply(const char* op, std::vector<Value> inputs, AttrsRef attrs = {}, bool tuple = false) {
+inline Result<std::vector<Value>> try_apply(const char* op, std::vector<Value> inputs, AttrsRef attrs = {},
+                                            bool tuple = false) {
   std::vector<Expr> args;
   Environment env;
   for (const Value& v : inputs) {
@@ -72,7 +73,8 @@ inline std::string failure(const char* op, std::vector<Value> inputs, AttrsRef a
   return r.ok() ? "no error" : r.error().where + ": " + r.error().message;
 }
 
-inline void expect_floats(const Value& v, std::vector<int64_t> shape, std::vector<double> want, double tolerance = 1e-5) {
+inline void expect_floats(const Value& v, std::vector<int64_t> shape, std::vector<double> want,
+                          double tolerance = 1e-5) {
   EXPECT_EQ(v.shape, shape);
   ASSERT_EQ(v.f.size(), want.size());
   for (size_t i = 0; i < want.size(); ++i) {

@@ -11,8 +11,8 @@
 #include "relay/interpreter.h"
 #include "relay/passes/table.h"
 #include "relay/text.h"
-#include "relay/verifier.h"
 #include "relay/text_case.h"
+#include "relay/verifier.h"
 #include "test_folders.h"
 
 namespace tilewright::relay {
@@ -141,7 +141,9 @@ std::optional<std::map<std::string, Value>> make_inputs(const Module& module) {
     auto shape = type ? static_shape(type->shape) : std::nullopt;
     if (!shape) return std::nullopt;
     Value value = make_value(type->dtype, *shape);
-    auto next = [&] { return static_cast<int64_t>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40); };
+    auto next = [&] {
+      return static_cast<int64_t>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40);
+    };
     for (double& v : value.f) v = 0.25 + static_cast<double>(next() % 1000) / 250;  // positive: roots and logarithms
     for (int64_t& v : value.i) v = type->dtype.is_bool() ? next() % 2 : next() % 7;
     inputs[as<VarNode>(param)->name] = std::move(value);
@@ -215,7 +217,8 @@ std::vector<fs::path> case_files() {
 
 INSTANTIATE_TEST_SUITE_P(Text, PassCase, testing::ValuesIn(case_files()), [](const auto& info) {
   std::string name = info.param.stem().string();
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 
@@ -234,11 +237,11 @@ TEST(PassTable, UserPassesTakePart) {
   Module module;
   Expr x = make_var("x", tensor_type({2}, kFloat32));
   module.functions["main"] = make_function({x}, x);
-  std::vector<Pass<Module>> user = {{{"Square", 0, "multiplies the result by itself"},
-                                     [](const Module& m, PassContext&) -> Result<Module> {
-                                       const auto* f = m.main_function();
-                                       return m.with_main(make_function(f->params, call("multiply", {f->body, f->body})));
-                                     }}};
+  std::vector<Pass<Module>> user = {
+      {{"Square", 0, "multiplies the result by itself"}, [](const Module& m, PassContext&) -> Result<Module> {
+         const auto* f = m.main_function();
+         return m.with_main(make_function(f->params, call("multiply", {f->body, f->body})));
+       }}};
   PassContext context;
   auto result = run_passes(module, {"Square"}, context, user);
   ASSERT_TRUE(result.ok()) << result.error().str();

@@ -51,7 +51,8 @@ def @never(%x: float32) -> float32 {
 )";
 
 Module network() {
-  std::vector<std::vector<int64_t>> shapes = {{16, 3, 3, 3}, {16}, {16}, {16}, {16}, {16, 16, 3, 3}, {16, 16, 3, 3}, {16, 16, 1, 1}, {4, 16}, {4}};
+  std::vector<std::vector<int64_t>> shapes = {{16, 3, 3, 3},  {16},           {16},           {16},    {16},
+                                              {16, 16, 3, 3}, {16, 16, 3, 3}, {16, 16, 1, 1}, {4, 16}, {4}};
   std::vector<Tensor> constants;
   uint64_t state = 7;
   for (size_t k = 0; k < shapes.size(); ++k) {
@@ -149,7 +150,8 @@ TEST(DefaultPipeline, EveryPrefixOfABisectionComputesTheSame) {
     auto result = optimize(network(), context, blocked_target());
     ASSERT_TRUE(result.ok()) << stop << ": " << result.error().str();
     expect_close(expected, results(*result));
-    for (const Expr& e : post_order(result->main())) EXPECT_EQ(called_op(e), nullptr) << "an operator outside of a group";
+    for (const Expr& e : post_order(result->main()))
+      EXPECT_EQ(called_op(e), nullptr) << "an operator outside of a group";
   }
 }
 

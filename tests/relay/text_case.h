@@ -10,7 +10,8 @@
 //   // error: E301                             instead of an expected module
 //   <module>
 //   // constants
-//   // float32 (2, 2) 1 2 3 4                  meta[relay.Constant][i] in order; one value fills the tensor; "ramp" counts
+//   // float32 (2, 2) 1 2 3 4                  meta[relay.Constant][i] in order; one value fills the tensor; "ramp"
+//   counts
 //   // ----
 //   <expected module> or the word unchanged
 //   // constants

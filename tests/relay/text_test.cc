@@ -55,16 +55,19 @@ TEST(RelayText, RoundTrips) {
            "let %y: Tensor[(2, 3), float32] = exp(%x);\nlet %z = add(%y, %y);\nmultiply(%z, %y)",
            "%0 = add(%x, (let %y = exp(%x);\nadd(%y, %y)));\nnn.relu(%0)",
            "if (True) { exp(%x) } else { %x }",
-           "%0 = fn (%p0: Tensor[(2, 3), float32], Primitive=1, hash=\"ab\\\"c\", layout=[\"NCHW\"], n=[1, 2]) -> Tensor[(2, 3), float32] {\n"
+           "%0 = fn (%p0: Tensor[(2, 3), float32], Primitive=1, hash=\"ab\\\"c\", layout=[\"NCHW\"], n=[1, 2]) -> "
+           "Tensor[(2, 3), float32] {\n"
            "  %1 = exp(%p0);\n  log(%1)\n};\n%2 = %0(%x);\n%0(%2)",
            "multiply(multiply(1e-05f, %x), -2.5f)",
            "(1i64, -3, True, 0.5f64, 0.25f16)",
        })
     expect_round_trip(main_of(body));
-  expect_round_trip(main_of("add(%x, %y)", "%x: Tensor[(N, 3, 2*H + 1), float32], %y: Tensor[(N, 3, 2*H + 1), float32]"));
+  expect_round_trip(
+      main_of("add(%x, %y)", "%x: Tensor[(N, 3, 2*H + 1), float32], %y: Tensor[(N, 3, 2*H + 1), float32]"));
   expect_round_trip(main_of("%x", "%x: Tensor[(?, (N*M)//4, min(N, 8), N % 3), float16]"));
   expect_round_trip(main_of("%\"input:0\"", "%\"input:0\": Tensor[(1), uint8], %\"a\\\"b\": bool"));
-  expect_round_trip(kVersion + "#[metadata(\"names\") = \"cat\\ndog\"]\ndef @main(%x: float32) -> float32 {\n@f(%x)\n}\n"
+  expect_round_trip(kVersion +
+                    "#[metadata(\"names\") = \"cat\\ndog\"]\ndef @main(%x: float32) -> float32 {\n@f(%x)\n}\n"
                     "def @f(%y: float32) -> float32 {\nexp(%y)\n}\n");
 }
 
@@ -82,7 +85,8 @@ TEST(RelayText, SharedExpressionsAndScopes) {
   // One binding used by a function's body and outside: printed once, read back as shared.
   expect_round_trip(main_of("%0 = exp(%x);\n%1 = fn (%p: float32) { add(%0, %p) };\n%2 = %1(1f);\nadd(%2, %0)"));
   // Bindings that both branches and what follows read.
-  expect_round_trip(main_of("%0 = exp(%x);\n%1 = tanh(%x);\n%2 = if (True) { add(%0, %1) } else { negative(%1) };\nmultiply(%2, %0)"));
+  expect_round_trip(main_of(
+      "%0 = exp(%x);\n%1 = tanh(%x);\n%2 = if (True) { add(%0, %1) } else { negative(%1) };\nmultiply(%2, %0)"));
   // Equal parameter names of different functions are told apart.
   auto module = parse_module(main_of("%0 = fn (%x: float32) { exp(%x) };\n%1 = %0(1f);\nadd(%x, %1)"));
   ASSERT_TRUE(module.ok()) << module.error().str();
@@ -91,10 +95,12 @@ TEST(RelayText, SharedExpressionsAndScopes) {
 
 TEST(RelayText, DeepGraphsDoNotRecurse) {
   std::string body;
-  for (int i = 0; i < 20000; ++i) body += "%" + std::to_string(i) + " = exp(%" + (i ? std::to_string(i - 1) : "x") + ");\n";
+  for (int i = 0; i < 20000; ++i)
+    body += "%" + std::to_string(i) + " = exp(%" + (i ? std::to_string(i - 1) : "x") + ");\n";
   expect_round_trip(main_of(body + "%19999"));
   std::string lets;
-  for (int i = 0; i < 20000; ++i) lets += "let %v" + std::to_string(i) + " = exp(%" + (i ? "v" + std::to_string(i - 1) : "x") + ");\n";
+  for (int i = 0; i < 20000; ++i)
+    lets += "let %v" + std::to_string(i) + " = exp(%" + (i ? "v" + std::to_string(i - 1) : "x") + ");\n";
   expect_round_trip(main_of(lets + "%v19999"));
 }
 
@@ -167,8 +173,10 @@ TEST(RelayText, ErrorsHaveAPlace) {
 // Every prefix of a good text, and every text with one byte changed, gives a module or an error.
 TEST(RelayText, DamagedTextsDoNotCrash) {
   const std::string good = main_of(
-      "%0 = fn (%p0: Tensor[(2, 3), float32], Primitive=1) -> Tensor[(2, 3), float32] {\n  clip(%p0, a_min=-1f, a_max=6f)\n};\n"
-      "let %v: (Tensor[(2, 3), float32], int64) = (%0(%x), 3i64);\nif (False) { %v.0 } else { cast(%x, dtype=\"float32\") }");
+      "%0 = fn (%p0: Tensor[(2, 3), float32], Primitive=1) -> Tensor[(2, 3), float32] {\n  clip(%p0, a_min=-1f, "
+      "a_max=6f)\n};\n"
+      "let %v: (Tensor[(2, 3), float32], int64) = (%0(%x), 3i64);\nif (False) { %v.0 } else { cast(%x, "
+      "dtype=\"float32\") }");
   ASSERT_TRUE(parse_module(good).ok()) << parse_module(good).error().str();
   for (size_t i = 0; i < good.size(); ++i) {
     (void)parse_module(std::string_view(good).substr(0, i));
@@ -212,16 +220,20 @@ TEST(Verifier, RejectsBrokenModules) {
   EXPECT_TRUE(verify_module(closure).ok()) << verify_module(closure).error().str();
   // A call whose recorded type is not what its operands give.
   Expr good = call("exp", {x});
-  Expr wrong = make_node<CallNode>(as<CallNode>(good)->callee, std::vector<Expr>{x}, AttrsRef(), tensor_type({5}, kFloat32), Span());
+  Expr wrong = make_node<CallNode>(as<CallNode>(good)->callee, std::vector<Expr>{x}, AttrsRef(),
+                                   tensor_type({5}, kFloat32), Span());
   expect_rejected(make_function({x}, wrong), "its operands give");
   Expr half = make_node<CallNode>(as<CallNode>(good)->callee, std::vector<Expr>{x, x}, AttrsRef(), vector, Span());
   expect_rejected(make_function({x}, half), "operand");
   // Calls of functions.
   Expr f = make_function({y}, y);
   Expr scalar = make_scalar(1);
-  expect_rejected(make_function({x}, make_node<CallNode>(f, std::vector<Expr>{scalar}, AttrsRef(), vector, Span())), "argument 0");
-  expect_rejected(make_function({x}, make_node<CallNode>(x, std::vector<Expr>{x}, AttrsRef(), vector, Span())), "calls a value");
-  expect_rejected(make_function({x}, call_function(make_global_var("g", func_type({vector}, vector)), {x})), "names no function");
+  expect_rejected(make_function({x}, make_node<CallNode>(f, std::vector<Expr>{scalar}, AttrsRef(), vector, Span())),
+                  "argument 0");
+  expect_rejected(make_function({x}, make_node<CallNode>(x, std::vector<Expr>{x}, AttrsRef(), vector, Span())),
+                  "calls a value");
+  expect_rejected(make_function({x}, call_function(make_global_var("g", func_type({vector}, vector)), {x})),
+                  "names no function");
   expect_rejected(make_function({x}, make_node<IfNode>(scalar, x, x, Span())), "condition");
   expect_rejected(make_function({x}, make_node<LetNode>(make_var("v", scalar->type), x, x, Span())), "its value");
 }
@@ -234,7 +246,8 @@ TEST(RelayText, DataTypesAndPatternsRoundTrip) {
                     "def @length[A](%l: List[A]) -> int32 {\n"
                     "  match (%l) {\n    Cons(_, %rest) => { 1 + @length(%rest) },\n    Nil => 0,\n  }\n}\n"
                     "def @main(%x: float32) -> int32 {\n  @length(Cons(%x, Cons(%x, Nil)))\n}\n");
-  expect_round_trip(kVersion + "type Shape {\n Circle(float32), Square(float32, float32) }\n"
+  expect_round_trip(kVersion +
+                    "type Shape {\n Circle(float32), Square(float32, float32) }\n"
                     "def @main(%s: Shape, %t: (float32, Shape)) {\n"
                     "match? (%t) { (%a, Circle(%r)) => multiply(%a, %r), (%a, Square(%w, _)) => %w }\n}\n");
 }
@@ -242,9 +255,13 @@ TEST(RelayText, DataTypesAndPatternsRoundTrip) {
 TEST(RelayText, ReferencesAndClosuresRoundTrip) {
   expect_round_trip(main_of("let %r = ref(%x);\nlet %u = ref_write(%r, exp(%x));\nref_read(%r)"));
   expect_round_trip(main_of("let %f = fn (%y: Tensor[(2, 3), float32]) { add(%x, %y) };\n%f(%f(%x))"));
-  expect_round_trip(kVersion + "def @twice[A](%f: fn (A) -> A, %x: A) -> A {\n%f(%f(%x))\n}\n"
-                    "def @main(%x: float32, %c: ref((float32, bool))) {\n@twice(fn (%y: float32) { exp(%y) }, %x)\n}\n");
-  expect_round_trip(main_of("let %loop: fn (int32) -> int32 = fn (%i: int32) -> int32 { if (%i < 3) { %loop(%i + 1) } else { %i } };\n%loop(0)"));
+  expect_round_trip(
+      kVersion +
+      "def @twice[A](%f: fn (A) -> A, %x: A) -> A {\n%f(%f(%x))\n}\n"
+      "def @main(%x: float32, %c: ref((float32, bool))) {\n@twice(fn (%y: float32) { exp(%y) }, %x)\n}\n");
+  expect_round_trip(
+      main_of("let %loop: fn (int32) -> int32 = fn (%i: int32) -> int32 { if (%i < 3) { %loop(%i + 1) } else { %i } "
+              "};\n%loop(0)"));
 }
 
 TEST(RelayText, InfixOperatorsBindAsUsual) {

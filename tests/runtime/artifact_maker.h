@@ -43,7 +43,7 @@ class TempFolder {
 
 struct ArtifactSource {
   plan::Plan plan;
-  std::string kernels;             // C functions named as in plan.kernels
+  std::string kernels;  // C functions named as in plan.kernels
   std::vector<float> params;
   bool seal = true;
   std::string symbol = kArtifactSymbol;
@@ -62,13 +62,18 @@ inline void make_artifact(const ArtifactSource& a, const std::string& path) {
   std::string c = "#include <stdint.h>\n" + a.kernels;
   c += "\ntypedef void (*kernel)(void* const*, int64_t, int64_t);\nstatic const kernel kernels[] = {";
   for (const auto& k : a.plan.kernels) c += k + ",";
-  c += "};\n__attribute__((aligned(64))) const unsigned char tw_plan[] = {" + byte_list(plan.data(), plan.size()) + "};\n";
-  c += "__attribute__((aligned(4096), section(\".tw_params\"))) const unsigned char tw_params[] = {" + byte_list(a.params.data(), a.params.size() * 4) + "};\n";
-  c += format("const struct {{ char magic[8]; uint32_t abi, table_bytes; const void* plan; uint64_t plan_bytes; const void* params;"
-              " uint64_t params_bytes; const kernel* kernels; uint64_t kernel_count, plan_hash; }} {} = {{ {{{}}}, {}, {}, tw_plan, {},"
-              " tw_params, {}, kernels, {}, {}ull }};\n",
-              a.symbol, byte_list(kArtifactMagic, 8), a.abi, sizeof(ArtifactTable), plan.size(), a.params.size() * 4,
-              a.plan.kernels.size(), hash_bytes(plan.data(), plan.size()) + a.hash_error);
+  c += "};\n__attribute__((aligned(64))) const unsigned char tw_plan[] = {" + byte_list(plan.data(), plan.size()) +
+       "};\n";
+  c += "__attribute__((aligned(4096), section(\".tw_params\"))) const unsigned char tw_params[] = {" +
+       byte_list(a.params.data(), a.params.size() * 4) + "};\n";
+  c += format(
+      "const struct {{ char magic[8]; uint32_t abi, table_bytes; const void* plan; uint64_t plan_bytes; const void* "
+      "params;"
+      " uint64_t params_bytes; const kernel* kernels; uint64_t kernel_count, plan_hash; }} {} = {{ {{{}}}, {}, {}, "
+      "tw_plan, {},"
+      " tw_params, {}, kernels, {}, {}ull }};\n",
+      a.symbol, byte_list(kArtifactMagic, 8), a.abi, sizeof(ArtifactTable), plan.size(), a.params.size() * 4,
+      a.plan.kernels.size(), hash_bytes(plan.data(), plan.size()) + a.hash_error);
   write_file(path + ".c", c);
   std::string made = path + ".tmp";  // renamed at the end: a loaded library must never be written to
   std::string command = format("cc -O1 -w -shared -fPIC -nostdlib -o {} {}.c", made, path);

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "runtime/artifact_maker.h"
-#include "tilewright/runtime.h"
 #include "test_folders.h"
+#include "tilewright/runtime.h"
 
 namespace tilewright {
 namespace {
@@ -154,7 +154,8 @@ int main(int argc, char** argv) try {
   std::string flags = " -Wall -Wextra -Werror -Wno-unused-parameter -I" TW_SOURCE_DIR "/include -L" TW_BUILD_DIR
                       " -Wl,-rpath," TW_BUILD_DIR " ";
   ASSERT_EQ(output_of("cc -std=c99" + flags + (folder_ / "p.c") + " -ltilewright_runtime -o " + (folder_ / "pc")), "");
-  ASSERT_EQ(output_of("c++ -std=c++17" + flags + (folder_ / "p.cc") + " -ltilewright_runtime -o " + (folder_ / "pcc")), "");
+  ASSERT_EQ(output_of("c++ -std=c++17" + flags + (folder_ / "p.cc") + " -ltilewright_runtime -o " + (folder_ / "pcc")),
+            "");
   EXPECT_EQ(output_of((folder_ / "pc") + " " + (folder_ / "m.so")), "480\n");
   EXPECT_EQ(output_of((folder_ / "pcc") + " " + (folder_ / "m.so")), "15\n");
   EXPECT_NE(output_of((folder_ / "pcc") + " /etc/hostname").find("error[E501 BadArtifact]"), std::string::npos);

@@ -19,7 +19,8 @@ struct HostTensor {
   std::vector<int64_t> shape;
   std::vector<float> values;
   DLTensor view() {
-    return {values.data(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), {kDLFloat, 32, 1}, shape.data(), nullptr, 0};
+    return {
+        values.data(), {kDLCPU, 0}, static_cast<int32_t>(shape.size()), {kDLFloat, 32, 1}, shape.data(), nullptr, 0};
   }
 };
 
@@ -209,7 +210,8 @@ TEST_F(ExecutorTest, TwoExecutorsAtOnce) {
 
 TEST_F(ExecutorTest, OneExecutorServesOneThreadAtATime) {
   ArtifactSource slow = small_model();
-  slow.kernels += "\nvoid pause_a_while(void* const* b, int64_t tid, int64_t n) { for (volatile int i = 0; i < 300000000; ++i); }";
+  slow.kernels +=
+      "\nvoid pause_a_while(void* const* b, int64_t tid, int64_t n) { for (volatile int i = 0; i < 300000000; ++i); }";
   slow.plan.kernels.push_back("pause_a_while");
   slow.plan.steps.push_back({2, {0}, false, "wait", ""});
   load(slow);
@@ -332,7 +334,8 @@ TEST_F(ExecutorTest, ClassicParamsFilesSetInputs) {
   HostTensor x = ramp();
   auto bytes_of = [](const std::vector<float>& v) { return std::as_bytes(std::span(v)); };
   std::vector<float> other = {1, 2};
-  std::vector<NamedTensor> tensors = {{"x", kFloat32, {4, 16}, bytes_of(x.values)}, {"unknown", kFloat32, {2}, bytes_of(other)}};
+  std::vector<NamedTensor> tensors = {{"x", kFloat32, {4, 16}, bytes_of(x.values)},
+                                      {"unknown", kFloat32, {2}, bytes_of(other)}};
   std::string file = write_params_file(tensors);
   auto view = std::as_bytes(std::span(file.data(), file.size()));
   auto e = executor(), sharing = executor();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions by name, modules of them, and the executor's classic functions, through the C interface and its C++ wrapper.
+// Functions by name, modules of them, and the executor's classic functions, through the C interface and its C++
+// wrapper.
 #include "tilewright/function.h"
 
 #include <nlohmann/json.hpp>
@@ -27,12 +28,18 @@ TEST(Function, EveryKindOfValuePasses) {
   Function echo = Function::of([](Args args) -> Value {
     if (args[0].is_null()) return Value();
     switch (args[0].kind()) {
-      case TW_INT: return args[0].integer();
-      case TW_FLOAT: return args[0].number();
-      case TW_STR: return args[0].string();
-      case TW_BYTES: return Value::bytes(args[0].bytes());
-      case TW_FUNCTION: return args[0].function();
-      default: return std::to_string(args[0].kind());
+      case TW_INT:
+        return args[0].integer();
+      case TW_FLOAT:
+        return args[0].number();
+      case TW_STR:
+        return args[0].string();
+      case TW_BYTES:
+        return Value::bytes(args[0].bytes());
+      case TW_FUNCTION:
+        return args[0].function();
+      default:
+        return std::to_string(args[0].kind());
     }
   });
   EXPECT_EQ(echo(-7).integer(), -7);
@@ -57,7 +64,8 @@ TEST(Function, RegisteredFoundReplacedRemoved) {
   register_function("test.add", [](Args a) -> Value { return a[0].integer() + a[1].integer(); });
   EXPECT_EQ(global_function("test.add")(2, 3).integer(), 5);
   EXPECT_EQ(code_of([] { register_function("test.add", [](Args) { return Value(); }); }), 101);
-  register_function("test.add", [](Args) -> Value { return 0; }, true);
+  register_function(
+      "test.add", [](Args) -> Value { return 0; }, true);
   EXPECT_EQ(global_function("test.add")(2, 3).integer(), 0);
   auto names = global_function_names();
   EXPECT_NE(std::find(names.begin(), names.end(), "test.add"), names.end());
@@ -70,7 +78,9 @@ TEST(Function, RegisteredFoundReplacedRemoved) {
 }
 
 TEST(Function, ErrorsCrossWithCodeAndHint) {
-  Function inner = Function::of([](Args) -> Value { throw Error(505, "ShapeMismatch", "turn it", "error[E505 ShapeMismatch]: too wide\n  hint: turn it"); });
+  Function inner = Function::of([](Args) -> Value {
+    throw Error(505, "ShapeMismatch", "turn it", "error[E505 ShapeMismatch]: too wide\n  hint: turn it");
+  });
   Function outer = Function::of([&](Args args) -> Value { return args[0].function()(); });
   try {
     outer(inner);
@@ -90,7 +100,9 @@ TEST(Function, ErrorsCrossWithCodeAndHint) {
   }
   // A C function that fails silently is not blamed for an older error.
   tw_function* silent = nullptr;
-  ASSERT_EQ(tw_function_create([](void*, const tw_value*, int32_t, tw_value*) { return int32_t{77}; }, nullptr, nullptr, &silent), 0);
+  ASSERT_EQ(tw_function_create([](void*, const tw_value*, int32_t, tw_value*) { return int32_t{77}; }, nullptr, nullptr,
+                               &silent),
+            0);
   Function owner(silent);
   EXPECT_EQ(tw_function_call(silent, nullptr, 0, nullptr), 101);
   EXPECT_NE(std::string(tw_last_error_message()).find("status 77"), std::string::npos);
@@ -101,7 +113,9 @@ TEST(Function, ContextsAreFreedOnce) {
   static int freed;
   freed = 0;
   tw_function* f = nullptr;
-  ASSERT_EQ(tw_function_create([](void*, const tw_value*, int32_t, tw_value*) { return int32_t{0}; }, &freed, [](void* c) { ++*static_cast<int*>(c); }, &f), 0);
+  ASSERT_EQ(tw_function_create([](void*, const tw_value*, int32_t, tw_value*) { return int32_t{0}; }, &freed,
+                               [](void* c) { ++*static_cast<int*>(c); }, &f),
+            0);
   ASSERT_EQ(tw_function_register("test.freed", f, 0), 0);
   tw_function_free(f);
   EXPECT_EQ(freed, 0);
@@ -119,7 +133,8 @@ TEST(Function, TheTableServesManyThreads) {
     threads.emplace_back([t, &wrong] {
       for (int i = 0; i < 500; ++i) {
         std::string name = "test.thread" + std::to_string(t);
-        register_function(name, [i](Args) -> Value { return i; }, true);
+        register_function(
+            name, [i](Args) -> Value { return i; }, true);
         if (global_function(name)().integer() != i) ++wrong;
         global_function_names();
       }
@@ -147,7 +162,8 @@ class Scale : public ModuleKind {
 
 TEST(Module, KindsOfUsersAreLoadedByTheirKey) {
   EXPECT_EQ(code_of([] { Module::load_binary("test_scale", "3"); }), 507);
-  register_function("runtime.module.loadbinary_test_scale", [](Args a) -> Value { return Module::of(std::make_unique<Scale>(std::stoi(a[0].bytes()))); });
+  register_function("runtime.module.loadbinary_test_scale",
+                    [](Args a) -> Value { return Module::of(std::make_unique<Scale>(std::stoi(a[0].bytes()))); });
   Module m = Module::load_binary("test_scale", "3");
   EXPECT_EQ(m.type_key(), "test_scale");
   EXPECT_EQ(m["scale"](5).integer(), 15);
@@ -166,7 +182,9 @@ TEST(Module, KindsOfUsersAreLoadedByTheirKey) {
   m = parent = Module();
   EXPECT_EQ(kept(2).integer(), 6);
   // Other files by the end of their name.
-  register_function("runtime.module.loadfile_scale", [](Args a) -> Value { return Module::of(std::make_unique<Scale>(static_cast<int>(a[0].string().size()))); });
+  register_function("runtime.module.loadfile_scale", [](Args a) -> Value {
+    return Module::of(std::make_unique<Scale>(static_cast<int>(a[0].string().size())));
+  });
   EXPECT_EQ(Module::load("ab.scale")["scale"](1).integer(), 8);
   try {
     Module::load("ab.nothing");
@@ -177,7 +195,8 @@ TEST(Module, KindsOfUsersAreLoadedByTheirKey) {
   }
   register_function("runtime.module.loadbinary_wrong", [](Args) -> Value { return 3; });
   EXPECT_EQ(code_of([] { Module::load_binary("wrong", ""); }), 101);
-  for (auto name : {"runtime.module.loadbinary_test_scale", "runtime.module.loadfile_scale", "runtime.module.loadbinary_wrong"})
+  for (auto name :
+       {"runtime.module.loadbinary_test_scale", "runtime.module.loadfile_scale", "runtime.module.loadbinary_wrong"})
     EXPECT_EQ(tw_function_remove_global(name), 0);
 }
 
@@ -327,7 +346,8 @@ TEST_F(LibraryTest, TimeEvaluatorCountsCalls) {
 }
 
 TEST_F(LibraryTest, ImportsTravelWithTheLibrary) {
-  register_function("runtime.module.loadbinary_test_scale", [](Args a) -> Value { return Module::of(std::make_unique<Scale>(std::stoi(a[0].bytes()))); });
+  register_function("runtime.module.loadbinary_test_scale",
+                    [](Args a) -> Value { return Module::of(std::make_unique<Scale>(std::stoi(a[0].bytes()))); });
   auto root = *runtime::LibraryModule::load(folder_ / "m.so");
   auto one = *runtime::load_module_binary("test_scale", "7"), two = *runtime::load_module_binary("test_scale", "11");
   ASSERT_TRUE(one->import_module(two).ok());

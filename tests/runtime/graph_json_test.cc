@@ -14,10 +14,16 @@ TEST(GraphJson, AViewReadsTheLastWriterOnly) {
   p.outputs = {{"y", kFloat32, {16}}};
   p.kernels = {"k"};
   p.arena_bytes = 1024;
-  p.buffers = {{plan::Space::kInput, 0, 0, 512, kFloat32, {128}, "", "x"},     {plan::Space::kArena, 0, 0, 512, kFloat32, {128}, "", "a"},
-               {plan::Space::kArena, 0, 512, 512, kFloat32, {128}, "", "b"},   {plan::Space::kArena, 0, 0, 64, kFloat32, {4, 4}, "", "c"},
-               {plan::Space::kArena, 0, 0, 64, kFloat32, {16}, "", "c.view"},  {plan::Space::kOutput, 0, 0, 64, kFloat32, {16}, "", "y"}};
-  p.steps = {{0, {0, 1}, false, "first"}, {0, {1, 2}, false, "second"}, {0, {2, 3}, false, "third"}, {0, {4, 5}, false, "fourth"}};
+  p.buffers = {{plan::Space::kInput, 0, 0, 512, kFloat32, {128}, "", "x"},
+               {plan::Space::kArena, 0, 0, 512, kFloat32, {128}, "", "a"},
+               {plan::Space::kArena, 0, 512, 512, kFloat32, {128}, "", "b"},
+               {plan::Space::kArena, 0, 0, 64, kFloat32, {4, 4}, "", "c"},
+               {plan::Space::kArena, 0, 0, 64, kFloat32, {16}, "", "c.view"},
+               {plan::Space::kOutput, 0, 0, 64, kFloat32, {16}, "", "y"}};
+  p.steps = {{0, {0, 1}, false, "first"},
+             {0, {1, 2}, false, "second"},
+             {0, {2, 3}, false, "third"},
+             {0, {4, 5}, false, "fourth"}};
   const Graph g = graph_of(p);
   ASSERT_EQ(g.nodes.size(), 5u);
   EXPECT_EQ(g.nodes[4].inputs, (std::vector<std::pair<size_t, size_t>>{{3, 0}}));

@@ -39,8 +39,10 @@ int main(int, char** argv) {
   executor.run();
   std::printf("%g\n", executor.output<float>(0)[63]);
 })");
-  write_file(folder / "project/main.c", "#include <tilewright/c_api.h>\nint main(void) { return tw_c_api_version() != TW_C_API_VERSION; }\n");
-  ASSERT_TRUE(run("cmake -G Ninja -S " + (folder / "project") + " -B " + (folder / "b") + " -DCMAKE_PREFIX_PATH=" + (folder / "usr")));
+  write_file(folder / "project/main.c",
+             "#include <tilewright/c_api.h>\nint main(void) { return tw_c_api_version() != TW_C_API_VERSION; }\n");
+  ASSERT_TRUE(run("cmake -G Ninja -S " + (folder / "project") + " -B " + (folder / "b") +
+                  " -DCMAKE_PREFIX_PATH=" + (folder / "usr")));
   ASSERT_TRUE(run("cmake --build " + (folder / "b")));
   ASSERT_TRUE(run((folder / "b/plain_c")));
   ASSERT_TRUE(run((folder / "b/stranger") + " " + (folder / "m.so")));

@@ -32,9 +32,13 @@ class LinkFile : public ::testing::Test {
  protected:
   void SetUp() override {
     testing::make_artifact(testing::small_model(), folder_ / "m.so");  // leaves m.so.c, its source
-    shell("cc -O1 -w -fPIC -c -o lib0.o m.so.c && ar rc lib0.a lib0.o && tar czf lib0.tar lib0.o && tar cf whole.tar m.so");
+    shell(
+        "cc -O1 -w -fPIC -c -o lib0.o m.so.c && ar rc lib0.a lib0.o && tar czf lib0.tar lib0.o && tar cf whole.tar "
+        "m.so");
   }
-  void shell(const std::string& command) { ASSERT_EQ(std::system(("cd " + (folder_ / ".") + " && " + command).c_str()), 0) << command; }
+  void shell(const std::string& command) {
+    ASSERT_EQ(std::system(("cd " + (folder_ / ".") + " && " + command).c_str()), 0) << command;
+  }
   static void expect_runs(const std::shared_ptr<Module>& module) {
     auto library = std::dynamic_pointer_cast<LibraryModule>(module);
     ASSERT_TRUE(library);
@@ -68,7 +72,9 @@ TEST_F(LinkFile, LlvmIrLoadsWhereClangIs) {
 TEST_F(LinkFile, WhatIsNoneIsRefused) {
   testing::write_file(folder_ / "bad.o", "no object");
   testing::write_file(folder_ / "bad.tar", "no package");
-  shell("touch readme && tar cf empty.tar readme && printf 'int f(void) {return 1;}' > f.c && cc -fPIC -c -o other.o f.c");
+  shell(
+      "touch readme && tar cf empty.tar readme && printf 'int f(void) {return 1;}' > f.c && cc -fPIC -c -o other.o "
+      "f.c");
   EXPECT_EQ(load_module_file(folder_ / "bad.o", "").error().code, ErrorCode::kLinkFailed);
   EXPECT_EQ(load_module_file(folder_ / "bad.tar", "").error().code, ErrorCode::kLinkFailed);
   EXPECT_EQ(load_module_file(folder_ / "empty.tar", "").error().code, ErrorCode::kBadArtifact);
@@ -102,7 +108,9 @@ TEST_F(LinkFile, ImportsAreLinkedInAsAnObject) {
     expect_runs(*module);
   }
   // A length that lies is refused.
-  shell("sed 's/0x[0-9a-f]*,0x00,0x00,0x00,0x00,0x00,0x00,0x00,/0xff,0xff,0xff,0x7f,0x00,0x00,0x00,0x00,/' devc.c > lie.c && cc -fPIC -shared -o lie.so lib0.o lie.c");
+  shell(
+      "sed 's/0x[0-9a-f]*,0x00,0x00,0x00,0x00,0x00,0x00,0x00,/0xff,0xff,0xff,0x7f,0x00,0x00,0x00,0x00,/' devc.c > "
+      "lie.c && cc -fPIC -shared -o lie.so lib0.o lie.c");
   EXPECT_EQ(load_module_file(folder_ / "lie.so", "").error().code, ErrorCode::kBadArtifact);
   ASSERT_TRUE(remove_global("runtime.module.loadbinary_link_test").ok());
 }

@@ -104,8 +104,10 @@ TEST(Loader, TruncatedFilesAreRefused) {
       write_file(folder / "t.so", bytes.substr(0, n));
       int result = load_in_child(folder / "t.so");
       // Cutting into the seal alone leaves a whole library without one.
-      if (result == 1) EXPECT_GT(n + 64, bytes.size()) << n;
-      else EXPECT_EQ(result, 0) << n << " of " << bytes.size();
+      if (result == 1)
+        EXPECT_GT(n + 64, bytes.size()) << n;
+      else
+        EXPECT_EQ(result, 0) << n << " of " << bytes.size();
     }
   }
 }
@@ -133,7 +135,8 @@ TEST(Loader, EveryFlippedBitOfASealedFileIsSeen) {
   }
 }
 
-// Without a seal a flipped bit in code or data cannot be seen, but headers and tables are checked: loading never crashes.
+// Without a seal a flipped bit in code or data cannot be seen, but headers and tables are checked: loading never
+// crashes.
 TEST(Loader, FlippedHeadersOfAnUnsealedFileDoNotCrash) {
   TempFolder folder;
   ArtifactSource source = small_model();

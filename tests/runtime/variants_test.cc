@@ -100,7 +100,8 @@ TEST_F(VariantsTest, AShapeThatNoneHasIsAnErrorThatListsThem) {
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), 505);
-    for (const char* shape : {"4x16", "2x16", "3x16"}) EXPECT_NE(std::string(e.what()).find(shape), std::string::npos) << e.what();
+    for (const char* shape : {"4x16", "2x16", "3x16"})
+      EXPECT_NE(std::string(e.what()).find(shape), std::string::npos) << e.what();
   }
   EXPECT_THROW(executor.set_input("bias", std::vector<float>{1, 2}, {2}), Error);
 }

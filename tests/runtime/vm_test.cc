@@ -30,8 +30,10 @@ class Arithmetic : public PackedFunctions {
   Status call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) override {
     const int64_t a = inputs[0]->tensor.at_int(0), b = inputs.size() > 1 ? inputs[1]->tensor.at_int(0) : 0;
     const int64_t v = index == 0 ? a - b : index == 1 ? a * b : index == 2 ? a <= b : a + b;
-    if (outputs[0]) std::memcpy(const_cast<std::byte*>(outputs[0]->tensor.raw()), &v, sizeof v);
-    else outputs[0] = scalar(v);
+    if (outputs[0])
+      std::memcpy(const_cast<std::byte*>(outputs[0]->tensor.raw()), &v, sizeof v);
+    else
+      outputs[0] = scalar(v);
     return Ok{};
   }
 };
@@ -50,17 +52,21 @@ Result<Value> run(const Executable& e, std::vector<Value> arguments, const Machi
 // main(n) = n <= 1 ? 1 : n * main(n - 1)
 Executable factorial() {
   Executable e = arithmetic();
-  e.functions = {{"main", {"n"}, {0}, 6, {
-                     {Opcode::kLoadConsti, {1, 1}},
-                     {Opcode::kInvokePacked, {2, 3, 1, 0, 1, 2}},
-                     {Opcode::kIf, {2, 1, 1, 3}},
-                     {Opcode::kMove, {1, 3}},
-                     {Opcode::kGoto, {4}},
-                     {Opcode::kInvokePacked, {0, 3, 1, 0, 1, 4}},
-                     {Opcode::kInvoke, {0, 1, 5, 4}},
-                     {Opcode::kInvokePacked, {1, 3, 1, 0, 5, 3}},
-                     {Opcode::kRet, {3}},
-                 }}};
+  e.functions = {{"main",
+                  {"n"},
+                  {0},
+                  6,
+                  {
+                      {Opcode::kLoadConsti, {1, 1}},
+                      {Opcode::kInvokePacked, {2, 3, 1, 0, 1, 2}},
+                      {Opcode::kIf, {2, 1, 1, 3}},
+                      {Opcode::kMove, {1, 3}},
+                      {Opcode::kGoto, {4}},
+                      {Opcode::kInvokePacked, {0, 3, 1, 0, 1, 4}},
+                      {Opcode::kInvoke, {0, 1, 5, 4}},
+                      {Opcode::kInvokePacked, {1, 3, 1, 0, 5, 3}},
+                      {Opcode::kRet, {3}},
+                  }}};
   return e;
 }
 
@@ -99,7 +105,9 @@ TEST(VmExecutable, DamagedFilesAreRefused) {
     std::string flipped = bytes;
     flipped[i] = static_cast<char>(flipped[i] ^ (1 << (i % 8)));
     auto e = read_executable(bytes_of(flipped));
-    if (e.ok()) { EXPECT_TRUE(verify_executable(*e).ok()) << i; }
+    if (e.ok()) {
+      EXPECT_TRUE(verify_executable(*e).ok()) << i;
+    }
   }
   EXPECT_EQ(read_executable(bytes_of("nothing of the kind")).error().code, ErrorCode::kBadArtifact);
   std::string newer = bytes;
@@ -150,26 +158,31 @@ TEST(VmMachine, RecursionAndBranches) {
 // A list by constructors, summed by a loop over its tags; a closure that has captured a number is applied to the sum.
 TEST(VmMachine, DataTypesAndClosures) {
   Executable e = arithmetic();
-  e.functions = {{"main", {"a", "b"}, {0, 0}, 9, {
-                     {Opcode::kAllocADT, {0, 0, 2}},           // Nil
-                     {Opcode::kAllocADT, {1, 2, 3, 1, 2}},     // Cons(b, Nil)
-                     {Opcode::kAllocADT, {1, 2, 3, 0, 3}},     // Cons(a, Cons(b, Nil))
-                     {Opcode::kLoadConsti, {0, 4}},            // the sum
-                     {Opcode::kGetTag, {3, 5}},                // while the list is a Cons
-                     {Opcode::kLoadConsti, {1, 6}},
-                     {Opcode::kIf, {5, 6, 1, 7}},
-                     {Opcode::kGetField, {3, 0, 7}},
-                     {Opcode::kKillRegister, {8}},             // an output that is to be made anew
-                     {Opcode::kInvokePacked, {3, 3, 1, 4, 7, 8}},
-                     {Opcode::kMove, {8, 4}},
-                     {Opcode::kGetField, {3, 1, 3}},
-                     {Opcode::kGoto, {-8}},
-                     {Opcode::kAllocClosure, {1, 1, 5, 4}},
-                     {Opcode::kKillRegister, {6}},
-                     {Opcode::kInvokeClosure, {5, 1, 6, 4}},
-                     {Opcode::kRet, {6}},
-                 }},
-                 {"lambda", {"captured", "x"}, {0, 0}, 3, {{Opcode::kInvokePacked, {1, 3, 1, 0, 1, 2}}, {Opcode::kRet, {2}}}}};
+  e.functions = {
+      {"main",
+       {"a", "b"},
+       {0, 0},
+       9,
+       {
+           {Opcode::kAllocADT, {0, 0, 2}},        // Nil
+           {Opcode::kAllocADT, {1, 2, 3, 1, 2}},  // Cons(b, Nil)
+           {Opcode::kAllocADT, {1, 2, 3, 0, 3}},  // Cons(a, Cons(b, Nil))
+           {Opcode::kLoadConsti, {0, 4}},         // the sum
+           {Opcode::kGetTag, {3, 5}},             // while the list is a Cons
+           {Opcode::kLoadConsti, {1, 6}},
+           {Opcode::kIf, {5, 6, 1, 7}},
+           {Opcode::kGetField, {3, 0, 7}},
+           {Opcode::kKillRegister, {8}},  // an output that is to be made anew
+           {Opcode::kInvokePacked, {3, 3, 1, 4, 7, 8}},
+           {Opcode::kMove, {8, 4}},
+           {Opcode::kGetField, {3, 1, 3}},
+           {Opcode::kGoto, {-8}},
+           {Opcode::kAllocClosure, {1, 1, 5, 4}},
+           {Opcode::kKillRegister, {6}},
+           {Opcode::kInvokeClosure, {5, 1, 6, 4}},
+           {Opcode::kRet, {6}},
+       }},
+      {"lambda", {"captured", "x"}, {0, 0}, 3, {{Opcode::kInvokePacked, {1, 3, 1, 0, 1, 2}}, {Opcode::kRet, {2}}}}};
   auto result = run(e, {scalar(30), scalar(12)});
   ASSERT_TRUE(result.ok()) << result.error().str();
   EXPECT_EQ((*result)->tensor.at_int(0), 42 * 42);
@@ -177,15 +190,19 @@ TEST(VmMachine, DataTypesAndClosures) {
 
 TEST(VmMachine, MemoryShapesAndFaults) {
   Executable e = arithmetic();
-  e.functions = {{"main", {"bytes", "offset"}, {0, 0}, 7, {
-                     {Opcode::kAllocStorage, {0, 64, 0, 64, 1, 0, 2}},
-                     {Opcode::kAllocTensor, {2, 1, 0, 64, 1, 2, 3, 2, 3}},
-                     {Opcode::kShapeOf, {3, 4}},
-                     {Opcode::kAllocTensorReg, {2, 1, 4, 2, 32, 1, 5}},
-                     {Opcode::kReshapeTensor, {3, 4, 6}},
-                     {Opcode::kDeviceCopy, {5, 0, 0, 6}},
-                     {Opcode::kRet, {6}},
-                 }}};
+  e.functions = {{"main",
+                  {"bytes", "offset"},
+                  {0, 0},
+                  7,
+                  {
+                      {Opcode::kAllocStorage, {0, 64, 0, 64, 1, 0, 2}},
+                      {Opcode::kAllocTensor, {2, 1, 0, 64, 1, 2, 3, 2, 3}},
+                      {Opcode::kShapeOf, {3, 4}},
+                      {Opcode::kAllocTensorReg, {2, 1, 4, 2, 32, 1, 5}},
+                      {Opcode::kReshapeTensor, {3, 4, 6}},
+                      {Opcode::kDeviceCopy, {5, 0, 0, 6}},
+                      {Opcode::kRet, {6}},
+                  }}};
   auto result = run(e, {scalar(48), scalar(0)});
   ASSERT_TRUE(result.ok()) << result.error().str();
   EXPECT_EQ((*result)->tensor.shape(), (std::vector<int64_t>{2, 3}));
@@ -251,21 +268,26 @@ TEST(VmProgram, WhatRegionsMayBe) {
 }
 
 // Runs one function of the runtime.
-Result<std::vector<Value>> host(const char* name, std::vector<Value> inputs, size_t outputs, const std::map<std::string, std::string>& attributes = {}, uint64_t limit = uint64_t{1} << 30) {
+Result<std::vector<Value>> host(const char* name, std::vector<Value> inputs, size_t outputs,
+                                const std::map<std::string, std::string>& attributes = {},
+                                uint64_t limit = uint64_t{1} << 30) {
   auto pool = std::make_shared<MemoryPool>(uint64_t{1} << 20, limit);
   std::vector<Value> out(outputs);
   HostCall call{inputs, out, attributes, *pool};
   TW_TRY_STATUS(find_host_function(name)(call));
   return out;
 }
-Value ints(std::vector<int64_t> v) { return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v)); }
+Value ints(std::vector<int64_t> v) {
+  return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v));
+}
 Value matrix() { return make_tensor(Tensor::from<float>(kFloat32, {2, 3}, std::vector<float>{0, 1, 2, 3, 4, 5})); }
 std::vector<double> numbers(const Value& v) {
   std::vector<double> out;
   for (int64_t i = 0; i < v->tensor.size(); ++i) out.push_back(v->tensor.at_double(i));
   return out;
 }
-std::vector<double> result(const char* name, std::vector<Value> inputs, const std::map<std::string, std::string>& attributes = {}) {
+std::vector<double> result(const char* name, std::vector<Value> inputs,
+                           const std::map<std::string, std::string>& attributes = {}) {
   auto r = host(name, std::move(inputs), 1, attributes);
   EXPECT_TRUE(r.ok()) << r.error().str();
   return r.ok() ? numbers((*r)[0]) : std::vector<double>();
@@ -287,7 +309,8 @@ TEST(VmHostFunctions, MoveData) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(result("TopK", {matrix(), scalar(2)}), (Numbers{2, 1, 5, 4}));
   EXPECT_EQ(result("TopK", {matrix(), ints({1})}, {{"axis", "0"}, {"largest", "0"}}), (Numbers{0, 1, 2}));
-  auto first = host("TopK", {make_tensor(Tensor::from<float>(kFloat32, {4}, std::vector<float>{2, nan, 5, 5})), scalar(3)}, 2);
+  auto first =
+      host("TopK", {make_tensor(Tensor::from<float>(kFloat32, {4}, std::vector<float>{2, nan, 5, 5})), scalar(3)}, 2);
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(numbers((*first)[1]), (Numbers{1, 2, 3}));
   EXPECT_FALSE(host("TopK", {matrix(), scalar(4)}, 2).ok());
@@ -298,7 +321,10 @@ TEST(VmHostFunctions, MoveData) {
 }
 
 TEST(VmHostFunctions, WhatCannotBeIsAnError) {
-  auto refused = [](const char* name, std::vector<Value> inputs, const std::map<std::string, std::string>& attributes = {}) { return !host(name, std::move(inputs), 1, attributes).ok(); };
+  auto refused = [](const char* name, std::vector<Value> inputs,
+                    const std::map<std::string, std::string>& attributes = {}) {
+    return !host(name, std::move(inputs), 1, attributes).ok();
+  };
   EXPECT_TRUE(refused("Reshape", {matrix(), ints({-1, -1})}));
   EXPECT_TRUE(refused("Reshape", {matrix(), ints({4, -1})}));
   EXPECT_TRUE(refused("Reshape", {matrix(), ints({0, 0, 0})}));
@@ -324,7 +350,8 @@ TEST(VmHostFunctions, WhatCannotBeIsAnError) {
   EXPECT_TRUE(refused("SplitToSequence", {matrix(), ints({1, 2})}));
   EXPECT_TRUE(refused("NonMaxSuppression", {matrix(), matrix()}));
   EXPECT_TRUE(refused("Compress", {matrix(), ints({1})}));
-  for (const char* name : {"Slice", "Pad", "Tile", "Expand", "Range", "NonZero", "Unique", "list_stack", "list_append", "ref_read", "ref_write", "more_steps", "element", "dimension"}) {
+  for (const char* name : {"Slice", "Pad", "Tile", "Expand", "Range", "NonZero", "Unique", "list_stack", "list_append",
+                           "ref_read", "ref_write", "more_steps", "element", "dimension"}) {
     EXPECT_TRUE(refused(name, {})) << name;
     EXPECT_TRUE(refused(name, {make_adt(0, {}), make_adt(0, {}), make_adt(0, {})})) << name;
   }
@@ -355,7 +382,9 @@ TEST(VmProgram, TruncatedAndFlippedBytes) {
   for (size_t i = 0; i < bytes.size() * 8; ++i) {
     std::string flipped = bytes;
     flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << (i % 8)));
-    if (auto e = read_program(bytes_of(flipped)); e.ok()) { EXPECT_TRUE(verify_executable(e->executable).ok()) << i; }
+    if (auto e = read_program(bytes_of(flipped)); e.ok()) {
+      EXPECT_TRUE(verify_executable(e->executable).ok()) << i;
+    }
   }
 }
 

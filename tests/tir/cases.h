@@ -6,7 +6,8 @@
 //   == becomes
 //   func ...            what the pass makes of it
 //
-// TW_UPDATE_TESTS=1 in the environment rewrites the expected parts. Also here: running a function on seeded random memory.
+// TW_UPDATE_TESTS=1 in the environment rewrites the expected parts. Also here: running a function on seeded random
+// memory.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -17,10 +18,10 @@
 #include <sstream>
 #include <type_traits>
 
+#include "test_folders.h"
 #include "tir/interpret.h"
 #include "tir/memory.h"
 #include "tir/text.h"
-#include "test_folders.h"
 
 namespace tilewright::tir {
 
@@ -64,8 +65,10 @@ inline std::vector<std::vector<std::byte>> run_on_random(const PrimFunc& f, unsi
     for (int64_t i = 0; i < p->size * p->dtype.lanes; ++i) {
       Lane lane{};
       int value = static_cast<int>(random() % 17) - 8;
-      if (p->dtype.is_float()) lane.f = value * 0.25;
-      else lane.i = p->dtype.is_bool() ? value & 1 : p->dtype.is_int() ? value : std::abs(value);
+      if (p->dtype.is_float())
+        lane.f = value * 0.25;
+      else
+        lane.i = p->dtype.is_bool() ? value & 1 : p->dtype.is_int() ? value : std::abs(value);
       write_lane(bytes.data(), p->dtype.element(), i, lane);
     }
     pointers.push_back(bytes.data());
@@ -79,8 +82,8 @@ inline std::vector<std::vector<std::byte>> run_on_random(const PrimFunc& f, unsi
   return memory;
 }
 
-// Runs each case of tests/tir/FILE: the text must match, and both functions must do the same to memory. The pass may take the
-// case's name, too.
+// Runs each case of tests/tir/FILE: the text must match, and both functions must do the same to memory. The pass may
+// take the case's name, too.
 template <class Pass>
 void check_cases(const std::string& file, const Pass& pass) {
   const std::string path = std::string(TW_SOURCE_DIR) + "/tests/tir/" + file;
@@ -93,8 +96,10 @@ void check_cases(const std::string& file, const Pass& pass) {
     auto input = parse_func(c.input);
     ASSERT_TRUE(input.ok()) << input.error().str();
     PrimFunc output = [&] {
-      if constexpr (std::is_invocable_v<Pass, PrimFunc, const std::string&>) return pass(*input, c.name);
-      else return pass(*input);
+      if constexpr (std::is_invocable_v<Pass, PrimFunc, const std::string&>)
+        return pass(*input, c.name);
+      else
+        return pass(*input);
     }();
     const std::string got = to_text(output);
     updated += "== " + c.name + "\n" + c.input + "== becomes\n" + got + "\n";

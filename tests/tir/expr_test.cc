@@ -96,8 +96,7 @@ TEST(Builders, RefuseMixedTypes) {
   EXPECT_THROW(logical_and(x, x), InternalError);
   EXPECT_THROW(intrinsic(Intrinsic::k_exp, {x}), InternalError);
   EXPECT_THROW(broadcast(broadcast(x, 4), 4), InternalError);
-  Buffer b = make_buffer("b", kFloat32, 16),
-         r = make_buffer("r", kFloat32.with_lanes(8), 2, Scope::kRegister);
+  Buffer b = make_buffer("b", kFloat32, 16), r = make_buffer("r", kFloat32.with_lanes(8), 2, Scope::kRegister);
   EXPECT_THROW(load(b, f), InternalError);
   EXPECT_THROW(load(r, ramp(x, 1, 2)), InternalError);
   EXPECT_THROW(store(b, x, x), InternalError);
@@ -106,8 +105,7 @@ TEST(Builders, RefuseMixedTypes) {
 
 TEST(Builders, LoadsAndStoresTakeTheirTypeFromTheIndex) {
   PrimExpr i = make_var("i"), on = make_var("on", kBool);
-  Buffer b = make_buffer("b", kFloat32, 64),
-         r = make_buffer("r", kFloat32.with_lanes(16), 4, Scope::kRegister);
+  Buffer b = make_buffer("b", kFloat32, 64), r = make_buffer("r", kFloat32.with_lanes(16), 4, Scope::kRegister);
   EXPECT_EQ(load(b, i)->dtype, kFloat32);
   EXPECT_EQ(load(b, ramp(i, 1, 16))->dtype, kFloat32.with_lanes(16));
   EXPECT_EQ(load(r, i)->dtype, kFloat32.with_lanes(16));

@@ -131,14 +131,11 @@ TEST(Interpret, ThreadsTakeTheirShare) {
 TEST(Interpret, ReportsWhatGeneratedCodeCouldNot) {
   EXPECT_EQ(error_of("func f(x: float32[4]):\n  for i from 0 extent 5:\n    x[i] = 1.0\n"),
             "writes x[4], which has 4 elements");
-  EXPECT_EQ(
-      error_of("func f(x: float32[4], y: float32[4]):\n  for i from 0 extent 4:\n    y[i] = x[i - 1]\n"),
-      "reads x[-1], which has 4 elements");
+  EXPECT_EQ(error_of("func f(x: float32[4], y: float32[4]):\n  for i from 0 extent 4:\n    y[i] = x[i - 1]\n"),
+            "reads x[-1], which has 4 elements");
   EXPECT_EQ(error_of("func f(x: int32[4]):\n  x[0] = int32(3) // x[1]\n"),
             "computes FloorDiv of 3 and 0, which is undefined");
-  EXPECT_EQ(
-      error_of("func f(x: int32[4]):\n  x[0] = if_then_else(x[1] != int32(0), int32(3) // x[1], int32(0))\n"),
-      "")
+  EXPECT_EQ(error_of("func f(x: int32[4]):\n  x[0] = if_then_else(x[1] != int32(0), int32(3) // x[1], int32(0))\n"), "")
       << "only the chosen side runs";
   PrimFunc f = parsed("func f(x: float32[4]):\n  x[0] = 1.0\n");
   EXPECT_FALSE(interpret(f, {}).ok());

@@ -33,16 +33,27 @@ class RandomKernel {
     }
     auto a = [&] { return integer(depth - 1); };
     switch (pick(11)) {
-      case 0: case 1: return a() + a();
-      case 2: return a() - a();
-      case 3: return a() * number(-5, 5);
-      case 4: return a() * number(1, 4) * 4 + a();
-      case 5: return floordiv(a(), number(1, 3) * number(1, 8));
-      case 6: return floormod(a(), number(1, 3) * number(1, 8));
-      case 7: return min(a(), a());
-      case 8: return max(a(), a());
-      case 9: return select(condition(depth - 1), a(), a());
-      default: return div(a(), make_int(number(1, 8)));
+      case 0:
+      case 1:
+        return a() + a();
+      case 2:
+        return a() - a();
+      case 3:
+        return a() * number(-5, 5);
+      case 4:
+        return a() * number(1, 4) * 4 + a();
+      case 5:
+        return floordiv(a(), number(1, 3) * number(1, 8));
+      case 6:
+        return floormod(a(), number(1, 3) * number(1, 8));
+      case 7:
+        return min(a(), a());
+      case 8:
+        return max(a(), a());
+      case 9:
+        return select(condition(depth - 1), a(), a());
+      default:
+        return div(a(), make_int(number(1, 8)));
     }
   }
 
@@ -50,10 +61,14 @@ class RandomKernel {
     constexpr ExprKind kComparisons[] = {ExprKind::kEQ, ExprKind::kNE, ExprKind::kLT,
                                          ExprKind::kLE, ExprKind::kGT, ExprKind::kGE};
     switch (pick(depth > 0 ? 6 : 3)) {
-      case 3: return logical_and(condition(depth - 1), condition(depth - 1));
-      case 4: return logical_or(condition(depth - 1), condition(depth - 1));
-      case 5: return logical_not(condition(depth - 1));
-      default: return binary(kComparisons[pick(6)], integer(depth), integer(1));
+      case 3:
+        return logical_and(condition(depth - 1), condition(depth - 1));
+      case 4:
+        return logical_or(condition(depth - 1), condition(depth - 1));
+      case 5:
+        return logical_not(condition(depth - 1));
+      default:
+        return binary(kComparisons[pick(6)], integer(depth), integer(1));
     }
   }
 
@@ -66,25 +81,36 @@ class RandomKernel {
   PrimExpr real(int depth) {
     if (depth <= 0 || pick(5) == 0) {
       switch (pick(5)) {
-        case 0: return make_float(static_cast<double>(number(-8, 8)) * 0.5);
-        case 1: return cast(kFloat32, integer(1));
-        case 2: return load(y_, own_index(2));
-        case 3: return registers_ ? load(registers_, make_int(pick(2))) : load(x_, floormod(integer(1), kSize));
-        default: return load(x_, floormod(integer(2), kSize));
+        case 0:
+          return make_float(static_cast<double>(number(-8, 8)) * 0.5);
+        case 1:
+          return cast(kFloat32, integer(1));
+        case 2:
+          return load(y_, own_index(2));
+        case 3:
+          return registers_ ? load(registers_, make_int(pick(2))) : load(x_, floormod(integer(1), kSize));
+        default:
+          return load(x_, floormod(integer(2), kSize));
       }
     }
     auto a = [&] { return real(depth - 1); };
     switch (pick(7)) {
-      case 0: return a() + a();
-      case 1: return a() - a();
-      case 2: return a() * a();
-      case 3: return max(a(), a());
-      case 4: return intrinsic(Intrinsic::k_if_then_else, {condition(1), a(), a()});
+      case 0:
+        return a() + a();
+      case 1:
+        return a() - a();
+      case 2:
+        return a() * a();
+      case 3:
+        return max(a(), a());
+      case 4:
+        return intrinsic(Intrinsic::k_if_then_else, {condition(1), a(), a()});
       case 5: {
         PrimExpr t = make_var("t", kFloat32), value = a();
         return let(t, value, fma(t, a(), t));
       }
-      default: return select(condition(1), a(), a());
+      default:
+        return select(condition(1), a(), a());
     }
   }
 
@@ -102,7 +128,10 @@ class RandomKernel {
   Stmt statement(int depth) {
     if (depth >= 4) return write();
     switch (pick(8)) {
-      case 0: case 1: case 2: return loop(depth);
+      case 0:
+      case 1:
+      case 2:
+        return loop(depth);
       case 3: {
         PrimExpr c = condition(2);
         Stmt then_case = block(depth + 1), else_case = pick(2) ? block(depth + 1) : Stmt();
@@ -124,7 +153,8 @@ class RandomKernel {
         registers_ = {};
         return allocate(r, body);
       }
-      default: return write();
+      default:
+        return write();
     }
   }
 
@@ -134,9 +164,12 @@ class RandomKernel {
     ForKind kind = static_cast<ForKind>(pick(3));
     if (lane_ && kind == ForKind::kVectorized) kind = ForKind::kSerial;
     PrimExpr extent;
-    if (kind == ForKind::kVectorized) extent = make_int(2 << pick(4));
-    else if (kind == ForKind::kUnrolled) extent = make_int(pick(4));
-    else extent = pick(2) ? make_int(pick(6)) : min(integer(2), make_int(5));
+    if (kind == ForKind::kVectorized)
+      extent = make_int(2 << pick(4));
+    else if (kind == ForKind::kUnrolled)
+      extent = make_int(pick(4));
+    else
+      extent = pick(2) ? make_int(pick(6)) : min(integer(2), make_int(5));
     vars_.push_back(i);
     Buffer registers = registers_;
     if (kind == ForKind::kVectorized) {
@@ -154,7 +187,8 @@ class RandomKernel {
   }
 
   std::mt19937 random_;
-  Buffer x_ = make_buffer("x", kFloat32, kSize, Scope::kGlobal, 0, true), n_ = make_buffer("n", kInt64, 8, Scope::kGlobal, 0, true);
+  Buffer x_ = make_buffer("x", kFloat32, kSize, Scope::kGlobal, 0, true),
+         n_ = make_buffer("n", kInt64, 8, Scope::kGlobal, 0, true);
   Buffer q_ = make_buffer("q", kInt32, 64, Scope::kGlobal, 0, true), y_ = make_buffer("y", kFloat32, kSize);
   Buffer z_ = make_buffer("z", kInt32, kSize);
   PrimExpr tid_ = make_var("tid"), nthreads_ = make_var("nthreads");

@@ -39,9 +39,8 @@ TEST(RandomKernels, PassesKeepWhatTheyCompute) {
     ASSERT_TRUE(verify(now, Form::kFinal).ok());
     ++kernels;
     bool vectors = false;
-    for_each_stmt(now.body, [&](const Stmt& s) {
-      vectors |= as<StoreNode>(s) && as<StoreNode>(s)->index->dtype.lanes > 1;
-    });
+    for_each_stmt(now.body,
+                  [&](const Stmt& s) { vectors |= as<StoreNode>(s) && as<StoreNode>(s)->index->dtype.lanes > 1; });
     vector_code += vectors;
   }
   EXPECT_GT(vector_code * 4, kernels) << "too few kernels had loops that became vectors";
@@ -50,8 +49,7 @@ TEST(RandomKernels, PassesKeepWhatTheyCompute) {
 TEST(RandomKernels, TextRoundTrips) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
-    for (const PrimFunc& f :
-         {RandomKernel(seed).function(), lower_kernel(RandomKernel(seed).function()).value()}) {
+    for (const PrimFunc& f : {RandomKernel(seed).function(), lower_kernel(RandomKernel(seed).function()).value()}) {
       const std::string text = to_text(f);
       auto again = parse_func(text);
       ASSERT_TRUE(again.ok()) << again.error().str() << "\n" << text;

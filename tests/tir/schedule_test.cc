@@ -27,12 +27,18 @@ Status apply(Schedule& schedule, const PrimFunc& f, const std::string& text) {
       continue;
     }
     for (const auto& word : words) loops.push_back(TW_TRY(schedule.loop(word)));
-    if (primitive == "fuse") TW_TRY(schedule.fuse(loops.at(0), loops.at(1)));
-    else if (primitive == "reorder") TW_TRY_STATUS(schedule.reorder(loops));
-    else if (primitive == "unroll") TW_TRY_STATUS(schedule.unroll(loops.at(0)));
-    else if (primitive == "vectorize") TW_TRY_STATUS(schedule.vectorize(loops.at(0)));
-    else if (primitive == "parallelize") TW_TRY(schedule.parallelize(loops, f.tid, f.nthreads));
-    else return Diagnostic(ErrorCode::kInvalidArgument, "there is no primitive " + primitive);
+    if (primitive == "fuse")
+      TW_TRY(schedule.fuse(loops.at(0), loops.at(1)));
+    else if (primitive == "reorder")
+      TW_TRY_STATUS(schedule.reorder(loops));
+    else if (primitive == "unroll")
+      TW_TRY_STATUS(schedule.unroll(loops.at(0)));
+    else if (primitive == "vectorize")
+      TW_TRY_STATUS(schedule.vectorize(loops.at(0)));
+    else if (primitive == "parallelize")
+      TW_TRY(schedule.parallelize(loops, f.tid, f.nthreads));
+    else
+      return Diagnostic(ErrorCode::kInvalidArgument, "there is no primitive " + primitive);
   }
   return Ok{};
 }
@@ -58,36 +64,46 @@ void expect_refused(const char* function, const std::string& steps, const std::s
 }
 
 TEST(Schedule, RefusesWhatWouldChangeResults) {
-  const char* sum = "func f(a: float32[64] readonly, c: float32[8]):\n"
-                    "  for i from 0 extent 8:\n"
-                    "    for k from 0 extent 8:\n"
-                    "      c[i] = c[i] + a[i * 8 + k]\n";
+  const char* sum =
+      "func f(a: float32[64] readonly, c: float32[8]):\n"
+      "  for i from 0 extent 8:\n"
+      "    for k from 0 extent 8:\n"
+      "      c[i] = c[i] + a[i * 8 + k]\n";
   expect_refused(sum, "vectorize k", "two iterations of loop 'k' may use the same element of 'c'");
   expect_refused(sum, "cache_write c i", "loop 'i' uses more than one element of 'c'");
   expect_refused(sum, "cache_write a i", "loop 'i' does not write to 'a'");
-  const char* shift = "func f(c: float32[64]):\n"
-                      "  for i from 1 extent 7:\n"
-                      "    for j from 0 extent 7:\n"
-                      "      c[i * 8 + j] = c[i * 8 + j - 7] + 1.0\n";
-  // Iteration (i, j) reads what (i - 1, j + 1) wrote: j is independent in one iteration of i, but they cannot change places.
+  const char* shift =
+      "func f(c: float32[64]):\n"
+      "  for i from 1 extent 7:\n"
+      "    for j from 0 extent 7:\n"
+      "      c[i * 8 + j] = c[i * 8 + j - 7] + 1.0\n";
+  // Iteration (i, j) reads what (i - 1, j + 1) wrote: j is independent in one iteration of i, but they cannot change
+  // places.
   expect_refused(shift, "reorder j i", "loops 'i' and 'j' cannot change places");
   expect_refused(shift, "vectorize i", "may use the same element of 'c'");
-  expect_refused("func f(n: int64[8] readonly, c: float32[64]):\n  for i from 0 extent 8:\n    c[max(min(n[i], 63), 0)] = 1.0\n", "vectorize i",
+  expect_refused(
+      "func f(n: int64[8] readonly, c: float32[64]):\n  for i from 0 extent 8:\n    c[max(min(n[i], 63), 0)] = 1.0\n",
+      "vectorize i", "may use the same element of 'c'");
+  expect_refused("func f(c: float32[64]):\n  for i from 0 extent 8:\n    c[i // 2] = 1.0\n", "vectorize i",
                  "may use the same element of 'c'");
-  expect_refused("func f(c: float32[64]):\n  for i from 0 extent 8:\n    c[i // 2] = 1.0\n", "vectorize i", "may use the same element of 'c'");
-  expect_refused("func f(c: float32[64]) threads(t, n):\n  for i from 0 extent 8:\n    c[i] = 1.0\n  for j from 0 extent 8:\n    c[j] = c[j] + 1.0\n",
-                 "parallelize i", "'i' is not the outermost statement");
-  expect_refused("func f(c: float32[64]):\n  alloc acc: float32[1] register\n  for i from 0 extent 8:\n    acc[0] = 1.0\n    c[i] = acc[0]\n",
-                 "vectorize i", "may use the same element of 'acc'");
+  expect_refused(
+      "func f(c: float32[64]) threads(t, n):\n  for i from 0 extent 8:\n    c[i] = 1.0\n  for j from 0 extent 8:\n    "
+      "c[j] = c[j] + 1.0\n",
+      "parallelize i", "'i' is not the outermost statement");
+  expect_refused(
+      "func f(c: float32[64]):\n  alloc acc: float32[1] register\n  for i from 0 extent 8:\n    acc[0] = 1.0\n    c[i] "
+      "= acc[0]\n",
+      "vectorize i", "may use the same element of 'acc'");
 }
 
 TEST(Schedule, RefusesWhatDoesNotFitTheNest) {
-  const char* nest = "func f(c: float32[64]) threads(t, n):\n"
-                     "  for i from 0 extent 8:\n"
-                     "    for j from 0 extent i + 1:\n"
-                     "      c[i] = 1.0\n"
-                     "    for k from 0 extent 8:\n"
-                     "      c[i * 8 + k] = 1.0\n";
+  const char* nest =
+      "func f(c: float32[64]) threads(t, n):\n"
+      "  for i from 0 extent 8:\n"
+      "    for j from 0 extent i + 1:\n"
+      "      c[i] = 1.0\n"
+      "    for k from 0 extent 8:\n"
+      "      c[i * 8 + k] = 1.0\n";
   expect_refused(nest, "split x 4", "there is no loop 'x'");
   expect_refused(nest, "split i 0", "loop 'i' cannot be split by 0");
   expect_refused(nest, "split j 4", "loop 'j' cannot be split: its extent is not a constant");
@@ -95,10 +111,12 @@ TEST(Schedule, RefusesWhatDoesNotFitTheNest) {
   expect_refused(nest, "fuse i k", "loop 'k' is not directly in loop 'i'");
   expect_refused(nest, "reorder k i", "are no perfect nest");
   expect_refused(nest, "reorder i i", "listed twice");
-  expect_refused("func f(c: float32[64]):\n  for i from 0 extent 8:\n    for j from 0 extent i + 1:\n      c[i * 8 + j] = 1.0\n", "reorder j i",
-                 "the bounds of loop 'j' need loop 'i' around it");
-  expect_refused("func f(c: float32[8]):\n  for i from 0 extent 8:\n    c[i] = 1.0\n  for i from 0 extent 8:\n    c[i] = 2.0\n", "split i 4",
-                 "there are 2 loops 'i'");
+  expect_refused(
+      "func f(c: float32[64]):\n  for i from 0 extent 8:\n    for j from 0 extent i + 1:\n      c[i * 8 + j] = 1.0\n",
+      "reorder j i", "the bounds of loop 'j' need loop 'i' around it");
+  expect_refused(
+      "func f(c: float32[8]):\n  for i from 0 extent 8:\n    c[i] = 1.0\n  for i from 0 extent 8:\n    c[i] = 2.0\n",
+      "split i 4", "there are 2 loops 'i'");
 }
 
 }  // namespace

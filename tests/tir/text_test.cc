@@ -19,8 +19,8 @@ PrimFunc scale_function() {
   Buffer acc = make_buffer("acc", kFloat32.with_lanes(16), 2, Scope::kRegister);
   PrimExpr i = make_var("i"), v = make_var("v", kFloat32.with_lanes(16));
   auto index = ramp(i * 16, 1, 16);
-  auto body = seq({store(acc, make_int(0), max(make_float(0), v)),
-                   store(y, index, load(acc, make_int(0)) * make_float(2))});
+  auto body =
+      seq({store(acc, make_int(0), max(make_float(0), v)), store(y, index, load(acc, make_int(0)) * make_float(2))});
   return {"scale",
           {x, y},
           make_var("tid"),
@@ -119,8 +119,7 @@ TEST(Text, NamesAreMadeValidAndDistinct) {
   Buffer a = make_buffer("input.1/conv:0", kFloat32, 4), b = make_buffer("exp", kFloat32, 4),
          c = make_buffer("", kFloat32, 4);
   PrimExpr i = make_var("i"), j = make_var("i");
-  auto body = make_for(i, make_int(0), make_int(2),
-                       make_for(j, make_int(0), make_int(2), store(a, i + j, load(b, j))));
+  auto body = make_for(i, make_int(0), make_int(2), make_for(j, make_int(0), make_int(2), store(a, i + j, load(b, j))));
   PrimFunc f{"net/conv", {a, b, c}, {}, {}, body};
   EXPECT_EQ(to_text(f),
             "func net_conv(input.1_conv_0: float32[4], exp_: float32[4], v: float32[4]):\n"
@@ -163,8 +162,7 @@ TEST(Text, DamagedTextIsRefusedWithAPlace) {
   expect_parse_error(head + "  if 1:\n    pass\n", "an if on int64");
   expect_parse_error(head + "  for i from 0 extent 1.0:\n    pass\n", "a loop over int64");
   expect_parse_error(head + "  x[0] = \x01\n", "no token starts with");
-  expect_parse_error(head + "  x[ramp(0, 1, 4)] = shuffle([broadcast(1.0, 4)], [0, 1, 2, 4])\n",
-                     "takes lane 4 of 4");
+  expect_parse_error(head + "  x[ramp(0, 1, 4)] = shuffle([broadcast(1.0, 4)], [0, 1, 2, 4])\n", "takes lane 4 of 4");
   expect_parse_error(head + "  pass\nfunc g():\n  pass\n", "after the end");
 }
 
@@ -172,13 +170,12 @@ TEST(Text, DeepTextIsRefusedWithoutOverflow) {
   const std::string head = "func f(x: float32[4]):\n";
   expect_parse_error(head + "  x[0] = " + std::string(200000, '(') + "\n", "nested too deeply");
   expect_parse_error(head + "  x[0] = " + std::string(200000, '-') + "\n", "a number expected");
-  std::string sum = head + "  x[0] = 1.0", nots = head + "  if ", lets = head,
-              shares = head + "  %0 = x[0] + 1.0\n", blocks = head;
+  std::string sum = head + "  x[0] = 1.0", nots = head + "  if ", lets = head, shares = head + "  %0 = x[0] + 1.0\n",
+              blocks = head;
   for (int i = 0; i < 100000; ++i) sum += " + 1.0";
   for (int i = 0; i < 100000; ++i) nots += "not ";
   for (int i = 0; i < 20000; ++i) lets += "  let v" + std::to_string(i) + ": int64 = 1\n";
-  for (int i = 1; i < 20000; ++i)
-    shares += "  %" + std::to_string(i) + " = %" + std::to_string(i - 1) + " + 1.0\n";
+  for (int i = 1; i < 20000; ++i) shares += "  %" + std::to_string(i) + " = %" + std::to_string(i - 1) + " + 1.0\n";
   for (int i = 1; i < 3000; ++i) blocks += std::string(2 * i, ' ') + "if true:\n";
   expect_parse_error(sum + "\n", "levels deep");
   expect_parse_error(nots + "true:\n    pass\n", "nested too deeply");

@@ -30,25 +30,21 @@ void expect_error(const PrimFunc& f, const std::string& part, Form form = Form::
 TEST(Verify, AcceptsValidFunctions) {
   Parts p;
   EXPECT_TRUE(verify(p.func(p.loop(p.copy)), Form::kFinal).ok());
-  EXPECT_TRUE(verify(p.func(seq({p.loop(p.copy), p.loop(p.copy)})), Form::kFinal).ok())
-      << "bound beside, not inside";
+  EXPECT_TRUE(verify(p.func(seq({p.loop(p.copy), p.loop(p.copy)})), Form::kFinal).ok()) << "bound beside, not inside";
   EXPECT_TRUE(verify(p.func(p.loop(p.copy, ForKind::kVectorized))).ok());
 }
 
 TEST(Verify, RefusesWhatBreaksARule) {
   Parts p;
   EXPECT_TRUE(verify(p.func(prefetch(p.x, make_int(1000)))).ok()) << "a hint may point past the end";
-  expect_error(p.func(prefetch(make_buffer("z", kFloat32, 8), make_int(0))),
-               "the buffer z is used outside its scope");
+  expect_error(p.func(prefetch(make_buffer("z", kFloat32, 8), make_int(0))), "the buffer z is used outside its scope");
   expect_error(p.func(p.copy), "variable i is used outside its scope");
   expect_error(p.func(seq({p.loop(p.copy), p.copy})), "variable i is used outside its scope");
   expect_error(p.func(p.loop(p.loop(p.copy))), "i is bound again");
-  expect_error(p.func(store(make_buffer("z", kFloat32, 4), make_int(0), make_float(1))),
-               "z is used outside its scope");
+  expect_error(p.func(store(make_buffer("z", kFloat32, 4), make_int(0), make_float(1))), "z is used outside its scope");
   expect_error(p.func(store(p.y, make_int(32), make_float(1))), "index 32 is outside y, which has 32");
   expect_error(p.func(store(p.y, make_int(-1), make_float(1))), "index -1 is outside");
-  expect_error(p.func(store(p.y, ramp(make_int(28), 1, 8), make_float(1))),
-               "ramp(28, 1, 8) leaves y, which has 32");
+  expect_error(p.func(store(p.y, ramp(make_int(28), 1, 8), make_float(1))), "ramp(28, 1, 8) leaves y, which has 32");
   expect_error(p.func(store(p.y, ramp(make_int(INT64_MAX), 1, 8), make_float(1))), "leaves y");
   expect_error(p.func(make_node<StoreNode>(p.x, make_int(0), make_float(1), PrimExpr())), "read-only");
   expect_error(p.func(make_node<StoreNode>(p.y, make_int(0), make_int(1), PrimExpr())), "store of int64");
@@ -72,8 +68,7 @@ TEST(Verify, RegisterIndicesAreConstantInTheFinalForm) {
   EXPECT_TRUE(verify(f).ok());
   EXPECT_TRUE(lower_kernel(f).ok());
   expect_error(p.func(allocate(p.acc, p.loop(fill))), "not constant", Form::kFinal);
-  EXPECT_FALSE(lower_kernel(p.func(allocate(p.acc, p.loop(fill, ForKind::kUnrolled, 5)))).ok())
-      << "4 registers";
+  EXPECT_FALSE(lower_kernel(p.func(allocate(p.acc, p.loop(fill, ForKind::kUnrolled, 5)))).ok()) << "4 registers";
 }
 
 TEST(Verify, DeepNestingIsAnErrorNotAnOverflow) {

@@ -13,9 +13,9 @@ struct Case {
   int out_halo = 0;  // the output sits inside a larger buffer
   bool plain = false;
   std::string name() const {
-    return format("n{} ic{} oc{} in{}x{} k{}x{} s{}x{} d{} pad{} g{} plain{} halo{}/{}", p.batch, p.in_channels, p.out_channels,
-                  p.in_height, p.in_width, p.kernel_height, p.kernel_width, p.stride_height, p.stride_width,
-                  p.dilation_height, p.pad_top, p.groups, plain, halo, out_halo);
+    return format("n{} ic{} oc{} in{}x{} k{}x{} s{}x{} d{} pad{} g{} plain{} halo{}/{}", p.batch, p.in_channels,
+                  p.out_channels, p.in_height, p.in_width, p.kernel_height, p.kernel_width, p.stride_height,
+                  p.stride_width, p.dilation_height, p.pad_top, p.groups, plain, halo, out_halo);
   }
 };
 
@@ -51,27 +51,33 @@ void check(std::vector<Case> cases, const std::function<void(Conv2dConfig&, cons
     r.c = c;
     auto halo = [&](int64_t n) { return n + c.halo; };
     if (p.plain_data)
-      r.data = view_with_halo("data", {p.batch, p.in_channels, p.in_height, p.in_width}, {0, 0, halo(need.top), halo(need.left)},
-                              {0, 0, halo(need.bottom), halo(need.right)}, kFloat32, true);
+      r.data = view_with_halo("data", {p.batch, p.in_channels, p.in_height, p.in_width},
+                              {0, 0, halo(need.top), halo(need.left)}, {0, 0, halo(need.bottom), halo(need.right)},
+                              kFloat32, true);
     else
       r.data = view_with_halo("data", {p.batch, ceil_div(p.in_channels, v), p.in_height, p.in_width, v},
-                              {0, 0, halo(need.top), halo(need.left), 0}, {0, 0, halo(need.bottom), halo(need.right), 0},
-                              kFloat32, true);
-    r.weights = make_view(tir::make_buffer("weights", kFloat32, product(packed_weight_shape(p)), tir::Scope::kGlobal, 64, true),
-                          packed_weight_shape(p));
+                              {0, 0, halo(need.top), halo(need.left), 0},
+                              {0, 0, halo(need.bottom), halo(need.right), 0}, kFloat32, true);
+    r.weights =
+        make_view(tir::make_buffer("weights", kFloat32, product(packed_weight_shape(p)), tir::Scope::kGlobal, 64, true),
+                  packed_weight_shape(p));
     std::vector<int64_t> out_shape{p.batch, ceil_div(p.out_channels, v), p.out_height, p.out_width, v};
-    r.out = view_with_halo("out", out_shape, {0, c.out_halo, c.out_halo, c.out_halo, 0}, {0, 0, c.out_halo, c.out_halo, 0});
-    r.residual = make_view(tir::make_buffer("residual", kFloat32, product(out_shape), tir::Scope::kGlobal, 64, true), out_shape);
+    r.out =
+        view_with_halo("out", out_shape, {0, c.out_halo, c.out_halo, c.out_halo, 0}, {0, 0, c.out_halo, c.out_halo, 0});
+    r.residual =
+        make_view(tir::make_buffer("residual", kFloat32, product(out_shape), tir::Scope::kGlobal, 64, true), out_shape);
     r.config = default_config(p, set.target(), can_flatten(p, r.data, r.out));
     if (change) change(r.config, c);
-    r.kernel = set.add({r.data.buffer, r.weights.buffer, r.out.buffer, r.residual.buffer}, [&](const KernelContext& context) {
-      return conv2d_nchwc(p, r.config, r.data, r.weights, r.out,
-                          [&](tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask) {
-                            value = value + r.residual.load(index, value->dtype.lanes, mask);
-                            return tir::max(value, tir::make_const(value->dtype, 0));
-                          },
-                          context);
-    });
+    r.kernel =
+        set.add({r.data.buffer, r.weights.buffer, r.out.buffer, r.residual.buffer}, [&](const KernelContext& context) {
+          return conv2d_nchwc(
+              p, r.config, r.data, r.weights, r.out,
+              [&](tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask) {
+                value = value + r.residual.load(index, value->dtype.lanes, mask);
+                return tir::max(value, tir::make_const(value->dtype, 0));
+              },
+              context);
+        });
     runs.push_back(std::move(r));
   }
   set.build();
@@ -119,7 +125,8 @@ void check(std::vector<Case> cases, const std::function<void(Conv2dConfig&, cons
         std::vector<int64_t> at{i[0], i[1] / v, i[2], i[3], i[1] % v};
         sum = std::max(0.0, sum + residual[flat_at(r.residual, at)]);
         written[flat_at(r.out, at)] = true;
-        expect_close(out[flat_at(r.out, at)], sum, std::sqrt(double(icg * p.kernel_height * p.kernel_width)), r.c.name());
+        expect_close(out[flat_at(r.out, at)], sum, std::sqrt(double(icg * p.kernel_height * p.kernel_width)),
+                     r.c.name());
       });
       for (int64_t i = 0; i < out.size(); ++i)
         ASSERT_TRUE(written[i] || out[i] == 99) << "outside the view: " << r.c.name();
@@ -132,7 +139,8 @@ TEST(Conv2dNchwc, PointwiseWithAndWithoutRowsTogether) {
   check({make_case(1, 32, 32, 7, 7, 1, 1, 1, 1, 0), make_case(1, 48, 80, 14, 14, 1, 1, 1, 1, 0),
          make_case(2, 16, 16, 5, 9, 1, 1, 1, 1, 0), make_case(1, 32, 64, 7, 7, 1, 1, 1, 1, 0, 1, false, 1, 1),
          make_case(1, 64, 32, 9, 11, 1, 1, 2, 1, 0), make_case(1, 24, 40, 13, 13, 1, 1, 1, 1, 0),
-         make_case(1, 32, 24, 8, 8, 1, 1, 1, 1, 0), make_case(1, 16, 40, 5, 5, 3, 3, 1, 1, 1), make_case(1, 19, 21, 6, 6, 1, 1, 1, 1, 0), make_case(1, 1, 1, 1, 1, 1, 1, 1, 1, 0)});
+         make_case(1, 32, 24, 8, 8, 1, 1, 1, 1, 0), make_case(1, 16, 40, 5, 5, 3, 3, 1, 1, 1),
+         make_case(1, 19, 21, 6, 6, 1, 1, 1, 1, 0), make_case(1, 1, 1, 1, 1, 1, 1, 1, 1, 0)});
 }
 
 TEST(Conv2dNchwc, WindowsStridesDilationHalo) {

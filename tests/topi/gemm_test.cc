@@ -14,14 +14,15 @@ struct Run {
   int kernel;
   int64_t a_pad, out_pad;
   std::string name() const {
-    return format("batch{} m{} n{} k{} b{} mr{} nr{} pads {} {}", p.batch, p.m, p.n, p.k, static_cast<int>(p.b), config.mr,
-                  config.nr, a_pad, out_pad);
+    return format("batch{} m{} n{} k{} b{} mr{} nr{} pads {} {}", p.batch, p.m, p.n, p.k, static_cast<int>(p.b),
+                  config.mr, config.nr, a_pad, out_pad);
   }
 };
 
 View matrix(const char* name, int64_t batch, int64_t rows, int64_t columns, int64_t pad, bool read_only) {
-  View view = make_view(tir::make_buffer(name, kFloat32, batch * rows * (columns + pad), tir::Scope::kGlobal, 64, read_only),
-                        {batch, rows, columns});
+  View view =
+      make_view(tir::make_buffer(name, kFloat32, batch * rows * (columns + pad), tir::Scope::kGlobal, 64, read_only),
+                {batch, rows, columns});
   view.strides = {rows * (columns + pad), columns + pad, 1};
   return view;
 }
@@ -52,11 +53,12 @@ void check(const std::vector<Shape>& shapes) {
     }
     r.bias = make_view(tir::make_buffer("bias", kFloat32, s.n, tir::Scope::kGlobal, 4, true), {s.n});
     r.kernel = set.add({r.a.buffer, r.b.buffer, r.out.buffer, r.bias.buffer}, [&](const KernelContext& context) {
-      return gemm(r.p, r.config, r.a, r.b, r.out,
-                  [&](tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask) {
-                    return value + r.bias.load({index[2]}, value->dtype.lanes, mask);
-                  },
-                  context);
+      return gemm(
+          r.p, r.config, r.a, r.b, r.out,
+          [&](tir::PrimExpr value, const Index& index, const tir::PrimExpr& mask) {
+            return value + r.bias.load({index[2]}, value->dtype.lanes, mask);
+          },
+          context);
     });
     runs.push_back(std::move(r));
   }
@@ -87,7 +89,8 @@ void check(const std::vector<Shape>& shapes) {
     } else {
       for_each_index({p.batch, p.k, p.n}, [&](const auto& i) {
         bool transposed = p.b == MatrixB::kTransposed;
-        physical[transposed ? flat_at(r.b, {i[0], i[2], i[1]}) : flat_at(r.b, {i[0], i[1], i[2]})] = b_at(i[0], i[1], i[2]);
+        physical[transposed ? flat_at(r.b, {i[0], i[2], i[1]}) : flat_at(r.b, {i[0], i[1], i[2]})] =
+            b_at(i[0], i[1], i[2]);
       });
     }
     Memory first(r.out.buffer->size, 99);
@@ -116,35 +119,65 @@ void check(const std::vector<Shape>& shapes) {
 }
 
 TEST(Gemm, PackedShapes) {
-  check({{1, 8, 32, 16}, {1, 49, 64, 20}, {1, 1, 128, 64}, {1, 1, 1000, 33}, {1, 3, 10, 7}, {1, 16, 48, 100}, {2, 5, 33, 9},
-         {1, 17, 31, 1}, {1, 100, 5, 3}, {1, 2, 200, 50}, {1, 12, 12, 12, MatrixB::kPacked, 3, 5}, {3, 7, 64, 8}, {1, 1, 1, 1}});
+  check({{1, 8, 32, 16},
+         {1, 49, 64, 20},
+         {1, 1, 128, 64},
+         {1, 1, 1000, 33},
+         {1, 3, 10, 7},
+         {1, 16, 48, 100},
+         {2, 5, 33, 9},
+         {1, 17, 31, 1},
+         {1, 100, 5, 3},
+         {1, 2, 200, 50},
+         {1, 12, 12, 12, MatrixB::kPacked, 3, 5},
+         {3, 7, 64, 8},
+         {1, 1, 1, 1}});
 }
 
 TEST(Gemm, RowsFourKibApart) { check({{1, 20, 40, 1024}, {1, 9, 33, 30, MatrixB::kPacked, 2018, 0}}); }
 
 TEST(Gemm, ActivationsAsB) {
-  check({{2, 20, 33, 17, MatrixB::kRowMajor}, {3, 7, 64, 32, MatrixB::kRowMajor}, {1, 9, 5, 4, MatrixB::kRowMajor},
-         {2, 20, 33, 17, MatrixB::kTransposed}, {4, 128, 128, 64, MatrixB::kTransposed}, {1, 3, 5, 30, MatrixB::kTransposed},
-         {2, 1, 50, 64, MatrixB::kTransposed}, {1, 6, 40, 5000, MatrixB::kTransposed}, {2, 1, 50, 64, MatrixB::kRowMajor}});
+  check({{2, 20, 33, 17, MatrixB::kRowMajor},
+         {3, 7, 64, 32, MatrixB::kRowMajor},
+         {1, 9, 5, 4, MatrixB::kRowMajor},
+         {2, 20, 33, 17, MatrixB::kTransposed},
+         {4, 128, 128, 64, MatrixB::kTransposed},
+         {1, 3, 5, 30, MatrixB::kTransposed},
+         {2, 1, 50, 64, MatrixB::kTransposed},
+         {1, 6, 40, 5000, MatrixB::kTransposed},
+         {2, 1, 50, 64, MatrixB::kRowMajor}});
 }
 
-// Few rows of dot products (1, 2, 3, 4 and one more), columns that end within a tile, reductions that end within a vector.
+// Few rows of dot products (1, 2, 3, 4 and one more), columns that end within a tile, reductions that end within a
+// vector.
 TEST(Gemm, FewRowsOfDots) {
-  check({{3, 1, 37, 130, MatrixB::kTransposed}, {2, 2, 19, 64, MatrixB::kTransposed}, {2, 3, 21, 100, MatrixB::kTransposed},
-         {2, 4, 6, 128, MatrixB::kTransposed}, {1, 5, 33, 257, MatrixB::kTransposed}, {1, 1, 3, 5, MatrixB::kTransposed},
+  check({{3, 1, 37, 130, MatrixB::kTransposed},
+         {2, 2, 19, 64, MatrixB::kTransposed},
+         {2, 3, 21, 100, MatrixB::kTransposed},
+         {2, 4, 6, 128, MatrixB::kTransposed},
+         {1, 5, 33, 257, MatrixB::kTransposed},
+         {1, 1, 3, 5, MatrixB::kTransposed},
          {1, 1, 300, 16, MatrixB::kTransposed}});
 }
 
 // The last column vector at most half full: alone, behind whole ones, over activations.
 TEST(Gemm, ColumnsThatEndInHalfAVector) {
-  check({{1, 50, 6, 23}, {1, 33, 20, 67}, {1, 16, 24, 9}, {1, 40, 40, 16, MatrixB::kPacked, 0, 0, {8, 3, 4}}, {2, 12, 4, 30, MatrixB::kRowMajor},
-         {2, 25, 21, 40, MatrixB::kRowMajor}, {1, 60, 7, 50, MatrixB::kTransposed}, {1, 1, 5, 40}, {1, 2, 22, 31}});
+  check({{1, 50, 6, 23},
+         {1, 33, 20, 67},
+         {1, 16, 24, 9},
+         {1, 40, 40, 16, MatrixB::kPacked, 0, 0, {8, 3, 4}},
+         {2, 12, 4, 30, MatrixB::kRowMajor},
+         {2, 25, 21, 40, MatrixB::kRowMajor},
+         {1, 60, 7, 50, MatrixB::kTransposed},
+         {1, 1, 5, 40},
+         {1, 2, 22, 31}});
 }
 
 TEST(Gemm, EveryTileGivesTheSame) {
   std::vector<Shape> shapes;
   for (GemmConfig c : {GemmConfig{1, 1, 1}, {2, 3, 2}, {14, 2, 4}, {7, 3, 3}, {28, 1, 4}, {4, 6, 8}})
-    if (c.mr * c.nr + c.nr + 1 <= host_target().vector_registers) shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c});
+    if (c.mr * c.nr + c.nr + 1 <= host_target().vector_registers)
+      shapes.push_back({1, 30, 70, 13, MatrixB::kPacked, 0, 0, c});
   check(shapes);
 }
 

@@ -7,7 +7,8 @@
 namespace tilewright::topi::testing {
 
 inline void expect_close(double actual, double expected, double scale, const std::string& where) {
-  ASSERT_LE(std::abs(actual - expected), 1e-5 * scale + 2e-6 * std::abs(expected)) << where << ": " << actual << " for " << expected;
+  ASSERT_LE(std::abs(actual - expected), 1e-5 * scale + 2e-6 * std::abs(expected))
+      << where << ": " << actual << " for " << expected;
 }
 
 }  // namespace tilewright::topi::testing

@@ -81,7 +81,8 @@ inline int64_t flat_at(const View& view, const std::vector<int64_t>& index) {
 }
 
 // Every index of `shape` in row-major order.
-inline void for_each_index(const std::vector<int64_t>& shape, const std::function<void(const std::vector<int64_t>&)>& f) {
+inline void for_each_index(const std::vector<int64_t>& shape,
+                           const std::function<void(const std::vector<int64_t>&)>& f) {
   std::vector<int64_t> index(shape.size(), 0);
   if (product(shape) == 0) return;
   while (true) {

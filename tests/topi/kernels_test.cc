@@ -18,7 +18,9 @@ using Shape = std::vector<int64_t>;
 View param(const char* name, const Shape& shape, DataType dtype = kFloat32) {
   return make_view(tir::make_buffer(name, dtype, product(shape), tir::Scope::kGlobal, 64, true), shape);
 }
-View result(const Shape& shape) { return make_view(tir::make_buffer("out", kFloat32, product(shape), tir::Scope::kGlobal, 64), shape); }
+View result(const Shape& shape) {
+  return make_view(tir::make_buffer("out", kFloat32, product(shape), tir::Scope::kGlobal, 64), shape);
+}
 
 // Doubles the value and adds 1 in the epilogue, so that it shows when one is skipped or applied twice.
 Epilogue twice_plus_one() {
@@ -52,7 +54,8 @@ void run_checks(KernelSet& set, std::vector<Check>& checks) {
         continue;
       }
       std::memcpy(first.data(), out.data(), out.size() * 4);
-      for_each_index(c.out.shape, [&](const Shape& i) { expect_close(out[flat_at(c.out, i)], c.expected(i), c.scale, c.name); });
+      for_each_index(c.out.shape,
+                     [&](const Shape& i) { expect_close(out[flat_at(c.out, i)], c.expected(i), c.scale, c.name); });
       if (::testing::Test::HasFatalFailure()) return;
     }
   }
@@ -85,9 +88,17 @@ TEST(Depthwise, AgainstLoops) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32);
-  struct Case { int64_t n, c, h, w, k, s, d, pad; };
-  for (Case q : {Case{1, 32, 14, 14, 3, 1, 1, 1}, {2, 20, 9, 11, 3, 2, 1, 1}, {1, 16, 7, 7, 5, 1, 1, 2}, {1, 40, 13, 15, 5, 2, 1, 2},
-                 {1, 16, 10, 10, 3, 1, 2, 2}, {1, 17, 12, 20, 7, 1, 1, 3}, {1, 16, 3, 3, 1, 1, 1, 0}, {1, 16, 6, 40, 3, 3, 1, 0}}) {
+  struct Case {
+    int64_t n, c, h, w, k, s, d, pad;
+  };
+  for (Case q : {Case{1, 32, 14, 14, 3, 1, 1, 1},
+                 {2, 20, 9, 11, 3, 2, 1, 1},
+                 {1, 16, 7, 7, 5, 1, 1, 2},
+                 {1, 40, 13, 15, 5, 2, 1, 2},
+                 {1, 16, 10, 10, 3, 1, 2, 2},
+                 {1, 17, 12, 20, 7, 1, 1, 3},
+                 {1, 16, 3, 3, 1, 1, 1, 0},
+                 {1, 16, 6, 40, 3, 3, 1, 0}}) {
     DepthwiseProblem p;
     p.batch = q.n, p.channels = q.c, p.in_height = q.h, p.in_width = q.w, p.kernel_height = p.kernel_width = q.k;
     p.stride_height = p.stride_width = q.s, p.dilation_height = p.dilation_width = q.d;
@@ -95,7 +106,8 @@ TEST(Depthwise, AgainstLoops) {
     p.out_height = (q.h + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
     p.out_width = (q.w + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
     const int64_t blocks = ceil_div(q.c, v);
-    View data = view_with_halo("data", {q.n, blocks, q.h, q.w, v}, {0, 0, q.pad, q.pad, 0}, {0, 0, q.pad, q.pad, 0}, kFloat32, true);
+    View data = view_with_halo("data", {q.n, blocks, q.h, q.w, v}, {0, 0, q.pad, q.pad, 0}, {0, 0, q.pad, q.pad, 0},
+                               kFloat32, true);
     View weights = param("weights", {blocks, q.k, q.k, v}), out = result({q.n, blocks, p.out_height, p.out_width, v});
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
       return depthwise_conv2d_nchwc(p, default_config(p, set.target()), data, weights, out, twice_plus_one(), context);
@@ -113,7 +125,8 @@ TEST(Depthwise, AgainstLoops) {
                           for (int64_t x = 0; x < q.k; ++x) {
                             int64_t h = i[2] * q.s - q.pad + y * q.d, w = i[3] * q.s - q.pad + x * q.d;
                             if (h < 0 || w < 0 || h >= q.h || w >= q.w) continue;
-                            sum += double{values[flat_at(data, {i[0], i[1], h, w, i[4]})]} * filter.as<float>()[(c * q.k + y) * q.k + x];
+                            sum += double{values[flat_at(data, {i[0], i[1], h, w, i[4]})]} *
+                                   filter.as<float>()[(c * q.k + y) * q.k + x];
                           }
                         return 2 * sum + 1;
                       },
@@ -126,21 +139,30 @@ TEST(Conv2dTranspose, AgainstLoops) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32);
-  struct Case { int64_t n, ic, oc, h, w, k, s, pad, out_pad, groups; };
-  for (Case q : {Case{1, 16, 16, 5, 6, 2, 2, 0, 0, 1}, {1, 24, 33, 4, 7, 4, 2, 1, 0, 1}, {2, 16, 8, 5, 5, 3, 2, 1, 1, 1},
-                 {1, 16, 16, 6, 6, 3, 1, 1, 0, 1}, {1, 16, 16, 3, 3, 2, 3, 0, 0, 1}, {1, 2 * v, 2 * v, 4, 4, 4, 4, 0, 0, 2},
-                 {1, 5, 1, 8, 8, 2, 2, 0, 0, 1}, {1, 16, 16, 5, 4, 5, 2, 2, 1, 1}}) {
+  struct Case {
+    int64_t n, ic, oc, h, w, k, s, pad, out_pad, groups;
+  };
+  for (Case q : {Case{1, 16, 16, 5, 6, 2, 2, 0, 0, 1},
+                 {1, 24, 33, 4, 7, 4, 2, 1, 0, 1},
+                 {2, 16, 8, 5, 5, 3, 2, 1, 1, 1},
+                 {1, 16, 16, 6, 6, 3, 1, 1, 0, 1},
+                 {1, 16, 16, 3, 3, 2, 3, 0, 0, 1},
+                 {1, 2 * v, 2 * v, 4, 4, 4, 4, 0, 0, 2},
+                 {1, 5, 1, 8, 8, 2, 2, 0, 0, 1},
+                 {1, 16, 16, 5, 4, 5, 2, 2, 1, 1}}) {
     Conv2dTransposeProblem p;
     p.batch = q.n, p.in_channels = q.ic, p.out_channels = q.oc, p.in_height = q.h, p.in_width = q.w;
     p.kernel_height = p.kernel_width = q.k, p.stride_height = p.stride_width = q.s, p.pad_top = p.pad_left = q.pad;
     p.groups = q.groups, p.lanes = static_cast<int>(v);
-    p.out_height = (q.h - 1) * q.s - 2 * q.pad + q.k + q.out_pad, p.out_width = (q.w - 1) * q.s - 2 * q.pad + q.k + q.out_pad;
+    p.out_height = (q.h - 1) * q.s - 2 * q.pad + q.k + q.out_pad,
+    p.out_width = (q.w - 1) * q.s - 2 * q.pad + q.k + q.out_pad;
     HaloNeed need = halo_need(p);
     View data = view_with_halo("data", {q.n, ceil_div(q.ic, v), q.h, q.w, v}, {0, 0, need.top, need.left, 0},
                                {0, 0, need.bottom, need.right, 0}, kFloat32, true);
     Tensor filter = random_tensor({q.ic, q.oc / q.groups, q.k, q.k}, 5);
     Tensor packed = pack_conv2d_transpose_weights(filter, p);
-    View weights = param("weights", packed.shape()), out = result({q.n, ceil_div(q.oc, v), p.out_height, p.out_width, v});
+    View weights = param("weights", packed.shape()),
+         out = result({q.n, ceil_div(q.oc, v), p.out_height, p.out_width, v});
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
       return conv2d_transpose_nchwc(p, default_config(p, set.target()), data, weights, out, twice_plus_one(), context);
     });
@@ -148,7 +170,8 @@ TEST(Conv2dTranspose, AgainstLoops) {
     inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.ic; }));
     inputs.push_back(copy_of(packed));
     Memory values = inputs[0];
-    checks.push_back({format("ic{} oc{} {}x{} k{} s{} pad{}", q.ic, q.oc, q.h, q.w, q.k, q.s, q.pad), out, std::move(inputs), kernel,
+    checks.push_back({format("ic{} oc{} {}x{} k{} s{} pad{}", q.ic, q.oc, q.h, q.w, q.k, q.s, q.pad), out,
+                      std::move(inputs), kernel,
                       [=](const Shape& i) {
                         double sum = 0;
                         int64_t o = i[1] * v + i[4], icg = q.ic / q.groups, ocg = q.oc / q.groups;
@@ -172,9 +195,16 @@ TEST(Conv2dTranspose, PlainRowsOfFewChannels) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32);
-  struct Case { int64_t n, ic, oc, h, w, kh, kw; };
-  for (Case q : {Case{1, 24, 1, 5, 37, 2, 2}, {2, 16, 1, 3, 16, 2, 2}, {1, 5, 1, 4, 9, 1, 3}, {1, 20, 2, 3, 5, 1, 2}, {1, 33, 1, 2, 50, 1, 1},
-                 {1, 16, 3, 4, 20, 2, 2}, {1, 16, 1, 4, 21, 4, 4}}) {
+  struct Case {
+    int64_t n, ic, oc, h, w, kh, kw;
+  };
+  for (Case q : {Case{1, 24, 1, 5, 37, 2, 2},
+                 {2, 16, 1, 3, 16, 2, 2},
+                 {1, 5, 1, 4, 9, 1, 3},
+                 {1, 20, 2, 3, 5, 1, 2},
+                 {1, 33, 1, 2, 50, 1, 1},
+                 {1, 16, 3, 4, 20, 2, 2},
+                 {1, 16, 1, 4, 21, 4, 4}}) {
     Conv2dTransposeProblem p;
     p.batch = q.n, p.in_channels = q.ic, p.out_channels = q.oc, p.in_height = q.h, p.in_width = q.w;
     p.kernel_height = p.stride_height = q.kh, p.kernel_width = p.stride_width = q.kw, p.lanes = static_cast<int>(v);
@@ -183,7 +213,8 @@ TEST(Conv2dTranspose, PlainRowsOfFewChannels) {
       EXPECT_GT(q.oc * q.kh * q.kw, v);
       continue;
     }
-    View data = param("data", {q.n, ceil_div(q.ic, v), q.h, q.w, v}), out = result({q.n, q.oc, p.out_height, p.out_width});
+    View data = param("data", {q.n, ceil_div(q.ic, v), q.h, q.w, v}),
+         out = result({q.n, q.oc, p.out_height, p.out_width});
     Tensor filter = random_tensor({q.ic, q.oc, q.kh, q.kw}, 5), packed = pack_plain_rows_weights(filter, p);
     View weights = param("weights", packed.shape());
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
@@ -193,7 +224,8 @@ TEST(Conv2dTranspose, PlainRowsOfFewChannels) {
     inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.ic; }));
     inputs.push_back(copy_of(packed));
     Memory values = inputs[0];
-    checks.push_back({format("ic{} oc{} {}x{} k{}x{}", q.ic, q.oc, q.h, q.w, q.kh, q.kw), out, std::move(inputs), kernel,
+    checks.push_back({format("ic{} oc{} {}x{} k{}x{}", q.ic, q.oc, q.h, q.w, q.kh, q.kw), out, std::move(inputs),
+                      kernel,
                       [=](const Shape& i) {
                         double sum = 0;
                         for (int64_t c = 0; c < q.ic; ++c)
@@ -209,10 +241,18 @@ TEST(Conv2dTranspose, PlainRowsOfFewChannels) {
 TEST(ConvDirect, OneToThreeDimensions) {
   KernelSet set;
   std::vector<Check> checks;
-  struct Case { Shape data, kernel; int64_t oc, groups, s, d, pad; };
-  for (Case q : {Case{{1, 4, 30}, {3}, 6, 1, 1, 1, 1}, {{2, 3, 50}, {5}, 4, 1, 2, 1, 2}, {{1, 6, 9, 20}, {3, 3}, 9, 3, 1, 1, 1},
-                 {{1, 8, 7, 7}, {3, 3}, 8, 4, 2, 1, 1}, {{1, 2, 4, 5, 18}, {2, 3, 3}, 3, 1, 1, 1, 1}, {{1, 5, 40, 33}, {1, 1}, 1, 1, 1, 1, 0},
-                 {{1, 4, 6, 37}, {3, 3}, 4, 4, 1, 2, 2}, {{1, 3, 6, 6, 6}, {3, 3, 3}, 5, 1, 2, 1, 1}}) {
+  struct Case {
+    Shape data, kernel;
+    int64_t oc, groups, s, d, pad;
+  };
+  for (Case q : {Case{{1, 4, 30}, {3}, 6, 1, 1, 1, 1},
+                 {{2, 3, 50}, {5}, 4, 1, 2, 1, 2},
+                 {{1, 6, 9, 20}, {3, 3}, 9, 3, 1, 1, 1},
+                 {{1, 8, 7, 7}, {3, 3}, 8, 4, 2, 1, 1},
+                 {{1, 2, 4, 5, 18}, {2, 3, 3}, 3, 1, 1, 1, 1},
+                 {{1, 5, 40, 33}, {1, 1}, 1, 1, 1, 1, 0},
+                 {{1, 4, 6, 37}, {3, 3}, 4, 4, 1, 2, 2},
+                 {{1, 3, 6, 6, 6}, {3, 3, 3}, 5, 1, 2, 1, 1}}) {
     const int spatial = static_cast<int>(q.kernel.size());
     ConvDirectProblem p{q.groups, q.kernel, Shape(spatial, q.s), Shape(spatial, q.d), Shape(spatial, q.pad)};
     Shape out_shape{q.data[0], q.oc}, halo(q.data.size(), 0), filter_shape{q.oc, q.data[1] / q.groups};
@@ -221,7 +261,8 @@ TEST(ConvDirect, OneToThreeDimensions) {
       halo[d + 2] = q.pad;
       filter_shape.push_back(q.kernel[d]);
     }
-    View data = view_with_halo("data", q.data, halo, halo, kFloat32, true), weights = param("weights", filter_shape), out = result(out_shape);
+    View data = view_with_halo("data", q.data, halo, halo, kFloat32, true), weights = param("weights", filter_shape),
+         out = result(out_shape);
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
       return conv_direct(p, default_config(p, out, q.oc, set.target()), data, weights, out, twice_plus_one(), context);
     });
@@ -257,12 +298,20 @@ TEST(Pool, BordersCountsAndLayouts) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32);
-  struct Case { PoolKind kind; int64_t h, w, k, s, d, before, after; bool include, ceil; };
+  struct Case {
+    PoolKind kind;
+    int64_t h, w, k, s, d, before, after;
+    bool include, ceil;
+  };
   for (bool blocked : {true, false})
-    for (Case q : {Case{PoolKind::kMax, 12, 14, 3, 2, 1, 1, 1, false, false}, {PoolKind::kMax, 9, 40, 5, 1, 1, 2, 2, false, false},
-                   {PoolKind::kAverage, 7, 9, 3, 2, 1, 1, 1, true, true}, {PoolKind::kAverage, 8, 50, 2, 2, 1, 0, 0, false, false},
-                   {PoolKind::kAverage, 6, 33, 3, 1, 1, 1, 1, false, false}, {PoolKind::kMax, 10, 36, 2, 1, 2, 1, 0, false, false},
-                   {PoolKind::kAverage, 4, 4, 7, 1, 1, 3, 3, true, false}, {PoolKind::kMax, 5, 5, 2, 3, 1, 0, 0, false, true}}) {
+    for (Case q : {Case{PoolKind::kMax, 12, 14, 3, 2, 1, 1, 1, false, false},
+                   {PoolKind::kMax, 9, 40, 5, 1, 1, 2, 2, false, false},
+                   {PoolKind::kAverage, 7, 9, 3, 2, 1, 1, 1, true, true},
+                   {PoolKind::kAverage, 8, 50, 2, 2, 1, 0, 0, false, false},
+                   {PoolKind::kAverage, 6, 33, 3, 1, 1, 1, 1, false, false},
+                   {PoolKind::kMax, 10, 36, 2, 1, 2, 1, 0, false, false},
+                   {PoolKind::kAverage, 4, 4, 7, 1, 1, 3, 3, true, false},
+                   {PoolKind::kMax, 5, 5, 2, 3, 1, 0, 0, false, true}}) {
       PoolProblem p;
       p.kind = q.kind, p.in_height = q.h, p.in_width = q.w, p.kernel_height = p.kernel_width = q.k;
       p.stride_height = p.stride_width = q.s, p.dilation_height = p.dilation_width = q.d;
@@ -276,13 +325,14 @@ TEST(Pool, BordersCountsAndLayouts) {
       if (blocked) in_shape.push_back(v), out_shape.push_back(v);
       View data = param("data", in_shape), out = result(out_shape);
       int kernel = set.add({out.buffer, data.buffer}, [&](const KernelContext& context) {
-        return blocked ? pool2d_nchwc(p, data, out, twice_plus_one(), context) : pool2d_nchw(p, data, out, twice_plus_one(), context);
+        return blocked ? pool2d_nchwc(p, data, out, twice_plus_one(), context)
+                       : pool2d_nchw(p, data, out, twice_plus_one(), context);
       });
       std::vector<Memory> inputs;
       inputs.push_back(filled(data, 1));
       Memory values = inputs[0];
-      checks.push_back({format("blocked{} {}x{} k{} s{} d{} ceil{}", blocked, q.h, q.w, q.k, q.s, q.d, q.ceil), out, std::move(inputs), kernel,
-                        [=](const Shape& i) {
+      checks.push_back({format("blocked{} {}x{} k{} s{} d{} ceil{}", blocked, q.h, q.w, q.k, q.s, q.d, q.ceil), out,
+                        std::move(inputs), kernel, [=](const Shape& i) {
                           double sum = 0, largest = -std::numeric_limits<double>::infinity();
                           int count = 0, counted = 0;
                           for (int64_t y = 0; y < q.k; ++y)
@@ -327,40 +377,48 @@ TEST(Resize, NearestLinearCubic) {
   const int64_t v = set.target().lanes(32);
   for (bool blocked : {true, false})
     for (ResizeMethod method : {ResizeMethod::kNearest, ResizeMethod::kLinear, ResizeMethod::kCubic})
-      for (ResizeCoordinates coordinates : {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners, ResizeCoordinates::kAsymmetric}) {
-        ResizeAxis rows{5, 13, 0, method, coordinates, ResizeRounding::kFloor}, columns{8, 6, 0, method, coordinates, ResizeRounding::kFloor};
+      for (ResizeCoordinates coordinates :
+           {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners, ResizeCoordinates::kAsymmetric}) {
+        ResizeAxis rows{5, 13, 0, method, coordinates, ResizeRounding::kFloor},
+            columns{8, 6, 0, method, coordinates, ResizeRounding::kFloor};
         Shape in_shape{1, 2, 5, 8}, out_shape{1, 2, 13, 6};
         if (blocked) in_shape.push_back(v), out_shape.push_back(v);
         View data = param("data", in_shape), out = result(out_shape);
         const int taps = resize_taps(method);
-        ResizeTables tables{param("rows", {13, taps}, kInt32), param("row_weights", {13, taps}), param("columns", {6, taps}, kInt32),
-                            param("column_weights", {6, taps})};
-        int kernel = set.add({out.buffer, data.buffer, tables.rows.buffer, tables.row_weights.buffer, tables.columns.buffer,
-                              tables.column_weights.buffer},
-                             [&](const KernelContext& context) { return resize2d(method, tables, data, out, twice_plus_one(), context); });
+        ResizeTables tables{param("rows", {13, taps}, kInt32), param("row_weights", {13, taps}),
+                            param("columns", {6, taps}, kInt32), param("column_weights", {6, taps})};
+        int kernel = set.add({out.buffer, data.buffer, tables.rows.buffer, tables.row_weights.buffer,
+                              tables.columns.buffer, tables.column_weights.buffer},
+                             [&](const KernelContext& context) {
+                               return resize2d(method, tables, data, out, twice_plus_one(), context);
+                             });
         std::vector<Memory> inputs;
         inputs.push_back(filled(data, 1));
         Memory values = inputs[0];
-        for (const Tensor& t : {resize_indices(rows), resize_weights(rows), resize_indices(columns), resize_weights(columns)})
+        for (const Tensor& t :
+             {resize_indices(rows), resize_weights(rows), resize_indices(columns), resize_weights(columns)})
           inputs.push_back(copy_of(t));
-        checks.push_back({format("blocked{} method {}", blocked, static_cast<int>(method)), out, std::move(inputs), kernel, [=](const Shape& i) {
-                            auto kernel_at = [&](double d) {  // interpolation weight at distance d
-                              d = std::abs(d);
-                              if (method == ResizeMethod::kLinear) return std::max(0.0, 1 - d);
-                              return d <= 1 ? (1.25 * d - 2.25) * d * d + 1 : d < 2 ? ((-0.75 * d + 3.75) * d - 6) * d + 3 : 0.0;
-                            };
-                            double y = resize_coordinate(rows, i[2]), x = resize_coordinate(columns, i[3]), sum = 0;
-                            auto at = [&](int64_t h, int64_t w) {
-                              Shape place = i;
-                              place[2] = std::clamp<int64_t>(h, 0, 4), place[3] = std::clamp<int64_t>(w, 0, 7);
-                              return double{values[flat_at(data, place)]};
-                            };
-                            if (method == ResizeMethod::kNearest) return 2 * at(std::floor(y), std::floor(x)) + 1;
-                            for (int64_t h = std::floor(y) - 1; h <= std::floor(y) + 2; ++h)
-                              for (int64_t w = std::floor(x) - 1; w <= std::floor(x) + 2; ++w) sum += kernel_at(y - h) * kernel_at(x - w) * at(h, w);
-                            return 2 * sum + 1;
-                          },
-                          5});
+        checks.push_back(
+            {format("blocked{} method {}", blocked, static_cast<int>(method)), out, std::move(inputs), kernel,
+             [=](const Shape& i) {
+               auto kernel_at = [&](double d) {  // interpolation weight at distance d
+                 d = std::abs(d);
+                 if (method == ResizeMethod::kLinear) return std::max(0.0, 1 - d);
+                 return d <= 1 ? (1.25 * d - 2.25) * d * d + 1 : d < 2 ? ((-0.75 * d + 3.75) * d - 6) * d + 3 : 0.0;
+               };
+               double y = resize_coordinate(rows, i[2]), x = resize_coordinate(columns, i[3]), sum = 0;
+               auto at = [&](int64_t h, int64_t w) {
+                 Shape place = i;
+                 place[2] = std::clamp<int64_t>(h, 0, 4), place[3] = std::clamp<int64_t>(w, 0, 7);
+                 return double{values[flat_at(data, place)]};
+               };
+               if (method == ResizeMethod::kNearest) return 2 * at(std::floor(y), std::floor(x)) + 1;
+               for (int64_t h = std::floor(y) - 1; h <= std::floor(y) + 2; ++h)
+                 for (int64_t w = std::floor(x) - 1; w <= std::floor(x) + 2; ++w)
+                   sum += kernel_at(y - h) * kernel_at(x - w) * at(h, w);
+               return 2 * sum + 1;
+             },
+             5});
       }
   run_checks(set, checks);
 }

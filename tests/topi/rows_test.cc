@@ -45,7 +45,8 @@ void run_checks(KernelSet& set, std::vector<Check>& checks) {
       std::memcpy(first.data(), out.data(), out.size() * 4);
       for_each_index(c.out.shape, [&](const Shape& i) {
         int64_t at = flat_at(c.out, i);
-        double actual = c.out.dtype() == kInt64 ? static_cast<double>(reinterpret_cast<const int64_t*>(out.data())[at]) : out[at];
+        double actual =
+            c.out.dtype() == kInt64 ? static_cast<double>(reinterpret_cast<const int64_t*>(out.data())[at]) : out[at];
         expect_close(actual, c.expected(in, i), 10, c.name);
       });
       if (::testing::Test::HasFatalFailure()) return;
@@ -56,14 +57,32 @@ void run_checks(KernelSet& set, std::vector<Check>& checks) {
 TEST(Injective, MapsBroadcastsTransposes) {
   KernelSet set;
   std::vector<Check> checks;
-  for (Shape shape : {Shape{1000}, {7, 33}, {3, 4, 5}, {2, 64}, {1}, {100, 3}, {5, 1}, {1, 1, 4000}, {20000}, {2, 3, 4, 17}, {2, 3, 7, 5, 16}, {50, 16}, {1, 1, 37, 8},
-                      {2, 3, 1, 16}, {1, 70, 24}, {4, 3, 2}, {1000, 1, 12}}) {
+  for (Shape shape : {Shape{1000},
+                      {7, 33},
+                      {3, 4, 5},
+                      {2, 64},
+                      {1},
+                      {100, 3},
+                      {5, 1},
+                      {1, 1, 4000},
+                      {20000},
+                      {2, 3, 4, 17},
+                      {2, 3, 7, 5, 16},
+                      {50, 16},
+                      {1, 1, 37, 8},
+                      {2, 3, 1, 16},
+                      {1, 70, 24},
+                      {4, 3, 2},
+                      {1000, 1, 12}}) {
     View in = input_view(shape), out = output_view(shape);
     int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-      return injective(out, [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
-        tir::PrimExpr x = in.load(index, lanes, mask);
-        return x * x;
-      }, {}, context);
+      return injective(
+          out,
+          [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+            tir::PrimExpr x = in.load(index, lanes, mask);
+            return x * x;
+          },
+          {}, context);
     });
     checks.push_back({shape_str(shape), in, out, kernel, [=](const Memory& m, const Shape& i) {
                         double x = m[flat_at(in, i)];
@@ -75,9 +94,12 @@ TEST(Injective, MapsBroadcastsTransposes) {
     View across = output_view({shape[1], shape[0]}), turned = in;
     std::swap(turned.shape[0], turned.shape[1]), std::swap(turned.strides[0], turned.strides[1]);
     kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-      return injective(out, [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
-        return in.load(index, lanes, mask) + row.load(index, lanes, mask);
-      }, {}, context);
+      return injective(
+          out,
+          [&](const Index& index, int lanes, const tir::PrimExpr& mask) {
+            return in.load(index, lanes, mask) + row.load(index, lanes, mask);
+          },
+          {}, context);
     });
     checks.push_back({"broadcast " + shape_str(shape), in, out, kernel, [=](const Memory& m, const Shape& i) {
                         return double{m[flat_at(in, i)]} + m[flat_at(in, {i[0], 0})];
@@ -85,8 +107,9 @@ TEST(Injective, MapsBroadcastsTransposes) {
     kernel = set.add({in.buffer, across.buffer}, [&](const KernelContext& context) {
       return injective(across, view_operand(turned), {}, context);
     });
-    checks.push_back({"transpose " + shape_str(shape), in, across, kernel,
-                      [=](const Memory& m, const Shape& i) { return double{m[flat_at(in, {i[1], i[0]})]}; }});
+    checks.push_back({"transpose " + shape_str(shape), in, across, kernel, [=](const Memory& m, const Shape& i) {
+                        return double{m[flat_at(in, {i[1], i[0]})]};
+                      }});
   }
   run_checks(set, checks);
 }
@@ -94,15 +117,25 @@ TEST(Injective, MapsBroadcastsTransposes) {
 TEST(Transpose, PermutationsAndBlocks) {
   KernelSet set;
   std::vector<Check> checks;
-  struct Case { Shape shape; std::vector<int> order; };
-  for (Case q : {Case{{33, 50}, {1, 0}}, {{16, 32}, {1, 0}}, {{2, 40, 3, 17}, {0, 2, 1, 3}}, {{2, 5, 3, 64}, {0, 2, 3, 1}}, {{3, 20, 19}, {2, 0, 1}},
-                 {{1, 7, 100}, {0, 2, 1}}, {{2, 3, 4, 5, 6}, {4, 3, 2, 1, 0}}}) {
+  struct Case {
+    Shape shape;
+    std::vector<int> order;
+  };
+  for (Case q : {Case{{33, 50}, {1, 0}},
+                 {{16, 32}, {1, 0}},
+                 {{2, 40, 3, 17}, {0, 2, 1, 3}},
+                 {{2, 5, 3, 64}, {0, 2, 3, 1}},
+                 {{3, 20, 19}, {2, 0, 1}},
+                 {{1, 7, 100}, {0, 2, 1}},
+                 {{2, 3, 4, 5, 6}, {4, 3, 2, 1, 0}}}) {
     View in = input_view(q.shape), turned = in;
-    for (size_t d = 0; d < q.order.size(); ++d) turned.shape[d] = in.shape[q.order[d]], turned.strides[d] = in.strides[q.order[d]];
+    for (size_t d = 0; d < q.order.size(); ++d)
+      turned.shape[d] = in.shape[q.order[d]], turned.strides[d] = in.strides[q.order[d]];
     View out = output_view(turned.shape);
     if (!is_transposing(turned, out)) continue;
     int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-      return transpose_copy(turned, out, [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
+      return transpose_copy(
+          turned, out, [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
     });
     checks.push_back({"permuted " + shape_str(q.shape), in, out, kernel,
                       [=](const Memory& m, const Shape& i) { return 2.0 * m[flat_at(turned, i)]; }});
@@ -122,8 +155,9 @@ TEST(Transpose, PermutationsAndBlocks) {
     kernel = set.add({from.buffer, plain.buffer}, [&](const KernelContext& context) {
       return from_blocked(from, plain, convert_epilogue(kFloat32), context);
     });
-    checks.push_back({"from blocks " + shape_str(shape), from, plain, kernel,
-                      [=](const Memory& m, const Shape& i) { return double{m[flat_at(from, {i[0], i[1] / v, i[2], i[3], i[1] % v})]}; }});
+    checks.push_back({"from blocks " + shape_str(shape), from, plain, kernel, [=](const Memory& m, const Shape& i) {
+                        return double{m[flat_at(from, {i[0], i[1] / v, i[2], i[3], i[1] % v})]};
+                      }});
   }
   run_checks(set, checks);
 }
@@ -131,24 +165,40 @@ TEST(Transpose, PermutationsAndBlocks) {
 TEST(Reduce, EveryKindAndAxes) {
   KernelSet set;
   std::vector<Check> checks;
-  struct Case { Shape shape; std::vector<int> axes; };
-  for (Case q : {Case{{5, 100}, {1}}, {{5, 100}, {0}}, {{3, 4, 37}, {1, 2}}, {{3, 4, 37}, {0, 2}}, {{3, 4, 37}, {1}}, {{2, 3, 4, 5}, {0, 1, 2, 3}},
-                 {{6, 200}, {0}}, {{1000}, {0}}, {{4, 3}, {1}}, {{2, 7, 64}, {0, 1}}, {{3, 1}, {1}}})
+  struct Case {
+    Shape shape;
+    std::vector<int> axes;
+  };
+  for (Case q : {Case{{5, 100}, {1}},
+                 {{5, 100}, {0}},
+                 {{3, 4, 37}, {1, 2}},
+                 {{3, 4, 37}, {0, 2}},
+                 {{3, 4, 37}, {1}},
+                 {{2, 3, 4, 5}, {0, 1, 2, 3}},
+                 {{6, 200}, {0}},
+                 {{1000}, {0}},
+                 {{4, 3}, {1}},
+                 {{2, 7, 64}, {0, 1}},
+                 {{3, 1}, {1}}})
     for (ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMean, ReduceKind::kMax, ReduceKind::kMin, ReduceKind::kProd})
       for (bool keep : {true, false}) {
         Shape out_shape;
         for (int d = 0; d < static_cast<int>(q.shape.size()); ++d) {
           bool gone = std::find(q.axes.begin(), q.axes.end(), d) != q.axes.end();
-          if (!gone) out_shape.push_back(q.shape[d]);
-          else if (keep) out_shape.push_back(1);
+          if (!gone)
+            out_shape.push_back(q.shape[d]);
+          else if (keep)
+            out_shape.push_back(1);
         }
         View in = input_view(q.shape), out = output_view(out_shape);
         ReduceProblem p{kind, q.shape, q.axes, kFloat32};
         int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-          return reduce(p, view_operand(in), out, [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
+          return reduce(
+              p, view_operand(in), out,
+              [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
         });
-        checks.push_back({format("{} kind {} keep {}", shape_str(q.shape), static_cast<int>(kind), keep), in, out, kernel,
-                          [=](const Memory& m, const Shape& i) {
+        checks.push_back({format("{} kind {} keep {}", shape_str(q.shape), static_cast<int>(kind), keep), in, out,
+                          kernel, [=](const Memory& m, const Shape& i) {
                             Shape at(q.shape.size()), extents;
                             for (int d = 0, j = 0; d < static_cast<int>(q.shape.size()); ++d) {
                               bool gone = std::find(q.axes.begin(), q.axes.end(), d) != q.axes.end();
@@ -160,7 +210,8 @@ TEST(Reduce, EveryKindAndAxes) {
                             for_each_index(extents, [&](const Shape& r) {
                               for (size_t k = 0; k < r.size(); ++k) at[q.axes[k]] = r[k];
                               double x = m[flat_at(in, at)];
-                              sum += x, largest = std::max(largest, x), smallest = std::min(smallest, x), product_of *= x, ++count;
+                              sum += x, largest = std::max(largest, x), smallest = std::min(smallest, x),
+                                        product_of *= x, ++count;
                             });
                             const double results[] = {sum, sum / count, product_of, largest, smallest};
                             return 2 * results[static_cast<int>(kind)];
@@ -186,20 +237,23 @@ TEST(Reduce, ArgMaximumAndMinimum) {
         int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
           return arg_reduce({largest, last, shape, axis, kFloat32}, coarse, out, context);
         });
-        checks.push_back({format("arg {} {} axis {}", largest, last, axis), in, out, kernel, [=](const Memory& m, const Shape& i) {
-                            Shape at = i;
-                            int64_t best = 0;
-                            auto value = [&](int64_t k) {
-                              at[axis] = k;
-                              return std::floor(m[flat_at(in, at)] * 2);
-                            };
-                            for (int64_t k = 1; k < shape[axis]; ++k) {
-                              double x = value(k), held = value(best);
-                              if (largest ? x > held : x < held) best = k;
-                              else if (last && x == held) best = k;
-                            }
-                            return static_cast<double>(best);
-                          }});
+        checks.push_back(
+            {format("arg {} {} axis {}", largest, last, axis), in, out, kernel, [=](const Memory& m, const Shape& i) {
+               Shape at = i;
+               int64_t best = 0;
+               auto value = [&](int64_t k) {
+                 at[axis] = k;
+                 return std::floor(m[flat_at(in, at)] * 2);
+               };
+               for (int64_t k = 1; k < shape[axis]; ++k) {
+                 double x = value(k), held = value(best);
+                 if (largest ? x > held : x < held)
+                   best = k;
+                 else if (last && x == held)
+                   best = k;
+               }
+               return static_cast<double>(best);
+             }});
       }
   run_checks(set, checks);
 }
@@ -207,14 +261,26 @@ TEST(Reduce, ArgMaximumAndMinimum) {
 TEST(Softmax, EveryAxisAndLongRows) {
   KernelSet set;
   std::vector<Check> checks;
-  struct Case { Shape shape; int axis; };
+  struct Case {
+    Shape shape;
+    int axis;
+  };
   for (bool logarithm : {false, true})
-    for (Case q : {Case{{4, 100}, 1}, {{3, 16}, -1}, {{2, 5}, 1}, {{3, 4, 37}, 1}, {{6, 20}, 0}, {{2, 20000}, 1}, {{1, 1000}, 1}, {{3, 1}, 1}, {{5, 3, 2}, 1}}) {
+    for (Case q : {Case{{4, 100}, 1},
+                   {{3, 16}, -1},
+                   {{2, 5}, 1},
+                   {{3, 4, 37}, 1},
+                   {{6, 20}, 0},
+                   {{2, 20000}, 1},
+                   {{1, 1000}, 1},
+                   {{3, 1}, 1},
+                   {{5, 3, 2}, 1}}) {
       View in = input_view(q.shape), out = output_view(q.shape);
       int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-        return softmax({q.shape, q.axis, logarithm}, [in](const Index& index, int lanes, const tir::PrimExpr& mask) {
-          return in.load(index, lanes, mask) * 8;
-        }, out, convert_epilogue(kFloat32), context);
+        return softmax(
+            {q.shape, q.axis, logarithm},
+            [in](const Index& index, int lanes, const tir::PrimExpr& mask) { return in.load(index, lanes, mask) * 8; },
+            out, convert_epilogue(kFloat32), context);
       });
       // One row is computed once: the expected values are looked up by index many times.
       auto cache = std::make_shared<std::map<Shape, std::pair<double, double>>>();
@@ -226,8 +292,10 @@ TEST(Softmax, EveryAxisAndLongRows) {
                           auto [found, fresh] = cache->try_emplace(at);
                           if (fresh) {
                             double top = -1e30, sum = 0;
-                            for (int64_t k = 0; k < q.shape[axis]; ++k) at[axis] = k, top = std::max<double>(top, 8 * m[flat_at(in, at)]);
-                            for (int64_t k = 0; k < q.shape[axis]; ++k) at[axis] = k, sum += std::exp(8 * m[flat_at(in, at)] - top);
+                            for (int64_t k = 0; k < q.shape[axis]; ++k)
+                              at[axis] = k, top = std::max<double>(top, 8 * m[flat_at(in, at)]);
+                            for (int64_t k = 0; k < q.shape[axis]; ++k)
+                              at[axis] = k, sum += std::exp(8 * m[flat_at(in, at)] - top);
                             found->second = {top, sum};
                           }
                           double x = 8 * m[flat_at(in, i)] - found->second.first;
@@ -247,12 +315,16 @@ TEST(LayerNorm, MeanAndRootMeanSquare) {
       const int64_t shift = rms ? 0 : 1000;
       LayerNormProblem p{shape, 1e-3, rms};
       int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
-        return layer_norm(p, [in, shift](const Index& index, int lanes, const tir::PrimExpr& mask) {
-          return in.load(index, lanes, mask) * 1024 + shift;
-        }, out, convert_epilogue(kFloat32), context);
+        return layer_norm(
+            p,
+            [in, shift](const Index& index, int lanes, const tir::PrimExpr& mask) {
+              return in.load(index, lanes, mask) * 1024 + shift;
+            },
+            out, convert_epilogue(kFloat32), context);
       });
       auto cache = std::make_shared<std::map<Shape, std::pair<double, double>>>();
-      checks.push_back({format("layer_norm {} rms {}", shape_str(shape), rms), in, out, kernel, [=](const Memory& m, const Shape& i) {
+      checks.push_back({format("layer_norm {} rms {}", shape_str(shape), rms), in, out, kernel,
+                        [=](const Memory& m, const Shape& i) {
                           Shape at = i;
                           at.back() = 0;
                           auto [found, fresh] = cache->try_emplace(at);

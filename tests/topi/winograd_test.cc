@@ -62,8 +62,7 @@ TEST(WinogradTransform, EqualsCorrelationInExactArithmetic) {
           Fraction sum;
           for (int j = 0; j < t; ++j)
             sum = sum + Fraction::exactly(column(w.result, j)[y]) * kernel[j][k] * Fraction::exactly(data[j]);
-          EXPECT_EQ(sum, Fraction(x == y + k))
-              << format("F({},{}) output {} tap {} input {}", outputs, taps, y, k, x);
+          EXPECT_EQ(sum, Fraction(x == y + k)) << format("F({},{}) output {} tap {} input {}", outputs, taps, y, k, x);
         }
       }
   }
@@ -83,10 +82,9 @@ struct Case {
   int tile_height = 4, tile_width = 4;
   int halo = 0, out_halo = 0;  // beyond what is needed
   std::string name() const {
-    return format("F({}x{}) n{} ic{} oc{} in{}x{} k{}x{} s{}x{} pad{},{},{},{} halo{}/{}", tile_height,
-                  tile_width, p.batch, p.in_channels, p.out_channels, p.in_height, p.in_width,
-                  p.kernel_height, p.kernel_width, p.stride_height, p.stride_width, p.pad_top, p.pad_left,
-                  p.pad_bottom, p.pad_right, halo, out_halo);
+    return format("F({}x{}) n{} ic{} oc{} in{}x{} k{}x{} s{}x{} pad{},{},{},{} halo{}/{}", tile_height, tile_width,
+                  p.batch, p.in_channels, p.out_channels, p.in_height, p.in_width, p.kernel_height, p.kernel_width,
+                  p.stride_height, p.stride_width, p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, halo, out_halo);
   }
 };
 
@@ -94,8 +92,7 @@ struct Sides {
   int64_t top, left, bottom, right;
 };
 Case make_case(int tile, int64_t n, int64_t ic, int64_t oc, int64_t h, int64_t w, Sides pad = {1, 1, 1, 1},
-               int halo = 0, int out_halo = 0, int64_t kh = 3, int64_t kw = 3, int64_t sh = 1,
-               int64_t sw = 1) {
+               int halo = 0, int out_halo = 0, int64_t kh = 3, int64_t kw = 3, int64_t sh = 1, int64_t sw = 1) {
   Conv2dProblem p;
   p.stride_height = sh, p.stride_width = sw;
   p.batch = n, p.in_channels = ic, p.out_channels = oc, p.in_height = h, p.in_width = w;
@@ -131,14 +128,13 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
                             {0, 0, need.top + c.halo, need.left + c.halo, 0},
                             {0, 0, need.bottom + c.halo, need.right + c.halo, 0}, kFloat32, true);
     const std::vector<int64_t> weight_shape = winograd_weight_shape(p, r.config);
-    r.weights =
-        make_view(tir::make_buffer("weights", kFloat32, product(weight_shape), tir::Scope::kGlobal, 64, true),
-                  weight_shape);
+    r.weights = make_view(tir::make_buffer("weights", kFloat32, product(weight_shape), tir::Scope::kGlobal, 64, true),
+                          weight_shape);
     std::vector<int64_t> out_shape{p.batch, ceil_div(p.out_channels, v), p.out_height, p.out_width, v};
-    r.out = view_with_halo("out", out_shape, {0, c.out_halo, c.out_halo, c.out_halo, 0},
-                           {0, 0, c.out_halo, c.out_halo, 0});
-    r.residual = make_view(
-        tir::make_buffer("residual", kFloat32, product(out_shape), tir::Scope::kGlobal, 64, true), out_shape);
+    r.out =
+        view_with_halo("out", out_shape, {0, c.out_halo, c.out_halo, c.out_halo, 0}, {0, 0, c.out_halo, c.out_halo, 0});
+    r.residual =
+        make_view(tir::make_buffer("residual", kFloat32, product(out_shape), tir::Scope::kGlobal, 64, true), out_shape);
     const int64_t scratch = winograd_scratch_bytes(p, r.config) / 4;
     r.scratch = make_view(tir::make_buffer("scratch", kFloat32, scratch, tir::Scope::kGlobal, 64), {scratch});
     r.kernel = set.add({r.data.buffer, r.weights.buffer, r.out.buffer, r.residual.buffer, r.scratch.buffer},
@@ -159,16 +155,13 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
   for (const Run& r : runs) {
     const Conv2dProblem& p = r.c.p;
     const int64_t v = p.lanes;
-    Memory data(r.data.buffer->size), residual(r.residual.buffer->size),
-        scratch(r.scratch.buffer->size, 1e30f);
+    Memory data(r.data.buffer->size), residual(r.residual.buffer->size), scratch(r.scratch.buffer->size, 1e30f);
     Tensor weights(kFloat32, {p.out_channels, p.in_channels, p.kernel_height, p.kernel_width});
     std::mt19937 random(7);
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (float& x : weights.as_mutable<float>()) x = uniform(random);
     residual.randomize(3);
-    auto data_at = [&](int64_t n, int64_t c, int64_t h, int64_t w) {
-      return flat_at(r.data, {n, c / v, h, w, c % v});
-    };
+    auto data_at = [&](int64_t n, int64_t c, int64_t h, int64_t w) { return flat_at(r.data, {n, c / v, h, w, c % v}); };
     for_each_index({p.batch, p.in_channels, p.in_height, p.in_width},
                    [&](const auto& i) { data[data_at(i[0], i[1], i[2], i[3])] = uniform(random); });
     const Tensor blocked = pack_conv2d_weights(weights, static_cast<int>(v), v);
@@ -179,40 +172,36 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
     Memory first(r.out.buffer->size, 99);
     for (int threads : {1, 2, 3, 4}) {
       Memory out(r.out.buffer->size, 99);
-      set.run(r.kernel, {data.data(), packed.mutable_raw(), out.data(), residual.data(), scratch.data()},
-              threads);
+      set.run(r.kernel, {data.data(), packed.mutable_raw(), out.data(), residual.data(), scratch.data()}, threads);
       ASSERT_TRUE(out.intact() && scratch.intact()) << r.c.name();
       if (threads > 1) {
-        ASSERT_EQ(std::memcmp(out.data(), first.data(), out.size() * 4), 0)
-            << "sums depend on threads: " << r.c.name();
+        ASSERT_EQ(std::memcmp(out.data(), first.data(), out.size() * 4), 0) << "sums depend on threads: " << r.c.name();
         continue;
       }
       std::memcpy(first.data(), out.data(), out.size() * 4);
       std::vector<bool> written(out.size());
       double errors = 0, signal = 0, count = 0;
-      for_each_index(
-          {p.batch, ceil_div(p.out_channels, v) * v, p.out_height, p.out_width}, [&](const auto& i) {
-            double sum = 0;
-            if (i[1] < p.out_channels)
-              for (int64_t c = 0; c < p.in_channels; ++c)
-                for (int64_t kh = 0; kh < p.kernel_height; ++kh)
-                  for (int64_t kw = 0; kw < p.kernel_width; ++kw) {
-                    const int64_t h = i[2] * p.stride_height - p.pad_top + kh,
-                                  x = i[3] * p.stride_width - p.pad_left + kw;
-                    if (h < 0 || x < 0 || h >= p.in_height || x >= p.in_width) continue;
-                    sum += double{data[data_at(i[0], c, h, x)]} *
-                           w[((i[1] * p.in_channels + c) * p.kernel_height + kh) * p.kernel_width + kw];
-                  }
-            std::vector<int64_t> at{i[0], i[1] / v, i[2], i[3], i[1] % v};
-            if (i[1] < p.out_channels && sum + residual[flat_at(r.residual, at)] > 0) {
-              const double error = out[flat_at(r.out, at)] - sum - residual[flat_at(r.residual, at)];
-              errors += error * error, signal += sum * sum, count += 1;
-            }
-            sum = std::max(0.0, sum + residual[flat_at(r.residual, at)]);
-            written[flat_at(r.out, at)] = true;
-            expect_close(out[flat_at(r.out, at)], sum,
-                         std::sqrt(double(p.in_channels * p.kernel_height * p.kernel_width)), r.c.name());
-          });
+      for_each_index({p.batch, ceil_div(p.out_channels, v) * v, p.out_height, p.out_width}, [&](const auto& i) {
+        double sum = 0;
+        if (i[1] < p.out_channels)
+          for (int64_t c = 0; c < p.in_channels; ++c)
+            for (int64_t kh = 0; kh < p.kernel_height; ++kh)
+              for (int64_t kw = 0; kw < p.kernel_width; ++kw) {
+                const int64_t h = i[2] * p.stride_height - p.pad_top + kh, x = i[3] * p.stride_width - p.pad_left + kw;
+                if (h < 0 || x < 0 || h >= p.in_height || x >= p.in_width) continue;
+                sum += double{data[data_at(i[0], c, h, x)]} *
+                       w[((i[1] * p.in_channels + c) * p.kernel_height + kh) * p.kernel_width + kw];
+              }
+        std::vector<int64_t> at{i[0], i[1] / v, i[2], i[3], i[1] % v};
+        if (i[1] < p.out_channels && sum + residual[flat_at(r.residual, at)] > 0) {
+          const double error = out[flat_at(r.out, at)] - sum - residual[flat_at(r.residual, at)];
+          errors += error * error, signal += sum * sum, count += 1;
+        }
+        sum = std::max(0.0, sum + residual[flat_at(r.residual, at)]);
+        written[flat_at(r.out, at)] = true;
+        expect_close(out[flat_at(r.out, at)], sum, std::sqrt(double(p.in_channels * p.kernel_height * p.kernel_width)),
+                     r.c.name());
+      });
       // What was predicted from the weights bounds what rounding did; the residual adds a step of its own.
       if (count > 100) {
         EXPECT_LE(std::sqrt(errors), 2 * estimated * std::sqrt(signal) + 1e-7 * std::sqrt(count))
@@ -227,17 +216,15 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
 
 TEST(Winograd, TilesOfEverySize) {
   for (int tile : {2, 3, 4})
-    check({make_case(tile, 1, 16, 32, 12, 12), make_case(tile, 1, 48, 64, 14, 14),
-           make_case(tile, 1, 32, 16, 7, 7)});
+    check({make_case(tile, 1, 16, 32, 12, 12), make_case(tile, 1, 48, 64, 14, 14), make_case(tile, 1, 32, 16, 7, 7)});
 }
 
 TEST(Winograd, OddSizesChannelsBatchesPadding) {
   for (int tile : {2, 3, 4})
     check({make_case(tile, 2, 19, 21, 9, 13), make_case(tile, 3, 16, 40, 5, 5),
            make_case(tile, 1, 33, 17, 11, 6, {0, 0, 0, 0}), make_case(tile, 1, 24, 24, 8, 9, {0, 1, 1, 0}),
-           make_case(tile, 1, 5, 100, 10, 10, {2, 0, 1, 2}, 1, 1),
-           make_case(tile, 1, 16, 16, 3, 3, {0, 0, 0, 0}), make_case(tile, 1, 1, 1, 1, 1),
-           make_case(tile, 1, 130, 48, 17, 5)});
+           make_case(tile, 1, 5, 100, 10, 10, {2, 0, 1, 2}, 1, 1), make_case(tile, 1, 16, 16, 3, 3, {0, 0, 0, 0}),
+           make_case(tile, 1, 1, 1, 1, 1), make_case(tile, 1, 130, 48, 17, 5)});
 }
 
 TEST(Winograd, OneAxis) {
@@ -260,8 +247,8 @@ TEST(Winograd, StridesOfTwoByPhases) {
 
 TEST(Winograd, EveryBlockAndRegisterTileGivesTheSame) {
   for (int64_t stride : {1, 2}) {
-    const std::vector<Case> cases(10, make_case(4, 1, 20, 56, 24 * stride - 1, 24 * stride - 3, {1, 1, 1, 1},
-                                                0, 0, 3, 3, stride, stride));  // 36 tiles
+    const std::vector<Case> cases(10, make_case(4, 1, 20, 56, 24 * stride - 1, 24 * stride - 3, {1, 1, 1, 1}, 0, 0, 3,
+                                                3, stride, stride));  // 36 tiles
     int turn = 0;
     check(cases, [&](WinogradConfig& c) {
       constexpr int rows[] = {1, 2, 4, 5, 3, 6, 4, 1, 2, 5}, blocks[] = {1, 8, 36, 36, 9, 12, 20, 7, 34, 35},
@@ -279,9 +266,7 @@ TEST(Winograd, ErrorEstimate) {
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   for (float& x : weights.as_mutable<float>()) x = normal(random);
-  auto error = [&](int tile) {
-    return winograd_error(pack_conv2d_weights(weights, p.lanes, p.lanes), p, tile, tile);
-  };
+  auto error = [&](int tile) { return winograd_error(pack_conv2d_weights(weights, p.lanes, p.lanes), p, tile, tile); };
   EXPECT_LT(error(2), error(3));
   EXPECT_LT(error(3), error(4));
   EXPECT_LT(error(4), 2e-6);

@@ -10,12 +10,14 @@ inline constexpr uint32_t kArtifactAbi = 1;
 inline constexpr const char* kArtifactSymbol = "tw_artifact_v1";
 inline constexpr const char* kParamsSymbol = "tw_params";  // start of the read-only, page-aligned weights
 inline constexpr const char* kParamsSection = ".tw_params";
-inline constexpr const char* kPlanSymbol = "tw_plan";      // start of the plan's bytes
+inline constexpr const char* kPlanSymbol = "tw_plan";               // start of the plan's bytes
 inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: what tw_run needs as its arena
-inline constexpr const char* kVariantsSymbol = "tw_num_variants";  // uint64_t
+inline constexpr const char* kVariantsSymbol = "tw_num_variants";   // uint64_t
 inline constexpr const char* kRunVariantSymbol = "tw_run_variant";  // as tw_run, after a uint64_t: which shape variant
-inline constexpr const char* kImportsSymbol = "__tvm_dev_mblob";  // modules linked in beside the plan: u64 length, import tree
-inline constexpr const char* kRunSymbol = "tw_run";        // int tw_run(void* const* inputs, void* const* outputs, void* arena)
+inline constexpr const char* kImportsSymbol =
+    "__tvm_dev_mblob";  // modules linked in beside the plan: u64 length, import tree
+inline constexpr const char* kRunSymbol =
+    "tw_run";  // int tw_run(void* const* inputs, void* const* outputs, void* arena)
 
 // Metadata of the plan that says how the library wants to be run: "aot" by its generated entry; absent: step by step.
 inline constexpr const char* kExecutorKey = "executor";

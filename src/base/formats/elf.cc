@@ -69,8 +69,8 @@ class Reader {
     for (unsigned i = 0; i < header_.e_phnum; ++i) {
       auto p = at<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
       if (!fits(p.p_offset, p.p_filesz, file_.size()) || p.p_memsz > kMaxImageBytes || p.p_vaddr > kMaxImageBytes)
-        return bad(format("segment {} covers bytes {} to {}+{} of a file of {} bytes", i, p.p_offset, p.p_offset, p.p_filesz,
-                          file_.size()));
+        return bad(format("segment {} covers bytes {} to {}+{} of a file of {} bytes", i, p.p_offset, p.p_offset,
+                          p.p_filesz, file_.size()));
       if (p.p_type != PT_NULL) image_.file_bytes = std::max(image_.file_bytes, p.p_offset + p.p_filesz);
       if (p.p_type != PT_LOAD) {
         others.push_back(p);
@@ -79,16 +79,20 @@ class Reader {
       bool aligned = p.p_align >= 4096 && (p.p_align & (p.p_align - 1)) == 0 && p.p_align <= (1u << 26) &&
                      p.p_vaddr % p.p_align == p.p_offset % p.p_align;
       uint64_t end = image_.segments.empty() ? 0 : image_.segments.back().address + image_.segments.back().memory_bytes;
-      if (!aligned || p.p_filesz > p.p_memsz || p.p_vaddr < end) return bad(format("segment {} is laid out wrongly", i));
-      image_.segments.push_back({p.p_offset, p.p_vaddr, p.p_filesz, p.p_memsz, (p.p_flags & PF_W) != 0, (p.p_flags & PF_X) != 0});
+      if (!aligned || p.p_filesz > p.p_memsz || p.p_vaddr < end)
+        return bad(format("segment {} is laid out wrongly", i));
+      image_.segments.push_back(
+          {p.p_offset, p.p_vaddr, p.p_filesz, p.p_memsz, (p.p_flags & PF_W) != 0, (p.p_flags & PF_X) != 0});
     }
     if (image_.segments.empty()) return bad("the library loads nothing");
     for (const auto& p : others) {
-      const ElfSegment* home = image_.segment_of(p.p_vaddr, 1);  // a byte: code that ends with its page also ends where this begins
+      const ElfSegment* home =
+          image_.segment_of(p.p_vaddr, 1);  // a byte: code that ends with its page also ends where this begins
       bool mapped = image_.segment_of(p.p_vaddr, p.p_memsz) != nullptr;
       switch (p.p_type) {
         case PT_DYNAMIC:
-          if (dynamic_bytes_ != 0 || !image_.file_offset(p.p_vaddr, p.p_filesz)) return bad("the dynamic section is misplaced");
+          if (dynamic_bytes_ != 0 || !image_.file_offset(p.p_vaddr, p.p_filesz))
+            return bad("the dynamic section is misplaced");
           dynamic_ = p.p_vaddr;
           dynamic_bytes_ = p.p_filesz;
           break;
@@ -125,7 +129,8 @@ class Reader {
     std::span<const std::byte> names;
     if (header_.e_shstrndx < header_.e_shnum) {
       auto s = section(header_.e_shstrndx);
-      if (s.sh_type == SHT_STRTAB && fits(s.sh_offset, s.sh_size, file_.size())) names = file_.subspan(s.sh_offset, s.sh_size);
+      if (s.sh_type == SHT_STRTAB && fits(s.sh_offset, s.sh_size, file_.size()))
+        names = file_.subspan(s.sh_offset, s.sh_size);
       if (names.empty() || names.back() != std::byte{0}) return bad("the names of the sections are damaged");
     }
     for (unsigned i = 0; i < header_.e_shnum; ++i) {
@@ -215,7 +220,8 @@ class Reader {
       if (s.st_shndx == SHN_UNDEF) continue;
       if (s.st_shndx != SHN_ABS && ELF64_ST_TYPE(s.st_info) != STT_TLS && !image_.segment_of(s.st_value, 0))
         return bad(format("symbol {} lies outside of what is loaded", i));
-      if (ELF64_ST_TYPE(s.st_info) == STT_GNU_IFUNC && !executable(s.st_value)) return bad(format("symbol {} is no code", i));
+      if (ELF64_ST_TYPE(s.st_info) == STT_GNU_IFUNC && !executable(s.st_value))
+        return bad(format("symbol {} is no code", i));
       auto name_at = *image_.file_offset(strings_ + s.st_name, 1);
       image_.symbols.push_back({reinterpret_cast<const char*>(file_.data() + name_at), s.st_value, s.st_size});
     }
@@ -227,7 +233,8 @@ class Reader {
     if (!head) return bad("the symbol hash table lies outside of the file");
     auto [buckets, first, masks, shift] = *head;
     uint64_t bucket_at = table + 16 + uint64_t{masks} * 8, chain_at = bucket_at + uint64_t{buckets} * 4;
-    if (buckets == 0 || masks == 0 || (masks & (masks - 1)) || shift > 63 || !image_.file_offset(table, chain_at - table))
+    if (buckets == 0 || masks == 0 || (masks & (masks - 1)) || shift > 63 ||
+        !image_.file_offset(table, chain_at - table))
       return bad("the symbol hash table is damaged");
     uint64_t count = first;
     for (uint32_t b = 0; b < buckets; ++b) {
@@ -289,7 +296,8 @@ class Reader {
     if (tag(DT_RELACOUNT) > tag(DT_RELASZ) / sizeof(Elf64_Rela)) return bad("the relocation table is damaged");
     uint64_t relr = tag(36 /* DT_RELR */), relr_bytes = tag(35 /* DT_RELRSZ */);
     if (relr_bytes == 0) return Ok{};
-    if (relr_bytes % 8 != 0 || !image_.file_offset(relr, relr_bytes)) return bad("the relocation table lies outside of the file");
+    if (relr_bytes % 8 != 0 || !image_.file_offset(relr, relr_bytes))
+      return bad("the relocation table lies outside of the file");
     uint64_t where = 0;
     for (uint64_t i = 0; i < relr_bytes; i += 8) {
       uint64_t entry = *loaded<uint64_t>(relr + i);
@@ -299,7 +307,8 @@ class Reader {
         continue;
       }
       for (int bit = 1; bit < 64; ++bit)
-        if ((entry >> bit & 1) && !writable(where + (bit - 1) * 8, 8)) return bad("a relocation writes outside of the data");
+        if ((entry >> bit & 1) && !writable(where + (bit - 1) * 8, 8))
+          return bad("a relocation writes outside of the data");
       where += 63 * 8;
     }
     return Ok{};
@@ -362,7 +371,8 @@ const ElfSymbol* ElfImage::find(std::string_view name) const {
 
 const ElfSegment* ElfImage::segment_of(uint64_t address, uint64_t bytes) const {
   for (const auto& s : segments)
-    if (address >= s.address && address - s.address <= s.memory_bytes && bytes <= s.memory_bytes - (address - s.address))
+    if (address >= s.address && address - s.address <= s.memory_bytes &&
+        bytes <= s.memory_bytes - (address - s.address))
       return &s;
   return nullptr;
 }

@@ -40,8 +40,8 @@ struct ElfImage {
   std::optional<uint64_t> file_offset(uint64_t address, uint64_t bytes) const;
 };
 
-// Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded, so
-// that the dynamic linker does not fault on it. Errors: BadArtifact.
+// Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded,
+// so that the dynamic linker does not fault on it. Errors: BadArtifact.
 Result<ElfImage> read_elf(std::span<const std::byte> file);
 // The machine this code runs on, as in ElfImage::machine.
 unsigned this_elf_machine();

@@ -55,9 +55,11 @@ class Reader {
     in_.fail();
   }
   Diagnostic error() const {
-    std::string what = complaint_.empty() ? format("the plan ends early or has a wrong length near byte {}", in_.position())
-                                          : complaint_;
-    return Diagnostic(ErrorCode::kBadArtifact, what, "execution plan", "the artifact is damaged; compile the model again");
+    std::string what = complaint_.empty()
+                           ? format("the plan ends early or has a wrong length near byte {}", in_.position())
+                           : complaint_;
+    return Diagnostic(ErrorCode::kBadArtifact, what, "execution plan",
+                      "the artifact is damaged; compile the model again");
   }
 
   std::string text(uint64_t limit = 1 << 20) { return in_.read_string(limit); }
@@ -115,7 +117,8 @@ uint64_t tensor_bytes(const TensorInfo& info) {
   return info.dtype.bytes_for(n);
 }
 
-void check_range(Reader& in, const char* kind, uint64_t i, uint64_t offset, uint64_t bytes, uint64_t size, uint64_t alignment) {
+void check_range(Reader& in, const char* kind, uint64_t i, uint64_t offset, uint64_t bytes, uint64_t size,
+                 uint64_t alignment) {
   if (!within(offset, bytes, size))
     in.refuse(format("{} {} covers bytes {} to {}+{} of a space of {} bytes", kind, i, offset, offset, bytes, size));
   if (offset % alignment != 0)
@@ -127,7 +130,8 @@ void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
   const uint64_t element = std::max<uint64_t>(1, b.dtype.bytes());
   switch (b.space) {
     case Space::kArena:
-      return check_range(in, "buffer", i, b.offset, b.bytes, b.device == 0 ? plan.arena_bytes : plan.device_arena_bytes[b.device - 1], element);
+      return check_range(in, "buffer", i, b.offset, b.bytes,
+                         b.device == 0 ? plan.arena_bytes : plan.device_arena_bytes[b.device - 1], element);
     case Space::kParams:
       return check_range(in, "buffer", i, b.offset, b.bytes, plan.params_bytes, element);
     case Space::kScratch:
@@ -154,8 +158,10 @@ TensorInfo read_tensor_info(Reader& in) {
 Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
   Buffer b;
   auto space = in.bytes().read<uint8_t>();
-  if (space > static_cast<uint8_t>(Space::kScratch)) in.refuse(format("buffer {} lies in an unknown space", i));
-  else b.space = static_cast<Space>(space);
+  if (space > static_cast<uint8_t>(Space::kScratch))
+    in.refuse(format("buffer {} lies in an unknown space", i));
+  else
+    b.space = static_cast<Space>(space);
   b.index = in.bytes().read<uint32_t>();
   b.offset = in.bytes().read<uint64_t>();
   b.bytes = in.bytes().read<uint64_t>();
@@ -164,7 +170,8 @@ Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
   b.layout = in.text();
   b.name = in.text();
   b.device = in.bytes().read<uint32_t>();
-  if (b.device >= plan.devices.size()) in.refuse(format("buffer {} is on device {} of {}", i, b.device, plan.devices.size()));
+  if (b.device >= plan.devices.size())
+    in.refuse(format("buffer {} is on device {} of {}", i, b.device, plan.devices.size()));
   if (in.ok()) check_buffer(in, plan, b, i);
   return b;
 }
@@ -172,11 +179,17 @@ Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
 Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   Step s;
   auto kind = in.bytes().read<uint8_t>();
-  if (kind > static_cast<uint8_t>(StepKind::kCopy)) in.refuse(format("step {} is of an unknown kind", i));
-  else s.kind = static_cast<StepKind>(kind);
+  if (kind > static_cast<uint8_t>(StepKind::kCopy))
+    in.refuse(format("step {} is of an unknown kind", i));
+  else
+    s.kind = static_cast<StepKind>(kind);
   s.kernel = in.bytes().read<uint32_t>();
-  const size_t callees = s.kind == StepKind::kKernel ? plan.kernels.size() : s.kind == StepKind::kExternal ? plan.externals.size() : 1;
-  if (s.kernel >= callees) in.refuse(format("step {} calls {} {} of {}", i, s.kind == StepKind::kExternal ? "function" : "kernel", s.kernel, callees));
+  const size_t callees = s.kind == StepKind::kKernel     ? plan.kernels.size()
+                         : s.kind == StepKind::kExternal ? plan.externals.size()
+                                                         : 1;
+  if (s.kernel >= callees)
+    in.refuse(format("step {} calls {} {} of {}", i, s.kind == StepKind::kExternal ? "function" : "kernel", s.kernel,
+                     callees));
   s.buffers = in.list<uint32_t>(sizeof(uint32_t), [&](uint64_t) {
     auto b = in.bytes().read<uint32_t>();
     if (b >= plan.buffers.size()) in.refuse(format("step {} uses buffer {} of {}", i, b, plan.buffers.size()));
@@ -192,7 +205,8 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
   s.predicted_us = in.figure();
   s.implementation = in.text();
   s.outputs = in.bytes().read<uint32_t>();
-  if (s.outputs > s.buffers.size()) in.refuse(format("step {} writes {} of {} buffers", i, s.outputs, s.buffers.size()));
+  if (s.outputs > s.buffers.size())
+    in.refuse(format("step {} writes {} of {} buffers", i, s.outputs, s.buffers.size()));
   if (s.kind == StepKind::kKernel || !in.ok()) return s;
   if (s.parallel) in.refuse(format("step {} cannot be shared by threads", i));
   for (uint32_t b : s.buffers) {  // what it is told about a buffer is what it may touch
@@ -200,7 +214,8 @@ Step read_step(Reader& in, const Plan& plan, uint64_t i) {
     if (buffer.space == Space::kScratch || tensor_bytes({"", buffer.dtype, buffer.shape}) > buffer.bytes)
       in.refuse(format("step {} takes buffer {} for a larger tensor", i, b));
   }
-  if (s.kind == StepKind::kCopy && (s.buffers.size() != 2 || s.outputs != 1 || plan.buffers[s.buffers[0]].bytes != plan.buffers[s.buffers[1]].bytes))
+  if (s.kind == StepKind::kCopy &&
+      (s.buffers.size() != 2 || s.outputs != 1 || plan.buffers[s.buffers[0]].bytes != plan.buffers[s.buffers[1]].bytes))
     in.refuse(format("step {} copies between tensors of different sizes", i));
   return s;
 }
@@ -262,11 +277,13 @@ void read_variant(Reader& in, Plan& plan) {
   plan.arena_bytes = in.bytes().read<uint64_t>();
   plan.scratch_bytes = in.bytes().read<uint64_t>();
   if (plan.arena_bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of memory", plan.arena_bytes));
-  if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 || plan.scratch_bytes % kAlignment != 0)
+  if (plan.scratch_bytes > plan.arena_bytes || (plan.arena_bytes - plan.scratch_bytes) % kAlignment != 0 ||
+      plan.scratch_bytes % kAlignment != 0)
     in.refuse(format("{} bytes of scratch cannot end {} bytes of memory", plan.scratch_bytes, plan.arena_bytes));
   plan.device_arena_bytes = in.list<uint64_t>(8, [&](uint64_t) { return in.bytes().read<uint64_t>(); });
   if (plan.device_arena_bytes.size() + 1 != plan.devices.size())
-    in.refuse(format("the plan has {} devices and memory for {}", plan.devices.size(), plan.device_arena_bytes.size() + 1));
+    in.refuse(
+        format("the plan has {} devices and memory for {}", plan.devices.size(), plan.device_arena_bytes.size() + 1));
   for (uint64_t bytes : plan.device_arena_bytes)
     if (bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of a device's memory", bytes));
   plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
@@ -278,7 +295,8 @@ void read_variant(Reader& in, Plan& plan) {
 // A variant's tensors are those of the first in another shape.
 void check_alike(Reader& in, const std::vector<TensorInfo>& first, const std::vector<TensorInfo>& other) {
   bool alike = first.size() == other.size();
-  for (size_t i = 0; alike && i < first.size(); ++i) alike = first[i].name == other[i].name && first[i].dtype == other[i].dtype;
+  for (size_t i = 0; alike && i < first.size(); ++i)
+    alike = first[i].name == other[i].name && first[i].dtype == other[i].dtype;
   if (!alike) in.refuse("the plans for several input shapes disagree about the model's inputs and outputs");
 }
 
@@ -342,7 +360,8 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.target = in.text();
   plan.cpu_features = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.params_bytes = in.bytes().read<uint64_t>();
-  if (plan.params_bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of parameters", plan.params_bytes));
+  if (plan.params_bytes > kMaxSpaceBytes)
+    in.refuse(format("the plan asks for {} bytes of parameters", plan.params_bytes));
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.params = in.list<Param>(44, [&](uint64_t i) { return read_param(in, plan, i); });
   uint64_t entries = in.bytes().read_count(16);
@@ -354,7 +373,8 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   plan.imports = in.text(kMaxSpaceBytes);
   plan.externals = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
   plan.devices = in.list<int32_t>(4, [&](uint64_t) { return static_cast<int32_t>(in.bytes().read<uint32_t>()); });
-  if (plan.devices.empty() || plan.devices.size() > kMaxDevices || plan.devices[0] != 1) in.refuse("the plan's list of devices is impossible");
+  if (plan.devices.empty() || plan.devices.size() > kMaxDevices || plan.devices[0] != 1)
+    in.refuse("the plan's list of devices is impossible");
   const Plan shared = plan;
   read_variant(in, plan);
   plan.variants = in.list<Plan>(56, [&](uint64_t) {

@@ -25,13 +25,14 @@ struct TensorInfo {
 // kScratch: memory of the calling thread's own, undefined when a kernel starts.
 enum class Space : uint8_t { kArena, kParams, kInput, kOutput, kScratch };
 
-// A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64 except for views into another
-// tensor (slices, concat slots), which start at any element; inputs and outputs are the user's memory (any alignment). Several buffers may name the same bytes (views, memory reuse).
+// A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64 except for views into
+// another tensor (slices, concat slots), which start at any element; inputs and outputs are the user's memory (any
+// alignment). Several buffers may name the same bytes (views, memory reuse).
 struct Buffer {
   Space space = Space::kArena;
-  uint32_t index = 0;    // kInput/kOutput: which one; else 0
-  uint64_t offset = 0;   // bytes from the start of the space (or of the input/output)
-  uint64_t bytes = 0;    // extent a kernel may touch, halo included
+  uint32_t index = 0;   // kInput/kOutput: which one; else 0
+  uint64_t offset = 0;  // bytes from the start of the space (or of the input/output)
+  uint64_t bytes = 0;   // extent a kernel may touch, halo included
   DataType dtype;
   std::vector<int64_t> shape;  // physical, for reports ("1x4x56x56x16")
   std::string layout;          // "NCHW16c", "NCHW", "" when it does not matter
@@ -39,8 +40,8 @@ struct Buffer {
   uint32_t device = 0;         // into Plan::devices; kArena: whose memory
 };
 
-// kKernel: calls a kernel of the library. kExternal: calls a function of a module that the library imports. kCopy: the bytes of
-// the first buffer into the second, from one device's memory to another's.
+// kKernel: calls a kernel of the library. kExternal: calls a function of a module that the library imports. kCopy: the
+// bytes of the first buffer into the second, from one device's memory to another's.
 enum class StepKind : uint8_t { kKernel, kExternal, kCopy };
 
 struct Step {
@@ -66,23 +67,25 @@ struct Param {  // a constant in the params space, under its packed layout
 
 struct Plan {
   std::string model_name, compiler_version;
-  std::string target;                      // the target string the kernels were built for
-  std::vector<std::string> cpu_features;   // features the kernels need ("avx512f", ...)
+  std::string target;                     // the target string the kernels were built for
+  std::vector<std::string> cpu_features;  // features the kernels need ("avx512f", ...)
   std::vector<TensorInfo> inputs, outputs;
-  std::vector<std::string> kernels;        // symbol names, in the order of the artifact's function table
-  std::vector<std::string> externals;      // functions that imported modules must have
-  std::vector<int32_t> devices = {1};      // types of the devices that buffers are on (DLPack's numbers); the first is the CPU
+  std::vector<std::string> kernels;    // symbol names, in the order of the artifact's function table
+  std::vector<std::string> externals;  // functions that imported modules must have
+  std::vector<int32_t> devices = {
+      1};  // types of the devices that buffers are on (DLPack's numbers); the first is the CPU
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   std::vector<Param> params;
   uint64_t arena_bytes = 0, params_bytes = 0;
   // The last scratch_bytes of the arena are the first thread's scratch; each further thread's follows it.
   uint64_t scratch_bytes = 0;
-  std::vector<uint64_t> device_arena_bytes;  // of the devices after the first, in order
+  std::vector<uint64_t> device_arena_bytes;     // of the devices after the first, in order
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
   std::string imports;                          // modules the library imports (runtime/module.h); empty: none
-  // The same model for other input shapes: inputs, outputs, buffers, steps and memory of their own, everything else as here
-  // (kernels, external functions, devices, weights and metadata are shared, and filled in when read). Inputs and outputs have the same names and dtypes.
+  // The same model for other input shapes: inputs, outputs, buffers, steps and memory of their own, everything else as
+  // here (kernels, external functions, devices, weights and metadata are shared, and filled in when read). Inputs and
+  // outputs have the same names and dtypes.
   std::vector<Plan> variants;
 };
 

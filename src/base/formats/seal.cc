@@ -18,7 +18,8 @@ namespace tilewright {
 namespace {
 
 constexpr char kSealMagic[8] = {'T', 'W', 'S', 'E', 'A', 'L', '0', '1'};
-constexpr uint64_t kSealBytes = 6 * 8 + sizeof kSealMagic;  // the fields, their own hash, the mark as the file's last bytes
+constexpr uint64_t kSealBytes =
+    6 * 8 + sizeof kSealMagic;  // the fields, their own hash, the mark as the file's last bytes
 
 uint64_t hash_content(std::span<const std::byte> elf, const ArtifactSeal& seal) {
   uint64_t before = hash_bytes(elf.data(), seal.params_offset);
@@ -27,7 +28,8 @@ uint64_t hash_content(std::span<const std::byte> elf, const ArtifactSeal& seal) 
 }
 
 Diagnostic damaged(const char* what) {
-  return Diagnostic(ErrorCode::kBadArtifact, what, {}, "the file changed after it was written; compile the model again");
+  return Diagnostic(ErrorCode::kBadArtifact, what, {},
+                    "the file changed after it was written; compile the model again");
 }
 
 }  // namespace
@@ -59,7 +61,9 @@ Status append_artifact_seal(const std::string& path) {
   int file = open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
   if (file < 0) return fail(errno);
   struct stat info {};
-  void* data = fstat(file, &info) == 0 ? mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  void* data = fstat(file, &info) == 0
+                   ? mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, file, 0)
+                   : MAP_FAILED;
   if (data == MAP_FAILED) {
     int error = errno;
     close(file);
@@ -82,7 +86,8 @@ Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte
   auto trailer = file.last(kSealBytes);
   ByteReader in(trailer);
   ArtifactSeal seal;
-  for (uint64_t* field : {&seal.elf_bytes, &seal.params_offset, &seal.params_bytes, &seal.content_hash, &seal.params_hash})
+  for (uint64_t* field :
+       {&seal.elf_bytes, &seal.params_offset, &seal.params_bytes, &seal.content_hash, &seal.params_hash})
     *field = in.read<uint64_t>();
   uint64_t fields = in.position();
   if (in.read<uint64_t>() != hash_bytes(trailer.data(), fields) || seal.elf_bytes != file.size() - kSealBytes ||
@@ -93,7 +98,8 @@ Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte
 
 Status check_artifact_seal(std::span<const std::byte> file, const ArtifactSeal& seal, bool params_too) {
   auto elf = file.first(seal.elf_bytes);
-  if (hash_content(elf, seal) != seal.content_hash) return damaged("the artifact's content does not match its check sum");
+  if (hash_content(elf, seal) != seal.content_hash)
+    return damaged("the artifact's content does not match its check sum");
   if (params_too && hash_bytes(elf.data() + seal.params_offset, seal.params_bytes) != seal.params_hash)
     return damaged("the artifact's weights do not match their check sum");
   return Ok{};

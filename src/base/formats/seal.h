@@ -13,7 +13,7 @@
 namespace tilewright {
 
 struct ArtifactSeal {
-  uint64_t elf_bytes = 0;                       // the file without the trailer
+  uint64_t elf_bytes = 0;                        // the file without the trailer
   uint64_t params_offset = 0, params_bytes = 0;  // in the file; left out of content_hash
   uint64_t content_hash = 0, params_hash = 0;
 };

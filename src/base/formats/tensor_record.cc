@@ -18,7 +18,9 @@ constexpr ClassicCode kCodes[] = {
 }  // namespace
 
 Result<TensorRecord> read_tensor_record(ByteReader& in, const std::string& name, const std::string& where) {
-  auto damaged = [&](std::string what) { return Diagnostic(ErrorCode::kBadArtifact, std::move(what), where, "write the parameters again"); };
+  auto damaged = [&](std::string what) {
+    return Diagnostic(ErrorCode::kBadArtifact, std::move(what), where, "write the parameters again");
+  };
   if (in.read<uint64_t>() != kMark) return damaged(format("the record of '{}' lacks its mark", name));
   in.read<uint64_t>();
   auto device = in.read<int32_t>();
@@ -30,7 +32,8 @@ Result<TensorRecord> read_tensor_record(ByteReader& in, const std::string& name,
   TensorRecord t{{TypeCode::kHandle, bits, lanes}, {}, {}};
   for (const auto& c : kCodes)
     if (c.classic == code) t.dtype.code = c.code;
-  if (t.dtype == DataType{TypeCode::kUInt, 1, 1}) t.dtype = kBool;  // the classic stack's bool: one bit, stored in a byte
+  if (t.dtype == DataType{TypeCode::kUInt, 1, 1})
+    t.dtype = kBool;  // the classic stack's bool: one bit, stored in a byte
   auto known = parse_dtype(t.dtype.str());
   if (t.dtype.code == TypeCode::kHandle || lanes != 1 || !known.ok() || !(*known == t.dtype))
     return damaged(format("'{}' has an unknown dtype (code {}, {} bits, {} lanes)", name, code, bits, lanes));
@@ -39,7 +42,8 @@ Result<TensorRecord> read_tensor_record(ByteReader& in, const std::string& name,
   if (!in.ok() || !count.ok()) return damaged(format("'{}' has an impossible shape", name));
   auto bytes = in.read<uint64_t>();
   if (bytes != static_cast<uint64_t>(*count) * t.dtype.bytes())
-    return damaged(format("'{}' should have {} bytes, the file says {}", name, static_cast<uint64_t>(*count) * t.dtype.bytes(), bytes));
+    return damaged(format("'{}' should have {} bytes, the file says {}", name,
+                          static_cast<uint64_t>(*count) * t.dtype.bytes(), bytes));
   t.data = in.take(bytes);
   if (!in.ok()) return damaged(format("the file ends within '{}'", name));
   return t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classic stack's record of one tensor: u64 mark, u64 0, device, rank, dtype, shape, size in bytes, bytes. Parameter files,
-// graph JSON and bytecode hold it.
+// The classic stack's record of one tensor: u64 mark, u64 0, device, rank, dtype, shape, size in bytes, bytes.
+// Parameter files, graph JSON and bytecode hold it.
 #pragma once
 #include <span>
 #include <string>

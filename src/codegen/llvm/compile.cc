@@ -37,8 +37,7 @@ std::unique_ptr<llvm::Module> new_module(llvm::LLVMContext& context, const Targe
   return module;
 }
 
-Result<std::string> compile_one(const tir::PrimFunc& function, const Target& target,
-                                llvm::TargetMachine& machine) {
+Result<std::string> compile_one(const tir::PrimFunc& function, const Target& target, llvm::TargetMachine& machine) {
   llvm::LLVMContext context;
   auto module = new_module(context, target, machine);
   TW_TRY_STATUS(emit_kernel(*module, function, target));
@@ -51,12 +50,12 @@ Result<std::string> compile_one(const tir::PrimFunc& function, const Target& tar
 // Everything the bytes of an object depend on.
 CacheKey cache_key(const tir::PrimFunc& function, const Target& target) {
   return KernelCache::key_of(format("{}\nllvm {}\n{}\n{} {} {} {}\n{}", code_identity(), LLVM_VERSION_STRING,
-                                    target.str(), feature_string(target), target.vector_bits,
-                                    target.vector_registers, target.mtriple, tir::to_text(function)));
+                                    target.str(), feature_string(target), target.vector_bits, target.vector_registers,
+                                    target.mtriple, tir::to_text(function)));
 }
 
-Result<std::string> find_or_compile(const tir::PrimFunc& function, const Target& target,
-                                    TargetMachinePtr& machine, KernelCache* cache) {
+Result<std::string> find_or_compile(const tir::PrimFunc& function, const Target& target, TargetMachinePtr& machine,
+                                    KernelCache* cache) {
   CacheKey key;
   if (cache) {
     key = cache_key(function, target);
@@ -133,8 +132,7 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
     for (size_t i; !stop && (i = next++) < count;) {
       // An exception must not leave a thread; it is a bug and is reported as one.
       try {
-        auto object =
-            find_or_compile(functions[i], target, machine, cache && cache->usable() ? cache : nullptr);
+        auto object = find_or_compile(functions[i], target, machine, cache && cache->usable() ? cache : nullptr);
         if (object)
           out.objects[i] = std::move(object).value();
         else
@@ -162,8 +160,8 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
 
 Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form) {
   if (form != "ll" && form != "s")
-    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form),
-                      {}, "use ll or s");
+    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form), {},
+                      "use ll or s");
   TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
   llvm::LLVMContext context;
   auto module = new_module(context, target, *machine);

@@ -117,7 +117,8 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
     case ExprKind::kSelect: {
       auto* n = static_cast<const SelectNode*>(e);
       Value *c = emit(n->condition), *t = emit(n->on_true), *f = emit(n->on_false);
-      return note(b_.CreateSelect(c, t, f), is_index(t) && is_index(f) && is_index(c), is_non_negative(t) && is_non_negative(f));
+      return note(b_.CreateSelect(c, t, f), is_index(t) && is_index(f) && is_index(c),
+                  is_non_negative(t) && is_non_negative(f));
     }
     case ExprKind::kCast: {
       auto* n = static_cast<const CastNode*>(e);
@@ -161,7 +162,8 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
 Value* KernelEmitter::emit_binary(const BinaryNode* e) {
   if (e->kind == ExprKind::kMul && e->dtype.element() == kFloat32)
     for (const auto& [x, gate] : {std::pair{e->a, e->b}, std::pair{e->b, e->a}})
-      if (gate->kind == ExprKind::kCall && as<CallNode>(gate)->op == Intrinsic::k_sigmoid && as<CallNode>(gate)->args[0].get() == x.get())
+      if (gate->kind == ExprKind::kCall && as<CallNode>(gate)->op == Intrinsic::k_sigmoid &&
+          as<CallNode>(gate)->args[0].get() == x.get())
         return math_.silu(emit(x));
   Value *a = emit(e->a), *b = emit(e->b);
   const DataType operands = e->a->dtype;
@@ -183,18 +185,30 @@ Value* KernelEmitter::emit_float_binary(ExprKind kind, Value* a, Value* b) {
       llvm::FastMathFlags flags;
       flags.setAllowContract(true);
       b_.setFastMathFlags(flags);
-      return kind == ExprKind::kAdd ? b_.CreateFAdd(a, b) : kind == ExprKind::kSub ? b_.CreateFSub(a, b) : b_.CreateFMul(a, b);
+      return kind == ExprKind::kAdd   ? b_.CreateFAdd(a, b)
+             : kind == ExprKind::kSub ? b_.CreateFSub(a, b)
+                                      : b_.CreateFMul(a, b);
     }
-    case ExprKind::kDiv: return b_.CreateFDiv(a, b);
-    case ExprKind::kMin: return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
-    case ExprKind::kMax: return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
-    case ExprKind::kEQ: return b_.CreateFCmpOEQ(a, b);
-    case ExprKind::kNE: return b_.CreateFCmpUNE(a, b);
-    case ExprKind::kLT: return b_.CreateFCmpOLT(a, b);
-    case ExprKind::kLE: return b_.CreateFCmpOLE(a, b);
-    case ExprKind::kGT: return b_.CreateFCmpOGT(a, b);
-    case ExprKind::kGE: return b_.CreateFCmpOGE(a, b);
-    default: return fail(format("{} is not defined for floats", kind_name(kind)));
+    case ExprKind::kDiv:
+      return b_.CreateFDiv(a, b);
+    case ExprKind::kMin:
+      return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b);
+    case ExprKind::kMax:
+      return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b);
+    case ExprKind::kEQ:
+      return b_.CreateFCmpOEQ(a, b);
+    case ExprKind::kNE:
+      return b_.CreateFCmpUNE(a, b);
+    case ExprKind::kLT:
+      return b_.CreateFCmpOLT(a, b);
+    case ExprKind::kLE:
+      return b_.CreateFCmpOLE(a, b);
+    case ExprKind::kGT:
+      return b_.CreateFCmpOGT(a, b);
+    case ExprKind::kGE:
+      return b_.CreateFCmpOGE(a, b);
+    default:
+      return fail(format("{} is not defined for floats", kind_name(kind)));
   }
 }
 
@@ -203,39 +217,58 @@ Value* KernelEmitter::emit_integer_binary(const BinaryNode* e, Value* a, Value* 
   const bool is_signed = type.is_int();
   const bool index = is_signed && is_index(a) && is_index(b);
   const bool positive = is_non_negative(a) && is_non_negative(b);
-  auto compare = [&](llvm::CmpInst::Predicate s, llvm::CmpInst::Predicate u) { return b_.CreateICmp(is_signed ? s : u, a, b); };
+  auto compare = [&](llvm::CmpInst::Predicate s, llvm::CmpInst::Predicate u) {
+    return b_.CreateICmp(is_signed ? s : u, a, b);
+  };
   switch (e->kind) {
-    case ExprKind::kAdd: return note(b_.CreateAdd(a, b, "", false, index), index, index && positive);
-    case ExprKind::kSub: return note(b_.CreateSub(a, b, "", false, index), index, false);
-    case ExprKind::kMul: return note(b_.CreateMul(a, b, "", false, index), index, index && positive);
+    case ExprKind::kAdd:
+      return note(b_.CreateAdd(a, b, "", false, index), index, index && positive);
+    case ExprKind::kSub:
+      return note(b_.CreateSub(a, b, "", false, index), index, false);
+    case ExprKind::kMul:
+      return note(b_.CreateMul(a, b, "", false, index), index, index && positive);
     case ExprKind::kDiv:
     case ExprKind::kFloorDiv:
-    case ExprKind::kFloorMod: return note(emit_quotient(e->kind, type, a, b), index, positive);
+    case ExprKind::kFloorMod:
+      return note(emit_quotient(e->kind, type, a, b), index, positive);
     case ExprKind::kMin:
     case ExprKind::kMax: {
       const bool is_min = e->kind == ExprKind::kMin;
       auto id = is_signed ? (is_min ? llvm::Intrinsic::smin : llvm::Intrinsic::smax)
                           : (is_min ? llvm::Intrinsic::umin : llvm::Intrinsic::umax);
-      return note(b_.CreateBinaryIntrinsic(id, a, b), index, is_min ? positive : is_signed && (is_non_negative(a) || is_non_negative(b)));
+      return note(b_.CreateBinaryIntrinsic(id, a, b), index,
+                  is_min ? positive : is_signed && (is_non_negative(a) || is_non_negative(b)));
     }
-    case ExprKind::kEQ: return b_.CreateICmpEQ(a, b);
-    case ExprKind::kNE: return b_.CreateICmpNE(a, b);
-    case ExprKind::kLT: return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
-    case ExprKind::kLE: return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
-    case ExprKind::kGT: return compare(llvm::CmpInst::ICMP_SGT, llvm::CmpInst::ICMP_UGT);
-    case ExprKind::kGE: return compare(llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_UGE);
+    case ExprKind::kEQ:
+      return b_.CreateICmpEQ(a, b);
+    case ExprKind::kNE:
+      return b_.CreateICmpNE(a, b);
+    case ExprKind::kLT:
+      return compare(llvm::CmpInst::ICMP_SLT, llvm::CmpInst::ICMP_ULT);
+    case ExprKind::kLE:
+      return compare(llvm::CmpInst::ICMP_SLE, llvm::CmpInst::ICMP_ULE);
+    case ExprKind::kGT:
+      return compare(llvm::CmpInst::ICMP_SGT, llvm::CmpInst::ICMP_UGT);
+    case ExprKind::kGE:
+      return compare(llvm::CmpInst::ICMP_SGE, llvm::CmpInst::ICMP_UGE);
     case ExprKind::kAnd:
-    case ExprKind::kBitAnd: return b_.CreateAnd(a, b);
+    case ExprKind::kBitAnd:
+      return b_.CreateAnd(a, b);
     case ExprKind::kOr:
-    case ExprKind::kBitOr: return b_.CreateOr(a, b);
-    case ExprKind::kBitXor: return b_.CreateXor(a, b);
+    case ExprKind::kBitOr:
+      return b_.CreateOr(a, b);
+    case ExprKind::kBitXor:
+      return b_.CreateXor(a, b);
     case ExprKind::kShiftLeft:
     case ExprKind::kShiftRight: {
       // A shift by the width or more is undefined in the loop IR; freezing keeps it from undoing code around it.
-      Value* out = e->kind == ExprKind::kShiftLeft ? b_.CreateShl(a, b) : is_signed ? b_.CreateAShr(a, b) : b_.CreateLShr(a, b);
+      Value* out = e->kind == ExprKind::kShiftLeft ? b_.CreateShl(a, b)
+                   : is_signed                     ? b_.CreateAShr(a, b)
+                                                   : b_.CreateLShr(a, b);
       return llvm::isa<llvm::Constant>(b) ? out : b_.CreateFreeze(out);
     }
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
@@ -249,15 +282,19 @@ Value* KernelEmitter::emit_quotient(ExprKind kind, DataType dtype, Value* a, Val
   const bool safe = divisor && !divisor->isZero() && !divisor->isMinusOne();
   if (!safe) {
     Value* bad = b_.CreateICmpEQ(b, constant(0));
-    if (is_signed) bad = b_.CreateOr(bad, b_.CreateAnd(b_.CreateICmpEQ(b, constant(-1)),
-                                                      b_.CreateICmpEQ(a, constant(dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1))))));
+    if (is_signed)
+      bad = b_.CreateOr(
+          bad,
+          b_.CreateAnd(b_.CreateICmpEQ(b, constant(-1)),
+                       b_.CreateICmpEQ(a, constant(dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1))))));
     b = b_.CreateSelect(bad, constant(1), b);
   }
   if (!is_signed) return kind == ExprKind::kFloorMod ? b_.CreateURem(a, b) : b_.CreateUDiv(a, b);
   if (kind == ExprKind::kDiv) return b_.CreateSDiv(a, b);
   if (divisor && divisor->getValue().isPowerOf2()) {
     const int shift = divisor->getValue().exactLogBase2();
-    return kind == ExprKind::kFloorDiv ? b_.CreateAShr(a, constant(shift)) : b_.CreateAnd(a, constant((int64_t{1} << shift) - 1));
+    return kind == ExprKind::kFloorDiv ? b_.CreateAShr(a, constant(shift))
+                                       : b_.CreateAnd(a, constant((int64_t{1} << shift) - 1));
   }
   Value* rest = b_.CreateSRem(a, b);
   Value* wrong = b_.CreateAnd(b_.CreateICmpNE(rest, constant(0)), b_.CreateICmpSLT(b_.CreateXor(rest, b), constant(0)));
@@ -283,10 +320,13 @@ Value* KernelEmitter::emit_shuffle(const ShuffleNode* e) {
   }
   if (scalars) {
     Value* out = llvm::PoisonValue::get(with_lanes(inputs[0]->getType(), n));
-    for (int i = 0; i < n; ++i) out = b_.CreateInsertElement(out, inputs[static_cast<size_t>(e->indices[static_cast<size_t>(i)])], static_cast<uint64_t>(i));
+    for (int i = 0; i < n; ++i)
+      out = b_.CreateInsertElement(out, inputs[static_cast<size_t>(e->indices[static_cast<size_t>(i)])],
+                                   static_cast<uint64_t>(i));
     return out;
   }
-  if (inputs.size() == 2 && lanes_of(inputs[0]) == lanes_of(inputs[1])) return b_.CreateShuffleVector(inputs[0], inputs[1], e->indices);
+  if (inputs.size() == 2 && lanes_of(inputs[0]) == lanes_of(inputs[1]))
+    return b_.CreateShuffleVector(inputs[0], inputs[1], e->indices);
   Value* all = inputs[0];
   for (size_t i = 1; i < inputs.size(); ++i) all = concat(all, inputs[i]);
   return b_.CreateShuffleVector(all, e->indices);
@@ -349,13 +389,18 @@ Value* KernelEmitter::emit_choice(const CallNode* e) {
 
 Value* KernelEmitter::emit_call(const CallNode* e) {
   switch (e->op) {
-    case Intrinsic::k_if_then_else: return emit_choice(e);
+    case Intrinsic::k_if_then_else:
+      return emit_choice(e);
     case Intrinsic::k_reduce_add:
     case Intrinsic::k_reduce_max:
-    case Intrinsic::k_reduce_min: return emit_reduce(e);
-    case Intrinsic::k_popcount: return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, emit(e->args[0]));
-    case Intrinsic::k_clz: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, emit(e->args[0]), b_.getFalse());
-    default: break;
+    case Intrinsic::k_reduce_min:
+      return emit_reduce(e);
+    case Intrinsic::k_popcount:
+      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, emit(e->args[0]));
+    case Intrinsic::k_clz:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, emit(e->args[0]), b_.getFalse());
+    default:
+      break;
   }
   const DataType type = e->args[0]->dtype;
   if (!type.is_float()) return fail(format("{} is not defined for {}", intrinsic_name(e->op), type.str()));

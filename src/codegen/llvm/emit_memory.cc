@@ -25,7 +25,9 @@ llvm::Align element_alignment(const BufferNode* buffer) {
   return llvm::Align(static_cast<uint64_t>(bytes));
 }
 
-const RampNode* as_ramp(const ExprNode* e) { return e->kind == ExprKind::kRamp ? static_cast<const RampNode*>(e) : nullptr; }
+const RampNode* as_ramp(const ExprNode* e) {
+  return e->kind == ExprKind::kRamp ? static_cast<const RampNode*>(e) : nullptr;
+}
 
 }  // namespace
 
@@ -61,7 +63,8 @@ void KernelEmitter::emit_allocate(const BufferNode* buffer) {
   }
   if (buffer->scope == Scope::kRegister) {
     if (buffer->size > kMaxRegisters) {
-      fail(format("register buffer '{}' has {} elements; at most {} make sense", buffer->name, buffer->size, kMaxRegisters));
+      fail(format("register buffer '{}' has {} elements; at most {} make sense", buffer->name, buffer->size,
+                  kMaxRegisters));
       return;
     }
     for (int64_t i = 0; i < buffer->size; ++i) slots.elements.push_back(allocate_slot(type, 0, buffer->name));
@@ -100,13 +103,16 @@ llvm::AllocaInst* KernelEmitter::register_slot(const BufferNode* buffer, const P
 int KernelEmitter::depth_of(const ExprNode* e, int* budget) {
   if (--*budget < 0) return loop_depth_;
   switch (e->kind) {
-    case ExprKind::kIntImm: return 0;
+    case ExprKind::kIntImm:
+      return 0;
     case ExprKind::kVar: {
       auto found = var_depth_.find(e);
       return found == var_depth_.end() ? loop_depth_ : found->second;
     }
-    case ExprKind::kCast: return depth_of(static_cast<const CastNode*>(e)->value.get(), budget);
-    default: break;
+    case ExprKind::kCast:
+      return depth_of(static_cast<const CastNode*>(e)->value.get(), budget);
+    default:
+      break;
   }
   if (!is_binary(e->kind)) return loop_depth_;
   auto* n = static_cast<const BinaryNode*>(e);
@@ -180,7 +186,9 @@ Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index, b
     if (term.scale == 0) continue;
     Value* v = emit(term.expr);
     const bool simple = is_index(v);
-    if (term.scale != 1) v = note(b_.CreateMul(v, b_.getInt64(static_cast<uint64_t>(term.scale)), "", false, simple), simple, term.scale > 0 && is_non_negative(v));
+    if (term.scale != 1)
+      v = note(b_.CreateMul(v, b_.getInt64(static_cast<uint64_t>(term.scale)), "", false, simple), simple,
+               term.scale > 0 && is_non_negative(v));
     if (total != nullptr) {
       const bool both = simple && is_index(total);
       v = note(b_.CreateAdd(total, v, "", false, both), both, is_non_negative(total) && is_non_negative(v));
@@ -189,7 +197,9 @@ Value* KernelEmitter::address(const BufferNode* buffer, const ExprNode* index, b
   }
   // Only the sum is inside the buffer: a first address without the constant may lie outside it.
   Value* pointer = slots->memory;
-  if (total != nullptr) pointer = sum.offset == 0 && inside ? b_.CreateInBoundsGEP(element, pointer, total) : b_.CreateGEP(element, pointer, total);
+  if (total != nullptr)
+    pointer = sum.offset == 0 && inside ? b_.CreateInBoundsGEP(element, pointer, total)
+                                        : b_.CreateGEP(element, pointer, total);
   if (sum.offset != 0) pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(sum.offset));
   return pointer;
 }
@@ -213,15 +223,18 @@ Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
   std::vector<int> pick;
   if (ramp->stride == -1) {
     for (int i = n - 1; i >= 0; --i) pick.push_back(i);
-    Value* last = b_.CreateInBoundsGEP(storage_type(b_.getContext(), e->buffer->dtype.element()), address(e->buffer.get(), ramp->base.get()),
+    Value* last = b_.CreateInBoundsGEP(storage_type(b_.getContext(), e->buffer->dtype.element()),
+                                       address(e->buffer.get(), ramp->base.get()),
                                        llvm::ConstantInt::getSigned(b_.getInt64Ty(), 1 - n));
     return b_.CreateShuffleVector(contiguous_load(e->buffer.get(), last, n, nullptr), pick);
   }
   // Stride 2: lanes 0..n-1 and n-1..2n-2 of the memory, so that nothing past the last element is read.
   Value* first = address(e->buffer.get(), ramp->base.get());
-  Value* second = b_.CreateConstInBoundsGEP1_64(storage_type(b_.getContext(), e->buffer->dtype.element()), first, static_cast<uint64_t>(n - 1));
+  Value* second = b_.CreateConstInBoundsGEP1_64(storage_type(b_.getContext(), e->buffer->dtype.element()), first,
+                                                static_cast<uint64_t>(n - 1));
   for (int i = 0; i < n; ++i) pick.push_back(2 * i < n ? 2 * i : n + 2 * i - (n - 1));
-  return b_.CreateShuffleVector(contiguous_load(e->buffer.get(), first, n, nullptr), contiguous_load(e->buffer.get(), second, n, nullptr), pick);
+  return b_.CreateShuffleVector(contiguous_load(e->buffer.get(), first, n, nullptr),
+                                contiguous_load(e->buffer.get(), second, n, nullptr), pick);
 }
 
 // Lane by lane: gather instructions are microcoded on AMD. A lane that is off reads element 0, which exists.
@@ -231,7 +244,10 @@ Value* KernelEmitter::gather(const LoadNode* e) {
   const bool uniform = e->index->kind == ExprKind::kBroadcast;
   Value* mask = e->mask ? emit(e->mask) : nullptr;
   if (uniform && mask == nullptr)
-    return splat(contiguous_load(buffer, address(buffer, static_cast<const BroadcastNode*>(e->index.get())->value.get()), 1, nullptr), e->dtype.lanes);
+    return splat(
+        contiguous_load(buffer, address(buffer, static_cast<const BroadcastNode*>(e->index.get())->value.get()), 1,
+                        nullptr),
+        e->dtype.lanes);
   Value* indices = ramp ? nullptr : emit(e->index);
   Value* base = ramp ? address(buffer, ramp->base.get()) : nullptr;
   llvm::Type* element = storage_type(b_.getContext(), buffer->dtype.element());
@@ -260,7 +276,8 @@ void KernelEmitter::emit_prefetch(const PrefetchNode* s) {
   if (s->buffer->scope == Scope::kRegister || !(s->index->dtype == kInt64)) return;
   Value* pointer = address(s->buffer.get(), s->index.get(), /*inside=*/false);
   // A read, for the nearest cache, of data.
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()}, {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                     {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
 namespace {
@@ -272,7 +289,8 @@ struct PackedPlace {
 PackedPlace packed_place(llvm::IRBuilderBase& b, Value* memory, Value* index, DataType dtype, bool is_unsigned) {
   index = is_unsigned ? b.CreateZExt(index, b.getInt64Ty()) : b.CreateSExt(index, b.getInt64Ty());
   Value* bit = b.CreateMul(index, b.getInt64(dtype.bits));
-  return {b.CreateGEP(b.getInt8Ty(), memory, b.CreateLShr(bit, b.getInt64(3))), b.CreateTrunc(b.CreateAnd(bit, b.getInt64(7)), b.getInt8Ty())};
+  return {b.CreateGEP(b.getInt8Ty(), memory, b.CreateLShr(bit, b.getInt64(3))),
+          b.CreateTrunc(b.CreateAnd(bit, b.getInt64(7)), b.getInt8Ty())};
 }
 
 }  // namespace
@@ -342,7 +360,8 @@ Value* KernelEmitter::emit_load(const LoadNode* e) {
   }
   const RampNode* ramp = as_ramp(e->index.get());
   if (ramp && ramp->stride == 1)
-    return contiguous_load(buffer, address(buffer, ramp->base.get()), e->dtype.lanes, e->mask ? emit(e->mask) : nullptr);
+    return contiguous_load(buffer, address(buffer, ramp->base.get()), e->dtype.lanes,
+                           e->mask ? emit(e->mask) : nullptr);
   if (ramp && !e->mask && (ramp->stride == -1 || ramp->stride == 2)) return strided_load(e, ramp);
   return gather(e);
 }
@@ -370,13 +389,17 @@ void KernelEmitter::emit_store(const StoreNode* s) {
   Value* mask = s->mask ? emit(s->mask) : nullptr;
   if (dtype.lanes > 1 && ramp && ramp->stride == 1) {
     Value* pointer = address(buffer, ramp->base.get());
-    if (mask) b_.CreateMaskedStore(raw, pointer, align, mask);
-    else b_.CreateAlignedStore(raw, pointer, align);
+    if (mask)
+      b_.CreateMaskedStore(raw, pointer, align, mask);
+    else
+      b_.CreateAlignedStore(raw, pointer, align);
     return;
   }
   // Lane by lane, in order: of lanes that name the same element the last one wins.
   Value* indices = dtype.lanes == 1 || ramp ? nullptr : emit(s->index);
-  Value* base = dtype.lanes == 1 ? address(buffer, s->index.get()) : ramp ? address(buffer, ramp->base.get()) : address(buffer, b_.getInt64(0));
+  Value* base = dtype.lanes == 1 ? address(buffer, s->index.get())
+                : ramp           ? address(buffer, ramp->base.get())
+                                 : address(buffer, b_.getInt64(0));
   llvm::Type* element = storage_type(b_.getContext(), buffer->dtype.element());
   for (int i = 0; i < dtype.lanes; ++i) {
     Value* pointer = base;

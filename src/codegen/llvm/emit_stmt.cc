@@ -31,7 +31,6 @@ constexpr int64_t kMaxUnroll = 4096;
 
 }  // namespace
 
-
 void KernelEmitter::emit_for(const ForNode* s) {
   const size_t before = mark();
   Value *min = emit(s->min), *extent = emit(s->extent);
@@ -40,7 +39,8 @@ void KernelEmitter::emit_for(const ForNode* s) {
   auto* fixed = llvm::dyn_cast<llvm::ConstantInt>(extent);
   if (fixed && fixed->getSExtValue() <= 0) return;
   if (s->for_kind == ForKind::kVectorized) {
-    fail(format("loop '{}' is still marked vectorized; run the vectorize pass", static_cast<const VarNode*>(var)->name));
+    fail(
+        format("loop '{}' is still marked vectorized; run the vectorize pass", static_cast<const VarNode*>(var)->name));
     return;
   }
   auto constant = [&](int64_t v) { return llvm::ConstantInt::getSigned(min->getType(), v); };
@@ -138,8 +138,10 @@ void KernelEmitter::emit(const Stmt& stmt) {
         vars_[let->var.get()] = value;
         int budget = 32;
         var_depth_[let->var.get()] = is_index(value) ? depth_of(let->value.get(), &budget) : loop_depth_;
-        if (is_index(value) && let->value->dtype == kInt64) lets_[let->var.get()] = let->value.get();
-        else lets_.erase(let->var.get());
+        if (is_index(value) && let->value->dtype == kInt64)
+          lets_[let->var.get()] = let->value.get();
+        else
+          lets_.erase(let->var.get());
         s = let->body.get();
         break;
       }

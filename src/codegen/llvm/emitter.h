@@ -2,9 +2,9 @@
 // One kernel's body as LLVM IR.
 //
 // Memory: buffers of scope kRegister become one stack slot per element, which SROA turns into SSA values; addresses are
-// sums of terms ordered from the outermost loop inwards plus one constant, so that repeated accesses of an unrolled tile
-// share everything but a displacement.
-// A node that occurs twice in one expression is computed once; nothing is remembered from statement to statement.
+// sums of terms ordered from the outermost loop inwards plus one constant, so that repeated accesses of an unrolled
+// tile share everything but a displacement. A node that occurs twice in one expression is computed once; nothing is
+// remembered from statement to statement.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -41,7 +41,7 @@ class KernelEmitter {
  private:
   using V = llvm::Value*;
   struct Slots {
-    V memory = nullptr;                      // kGlobal, kStack
+    V memory = nullptr;                       // kGlobal, kStack
     std::vector<llvm::AllocaInst*> elements;  // kRegister
   };
   // index = sum of scale * term (outermost first) + offset
@@ -76,7 +76,7 @@ class KernelEmitter {
   V lane(V vector, int i);
   size_t mark() const { return memo_order_.size(); }
   void forget(size_t mark);
-  bool is_index(V v) const;         // made of loop variables and constants: arithmetic on it cannot overflow
+  bool is_index(V v) const;  // made of loop variables and constants: arithmetic on it cannot overflow
   bool is_non_negative(V v) const;
   V note(V v, bool index, bool non_negative);
 

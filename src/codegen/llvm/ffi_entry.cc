@@ -51,20 +51,27 @@ struct Entry {
   llvm::Constant* constant(llvm::Constant* value, const char* name) {
     return new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
   }
-  llvm::Constant* text(const std::string& s) { return constant(llvm::ConstantDataArray::getString(module.getContext(), s), "ffi.text"); }
+  llvm::Constant* text(const std::string& s) {
+    return constant(llvm::ConstantDataArray::getString(module.getContext(), s), "ffi.text");
+  }
   llvm::Function* weak(const char* name, llvm::Type* result, const std::vector<llvm::Type*>& params) {
-    auto* f = llvm::cast<llvm::Function>(module.getOrInsertFunction(name, llvm::FunctionType::get(result, params, false)).getCallee());
+    auto* f = llvm::cast<llvm::Function>(
+        module.getOrInsertFunction(name, llvm::FunctionType::get(result, params, false)).getCallee());
     f->setLinkage(llvm::GlobalValue::ExternalWeakLinkage);
     return f;
   }
-  Value* field(llvm::Type* type, Value* base, int at) { return b.CreateAlignedLoad(type, b.CreateConstGEP1_64(b.getInt8Ty(), base, at), llvm::Align(4)); }
+  Value* field(llvm::Type* type, Value* base, int at) {
+    return b.CreateAlignedLoad(type, b.CreateConstGEP1_64(b.getInt8Ty(), base, at), llvm::Align(4));
+  }
 
   // ptr tensor(any, dtype, rank, shape): the data of a compact tensor in host memory, or null.
   llvm::Function* tensor_function() {
-    auto* f = llvm::Function::Create(llvm::FunctionType::get(ptr, {ptr, i32, i32, ptr}, false), llvm::GlobalValue::InternalLinkage, "tw_ffi_tensor", module);
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(ptr, {ptr, i32, i32, ptr}, false),
+                                     llvm::GlobalValue::InternalLinkage, "tw_ffi_tensor", module);
     set_function_attributes(f, target);
     auto block = [&](const char* name) { return llvm::BasicBlock::Create(module.getContext(), name, f); };
-    auto *entry = block("entry"), *known = block("known"), *head = block("head"), *body = block("body"), *strided = block("strided"), *next = block("next"), *good = block("good"), *bad = block("bad");
+    auto *entry = block("entry"), *known = block("known"), *head = block("head"), *body = block("body"),
+         *strided = block("strided"), *next = block("next"), *good = block("good"), *bad = block("bad");
     b.SetInsertPoint(entry);
     Value* kind = field(i32, f->getArg(0), 0);
     Value* object = field(ptr, f->getArg(0), kAnyValue);
@@ -77,7 +84,8 @@ struct Entry {
     fits = b.CreateAnd(fits, b.CreateICmpEQ(field(i32, t, kDtypeAt), f->getArg(1)));
     Value *shape = field(ptr, t, kShapeAt), *strides = field(ptr, t, kStridesAt);
     b.CreateCondBr(fits, head, bad);
-    // From the last dimension to the first: its size, and its stride where the tensor has strides and the size is not 1.
+    // From the last dimension to the first: its size, and its stride where the tensor has strides and the size is
+    // not 1.
     b.SetInsertPoint(head);
     auto *i = b.CreatePHI(i32, 2), *expected = b.CreatePHI(i64, 2);
     i->addIncoming(f->getArg(2), known);
@@ -87,7 +95,8 @@ struct Entry {
     Value* at = b.CreateSub(i, b.getInt32(1));
     Value* wanted = b.CreateAlignedLoad(i64, b.CreateGEP(i64, f->getArg(3), at), llvm::Align(8));
     Value* given = b.CreateAlignedLoad(i64, b.CreateGEP(i64, shape, at), llvm::Align(8));
-    Value* matters = b.CreateAnd(b.CreateICmpNE(strides, llvm::ConstantPointerNull::get(b.getPtrTy())), b.CreateICmpNE(wanted, b.getInt64(1)));
+    Value* matters = b.CreateAnd(b.CreateICmpNE(strides, llvm::ConstantPointerNull::get(b.getPtrTy())),
+                                 b.CreateICmpNE(wanted, b.getInt64(1)));
     auto* sized = block("sized");
     b.CreateCondBr(b.CreateICmpEQ(wanted, given), sized, bad);
     b.SetInsertPoint(sized);
@@ -114,7 +123,8 @@ struct Entry {
     llvm::Function* release = weak("free", b.getVoidTy(), {ptr});
     // One arena is kept between calls; a call that finds it in use by another thread makes one of its own.
     auto* kept = new llvm::GlobalVariable(module, ptr, false, llvm::GlobalValue::PrivateLinkage, null, "tw_ffi_arena");
-    auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, {ptr, ptr, i32, ptr}, false), llvm::GlobalValue::ExternalLinkage, "__tvm_ffi_main", module);
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, {ptr, ptr, i32, ptr}, false),
+                                     llvm::GlobalValue::ExternalLinkage, "__tvm_ffi_main", module);
     set_function_attributes(f, target);
     auto block = [&](const char* name) { return llvm::BasicBlock::Create(module.getContext(), name, f); };
     b.SetInsertPoint(block("entry"));
@@ -130,7 +140,8 @@ struct Entry {
       b.SetInsertPoint(on);
     };
     const size_t inputs = plan.inputs.size(), count = inputs + plan.outputs.size();
-    Value* tables[] = {b.CreateAlloca(llvm::ArrayType::get(ptr, std::max<size_t>(1, inputs))), b.CreateAlloca(llvm::ArrayType::get(ptr, std::max<size_t>(1, count - inputs)))};
+    Value* tables[] = {b.CreateAlloca(llvm::ArrayType::get(ptr, std::max<size_t>(1, inputs))),
+                       b.CreateAlloca(llvm::ArrayType::get(ptr, std::max<size_t>(1, count - inputs)))};
     require(b.CreateICmpEQ(f->getArg(2), b.getInt32(static_cast<uint32_t>(count))), "TypeError",
             format("the model takes {} tensors: {} inputs, then {} outputs", count, inputs, count - inputs));
     for (size_t k = 0; k < count; ++k) {
@@ -138,23 +149,31 @@ struct Entry {
       const plan::TensorInfo& info = input ? plan.inputs[k] : plan.outputs[k - inputs];
       std::vector<llvm::Constant*> dims;
       for (int64_t d : info.shape) dims.push_back(b.getInt64(static_cast<uint64_t>(d)));
-      llvm::Constant* shape = constant(llvm::ConstantArray::get(llvm::ArrayType::get(i64, dims.size()), dims), "ffi.shape");
-      Value* data = b.CreateCall(tensor, {b.CreateConstGEP1_64(b.getInt8Ty(), f->getArg(1), k * kAnyBytes), b.getInt32(dtypes[k]),
-                                          b.getInt32(static_cast<uint32_t>(dims.size())), shape});
+      llvm::Constant* shape =
+          constant(llvm::ConstantArray::get(llvm::ArrayType::get(i64, dims.size()), dims), "ffi.shape");
+      Value* data =
+          b.CreateCall(tensor, {b.CreateConstGEP1_64(b.getInt8Ty(), f->getArg(1), k * kAnyBytes), b.getInt32(dtypes[k]),
+                                b.getInt32(static_cast<uint32_t>(dims.size())), shape});
       int64_t elements = 1;
       for (int64_t d : info.shape) elements *= d;
       if (elements > 0)  // an empty tensor's data may be null
-        require(b.CreateICmpNE(data, null), "ValueError", format("{} '{}' (argument {}) must be a compact {} tensor of shape {} in host memory", input ? "input" : "output", info.name, k, info.dtype.str(), shape_str(info.shape)));
+        require(b.CreateICmpNE(data, null), "ValueError",
+                format("{} '{}' (argument {}) must be a compact {} tensor of shape {} in host memory",
+                       input ? "input" : "output", info.name, k, info.dtype.str(), shape_str(info.shape)));
       b.CreateStore(data, b.CreateConstInBoundsGEP1_64(ptr, tables[input ? 0 : 1], input ? k : k - inputs));
     }
     auto *fresh = block("fresh"), *go = block("go");
-    require(b.CreateAnd(b.CreateICmpNE(allocate, null), b.CreateICmpNE(release, null)), "RuntimeError", "the process has no aligned_alloc");
-    Value* found = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, null, llvm::MaybeAlign(8), llvm::AtomicOrdering::AcquireRelease);
+    require(b.CreateAnd(b.CreateICmpNE(allocate, null), b.CreateICmpNE(release, null)), "RuntimeError",
+            "the process has no aligned_alloc");
+    Value* found = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, null, llvm::MaybeAlign(8),
+                                     llvm::AtomicOrdering::AcquireRelease);
     auto* from = b.GetInsertBlock();
     b.CreateCondBr(b.CreateICmpNE(found, null), go, fresh);
     b.SetInsertPoint(fresh);
-    Value* made = b.CreateCall(allocate, {b.getInt64(4096), b.getInt64((std::max<uint64_t>(plan.arena_bytes, 1) + 4095) / 4096 * 4096)});
-    require(b.CreateICmpNE(made, null), "MemoryError", format("{} bytes of working memory cannot be had", plan.arena_bytes));
+    Value* made = b.CreateCall(
+        allocate, {b.getInt64(4096), b.getInt64((std::max<uint64_t>(plan.arena_bytes, 1) + 4095) / 4096 * 4096)});
+    require(b.CreateICmpNE(made, null), "MemoryError",
+            format("{} bytes of working memory cannot be had", plan.arena_bytes));
     auto* got = b.GetInsertBlock();
     b.CreateBr(go);
     b.SetInsertPoint(go);
@@ -162,7 +181,8 @@ struct Entry {
     arena->addIncoming(found, from);
     arena->addIncoming(made, got);
     b.CreateCall(run, {tables[0], tables[1], arena});
-    Value* other = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, arena, llvm::MaybeAlign(8), llvm::AtomicOrdering::AcquireRelease);
+    Value* other = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, arena, llvm::MaybeAlign(8),
+                                     llvm::AtomicOrdering::AcquireRelease);
     b.CreateCall(release, {other});  // null is fine
     b.CreateRet(b.getInt32(0));
     b.SetInsertPoint(failed);

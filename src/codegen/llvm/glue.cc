@@ -56,11 +56,13 @@ struct Glue {
 
   void emit_table(const std::string& bytes, llvm::Constant* params) {
     uint64_t arena_bytes = 0;
-    for (size_t v = 0; v <= plan.variants.size(); ++v) arena_bytes = std::max(arena_bytes, plan::variant_of(plan, v).arena_bytes);
+    for (size_t v = 0; v <= plan.variants.size(); ++v)
+      arena_bytes = std::max(arena_bytes, plan::variant_of(plan, v).arena_bytes);
     constant(b.getInt64(arena_bytes), kArenaBytesSymbol, true);
     constant(b.getInt64(plan.variants.size() + 1), kVariantsSymbol, true);
     llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
-    llvm::Constant* plan_bytes = constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
+    llvm::Constant* plan_bytes =
+        constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
     llvm::cast<llvm::GlobalVariable>(plan_bytes)->setAlignment(llvm::Align(64));
     std::vector<llvm::Constant*> pointers(kernels.begin(), kernels.end());
     auto* array = llvm::ArrayType::get(b.getPtrTy(), pointers.size());
@@ -104,8 +106,12 @@ struct Glue {
             base = b.CreateLoad(ptr, b.CreateConstInBoundsGEP1_64(ptr, list, buffer.index));
             break;
           }
-          case plan::Space::kArena: base = function->getArg(2); break;
-          case plan::Space::kParams: base = function->getArg(3); break;
+          case plan::Space::kArena:
+            base = function->getArg(2);
+            break;
+          case plan::Space::kParams:
+            base = function->getArg(3);
+            break;
           case plan::Space::kScratch:
             base = b.CreateConstGEP1_64(b.getInt8Ty(), function->getArg(2), plan.arena_bytes - plan.scratch_bytes);
             break;
@@ -143,7 +149,9 @@ struct Glue {
 
   // Without the runtime there are no modules to call and no devices to copy between: such a model's entry reports that.
   static bool stands_alone(const plan::Plan& plan) {
-    return plan.devices.size() == 1 && std::all_of(plan.steps.begin(), plan.steps.end(), [](const plan::Step& s) { return s.kind == plan::StepKind::kKernel; }) &&
+    return plan.devices.size() == 1 &&
+           std::all_of(plan.steps.begin(), plan.steps.end(),
+                       [](const plan::Step& s) { return s.kind == plan::StepKind::kKernel; }) &&
            std::all_of(plan.variants.begin(), plan.variants.end(), stands_alone);
   }
 
@@ -154,7 +162,8 @@ struct Glue {
       auto& list = parts.emplace_back();
       if (!stands_alone(plan)) continue;
       for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
-        list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i, std::min(variant.steps.size(), i + kStepsPerFunction)));
+        list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i,
+                                 std::min(variant.steps.size(), i + kStepsPerFunction)));
     }
     // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
     auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
@@ -164,7 +173,8 @@ struct Glue {
     where->setExternallyInitialized(true);
     llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
     auto define = [&](const char* name, std::initializer_list<llvm::Type*> arguments) {
-      auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false), llvm::GlobalValue::ExternalLinkage, name, *module);
+      auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false),
+                                       llvm::GlobalValue::ExternalLinkage, name, *module);
       set_function_attributes(f, target);
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
       return f;
@@ -179,7 +189,8 @@ struct Glue {
       choice->addCase(b.getInt64(v), block);
       b.SetInsertPoint(block);
       Value* saved = enter_flush_mode(slot);
-      for (llvm::Function* part : parts[v]) b.CreateCall(part, {chosen->getArg(1), chosen->getArg(2), chosen->getArg(3), weights});
+      for (llvm::Function* part : parts[v])
+        b.CreateCall(part, {chosen->getArg(1), chosen->getArg(2), chosen->getArg(3), weights});
       leave_flush_mode(slot, saved);
       b.CreateRet(b.getInt32(stands_alone(plan) ? 0 : static_cast<uint32_t>(ErrorCode::kUnsupportedModel)));
     }
@@ -195,9 +206,11 @@ Status check_plan(const plan::Plan& plan, size_t kernels) {
   auto bug = [](std::string message) { return Diagnostic(ErrorCode::kInternal, std::move(message)); };
   for (const plan::Plan& variant : plan.variants) TW_TRY_STATUS(check_plan(variant, kernels));
   for (const plan::Step& step : plan.steps) {
-    if (step.kind == plan::StepKind::kKernel && step.kernel >= kernels) return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, kernels));
+    if (step.kind == plan::StepKind::kKernel && step.kernel >= kernels)
+      return bug(format("step '{}' names kernel {} of {}", step.name, step.kernel, kernels));
     for (uint32_t buffer : step.buffers)
-      if (buffer >= plan.buffers.size()) return bug(format("step '{}' names buffer {} of {}", step.name, buffer, plan.buffers.size()));
+      if (buffer >= plan.buffers.size())
+        return bug(format("step '{}' names buffer {} of {}", step.name, buffer, plan.buffers.size()));
   }
   return Ok{};
 }
@@ -234,7 +247,8 @@ Result<std::string> compile_glue(const plan::Plan& plan, const Target& target) {
   glue.emit_run(params);
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  if (llvm::verifyModule(*glue.module, &stream)) return Diagnostic(ErrorCode::kInternal, "malformed LLVM IR: " + stream.str());
+  if (llvm::verifyModule(*glue.module, &stream))
+    return Diagnostic(ErrorCode::kInternal, "malformed LLVM IR: " + stream.str());
   return emit_machine_code(*glue.module, *machine, false);
 }
 

@@ -82,11 +82,11 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& function, const Ta
 
   std::vector<llvm::Type*> types(function.params.size(), ptr);
   types.push_back(i64), types.push_back(i64);
-  auto* body = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false), llvm::GlobalValue::InternalLinkage,
-                                      function.name + ".body", module);
+  auto* body = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), types, false),
+                                      llvm::GlobalValue::InternalLinkage, function.name + ".body", module);
   set_function_attributes(body, target);
-  for (auto attribute : {llvm::Attribute::WillReturn, llvm::Attribute::NoSync, llvm::Attribute::NoFree, llvm::Attribute::NoRecurse,
-                         llvm::Attribute::MustProgress, llvm::Attribute::NoInline})
+  for (auto attribute : {llvm::Attribute::WillReturn, llvm::Attribute::NoSync, llvm::Attribute::NoFree,
+                         llvm::Attribute::NoRecurse, llvm::Attribute::MustProgress, llvm::Attribute::NoInline})
     body->addFnAttr(attribute);
 
   // The entry: pointers out of the array, then the body. A kernel without a share runs whole on thread 0.
@@ -112,7 +112,8 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& function, const Ta
   KernelEmitter emitter(b, first, target);
   for (size_t i = 0; i < function.params.size(); ++i) {
     const tir::Buffer& buffer = function.params[i];
-    if (buffer->scope != tir::Scope::kGlobal) return failed(format("parameter '{}' is not global memory", buffer->name));
+    if (buffer->scope != tir::Scope::kGlobal)
+      return failed(format("parameter '{}' is not global memory", buffer->name));
     describe_pointer(body, static_cast<unsigned>(i), buffer);
     emitter.bind_parameter(buffer, body->getArg(static_cast<unsigned>(i)));
   }
@@ -128,7 +129,8 @@ Status emit_kernel(llvm::Module& module, const tir::PrimFunc& function, const Ta
 
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  if (llvm::verifyFunction(*body, &stream) || llvm::verifyFunction(*entry, &stream)) return failed("malformed LLVM IR: " + stream.str());
+  if (llvm::verifyFunction(*body, &stream) || llvm::verifyFunction(*entry, &stream))
+    return failed("malformed LLVM IR: " + stream.str());
   return Ok{};
 }
 

@@ -17,8 +17,8 @@
 #include <set>
 
 #include "base/format.h"
-#include "base/work_folder.h"
 #include "base/formats/seal.h"
+#include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "codegen/llvm/machine.h"
 
@@ -32,10 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // What kernels may call (math.cc).
-constexpr const char* kLibmNames[] = {
-    "exp",    "log",  "tanh",  "erf",   "pow",   "sin",   "cos",       "tan",       "asin",  "acos",
-    "atan",   "sinh", "cosh",  "asinh", "acosh", "atanh", "exp2",      "log2",      "log10", "fmod",
-    "sincos", "rint", "floor", "ceil",  "trunc", "round", "roundeven", "nearbyint", "fma",   "ldexp"};
+constexpr const char* kLibmNames[] = {"exp",   "log",   "tanh",      "erf",       "pow",    "sin",   "cos",   "tan",
+                                      "asin",  "acos",  "atan",      "sinh",      "cosh",   "asinh", "acosh", "atanh",
+                                      "exp2",  "log2",  "log10",     "fmod",      "sincos", "rint",  "floor", "ceil",
+                                      "trunc", "round", "roundeven", "nearbyint", "fma",    "ldexp"};
 
 bool is_libm(std::string_view name) {
   for (std::string_view known : kLibmNames)
@@ -59,8 +59,7 @@ Status run_lld(const std::vector<std::string>& arguments) {
   static bool broken = false;
   std::lock_guard guard(llvm_options_lock());  // lld sets and resets options
   if (broken)
-    return Diagnostic(ErrorCode::kLinkFailed,
-                      "the linker failed earlier in this process and cannot run again", {},
+    return Diagnostic(ErrorCode::kLinkFailed, "the linker failed earlier in this process and cannot run again", {},
                       "start the program again");
   std::vector<const char*> args;
   for (const std::string& a : arguments) args.push_back(a.c_str());
@@ -87,8 +86,7 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   std::set<std::string> used, defined;
   for (const std::string& bytes : objects) {
     auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
-    if (!file)
-      return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
+    if (!file) return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
     for (const llvm::object::SymbolRef& symbol : (*file)->symbols()) {
       auto name = symbol.getName();
       auto flags = symbol.getFlags();
@@ -105,13 +103,13 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
 
 // A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version
 // that only newer C libraries have, and linking needs no development files.
-Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target,
-                              const fs::path& folder, const std::string& result) {
+Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target, const fs::path& folder,
+                              const std::string& result) {
   std::vector<std::string> list(names.begin(), names.end());
   fs::path object = folder / "libm.o", library = folder / "libm.so.6";
   TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target)), result));
-  TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(),
-                         object.string()}));
+  TW_TRY_STATUS(
+      run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(), object.string()}));
   return library.string();
 }
 
@@ -169,12 +167,11 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   for (const std::string& name : TW_TRY(undefined_symbols(objects)))
     if (is_libm(name)) math.insert(name);
   if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path(), path)));
-  // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large folios,
-  // and mapping them takes half the page faults.
-  TW_TRY_STATUS(
-      link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-            "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined", "--no-mmap-output-file"},
-           place, path));
+  // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large
+  // folios, and mapping them takes half the page faults.
+  TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
+                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined", "--no-mmap-output-file"},
+                     place, path));
   Status sealed = append_artifact_seal(place.result());
   if (!sealed)
     return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal")

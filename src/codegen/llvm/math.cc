@@ -30,7 +30,9 @@ bool is_double(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleT
 }  // namespace
 
 VectorMath::VectorMath(llvm::IRBuilderBase& builder, const Target& target)
-    : b_(builder), target_(target), has_fma_(!is_x86(target) || has_feature(target, "fma")),
+    : b_(builder),
+      target_(target),
+      has_fma_(!is_x86(target) || has_feature(target, "fma")),
       has_scalef_(has_feature(target, "avx512f")) {}
 
 llvm::Value* VectorMath::number(V like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
@@ -100,7 +102,8 @@ namespace {
 llvm::Value* scalef(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* n) {
   if (lanes_of(x) != 16) return nullptr;
   llvm::Value* all = llvm::Constant::getAllOnesValue(b.getInt16Ty());
-  return b.CreateIntrinsic(in::x86_avx512_mask_scalef_ps_512, {}, {x, n, x, all, b.getInt32(4 /* rounding mode of MXCSR */)});
+  return b.CreateIntrinsic(in::x86_avx512_mask_scalef_ps_512, {},
+                           {x, n, x, all, b.getInt32(4 /* rounding mode of MXCSR */)});
 }
 }  // namespace
 
@@ -153,8 +156,8 @@ llvm::Value* VectorMath::log_scaled(V x, double hi, double lo, double exponent_h
 llvm::Value* VectorMath::log(V x) { return log_scaled(x, 1, 0, kLn2Hi, kLn2Lo); }
 
 llvm::Value* VectorMath::nearest_power(V x, double scale, V* n) {
-  // Beside 1.5 * 2^23 a float has no fraction; its lowest bits are n + 127 here, those of 2^n's exponent. Kept in range as
-  // integers, infinities and NaNs included, for which there are pipes besides those of products.
+  // Beside 1.5 * 2^23 a float has no fraction; its lowest bits are n + 127 here, those of 2^n's exponent. Kept in range
+  // as integers, infinities and NaNs included, for which there are pipes besides those of products.
   constexpr double kShift = 0x1.8p23 + 127;
   constexpr int64_t kBits = 0x4b40007f;
   V whole = bits(fma(x, number(x, scale), number(x, kShift)));
@@ -175,17 +178,20 @@ llvm::Value* VectorMath::tanh(V x) {
   V q = b_.CreateFMul(r, horner(r, kExp2Short, std::size(kExp2Short)));
   V d = fma(q, power, b_.CreateFAdd(power, number(x, 1)));
   V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
-  return b_.CreateBinaryIntrinsic(in::copysign, b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.575)), small, large), x);
+  return b_.CreateBinaryIntrinsic(in::copysign, b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.575)), small, large),
+                                  x);
 }
 
 llvm::Value* VectorMath::sigmoid_divisor(V x) {
-  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction joins 2^n + 1, which is exact as long as n is at most 22;
-  // what of a larger power is beyond comes last. From -89 down the sum is infinite: the result would be subnormal.
+  // 1 + 2^(-x log2 e), rounded once where it matters: the fraction joins 2^n + 1, which is exact as long as n is at
+  // most 22; what of a larger power is beyond comes last. From -89 down the sum is infinite: the result would be
+  // subnormal.
   if (!has_fma_) return b_.CreateFAdd(exp(b_.CreateFNeg(x)), number(x, 1));
   V n, power = nearest_power(x, -kLog2e, &n);
   constexpr double kHi = -static_cast<double>(static_cast<float>(kLog2e)), kLo = -kLog2e - kHi;
   V r = fma(x, number(x, kHi), b_.CreateFNeg(n));
-  r = above(fma(x, number(x, kLo), r), -1);  // beyond 87 the power is as good as zero, below -88 the sum overflows with r
+  r = above(fma(x, number(x, kLo), r),
+            -1);  // beyond 87 the power is as good as zero, below -88 the sum overflows with r
   V q = b_.CreateFMul(r, horner(r, kExp2Tail, std::size(kExp2Tail)));
   V part = positive_below(power, 0x1p22);
   V sum = fma(q, power, b_.CreateFAdd(part, number(x, 1)));
@@ -205,7 +211,8 @@ llvm::Value* VectorMath::erf(V x) {
   V l = horner(c, kErfcLog, std::size(kErfcLog));
   V n, r = exp_reduced(l, &n);
   V p = b_.CreateFAdd(expm1_core(r), number(x, 1));
-  V scale = floats(b_.CreateShl(b_.CreateAdd(b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())), integer(x, 127)), integer(x, 23)));
+  V scale = floats(b_.CreateShl(
+      b_.CreateAdd(b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType())), integer(x, 127)), integer(x, 23)));
   V large = fma(b_.CreateFNeg(p), scale, number(x, 1));
   large = b_.CreateBinaryIntrinsic(in::copysign, large, x);
   return b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 0.925)), small, large);
@@ -257,7 +264,8 @@ llvm::Value* VectorMath::sin_or_cos(V x, bool cosine) {
   constexpr double kFma[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
   constexpr double kShort[] = {0x1.92p+0, 0x1.fbp-12, 0x1.51p-22, 0x1.0bp-34, 0x1.184698p-44};
   V r = x;
-  for (double piece : has_fma_ ? std::span<const double>(kFma) : std::span<const double>(kShort)) r = fma(n, number(x, -piece), r);
+  for (double piece : has_fma_ ? std::span<const double>(kFma) : std::span<const double>(kShort))
+    r = fma(n, number(x, -piece), r);
   V q = b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType()));
   if (cosine) q = b_.CreateAdd(q, integer(x, 1));
   V t = b_.CreateFMul(r, r);
@@ -327,8 +335,8 @@ llvm::Value* VectorMath::libm(const char* name, V a, V b) {
   llvm::Type* element = a->getType()->getScalarType();
   llvm::Module* module = b_.GetInsertBlock()->getModule();
   std::vector<llvm::Type*> types(b ? 2 : 1, element);
-  llvm::FunctionCallee callee = module->getOrInsertFunction(
-      std::string(name) + (element->isFloatTy() ? "f" : ""), llvm::FunctionType::get(element, types, false));
+  llvm::FunctionCallee callee = module->getOrInsertFunction(std::string(name) + (element->isFloatTy() ? "f" : ""),
+                                                            llvm::FunctionType::get(element, types, false));
   auto* function = llvm::cast<llvm::Function>(callee.getCallee());
   function->setDoesNotThrow();
   function->setDoesNotAccessMemory();  // errno is nobody's business here
@@ -337,7 +345,8 @@ llvm::Value* VectorMath::libm(const char* name, V a, V b) {
   if (lanes_of(a) == 1) return call(a, b);
   V out = llvm::PoisonValue::get(a->getType());
   for (int i = 0; i < lanes_of(a); ++i)
-    out = b_.CreateInsertElement(out, call(b_.CreateExtractElement(a, i), b ? b_.CreateExtractElement(b, i) : nullptr), i);
+    out = b_.CreateInsertElement(out, call(b_.CreateExtractElement(a, i), b ? b_.CreateExtractElement(b, i) : nullptr),
+                                 i);
   return out;
 }
 
@@ -345,34 +354,59 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
   V x = a[0];
   const bool single = !is_double(x);
   switch (op) {
-    case Intrinsic::k_fma: return fma(a[0], a[1], a[2]);
-    case Intrinsic::k_exp: return single ? exp(x) : libm("exp", x);
-    case Intrinsic::k_log: return single ? log(x) : libm("log", x);
-    case Intrinsic::k_sqrt: return unary(in::sqrt, x);
-    case Intrinsic::k_rsqrt: return b_.CreateFDiv(number(x, 1), unary(in::sqrt, x));
-    case Intrinsic::k_tanh: return single ? tanh(x) : libm("tanh", x);
-    case Intrinsic::k_erf: return single ? erf(x) : libm("erf", x);
+    case Intrinsic::k_fma:
+      return fma(a[0], a[1], a[2]);
+    case Intrinsic::k_exp:
+      return single ? exp(x) : libm("exp", x);
+    case Intrinsic::k_log:
+      return single ? log(x) : libm("log", x);
+    case Intrinsic::k_sqrt:
+      return unary(in::sqrt, x);
+    case Intrinsic::k_rsqrt:
+      return b_.CreateFDiv(number(x, 1), unary(in::sqrt, x));
+    case Intrinsic::k_tanh:
+      return single ? tanh(x) : libm("tanh", x);
+    case Intrinsic::k_erf:
+      return single ? erf(x) : libm("erf", x);
     case Intrinsic::k_sigmoid:
       if (single) return sigmoid(x);
       return b_.CreateFDiv(number(x, 1), b_.CreateFAdd(libm("exp", b_.CreateFNeg(x)), number(x, 1)));
-    case Intrinsic::k_pow: return single ? pow(x, a[1]) : libm("pow", x, a[1]);
-    case Intrinsic::k_floor: return unary(in::floor, x);
-    case Intrinsic::k_ceil: return unary(in::ceil, x);
-    case Intrinsic::k_round: return unary(in::rint, x);  // halves to even: the rounding mode is never changed
-    case Intrinsic::k_trunc: return unary(in::trunc, x);
-    case Intrinsic::k_fabs: return unary(in::fabs, x);
-    case Intrinsic::k_sin: return single ? sin_or_cos(x, false) : libm("sin", x);
-    case Intrinsic::k_cos: return single ? sin_or_cos(x, true) : libm("cos", x);
-    case Intrinsic::k_tan: return libm("tan", x);
-    case Intrinsic::k_asin: return libm("asin", x);
-    case Intrinsic::k_acos: return libm("acos", x);
-    case Intrinsic::k_atan: return libm("atan", x);
-    case Intrinsic::k_sinh: return libm("sinh", x);
-    case Intrinsic::k_cosh: return libm("cosh", x);
-    case Intrinsic::k_asinh: return libm("asinh", x);
-    case Intrinsic::k_acosh: return libm("acosh", x);
-    case Intrinsic::k_atanh: return libm("atanh", x);
-    case Intrinsic::k_exp2: return single ? exp2(x) : libm("exp2", x);
+    case Intrinsic::k_pow:
+      return single ? pow(x, a[1]) : libm("pow", x, a[1]);
+    case Intrinsic::k_floor:
+      return unary(in::floor, x);
+    case Intrinsic::k_ceil:
+      return unary(in::ceil, x);
+    case Intrinsic::k_round:
+      return unary(in::rint, x);  // halves to even: the rounding mode is never changed
+    case Intrinsic::k_trunc:
+      return unary(in::trunc, x);
+    case Intrinsic::k_fabs:
+      return unary(in::fabs, x);
+    case Intrinsic::k_sin:
+      return single ? sin_or_cos(x, false) : libm("sin", x);
+    case Intrinsic::k_cos:
+      return single ? sin_or_cos(x, true) : libm("cos", x);
+    case Intrinsic::k_tan:
+      return libm("tan", x);
+    case Intrinsic::k_asin:
+      return libm("asin", x);
+    case Intrinsic::k_acos:
+      return libm("acos", x);
+    case Intrinsic::k_atan:
+      return libm("atan", x);
+    case Intrinsic::k_sinh:
+      return libm("sinh", x);
+    case Intrinsic::k_cosh:
+      return libm("cosh", x);
+    case Intrinsic::k_asinh:
+      return libm("asinh", x);
+    case Intrinsic::k_acosh:
+      return libm("acosh", x);
+    case Intrinsic::k_atanh:
+      return libm("atanh", x);
+    case Intrinsic::k_exp2:
+      return single ? exp2(x) : libm("exp2", x);
     case Intrinsic::k_log2:
       if (!single) return libm("log2", x);
       return log_scaled(x, static_cast<float>(kLog2e), kLog2e - static_cast<float>(kLog2e), 1, 0);
@@ -380,14 +414,21 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
       if (!single) return libm("log10", x);
       constexpr double kLog10e = 0.43429448190325182765, kLog10Two = 0.30102999566398119521;
       constexpr double kTwoHi = 0x1.344p-2;  // 11 significant bits: exact times the exponent
-      return log_scaled(x, static_cast<float>(kLog10e), kLog10e - static_cast<float>(kLog10e), kTwoHi, kLog10Two - kTwoHi);
+      return log_scaled(x, static_cast<float>(kLog10e), kLog10e - static_cast<float>(kLog10e), kTwoHi,
+                        kLog10Two - kTwoHi);
     }
-    case Intrinsic::k_fmod: return libm("fmod", x, a[1]);
-    case Intrinsic::k_copysign: return b_.CreateBinaryIntrinsic(in::copysign, x, a[1]);
-    case Intrinsic::k_isnan: return b_.CreateFCmpUNO(x, x);
-    case Intrinsic::k_isinf: return b_.CreateFCmpOEQ(unary(in::fabs, x), number(x, kInf));
-    case Intrinsic::k_isfinite: return b_.CreateFCmpONE(unary(in::fabs, x), number(x, kInf));
-    case Intrinsic::k_ldexp_int: return ldexp(x, a[1]);
+    case Intrinsic::k_fmod:
+      return libm("fmod", x, a[1]);
+    case Intrinsic::k_copysign:
+      return b_.CreateBinaryIntrinsic(in::copysign, x, a[1]);
+    case Intrinsic::k_isnan:
+      return b_.CreateFCmpUNO(x, x);
+    case Intrinsic::k_isinf:
+      return b_.CreateFCmpOEQ(unary(in::fabs, x), number(x, kInf));
+    case Intrinsic::k_isfinite:
+      return b_.CreateFCmpONE(unary(in::fabs, x), number(x, kInf));
+    case Intrinsic::k_ldexp_int:
+      return ldexp(x, a[1]);
     case Intrinsic::k_popcount:
     case Intrinsic::k_clz:
     case Intrinsic::k_reduce_add:

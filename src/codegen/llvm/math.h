@@ -3,7 +3,8 @@
 //
 // float32: exp, exp2, log, log2, log10, tanh, erf, sigmoid, sin, cos and pow are inline polynomials, at most 2 units in
 // the last place from the true value, with NaN, infinities, zeros and the edges of the range as in C. Results below
-// 2^-126 are zero or subnormal as the machine's flush mode says. The other functions, and float64, call libm lane by lane.
+// 2^-126 are zero or subnormal as the machine's flush mode says. The other functions, and float64, call libm lane by
+// lane.
 #pragma once
 #include "ir/target.h"
 #include "tir/expr.h"
@@ -32,13 +33,13 @@ class VectorMath {
   V horner(V x, const float* c, int n);
   V horner(V x, const double* c, int n);
   V unary(unsigned intrinsic, V x);
-  V below(V x, double limit);        // x where x < limit or NaN, else limit
+  V below(V x, double limit);  // x where x < limit or NaN, else limit
   V above(V x, double limit);
   V positive_below(V x, double limit);  // x >= 0; a NaN becomes the limit
-  V times_power_of_two(V x, V n);    // float32; |n| <= 252
+  V times_power_of_two(V x, V n);       // float32; |n| <= 252
   V nan_where(V condition, V x);
-  V expm1_core(V r);                 // |r| <= ln2/2
-  V exp_reduced(V x, V* n);          // n = rint(x / ln2) as float; the remainder
+  V expm1_core(V r);         // |r| <= ln2/2
+  V exp_reduced(V x, V* n);  // n = rint(x / ln2) as float; the remainder
   V exp(V x);
   V exp2(V x);
   V log(V x);
@@ -46,7 +47,7 @@ class VectorMath {
   V tanh(V x);
   V erf(V x);
   V nearest_power(V x, double scale, V* n);  // 2^n, n the whole number next to x * scale, at least -126 and at most 127
-  V sigmoid_divisor(V x);            // 1 + e^-x
+  V sigmoid_divisor(V x);                    // 1 + e^-x
   V sigmoid(V x);
   V sin_or_cos(V x, bool cosine);
   V pow(V x, V y);

@@ -9,28 +9,26 @@
 namespace tilewright::codegen {
 
 // Error of the polynomial alone: 1.4e-08 on [-0.346747, 0.346747].
-inline constexpr float kExpm1Tail[] = {0x1.fffffep-2f, 0x1.5554b4p-3f, 0x1.5556f2p-5f, 0x1.12254ap-7f,
-    0x1.6b9c68p-10f};
+inline constexpr float kExpm1Tail[] = {0x1.fffffep-2f, 0x1.5554b4p-3f, 0x1.5556f2p-5f, 0x1.12254ap-7f, 0x1.6b9c68p-10f};
 
 // Error of the polynomial alone: 3e-09 on [-0.5001, 0.5001].
-inline constexpr float kExp2Tail[] = {0x1.62e430p-1f, 0x1.ebfbdcp-3f, 0x1.c6af7cp-5f, 0x1.3b2de0p-7f,
-    0x1.5f0838p-10f, 0x1.416b80p-13f};
+inline constexpr float kExp2Tail[] = {0x1.62e430p-1f, 0x1.ebfbdcp-3f,  0x1.c6af7cp-5f,
+                                      0x1.3b2de0p-7f, 0x1.5f0838p-10f, 0x1.416b80p-13f};
 
 // Error of the polynomial alone: 9.3e-08 on [-0.5001, 0.5001].
-inline constexpr float kExp2Short[] = {0x1.62e42ap-1f, 0x1.ebf9c2p-3f, 0x1.c6b6dcp-5f, 0x1.3ce8c0p-7f,
-    0x1.5bd898p-10f};
+inline constexpr float kExp2Short[] = {0x1.62e42ap-1f, 0x1.ebf9c2p-3f, 0x1.c6b6dcp-5f, 0x1.3ce8c0p-7f, 0x1.5bd898p-10f};
 
 // Error of the polynomial alone: 5.9e-09 on [-0.29304, 0.414421].
 inline constexpr float kLogTail[] = {0x1.555554p-2f, -0x1.000228p-2f, 0x1.99a022p-3f, -0x1.5471f8p-3f,
-    0x1.22d824p-3f, -0x1.0d8718p-3f, 0x1.0568fep-3f, -0x1.38c94ep-4f};
+                                     0x1.22d824p-3f, -0x1.0d8718p-3f, 0x1.0568fep-3f, -0x1.38c94ep-4f};
 
 // Error of the polynomial alone: 1.8e-08 on [1e-06, 0.8649].
-inline constexpr float kErfSmall[] = {0x1.06eba6p-3f, -0x1.8126e2p-2f, 0x1.ce1986p-4f, -0x1.b67c04p-6f,
-    0x1.46d9e2p-8f, -0x1.38741cp-11f};
+inline constexpr float kErfSmall[] = {0x1.06eba6p-3f,  -0x1.8126e2p-2f, 0x1.ce1986p-4f,
+                                      -0x1.b67c04p-6f, 0x1.46d9e2p-8f,  -0x1.38741cp-11f};
 
 // Error of the polynomial alone: 1.6e-09 on [0.92, 4].
 inline constexpr float kErfcLog[] = {-0x1.9a5c2ep-13f, -0x1.20af5ap+0f, -0x1.463cbep-1f, -0x1.a9b440p-4f,
-    0x1.6c2a90p-6f, -0x1.8ee172p-9f, 0x1.9ae884p-13f};
+                                     0x1.6c2a90p-6f,   -0x1.8ee172p-9f, 0x1.9ae884p-13f};
 
 // Error of the polynomial alone: 6.1e-08 on [1e-06, 0.3364].
 inline constexpr float kTanhSmall[] = {-0x1.5553d4p-2f, 0x1.10b8b6p-3f, -0x1.ad4e98p-5f, 0x1.053670p-6f};
@@ -43,11 +41,11 @@ inline constexpr float kCosTail[] = {0x1.55554ap-5f, -0x1.6c0c28p-10f, 0x1.99e80
 
 // Error of the polynomial alone: 2.6e-14 on [1e-09, 0.0294667].
 inline constexpr double kLog2Double[] = {0x1.71547652b824ep+1, 0x1.ec709dc53fe20p-1, 0x1.2776c28f5610bp-1,
-    0x1.a61a31e4d90c2p-2, 0x1.4794d56417c8fp-2, 0x1.21b835f14512ap-2};
+                                         0x1.a61a31e4d90c2p-2, 0x1.4794d56417c8fp-2, 0x1.21b835f14512ap-2};
 
 // Error of the polynomial alone: 7.8e-13 on [-0.5001, 0.5001].
-inline constexpr double kExp2Double[] = {0x1.ffffffffff7a0p-1, 0x1.62e42fef860a1p-1, 0x1.ebfbdff932069p-3,
-    0x1.c6b08dd48ba1bp-5, 0x1.3b2ab5c4c9ec2p-7, 0x1.5d8748136737cp-10, 0x1.430accffc3d42p-13, 0x1.00daeb2216a38p-16,
-    0x1.61afaf7964a92p-20};
+inline constexpr double kExp2Double[] = {0x1.ffffffffff7a0p-1,  0x1.62e42fef860a1p-1,  0x1.ebfbdff932069p-3,
+                                         0x1.c6b08dd48ba1bp-5,  0x1.3b2ab5c4c9ec2p-7,  0x1.5d8748136737cp-10,
+                                         0x1.430accffc3d42p-13, 0x1.00daeb2216a38p-16, 0x1.61afaf7964a92p-20};
 
 }  // namespace tilewright::codegen

@@ -23,11 +23,20 @@ namespace {
 
 // Features generated code can come to depend on, each checkable at run time. The list is the contract with the loader,
 // so anything else LLVM would use unasked is turned off (kUnwanted).
-constexpr const char* kX86Features[] = {
-    "sse3",     "ssse3",    "sse4.1",     "sse4.2",     "popcnt",     "movbe",        "avx",
-    "f16c",     "fma",      "avx2",       "bmi",        "bmi2",       "lzcnt",        "gfni",
-    "avx512f",  "avx512cd", "avx512bw",   "avx512dq",   "avx512vl",   "avx512ifma",   "avx512vbmi",
-    "avxvnni",  "avx512vbmi2", "avx512vnni", "avx512bitalg", "avx512vpopcntdq", "avx512bf16", "avx512fp16"};
+constexpr const char* kX86Features[] = {"sse3",         "ssse3",
+                                        "sse4.1",       "sse4.2",
+                                        "popcnt",       "movbe",
+                                        "avx",          "f16c",
+                                        "fma",          "avx2",
+                                        "bmi",          "bmi2",
+                                        "lzcnt",        "gfni",
+                                        "avx512f",      "avx512cd",
+                                        "avx512bw",     "avx512dq",
+                                        "avx512vl",     "avx512ifma",
+                                        "avx512vbmi",   "avxvnni",
+                                        "avx512vbmi2",  "avx512vnni",
+                                        "avx512bitalg", "avx512vpopcntdq",
+                                        "avx512bf16",   "avx512fp16"};
 constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve"};
 // Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
 constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
@@ -40,16 +49,26 @@ struct Family {
   int64_t l1_bytes, l2_bytes;
 };
 constexpr Family kFamilies[] = {
-    {"znver5", 220, 380, 190, 90, 40, 48 << 10, 1 << 20},     {"znver4", 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
-    {"znver3", 105, 200, 100, 80, 25, 32 << 10, 512 << 10},   {"znver2", 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
-    {"znver1", 50, 90, 60, 40, 18, 32 << 10, 512 << 10},      {"sapphirerapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"emeraldrapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20}, {"graniterapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"icelake-server", 180, 300, 110, 30, 12, 48 << 10, 1280 << 10}, {"cascadelake", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
-    {"skylake-avx512", 150, 250, 100, 25, 12, 32 << 10, 1 << 20}, {"x86-64-v4", 115, 190, 100, 50, 20, 32 << 10, 1 << 20},
-    {"x86-64-v2", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},   {"x86-64-v3", 100, 180, 80, 50, 18, 32 << 10, 512 << 10},
-    {"x86-64", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},      {"haswell", 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
-    {"skylake", 110, 190, 80, 40, 18, 32 << 10, 256 << 10},   {"alderlake", 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
-    {"neoverse-n1", 40, 80, 50, 30, 15, 64 << 10, 1 << 20},   {"neoverse-v1", 80, 160, 70, 40, 20, 64 << 10, 1 << 20},
+    {"znver5", 220, 380, 190, 90, 40, 48 << 10, 1 << 20},
+    {"znver4", 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
+    {"znver3", 105, 200, 100, 80, 25, 32 << 10, 512 << 10},
+    {"znver2", 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
+    {"znver1", 50, 90, 60, 40, 18, 32 << 10, 512 << 10},
+    {"sapphirerapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
+    {"emeraldrapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
+    {"graniterapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
+    {"icelake-server", 180, 300, 110, 30, 12, 48 << 10, 1280 << 10},
+    {"cascadelake", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
+    {"skylake-avx512", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
+    {"x86-64-v4", 115, 190, 100, 50, 20, 32 << 10, 1 << 20},
+    {"x86-64-v2", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},
+    {"x86-64-v3", 100, 180, 80, 50, 18, 32 << 10, 512 << 10},
+    {"x86-64", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},
+    {"haswell", 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
+    {"skylake", 110, 190, 80, 40, 18, 32 << 10, 256 << 10},
+    {"alderlake", 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
+    {"neoverse-n1", 40, 80, 50, 30, 15, 64 << 10, 1 << 20},
+    {"neoverse-v1", 80, 160, 70, 40, 20, 64 << 10, 1 << 20},
 };
 
 void fill_rates(Target* target) {
@@ -91,7 +110,8 @@ Diagnostic unknown(std::string message, std::string hint) {
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(), LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(),
+        LLVMInitializeX86AsmPrinter();
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
   });
@@ -143,7 +163,8 @@ Result<Target> resolve_target(Target target) {
   std::unique_ptr<llvm::MCSubtargetInfo> all(backend->createMCSubtargetInfo(target.mtriple, "generic", ""));
   const bool native = target.mcpu == "native" || (target.mcpu.empty() && triple.getArch() == host.getArch());
   if (native && triple.getArch() != host.getArch())
-    return unknown(format("-mcpu=native is this machine's CPU, which is not {}", triple.getArchName().str()), "name a CPU");
+    return unknown(format("-mcpu=native is this machine's CPU, which is not {}", triple.getArchName().str()),
+                   "name a CPU");
   if (native) {
     target.mcpu = llvm::sys::getHostCPUName().str();
     if (!all->isCPUStringValid(target.mcpu)) target.mcpu = "generic";
@@ -161,17 +182,19 @@ Result<Target> resolve_target(Target target) {
   } else if (target.mcpu.empty()) {
     target.mcpu = "generic";
   } else if (!all->isCPUStringValid(target.mcpu)) {
-    return unknown(format("there is no {} CPU named '{}'", x86 ? "x86-64" : "AArch64", target.mcpu),
-                   x86 ? "use native, x86-64-v2, x86-64-v3, x86-64-v4, znver4, skylake-avx512 or another name LLVM knows"
-                       : "use native, generic, neoverse-n1, neoverse-v1, apple-m1 or another name LLVM knows");
+    return unknown(
+        format("there is no {} CPU named '{}'", x86 ? "x86-64" : "AArch64", target.mcpu),
+        x86 ? "use native, x86-64-v2, x86-64-v3, x86-64-v4, znver4, skylake-avx512 or another name LLVM knows"
+            : "use native, generic, neoverse-n1, neoverse-v1, apple-m1 or another name LLVM knows");
   }
 #if LLVM_VERSION_MAJOR >= 17
   for (const std::string& feature : target.mattr) {
     bool found = false;
     for (const auto& known : all->getAllProcessorFeatures()) found |= feature.substr(1) == known.Key;
     if (!found)
-      return unknown(format("'{}' in -mattr is not a feature of {}", feature, x86 ? "x86-64" : "AArch64"),
-                     x86 ? "features are written as +avx2, +fma, +avx512f, -avx512f" : "features are written as +dotprod, -sve");
+      return unknown(
+          format("'{}' in -mattr is not a feature of {}", feature, x86 ? "x86-64" : "AArch64"),
+          x86 ? "features are written as +avx2, +fma, +avx512f, -avx512f" : "features are written as +dotprod, -sve");
   }
 #endif
   std::unique_ptr<llvm::MCSubtargetInfo> info(

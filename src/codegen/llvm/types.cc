@@ -56,8 +56,8 @@ Value* half_bits_to_float(llvm::IRBuilderBase& b, Value* bits) {
   Value* sign = b.CreateShl(b.CreateAnd(h, int_like(h, 0x8000)), int_like(h, 16));
   Value* magnitude = b.CreateAnd(h, int_like(h, 0x7fff));
   // Subnormal halves are small integers times 2^-24; going through an integer conversion survives denormals-are-zero.
-  Value* subnormal = b.CreateBitCast(
-      b.CreateFMul(b.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), i32);
+  Value* subnormal =
+      b.CreateBitCast(b.CreateFMul(b.CreateUIToFP(magnitude, f32), llvm::ConstantFP::get(f32, 0x1p-24)), i32);
   Value* normal = b.CreateAdd(b.CreateShl(magnitude, int_like(h, 13)), int_like(h, 112u << 23));
   Value* special = b.CreateOr(b.CreateShl(magnitude, int_like(h, 13)), int_like(h, 0x7f800000));
   Value* out = b.CreateSelect(b.CreateICmpULT(magnitude, int_like(h, 0x400)), subnormal, normal);
@@ -70,7 +70,8 @@ Value* float_to_half_bits(llvm::IRBuilderBase& b, Value* value) {
   Value* bits = b.CreateBitCast(value, i32);
   Value* sign = b.CreateAnd(bits, int_like(bits, 0x80000000u));
   Value* a = b.CreateXor(bits, sign);
-  Value* special = b.CreateSelect(b.CreateICmpUGT(a, int_like(a, 0x7f800000)), int_like(a, 0x7e00), int_like(a, 0x7c00));
+  Value* special =
+      b.CreateSelect(b.CreateICmpUGT(a, int_like(a, 0x7f800000)), int_like(a, 0x7e00), int_like(a, 0x7c00));
   // Adding 0.5 puts a subnormal half's last bit at the float's last bit, so that the addition rounds it.
   Value* half = llvm::ConstantFP::get(value->getType(), 0.5);
   Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), half), i32);
@@ -92,8 +93,10 @@ Value* tiny_bits_to_float(llvm::IRBuilderBase& b, Value* raw, SmallFloatFormat f
   const int width = f.exponent_bits + f.mantissa_bits, shift = 23 - f.mantissa_bits;
   const uint64_t mask = (1u << width) - 1, quiet_nan = 0x7fc00000;
   if (f.special == SmallFloatFormat::kScaleOnly) {
-    Value* scale = b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, 0)), int_like(bits, 0x400000), b.CreateShl(bits, int_like(bits, 23)));
-    return b.CreateBitCast(b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, mask)), int_like(bits, quiet_nan), scale), f32);
+    Value* scale = b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, 0)), int_like(bits, 0x400000),
+                                  b.CreateShl(bits, int_like(bits, 23)));
+    return b.CreateBitCast(b.CreateSelect(b.CreateICmpEQ(bits, int_like(bits, mask)), int_like(bits, quiet_nan), scale),
+                           f32);
   }
   Value* magnitude = b.CreateAnd(bits, int_like(bits, mask));
   Value* sign = b.CreateShl(b.CreateLShr(bits, int_like(bits, static_cast<uint64_t>(width))), int_like(bits, 31));
@@ -101,10 +104,12 @@ Value* tiny_bits_to_float(llvm::IRBuilderBase& b, Value* raw, SmallFloatFormat f
   Value* subnormal = b.CreateBitCast(b.CreateFMul(b.CreateUIToFP(magnitude, f32), unit), i32);
   Value* moved = b.CreateShl(magnitude, int_like(bits, static_cast<uint64_t>(shift)));
   Value* normal = b.CreateAdd(moved, int_like(bits, static_cast<uint64_t>(127 - f.bias) << 23));
-  Value* out = b.CreateSelect(b.CreateICmpULT(magnitude, int_like(bits, uint64_t{1} << f.mantissa_bits)), subnormal, normal);
+  Value* out =
+      b.CreateSelect(b.CreateICmpULT(magnitude, int_like(bits, uint64_t{1} << f.mantissa_bits)), subnormal, normal);
   if (f.special == SmallFloatFormat::kIeee) {
     const uint64_t infinity = ((uint64_t{1} << f.exponent_bits) - 1) << f.mantissa_bits;
-    out = b.CreateSelect(b.CreateICmpUGE(magnitude, int_like(bits, infinity)), b.CreateOr(moved, int_like(bits, 0x7f800000)), out);
+    out = b.CreateSelect(b.CreateICmpUGE(magnitude, int_like(bits, infinity)),
+                         b.CreateOr(moved, int_like(bits, 0x7f800000)), out);
   } else if (f.special == SmallFloatFormat::kFiniteNan) {
     out = b.CreateSelect(b.CreateICmpEQ(magnitude, int_like(bits, mask)), int_like(bits, quiet_nan), out);
   }
@@ -123,12 +128,14 @@ Value* float_to_tiny_bits(llvm::IRBuilderBase& b, Value* value, SmallFloatFormat
   Value* code;
   if (f.special == SmallFloatFormat::kScaleOnly) {
     Value* small = b.CreateZExt(b.CreateICmpUGE(a, imm(0x600000)), i32);
-    code = b.CreateSelect(b.CreateICmpULT(a, imm(0x800000)), small, b.CreateLShr(b.CreateAdd(a, imm(0x400000)), imm(23)));
+    code =
+        b.CreateSelect(b.CreateICmpULT(a, imm(0x800000)), small, b.CreateLShr(b.CreateAdd(a, imm(0x400000)), imm(23)));
   } else {
     const int shift = 23 - f.mantissa_bits;
     Value* odd = b.CreateAnd(b.CreateLShr(a, imm(static_cast<uint64_t>(shift))), imm(1));
     Value* rounded = b.CreateAdd(b.CreateAdd(a, imm((uint64_t{1} << (shift - 1)) - 1)), odd);
-    Value* normal = b.CreateLShr(b.CreateSub(rounded, imm(static_cast<uint64_t>(127 - f.bias) << 23)), imm(static_cast<uint64_t>(shift)));
+    Value* normal = b.CreateLShr(b.CreateSub(rounded, imm(static_cast<uint64_t>(127 - f.bias) << 23)),
+                                 imm(static_cast<uint64_t>(shift)));
     // Adding a power of two whose last bit is the format's smallest subnormal makes the addition round to it.
     Value* magic = llvm::ConstantFP::get(value->getType(), std::ldexp(1.0, 24 - f.bias - f.mantissa_bits));
     Value* sum = b.CreateBitCast(b.CreateFAdd(b.CreateBitCast(a, value->getType()), magic), i32);
@@ -136,11 +143,13 @@ Value* float_to_tiny_bits(llvm::IRBuilderBase& b, Value* value, SmallFloatFormat
     code = b.CreateSelect(b.CreateICmpULT(a, imm(static_cast<uint64_t>(128 - f.bias) << 23)), subnormal, normal);
   }
   Value* infinity = code_of(std::numeric_limits<double>::infinity());
-  const uint64_t largest = f.special == SmallFloatFormat::kIeee ? small_float_encode(f, std::numeric_limits<double>::infinity()) - 1
-                                                                 : small_float_encode(f, std::numeric_limits<double>::infinity());
+  const uint64_t largest = f.special == SmallFloatFormat::kIeee
+                               ? small_float_encode(f, std::numeric_limits<double>::infinity()) - 1
+                               : small_float_encode(f, std::numeric_limits<double>::infinity());
   code = b.CreateSelect(b.CreateICmpUGT(code, imm(largest)), infinity, code);
   if (f.has_sign) {
-    Value* sign = b.CreateLShr(b.CreateAnd(bits, imm(0x80000000u)), imm(static_cast<uint64_t>(31 - f.exponent_bits - f.mantissa_bits)));
+    Value* sign = b.CreateLShr(b.CreateAnd(bits, imm(0x80000000u)),
+                               imm(static_cast<uint64_t>(31 - f.exponent_bits - f.mantissa_bits)));
     if (f.special == SmallFloatFormat::kUnsignedZero) sign = b.CreateSelect(b.CreateICmpEQ(code, imm(0)), imm(0), sign);
     code = b.CreateOr(code, sign);
   }
@@ -217,7 +226,8 @@ Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const T
 }
 
 Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
-  if (dtype.bits < 16) return float_to_tiny_bits(b, value, small_float_format(dtype.code), element_type(b.getContext(), dtype));
+  if (dtype.bits < 16)
+    return float_to_tiny_bits(b, value, small_float_format(dtype.code), element_type(b.getContext(), dtype));
   if (dtype.code == TypeCode::kBFloat) {
     Value* bits = b.CreateBitCast(value, reshape_type(value, b.getInt32Ty()));
     Value* odd = b.CreateAnd(b.CreateLShr(bits, int_like(bits, 16)), int_like(bits, 1));
@@ -227,7 +237,8 @@ Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const 
     return b.CreateTrunc(b.CreateLShr(out, int_like(out, 16)), reshape_type(value, b.getInt16Ty()));
   }
   if (has_feature(target, "f16c") || !is_x86(target))
-    return b.CreateBitCast(b.CreateFPTrunc(value, reshape_type(value, b.getHalfTy())), reshape_type(value, b.getInt16Ty()));
+    return b.CreateBitCast(b.CreateFPTrunc(value, reshape_type(value, b.getHalfTy())),
+                           reshape_type(value, b.getInt16Ty()));
   return float_to_half_bits(b, value);
 }
 
@@ -252,7 +263,8 @@ Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to,
   }
   llvm::Type* type = reshape_type(value, value_type(b.getContext(), to.element()));
   if (to.is_bool())
-    return from.is_float() ? b.CreateFCmpUNE(value, llvm::ConstantFP::getZero(value->getType())) : b.CreateICmpNE(value, int_like(value, 0));
+    return from.is_float() ? b.CreateFCmpUNE(value, llvm::ConstantFP::getZero(value->getType()))
+                           : b.CreateICmpNE(value, int_like(value, 0));
   if (from.is_float() && to.is_float()) return b.CreateFPCast(value, type);
   if (to.is_float()) return int_to_float(b, value, from, type);
   if (from.is_float()) {

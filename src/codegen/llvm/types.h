@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How element types appear in LLVM IR. A value of float16, bfloat16, float8 or float4 is an integer holding its bits, so
-// that no target needs library calls for it; bool is i1 as a value and a byte in memory. Types of fewer than 8 bits are
-// packed in memory (DataType::bytes_for) and read and written element by element.
+// How element types appear in LLVM IR. A value of float16, bfloat16, float8 or float4 is an integer holding its bits,
+// so that no target needs library calls for it; bool is i1 as a value and a byte in memory. Types of fewer than 8 bits
+// are packed in memory (DataType::bytes_for) and read and written element by element.
 #pragma once
 #include "base/dtype.h"
 #include "ir/target.h"

@@ -31,7 +31,8 @@ struct Outcome {
 };
 
 Outcome from_diagnostic(const Diagnostic& d) {
-  bool unsupported = d.code == ErrorCode::kUnsupportedOp || d.code == ErrorCode::kUnsupportedModel || d.code == ErrorCode::kFreeDimension;
+  bool unsupported = d.code == ErrorCode::kUnsupportedOp || d.code == ErrorCode::kUnsupportedModel ||
+                     d.code == ErrorCode::kFreeDimension;
   std::string text = (d.where.empty() ? "" : d.where + ": ") + d.message;
   std::replace(text.begin(), text.end(), '\n', ' ');
   return {unsupported ? "unsupported" : "failed", format("{} {}", error_name(d.code), text)};
@@ -63,7 +64,8 @@ Outcome run_as_graph(const onnx::BackendCase& test) {
     if (report->largest_output_error > 1) return {"failed", report->outputs.empty() ? "" : report->outputs[0]};
   }
   std::string detail = format("{:.2g} of the tolerance", worst);
-  for (size_t i = 0; i < constants.size(); ++i) detail += format("{}'{}'", i == 0 ? ", compiled in: " : ", ", constants[i]);
+  for (size_t i = 0; i < constants.size(); ++i)
+    detail += format("{}'{}'", i == 0 ? ", compiled in: " : ", ", constants[i]);
   return {"passed", detail};
 }
 
@@ -72,7 +74,8 @@ Outcome run_case(const fs::path& folder) {
   if (!loaded.ok()) return from_diagnostic(loaded.error());
   // Texts are values of a run, not of a compilation.
   const auto& graph_inputs = loaded->model.graph.inputs;
-  const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(), [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
+  const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(),
+                                 [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
   Outcome graph{"unsupported", "inputs are texts"};
   if (!texts) graph = run_as_graph(*loaded);
   if (graph.verdict == "passed") return graph;
@@ -82,7 +85,8 @@ Outcome run_case(const fs::path& folder) {
     if (!error.ok()) {
       Outcome program = from_diagnostic(error.error());
       // What the graph path said is what matters unless only a program can do it.
-      return {program.verdict == "failed" || graph.verdict == "failed" ? "failed" : "unsupported", format("{}; as a VM program: {}", graph.detail, program.detail)};
+      return {program.verdict == "failed" || graph.verdict == "failed" ? "failed" : "unsupported",
+              format("{}; as a VM program: {}", graph.detail, program.detail)};
     }
     worst = std::max(worst, *error);
   }
@@ -118,7 +122,8 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
   auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(limits.seconds);
   bool late = false;
   for (char buffer[4096];;) {
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     pollfd waiting{channel[0], POLLIN, 0};
     if (left <= 0 || poll(&waiting, 1, static_cast<int>(left)) == 0) {
       kill(child, SIGKILL);
@@ -168,10 +173,14 @@ int run_backend_cases(const std::vector<std::string>& folders, const BackendLimi
     if (json)
       j.push_back({{"case", folder.filename().string()}, {"verdict", o.verdict}, {"detail", o.detail}});
     else
-      std::printf("%s: %s%s%s\n", folder.filename().c_str(), o.verdict.c_str(), o.detail.empty() ? "" : ": ", o.detail.c_str());
+      std::printf("%s: %s%s%s\n", folder.filename().c_str(), o.verdict.c_str(), o.detail.empty() ? "" : ": ",
+                  o.detail.c_str());
   }
   if (json)
-    std::printf("%s\n", nlohmann::json{{"cases", j}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}}.dump(2).c_str());
+    std::printf("%s\n",
+                nlohmann::json{{"cases", j}, {"passed", passed}, {"failed", failed}, {"unsupported", unsupported}}
+                    .dump(2)
+                    .c_str());
   else
     std::printf("%d passed, %d failed, %d unsupported\n", passed, failed, unsupported);
   return failed == 0 ? kExitOk : kExitMismatch;
@@ -183,14 +192,16 @@ Status load_expected(const std::string& folder, VerifyOptions* options) {
   for (const auto& entry : fs::directory_iterator(folder, ignored))
     if (entry.path().extension() == ".pb") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
-  if (files.empty()) return Diagnostic(ErrorCode::kFileNotFound, format("'{}' has no input_*.pb or output_*.pb", folder));
+  if (files.empty())
+    return Diagnostic(ErrorCode::kFileNotFound, format("'{}' has no input_*.pb or output_*.pb", folder));
   for (const auto& path : files) {
     auto text = std::make_shared<std::string>();
     std::ifstream in(path, std::ios::binary);
     text->assign(std::istreambuf_iterator<char>(in), {});
     auto tensor = onnx::read_tensor({std::as_bytes(std::span(*text)), text});
     if (!tensor.ok()) return std::move(tensor).error().at(path.string());
-    (path.filename().string().rfind("input", 0) == 0 ? options->inputs : options->expected)[tensor->name] = tensor->data;
+    (path.filename().string().rfind("input", 0) == 0 ? options->inputs : options->expected)[tensor->name] =
+        tensor->data;
   }
   return Ok{};
 }

@@ -26,11 +26,14 @@ Value value_of(const onnx::CaseValue& v) {
   return v.absent ? runtime::vm::make_adt(runtime::vm::kNoneTag, {}) : runtime::vm::make_tensor(v.tensor);
 }
 
-Diagnostic differs(const std::string& where, std::string what) { return Diagnostic(ErrorCode::kAccuracyExceeded, std::move(what), where); }
+Diagnostic differs(const std::string& where, std::string what) {
+  return Diagnostic(ErrorCode::kAccuracyExceeded, std::move(what), where);
+}
 
 Result<double> compare(const Tensor& ours, const Tensor& expected, const std::string& where) {
   if (ours.dtype() != expected.dtype() || ours.shape() != expected.shape())
-    return differs(where, format("{} {} where {} {} is expected", ours.dtype().str(), shape_str(ours.shape()), expected.dtype().str(), shape_str(expected.shape())));
+    return differs(where, format("{} {} where {} {} is expected", ours.dtype().str(), shape_str(ours.shape()),
+                                 expected.dtype().str(), shape_str(expected.shape())));
   if (ours.dtype().is_string()) {
     if (ours.string_values() != expected.string_values()) return differs(where, "other texts than expected");
     return 0.0;
@@ -38,7 +41,8 @@ Result<double> compare(const Tensor& ours, const Tensor& expected, const std::st
   double worst = 0;
   for (int64_t i = 0; i < ours.size(); ++i) {
     if (!ours.dtype().is_float()) {
-      if (ours.at_int(i) != expected.at_int(i)) return differs(where, format("element {} is {}, not {}", i, ours.at_int(i), expected.at_int(i)));
+      if (ours.at_int(i) != expected.at_int(i))
+        return differs(where, format("element {} is {}, not {}", i, ours.at_int(i), expected.at_int(i)));
       continue;
     }
     const double a = ours.at_double(i), b = expected.at_double(i);
@@ -50,16 +54,19 @@ Result<double> compare(const Tensor& ours, const Tensor& expected, const std::st
 }
 
 Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
-  if (expected.absent) return runtime::vm::is_none(ours) ? Result<double>(0.0) : differs(expected.name, "a value where none is expected");
+  if (expected.absent)
+    return runtime::vm::is_none(ours) ? Result<double>(0.0) : differs(expected.name, "a value where none is expected");
   if (!expected.is_sequence) {
     if (ours->kind != Object::Kind::kTensor) return differs(expected.name, "not a tensor");
     return compare(ours->tensor, expected.tensor, expected.name);
   }
-  if (ours->kind != Object::Kind::kAdt || ours->fields.size() != expected.sequence.size()) return differs(expected.name, format("not a sequence of {}", expected.sequence.size()));
+  if (ours->kind != Object::Kind::kAdt || ours->fields.size() != expected.sequence.size())
+    return differs(expected.name, format("not a sequence of {}", expected.sequence.size()));
   double worst = 0;
   for (size_t i = 0; i < expected.sequence.size(); ++i) {
     if (ours->fields[i]->kind != Object::Kind::kTensor) return differs(expected.name, "not a sequence of tensors");
-    worst = std::max(worst, TW_TRY(compare(ours->fields[i]->tensor, expected.sequence[i], format("{}[{}]", expected.name, i))));
+    worst = std::max(
+        worst, TW_TRY(compare(ours->fields[i]->tensor, expected.sequence[i], format("{}[{}]", expected.name, i))));
   }
   return worst;
 }
@@ -76,11 +83,14 @@ Result<double> run_as_program(const onnx::BackendCase& test, const onnx::Backend
   runtime::vm::SpecializedOptions options;
   options.threads = 1;
   options.evaluate = runtime::vm::evaluate_with(program, tw_compiler_evaluate, tw_compiler_last_error_message);
-  auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message), options));
+  auto runner = TW_TRY(runtime::vm::ProgramRunner::create(
+      program, runtime::vm::specialize_with(program, tw_compiler_specialize, tw_compiler_last_error_message), options));
   std::vector<Value> inputs;
   for (const auto& spec : program->inputs) {
-    auto given = std::find_if(data.inputs.begin(), data.inputs.end(), [&](const auto& v) { return v.name == spec.name; });
-    if (given == data.inputs.end()) return Diagnostic(ErrorCode::kUnknownInput, format("the data set has no input '{}'", spec.name));
+    auto given =
+        std::find_if(data.inputs.begin(), data.inputs.end(), [&](const auto& v) { return v.name == spec.name; });
+    if (given == data.inputs.end())
+      return Diagnostic(ErrorCode::kUnknownInput, format("the data set has no input '{}'", spec.name));
     inputs.push_back(value_of(*given));
   }
   const auto outputs = TW_TRY(runner->run_values(std::move(inputs)));

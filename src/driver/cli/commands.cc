@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/cli/commands.h"
 
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <charconv>
 #include <cstdio>
@@ -63,7 +63,8 @@ Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) 
         const size_t to = several ? std::min(text.find(',', from), last) : last;
         int64_t d = 0;
         auto [p, err] = std::from_chars(text.data() + from, text.data() + to, d);
-        if (err != std::errc() || p != text.data() + to || d < 0) return bad(format("'{}' is not a size", text.substr(from, to - from)));
+        if (err != std::errc() || p != text.data() + to || d < 0)
+          return bad(format("'{}' is not a size", text.substr(from, to - from)));
         list.push_back(d);
         from = to + 1;
       }
@@ -72,7 +73,8 @@ Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) 
       sizes.push_back(std::move(list));
       at = end + 1;
     }
-    if (count > 1 && variants > 1 && count != variants) return bad(format("{} shapes, where another input has {}", count, variants));
+    if (count > 1 && variants > 1 && count != variants)
+      return bad(format("{} shapes, where another input has {}", count, variants));
     variants = std::max(variants, count);
     if (variants > kMostVariants) return bad(format("more than {} shapes", kMostVariants));
     auto& of_input = shapes[text.substr(0, eq)];
@@ -82,29 +84,37 @@ Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options) 
   }
   options->more_shapes.resize(variants - 1);
   for (const auto& [name, list] : shapes)
-    for (size_t v = 0; v < variants; ++v) (v == 0 ? options->shapes : options->more_shapes[v - 1])[name] = list[list.size() == 1 ? 0 : v];
+    for (size_t v = 0; v < variants; ++v)
+      (v == 0 ? options->shapes : options->more_shapes[v - 1])[name] = list[list.size() == 1 ? 0 : v];
   return Ok{};
 }
 
 Result<std::pair<std::string, std::string>> parse_constant(const std::string& text) {
   const size_t eq = text.find('=');
   if (eq == std::string::npos || eq == 0)
-    return Diagnostic(ErrorCode::kInvalidArgument, format("--constant {}: no input name", text), {}, "write --constant name=1,3,640,640");
+    return Diagnostic(ErrorCode::kInvalidArgument, format("--constant {}: no input name", text), {},
+                      "write --constant name=1,3,640,640");
   return std::pair{text.substr(0, eq), text.substr(eq + 1)};
 }
 
 void CompileFlags::add_to(CLI::App* app) {
-  app->add_option("--target", target, "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
-  app->add_option("--math", math, "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
+  app->add_option("--target", target,
+                  "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
+  app->add_option("--math", math,
+                  "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
       ->check(CLI::IsMember({"strict", "default"}));
   app->add_option("--opt-level,-O", opt_level, "0 to 4; default 3")->check(CLI::Range(0, 4));
-  app->add_option("--shape", shapes, "Size of an input, name=1x3x224x224; needed where the model leaves sizes free. name=1x3x48x{160,320}: several, in one library");
-  app->add_option("--constant", constants, "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
+  app->add_option("--shape", shapes,
+                  "Size of an input, name=1x3x224x224; needed where the model leaves sizes free. "
+                  "name=1x3x48x{160,320}: several, in one library");
+  app->add_option("--constant", constants,
+                  "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
   app->add_option("--disable-pass", disabled, "Leave a pass out");
   app->add_option("--dump-ir", dump_ir, "Write the module after each pass into this folder");
   app->add_option("--jobs,-j", jobs, "Code generation threads; default: one per core")->check(CLI::Range(0, 1024));
-  app->add_flag("--no-kernel-cache", no_kernel_cache, "Compile every kernel anew and keep none (TILEWRIGHT_CACHE_DIR says where they are kept)");
+  app->add_flag("--no-kernel-cache", no_kernel_cache,
+                "Compile every kernel anew and keep none (TILEWRIGHT_CACHE_DIR says where they are kept)");
   app->add_flag("--quiet,-q", quiet, "Say nothing but errors");
 }
 

@@ -29,8 +29,9 @@ struct CompileFlags {
   void add_to(CLI::App* app);
   Result<BuildOptions> options() const;  // parses the shapes and the config
 };
-// "name=1x3x224x224" as the shape of an input. A list in braces, "name=1x3x48x{160,320}", makes a variant of the model for each
-// entry; all lists have the same length, and the n-th variant takes the n-th entry of each. Error: InvalidArgument.
+// "name=1x3x224x224" as the shape of an input. A list in braces, "name=1x3x48x{160,320}", makes a variant of the model
+// for each entry; all lists have the same length, and the n-th variant takes the n-th entry of each. Error:
+// InvalidArgument.
 Status add_shapes(const std::vector<std::string>& texts, BuildOptions* options);
 // "name=1,3,640,640" -> name and the values' text. Error: InvalidArgument.
 Result<std::pair<std::string, std::string>> parse_constant(const std::string& text);

@@ -9,8 +9,8 @@
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
-#include "driver/vm.h"
 #include "driver/cli/explain.h"
+#include "driver/vm.h"
 
 namespace tilewright::driver {
 namespace {
@@ -35,7 +35,8 @@ int write_program(const Flags& flags, const BuildOptions& options, const std::st
   if (!written.ok()) return fail(written.error());
   if (flags.json) {
     nlohmann::json j{{"output", output}, {"kind", "vm"}, {"target", program->target}, {"outputs", program->outputs}};
-    for (const auto& t : program->inputs) j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    for (const auto& t : program->inputs)
+      j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
     std::printf("%s\n", j.dump(2).c_str());
     return kExitOk;
   }
@@ -43,20 +44,26 @@ int write_program(const Flags& flags, const BuildOptions& options, const std::st
   int regions = 0, evaluated = 0;
   std::map<std::string, int> functions;
   for (const auto& r : program->regions) {
-    if (r.format == "host") ++functions[r.source.substr(0, r.source.find('\n'))];
-    else ++(r.format == "evaluate" ? evaluated : regions);
+    if (r.format == "host")
+      ++functions[r.source.substr(0, r.source.find('\n'))];
+    else
+      ++(r.format == "evaluate" ? evaluated : regions);
   }
-  std::printf("%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); %d region%s, compiled when sizes are first met\n", output.c_str(), regions,
-              regions == 1 ? "" : "s");
+  std::printf(
+      "%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); %d region%s, "
+      "compiled when sizes are first met\n",
+      output.c_str(), regions, regions == 1 ? "" : "s");
   if (flags.explain) {
     for (const auto& t : program->inputs)
-      if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; })) std::printf("free sizes: input %s\n", t.name.c_str());
+      if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; }))
+        std::printf("free sizes: input %s\n", t.name.c_str());
     for (const auto& [name, count] : functions) std::printf("function of the runtime: %s x%d\n", name.c_str(), count);
     if (evaluated) std::printf("evaluated on texts: %d\n", evaluated);
     std::printf("%s", runtime::vm::bytecode_text(program->executable).c_str());
   }
   for (const auto& t : program->inputs)
-    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), runtime::vm::free_shape_str(t.shape).c_str());
+    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(),
+                runtime::vm::free_shape_str(t.shape).c_str());
   for (const auto& name : program->outputs) std::printf("output %s\n", name.c_str());
   return kExitOk;
 }
@@ -86,33 +93,48 @@ int run(const Flags& flags) {
   auto size = std::filesystem::file_size(output, ignored);
   const auto& plan = built->lowered.plan;
   if (flags.json) {
-    nlohmann::json j{{"output", output},          {"target", plan.target},         {"seconds", seconds},
-                     {"kernels", plan.kernels.size()}, {"steps", plan.steps.size()}, {"weights_bytes", plan.params_bytes},
-                     {"arena_bytes", plan.arena_bytes}, {"file_bytes", size}};
+    nlohmann::json j{{"output", output},
+                     {"target", plan.target},
+                     {"seconds", seconds},
+                     {"kernels", plan.kernels.size()},
+                     {"steps", plan.steps.size()},
+                     {"weights_bytes", plan.params_bytes},
+                     {"arena_bytes", plan.arena_bytes},
+                     {"file_bytes", size}};
     for (const auto* list : {&plan.inputs, &plan.outputs})
-      for (const auto& t : *list) j[list == &plan.inputs ? "inputs" : "outputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+      for (const auto& t : *list)
+        j[list == &plan.inputs ? "inputs" : "outputs"].push_back(
+            {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
     for (const auto& variant : plan.variants) {
       nlohmann::json inputs;
-      for (const auto& t : variant.inputs) inputs.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
-      j["variants"].push_back({{"inputs", inputs}, {"steps", variant.steps.size()}, {"arena_bytes", variant.arena_bytes}});
+      for (const auto& t : variant.inputs)
+        inputs.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+      j["variants"].push_back(
+          {{"inputs", inputs}, {"steps", variant.steps.size()}, {"arena_bytes", variant.arena_bytes}});
     }
     if (flags.explain) j["layers"] = explain_json(built->lowered);
     if (flags.timing)
-      for (const auto& p : built->passes) j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
+      for (const auto& p : built->passes)
+        j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
     std::printf("%s\n", j.dump(2).c_str());
     return kExitOk;
   }
   if (flags.explain) std::printf("%s\n", explain_text(built->lowered).c_str());
   if (flags.quiet) return kExitOk;
-  std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", output.c_str(), plan.kernels.size(),
-              plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
-              human_bytes(static_cast<double>(plan.arena_bytes)).c_str(), human_bytes(static_cast<double>(size)).c_str(), seconds);
+  std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", output.c_str(),
+              plan.kernels.size(), plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
+              human_bytes(static_cast<double>(plan.arena_bytes)).c_str(),
+              human_bytes(static_cast<double>(size)).c_str(), seconds);
   std::printf("target: %s\n", plan.target.c_str());
-  if (!plan.variants.empty()) std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
-  for (const auto& t : plan.inputs) std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  if (!plan.variants.empty())
+    std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
+  for (const auto& t : plan.inputs)
+    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
   for (const auto& variant : plan.variants)
-    for (const auto& t : variant.inputs) std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
-  for (const auto& t : plan.outputs) std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+    for (const auto& t : variant.inputs)
+      std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  for (const auto& t : plan.outputs)
+    std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
   if (flags.timing)
     for (const auto& p : built->passes)
       if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
@@ -125,10 +147,13 @@ Command add_compile(CLI::App* app) {
   auto* cmd = app->add_subcommand("compile", "Compile an ONNX model to a native library");
   auto flags = std::make_shared<Flags>();
   cmd->add_option("model", flags->model, "The model file (.onnx)")->required();
-  cmd->add_option("-o,--output", flags->output, "The file to write; default: the model's name with .so. Also .o or .a (for a linker) and .tar (mod.so, mod.json, mod.params)");
+  cmd->add_option("-o,--output", flags->output,
+                  "The file to write; default: the model's name with .so. Also .o or .a (for a linker) and .tar "
+                  "(mod.so, mod.json, mod.params)");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
-  cmd->add_flag("--explain", flags->explain, "List for each layer the kernels that apply, their predicted times, and what was chosen");
+  cmd->add_flag("--explain", flags->explain,
+                "List for each layer the kernels that apply, their predicted times, and what was chosen");
   cmd->add_flag("--timing", flags->timing, "List the time of each pass");
   cmd->footer(
       "Examples:\n"

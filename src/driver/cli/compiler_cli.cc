@@ -33,7 +33,9 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
     while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
     return fail(Diagnostic(ErrorCode::kInvalidArgument, what, {}, format("try 'tilewright{} --help'", verb)));
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "error[E901 Internal]: %s\n  hint: this is a bug in Tilewright; please report it with the model\n", e.what());
+    std::fprintf(stderr,
+                 "error[E901 Internal]: %s\n  hint: this is a bug in Tilewright; please report it with the model\n",
+                 e.what());
     return kExitInternal;
   }
 }

@@ -9,7 +9,8 @@
 namespace tilewright::driver {
 
 std::string explain_text(const lower::Lowered& lowered);
-// One object per step: {"name", "nodes", "kernel", "shapes", "candidates": [{"implementation", "predicted_us", "chosen", ...}]}.
+// One object per step: {"name", "nodes", "kernel", "shapes", "candidates": [{"implementation", "predicted_us",
+// "chosen", ...}]}.
 nlohmann::json explain_json(const lower::Lowered& lowered);
 
 }  // namespace tilewright::driver

@@ -34,16 +34,19 @@ std::string lowering_of(const relay::OpDef& op) {
 }
 
 // Passes on a module in a file, alone: what a failed compilation's --dump-ir folder holds.
-Status run_on_text(const Pipeline& passes, const std::string& path, const std::string& target, const std::string& output) {
+Status run_on_text(const Pipeline& passes, const std::string& path, const std::string& target,
+                   const std::string& output) {
   PassContext context;
   context.opt_level = 9;  // they were asked for
   context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file && text.empty()) return Diagnostic(ErrorCode::kFileNotFound, "the file cannot be read", path, "check the path and its permissions");
+  if (!file && text.empty())
+    return Diagnostic(ErrorCode::kFileNotFound, "the file cannot be read", path, "check the path and its permissions");
   relay::Module module = TW_TRY(relay::parse_module(text, {}, {.origin = path, .zero_missing_constants = true}));
   TW_TRY_STATUS(relay::verify_module(module));
-  const std::string made = relay::print_module(TW_TRY(relay::run_passes(module, passes, context)), {.metadata = !output.empty()}).text;
+  const std::string made =
+      relay::print_module(TW_TRY(relay::run_passes(module, passes, context)), {.metadata = !output.empty()}).text;
   if (output.empty()) {
     std::fputs(made.c_str(), stdout);
     return Ok{};
@@ -58,7 +61,8 @@ Status run_on_text(const Pipeline& passes, const std::string& path, const std::s
 }  // namespace
 
 Command add_ops(CLI::App* app) {
-  auto* cmd = app->add_subcommand("ops", "List the operators: Relay ones with their kernels, or the ONNX ones that import");
+  auto* cmd =
+      app->add_subcommand("ops", "List the operators: Relay ones with their kernels, or the ONNX ones that import");
   auto onnx = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
   cmd->add_flag("--onnx", *onnx, "The ONNX operators that can be imported");
   cmd->add_flag("--json", *json, "As JSON");
@@ -76,7 +80,8 @@ Command add_ops(CLI::App* app) {
         if (*json)
           j.push_back({{"name", op.name}, {"inputs", op.num_inputs}, {"lowering", lowering_of(op)}, {"doc", op.doc}});
         else
-          std::printf("%-40s %-28s %s\n", op.name, lowering_of(op).c_str(), std::string(op.doc).substr(0, std::string(op.doc).find('\n')).c_str());
+          std::printf("%-40s %-28s %s\n", op.name, lowering_of(op).c_str(),
+                      std::string(op.doc).substr(0, std::string(op.doc).find('\n')).c_str());
       }
     }
     if (*json) std::printf("%s\n", j.dump(2).c_str());
@@ -85,20 +90,26 @@ Command add_ops(CLI::App* app) {
 }
 
 Command add_passes(CLI::App* app) {
-  auto* cmd = app->add_subcommand("passes", "List the passes: name, level from which they run, what they do; or run some on a module's text");
+  auto* cmd = app->add_subcommand(
+      "passes", "List the passes: name, level from which they run, what they do; or run some on a module's text");
   struct Options {
     bool json = false;
     std::string run, file, output, target = "llvm";
   };
   auto o = std::make_shared<Options>();
   cmd->add_flag("--json", o->json, "As JSON");
-  cmd->add_option("--run", o->run, "Run these passes, in this order, on the module in FILE and print what they make of it")->type_name("PASS,...");
-  cmd->add_option("file", o->file, "A module as text: what compile --dump-ir wrote. Constants that it leaves out are zeros")->type_name("FILE");
+  cmd->add_option("--run", o->run,
+                  "Run these passes, in this order, on the module in FILE and print what they make of it")
+      ->type_name("PASS,...");
+  cmd->add_option("file", o->file,
+                  "A module as text: what compile --dump-ir wrote. Constants that it leaves out are zeros")
+      ->type_name("FILE");
   cmd->add_option("-o,--output", o->output, "Write the module there")->type_name("FILE");
   cmd->add_option("--target", o->target, "What is compiled for");
   return [=] {
     if (o->run.empty() != o->file.empty())
-      return fail(Diagnostic(ErrorCode::kInvalidArgument, "--run and a file belong together", "passes", "tilewright passes --run FuseOps module.txt"));
+      return fail(Diagnostic(ErrorCode::kInvalidArgument, "--run and a file belong together", "passes",
+                             "tilewright passes --run FuseOps module.txt"));
     if (!o->run.empty()) {
       Pipeline passes;
       std::stringstream names(o->run);
@@ -127,9 +138,12 @@ Command add_targets(CLI::App* app) {
     if (!parsed.ok()) return fail(parsed.error());
     auto target = codegen::resolve_target(*parsed);
     if (!target.ok()) return fail(target.error());
-    std::printf("%s\nvectors: %d bits, %d registers\nneeds:", target->str().c_str(), target->vector_bits, target->vector_registers);
+    std::printf("%s\nvectors: %d bits, %d registers\nneeds:", target->str().c_str(), target->vector_bits,
+                target->vector_registers);
     for (const auto& f : target->cpu_features) std::printf(" %s", f.c_str());
-    std::printf("\nportable choices: \"llvm -mcpu=x86-64-v2\" (SSE4.2), \"llvm -mcpu=x86-64-v3\" (AVX2), \"llvm -mcpu=x86-64-v4\" (AVX-512)\n");
+    std::printf(
+        "\nportable choices: \"llvm -mcpu=x86-64-v2\" (SSE4.2), \"llvm -mcpu=x86-64-v3\" (AVX2), \"llvm "
+        "-mcpu=x86-64-v4\" (AVX-512)\n");
     return static_cast<int>(kExitOk);
   };
 }

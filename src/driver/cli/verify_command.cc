@@ -32,10 +32,12 @@ void print(const VerifyReport& report, const std::string& model) {
       break;
     }
     std::printf("%s kernel %s (%s)%s%s: element (%s) is %.9g, the reference says %.9g: %.3g of the budget\n",
-                shown == 1 ? "first wrong:" : "then:", m.kernel.c_str(), m.step.c_str(), m.source.empty() ? "" : " of node ", m.source.c_str(),
-                shape_str(m.at).c_str(), m.ours, m.reference, m.largest);
+                shown == 1 ? "first wrong:" : "then:", m.kernel.c_str(), m.step.c_str(),
+                m.source.empty() ? "" : " of node ", m.source.c_str(), shape_str(m.at).c_str(), m.ours, m.reference,
+                m.largest);
   }
-  if (!report.pass_to_blame.empty()) std::printf("the optimised graph already differs: pass %s\n", report.pass_to_blame.c_str());
+  if (!report.pass_to_blame.empty())
+    std::printf("the optimised graph already differs: pass %s\n", report.pass_to_blame.c_str());
   std::printf("%s: %s (%zu kernels checked)\n", model.c_str(), report.ok() ? "ok" : "MISMATCH", report.steps);
 }
 
@@ -57,14 +59,24 @@ int verify_model(const Flags& flags) {
   auto report = verify_onnx(flags.paths[0], options);
   // What no graph can hold runs as a VM program.
   if (!report.ok())
-    if (auto vm = needs_vm(flags.paths[0], options.build); vm.ok() && *vm) report = verify_program(flags.paths[0], options);
+    if (auto vm = needs_vm(flags.paths[0], options.build); vm.ok() && *vm)
+      report = verify_program(flags.paths[0], options);
   line.clear();
   if (!report.ok()) return fail(std::move(report).error().at(flags.paths[0]));
   if (flags.json) {
-    nlohmann::json j{{"model", flags.paths[0]}, {"ok", report->ok()}, {"kernels", report->steps}, {"outputs", report->outputs}, {"pass_to_blame", report->pass_to_blame}};
+    nlohmann::json j{{"model", flags.paths[0]},
+                     {"ok", report->ok()},
+                     {"kernels", report->steps},
+                     {"outputs", report->outputs},
+                     {"pass_to_blame", report->pass_to_blame}};
     j["mismatches"] = nlohmann::json::array();
     for (const auto& m : report->mismatches)
-      j["mismatches"].push_back({{"kernel", m.kernel}, {"step", m.step}, {"source", m.source}, {"ours", m.ours}, {"reference", m.reference}, {"at", m.at}});
+      j["mismatches"].push_back({{"kernel", m.kernel},
+                                 {"step", m.step},
+                                 {"source", m.source},
+                                 {"ours", m.ours},
+                                 {"reference", m.reference},
+                                 {"at", m.at}});
     std::printf("%s\n", j.dump(2).c_str());
   } else {
     print(*report, flags.paths[0]);
@@ -75,21 +87,27 @@ int verify_model(const Flags& flags) {
 }  // namespace
 
 Command add_verify(CLI::App* app) {
-  auto* cmd = app->add_subcommand("verify", "Check compiled code against the reference interpreter, or run ONNX backend-test folders");
+  auto* cmd = app->add_subcommand(
+      "verify", "Check compiled code against the reference interpreter, or run ONNX backend-test folders");
   auto flags = std::make_shared<Flags>();
   cmd->add_option("paths", flags->paths, "A model (.onnx), or folders in the ONNX backend-test layout")->required();
-  cmd->add_option("--against", flags->against, "'reference' (the interpreter), or a folder with input_*.pb and output_*.pb");
+  cmd->add_option("--against", flags->against,
+                  "'reference' (the interpreter), or a folder with input_*.pb and output_*.pb");
   flags->add_to(cmd);
   cmd->add_option("--rtol", flags->rtol, "Relative tolerance; default 1e-3");
   cmd->add_option("--atol", flags->atol, "Absolute tolerance over each tensor's largest magnitude; default 1e-4");
   cmd->add_option("--seed", flags->seed, "Of the random inputs");
   cmd->add_flag("--outputs-only", flags->outputs_only, "Compare the outputs, not every kernel");
   cmd->add_option("--time-limit", flags->limits.seconds, "Seconds each folder's process may take; default 60");
-  cmd->add_option("--memory-limit", flags->limits.megabytes, "MiB of address space each folder's process may take; default 8192");
+  cmd->add_option("--memory-limit", flags->limits.megabytes,
+                  "MiB of address space each folder's process may take; default 8192");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   return [flags] {
-    if (std::filesystem::is_directory(flags->paths[0])) return run_backend_cases(flags->paths, flags->limits, flags->json);
-    if (flags->paths.size() > 1) return fail(Diagnostic(ErrorCode::kInvalidArgument, "several paths must be folders", {}, "verify one model at a time"));
+    if (std::filesystem::is_directory(flags->paths[0]))
+      return run_backend_cases(flags->paths, flags->limits, flags->json);
+    if (flags->paths.size() > 1)
+      return fail(
+          Diagnostic(ErrorCode::kInvalidArgument, "several paths must be folders", {}, "verify one model at a time"));
     return verify_model(*flags);
   };
 }

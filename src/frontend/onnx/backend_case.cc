@@ -29,8 +29,10 @@ Result<CaseValue> read_value(const std::string& path, const ValueInfo& info) {
     if (!read) return std::move(read).error().at(path);
     v.is_sequence = sequence;
     v.absent = read->empty() && !sequence;
-    if (sequence) v.sequence = std::move(read).value();
-    else if (!v.absent) v.tensor = read->at(0);
+    if (sequence)
+      v.sequence = std::move(read).value();
+    else if (!v.absent)
+      v.tensor = read->at(0);
     return v;
   }
   if (type.kind == ValueType::kSequence) {
@@ -46,7 +48,8 @@ Result<CaseValue> read_value(const std::string& path, const ValueInfo& info) {
   return v;
 }
 
-Result<std::vector<CaseValue>> read_values(const fs::path& folder, const char* prefix, const std::vector<ValueInfo>& infos) {
+Result<std::vector<CaseValue>> read_values(const fs::path& folder, const char* prefix,
+                                           const std::vector<ValueInfo>& infos) {
   std::vector<CaseValue> out;
   for (size_t i = 0; i < infos.size(); ++i) {
     fs::path path = folder / format("{}_{}.pb", prefix, i);
@@ -59,11 +62,13 @@ Result<std::vector<CaseValue>> read_values(const fs::path& folder, const char* p
 // The light models come without inputs: element i of n is i / n, unknown dimensions are 1.
 Result<Tensor> counting_input(const ValueInfo& info) {
   if (info.type.kind != ValueType::kTensor || !info.type.elem || *info.type.elem != kFloat32 || !info.type.shape)
-    return Diagnostic(ErrorCode::kUnsupportedModel, format("the input '{}' is not a float32 tensor of known rank", info.name));
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      format("the input '{}' is not a float32 tensor of known rank", info.name));
   std::vector<int64_t> shape;
   for (const auto& d : *info.type.shape) shape.push_back(d.value.value_or(1));
   int64_t n = TW_TRY(checked_element_count(shape));
-  if (n > (int64_t{1} << 28)) return Diagnostic(ErrorCode::kLimitExceeded, format("the input '{}' is too large", info.name));
+  if (n > (int64_t{1} << 28))
+    return Diagnostic(ErrorCode::kLimitExceeded, format("the input '{}' is too large", info.name));
   Tensor t(kFloat32, shape);
   for (int64_t i = 0; i < n; ++i) t.set_double(i, static_cast<double>(i) / static_cast<double>(n));
   return t;
@@ -103,18 +108,22 @@ Result<BackendCase> load_backend_case(const std::string& folder) try {
   std::vector<ValueInfo> inputs;
   for (const auto& info : out.model.graph.inputs) {
     const auto& init = out.model.graph.initializers;
-    if (std::none_of(init.begin(), init.end(), [&](const NamedTensor& t) { return t.name == info.name; })) inputs.push_back(info);
+    if (std::none_of(init.begin(), init.end(), [&](const NamedTensor& t) { return t.name == info.name; }))
+      inputs.push_back(info);
   }
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(root))
-    if (entry.is_directory() && entry.path().filename().string().rfind("test_data_set_", 0) == 0) sets.push_back(entry.path());
+    if (entry.is_directory() && entry.path().filename().string().rfind("test_data_set_", 0) == 0)
+      sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   for (const auto& set : sets) {
     BackendCase::DataSet data;
     data.inputs = TW_TRY(read_values(set, "input", inputs));
     data.outputs = TW_TRY(read_values(set, "output", out.model.graph.outputs));
     if (data.inputs.size() < inputs.size())
-      return Diagnostic(ErrorCode::kFileNotFound, format("it has {} inputs for a model with {}", data.inputs.size(), inputs.size()), set.string());
+      return Diagnostic(ErrorCode::kFileNotFound,
+                        format("it has {} inputs for a model with {}", data.inputs.size(), inputs.size()),
+                        set.string());
     out.sets.push_back(std::move(data));
   }
   return out;
@@ -122,12 +131,16 @@ Result<BackendCase> load_backend_case(const std::string& folder) try {
   return Diagnostic(ErrorCode::kFileNotFound, e.code().message(), folder);
 }
 
-Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data, std::vector<std::string>* constants) {
+Result<relay::Module> import_backend_case(const BackendCase& test, const BackendCase::DataSet& data,
+                                          std::vector<std::string>* constants) {
   ImportOptions options;
   for (const auto& v : data.inputs) {
-    if (v.absent || v.is_sequence) options.values[v.name] = v.is_sequence ? v.sequence : std::vector<Tensor>();
-    else if (v.tensor.dtype().is_string()) options.constants[v.name] = v.tensor;
-    else options.shapes[v.name] = v.tensor.shape();
+    if (v.absent || v.is_sequence)
+      options.values[v.name] = v.is_sequence ? v.sequence : std::vector<Tensor>();
+    else if (v.tensor.dtype().is_string())
+      options.constants[v.name] = v.tensor;
+    else
+      options.shapes[v.name] = v.tensor.shape();
   }
   // A data set may give another size than a fixed one in the model; only free ones are bound.
   for (const auto& info : test.model.graph.inputs) {

@@ -16,7 +16,12 @@ std::string span_text(const Scope& scope, const Node& node) {
 }  // namespace
 
 NodeContext::NodeContext(Importer& importer, Scope& scope, const Node& node, int64_t opset, std::vector<Value> inputs)
-    : importer_(importer), scope_(scope), node_(node), opset_(opset), inputs_(std::move(inputs)), span_(relay::make_span(span_text(scope, node))) {}
+    : importer_(importer),
+      scope_(scope),
+      node_(node),
+      opset_(opset),
+      inputs_(std::move(inputs)),
+      span_(relay::make_span(span_text(scope, node))) {}
 
 void NodeContext::fail(std::string message, std::string hint) const {
   throw ConversionFailure{Diagnostic(ErrorCode::kMalformedModel, std::move(message), "", std::move(hint))};
@@ -54,13 +59,16 @@ Tensor NodeContext::constant(const Expr& e, const char* what) const {
   if (const Tensor* t = known(e)) return *t;
   std::string names;
   for (const auto& name : importer_.inputs_of(e)) names += (names.empty() ? "" : ", ") + name;
-  throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, format("its {} is known only at run time (it is computed from the inputs {})", what, names), "",
-                                     "export the model with it fixed, or bind those inputs to values (the import option `constants`)")};
+  throw ConversionFailure{
+      Diagnostic(ErrorCode::kUnsupportedModel,
+                 format("its {} is known only at run time (it is computed from the inputs {})", what, names), "",
+                 "export the model with it fixed, or bind those inputs to values (the import option `constants`)")};
 }
 
 std::vector<int64_t> NodeContext::ints(size_t i, const char* what) const {
   Tensor t = constant(i, what);
-  if (!t.dtype().is_integral() || t.rank() > 1) fail_type(format("its {} must be a vector of integers, not {} of rank {}", what, t.dtype().str(), t.rank()));
+  if (!t.dtype().is_integral() || t.rank() > 1)
+    fail_type(format("its {} must be a vector of integers, not {} of rank {}", what, t.dtype().str(), t.rank()));
   std::vector<int64_t> out;
   for (int64_t k = 0; k < t.size(); ++k) out.push_back(t.at_int(k));
   return out;
@@ -81,7 +89,8 @@ const Attribute* NodeContext::attr(std::string_view name, AttributeKind kind) co
   if (!a || kind == AttributeKind::kUndefined || a->kind == kind) return a;
   // An empty list has no visible type in files without declared types.
   if (a->kind == AttributeKind::kUndefined) return a;
-  fail(format("its attribute '{}' is of kind {}, not {}", name, attribute_kind_name(a->kind), attribute_kind_name(kind)));
+  fail(format("its attribute '{}' is of kind {}, not {}", name, attribute_kind_name(a->kind),
+              attribute_kind_name(kind)));
 }
 
 int64_t NodeContext::int_attr(std::string_view name) const {
@@ -119,8 +128,9 @@ DataType NodeContext::dtype_attr(std::string_view name, DataType fallback) const
   // Opsets before 6 name the type in a string.
   if (a->kind == AttributeKind::kString) {
     static const std::map<std::string, DataType> kNames = {
-        {"FLOAT", kFloat32}, {"DOUBLE", kFloat64}, {"FLOAT16", kFloat16}, {"BOOL", kBool},   {"INT8", kInt8},     {"INT16", kInt16},
-        {"INT32", kInt32},   {"INT64", kInt64},    {"UINT8", kUInt8},     {"UINT16", kUInt16}, {"UINT32", kUInt32}, {"UINT64", kUInt64}};
+        {"FLOAT", kFloat32}, {"DOUBLE", kFloat64}, {"FLOAT16", kFloat16}, {"BOOL", kBool},
+        {"INT8", kInt8},     {"INT16", kInt16},    {"INT32", kInt32},     {"INT64", kInt64},
+        {"UINT8", kUInt8},   {"UINT16", kUInt16},  {"UINT32", kUInt32},   {"UINT64", kUInt64}};
     auto it = kNames.find(a->s);
     if (it != kNames.end()) return it->second;
     fail(format("'{}' is not an element type", a->s));
@@ -139,14 +149,17 @@ const TensorTypeNode& NodeContext::type(const Expr& e) const {
 std::vector<int64_t> NodeContext::dims(const Expr& e) const {
   if (auto d = static_shape(shape(e))) return *d;
   importer_.inputs_of(e);
-  throw ConversionFailure{Diagnostic(ErrorCode::kFreeDimension, format("an operand of type {} has dimensions whose sizes must be known here", type_str(e->type)), "",
-                                     "give the sizes of the inputs: --shape NAME=1x3x224x224")};
+  throw ConversionFailure{
+      Diagnostic(ErrorCode::kFreeDimension,
+                 format("an operand of type {} has dimensions whose sizes must be known here", type_str(e->type)), "",
+                 "give the sizes of the inputs: --shape NAME=1x3x224x224")};
 }
 
 int64_t NodeContext::product(const std::vector<int64_t>& sizes, int64_t begin, int64_t end) const {
   int64_t out = 1;
   for (int64_t i = begin; i < std::min<int64_t>(end, static_cast<int64_t>(sizes.size())); ++i)
-    if (__builtin_mul_overflow(out, sizes[static_cast<size_t>(i)], &out)) fail(format("a shape of {} is too large", shape_str(sizes)));
+    if (__builtin_mul_overflow(out, sizes[static_cast<size_t>(i)], &out))
+      fail(format("a shape of {} is too large", shape_str(sizes)));
   return out;
 }
 
@@ -181,7 +194,8 @@ Expr NodeContext::zeros(DataType dtype, std::vector<int64_t> shape) const {
 
 Expr NodeContext::counting(int64_t count, int64_t first) const {
   auto at = [&](int64_t v) { return constant_of(Tensor::scalar<int64_t>(kInt64, v)); };
-  return call("arange", {at(first), at(first + count), at(1)}, make_attrs<relay::ArangeAttrs>([](auto& a) { a.dtype = kInt64; }));
+  return call("arange", {at(first), at(first + count), at(1)},
+              make_attrs<relay::ArangeAttrs>([](auto& a) { a.dtype = kInt64; }));
 }
 
 Expr NodeContext::ints_constant(const std::vector<int64_t>& values) const {
@@ -226,7 +240,8 @@ Expr NodeContext::expand(const Expr& e, int64_t axis, int64_t count) const {
 
 Expr NodeContext::concat(std::vector<Expr> parts, int64_t axis) const {
   if (parts.size() == 1) return parts[0];
-  return call("concatenate", {relay::make_tuple(std::move(parts), span_)}, make_attrs<relay::ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
+  return call("concatenate", {relay::make_tuple(std::move(parts), span_)},
+              make_attrs<relay::ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
 }
 
 Expr NodeContext::slice(const Expr& e, int64_t axis, int64_t begin, int64_t end, int64_t step) const {
@@ -258,7 +273,8 @@ Values NodeContext::inline_graph(const Graph& graph, std::vector<Value> argument
   inner.function_attributes = scope_.function_attributes;
   inner.prefix = *span_ + "/";
   inner.depth = scope_.depth + 1;
-  if (arguments.size() > graph.inputs.size()) fail(format("its subgraph takes {} inputs, {} are given", graph.inputs.size(), arguments.size()));
+  if (arguments.size() > graph.inputs.size())
+    fail(format("its subgraph takes {} inputs, {} are given", graph.inputs.size(), arguments.size()));
   for (size_t i = 0; i < arguments.size(); ++i) inner.values[graph.inputs[i].name] = arguments[i];
   return importer_.import_graph(graph, inner);
 }

@@ -50,7 +50,8 @@ Result<SharedBytes> map_descriptor(int fd, const std::string& path) {
 
 void drop_pages(const SharedBytes& data) {
   const auto begin = reinterpret_cast<uintptr_t>(data.bytes.data()), end = begin + data.bytes.size();
-  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), first = (begin + page - 1) / page * page, last = end / page * page;
+  const uintptr_t page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), first = (begin + page - 1) / page * page,
+                  last = end / page * page;
   if (data.mapped && first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
@@ -75,8 +76,8 @@ Result<SharedBytes> map_file_below(const std::string& folder, const std::string&
     if (location.compare(at, end - at, "..") == 0) return refuse("leaves the model's folder");
     at = end + 1;
   }
-  auto current = std::make_unique<Descriptor>(
-      ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  auto current =
+      std::make_unique<Descriptor>(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (current->fd < 0) return refuse("has no folder to lie in");
   size_t at = 0;
   while (true) {
@@ -89,8 +90,8 @@ Result<SharedBytes> map_file_below(const std::string& folder, const std::string&
       auto next = std::make_unique<Descriptor>(::openat(current->fd, part.c_str(), flags));
       if (next->fd < 0) {
         if (errno == ELOOP || errno == ENOTDIR) return refuse("is reached through a link");
-        return Diagnostic(ErrorCode::kFileNotFound, format("the external data file '{}' cannot be opened: {}", location,
-                                                           std::strerror(errno)));
+        return Diagnostic(ErrorCode::kFileNotFound,
+                          format("the external data file '{}' cannot be opened: {}", location, std::strerror(errno)));
       }
       current = std::move(next);
     } else if (last) {

@@ -10,7 +10,8 @@ namespace tilewright::onnx {
 // The whole file, mapped. Errors: FileNotFound.
 Result<SharedBytes> map_file(const std::string& path);
 
-// Gives the memory of whole pages of a mapped file back; reading them again is allowed and slower. Other bytes are left alone.
+// Gives the memory of whole pages of a mapped file back; reading them again is allowed and slower. Other bytes are left
+// alone.
 void drop_pages(const SharedBytes& data);
 
 // Maps `location` below `folder`: a relative path of plain components, no link anywhere on the way, a regular file with

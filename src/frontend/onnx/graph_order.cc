@@ -26,7 +26,8 @@ std::vector<size_t> execution_order(const std::vector<Node>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i)
     for (const auto& name : nodes[i].outputs)
       if (!name.empty() && !producer.emplace(name, i).second)
-        throw ConversionFailure{Diagnostic(ErrorCode::kMalformedModel, format("two nodes make the value '{}'", name), "node " + nodes[i].label())};
+        throw ConversionFailure{Diagnostic(ErrorCode::kMalformedModel, format("two nodes make the value '{}'", name),
+                                           "node " + nodes[i].label())};
   std::vector<std::vector<size_t>> users(nodes.size());
   std::vector<size_t> missing(nodes.size(), 0);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -53,7 +54,10 @@ std::vector<size_t> execution_order(const std::vector<Node>& nodes) {
   }
   if (order.size() < nodes.size())
     for (size_t i = 0; i < nodes.size(); ++i)
-      if (missing[i] > 0) throw ConversionFailure{Diagnostic(ErrorCode::kMalformedModel, "the node depends on its own result (a cycle in the graph)", "node " + nodes[i].label())};
+      if (missing[i] > 0)
+        throw ConversionFailure{Diagnostic(ErrorCode::kMalformedModel,
+                                           "the node depends on its own result (a cycle in the graph)",
+                                           "node " + nodes[i].label())};
   return order;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A serialised model taken to pieces: whole fields (tag, length and bytes) of the file, in its order, from which models of
-// some of its nodes are put together without writing a node or a weight anew.
+// A serialised model taken to pieces: whole fields (tag, length and bytes) of the file, in its order, from which models
+// of some of its nodes are put together without writing a node or a weight anew.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -24,8 +24,8 @@ Result<GraphParts> graph_parts(std::string_view graph);
 // The content of the graph that an attribute of the node (as in GraphParts) holds.
 Result<std::string_view> subgraph_part(std::string_view node, std::string_view attribute);
 
-// The fields before the nodes and initializers of a model that computes `outputs` from `inputs`; `rest` is how many bytes
-// of such fields follow.
+// The fields before the nodes and initializers of a model that computes `outputs` from `inputs`; `rest` is how many
+// bytes of such fields follow.
 std::string graph_head(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs, uint64_t rest);
 
 }  // namespace tilewright::onnx

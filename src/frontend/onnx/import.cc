@@ -57,7 +57,8 @@ std::vector<std::string> Importer::inputs_of(const Expr& e) {
   return names;
 }
 
-Expr Importer::call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs, const relay::Span& span) {
+Expr Importer::call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs,
+                    const relay::Span& span) {
   const relay::OpDef* def = relay::find_op(op);
   if (!def) refuse(ErrorCode::kUnsupportedOp, format("the graph operator '{}' is missing", op));
   auto result = relay::try_call(op, args, attrs, span);
@@ -129,13 +130,15 @@ Diagnostic Importer::unsupported_report() const {
   }
   std::string text = format("{} of the model's nodes cannot be compiled yet", unsupported_.size());
   for (const auto& [key, g] : groups) {
-    text += format("\n  {} (opset {}{}{}) x{}: ", key.first, g.version, key.second.empty() ? "" : "; ", key.second, g.places.size());
+    text += format("\n  {} (opset {}{}{}) x{}: ", key.first, g.version, key.second.empty() ? "" : "; ", key.second,
+                   g.places.size());
     for (size_t i = 0; i < g.places.size() && i < 4; ++i) text += (i ? ", " : "") + g.places[i];
     if (g.places.size() > 4) text += ", ...";
   }
-  return Diagnostic(ErrorCode::kUnsupportedOp, text, "",
-                    "export the model with these operators decomposed (another opset, or a model-local function of the same name), "
-                    "or take them out; `tilewright ops --onnx` lists what is supported");
+  return Diagnostic(
+      ErrorCode::kUnsupportedOp, text, "",
+      "export the model with these operators decomposed (another opset, or a model-local function of the same name), "
+      "or take them out; `tilewright ops --onnx` lists what is supported");
 }
 
 // A failure for want of a value is for want of a size when input sizes are free: say which, and what to type.
@@ -157,14 +160,16 @@ Diagnostic Importer::with_free_dimensions(Diagnostic failure) const {
     }
   }
   if (listed.empty()) return failure;
-  return Diagnostic(ErrorCode::kFreeDimension, format("the model's input sizes must be given: {} ({})", listed, failure.message), failure.where,
+  return Diagnostic(ErrorCode::kFreeDimension,
+                    format("the model's input sizes must be given: {} ({})", listed, failure.message), failure.where,
                     format("type{}, with a number for each '?'", typed));
 }
 
 Values Importer::inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs) {
   Scope inner;
   inner.depth = scope.depth + 1;
-  if (inner.depth > kMaxGraphDepth) refuse(ErrorCode::kLimitExceeded, "functions call each other too deeply (or without end)");
+  if (inner.depth > kMaxGraphDepth)
+    refuse(ErrorCode::kLimitExceeded, "functions call each other too deeply (or without end)");
   inner.opsets = function.opsets.empty() ? scope.opsets : &function.opsets;
   inner.prefix = scope.prefix + (node.name.empty() ? node.op_type : node.name) + "/";
   for (const auto& a : function.defaults) inner.function_attributes[a.name] = &a;
@@ -178,20 +183,24 @@ Values Importer::inline_function(const Function& function, const Node& node, Sco
     inner.function_attributes[a.name] = value;
   }
   if (inputs.size() > function.inputs.size())
-    refuse(ErrorCode::kMalformedModel, format("the function '{}' takes {} inputs, the node gives {}", function.name, function.inputs.size(), inputs.size()));
+    refuse(ErrorCode::kMalformedModel, format("the function '{}' takes {} inputs, the node gives {}", function.name,
+                                              function.inputs.size(), inputs.size()));
   for (size_t i = 0; i < function.inputs.size(); ++i)
     inner.values[function.inputs[i]] = i < inputs.size() ? inputs[i] : Value();
   import_nodes(function.nodes, inner);
   Values out;
   for (const auto& name : function.outputs) {
     const Value* v = inner.find(name);
-    if (!v) refuse(ErrorCode::kMalformedModel, format("the function '{}' does not make its output '{}'", function.name, name));
+    if (!v)
+      refuse(ErrorCode::kMalformedModel,
+             format("the function '{}' does not make its output '{}'", function.name, name));
     out.push_back(*v);
   }
   return out;
 }
 
-Values Importer::custom_conversion(const CustomConverter& converter, const Node& node, int64_t version, const std::vector<Value>& inputs) {
+Values Importer::custom_conversion(const CustomConverter& converter, const Node& node, int64_t version,
+                                   const std::vector<Value>& inputs) {
   std::vector<Expr> operands;
   for (const Value& v : inputs) {
     if (v.sequence) refuse(ErrorCode::kTypeMismatch, "a converter of one's own takes no sequences", node.label());
@@ -200,17 +209,24 @@ Values Importer::custom_conversion(const CustomConverter& converter, const Node&
   auto made = converter(node, version, operands);
   if (!made.ok()) throw ConversionFailure{std::move(made).error().at(node.label())};
   if (made->size() < node.outputs.size())
-    refuse(ErrorCode::kTypeMismatch, format("the converter of {} gave {} values for {} outputs", node.op_type, made->size(), node.outputs.size()), node.label());
+    refuse(ErrorCode::kTypeMismatch,
+           format("the converter of {} gave {} values for {} outputs", node.op_type, made->size(), node.outputs.size()),
+           node.label());
   Values out;
   for (const Expr& e : *made) {
-    if (!as_tensor(e->type)) refuse(ErrorCode::kTypeMismatch, format("the converter of {} gave a value of the type {}, not a tensor", node.op_type, type_str(e->type)), node.label());
+    if (!as_tensor(e->type))
+      refuse(ErrorCode::kTypeMismatch,
+             format("the converter of {} gave a value of the type {}, not a tensor", node.op_type, type_str(e->type)),
+             node.label());
     out.emplace_back(e);
   }
   return out;
 }
 
 Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inputs) {
-  if (++unrolled > kMaxNodes) refuse(ErrorCode::kLimitExceeded, format("the model grows beyond {} nodes when its functions and loops are expanded", kMaxNodes));
+  if (++unrolled > kMaxNodes)
+    refuse(ErrorCode::kLimitExceeded,
+           format("the model grows beyond {} nodes when its functions and loops are expanded", kMaxNodes));
   if (const Function* f = find_function(node)) return inline_function(*f, node, scope, std::move(inputs));
   auto it = scope.opsets->find(node.domain);
   // A domain the model forgot to import is taken at its first version; the standard one must be there.
@@ -222,7 +238,8 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
   bad.poisoned = true;
   Values outputs(node.outputs.size(), bad);
   const auto custom = options_.converters.find({node.domain, node.op_type});
-  if (custom != options_.converters.end()) return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
+  if (custom != options_.converters.end())
+    return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
   if (!entry) {
     note_unsupported(node, version, inputs, "");
     return outputs;
@@ -281,7 +298,8 @@ void Importer::import_nodes(const std::vector<Node>& nodes, Scope& scope) {
 
 Values Importer::import_graph(const Graph& graph, Scope& scope) {
   if (scope.depth > kMaxGraphDepth) refuse(ErrorCode::kLimitExceeded, "subgraphs are nested too deeply");
-  for (const auto& t : graph.initializers) scope.values.try_emplace(t.name, relay::make_constant(t.data, relay::make_span(t.name)));
+  for (const auto& t : graph.initializers)
+    scope.values.try_emplace(t.name, relay::make_constant(t.data, relay::make_span(t.name)));
   import_nodes(graph.nodes, scope);
   Values out;
   for (const auto& info : graph.outputs) {
@@ -300,22 +318,30 @@ void Importer::bind_shapes() {
       if (input.name == name) info = &input;
       known += (known.empty() ? "" : ", ") + input.name;
     }
-    if (!info) refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "shapes", "its inputs are " + known);
+    if (!info)
+      refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "shapes",
+             "its inputs are " + known);
     const ValueType* type = tensor_of(info->type);
     if (!type) refuse(ErrorCode::kShapeMismatch, format("the input '{}' is not a tensor", name), "shapes");
     if (!type->shape) continue;
     const auto& dims = *type->shape;
     if (dims.size() != sizes.size())
-      refuse(ErrorCode::kShapeMismatch, format("the input '{}' has {} dimensions, {} were given", name, dims.size(), sizes.size()), "shapes", "the model says " + info->type.str());
+      refuse(ErrorCode::kShapeMismatch,
+             format("the input '{}' has {} dimensions, {} were given", name, dims.size(), sizes.size()), "shapes",
+             "the model says " + info->type.str());
     for (size_t i = 0; i < dims.size(); ++i) {
       if (sizes[i] < -1) refuse(ErrorCode::kInvalidArgument, format("{} is not a size", sizes[i]), "shapes");
       if (sizes[i] == -1) continue;
       if (dims[i].value && *dims[i].value != sizes[i])
-        refuse(ErrorCode::kShapeMismatch, format("dimension {} of the input '{}' is {}, not {}", i, name, *dims[i].value, sizes[i]), "shapes", "the model says " + info->type.str());
+        refuse(ErrorCode::kShapeMismatch,
+               format("dimension {} of the input '{}' is {}, not {}", i, name, *dims[i].value, sizes[i]), "shapes",
+               "the model says " + info->type.str());
       if (dims[i].param.empty() || dims[i].param == "?") continue;
       auto [it, fresh] = symbols_.emplace(dims[i].param, Dim(sizes[i]));
       if (!fresh && !(it->second == Dim(sizes[i])))
-        refuse(ErrorCode::kShapeMismatch, format("the dimension '{}' is given as {} and as {}", dims[i].param, it->second.str(), sizes[i]), "shapes");
+        refuse(ErrorCode::kShapeMismatch,
+               format("the dimension '{}' is given as {} and as {}", dims[i].param, it->second.str(), sizes[i]),
+               "shapes");
     }
   }
 }
@@ -327,7 +353,8 @@ Result<relay::Module> Importer::run() try {
   std::set<std::string> initialized;
   for (const auto& t : model_.graph.initializers) initialized.insert(t.name);
   for (const auto& [name, tensor] : options_.constants) {
-    bool known = std::any_of(model_.graph.inputs.begin(), model_.graph.inputs.end(), [&, n = name](const auto& i) { return i.name == n; });
+    bool known = std::any_of(model_.graph.inputs.begin(), model_.graph.inputs.end(),
+                             [&, n = name](const auto& i) { return i.name == n; });
     if (!known) refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "constants");
     scope.values.emplace(name, relay::make_constant(tensor, relay::make_span(name)));
   }
@@ -340,14 +367,16 @@ Result<relay::Module> Importer::run() try {
       bool optional = info.type.kind == ValueType::kOptional;
       if (!optional || !given->second.empty()) {
         std::vector<Value> elements;
-        for (const Tensor& t : given->second) elements.emplace_back(relay::make_constant(t, relay::make_span(info.name)));
+        for (const Tensor& t : given->second)
+          elements.emplace_back(relay::make_constant(t, relay::make_span(info.name)));
         v.sequence = std::make_shared<const std::vector<Value>>(std::move(elements));
       }
       scope.values.emplace(info.name, v);
       continue;
     }
     const ValueType* type = tensor_of(info.type);
-    if (!type) refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled yet", info.type.str()), where);
+    if (!type)
+      refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled yet", info.type.str()), where);
     if (!type->elem) refuse(ErrorCode::kMalformedModel, "the input has no element type", where);
     auto given = options_.shapes.find(info.name);
     Shape shape;
@@ -355,18 +384,24 @@ Result<relay::Module> Importer::run() try {
       for (size_t i = 0; i < type->shape->size(); ++i) {
         const auto& d = (*type->shape)[i];
         auto bound = symbols_.find(d.param);
-        if (d.value) shape.push_back(*d.value);
-        else if (given != options_.shapes.end() && given->second[i] >= 0) shape.push_back(given->second[i]);
-        else if (bound != symbols_.end()) shape.push_back(bound->second);
-        else shape.push_back(d.param.empty() || d.param == "?" ? Dim::any() : Dim::symbol(symbol_name(d.param)));
+        if (d.value)
+          shape.push_back(*d.value);
+        else if (given != options_.shapes.end() && given->second[i] >= 0)
+          shape.push_back(given->second[i]);
+        else if (bound != symbols_.end())
+          shape.push_back(bound->second);
+        else
+          shape.push_back(d.param.empty() || d.param == "?" ? Dim::any() : Dim::symbol(symbol_name(d.param)));
       }
     } else if (given != options_.shapes.end()) {
       for (int64_t size : given->second) shape.push_back(size >= 0 ? Dim(size) : Dim::any());
     } else {
-      refuse(ErrorCode::kFreeDimension, "the input has no shape", where, format("give its sizes: --shape {}=...", info.name));
+      refuse(ErrorCode::kFreeDimension, "the input has no shape", where,
+             format("give its sizes: --shape {}=...", info.name));
     }
     if (auto dims = static_shape(shape))
-      if (auto count = checked_element_count(*dims); !count) throw ConversionFailure{std::move(count).error().at(where)};
+      if (auto count = checked_element_count(*dims); !count)
+        throw ConversionFailure{std::move(count).error().at(where)};
     Expr var = relay::make_var(info.name, tensor_type(shape, *type->elem), relay::make_span(info.name));
     inputs_.push_back(var);
     input_names_.push_back(info.name);
@@ -376,7 +411,8 @@ Result<relay::Module> Importer::run() try {
   if (!options_.freeze_params) {
     for (const auto& t : model_.graph.initializers) {
       if (!t.data.dtype().is_float()) continue;
-      Expr var = relay::make_var(t.name, tensor_type(to_shape(t.data.shape()), t.data.dtype()), relay::make_span(t.name));
+      Expr var =
+          relay::make_var(t.name, tensor_type(to_shape(t.data.shape()), t.data.dtype()), relay::make_span(t.name));
       params.push_back(var);
       scope.values.emplace(t.name, var);
       if (options_.params) options_.params->emplace(t.name, t.data);
@@ -399,7 +435,8 @@ Result<relay::Module> Importer::run() try {
     // A sequence of known length is as many outputs.
     for (size_t k = 0; k < outputs[i].sequence->size(); ++k) {
       const Expr& element = (*outputs[i].sequence)[k].expr;
-      if (!element) refuse(ErrorCode::kUnsupportedModel, "a sequence of sequences cannot be compiled", format("output '{}'", name));
+      if (!element)
+        refuse(ErrorCode::kUnsupportedModel, "a sequence of sequences cannot be compiled", format("output '{}'", name));
       results.push_back(element);
       output_names.push_back(format("{}[{}]", name, k));
     }
@@ -420,7 +457,9 @@ Result<relay::Module> Importer::run() try {
   return Diagnostic(ErrorCode::kInternal, bug.what());
 }
 
-Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options) { return Importer(model, options).run(); }
+Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options) {
+  return Importer(model, options).run();
+}
 
 Result<relay::Module> import_onnx(const SharedBytes& bytes, const ImportOptions& options) {
   Model model = TW_TRY(read_model(bytes, "", options.read));

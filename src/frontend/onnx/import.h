@@ -14,11 +14,14 @@
 
 namespace tilewright::onnx {
 
-// A converter of the caller's own: a node, the version of its operator set and its inputs (null: absent) to a value for each output.
-using CustomConverter = std::function<Result<std::vector<relay::Expr>>(const Node& node, int64_t version, const std::vector<relay::Expr>& inputs)>;
+// A converter of the caller's own: a node, the version of its operator set and its inputs (null: absent) to a value for
+// each output.
+using CustomConverter = std::function<Result<std::vector<relay::Expr>>(const Node& node, int64_t version,
+                                                                       const std::vector<relay::Expr>& inputs)>;
 
 struct ImportOptions {
-  // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound everywhere.
+  // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound
+  // everywhere.
   std::map<std::string, std::vector<int64_t>> shapes;
   // Inputs that become constants of the module (a Reshape's target that the model takes as an input, say).
   std::map<std::string, Tensor> constants;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one import: scopes of names, inlined functions, the folding of constants, the list of what is unsupported.
+// The state of one import: scopes of names, inlined functions, the folding of constants, the list of what is
+// unsupported.
 #pragma once
 #include <map>
 #include <unordered_map>
@@ -46,7 +47,8 @@ class Importer {
   void import_nodes(const std::vector<Node>& nodes, Scope& scope);
   void import_node(const Node& node, Scope& scope);
   Values convert(const Node& node, Scope& scope, std::vector<Value> inputs);
-  Values custom_conversion(const CustomConverter& converter, const Node& node, int64_t version, const std::vector<Value>& inputs);
+  Values custom_conversion(const CustomConverter& converter, const Node& node, int64_t version,
+                           const std::vector<Value>& inputs);
   Values inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs);
   const Function* find_function(const Node& node) const;
   void note_unsupported(const Node& node, int64_t version, const std::vector<Value>& inputs, std::string why);

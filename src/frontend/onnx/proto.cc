@@ -17,8 +17,9 @@ std::string ReadState::place() const {
 }
 
 const char* attribute_kind_name(AttributeKind kind) {
-  static constexpr const char* kNames[] = {"undefined", "float", "int", "string", "tensor", "graph", "floats", "ints", "strings",
-                                           "tensors", "graphs", "sparse tensor", "sparse tensors", "type", "types"};
+  static constexpr const char* kNames[] = {"undefined",      "float", "int",     "string",  "tensor", "graph",
+                                           "floats",         "ints",  "strings", "tensors", "graphs", "sparse tensor",
+                                           "sparse tensors", "type",  "types"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -35,11 +36,16 @@ std::string ValueType::str() const {
       }
       return out + "]";
     }
-    case kSequence: return "sequence(" + (element ? element->str() : "?") + ")";
-    case kOptional: return "optional(" + (element ? element->str() : "?") + ")";
-    case kMap: return "map";
-    case kOpaque: return "opaque";
-    case kNone: break;
+    case kSequence:
+      return "sequence(" + (element ? element->str() : "?") + ")";
+    case kOptional:
+      return "optional(" + (element ? element->str() : "?") + ")";
+    case kMap:
+      return "map";
+    case kOpaque:
+      return "opaque";
+    case kNone:
+      break;
   }
   return "?";
 }
@@ -68,13 +74,28 @@ class Reader {
     if (depth > 16) state_.fail("a type is nested too deeply", ErrorCode::kLimitExceeded);
     ValueType t;
     while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1): tensor_type(m.get_message(), &t, ValueType::kTensor); break;
-        case bytes_field(8): tensor_type(m.get_message(), &t, ValueType::kSparse); break;
-        case bytes_field(4): element_type_of(m.get_message(), &t, ValueType::kSequence, depth); break;
-        case bytes_field(9): element_type_of(m.get_message(), &t, ValueType::kOptional, depth); break;
-        case bytes_field(5): m.skip(); t.kind = ValueType::kMap; break;
-        case bytes_field(7): m.skip(); t.kind = ValueType::kOpaque; break;
-        default: m.skip();
+        case bytes_field(1):
+          tensor_type(m.get_message(), &t, ValueType::kTensor);
+          break;
+        case bytes_field(8):
+          tensor_type(m.get_message(), &t, ValueType::kSparse);
+          break;
+        case bytes_field(4):
+          element_type_of(m.get_message(), &t, ValueType::kSequence, depth);
+          break;
+        case bytes_field(9):
+          element_type_of(m.get_message(), &t, ValueType::kOptional, depth);
+          break;
+        case bytes_field(5):
+          m.skip();
+          t.kind = ValueType::kMap;
+          break;
+        case bytes_field(7):
+          m.skip();
+          t.kind = ValueType::kOpaque;
+          break;
+        default:
+          m.skip();
       }
     return t;
   }
@@ -94,7 +115,9 @@ class Reader {
           g.nodes.push_back(node(m.get_message()));
           break;
         }
-        case bytes_field(2): g.name = read_text(m, state_); break;
+        case bytes_field(2):
+          g.name = read_text(m, state_);
+          break;
         case bytes_field(5): {
           Place place(state_, format("initializer {}", g.initializers.size()));
           add_initializer(parse_tensor(m.get_message(), state_));
@@ -105,10 +128,17 @@ class Reader {
           add_initializer(parse_sparse_tensor(m.get_message(), state_));
           break;
         }
-        case bytes_field(11): g.inputs.push_back(value_info(m.get_message(), "input")); break;
-        case bytes_field(12): g.outputs.push_back(value_info(m.get_message(), "output")); break;
-        case bytes_field(13): g.value_info.push_back(value_info(m.get_message(), "value_info")); break;
-        default: m.skip();
+        case bytes_field(11):
+          g.inputs.push_back(value_info(m.get_message(), "input"));
+          break;
+        case bytes_field(12):
+          g.outputs.push_back(value_info(m.get_message(), "output"));
+          break;
+        case bytes_field(13):
+          g.value_info.push_back(value_info(m.get_message(), "value_info"));
+          break;
+        default:
+          m.skip();
       }
     check_names(g.inputs, "inputs");
     check_names(g.outputs, "outputs");
@@ -120,8 +150,12 @@ class Reader {
     Model out;
     bool has_graph = false;
     while (m.next()) switch (m.tag_and_type()) {
-        case varint_field(1): out.ir_version = m.get_int64(); break;
-        case bytes_field(2): out.producer = read_text(m, state_); break;
+        case varint_field(1):
+          out.ir_version = m.get_int64();
+          break;
+        case bytes_field(2):
+          out.producer = read_text(m, state_);
+          break;
         case bytes_field(7): {
           if (has_graph) state_.fail("the model has two graphs");
           has_graph = true;
@@ -129,7 +163,9 @@ class Reader {
           out.graph = graph(m.get_message());
           break;
         }
-        case bytes_field(8): opset(m.get_message(), &out.opsets); break;
+        case bytes_field(8):
+          opset(m.get_message(), &out.opsets);
+          break;
         case bytes_field(14): {
           auto [key, value] = entry(m.get_message());
           if (!out.metadata.emplace(key, value).second) state_.fail(format("the metadata has the key '{}' twice", key));
@@ -140,7 +176,8 @@ class Reader {
           out.functions.push_back(function(m.get_message()));
           break;
         }
-        default: m.skip();
+        default:
+          m.skip();
       }
     if (!has_graph) state_.fail("the file holds no ONNX graph (empty, truncated or of another format)");
     std::set<std::string> functions;
@@ -177,7 +214,8 @@ class Reader {
           }
           break;
         }
-        default: m.skip();
+        default:
+          m.skip();
       }
   }
 
@@ -190,8 +228,11 @@ class Reader {
           if (value >= 0) d.value = value;
           break;
         }
-        case bytes_field(2): d.param = read_text(m, state_); break;
-        default: m.skip();
+        case bytes_field(2):
+          d.param = read_text(m, state_);
+          break;
+        default:
+          m.skip();
       }
     return d;
   }
@@ -214,8 +255,11 @@ class Reader {
           v.name = read_text(m, state_);
           state_.path.back() += format(" '{}'", v.name);
           break;
-        case bytes_field(2): v.type = type(m.get_message()); break;
-        default: m.skip();
+        case bytes_field(2):
+          v.type = type(m.get_message());
+          break;
+        default:
+          m.skip();
       }
     return v;
   }
@@ -229,24 +273,36 @@ class Reader {
   }
 
   Node node(pbf_reader m) {
-    if (++state_.nodes > kMaxNodes) state_.fail(format("the model has more than {} nodes", kMaxNodes), ErrorCode::kLimitExceeded);
+    if (++state_.nodes > kMaxNodes)
+      state_.fail(format("the model has more than {} nodes", kMaxNodes), ErrorCode::kLimitExceeded);
     Node n;
     while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1): n.inputs.push_back(read_text(m, state_)); break;
-        case bytes_field(2): n.outputs.push_back(read_text(m, state_)); break;
+        case bytes_field(1):
+          n.inputs.push_back(read_text(m, state_));
+          break;
+        case bytes_field(2):
+          n.outputs.push_back(read_text(m, state_));
+          break;
         case bytes_field(3):
           n.name = read_text(m, state_);
           state_.path.back() += format(" '{}'", n.name);
           break;
-        case bytes_field(4): n.op_type = read_text(m, state_); break;
+        case bytes_field(4):
+          n.op_type = read_text(m, state_);
+          break;
         case bytes_field(5): {
           Place place(state_, format("attribute {}", n.attributes.size()));
           n.attributes.push_back(attribute(m.get_message()));
           break;
         }
-        case bytes_field(7): n.domain = normal_domain(read_text(m, state_)); break;
-        case bytes_field(8): n.overload = read_text(m, state_); break;
-        default: m.skip();
+        case bytes_field(7):
+          n.domain = normal_domain(read_text(m, state_));
+          break;
+        case bytes_field(8):
+          n.overload = read_text(m, state_);
+          break;
+        default:
+          m.skip();
       }
     if (n.op_type.empty()) state_.fail("a node names no operator");
     std::set<std::string> seen;
@@ -287,34 +343,69 @@ class Reader {
           a.name = read_text(m, state_);
           state_.path.back() += format(" '{}'", a.name);
           break;
-        case fixed32_field(2): a.f = m.get_float(); filled |= 1; break;
-        case varint_field(3): a.i = m.get_int64(); filled |= 2; break;
+        case fixed32_field(2):
+          a.f = m.get_float();
+          filled |= 1;
+          break;
+        case varint_field(3):
+          a.i = m.get_int64();
+          filled |= 2;
+          break;
         case bytes_field(4): {
           auto view = m.get_view();
           a.s.assign(view.data(), view.size());
           filled |= 4;
           break;
         }
-        case bytes_field(5): tensor(m.get_message(), false); break;
-        case bytes_field(6): subgraph(m.get_message()); break;
-        case fixed32_field(7): a.floats.push_back(m.get_float()); break;
-        case bytes_field(7): append_all(&a.floats, m.get_packed_float()); break;
-        case varint_field(8): a.ints.push_back(m.get_int64()); break;
-        case bytes_field(8): append_all(&a.ints, m.get_packed_int64()); break;
+        case bytes_field(5):
+          tensor(m.get_message(), false);
+          break;
+        case bytes_field(6):
+          subgraph(m.get_message());
+          break;
+        case fixed32_field(7):
+          a.floats.push_back(m.get_float());
+          break;
+        case bytes_field(7):
+          append_all(&a.floats, m.get_packed_float());
+          break;
+        case varint_field(8):
+          a.ints.push_back(m.get_int64());
+          break;
+        case bytes_field(8):
+          append_all(&a.ints, m.get_packed_int64());
+          break;
         case bytes_field(9): {
           auto view = m.get_view();
           a.strings.emplace_back(view.data(), view.size());
           break;
         }
-        case bytes_field(10): tensor(m.get_message(), false); break;
-        case bytes_field(11): subgraph(m.get_message()); break;
-        case bytes_field(14): a.types.push_back(type(m.get_message())); break;
-        case bytes_field(15): a.types.push_back(type(m.get_message())); break;
-        case varint_field(20): declared = m.get_int32(); break;
-        case bytes_field(21): a.reference = read_text(m, state_); break;
-        case bytes_field(22): tensor(m.get_message(), true); break;
-        case bytes_field(23): tensor(m.get_message(), true); break;
-        default: m.skip();
+        case bytes_field(10):
+          tensor(m.get_message(), false);
+          break;
+        case bytes_field(11):
+          subgraph(m.get_message());
+          break;
+        case bytes_field(14):
+          a.types.push_back(type(m.get_message()));
+          break;
+        case bytes_field(15):
+          a.types.push_back(type(m.get_message()));
+          break;
+        case varint_field(20):
+          declared = m.get_int32();
+          break;
+        case bytes_field(21):
+          a.reference = read_text(m, state_);
+          break;
+        case bytes_field(22):
+          tensor(m.get_message(), true);
+          break;
+        case bytes_field(23):
+          tensor(m.get_message(), true);
+          break;
+        default:
+          m.skip();
       }
     if (a.name.empty()) state_.fail("an attribute has no name");
     if (declared < 0 || declared > static_cast<int>(AttributeKind::kTypes))
@@ -331,10 +422,15 @@ class Reader {
   std::pair<std::string, std::string> entry(pbf_reader m) {
     std::pair<std::string, std::string> out;
     while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1): out.first = read_text(m, state_); break;
+        case bytes_field(1):
+          out.first = read_text(m, state_);
+          break;
         // Values hold whole character lists and label files.
-        case bytes_field(2): out.second = read_text(m, state_, 64 << 20); break;
-        default: m.skip();
+        case bytes_field(2):
+          out.second = read_text(m, state_, 64 << 20);
+          break;
+        default:
+          m.skip();
       }
     return out;
   }
@@ -343,11 +439,17 @@ class Reader {
     std::string domain;
     int64_t version = 0;
     while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1): domain = normal_domain(read_text(m, state_)); break;
-        case varint_field(2): version = m.get_int64(); break;
-        default: m.skip();
+        case bytes_field(1):
+          domain = normal_domain(read_text(m, state_));
+          break;
+        case varint_field(2):
+          version = m.get_int64();
+          break;
+        default:
+          m.skip();
       }
-    if (version < 1 || version > 10'000) state_.fail(format("operator set '{}' has the impossible version {}", domain, version));
+    if (version < 1 || version > 10'000)
+      state_.fail(format("operator set '{}' has the impossible version {}", domain, version));
     auto [it, fresh] = out->emplace(domain, version);
     if (!fresh && it->second != version) state_.fail(format("operator set '{}' is imported in two versions", domain));
   }
@@ -359,23 +461,36 @@ class Reader {
           f.name = read_text(m, state_);
           state_.path.back() += format(" '{}'", f.name);
           break;
-        case bytes_field(4): f.inputs.push_back(read_text(m, state_)); break;
-        case bytes_field(5): f.outputs.push_back(read_text(m, state_)); break;
-        case bytes_field(6): f.attributes.push_back(read_text(m, state_)); break;
+        case bytes_field(4):
+          f.inputs.push_back(read_text(m, state_));
+          break;
+        case bytes_field(5):
+          f.outputs.push_back(read_text(m, state_));
+          break;
+        case bytes_field(6):
+          f.attributes.push_back(read_text(m, state_));
+          break;
         case bytes_field(7): {
           Place place(state_, format("node {}", f.nodes.size()));
           f.nodes.push_back(node(m.get_message()));
           break;
         }
-        case bytes_field(9): opset(m.get_message(), &f.opsets); break;
-        case bytes_field(10): f.domain = normal_domain(read_text(m, state_)); break;
+        case bytes_field(9):
+          opset(m.get_message(), &f.opsets);
+          break;
+        case bytes_field(10):
+          f.domain = normal_domain(read_text(m, state_));
+          break;
         case bytes_field(11): {
           Place place(state_, "attribute");
           f.defaults.push_back(attribute(m.get_message()));
           break;
         }
-        case bytes_field(13): f.overload = read_text(m, state_); break;
-        default: m.skip();
+        case bytes_field(13):
+          f.overload = read_text(m, state_);
+          break;
+        default:
+          m.skip();
       }
     if (f.name.empty()) state_.fail("a function has no name");
     return f;

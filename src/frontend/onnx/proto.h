@@ -17,8 +17,8 @@
 namespace tilewright::onnx {
 
 inline constexpr int64_t kMaxRank = 32;
-inline constexpr int64_t kMaxNodes = 1'000'000;       // of a model, subgraphs and functions included
-inline constexpr int kMaxGraphDepth = 64;             // subgraphs inside subgraphs
+inline constexpr int64_t kMaxNodes = 1'000'000;  // of a model, subgraphs and functions included
+inline constexpr int kMaxGraphDepth = 64;        // subgraphs inside subgraphs
 inline constexpr size_t kMaxNameBytes = 64 << 10;
 inline constexpr int64_t kMaxSparseBytes = 64 << 20;  // of a sparse tensor made dense
 
@@ -43,8 +43,21 @@ struct ValueInfo {
 };
 
 enum class AttributeKind {
-  kUndefined, kFloat, kInt, kString, kTensor, kGraph, kFloats, kInts, kStrings, kTensors, kGraphs, kSparseTensor,
-  kSparseTensors, kType, kTypes
+  kUndefined,
+  kFloat,
+  kInt,
+  kString,
+  kTensor,
+  kGraph,
+  kFloats,
+  kInts,
+  kStrings,
+  kTensors,
+  kGraphs,
+  kSparseTensor,
+  kSparseTensors,
+  kType,
+  kTypes
 };
 const char* attribute_kind_name(AttributeKind kind);
 
@@ -58,7 +71,7 @@ struct Attribute {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
-  std::vector<Tensor> tensors;  // kTensor and kSparseTensor: one
+  std::vector<Tensor> tensors;                       // kTensor and kSparseTensor: one
   std::vector<std::shared_ptr<const Graph>> graphs;  // kGraph: one
   std::vector<ValueType> types;                      // kType: one
 };
@@ -87,8 +100,8 @@ struct Graph {
 struct Function {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;
-  std::vector<Attribute> defaults;       // attributes with a default value
-  std::vector<std::string> attributes;   // attributes without one
+  std::vector<Attribute> defaults;      // attributes with a default value
+  std::vector<std::string> attributes;  // attributes without one
   std::vector<Node> nodes;
   std::map<std::string, int64_t> opsets;
 };

@@ -58,7 +58,8 @@ Set complement(Set set) {
 bool contains(const Set& set, Code c) {
   return std::any_of(set.begin(), set.end(), [c](const Range& r) { return c >= r.first && c <= r.last; });
 }
-const Set kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, kDigit = {{'0', '9'}}, kSpace = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
+const Set kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}, kDigit = {{'0', '9'}},
+          kSpace = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
 
 struct Failure {
   std::string why;
@@ -129,7 +130,8 @@ class Parser {
     int n = -1;
     while (more() && peek() >= '0' && peek() <= '9') {
       n = std::max(n, 0) * 10 + static_cast<int>(text_[at_++] - '0');
-      if (n > kMaxRepeat) throw Failure{format("something repeats more than {} times", kMaxRepeat), ErrorCode::kLimitExceeded};
+      if (n > kMaxRepeat)
+        throw Failure{format("something repeats more than {} times", kMaxRepeat), ErrorCode::kLimitExceeded};
     }
     return n;
   }
@@ -149,7 +151,8 @@ class Parser {
         at_ = back;
         return false;
       }
-      if (most >= 0 && most < least) throw Failure{format("something repeats at least {} and at most {} times", least, most)};
+      if (most >= 0 && most < least)
+        throw Failure{format("something repeats at least {} and at most {} times", least, most)};
     } else {
       return false;
     }
@@ -189,37 +192,54 @@ class Parser {
         alternatives(depth + 1);
         if (!take(')')) throw Failure{"a '(' without its ')'"};
         return;
-      case '[': return lay({Step::kSet, bracket()});
-      case '.': return lay({Step::kSet, complement({{'\n', '\n'}})});
-      case '^': return lay({Step::kBegin, {}});
-      case '$': return lay({Step::kEnd, {}});
+      case '[':
+        return lay({Step::kSet, bracket()});
+      case '.':
+        return lay({Step::kSet, complement({{'\n', '\n'}})});
+      case '^':
+        return lay({Step::kBegin, {}});
+      case '$':
+        return lay({Step::kEnd, {}});
       case '*':
       case '+':
-      case '?': throw Failure{"nothing that could repeat"};
+      case '?':
+        throw Failure{"nothing that could repeat"};
       case '\\':
         if (take('b')) return lay({Step::kBoundary, {}});
         if (take('B')) return lay({Step::kInside, {}});
         if (take('A')) return lay({Step::kBegin, {}});
         if (take('z')) return lay({Step::kEnd, {}});
         return lay({Step::kSet, escape()});
-      default: return lay({Step::kSet, {{c, c}}});
+      default:
+        return lay({Step::kSet, {{c, c}}});
     }
   }
   Set escape() {
     if (!more()) throw Failure{"a '\\' at the end"};
     const Code c = text_[at_++];
     switch (c) {
-      case 'd': return kDigit;
-      case 'D': return complement(kDigit);
-      case 'w': return kWord;
-      case 'W': return complement(kWord);
-      case 's': return kSpace;
-      case 'S': return complement(kSpace);
-      case 'n': return {{'\n', '\n'}};
-      case 't': return {{'\t', '\t'}};
-      case 'r': return {{'\r', '\r'}};
-      case 'f': return {{'\f', '\f'}};
-      case 'v': return {{'\v', '\v'}};
+      case 'd':
+        return kDigit;
+      case 'D':
+        return complement(kDigit);
+      case 'w':
+        return kWord;
+      case 'W':
+        return complement(kWord);
+      case 's':
+        return kSpace;
+      case 'S':
+        return complement(kSpace);
+      case 'n':
+        return {{'\n', '\n'}};
+      case 't':
+        return {{'\t', '\t'}};
+      case 'r':
+        return {{'\r', '\r'}};
+      case 'f':
+        return {{'\f', '\f'}};
+      case 'v':
+        return {{'\v', '\v'}};
       default:
         if (contains(kWord, c)) throw Failure{"an escape that is not known"};
         return {{c, c}};
@@ -290,13 +310,16 @@ bool TextPattern::matches(std::string_view text) const {
       open.pop_back();
       if (seen[s] == position) continue;
       seen[s] = position;
-      const bool before = position > 0 && contains(kWord, c[position - 1]), after = position < c.size() && contains(kWord, c[position]);
+      const bool before = position > 0 && contains(kWord, c[position - 1]),
+                 after = position < c.size() && contains(kWord, c[position]);
       switch (steps[s].kind) {
         case Step::kSplit:
           open.push_back(steps[s].other);
           open.push_back(steps[s].to);
           break;
-        case Step::kJump: open.push_back(steps[s].to); break;
+        case Step::kJump:
+          open.push_back(steps[s].to);
+          break;
         case Step::kBegin:
           if (position == 0) open.push_back(s + 1);
           break;
@@ -310,7 +333,9 @@ bool TextPattern::matches(std::string_view text) const {
           if (before == after) open.push_back(s + 1);
           break;
         case Step::kSet:
-        case Step::kMatch: into->push_back(s); break;
+        case Step::kMatch:
+          into->push_back(s);
+          break;
       }
     }
   };

@@ -48,13 +48,20 @@ class Place {
 
 // Field number and wire type as one switch value.
 constexpr uint32_t varint_field(uint32_t tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint); }
-constexpr uint32_t bytes_field(uint32_t tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited); }
-constexpr uint32_t fixed32_field(uint32_t tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed32); }
-constexpr uint32_t fixed64_field(uint32_t tag) { return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed64); }
+constexpr uint32_t bytes_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
+}
+constexpr uint32_t fixed32_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed32);
+}
+constexpr uint32_t fixed64_field(uint32_t tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::fixed64);
+}
 
 inline std::string read_text(protozero::pbf_reader& m, ReadState& state, size_t limit = kMaxNameBytes) {
   auto view = m.get_view();
-  if (view.size() > limit) state.fail(format("a name or text of {} bytes is longer than {}", view.size(), limit), ErrorCode::kLimitExceeded);
+  if (view.size() > limit)
+    state.fail(format("a name or text of {} bytes is longer than {}", view.size(), limit), ErrorCode::kLimitExceeded);
   return std::string(view.data(), view.size());
 }
 template <class T, class Range>
@@ -73,7 +80,8 @@ Result<T> guarded(ReadState& state, Read&& read) {
   } catch (Damage& damage) {
     return std::move(damage.diagnostic);
   } catch (const protozero::exception& e) {
-    return Diagnostic(ErrorCode::kMalformedModel, format("the file is damaged or is not ONNX ({})", e.what()), state.place(), "fetch or export the model again");
+    return Diagnostic(ErrorCode::kMalformedModel, format("the file is damaged or is not ONNX ({})", e.what()),
+                      state.place(), "fetch or export the model again");
   } catch (const std::bad_alloc&) {
     return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to read it", state.place());
   }

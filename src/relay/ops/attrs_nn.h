@@ -43,8 +43,8 @@ struct Conv3DAttrs : ConvFields<Conv3DAttrs> {
   Conv3DAttrs() : ConvFields(3, "NCDHW", "OIDHW") {}
 };
 
-// nn.contrib_conv2d_NCHWc and nn.contrib_depthwise_conv2d_NCHWc. data_layout "NCHW16c" or "NCHW" (first layer), out_layout
-// "NCHW16c", kernel_layout "OIHW16i16o" ("OIHW16o" when the data is NCHW; "OIHW1i16o" for depthwise).
+// nn.contrib_conv2d_NCHWc and nn.contrib_depthwise_conv2d_NCHWc. data_layout "NCHW16c" or "NCHW" (first layer),
+// out_layout "NCHW16c", kernel_layout "OIHW16i16o" ("OIHW16o" when the data is NCHW; "OIHW1i16o" for depthwise).
 // channels and in_channels are the logical counts; the lanes past them are zero on every edge.
 struct Conv2DNCHWcAttrs : ConvFields<Conv2DNCHWcAttrs> {
   static constexpr const char* kName = "relay.attrs.Conv2DNCHWcAttrs";
@@ -57,8 +57,8 @@ struct Conv2DNCHWcAttrs : ConvFields<Conv2DNCHWcAttrs> {
   }
 };
 
-// nn.conv*_transpose. The kernel is (C, O/groups, ...), as in ONNX and PyTorch: "IOHW", and likewise the classic default
-// "OIHW", whose letters never meant what they say for this operator.
+// nn.conv*_transpose. The kernel is (C, O/groups, ...), as in ONNX and PyTorch: "IOHW", and likewise the classic
+// default "OIHW", whose letters never meant what they say for this operator.
 template <class D>
 struct ConvTransposeFields : Attrs<D> {
   std::optional<int64_t> channels;
@@ -67,7 +67,12 @@ struct ConvTransposeFields : Attrs<D> {
   int64_t groups = 1;
   std::string data_layout, kernel_layout, out_layout, out_dtype;
   ConvTransposeFields(size_t spatial, const char* data, const char* kernel)
-      : strides(spatial, 1), padding(spatial, 0), output_padding(spatial, 0), dilation(spatial, 1), data_layout(data), kernel_layout(kernel) {}
+      : strides(spatial, 1),
+        padding(spatial, 0),
+        output_padding(spatial, 0),
+        dilation(spatial, 1),
+        data_layout(data),
+        kernel_layout(kernel) {}
   template <class V>
   void fields(V& v) {
     v("channels", channels);
@@ -168,10 +173,10 @@ struct PoolFields : Attrs<D> {
     if constexpr (kAverage) v("count_include_pad", count_include_pad, "padding counts as values");
   }
 };
-#define TW_POOL_ATTRS(name, average, spatial, layout)                          \
-  struct name : PoolFields<name, average> {                                    \
-    static constexpr const char* kName = "relay.attrs." #name;                 \
-    name() : PoolFields(spatial, layout) {}                                    \
+#define TW_POOL_ATTRS(name, average, spatial, layout)          \
+  struct name : PoolFields<name, average> {                    \
+    static constexpr const char* kName = "relay.attrs." #name; \
+    name() : PoolFields(spatial, layout) {}                    \
   };
 TW_POOL_ATTRS(MaxPool1DAttrs, false, 1, "NCW")
 TW_POOL_ATTRS(MaxPool2DAttrs, false, 2, "NCHW")

@@ -8,9 +8,9 @@ namespace tilewright::relay {
 // nn.lstm(X, W, R, B, h0, c0 [, P] [, lengths]) -> (Y, Yh, Yc)
 // nn.gru(X, W, R, B, h0 [, lengths]) and nn.rnn(...) -> (Y, Yh)
 // X (T, N, I); W (D, G*H, I); R (D, G*H, H); B (D, 2*G*H); h0, c0 (D, N, H); P (D, 3*H); lengths (N) int32.
-// nn.lstm_scan(X, R, h0, c0 [, P] [, lengths]), nn.gru_scan(X, R, B, h0 [, lengths]), nn.rnn_scan(X, R, h0 [, lengths]): the same
-// with X (T, N, D*G*H) the input's products and biases; B (D, H) is added to the product of state and third gate.
-// Y (T, D, N, H). Gate order: LSTM i o f c; GRU z r h. D is 2 when bidirectional.
+// nn.lstm_scan(X, R, h0, c0 [, P] [, lengths]), nn.gru_scan(X, R, B, h0 [, lengths]), nn.rnn_scan(X, R, h0 [,
+// lengths]): the same with X (T, N, D*G*H) the input's products and biases; B (D, H) is added to the product of state
+// and third gate. Y (T, D, N, H). Gate order: LSTM i o f c; GRU z r h. D is 2 when bidirectional.
 struct RecurrentAttrs : Attrs<RecurrentAttrs> {
   static constexpr const char* kName = "relay.attrs.RecurrentAttrs";
   int64_t hidden_size = 0;

@@ -229,8 +229,8 @@ struct TileAttrs : Attrs<TileAttrs> {
   }
 };
 
-// layout_transform: NCHW <-> NCHW16c, NHWC; OIHW <-> OIHW16i16o, ... A blocked axis that does not divide is zero padded on
-// the way in; on the way out `channels` (the primal C or O) and `in_channels` (I) give the logical counts to keep.
+// layout_transform: NCHW <-> NCHW16c, NHWC; OIHW <-> OIHW16i16o, ... A blocked axis that does not divide is zero padded
+// on the way in; on the way out `channels` (the primal C or O) and `in_channels` (I) give the logical counts to keep.
 struct LayoutTransformAttrs : Attrs<LayoutTransformAttrs> {
   static constexpr const char* kName = "relay.attrs.LayoutTransformAttrs";
   std::string src_layout, dst_layout;

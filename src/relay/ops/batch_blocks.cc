@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of the axes after the batch moved into the batch, and back. The Legalize pass writes both as pads, reshapes and
-// transposes, so they need no kernel.
+// Blocks of the axes after the batch moved into the batch, and back. The Legalize pass writes both as pads, reshapes
+// and transposes, so they need no kernel.
 #include "relay/ops/attrs_batch_blocks.h"
 #include "relay/ops/define.h"
 #include "relay/ops/reference.h"
@@ -12,14 +12,17 @@ namespace {
 using Pairs = std::vector<std::vector<int64_t>>;
 constexpr int64_t kLargestBlock = int64_t{1} << 20;
 
-Result<int64_t> checked_blocks(const Shape& in, const std::vector<int64_t>& block, const Pairs& pairs, const char* what) {
+Result<int64_t> checked_blocks(const Shape& in, const std::vector<int64_t>& block, const Pairs& pairs,
+                               const char* what) {
   if (block.empty() || block.size() + 1 > in.size() || pairs.size() != block.size())
-    return type_error(format("block_shape has {} values and {} {} for data {}", block.size(), what, pairs.size(), shape_str(in)));
+    return type_error(
+        format("block_shape has {} values and {} {} for data {}", block.size(), what, pairs.size(), shape_str(in)));
   int64_t product = 1;
   for (size_t i = 0; i < block.size(); ++i) {
     if (block[i] < 1 || block[i] > kLargestBlock || (product *= block[i]) > kLargestBlock)
       return type_error(format("the block size {} is out of range", block[i]));
-    if (pairs[i].size() != 2 || pairs[i][0] < 0 || pairs[i][1] < 0 || pairs[i][0] > (int64_t{1} << 40) || pairs[i][1] > (int64_t{1} << 40))
+    if (pairs[i].size() != 2 || pairs[i][0] < 0 || pairs[i][1] < 0 || pairs[i][0] > (int64_t{1} << 40) ||
+        pairs[i][1] > (int64_t{1} << 40))
       return type_error(format("{} {} is not two numbers from 0 on", what, i));
   }
   return product;
@@ -34,7 +37,8 @@ Result<Type> space_to_batch_type(const TypeArgs& args) {
   for (size_t i = 0; i < a.block_shape.size(); ++i) {
     Dim padded = out[i + 1] + Dim(a.paddings[i][0] + a.paddings[i][1]);
     if (padded.is_const() && padded.value() % a.block_shape[i])
-      return type_error(format("axis {} has {} elements with its padding, not a multiple of {}", i + 1, padded.value(), a.block_shape[i]));
+      return type_error(format("axis {} has {} elements with its padding, not a multiple of {}", i + 1, padded.value(),
+                               a.block_shape[i]));
     out[i + 1] = floordiv(padded, Dim(a.block_shape[i]));
   }
   return tensor_type(std::move(out), t.dtype);
@@ -45,18 +49,20 @@ Result<Type> batch_to_space_type(const TypeArgs& args) {
   const auto& a = attrs_of<BatchToSpaceNDAttrs>(args);
   int64_t blocks = TW_TRY(checked_blocks(t.shape, a.block_shape, a.crops, "crops"));
   Shape out = t.shape;
-  if (out[0].is_const() && out[0].value() % blocks) return type_error(format("the batch {} is not a multiple of {}", out[0].value(), blocks));
+  if (out[0].is_const() && out[0].value() % blocks)
+    return type_error(format("the batch {} is not a multiple of {}", out[0].value(), blocks));
   out[0] = floordiv(out[0], Dim(blocks));
   for (size_t i = 0; i < a.block_shape.size(); ++i) {
     out[i + 1] = out[i + 1] * Dim(a.block_shape[i]) - Dim(a.crops[i][0] + a.crops[i][1]);
-    if (out[i + 1].is_const() && out[i + 1].value() < 0) return type_error(format("crops leave nothing of axis {}", i + 1));
+    if (out[i + 1].is_const() && out[i + 1].value() < 0)
+      return type_error(format("crops leave nothing of axis {}", i + 1));
   }
   return tensor_type(std::move(out), t.dtype);
 }
 
 // The source of every element of the blocked tensor in the plain one, or -1 where it is padding.
-std::vector<int64_t> blocked_sources(const std::vector<int64_t>& plain, const std::vector<int64_t>& blocked, const std::vector<int64_t>& block,
-                                     const Pairs& before) {
+std::vector<int64_t> blocked_sources(const std::vector<int64_t>& plain, const std::vector<int64_t>& blocked,
+                                     const std::vector<int64_t>& block, const Pairs& before) {
   std::vector<int64_t> strides = row_major_strides(plain), counter(blocked.size(), 0), out;
   const int64_t total = product(blocked, 0, blocked.size());
   out.reserve(static_cast<size_t>(total));
@@ -85,8 +91,10 @@ Result<std::vector<Value>> eval_space_to_batch(const EvalArgs& args) {
   std::vector<int64_t> shape = out_shape(args), index = blocked_sources(in.shape, shape, a.block_shape, a.paddings);
   Value out = pick(in, shape, index);
   for (size_t k = 0; k < index.size(); ++k)
-    if (index[k] < 0 && in.is_float()) out.f[k] = a.pad_value;
-    else if (index[k] < 0 && !out.i.empty()) out.i[k] = static_cast<int64_t>(a.pad_value);
+    if (index[k] < 0 && in.is_float())
+      out.f[k] = a.pad_value;
+    else if (index[k] < 0 && !out.i.empty())
+      out.i[k] = static_cast<int64_t>(a.pad_value);
   return one(std::move(out));
 }
 
@@ -105,10 +113,13 @@ Result<std::vector<Value>> eval_batch_to_space(const EvalArgs& args) {
 std::vector<OpDef> batch_blocks_ops() {
   const std::vector<ArgDoc> data = {{"data", "(N, ...)"}};
   return {
-      define_op("nn.batch_to_space_nd", "Blocks of the batch laid side by side along the axes after it, cropped.", data, OpPattern::kInjective,
-                batch_to_space_type, eval_batch_to_space, make_default_attrs<BatchToSpaceNDAttrs>),
-      define_op("nn.space_to_batch_nd", "The axes after the batch, padded and cut into blocks that move into the batch.", data, OpPattern::kInjective,
-                space_to_batch_type, eval_space_to_batch, make_default_attrs<SpaceToBatchNDAttrs>),
+      define_op("nn.batch_to_space_nd", "Blocks of the batch laid side by side along the axes after it, cropped.", data,
+                OpPattern::kInjective, batch_to_space_type, eval_batch_to_space,
+                make_default_attrs<BatchToSpaceNDAttrs>),
+      define_op("nn.space_to_batch_nd",
+                "The axes after the batch, padded and cut into blocks that move into the batch.", data,
+                OpPattern::kInjective, space_to_batch_type, eval_space_to_batch,
+                make_default_attrs<SpaceToBatchNDAttrs>),
   };
 }
 

@@ -13,7 +13,8 @@ namespace {
 Result<Shape> operands_shape(const TypeArgs& args) {
   const auto &a = args.tensor(0), &b = args.tensor(1);
   if (a.dtype != b.dtype)
-    return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])), "cast one of them");
+    return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])),
+                      "cast one of them");
   return broadcast_shapes(a.shape, b.shape);
 }
 
@@ -67,13 +68,16 @@ struct Subtract {
 };
 struct Multiply {
   static double f(double a, double b) { return a * b; }
-  static double bound(double a, double b, double, double ba, double bb) { return std::fabs(a) * bb + std::fabs(b) * ba + ba * bb; }
+  static double bound(double a, double b, double, double ba, double bb) {
+    return std::fabs(a) * bb + std::fabs(b) * ba + ba * bb;
+  }
   static uint64_t i(uint64_t a, uint64_t b) { return a * b; }
 };
 template <double (*F)(double, double)>
 double corners(double a, double b, double y, double ba, double bb) {
   double worst = 0;
-  for (double x : {F(a + ba, b + bb), F(a + ba, b - bb), F(a - ba, b + bb), F(a - ba, b - bb)}) worst = std::fmax(worst, std::fabs(x - y));
+  for (double x : {F(a + ba, b + bb), F(a + ba, b - bb), F(a - ba, b + bb), F(a - ba, b - bb)})
+    worst = std::fmax(worst, std::fabs(x - y));
   return worst;
 }
 struct Divide {
@@ -94,30 +98,56 @@ struct Minimum {
 };
 struct Power {
   static double f(double a, double b) { return std::pow(a, b); }
-  static double bound(double a, double b, double y, double ba, double bb) { return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb); }
+  static double bound(double a, double b, double y, double ba, double bb) {
+    return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb);
+  }
 };
 struct TruncMod {
   static double f(double a, double b) { return std::fmod(a, b); }
-  static double bound(double a, double b, double y, double ba, double bb) { return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb); }
+  static double bound(double a, double b, double y, double ba, double bb) {
+    return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb);
+  }
 };
 struct FloorMod {
   static double f(double a, double b) {
     double m = std::fmod(a, b);
     return m != 0 && (m < 0) != (b < 0) ? m + b : m;
   }
-  static double bound(double a, double b, double y, double ba, double bb) { return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb); }
+  static double bound(double a, double b, double y, double ba, double bb) {
+    return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb);
+  }
 };
 struct FloorDivide {
   static double f(double a, double b) { return std::floor(a / b); }
-  static double bound(double a, double b, double y, double ba, double bb) { return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb); }
+  static double bound(double a, double b, double y, double ba, double bb) {
+    return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb);
+  }
 };
 struct TruncDivide {
   static double f(double a, double b) { return std::trunc(a / b); }
-  static double bound(double a, double b, double y, double ba, double bb) { return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb); }
+  static double bound(double a, double b, double y, double ba, double bb) {
+    return ba == 0 && bb == 0 ? 0 : corners<f>(a, b, y, ba, bb);
+  }
 };
 
 // Integer counterparts: exact, signed or unsigned; `ok` turns false on a division by zero.
-enum IntKind { kAdd, kSub, kMul, kTruncDiv, kFloorDiv, kTruncMod, kFloorMod, kPow, kMax, kMin, kAnd, kOr, kXor, kShl, kShr };
+enum IntKind {
+  kAdd,
+  kSub,
+  kMul,
+  kTruncDiv,
+  kFloorDiv,
+  kTruncMod,
+  kFloorMod,
+  kPow,
+  kMax,
+  kMin,
+  kAnd,
+  kOr,
+  kXor,
+  kShl,
+  kShr
+};
 
 int64_t int_op(IntKind kind, int64_t a, int64_t b, bool is_unsigned, int bits, bool* ok) {
   auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
@@ -239,7 +269,9 @@ Result<std::vector<Value>> eval_compare(const EvalArgs& args) {
 Result<Type> where_type(const TypeArgs& args) {
   const auto &c = args.tensor(0), &x = args.tensor(1), &y = args.tensor(2);
   if (!c.dtype.is_bool()) return type_error(format("the condition is {}, not bool", c.dtype.str()));
-  if (x.dtype != y.dtype) return type_error(format("operands are {} and {}", type_str(args.types[1]), type_str(args.types[2])), "cast one of them");
+  if (x.dtype != y.dtype)
+    return type_error(format("operands are {} and {}", type_str(args.types[1]), type_str(args.types[2])),
+                      "cast one of them");
   return tensor_type(TW_TRY(broadcast_shapes(TW_TRY(broadcast_shapes(c.shape, x.shape)), y.shape)), x.dtype);
 }
 
@@ -248,7 +280,8 @@ Result<std::vector<Value>> eval_where(const EvalArgs& args) {
   Value out = out_value(args);
   if (!x.bound.empty() || !y.bound.empty()) out.bound.resize(out.f.size());
   walk<3>(out.shape,
-          {broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape), broadcast_strides(y.shape, out.shape)},
+          {broadcast_strides(c.shape, out.shape), broadcast_strides(x.shape, out.shape),
+           broadcast_strides(y.shape, out.shape)},
           [&](int64_t o, const int64_t* at) {
             const Value& from = c.i[at[0]] ? x : y;
             const int64_t k = c.i[at[0]] ? at[1] : at[2];
@@ -271,11 +304,16 @@ Result<Type> along_axis_type(const TypeArgs& args, int64_t axis, const char* wha
   TW_TRY_STATUS(number_dtype(x.dtype));
   int64_t k = TW_TRY(checked_axis(axis, x.shape.size()));
   if (v.shape.size() != 1 || dims_differ(v.shape[0], x.shape[k]))
-    return type_error(format("the {} is {}, but axis {} of the data {} has {}", what, shape_str(v.shape), k, shape_str(x.shape), x.shape[k].str()));
+    return type_error(format("the {} is {}, but axis {} of the data {} has {}", what, shape_str(v.shape), k,
+                             shape_str(x.shape), x.shape[k].str()));
   return args.types[0];
 }
-Result<Type> bias_add_type(const TypeArgs& args) { return along_axis_type(args, attrs_of<BiasAddAttrs>(args).axis, "bias"); }
-Result<Type> prelu_type(const TypeArgs& args) { return along_axis_type(args, attrs_of<PReluAttrs>(args).axis, "slope"); }
+Result<Type> bias_add_type(const TypeArgs& args) {
+  return along_axis_type(args, attrs_of<BiasAddAttrs>(args).axis, "bias");
+}
+Result<Type> prelu_type(const TypeArgs& args) {
+  return along_axis_type(args, attrs_of<PReluAttrs>(args).axis, "slope");
+}
 
 // A vector seen as a tensor that broadcasts along `axis` of `shape`.
 Value along(const Value& vector, int64_t axis, const std::vector<int64_t>& shape) {
@@ -301,13 +339,15 @@ Result<std::vector<Value>> eval_prelu(const EvalArgs& args) {
   return eval_arithmetic<PRelu, kMul>(EvalArgs{inputs, args.attrs, args.out_type});
 }
 Result<Type> float_prelu_type(const TypeArgs& args) {
-  if (!args.tensor(0).dtype.is_float()) return type_error(format("it needs a floating dtype, not {}", args.tensor(0).dtype.str()));
+  if (!args.tensor(0).dtype.is_float())
+    return type_error(format("it needs a floating dtype, not {}", args.tensor(0).dtype.str()));
   return prelu_type(args);
 }
 
 OpDef binary(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
              Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
-  return define_op(name, doc, {{"lhs", "any shape"}, {"rhs", "the same dtype, a shape that broadcasts"}}, OpPattern::kBroadcast, type, eval, nullptr);
+  return define_op(name, doc, {{"lhs", "any shape"}, {"rhs", "the same dtype, a shape that broadcasts"}},
+                   OpPattern::kBroadcast, type, eval, nullptr);
 }
 
 }  // namespace
@@ -317,12 +357,15 @@ std::vector<OpDef> broadcast_ops() {
       binary("add", "lhs + rhs; integers wrap.", arithmetic_type, eval_arithmetic<Add, kAdd>),
       binary("subtract", "lhs - rhs; integers wrap.", arithmetic_type, eval_arithmetic<Subtract, kSub>),
       binary("multiply", "lhs * rhs; integers wrap.", arithmetic_type, eval_arithmetic<Multiply, kMul>),
-      binary("divide", "lhs / rhs; integers truncate towards zero.", arithmetic_type, eval_arithmetic<Divide, kTruncDiv>),
+      binary("divide", "lhs / rhs; integers truncate towards zero.", arithmetic_type,
+             eval_arithmetic<Divide, kTruncDiv>),
       binary("floor_divide", "floor(lhs / rhs).", arithmetic_type, eval_arithmetic<FloorDivide, kFloorDiv>),
       binary("trunc_divide", "trunc(lhs / rhs).", arithmetic_type, eval_arithmetic<TruncDivide, kTruncDiv>),
-      binary("mod", "The remainder with the sign of lhs (C's fmod).", arithmetic_type, eval_arithmetic<TruncMod, kTruncMod>),
+      binary("mod", "The remainder with the sign of lhs (C's fmod).", arithmetic_type,
+             eval_arithmetic<TruncMod, kTruncMod>),
       binary("trunc_mod", "The remainder with the sign of lhs.", arithmetic_type, eval_arithmetic<TruncMod, kTruncMod>),
-      binary("floor_mod", "The remainder with the sign of rhs (numpy's mod).", arithmetic_type, eval_arithmetic<FloorMod, kFloorMod>),
+      binary("floor_mod", "The remainder with the sign of rhs (numpy's mod).", arithmetic_type,
+             eval_arithmetic<FloorMod, kFloorMod>),
       binary("power", "lhs to the power rhs; integers wrap.", arithmetic_type, eval_arithmetic<Power, kPow, 8>),
       binary("maximum", "The larger; NaN wins.", arithmetic_type, eval_arithmetic<Maximum, kMax, 0>),
       binary("minimum", "The smaller; NaN wins.", arithmetic_type, eval_arithmetic<Minimum, kMin, 0>),
@@ -349,7 +392,8 @@ std::vector<OpDef> broadcast_ops() {
   bias.args = {{"data", "any shape"}, {"bias", "a vector of that axis' size"}};
   bias.make_attrs = make_default_attrs<BiasAddAttrs>;
   ops.push_back(std::move(bias));
-  OpDef prelu = binary("nn.prelu", "x, or slope * x below zero, the slope running along `axis`. Floats.", float_prelu_type, eval_prelu);
+  OpDef prelu = binary("nn.prelu", "x, or slope * x below zero, the slope running along `axis`. Floats.",
+                       float_prelu_type, eval_prelu);
   prelu.args = {{"data", "any shape"}, {"alpha", "a vector of that axis' size"}};
   prelu.make_attrs = make_default_attrs<PReluAttrs>;
   ops.push_back(std::move(prelu));

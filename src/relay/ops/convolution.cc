@@ -10,11 +10,13 @@ namespace tilewright::relay {
 
 const char* spatial_letters(size_t spatial) { return spatial == 1 ? "W" : spatial == 2 ? "HW" : "DHW"; }
 
-Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after, bool ceil_mode) {
+Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
+                          int64_t after, bool ceil_mode) {
   const int64_t reach = (kernel - 1) * dilation + 1;
   Dim room = in + Dim(before + after - reach);
   if (room.is_const() && room.value() < 0)
-    return type_error(format("a window of {} does not fit an axis of {} with padding {} and {}", reach, in.str(), before, after));
+    return type_error(
+        format("a window of {} does not fit an axis of {} with padding {} and {}", reach, in.str(), before, after));
   if (!ceil_mode) return floordiv(room, Dim(stride)) + Dim(1);
   Dim out = ceildiv(room, stride) + Dim(1);
   // A window must start inside the data or the padding before it.
@@ -38,7 +40,8 @@ std::vector<double> doubles(const Value& v) {
   return {v.i.begin(), v.i.end()};
 }
 
-// For one tap, fn(output offset, input offset, run length): rows whose input lies inside, step stride[2] along the input.
+// For one tap, fn(output offset, input offset, run length): rows whose input lies inside, step stride[2] along the
+// input.
 template <class F>
 void each_row(const Geometry& g, int64_t kd, int64_t kh, int64_t kw, F&& fn) {
   for (int64_t od = 0; od < g.out.d; ++od) {
@@ -51,7 +54,8 @@ void each_row(const Geometry& g, int64_t kd, int64_t kh, int64_t kw, F&& fn) {
       int64_t first = shift >= 0 ? 0 : (-shift + g.stride[2] - 1) / g.stride[2];
       int64_t last = g.in.w - 1 - shift < 0 ? -1 : std::min(g.out.w - 1, (g.in.w - 1 - shift) / g.stride[2]);
       if (first <= last)
-        fn((od * g.out.h + oh) * g.out.w + first, (id * g.in.h + ih) * g.in.w + first * g.stride[2] + shift, last - first + 1);
+        fn((od * g.out.h + oh) * g.out.w + first, (id * g.in.h + ih) * g.in.w + first * g.stride[2] + shift,
+           last - first + 1);
     }
   }
 }
@@ -144,7 +148,9 @@ Box box_of(const std::vector<int64_t>& shape) {
   return b;
 }
 
-Layout canonical(const char* head, size_t spatial) { return parse_layout(std::string(head) + spatial_letters(spatial)).value(); }
+Layout canonical(const char* head, size_t spatial) {
+  return parse_layout(std::string(head) + spatial_letters(spatial)).value();
+}
 
 }  // namespace
 
@@ -174,7 +180,8 @@ Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, Dat
       return (in - 1) * spec.strides[at] + (k - 1) * spec.dilation[at] + 1 - before - after + spec.output_padding[at];
     return (in + before + after - ((k - 1) * spec.dilation[at] + 1)) / spec.strides[at] + 1;
   };
-  Box result{sides(0, small_side.d, g.kernel.d), sides(1, small_side.h, g.kernel.h), sides(2, small_side.w, g.kernel.w)};
+  Box result{sides(0, small_side.d, g.kernel.d), sides(1, small_side.h, g.kernel.h),
+             sides(2, small_side.w, g.kernel.w)};
   g.in = spec.transposed ? result : small_side;
   g.out = spec.transposed ? small_side : result;
 

@@ -19,9 +19,11 @@ struct ConvSpec {
 // "W", "HW" or "DHW"
 const char* spatial_letters(size_t spatial);
 // The output size along a spatial axis. Errors: the window does not fit.
-Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after, bool ceil_mode = false);
+Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
+                          int64_t after, bool ceil_mode = false);
 
-// data and kernel in their operator's layouts; the result in spec.out. Floats carry bounds; integers are exact below 2^53.
+// data and kernel in their operator's layouts; the result in spec.out. Floats carry bounds; integers are exact below
+// 2^53.
 Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, DataType out_dtype);
 
 }  // namespace tilewright::relay

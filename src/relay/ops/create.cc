@@ -35,7 +35,8 @@ Result<Type> full_type(const TypeArgs& args) {
 Result<Type> like_type(const TypeArgs& args) { return args.types[0]; }
 Result<Type> full_like_type(const TypeArgs& args) {
   const auto &x = args.tensor(0), &v = args.tensor(1);
-  if (!v.shape.empty() || v.dtype != x.dtype) return type_error(format("fill_value is {}, not a scalar {}", type_str(args.types[1]), x.dtype.str()));
+  if (!v.shape.empty() || v.dtype != x.dtype)
+    return type_error(format("fill_value is {}, not a scalar {}", type_str(args.types[1]), x.dtype.str()));
   return args.types[0];
 }
 
@@ -64,7 +65,8 @@ Result<Range> range_of(const Tensor& start, const Tensor& stop, const Tensor& st
     r.start = start.at_double(0);
     r.step = step.at_double(0);
     const double n = std::ceil((stop.at_double(0) - r.start) / r.step);
-    if (!(n <= static_cast<double>(kMaxDim))) return type_error(format("from {} to {} in steps of {} has no end", r.start, stop.at_double(0), r.step));
+    if (!(n <= static_cast<double>(kMaxDim)))
+      return type_error(format("from {} to {} in steps of {} has no end", r.start, stop.at_double(0), r.step));
     r.count = n > 0 ? static_cast<int64_t>(n) : 0;
     return r;
   }
@@ -84,8 +86,10 @@ Result<Type> arange_type(const TypeArgs& args) {
   TW_TRY_STATUS(number_dtype(a.dtype));
   for (size_t i = 0; i < 3; ++i) {
     const auto& t = args.tensor(i);
-    if (element_count(t.shape) != Dim(1) || t.dtype != args.tensor(0).dtype || !(t.dtype.is_float() || t.dtype.is_integral()))
-      return type_error(format("start, stop and step are {}, {} and {}, not scalars of one dtype", type_str(args.types[0]), type_str(args.types[1]), type_str(args.types[2])));
+    if (element_count(t.shape) != Dim(1) || t.dtype != args.tensor(0).dtype ||
+        !(t.dtype.is_float() || t.dtype.is_integral()))
+      return type_error(format("start, stop and step are {}, {} and {}, not scalars of one dtype",
+                               type_str(args.types[0]), type_str(args.types[1]), type_str(args.types[2])));
   }
   const Tensor *start = constant_operand(args, 0), *stop = constant_operand(args, 1), *step = constant_operand(args, 2);
   Dim n = Dim::any();
@@ -96,7 +100,8 @@ Result<std::vector<Value>> eval_arange(const EvalArgs& args) {
   Range r = TW_TRY(range_of(to_tensor(args.inputs[0]), to_tensor(args.inputs[1]), to_tensor(args.inputs[2])));
   Value out = make_value(args.as<ArangeAttrs>().dtype, {r.count});
   for (int64_t i = 0; i < r.count; ++i) {
-    const double d = r.is_float ? r.start + static_cast<double>(i) * r.step : static_cast<double>(r.int_start + i * r.int_step);
+    const double d =
+        r.is_float ? r.start + static_cast<double>(i) * r.step : static_cast<double>(r.int_start + i * r.int_step);
     if (out.is_float())
       out.f[i] = d;
     else
@@ -135,12 +140,14 @@ Result<std::vector<Value>> eval_size(const EvalArgs& args) {
 
 Result<Type> meshgrid_type(const TypeArgs& args) {
   const auto& a = attrs_of<MeshgridAttrs>(args);
-  if (a.indexing != "ij" && a.indexing != "xy") return type_error(format("indexing is \"{}\", not ij or xy", a.indexing));
+  if (a.indexing != "ij" && a.indexing != "xy")
+    return type_error(format("indexing is \"{}\", not ij or xy", a.indexing));
   std::vector<Type> in = flat_types(args);
   if (in.empty()) return type_error("it needs at least one tensor");
   Shape shape;
   for (const Type& t : in) {
-    if (as_tensor(t)->shape.size() > 1 || as_tensor(t)->dtype != as_tensor(in[0])->dtype) return type_error(format("{} is not a vector like the others", type_str(t)));
+    if (as_tensor(t)->shape.size() > 1 || as_tensor(t)->dtype != as_tensor(in[0])->dtype)
+      return type_error(format("{} is not a vector like the others", type_str(t)));
     shape.push_back(as_tensor(t)->shape.empty() ? Dim(1) : as_tensor(t)->shape[0]);
   }
   if (a.indexing == "xy" && shape.size() >= 2) std::swap(shape[0], shape[1]);
@@ -160,7 +167,8 @@ Result<std::vector<Value>> eval_meshgrid(const EvalArgs& args) {
 Result<Type> trilu_type(const TypeArgs& args) {
   const auto &x = args.tensor(0), &k = args.tensor(1);
   if (x.shape.size() < 2) return type_error(format("data {} is not a matrix", shape_str(x.shape)));
-  if (!k.dtype.is_integral() || element_count(k.shape) != Dim(1)) return type_error(format("k is {}, not an integer scalar", type_str(args.types[1])));
+  if (!k.dtype.is_integral() || element_count(k.shape) != Dim(1))
+    return type_error(format("k is {}, not an integer scalar", type_str(args.types[1])));
   return args.types[0];
 }
 Result<std::vector<Value>> eval_trilu(const EvalArgs& args) {
@@ -180,19 +188,29 @@ Result<std::vector<Value>> eval_trilu(const EvalArgs& args) {
 std::vector<OpDef> create_ops() {
   constexpr OpPattern kElem = OpPattern::kElemWise, kInj = OpPattern::kInjective, kOpaque = OpPattern::kOpaque;
   std::vector<OpDef> ops = {
-      define_op("zeros", "A tensor of zeros.", {}, kElem, filled_type, eval_constant<0>, make_default_attrs<InitOpAttrs>),
+      define_op("zeros", "A tensor of zeros.", {}, kElem, filled_type, eval_constant<0>,
+                make_default_attrs<InitOpAttrs>),
       define_op("ones", "A tensor of ones.", {}, kElem, filled_type, eval_constant<1>, make_default_attrs<InitOpAttrs>),
-      define_op("full", "A tensor of one value.", {{"fill_value", "a scalar"}}, kElem, full_type, eval_full<0>, make_default_attrs<InitOpAttrs>),
-      define_op("zeros_like", "Zeros of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<0>, nullptr),
-      define_op("ones_like", "Ones of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type, eval_constant<1>, nullptr),
-      define_op("full_like", "One value in the data's shape.", {{"data", "any"}, {"fill_value", "a scalar"}}, kElem, full_like_type, eval_full<1>, nullptr),
-      define_op("arange", "start, start + step, ... below stop.", {{"start", "a scalar"}, {"stop", "a scalar"}, {"step", "a scalar"}}, kOpaque, arange_type, eval_arange,
-         make_default_attrs<ArangeAttrs>),
-      define_op("shape_of", "The data's shape as a vector.", {{"data", "any"}}, kOpaque, shape_of_type, eval_shape_of, make_default_attrs<ShapeOfAttrs>),
-      define_op("ndarray_size", "The data's number of elements as a scalar.", {{"data", "any"}}, kInj, size_type, eval_size, make_default_attrs<NdarraySizeAttrs>),
-      define_op("meshgrid", "Coordinate grids of vectors, one per vector.", {{"data", "a tuple of vectors"}}, kInj, meshgrid_type, eval_meshgrid, make_default_attrs<MeshgridAttrs>),
-      define_op("trilu", "The upper or lower triangle of the last two axes, from diagonal k; zero elsewhere.", {{"data", "any dtype"}, {"k", "an integer scalar"}}, kInj, trilu_type,
-         eval_trilu, make_default_attrs<TriluAttrs>),
+      define_op("full", "A tensor of one value.", {{"fill_value", "a scalar"}}, kElem, full_type, eval_full<0>,
+                make_default_attrs<InitOpAttrs>),
+      define_op("zeros_like", "Zeros of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type,
+                eval_constant<0>, nullptr),
+      define_op("ones_like", "Ones of the data's shape and dtype.", {{"data", "any"}}, kElem, like_type,
+                eval_constant<1>, nullptr),
+      define_op("full_like", "One value in the data's shape.", {{"data", "any"}, {"fill_value", "a scalar"}}, kElem,
+                full_like_type, eval_full<1>, nullptr),
+      define_op("arange", "start, start + step, ... below stop.",
+                {{"start", "a scalar"}, {"stop", "a scalar"}, {"step", "a scalar"}}, kOpaque, arange_type, eval_arange,
+                make_default_attrs<ArangeAttrs>),
+      define_op("shape_of", "The data's shape as a vector.", {{"data", "any"}}, kOpaque, shape_of_type, eval_shape_of,
+                make_default_attrs<ShapeOfAttrs>),
+      define_op("ndarray_size", "The data's number of elements as a scalar.", {{"data", "any"}}, kInj, size_type,
+                eval_size, make_default_attrs<NdarraySizeAttrs>),
+      define_op("meshgrid", "Coordinate grids of vectors, one per vector.", {{"data", "a tuple of vectors"}}, kInj,
+                meshgrid_type, eval_meshgrid, make_default_attrs<MeshgridAttrs>),
+      define_op("trilu", "The upper or lower triangle of the last two axes, from diagonal k; zero elsewhere.",
+                {{"data", "any dtype"}, {"k", "an integer scalar"}}, kInj, trilu_type, eval_trilu,
+                make_default_attrs<TriluAttrs>),
   };
   for (OpDef& d : ops)
     if (std::string_view(d.name) == "meshgrid") d.num_inputs = -1;

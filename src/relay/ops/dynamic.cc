@@ -18,8 +18,8 @@ struct Dynamic {
   size_t operands;  // that stay
   size_t deciding;  // that become attributes
   AttrsRef (*attrs)(const AttrsRef& own, const Lists& values);
-  // The result's rank while the deciding operands are unknown: that of data (and what is added to it), the length of the
-  // first deciding operand, the difference of the two, or the larger.
+  // The result's rank while the deciding operands are unknown: that of data (and what is added to it), the length of
+  // the first deciding operand, the difference of the two, or the larger.
   enum Rank { kLikeData, kLikeDataPlusOne, kLength, kLessLength, kLongest } rank;
   AttrsRef (*make)();
 };
@@ -65,15 +65,21 @@ AttrsRef one_hot_attrs(const AttrsRef& own, const Lists& v) {
 
 using D = Dynamic;
 constexpr Dynamic kDynamic[] = {
-    {"dyn.broadcast_to", "broadcast_to", "Axes of size 1 repeated to a shape.", 1, 1, shape_attrs, D::kLength, make_default_attrs<InitOpAttrs>},
-    {"dyn.expand_dims", "expand_dims", "num_newaxis axes of size 1 inserted at axis.", 1, 1, expand_attrs, D::kLikeDataPlusOne, make_default_attrs<ExpandDimsAttrs>},
+    {"dyn.broadcast_to", "broadcast_to", "Axes of size 1 repeated to a shape.", 1, 1, shape_attrs, D::kLength,
+     make_default_attrs<InitOpAttrs>},
+    {"dyn.expand_dims", "expand_dims", "num_newaxis axes of size 1 inserted at axis.", 1, 1, expand_attrs,
+     D::kLikeDataPlusOne, make_default_attrs<ExpandDimsAttrs>},
     {"dyn.full", "full", "A tensor of one value.", 1, 1, shape_attrs, D::kLength, make_default_attrs<InitOpAttrs>},
-    {"dyn.one_hot", "one_hot", "on_value where the new axis equals the index, else off_value.", 3, 1, one_hot_attrs, D::kLikeDataPlusOne, make_default_attrs<OneHotAttrs>},
+    {"dyn.one_hot", "one_hot", "on_value where the new axis equals the index, else off_value.", 3, 1, one_hot_attrs,
+     D::kLikeDataPlusOne, make_default_attrs<OneHotAttrs>},
     {"dyn.ones", "ones", "A tensor of ones.", 0, 1, shape_attrs, D::kLength, make_default_attrs<InitOpAttrs>},
-    {"dyn.reshape", "reshape", "The same elements under another shape.", 1, 1, reshape_attrs, D::kLength, make_default_attrs<ReshapeAttrs>},
+    {"dyn.reshape", "reshape", "The same elements under another shape.", 1, 1, reshape_attrs, D::kLength,
+     make_default_attrs<ReshapeAttrs>},
     {"dyn.squeeze", "squeeze", "Axes of size 1 removed.", 1, 1, squeeze_attrs, D::kLessLength, nullptr},
-    {"dyn.strided_slice", "strided_slice", "begin:end:stride of the leading axes.", 1, 3, slice_attrs, D::kLikeData, make_default_attrs<StridedSliceAttrs>},
-    {"dyn.tile", "tile", "The whole tensor repeated reps[i] times along each axis.", 1, 1, tile_attrs, D::kLongest, nullptr},
+    {"dyn.strided_slice", "strided_slice", "begin:end:stride of the leading axes.", 1, 3, slice_attrs, D::kLikeData,
+     make_default_attrs<StridedSliceAttrs>},
+    {"dyn.tile", "tile", "The whole tensor repeated reps[i] times along each axis.", 1, 1, tile_attrs, D::kLongest,
+     nullptr},
     {"dyn.zeros", "zeros", "A tensor of zeros.", 0, 1, shape_attrs, D::kLength, make_default_attrs<InitOpAttrs>},
 };
 
@@ -92,12 +98,14 @@ Result<Type> dynamic_type(const TypeArgs& args) {
   Lists values;
   for (size_t i = d.operands; i < d.operands + d.deciding; ++i) {
     const auto& t = args.tensor(i);
-    if (!t.dtype.is_integral() || t.shape.size() > 1) return type_error(format("operand {} is {}, not a list of integers", i, type_str(args.types[i])));
+    if (!t.dtype.is_integral() || t.shape.size() > 1)
+      return type_error(format("operand {} is {}, not a list of integers", i, type_str(args.types[i])));
     if (const Tensor* data = constant_operand(args, i)) values.push_back(int_values(*data));
   }
   if (values.size() == d.deciding) {
     AttrsRef attrs = static_attrs(d, args.attrs, values);
-    return find_op(d.static_name)->infer_type(TypeArgs{args.types.first(d.operands), args.args.first(d.operands), attrs});
+    return find_op(d.static_name)
+        ->infer_type(TypeArgs{args.types.first(d.operands), args.args.first(d.operands), attrs});
   }
   size_t rank = d.operands ? args.tensor(0).shape.size() : 0;
   const Shape& length = args.tensor(d.operands).shape;
@@ -130,25 +138,31 @@ Result<std::vector<Value>> dynamic_eval(const EvalArgs& args) {
   AttrsRef attrs = static_attrs(d, args.attrs, values);
   // The values decide the type; what the graph knew of it may be less.
   std::vector<Expr> operands;
-  for (size_t i = 0; i < d.operands; ++i) operands.push_back(make_var("", tensor_type(to_shape(args.inputs[i].shape), args.inputs[i].dtype)));
+  for (size_t i = 0; i < d.operands; ++i)
+    operands.push_back(make_var("", tensor_type(to_shape(args.inputs[i].shape), args.inputs[i].dtype)));
   const OpDef& op = *find_op(d.static_name);
   Type type = TW_TRY(infer_call_type(op, operands, attrs));
-  if (type->kind == TypeKind::kIncomplete || !static_shape(as_tensor(type)->shape)) return eval_error("its result has no known size");
+  if (type->kind == TypeKind::kIncomplete || !static_shape(as_tensor(type)->shape))
+    return eval_error("its result has no known size");
   const auto* expected = as_tensor(args.out_type);
   if (expected && expected->shape.size() != as_tensor(type)->shape.size())
-    return eval_error(format("its result has {} dimensions, the graph says {}", as_tensor(type)->shape.size(), expected->shape.size()));
+    return eval_error(format("its result has {} dimensions, the graph says {}", as_tensor(type)->shape.size(),
+                             expected->shape.size()));
   return op.evaluate(EvalArgs{args.inputs.first(d.operands), attrs, type});
 }
 
 template <size_t... kRows>
 std::vector<OpDef> records(std::index_sequence<kRows...>) {
   std::vector<OpDef> out;
-  auto add = [&](const Dynamic& d, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
+  auto add = [&](const Dynamic& d, Result<Type> (*type)(const TypeArgs&),
+                 Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
     static constexpr const char* kNames[] = {"data", "on_value", "off_value"};
     std::vector<ArgDoc> operands;
     for (size_t i = 0; i < d.operands; ++i) operands.push_back({kNames[i], "as the static operator's"});
     static constexpr const char* kDeciding[] = {"begin", "end", "strides"};
-    for (size_t i = 0; i < d.deciding; ++i) operands.push_back({d.deciding == 1 ? "values" : kDeciding[i], "integers that the static operator has as an attribute"});
+    for (size_t i = 0; i < d.deciding; ++i)
+      operands.push_back(
+          {d.deciding == 1 ? "values" : kDeciding[i], "integers that the static operator has as an attribute"});
     out.push_back(define_op(d.name, d.doc, std::move(operands), OpPattern::kOpaque, type, eval, d.make));
   };
   (add(kDynamic[kRows], dynamic_type<kRows>, dynamic_eval<kRows>), ...);

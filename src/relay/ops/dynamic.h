@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dyn.* operators: a static operator whose attributes (a shape, an axis, a count) are operands. Each is one row of a
-// table that says how values of those operands become the static operator's attributes; typing, evaluation and the
+// The dyn.* operators: a static operator whose attributes (a shape, an axis, a count) are operands. Each is one row of
+// a table that says how values of those operands become the static operator's attributes; typing, evaluation and the
 // DynamicToStatic pass all read it.
 #pragma once
 #include <optional>

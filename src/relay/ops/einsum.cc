@@ -36,12 +36,15 @@ Result<EinsumEquation> parse_equation(const std::string& text, const std::vector
     const size_t dots = term.find("...");
     if (dots != std::string::npos) {
       const size_t named = term.size() - 3;
-      if (ranks[i] < named || ranks[i] - named > 9) return bad(format("does not fit operand {} of rank {}", i, ranks[i]));
+      if (ranks[i] < named || ranks[i] - named > 9)
+        return bad(format("does not fit operand {} of rank {}", i, ranks[i]));
       widest = std::max(widest, ranks[i] - named);
       term = term.substr(0, dots) + spell(ranks[i] - named) + term.substr(dots + 3);
     }
-    if (term.size() != ranks[i]) return bad(format("names {} axes of operand {}, which has {}", term.size(), i, ranks[i]));
-    if (!std::all_of(term.begin(), term.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }))
+    if (term.size() != ranks[i])
+      return bad(format("names {} axes of operand {}, which has {}", term.size(), i, ranks[i]));
+    if (!std::all_of(term.begin(), term.end(),
+                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }))
       return bad("has a character that is not a letter");
     e.operands.push_back(term);
   }
@@ -60,7 +63,8 @@ Result<EinsumEquation> parse_equation(const std::string& text, const std::vector
   if (dots != std::string::npos) e.result = e.result.substr(0, dots) + spell(widest) + e.result.substr(dots + 3);
   for (size_t i = 0; i < e.result.size(); ++i) {
     if (e.result.find(e.result[i], i + 1) != std::string::npos) return bad("names an axis twice in its result");
-    if (std::none_of(e.operands.begin(), e.operands.end(), [&](const std::string& t) { return t.find(e.result[i]) != std::string::npos; }))
+    if (std::none_of(e.operands.begin(), e.operands.end(),
+                     [&](const std::string& t) { return t.find(e.result[i]) != std::string::npos; }))
       return bad("has a result axis that no operand has");
   }
   return e;
@@ -73,7 +77,8 @@ Result<Type> einsum_type(const TypeArgs& args) {
   if (in.empty()) return type_error("it needs at least one tensor");
   std::vector<size_t> ranks;
   for (const Type& t : in) {
-    if (as_tensor(t)->dtype != as_tensor(in[0])->dtype) return type_error(format("operands are {} and {}", type_str(in[0]), type_str(t)));
+    if (as_tensor(t)->dtype != as_tensor(in[0])->dtype)
+      return type_error(format("operands are {} and {}", type_str(in[0]), type_str(t)));
     ranks.push_back(as_tensor(t)->shape.size());
   }
   DataType dtype = as_tensor(in[0])->dtype;
@@ -85,7 +90,8 @@ Result<Type> einsum_type(const TypeArgs& args) {
       const Dim& d = as_tensor(in[i])->shape[k];
       auto [it, fresh] = size.try_emplace(e.operands[i][k], d);
       if (it->second == Dim(1)) it->second = d;
-      if (!fresh && d != Dim(1) && dims_differ(d, it->second)) return type_error(format("axis {} is {} and {}", e.operands[i][k], it->second.str(), d.str()));
+      if (!fresh && d != Dim(1) && dims_differ(d, it->second))
+        return type_error(format("axis {} is {} and {}", e.operands[i][k], it->second.str(), d.str()));
       if (!fresh && d != Dim(1)) it->second = known_dim(it->second, d);
     }
   Shape out;
@@ -122,7 +128,8 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   std::vector<int64_t> own = row_major_strides(shape);
   __int128 terms = 1;
   for (int64_t s : shape) terms = std::min(terms * std::min(s, int64_t{1} << 40), __int128{1} << 80);
-  if (terms > (int64_t{1} << 36)) return Diagnostic(ErrorCode::kLimitExceeded, "an einsum of more than 2^36 terms is too slow to interpret");
+  if (terms > (int64_t{1} << 36))
+    return Diagnostic(ErrorCode::kLimitExceeded, "an einsum of more than 2^36 terms is too slow to interpret");
   const auto total = static_cast<int64_t>(terms);
   for (int64_t j = 0; j < total; ++j) {
     const int64_t o = j / per_result;  // the result's axes are the leading ones
@@ -149,7 +156,8 @@ Result<std::vector<Value>> eval_einsum(const EvalArgs& args) {
   }
   if (out.is_float()) {
     out.bound.resize(out.f.size());
-    const double u = kSumSlack * unit_roundoff(out.dtype) * std::sqrt(static_cast<double>(std::max<int64_t>(per_result, 1)));
+    const double u =
+        kSumSlack * unit_roundoff(out.dtype) * std::sqrt(static_cast<double>(std::max<int64_t>(per_result, 1)));
     for (size_t i = 0; i < out.f.size(); ++i) out.bound[i] = std::sqrt(spread[i]) + u * std::sqrt(magnitude[i]);
   }
   return one(std::move(out));

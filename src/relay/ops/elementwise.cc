@@ -49,14 +49,16 @@ const char* domain_name(Domain domain) {
 template <Domain kDomain>
 Result<Type> same_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
-  if (!in_domain(t.dtype, kDomain)) return type_error(format("it needs {}, not {}", domain_name(kDomain), t.dtype.str()));
+  if (!in_domain(t.dtype, kDomain))
+    return type_error(format("it needs {}, not {}", domain_name(kDomain), t.dtype.str()));
   return args.types[0];
 }
 
 template <Domain kDomain>
 Result<Type> bool_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
-  if (!in_domain(t.dtype, kDomain)) return type_error(format("it needs {}, not {}", domain_name(kDomain), t.dtype.str()));
+  if (!in_domain(t.dtype, kDomain))
+    return type_error(format("it needs {}, not {}", domain_name(kDomain), t.dtype.str()));
   return tensor_type(t.shape, kBool);
 }
 
@@ -131,13 +133,16 @@ Result<std::vector<Value>> eval_clip(const EvalArgs& args) {
   const auto& a = args.as<ClipAttrs>();
   const Value& in = args.inputs[0];
   if (in.is_float())
-    return one(map_floats(in, in.dtype, 0, [&](double x) { return std::isnan(x) ? x : std::min(std::max(x, a.a_min), a.a_max); }));
+    return one(map_floats(in, in.dtype, 0,
+                          [&](double x) { return std::isnan(x) ? x : std::min(std::max(x, a.a_min), a.a_max); }));
   Value out = in;
   const bool u64 = in.dtype == kUInt64;
   for (int64_t& x : out.i) {
     double d = u64 ? static_cast<double>(static_cast<uint64_t>(x)) : static_cast<double>(x);
     if (d < a.a_min) x = wrap_int(in.dtype, static_cast<int64_t>(std::ceil(a.a_min)));
-    if (d > a.a_max) x = u64 ? static_cast<int64_t>(static_cast<uint64_t>(a.a_max)) : wrap_int(in.dtype, static_cast<int64_t>(std::floor(a.a_max)));
+    if (d > a.a_max)
+      x = u64 ? static_cast<int64_t>(static_cast<uint64_t>(a.a_max))
+              : wrap_int(in.dtype, static_cast<int64_t>(std::floor(a.a_max)));
   }
   return one(std::move(out));
 }
@@ -150,7 +155,9 @@ Result<std::vector<Value>> eval_leaky_relu(const EvalArgs& args) {
 // Bounded in the scale of x, not of the result: that is what x * (1 + erf(x / sqrt(2))) / 2 gives in x's own dtype.
 Result<std::vector<Value>> eval_gelu(const EvalArgs& args) {
   const Value& in = args.inputs[0];
-  Value out = map_floats(in, in.dtype, 1, [](double x) { return std::isinf(x) ? std::fmax(x, 0) : 0.5 * x * std::erfc(-x * std::sqrt(0.5)); });
+  Value out = map_floats(in, in.dtype, 1, [](double x) {
+    return std::isinf(x) ? std::fmax(x, 0) : 0.5 * x * std::erfc(-x * std::sqrt(0.5));
+  });
   const double u = 6 * unit_roundoff(in.dtype);
   for (size_t i = 0; i < out.f.size(); ++i)
     if (std::isfinite(in.f[i])) out.bound[i] += u * std::fmin(std::fabs(in.f[i]), 6);
@@ -161,12 +168,14 @@ Result<std::vector<Value>> eval_gelu(const EvalArgs& args) {
 Result<Type> reinterpret_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
   const DataType to = attrs_of<CastAttrs>(args).dtype;
-  if (t.dtype.is_string() || to.is_string() || t.dtype.bits != to.bits) return type_error(format("{} has another width than {}", t.dtype.str(), to.str()));
+  if (t.dtype.is_string() || to.is_string() || t.dtype.bits != to.bits)
+    return type_error(format("{} has another width than {}", t.dtype.str(), to.str()));
   return tensor_type(t.shape, to);
 }
 Result<std::vector<Value>> eval_reinterpret(const EvalArgs& args) {
   Tensor bytes = to_tensor(args.inputs[0]);
-  return one(value_from(Tensor::view(args.as<CastAttrs>().dtype, bytes.shape(), bytes.raw(), std::make_shared<Tensor>(bytes))));
+  return one(value_from(
+      Tensor::view(args.as<CastAttrs>().dtype, bytes.shape(), bytes.raw(), std::make_shared<Tensor>(bytes))));
 }
 
 Result<Type> cast_type(const TypeArgs& args) {
@@ -182,7 +191,8 @@ double round_to(Tensor* cell, double x) {
 }
 
 std::string number_text(const Value& in, size_t k) {
-  if (!in.is_float()) return in.dtype == kUInt64 ? std::to_string(static_cast<uint64_t>(in.i[k])) : std::to_string(in.i[k]);
+  if (!in.is_float())
+    return in.dtype == kUInt64 ? std::to_string(static_cast<uint64_t>(in.i[k])) : std::to_string(in.i[k]);
   double x = in.f[k];
   if (std::isnan(x)) return "NaN";
   if (std::isinf(x)) return x > 0 ? "INF" : "-INF";
@@ -196,8 +206,12 @@ Result<Value> cast_from_strings(const Value& in, DataType to) {
     char* end = nullptr;
     double x = std::strtod(text, &end);
     if (end == text || *end) return eval_error(format("cast: \"{}\" is not a number", in.s[k]));
-    if (to.is_float()) out.f[k] = x;
-    else out.i[k] = to.is_integral() && in.s[k].find_first_of(".eEnN") == std::string::npos ? wrap_int(to, std::strtoll(text, nullptr, 10)) : float_to_int(to, x);
+    if (to.is_float())
+      out.f[k] = x;
+    else
+      out.i[k] = to.is_integral() && in.s[k].find_first_of(".eEnN") == std::string::npos
+                     ? wrap_int(to, std::strtoll(text, nullptr, 10))
+                     : float_to_int(to, x);
   }
   return out;
 }
@@ -218,7 +232,9 @@ Result<std::vector<Value>> eval_cast(const EvalArgs& args) {
     if (to.is_string()) {
       out.s[k] = number_text(in, k);
     } else if (to.is_float()) {
-      double x = in.is_float() ? in.f[k] : in.dtype == kUInt64 ? static_cast<double>(static_cast<uint64_t>(in.i[k])) : static_cast<double>(in.i[k]);
+      double x = in.is_float()         ? in.f[k]
+                 : in.dtype == kUInt64 ? static_cast<double>(static_cast<uint64_t>(in.i[k]))
+                                       : static_cast<double>(in.i[k]);
       out.f[k] = narrow ? round_to(&cell, x) : x;
       if (!out.bound.empty()) {
         double b = bound_at(in, static_cast<int64_t>(k));
@@ -254,7 +270,8 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("cosh", "Hyperbolic cosine. Floats.", kFloats, std::cosh, 40)
   TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40)
   TW_UNARY("exp", "e to the power x. Floats.", kFloats, std::exp, 40)
-  // The polynomial forms that FastMath asks for; the plain operators' kernels are polynomials already, so they share them.
+  // The polynomial forms that FastMath asks for; the plain operators' kernels are polynomials already, so they share
+  // them.
   TW_UNARY("fast_erf", "The error function, approximated. Floats.", kFloats, std::erf, 40)
   TW_UNARY("fast_exp", "e to the power x, approximated. Floats.", kFloats, std::exp, 40)
   TW_UNARY("fast_tanh", "Hyperbolic tangent, approximated. Floats.", kFloats, std::tanh, 40)
@@ -272,26 +289,37 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40)
   TW_UNARY("trunc", "x rounded towards zero.", kNumbers, std::trunc, 0)
 #undef TW_UNARY
-  ops.push_back(unary("abs", "Absolute value (the most negative integer wraps).", same_type<kNumbers>, eval_unary<std::fabs, 0, int_abs>));
+  ops.push_back(unary("abs", "Absolute value (the most negative integer wraps).", same_type<kNumbers>,
+                      eval_unary<std::fabs, 0, int_abs>));
   ops.push_back(unary("negative", "-x (integers wrap).", same_type<kNumbers>, eval_unary<negate, 0, int_negate>));
   ops.push_back(unary("nn.relu", "max(x, 0); NaN stays.", same_type<kNumbers>, eval_unary<relu, 0, int_relu>));
   ops.push_back(unary("sign", "-1, 0 or 1; NaN stays.", same_type<kNumbers>, eval_unary<sign, 0, int_sign>));
-  ops.push_back(unary("bitwise_not", "Every bit flipped; of bool, the other value.", same_type<kIntegers>, eval_unary<negate, 0, flip_bits>));
+  ops.push_back(unary("bitwise_not", "Every bit flipped; of bool, the other value.", same_type<kIntegers>,
+                      eval_unary<negate, 0, flip_bits>));
   ops.push_back(unary("logical_not", "not x. Bool.", same_type<kBools>, eval_logical_not));
   ops.push_back(unary("copy", "The same values.", same_type<kAll>, eval_copy));
   ops.push_back(unary("isnan", "Whether x is NaN, as bool.", bool_type<kNumbers>, eval_test<is_nan>));
   ops.push_back(unary("isinf", "Whether x is an infinity, as bool.", bool_type<kNumbers>, eval_test<is_inf>));
-  ops.push_back(unary("isfinite", "Whether x is neither infinite nor NaN, as bool.", bool_type<kNumbers>, eval_test<is_finite>));
+  ops.push_back(
+      unary("isfinite", "Whether x is neither infinite nor NaN, as bool.", bool_type<kNumbers>, eval_test<is_finite>));
   auto with_attrs = [&](OpDef op, AttrsRef (*make)()) {
     op.make_attrs = make;
     ops.push_back(std::move(op));
   };
-  ops.push_back(unary("nn.gelu", "x * (1 + erf(x / sqrt(2))) / 2, within a few roundings of x. Floats.", same_type<kFloats>, eval_gelu));
-  with_attrs(unary("clip", "x limited to [a_min, a_max]; NaN stays.", same_type<kNumbers>, eval_clip), make_default_attrs<ClipAttrs>);
-  with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu), make_default_attrs<LeakyReluAttrs>);
-  with_attrs(unary("cast", "The value in another dtype: floats round to nearest even, float to integer truncates, integers wrap.", cast_type, eval_cast),
+  ops.push_back(unary("nn.gelu", "x * (1 + erf(x / sqrt(2))) / 2, within a few roundings of x. Floats.",
+                      same_type<kFloats>, eval_gelu));
+  with_attrs(unary("clip", "x limited to [a_min, a_max]; NaN stays.", same_type<kNumbers>, eval_clip),
+             make_default_attrs<ClipAttrs>);
+  with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu),
+             make_default_attrs<LeakyReluAttrs>);
+  with_attrs(
+      unary("cast",
+            "The value in another dtype: floats round to nearest even, float to integer truncates, integers wrap.",
+            cast_type, eval_cast),
+      make_default_attrs<CastAttrs>);
+  with_attrs(unary("reinterpret", "The bytes of every element read as another dtype of the same width.",
+                   reinterpret_type, eval_reinterpret),
              make_default_attrs<CastAttrs>);
-  with_attrs(unary("reinterpret", "The bytes of every element read as another dtype of the same width.", reinterpret_type, eval_reinterpret), make_default_attrs<CastAttrs>);
   return ops;
 }
 

@@ -49,9 +49,11 @@ void gemm_double(int64_t m, int64_t n, int64_t k, const double* a, int64_t a_str
       const int64_t cols = std::min(kCols, n - n0);
       if (cols < kCols) std::fill(panel.begin(), panel.end(), 0.0);
       for (int64_t i = 0; i < depth; ++i)
-        std::memcpy(&panel[static_cast<size_t>(i * kCols)], b + (k0 + i) * b_stride + n0, sizeof(double) * static_cast<size_t>(cols));
+        std::memcpy(&panel[static_cast<size_t>(i * kCols)], b + (k0 + i) * b_stride + n0,
+                    sizeof(double) * static_cast<size_t>(cols));
       for (int64_t m0 = 0; m0 < m; m0 += kRows)
-        strip(std::min(kRows, m - m0), depth, a + m0 * a_stride + k0, a_stride, panel.data(), c + m0 * c_stride + n0, c_stride, cols);
+        strip(std::min(kRows, m - m0), depth, a + m0 * a_stride + k0, a_stride, panel.data(), c + m0 * c_stride + n0,
+              c_stride, cols);
     }
   }
 }

@@ -36,9 +36,11 @@ struct AxisResize {
     if (transform == "align_corners") return out == 1 ? 0 : x * (n - 1) / (m - 1);
     if (transform == "asymmetric") return x / scale;
     if (transform == "pytorch_half_pixel") return out == 1 ? 0 : (x + 0.5) / scale - 0.5;
-    if (transform == "half_pixel_symmetric") return n / 2 * (1 - static_cast<double>(out) / m) + (x + 0.5) / scale - 0.5;
+    if (transform == "half_pixel_symmetric")
+      return n / 2 * (1 - static_cast<double>(out) / m) + (x + 0.5) / scale - 0.5;
     if (transform == "tf_crop_and_resize")
-      return out > 1 ? roi_start * (n - 1) + x * (roi_end - roi_start) * (n - 1) / (static_cast<double>(out) - 1) : 0.5 * (roi_start + roi_end) * (n - 1);
+      return out > 1 ? roi_start * (n - 1) + x * (roi_end - roi_start) * (n - 1) / (static_cast<double>(out) - 1)
+                     : 0.5 * (roi_start + roi_end) * (n - 1);
     return (x + 0.5) / scale - 0.5;
   }
 
@@ -89,7 +91,8 @@ struct AxisResize {
 Value resize_axis(const Value& x, size_t axis, const std::vector<Taps>& taps) {
   std::vector<int64_t> shape = x.shape;
   shape[axis] = static_cast<int64_t>(taps.size());
-  const int64_t outer = product(x.shape, 0, axis), n = x.shape[axis], inner = product(x.shape, axis + 1, x.shape.size());
+  const int64_t outer = product(x.shape, 0, axis), n = x.shape[axis],
+                inner = product(x.shape, axis + 1, x.shape.size());
   Value out = make_value(x.dtype, shape);
   out.bound.resize(out.f.size());
   const double u = 2 * unit_roundoff(x.dtype);
@@ -98,7 +101,8 @@ Value resize_axis(const Value& x, size_t axis, const std::vector<Taps>& taps) {
       for (size_t k = 0; k < taps[j].index.size(); ++k) {
         const double w = taps[j].weight[k];
         if (w == 0 && taps[j].index.size() > 1) continue;
-        const int64_t from = (o * n + taps[j].index[k]) * inner, to = (o * shape[axis] + static_cast<int64_t>(j)) * inner;
+        const int64_t from = (o * n + taps[j].index[k]) * inner,
+                      to = (o * shape[axis] + static_cast<int64_t>(j)) * inner;
         const bool exact = taps[j].index.size() == 1;
         for (int64_t i = 0; i < inner; ++i) {
           out.f[to + i] += w * x.f[from + i];
@@ -151,8 +155,10 @@ bool one_of(const std::string& s, std::initializer_list<const char*> names) {
 Result<Layout> image_layout(const std::string& text, size_t spatial) {
   Layout l = TW_TRY(parse_layout(text));
   for (const char* c = spatial_letters(spatial); *c; ++c)
-    if (l.find(*c) < 0 || l.find_block(*c) >= 0) return type_error(format("layout \"{}\" lacks a plain axis {}", text, *c));
-  if (l.find('N') < 0 || l.find('C') < 0 || l.find_block('N') >= 0) return type_error(format("layout \"{}\" lacks N or C", text));
+    if (l.find(*c) < 0 || l.find_block(*c) >= 0)
+      return type_error(format("layout \"{}\" lacks a plain axis {}", text, *c));
+  if (l.find('N') < 0 || l.find('C') < 0 || l.find_block('N') >= 0)
+    return type_error(format("layout \"{}\" lacks N or C", text));
   return l;
 }
 Result<Layout> plain_layout(size_t spatial) { return parse_layout(std::string("NC") + spatial_letters(spatial)); }
@@ -164,15 +170,21 @@ Result<Type> resize_type(const TypeArgs& args) {
   Layout l = TW_TRY(image_layout(a.layout, kSpatial)), plain = TW_TRY(plain_layout(kSpatial));
   Shape s = TW_TRY(relayout_shape(l, plain, x.shape));
   TW_TRY_STATUS(checked_window("size", a.size, kSpatial, 0));
-  if (!one_of(a.method, {"nearest_neighbor", "linear", "cubic"})) return type_error(format("method is \"{}\", not nearest_neighbor, linear or cubic", a.method));
-  if (!one_of(a.coordinate_transformation_mode, {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"}))
+  if (!one_of(a.method, {"nearest_neighbor", "linear", "cubic"}))
+    return type_error(format("method is \"{}\", not nearest_neighbor, linear or cubic", a.method));
+  if (!one_of(a.coordinate_transformation_mode, {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
+                                                 "half_pixel_symmetric", "tf_crop_and_resize"}))
     return type_error(format("coordinate_transformation_mode is \"{}\"", a.coordinate_transformation_mode));
-  if (!one_of(a.rounding_method, {"", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"})) return type_error(format("rounding_method is \"{}\"", a.rounding_method));
-  if (!a.scales.empty() && a.scales.size() != kSpatial) return type_error(format("scales has {} values for {} spatial axes", a.scales.size(), kSpatial));
-  if (!a.roi.empty() && a.roi.size() != 2 * kSpatial) return type_error(format("roi has {} values for {} spatial axes", a.roi.size(), kSpatial));
+  if (!one_of(a.rounding_method, {"", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}))
+    return type_error(format("rounding_method is \"{}\"", a.rounding_method));
+  if (!a.scales.empty() && a.scales.size() != kSpatial)
+    return type_error(format("scales has {} values for {} spatial axes", a.scales.size(), kSpatial));
+  if (!a.roi.empty() && a.roi.size() != 2 * kSpatial)
+    return type_error(format("roi has {} values for {} spatial axes", a.roi.size(), kSpatial));
   for (double scale : a.scales)
     if (!(scale >= 0x1p-20 && scale <= 0x1p20)) return type_error(format("scale {} is out of range", scale));
-  if (!x.dtype.is_float() && !x.dtype.is_integral()) return type_error(format("it needs numbers, not {}", x.dtype.str()));
+  if (!x.dtype.is_float() && !x.dtype.is_integral())
+    return type_error(format("it needs numbers, not {}", x.dtype.str()));
   for (size_t k = 0; k < kSpatial; ++k) {
     if (s[2 + k] == Dim(0) && a.size[k] > 0) return type_error(format("an empty axis cannot become {}", a.size[k]));
     s[2 + k] = a.size[k];
@@ -188,8 +200,9 @@ Result<std::vector<Value>> eval_resize(const EvalArgs& args) {
   for (size_t k = 0; k < kSpatial; ++k) {
     const int64_t in = x.shape[2 + k], out = a.size[k];
     const double scale = a.scales.empty() ? static_cast<double>(out) / static_cast<double>(in) : a.scales[k];
-    axes.push_back({a.method, a.coordinate_transformation_mode, a.rounding_method, scale, a.roi.empty() ? 0 : a.roi[k], a.roi.empty() ? 1 : a.roi[k + kSpatial], a.cubic_alpha,
-                    a.cubic_exclude != 0, a.antialias && a.method != "nearest_neighbor", in, out});
+    axes.push_back({a.method, a.coordinate_transformation_mode, a.rounding_method, scale, a.roi.empty() ? 0 : a.roi[k],
+                    a.roi.empty() ? 1 : a.roi[k + kSpatial], a.cubic_alpha, a.cubic_exclude != 0,
+                    a.antialias && a.method != "nearest_neighbor", in, out});
   }
   return one(relayout(resize(x, kSpatial, axes, a.extrapolation_value, out_tensor(args).dtype), plain, l));
 }
@@ -200,7 +213,8 @@ Result<Type> upsampling_type(const TypeArgs& args) {
   Layout l = TW_TRY(image_layout(a.layout, 2)), plain = TW_TRY(plain_layout(2));
   Shape s = TW_TRY(relayout_shape(l, plain, x.shape));
   TW_TRY_STATUS(number_dtype(x.dtype));
-  if (!one_of(a.method, {"nearest_neighbor", "bilinear", "bicubic"})) return type_error(format("method is \"{}\", not nearest_neighbor, bilinear or bicubic", a.method));
+  if (!one_of(a.method, {"nearest_neighbor", "bilinear", "bicubic"}))
+    return type_error(format("method is \"{}\", not nearest_neighbor, bilinear or bicubic", a.method));
   for (size_t k = 0; k < 2; ++k) {
     const double scale = k ? a.scale_w : a.scale_h;
     if (!(scale > 0) || scale > 65536) return type_error(format("scale {} is out of range", scale));
@@ -222,7 +236,10 @@ Result<std::vector<Value>> eval_upsampling(const EvalArgs& args) {
   const char* transform = a.align_corners ? "align_corners" : nearest ? "asymmetric" : "half_pixel";
   std::vector<AxisResize> axes;
   for (size_t k = 0; k < 2; ++k)
-    axes.push_back({nearest ? "nearest_neighbor" : a.method == "bilinear" ? "linear" : "cubic", transform, "floor", k ? a.scale_w : a.scale_h, 0, 1, -0.5, false, false, x.shape[2 + k],
+    axes.push_back({nearest                  ? "nearest_neighbor"
+                    : a.method == "bilinear" ? "linear"
+                                             : "cubic",
+                    transform, "floor", k ? a.scale_w : a.scale_h, 0, 1, -0.5, false, false, x.shape[2 + k],
                     l.extent(k ? 'W' : 'H', shape)});
   return one(relayout(resize(x, 2, axes, 0, x.dtype), plain, l));
 }
@@ -230,11 +247,16 @@ Result<std::vector<Value>> eval_upsampling(const EvalArgs& args) {
 Result<Type> grid_sample_type(const TypeArgs& args) {
   const auto& a = attrs_of<GridSampleAttrs>(args);
   const auto &x = args.tensor(0), &g = args.tensor(1);
-  if (a.layout != "NCHW" || x.shape.size() != 4 || g.shape.size() != 4 || dims_differ(g.shape[1], Dim(2)) || dims_differ(g.shape[0], x.shape[0]))
-    return type_error(format("data {} and grid {} are not (N, C, H, W) and (N, 2, H', W')", shape_str(x.shape), shape_str(g.shape)));
-  if (!x.dtype.is_float() || !g.dtype.is_float()) return type_error(format("data is {} and grid {}, not floats", x.dtype.str(), g.dtype.str()));
-  if (!one_of(a.method, {"bilinear", "nearest", "bicubic"})) return type_error(format("method is \"{}\", not bilinear, nearest or bicubic", a.method));
-  if (!one_of(a.padding_mode, {"zeros", "border", "reflection"})) return type_error(format("padding_mode is \"{}\", not zeros, border or reflection", a.padding_mode));
+  if (a.layout != "NCHW" || x.shape.size() != 4 || g.shape.size() != 4 || dims_differ(g.shape[1], Dim(2)) ||
+      dims_differ(g.shape[0], x.shape[0]))
+    return type_error(
+        format("data {} and grid {} are not (N, C, H, W) and (N, 2, H', W')", shape_str(x.shape), shape_str(g.shape)));
+  if (!x.dtype.is_float() || !g.dtype.is_float())
+    return type_error(format("data is {} and grid {}, not floats", x.dtype.str(), g.dtype.str()));
+  if (!one_of(a.method, {"bilinear", "nearest", "bicubic"}))
+    return type_error(format("method is \"{}\", not bilinear, nearest or bicubic", a.method));
+  if (!one_of(a.padding_mode, {"zeros", "border", "reflection"}))
+    return type_error(format("padding_mode is \"{}\", not zeros, border or reflection", a.padding_mode));
   return tensor_type({x.shape[0], x.shape[1], g.shape[2], g.shape[3]}, x.dtype);
 }
 
@@ -243,9 +265,12 @@ struct Sampler {
   const Value& x;
   int64_t h, w;
   // Position in pixels of a normalised coordinate.
-  double pixel(double v, int64_t n) const { return a.align_corners ? (v + 1) / 2 * static_cast<double>(n - 1) : ((v + 1) * static_cast<double>(n) - 1) / 2; }
+  double pixel(double v, int64_t n) const {
+    return a.align_corners ? (v + 1) / 2 * static_cast<double>(n - 1) : ((v + 1) * static_cast<double>(n) - 1) / 2;
+  }
   double reflect(double p, int64_t n) const {
-    const double low = a.align_corners ? 0 : -0.5, high = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n) - 0.5, span = high - low;
+    const double low = a.align_corners ? 0 : -0.5,
+                 high = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n) - 0.5, span = high - low;
     if (span <= 0) return 0;
     double d = std::fmod(std::fabs(p - low), 2 * span);
     return low + (d > span ? 2 * span - d : d);
@@ -278,12 +303,14 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   out.bound.resize(out.f.size());
   Sampler s{a, x, x.shape[2], x.shape[3]};
   const int64_t n = x.shape[0], c = x.shape[1], area = grid.shape[2] * grid.shape[3];
-  const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end()), u = 16 * unit_roundoff(x.dtype);
+  const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end()),
+               u = 16 * unit_roundoff(x.dtype);
   constexpr double kFar = 1e9;  // beyond any picture; also keeps infinities and NaN out of the integer conversions
   for (int64_t b = 0; b < n; ++b)
     for (int64_t p = 0; p < area; ++p) {
       auto finite = [&](double v) { return std::isnan(v) ? -kFar : std::clamp(v, -kFar, kFar); };
-      const double px = finite(s.coordinate(grid.f[(b * 2) * area + p], s.w)), py = finite(s.coordinate(grid.f[(b * 2 + 1) * area + p], s.h));
+      const double px = finite(s.coordinate(grid.f[(b * 2) * area + p], s.w)),
+                   py = finite(s.coordinate(grid.f[(b * 2 + 1) * area + p], s.h));
       const double fx = std::floor(px), fy = std::floor(py), dx = px - fx, dy = py - fy;
       const auto ix = static_cast<int64_t>(fx), iy = static_cast<int64_t>(fy);
       for (int64_t ch = 0; ch < c; ++ch) {
@@ -296,7 +323,8 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
           for (int64_t r = 1 - reach; r <= reach; ++r)
             for (int64_t q = 1 - reach; q <= reach; ++q) {
               const double wr = static_cast<double>(r) - dy, wq = static_cast<double>(q) - dx;
-              const double weight = reach == 1 ? (1 - std::fabs(wr)) * (1 - std::fabs(wq)) : cubic_weight(wr, -0.75) * cubic_weight(wq, -0.75);
+              const double weight = reach == 1 ? (1 - std::fabs(wr)) * (1 - std::fabs(wq))
+                                               : cubic_weight(wr, -0.75) * cubic_weight(wq, -0.75);
               const double v = weight == 0 ? 0 : weight * s.at(plane, iy + r, ix + q);
               value += v;
               magnitude += std::fabs(v);
@@ -309,8 +337,8 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
-         AttrsRef (*make)()) {
+OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
+         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, std::move(operands), OpPattern::kInjective, type, eval, make);
 }
 
@@ -319,12 +347,18 @@ OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result
 std::vector<OpDef> image_ops() {
   const std::vector<ArgDoc> data = {{"data", "in `layout`; numbers"}};
   return {
-      op("image.resize1d", "The last spatial axis resampled to size.", data, resize_type<Resize1DAttrs, 1>, eval_resize<Resize1DAttrs, 1>, make_default_attrs<Resize1DAttrs>),
-      op("image.resize2d", "H and W resampled to size.", data, resize_type<Resize2DAttrs, 2>, eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>),
-      op("image.resize3d", "D, H and W resampled to size.", data, resize_type<Resize3DAttrs, 3>, eval_resize<Resize3DAttrs, 3>, make_default_attrs<Resize3DAttrs>),
-      op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling, make_default_attrs<UpSamplingAttrs>),
-      op("image.grid_sample", "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W').",
-         {{"data", "(N, C, H, W) floats"}, {"grid", "(N, 2, H', W'), x before y, -1 and 1 at the edges"}}, grid_sample_type, eval_grid_sample, make_default_attrs<GridSampleAttrs>),
+      op("image.resize1d", "The last spatial axis resampled to size.", data, resize_type<Resize1DAttrs, 1>,
+         eval_resize<Resize1DAttrs, 1>, make_default_attrs<Resize1DAttrs>),
+      op("image.resize2d", "H and W resampled to size.", data, resize_type<Resize2DAttrs, 2>,
+         eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>),
+      op("image.resize3d", "D, H and W resampled to size.", data, resize_type<Resize3DAttrs, 3>,
+         eval_resize<Resize3DAttrs, 3>, make_default_attrs<Resize3DAttrs>),
+      op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling,
+         make_default_attrs<UpSamplingAttrs>),
+      op("image.grid_sample",
+         "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W').",
+         {{"data", "(N, C, H, W) floats"}, {"grid", "(N, 2, H', W'), x before y, -1 and 1 at the edges"}},
+         grid_sample_type, eval_grid_sample, make_default_attrs<GridSampleAttrs>),
   };
 }
 

@@ -25,16 +25,20 @@ Result<Type> take_type(const TypeArgs& args) {
   const auto& a = attrs_of<TakeAttrs>(args);
   const auto &x = args.tensor(0), &ix = args.tensor(1);
   TW_TRY_STATUS(integer_indices(args, 1));
-  if (a.mode != "clip" && a.mode != "wrap" && a.mode != "fast") return type_error(format("mode is \"{}\", not clip, wrap or fast", a.mode));
+  if (a.mode != "clip" && a.mode != "wrap" && a.mode != "fast")
+    return type_error(format("mode is \"{}\", not clip, wrap or fast", a.mode));
   if (!a.axis) {
     if (a.batch_dims) return type_error("batch_dims needs an axis");
     return tensor_type(ix.shape, x.dtype);
   }
   int64_t axis = TW_TRY(checked_axis(*a.axis, x.shape.size()));
   int64_t batch = a.batch_dims < 0 ? a.batch_dims + static_cast<int64_t>(ix.shape.size()) : a.batch_dims;
-  if (batch < 0 || batch > axis || batch > static_cast<int64_t>(ix.shape.size())) return type_error(format("batch_dims {} does not fit axis {} and indices {}", a.batch_dims, axis, shape_str(ix.shape)));
+  if (batch < 0 || batch > axis || batch > static_cast<int64_t>(ix.shape.size()))
+    return type_error(
+        format("batch_dims {} does not fit axis {} and indices {}", a.batch_dims, axis, shape_str(ix.shape)));
   for (int64_t k = 0; k < batch; ++k)
-    if (dims_differ(x.shape[k], ix.shape[k])) return type_error(format("batch axes of {} and {} differ", shape_str(x.shape), shape_str(ix.shape)));
+    if (dims_differ(x.shape[k], ix.shape[k]))
+      return type_error(format("batch axes of {} and {} differ", shape_str(x.shape), shape_str(ix.shape)));
   Shape out(x.shape.begin(), x.shape.begin() + axis);
   out.insert(out.end(), ix.shape.begin() + batch, ix.shape.end());
   out.insert(out.end(), x.shape.begin() + axis + 1, x.shape.end());
@@ -46,8 +50,10 @@ Result<std::vector<Value>> eval_take(const EvalArgs& args) {
   const Value &x = args.inputs[0], &ix = args.inputs[1];
   std::vector<int64_t> shape = a.axis ? x.shape : std::vector<int64_t>{x.size()};
   const auto axis = static_cast<size_t>(TW_TRY(checked_axis(a.axis.value_or(0), shape.size())));
-  const auto batch = static_cast<size_t>(a.batch_dims < 0 ? a.batch_dims + static_cast<int64_t>(ix.shape.size()) : a.batch_dims);
-  const int64_t n = shape[axis], outer = product(shape, 0, batch), middle = product(shape, batch, axis), inner = product(shape, axis + 1, shape.size());
+  const auto batch =
+      static_cast<size_t>(a.batch_dims < 0 ? a.batch_dims + static_cast<int64_t>(ix.shape.size()) : a.batch_dims);
+  const int64_t n = shape[axis], outer = product(shape, 0, batch), middle = product(shape, batch, axis),
+                inner = product(shape, axis + 1, shape.size());
   const int64_t picks = product(ix.shape, batch, ix.shape.size());
   if (n == 0 && picks > 0) return eval_error("there is nothing to take from an empty axis");
   std::vector<int64_t> index;
@@ -71,7 +77,8 @@ Result<Type> gather_type(const TypeArgs& args) {
   const auto &x = args.tensor(0), &ix = args.tensor(1);
   TW_TRY_STATUS(integer_indices(args, 1));
   TW_TRY(checked_axis(attrs_of<GatherAttrs>(args).axis, x.shape.size()));
-  if (x.shape.size() != ix.shape.size()) return type_error(format("data {} and indices {} differ in rank", shape_str(x.shape), shape_str(ix.shape)));
+  if (x.shape.size() != ix.shape.size())
+    return type_error(format("data {} and indices {} differ in rank", shape_str(x.shape), shape_str(ix.shape)));
   return tensor_type(ix.shape, x.dtype);
 }
 
@@ -80,7 +87,8 @@ Result<std::vector<int64_t>> element_indices(const std::vector<int64_t>& data, c
   const auto axis = static_cast<size_t>(TW_TRY(checked_axis(axis_attr, data.size())));
   std::vector<int64_t> strides = row_major_strides(data), index(ix.i.size());
   for (size_t k = 0; k < data.size(); ++k)
-    if (k != axis && ix.shape[k] > data[k]) return eval_error(format("indices {} reach past the data {}", shape_str(ix.shape), shape_str(data)));
+    if (k != axis && ix.shape[k] > data[k])
+      return eval_error(format("indices {} reach past the data {}", shape_str(ix.shape), shape_str(data)));
   std::vector<int64_t> without = strides;
   without[axis] = 0;
   bool ok = true;
@@ -109,7 +117,8 @@ Result<int64_t> tuple_length(const Shape& data, const Shape& indices, int64_t ba
   std::optional<int64_t> m = indices[0].constant();
   if (!m) m = known;
   if (!m) return type_error(format("the number of coordinates of the indices {} must be constant", shape_str(indices)));
-  if (batch < 0 || batch > static_cast<int64_t>(data.size()) || *m + batch > static_cast<int64_t>(data.size()) || batch + 1 > static_cast<int64_t>(indices.size()))
+  if (batch < 0 || batch > static_cast<int64_t>(data.size()) || *m + batch > static_cast<int64_t>(data.size()) ||
+      batch + 1 > static_cast<int64_t>(indices.size()))
     return type_error(format("{} coordinates after {} batch axes do not index data {}", *m, batch, shape_str(data)));
   return *m;
 }
@@ -120,7 +129,8 @@ Result<Type> gather_nd_type(const TypeArgs& args) {
   TW_TRY_STATUS(integer_indices(args, 1));
   int64_t m = TW_TRY(tuple_length(x.shape, ix.shape, a.batch_dims, a.index_rank));
   for (int64_t k = 0; k < a.batch_dims; ++k)
-    if (dims_differ(x.shape[k], ix.shape[k + 1])) return type_error(format("batch axes of {} and {} differ", shape_str(x.shape), shape_str(ix.shape)));
+    if (dims_differ(x.shape[k], ix.shape[k + 1]))
+      return type_error(format("batch axes of {} and {} differ", shape_str(x.shape), shape_str(ix.shape)));
   Shape out(ix.shape.begin() + 1, ix.shape.end());
   out.insert(out.end(), x.shape.begin() + a.batch_dims + m, x.shape.end());
   return tensor_type(std::move(out), x.dtype);
@@ -134,7 +144,8 @@ Result<std::vector<int64_t>> tuple_offsets(const std::vector<int64_t>& data, con
   std::vector<int64_t> tuple_strides = row_major_strides({ix.shape.begin() + 1, ix.shape.end()});
   for (int64_t j = 0; j < count; ++j) {
     for (int64_t b = 0; b < batch; ++b) out[j] += j / tuple_strides[b] % ix.shape[b + 1] * strides[b];
-    for (int64_t k = 0; k < m; ++k) out[j] += TW_TRY(checked_index(ix.i[static_cast<size_t>(k * count + j)], data[batch + k])) * strides[batch + k];
+    for (int64_t k = 0; k < m; ++k)
+      out[j] += TW_TRY(checked_index(ix.i[static_cast<size_t>(k * count + j)], data[batch + k])) * strides[batch + k];
   }
   return out;
 }
@@ -161,7 +172,8 @@ Result<Reduction> reduction_of(const std::string& name) {
 
 // Combines updates[j] into out[index[j]], in order.
 void scatter(Value* out, const Value& updates, const std::vector<int64_t>& index, Reduction how) {
-  const bool bounds = out->is_float() && (!out->bound.empty() || !updates.bound.empty() || how == Reduction::kAdd || how == Reduction::kMul);
+  const bool bounds = out->is_float() && (!out->bound.empty() || !updates.bound.empty() || how == Reduction::kAdd ||
+                                          how == Reduction::kMul);
   if (bounds && out->bound.empty()) out->bound.resize(out->f.size());
   const double u = unit_roundoff(out->dtype);
   for (size_t j = 0; j < index.size(); ++j) {
@@ -220,7 +232,9 @@ void scatter(Value* out, const Value& updates, const std::vector<int64_t>& index
 }
 
 Status same_dtype(const TypeArgs& args, size_t a, size_t b) {
-  if (args.tensor(a).dtype != args.tensor(b).dtype) return type_error(format("data is {} but the updates are {}", args.tensor(a).dtype.str(), args.tensor(b).dtype.str()));
+  if (args.tensor(a).dtype != args.tensor(b).dtype)
+    return type_error(
+        format("data is {} but the updates are {}", args.tensor(a).dtype.str(), args.tensor(b).dtype.str()));
   return Ok{};
 }
 
@@ -233,13 +247,16 @@ Result<Type> scatter_elements_type(const TypeArgs& args) {
   TW_TRY(reduction_of(a.reduction));
   bool same = ix.shape.size() == x.shape.size() && ix.shape.size() == up.shape.size();
   for (size_t k = 0; same && k < ix.shape.size(); ++k) same = !dims_differ(ix.shape[k], up.shape[k]);
-  if (!same) return type_error(format("data {}, indices {} and updates {} do not fit", shape_str(x.shape), shape_str(ix.shape), shape_str(up.shape)));
+  if (!same)
+    return type_error(format("data {}, indices {} and updates {} do not fit", shape_str(x.shape), shape_str(ix.shape),
+                             shape_str(up.shape)));
   return args.types[0];
 }
 Result<std::vector<Value>> eval_scatter_elements(const EvalArgs& args) {
   const auto& a = args.as<ScatterElementsAttrs>();
   Value out = args.inputs[0];
-  scatter(&out, args.inputs[2], TW_TRY(element_indices(out.shape, args.inputs[1], a.axis)), TW_TRY(reduction_of(a.reduction)));
+  scatter(&out, args.inputs[2], TW_TRY(element_indices(out.shape, args.inputs[1], a.axis)),
+          TW_TRY(reduction_of(a.reduction)));
   return one(std::move(out));
 }
 
@@ -254,7 +271,9 @@ Result<Type> scatter_nd_type(const TypeArgs& args) {
   want.insert(want.end(), x.shape.begin() + m, x.shape.end());
   bool same = want.size() == up.shape.size();
   for (size_t k = 0; same && k < want.size(); ++k) same = !dims_differ(want[k], up.shape[k]);
-  if (!same) return type_error(format("updates are {}, but data {} and indices {} need {}", shape_str(up.shape), shape_str(x.shape), shape_str(ix.shape), shape_str(want)));
+  if (!same)
+    return type_error(format("updates are {}, but data {} and indices {} need {}", shape_str(up.shape),
+                             shape_str(x.shape), shape_str(ix.shape), shape_str(want)));
   return args.types[0];
 }
 Result<std::vector<Value>> eval_scatter_nd(const EvalArgs& args) {
@@ -273,7 +292,9 @@ Result<Type> one_hot_type(const TypeArgs& args) {
   const auto& ix = args.tensor(0);
   if (!ix.dtype.is_integral()) return type_error(format("the indices are {}, not integers", ix.dtype.str()));
   for (size_t i = 1; i < 3; ++i)
-    if (args.tensor(i).dtype != a.dtype || !args.tensor(i).shape.empty()) return type_error(format("the {} value is {}, not a scalar {}", i == 1 ? "on" : "off", type_str(args.types[i]), a.dtype.str()));
+    if (args.tensor(i).dtype != a.dtype || !args.tensor(i).shape.empty())
+      return type_error(
+          format("the {} value is {}, not a scalar {}", i == 1 ? "on" : "off", type_str(args.types[i]), a.dtype.str()));
   if (a.depth < 0) return type_error(format("depth is {}", a.depth));
   int64_t axis = TW_TRY(checked_axis(a.axis, ix.shape.size() + 1));
   Shape out = ix.shape;
@@ -325,16 +346,24 @@ std::vector<OpDef> index_ops() {
   const std::vector<ArgDoc> read = {{"data", "any dtype"}, {"indices", "integers"}};
   const std::vector<ArgDoc> write = {{"data", "any dtype"}, {"indices", "integers"}, {"updates", "the data's dtype"}};
   return {
-      define_op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type, eval_take, make_default_attrs<TakeAttrs>),
-      define_op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj, gather_type, eval_gather, make_default_attrs<GatherAttrs>),
-      define_op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj, gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>),
-      define_op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque, scatter_elements_type, eval_scatter_elements,
-         make_default_attrs<ScatterElementsAttrs>),
-      define_op("scatter_nd", "A copy of data with the slices at index tuples updated; tuples run along axis 0 of the indices.", write, kOpaque, scatter_nd_type, eval_scatter_nd,
-         make_default_attrs<ScatterNDAttrs>),
-      define_op("one_hot", "on_value where the new axis equals the index, else off_value; an index outside [-depth, depth) gives off_value throughout.",
-         {{"indices", "integers"}, {"on_value", "a scalar"}, {"off_value", "a scalar"}}, OpPattern::kOutEWiseFusable, one_hot_type, eval_one_hot, make_default_attrs<OneHotAttrs>),
-      define_op("argwhere", "The coordinates of the non-zero elements, row-major: (count, rank) int64.", {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr),
+      define_op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type,
+                eval_take, make_default_attrs<TakeAttrs>),
+      define_op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj,
+                gather_type, eval_gather, make_default_attrs<GatherAttrs>),
+      define_op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj,
+                gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>),
+      define_op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque,
+                scatter_elements_type, eval_scatter_elements, make_default_attrs<ScatterElementsAttrs>),
+      define_op("scatter_nd",
+                "A copy of data with the slices at index tuples updated; tuples run along axis 0 of the indices.",
+                write, kOpaque, scatter_nd_type, eval_scatter_nd, make_default_attrs<ScatterNDAttrs>),
+      define_op("one_hot",
+                "on_value where the new axis equals the index, else off_value; an index outside [-depth, depth) gives "
+                "off_value throughout.",
+                {{"indices", "integers"}, {"on_value", "a scalar"}, {"off_value", "a scalar"}},
+                OpPattern::kOutEWiseFusable, one_hot_type, eval_one_hot, make_default_attrs<OneHotAttrs>),
+      define_op("argwhere", "The coordinates of the non-zero elements, row-major: (count, rank) int64.",
+                {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr),
   };
 }
 

@@ -33,7 +33,9 @@ int64_t Layout::extent(char letter, const std::vector<int64_t>& shape) const {
 Result<Layout> parse_layout(const std::string& text) {
   Layout out;
   out.text = text;
-  auto bad = [&](const char* why) { return type_error(format("layout \"{}\" {}", text, why), "for instance \"NCHW\", \"NHWC\", \"NCHW16c\""); };
+  auto bad = [&](const char* why) {
+    return type_error(format("layout \"{}\" {}", text, why), "for instance \"NCHW\", \"NHWC\", \"NCHW16c\"");
+  };
   int64_t factor = 0;
   for (char c : text) {
     if (c >= '0' && c <= '9') {
@@ -66,7 +68,8 @@ int64_t LogicalSizes::get(char letter, int64_t otherwise) const {
 }
 
 Result<Shape> relayout_shape(const Layout& from, const Layout& to, const Shape& shape, const LogicalSizes& logical) {
-  if (shape.size() != from.rank()) return type_error(format("data {} is not in layout {}", shape_str(shape), from.text));
+  if (shape.size() != from.rank())
+    return type_error(format("data {} is not in layout {}", shape_str(shape), from.text));
   for (const auto& axis : from.axes) {
     if (to.find(axis.letter) < 0) return type_error(format("layouts {} and {} have other axes", from.text, to.text));
     int at = from.find_block(axis.letter);
@@ -79,7 +82,8 @@ Result<Shape> relayout_shape(const Layout& from, const Layout& to, const Shape& 
     Dim extent = from.extent(axis.letter, shape);
     if (int64_t real = logical.get(axis.letter, -1); real >= 0) {
       if (extent.is_const() && (real > extent.value() || extent.value() - real >= from.block(axis.letter)))
-        return type_error(format("{} logical channels do not fit {} of data {} in layout {}", real, axis.letter, shape_str(shape), from.text));
+        return type_error(format("{} logical channels do not fit {} of data {} in layout {}", real, axis.letter,
+                                 shape_str(shape), from.text));
       extent = Dim(real);
     }
     out.push_back(axis.factor ? Dim(axis.factor) : ceildiv(extent, to.block(axis.letter)));
@@ -99,7 +103,8 @@ LogicalSizes logical_sizes(const Layout& from, std::optional<int64_t> channels, 
   return out;
 }
 
-LayoutMap::LayoutMap(const Layout& from, const Layout& to, const std::vector<int64_t>& shape, const LogicalSizes& logical) {
+LayoutMap::LayoutMap(const Layout& from, const Layout& to, const std::vector<int64_t>& shape,
+                     const LogicalSizes& logical) {
   std::vector<int64_t> strides = row_major_strides(shape);
   std::string letters;
   for (const auto& axis : from.axes)
@@ -128,7 +133,10 @@ Value relayout(const Value& in, const Layout& from, const Layout& to, const Logi
   Value out = make_value(in.dtype, map.shape());
   if (!in.bound.empty()) out.bound.resize(out.f.size());
   auto copy = [&](auto& dst, const auto& src) {
-    if (!dst.empty()) map.each([&](int64_t o, int64_t at) { if (at >= 0) dst[o] = src[at]; });
+    if (!dst.empty())
+      map.each([&](int64_t o, int64_t at) {
+        if (at >= 0) dst[o] = src[at];
+      });
   };
   copy(out.f, in.f);
   copy(out.bound, in.bound);
@@ -143,7 +151,8 @@ Result<Type> layout_transform_type(const TypeArgs& args) {
   const auto& a = attrs_of<LayoutTransformAttrs>(args);
   Layout from = TW_TRY(parse_layout(a.src_layout)), to = TW_TRY(parse_layout(a.dst_layout));
   const auto& t = args.tensor(0);
-  return tensor_type(TW_TRY(relayout_shape(from, to, t.shape, logical_sizes(from, a.channels, a.in_channels))), t.dtype);
+  return tensor_type(TW_TRY(relayout_shape(from, to, t.shape, logical_sizes(from, a.channels, a.in_channels))),
+                     t.dtype);
 }
 
 Result<std::vector<Value>> eval_layout_transform(const EvalArgs& args) {

@@ -37,7 +37,8 @@ struct LogicalSizes {
 };
 
 // A tensor's shape in `to`, given its shape in `from`. `logical` overrides padded extents.
-Result<Shape> relayout_shape(const Layout& from, const Layout& to, const Shape& shape, const LogicalSizes& logical = {});
+Result<Shape> relayout_shape(const Layout& from, const Layout& to, const Shape& shape,
+                             const LogicalSizes& logical = {});
 // The blocked axis "channels" of layout_transform names: C, O or N; 'I' for in_channels.
 LogicalSizes logical_sizes(const Layout& from, std::optional<int64_t> channels, std::optional<int64_t> in_channels);
 

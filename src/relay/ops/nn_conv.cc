@@ -21,12 +21,15 @@ std::string layout_letters(const Layout& layout) {
 Status require_letters(const Layout& layout, const char* head, size_t spatial, const char* what) {
   std::string want = std::string(head) + spatial_letters(spatial);
   std::sort(want.begin(), want.end());
-  if (layout_letters(layout) != want) return type_error(format("{} \"{}\" does not have the axes {}{}", what, layout.text, head, spatial_letters(spatial)));
+  if (layout_letters(layout) != want)
+    return type_error(
+        format("{} \"{}\" does not have the axes {}{}", what, layout.text, head, spatial_letters(spatial)));
   return Ok{};
 }
 
 Status fits_layout(const Shape& shape, const Layout& layout, const char* what) {
-  if (shape.size() != layout.rank()) return type_error(format("{} {} is not in layout {}", what, shape_str(shape), layout.text));
+  if (shape.size() != layout.rank())
+    return type_error(format("{} {} is not in layout {}", what, shape_str(shape), layout.text));
   for (size_t i = 0; i < shape.size(); ++i)
     if (layout.axes[i].factor && dims_differ(shape[i], Dim(layout.axes[i].factor)))
       return type_error(format("{} {} is not in layout {}", what, shape_str(shape), layout.text));
@@ -84,20 +87,24 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   if (!fits(s.channels, o, s.kernel.block('O')))
     return type_error(format("channels is {}, but the kernel {} has {}", s.channels, shape_str(kernel.shape), o));
   if (s.in_channels % s.groups || s.channels % s.groups)
-    return type_error(format("{} input and {} output channels do not divide into {} groups", s.in_channels, s.channels, s.groups));
+    return type_error(
+        format("{} input and {} output channels do not divide into {} groups", s.in_channels, s.channels, s.groups));
   if (!fits(s.in_channels / s.groups, i, s.kernel.block('I')))
-    return type_error(format("data {} has {} channels in {} group{}, but the kernel {} takes {}", shape_str(data.shape), s.in_channels, s.groups,
-                             s.groups == 1 ? "" : "s", shape_str(kernel.shape), i));
+    return type_error(format("data {} has {} channels in {} group{}, but the kernel {} takes {}", shape_str(data.shape),
+                             s.in_channels, s.groups, s.groups == 1 ? "" : "s", shape_str(kernel.shape), i));
   return s;
 }
 
-Status check_kernel_size(const std::optional<std::vector<int64_t>>& kernel_size, const ConvSpec& s, const Shape& kernel, size_t spatial) {
+Status check_kernel_size(const std::optional<std::vector<int64_t>>& kernel_size, const ConvSpec& s, const Shape& kernel,
+                         size_t spatial) {
   if (!kernel_size) return Ok{};
   const char* letters = spatial_letters(spatial);
-  if (kernel_size->size() != spatial) return type_error(format("kernel_size has {} values for {} spatial axes", kernel_size->size(), spatial));
+  if (kernel_size->size() != spatial)
+    return type_error(format("kernel_size has {} values for {} spatial axes", kernel_size->size(), spatial));
   for (size_t k = 0; k < spatial; ++k)
     if (dims_differ(Dim((*kernel_size)[k]), s.kernel.extent(letters[k], kernel)))
-      return type_error(format("kernel_size {} differs from the kernel {} in axis {}", (*kernel_size)[k], shape_str(kernel), letters[k]));
+      return type_error(format("kernel_size {} differs from the kernel {} in axis {}", (*kernel_size)[k],
+                               shape_str(kernel), letters[k]));
   return Ok{};
 }
 
@@ -114,7 +121,8 @@ Result<Type> conv_type(const TypeArgs& args) {
   for (size_t k = 0; k < kSpatial; ++k) {
     int64_t size = TW_TRY(constant_dim(s.kernel.extent(letters[k], kernel.shape), "the kernel's size"));
     if (size < 1) return type_error(format("the kernel {} is empty", shape_str(kernel.shape)));
-    canonical.push_back(TW_TRY(window_output(s.data.extent(letters[k], data.shape), size, s.strides[k], s.dilation[k], s.padding[k], s.padding[k + kSpatial])));
+    canonical.push_back(TW_TRY(window_output(s.data.extent(letters[k], data.shape), size, s.strides[k], s.dilation[k],
+                                             s.padding[k], s.padding[k + kSpatial])));
   }
   Layout plain = TW_TRY(parse_layout(std::string("NC") + letters));
   return tensor_type(TW_TRY(relayout_shape(plain, s.out, canonical)), out_dtype);
@@ -147,9 +155,11 @@ Result<ConvSpec> transpose_spec(const A& a, size_t spatial, const TensorTypeNode
   const int64_t block = s.data.block('C');
   s.in_channels = (i + block - 1) / block * block == in_physical ? i : in_physical;
   if (a.channels && *a.channels != s.channels)
-    return type_error(format("channels is {}, but the kernel {} gives {}", *a.channels, shape_str(kernel.shape), s.channels));
+    return type_error(
+        format("channels is {}, but the kernel {} gives {}", *a.channels, shape_str(kernel.shape), s.channels));
   if (i != s.in_channels || i % s.groups)
-    return type_error(format("data {} has {} channels, but the kernel {} takes {} in {} groups", shape_str(data.shape), s.in_channels, shape_str(kernel.shape), i, s.groups));
+    return type_error(format("data {} has {} channels, but the kernel {} takes {} in {} groups", shape_str(data.shape),
+                             s.in_channels, shape_str(kernel.shape), i, s.groups));
   return s;
 }
 
@@ -166,8 +176,10 @@ Result<Type> transpose_type(const TypeArgs& args) {
   for (size_t k = 0; k < kSpatial; ++k) {
     int64_t size = TW_TRY(constant_dim(s.kernel.extent(letters[k], kernel.shape), "the kernel's size"));
     Dim in = s.data.extent(letters[k], data.shape);
-    Dim out = (in + Dim(-1)) * Dim(s.strides[k]) + Dim((size - 1) * s.dilation[k] + 1 - s.padding[k] - s.padding[k + kSpatial] + s.output_padding[k]);
-    if (out.is_const() && out.value() < 0) return type_error(format("the padding leaves {} elements of axis {}", out.value(), letters[k]));
+    Dim out = (in + Dim(-1)) * Dim(s.strides[k]) +
+              Dim((size - 1) * s.dilation[k] + 1 - s.padding[k] - s.padding[k + kSpatial] + s.output_padding[k]);
+    if (out.is_const() && out.value() < 0)
+      return type_error(format("the padding leaves {} elements of axis {}", out.value(), letters[k]));
     canonical.push_back(std::move(out));
   }
   Layout plain = TW_TRY(parse_layout(std::string("NC") + letters));
@@ -181,27 +193,41 @@ Result<std::vector<Value>> eval_transpose(const EvalArgs& args) {
 }
 
 template <class A>
-OpDef conv(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
-  return define_op(name, doc, {{"data", "in data_layout; a floating or integer dtype"}, {"weight", "in kernel_layout"}}, OpPattern::kOutEWiseFusable, type, eval, make_default_attrs<A>);
+OpDef conv(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+           Result<std::vector<Value>> (*eval)(const EvalArgs&)) {
+  return define_op(name, doc, {{"data", "in data_layout; a floating or integer dtype"}, {"weight", "in kernel_layout"}},
+                   OpPattern::kOutEWiseFusable, type, eval, make_default_attrs<A>);
 }
 
 }  // namespace
 
 std::vector<OpDef> nn_conv_ops() {
   return {
-      conv<Conv1DAttrs>("nn.conv1d", "1-D convolution: (N, C, W) x (O, C/groups, kw) -> (N, O, W').", conv_type<Conv1DAttrs, 1>, eval_conv<Conv1DAttrs, 1>),
-      conv<Conv2DAttrs>("nn.conv2d", "2-D convolution: (N, C, H, W) x (O, C/groups, kh, kw) -> (N, O, H', W').", conv_type<Conv2DAttrs, 2>, eval_conv<Conv2DAttrs, 2>),
-      conv<Conv3DAttrs>("nn.conv3d", "3-D convolution: (N, C, D, H, W) x (O, C/groups, kd, kh, kw) -> (N, O, D', H', W').", conv_type<Conv3DAttrs, 3>, eval_conv<Conv3DAttrs, 3>),
-      conv<Conv2DNCHWcAttrs>("nn.contrib_conv2d_NCHWc", "2-D convolution over channel blocks: (N, C/v, H, W, v) x (O/v, C/v, kh, kw, v, v) -> (N, O/v, H', W', v).",
+      conv<Conv1DAttrs>("nn.conv1d", "1-D convolution: (N, C, W) x (O, C/groups, kw) -> (N, O, W').",
+                        conv_type<Conv1DAttrs, 1>, eval_conv<Conv1DAttrs, 1>),
+      conv<Conv2DAttrs>("nn.conv2d", "2-D convolution: (N, C, H, W) x (O, C/groups, kh, kw) -> (N, O, H', W').",
+                        conv_type<Conv2DAttrs, 2>, eval_conv<Conv2DAttrs, 2>),
+      conv<Conv3DAttrs>("nn.conv3d",
+                        "3-D convolution: (N, C, D, H, W) x (O, C/groups, kd, kh, kw) -> (N, O, D', H', W').",
+                        conv_type<Conv3DAttrs, 3>, eval_conv<Conv3DAttrs, 3>),
+      conv<Conv2DNCHWcAttrs>(
+          "nn.contrib_conv2d_NCHWc",
+          "2-D convolution over channel blocks: (N, C/v, H, W, v) x (O/v, C/v, kh, kw, v, v) -> (N, O/v, H', W', v).",
+          conv_type<Conv2DNCHWcAttrs, 2>, eval_conv<Conv2DNCHWcAttrs, 2>),
+      conv<Conv2DNCHWcAttrs>("nn.contrib_depthwise_conv2d_NCHWc",
+                             "Depthwise convolution over channel blocks: (N, C/v, H, W, v) x (C/v, 1, kh, kw, 1, v) -> "
+                             "(N, C/v, H', W', v).",
                              conv_type<Conv2DNCHWcAttrs, 2>, eval_conv<Conv2DNCHWcAttrs, 2>),
-      conv<Conv2DNCHWcAttrs>("nn.contrib_depthwise_conv2d_NCHWc", "Depthwise convolution over channel blocks: (N, C/v, H, W, v) x (C/v, 1, kh, kw, 1, v) -> (N, C/v, H', W', v).",
-                             conv_type<Conv2DNCHWcAttrs, 2>, eval_conv<Conv2DNCHWcAttrs, 2>),
-      conv<Conv1DTransposeAttrs>("nn.conv1d_transpose", "Transposed 1-D convolution: (N, C, W) x (C, O/groups, kw) -> (N, O, W').", transpose_type<Conv1DTransposeAttrs, 1>,
-                                 eval_transpose<Conv1DTransposeAttrs, 1>),
-      conv<Conv2DTransposeAttrs>("nn.conv2d_transpose", "Transposed 2-D convolution: (N, C, H, W) x (C, O/groups, kh, kw) -> (N, O, H', W').", transpose_type<Conv2DTransposeAttrs, 2>,
-                                 eval_transpose<Conv2DTransposeAttrs, 2>),
-      conv<Conv3DTransposeAttrs>("nn.conv3d_transpose", "Transposed 3-D convolution: (N, C, D, H, W) x (C, O/groups, kd, kh, kw) -> (N, O, D', H', W').",
-                                 transpose_type<Conv3DTransposeAttrs, 3>, eval_transpose<Conv3DTransposeAttrs, 3>),
+      conv<Conv1DTransposeAttrs>("nn.conv1d_transpose",
+                                 "Transposed 1-D convolution: (N, C, W) x (C, O/groups, kw) -> (N, O, W').",
+                                 transpose_type<Conv1DTransposeAttrs, 1>, eval_transpose<Conv1DTransposeAttrs, 1>),
+      conv<Conv2DTransposeAttrs>("nn.conv2d_transpose",
+                                 "Transposed 2-D convolution: (N, C, H, W) x (C, O/groups, kh, kw) -> (N, O, H', W').",
+                                 transpose_type<Conv2DTransposeAttrs, 2>, eval_transpose<Conv2DTransposeAttrs, 2>),
+      conv<Conv3DTransposeAttrs>(
+          "nn.conv3d_transpose",
+          "Transposed 3-D convolution: (N, C, D, H, W) x (C, O/groups, kd, kh, kw) -> (N, O, D', H', W').",
+          transpose_type<Conv3DTransposeAttrs, 3>, eval_transpose<Conv3DTransposeAttrs, 3>),
   };
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 Status same_depth(const TypeArgs& args, const Dim& a, const Dim& b) {
   if (dims_differ(a, b))
-    return type_error(format("the inner sizes of {} and {} are {} and {}", type_str(args.types[0]), type_str(args.types[1]), a.str(), b.str()));
+    return type_error(format("the inner sizes of {} and {} are {} and {}", type_str(args.types[0]),
+                             type_str(args.types[1]), a.str(), b.str()));
   return Ok{};
 }
 
@@ -32,7 +33,8 @@ Result<Type> dense_type(const TypeArgs& args) {
   const auto& a = attrs_of<DenseAttrs>(args);
   const auto& w = args.tensor(1);
   if (w.shape.size() != 2) return type_error(format("the weight {} is not (units, in)", shape_str(w.shape)));
-  if (a.units && dims_differ(w.shape[0], Dim(*a.units))) return type_error(format("units is {}, but the weight is {}", *a.units, shape_str(w.shape)));
+  if (a.units && dims_differ(w.shape[0], Dim(*a.units)))
+    return type_error(format("units is {}, but the weight is {}", *a.units, shape_str(w.shape)));
   return dense_result(args, w.shape[1], w.shape[0], a.out_dtype);
 }
 
@@ -55,13 +57,15 @@ Result<Type> matmul_type(const TypeArgs& args) {
   const auto& a = attrs_of<MatmulAttrs>(args);
   const auto &x = args.tensor(0), &w = args.tensor(1);
   TW_TRY_STATUS(product_dtypes(args));
-  if (x.shape.size() < 2 || w.shape.size() != 2) return type_error(format("operands are {} and {}, not matrices", shape_str(x.shape), shape_str(w.shape)));
+  if (x.shape.size() < 2 || w.shape.size() != 2)
+    return type_error(format("operands are {} and {}, not matrices", shape_str(x.shape), shape_str(w.shape)));
   Shape out = x.shape;
   const size_t n = out.size();
   if (a.transpose_a) std::swap(out[n - 1], out[n - 2]);
   TW_TRY_STATUS(same_depth(args, out[n - 1], w.shape[a.transpose_b ? 1 : 0]));
   out[n - 1] = w.shape[a.transpose_b ? 0 : 1];
-  if (a.units && dims_differ(out[n - 1], Dim(*a.units))) return type_error(format("units is {}, but the result has {} columns", *a.units, out[n - 1].str()));
+  if (a.units && dims_differ(out[n - 1], Dim(*a.units)))
+    return type_error(format("units is {}, but the result has {} columns", *a.units, out[n - 1].str()));
   return tensor_type(std::move(out), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
 }
 
@@ -69,10 +73,14 @@ Result<Type> batch_matmul_type(const TypeArgs& args) {
   const auto& a = attrs_of<BatchMatmulAttrs>(args);
   const auto &x = args.tensor(0), &y = args.tensor(1);
   TW_TRY_STATUS(product_dtypes(args));
-  if (x.shape.size() < 2 || y.shape.size() < 2) return type_error(format("operands are {} and {}, not matrices", shape_str(x.shape), shape_str(y.shape)));
-  auto dim = [](const TensorTypeNode& t, bool transposed, size_t from_end) { return t.shape[t.shape.size() - (transposed ? 3 - from_end : from_end)]; };
+  if (x.shape.size() < 2 || y.shape.size() < 2)
+    return type_error(format("operands are {} and {}, not matrices", shape_str(x.shape), shape_str(y.shape)));
+  auto dim = [](const TensorTypeNode& t, bool transposed, size_t from_end) {
+    return t.shape[t.shape.size() - (transposed ? 3 - from_end : from_end)];
+  };
   TW_TRY_STATUS(same_depth(args, dim(x, a.transpose_a, 1), dim(y, a.transpose_b, 2)));
-  Shape out = TW_TRY(broadcast_shapes(Shape(x.shape.begin(), x.shape.end() - 2), Shape(y.shape.begin(), y.shape.end() - 2)));
+  Shape out =
+      TW_TRY(broadcast_shapes(Shape(x.shape.begin(), x.shape.end() - 2), Shape(y.shape.begin(), y.shape.end() - 2)));
   out.push_back(dim(x, a.transpose_a, 2));
   out.push_back(dim(y, a.transpose_b, 1));
   return tensor_type(std::move(out), TW_TRY(number_dtype_or(a.out_dtype, x.dtype)));
@@ -128,18 +136,21 @@ Matrices matrices(const Value& v, bool transpose, bool keep_rows) {
 }
 
 // The same for integers, exact and wrapping at 64 bits.
-void multiply_exactly(const Value& a, bool transpose_a, int64_t a_at, const Value& b, bool transpose_b, int64_t b_at, int64_t m, int64_t n, int64_t k, Value* out, int64_t out_at) {
+void multiply_exactly(const Value& a, bool transpose_a, int64_t a_at, const Value& b, bool transpose_b, int64_t b_at,
+                      int64_t m, int64_t n, int64_t k, Value* out, int64_t out_at) {
   for (int64_t r = 0; r < m; ++r)
     for (int64_t c = 0; c < n; ++c) {
       uint64_t sum = 0;
       for (int64_t i = 0; i < k; ++i)
-        sum += static_cast<uint64_t>(a.i[a_at + (transpose_a ? i * m + r : r * k + i)]) * static_cast<uint64_t>(b.i[b_at + (transpose_b ? c * k + i : i * n + c)]);
+        sum += static_cast<uint64_t>(a.i[a_at + (transpose_a ? i * m + r : r * k + i)]) *
+               static_cast<uint64_t>(b.i[b_at + (transpose_b ? c * k + i : i * n + c)]);
       out->i[out_at + r * n + c] = wrap_int(out->dtype, static_cast<int64_t>(sum));
     }
 }
 
 // Batched a (M x K) times b (K x N) with broadcast batch axes.
-Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_b, DataType dtype, const std::vector<int64_t>& shape) {
+Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_b, DataType dtype,
+               const std::vector<int64_t>& shape) {
   Value out = make_value(dtype, shape);
   const size_t rank = shape.size();
   Matrices x = matrices(a, transpose_a, true), y = matrices(b, transpose_b, false);
@@ -147,19 +158,25 @@ Value multiply(const Value& a, bool transpose_a, const Value& b, bool transpose_
   std::vector<double> result(static_cast<size_t>(out.size()), 0.0);
   std::vector<int64_t> batch(shape.begin(), shape.begin() + static_cast<int64_t>(rank) - 2);
   auto lead = [](const Value& v) { return std::vector<int64_t>(v.shape.begin(), v.shape.end() - 2); };
-  const double u = unit_roundoff(dtype) * kSumSlack, per_term = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)));
+  const double u = unit_roundoff(dtype) * kSumSlack,
+               per_term = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(k, 1)));
   const bool exact = !a.is_float() && !b.is_float() && !dtype.is_float();
   if (dtype.is_float()) out.bound.resize(result.size());
-  walk<2>(batch, {broadcast_strides(lead(a), batch), broadcast_strides(lead(b), batch)}, [&](int64_t o, const int64_t* at) {
-    if (exact) return multiply_exactly(a, transpose_a, at[0] * m * k, b, transpose_b, at[1] * k * n, m, n, k, &out, o * m * n);
-    gemm_double(m, n, k, x.data.data() + at[0] * m * k, k, y.data.data() + at[1] * k * n, n, result.data() + o * m * n, n);
-    if (!dtype.is_float() || x.norm.empty()) return;
-    for (int64_t r = 0; r < m; ++r)
-      for (int64_t c = 0; c < n; ++c) {
-        const size_t i = at[0] * m + r, j = at[1] * n + c;
-        out.bound[o * m * n + r * n + c] = u * x.norm[i] * y.norm[j] + per_term * (x.spread[i] * y.norm[j] + x.norm[i] * y.spread[j]);
-      }
-  });
+  walk<2>(batch, {broadcast_strides(lead(a), batch), broadcast_strides(lead(b), batch)},
+          [&](int64_t o, const int64_t* at) {
+            if (exact)
+              return multiply_exactly(a, transpose_a, at[0] * m * k, b, transpose_b, at[1] * k * n, m, n, k, &out,
+                                      o * m * n);
+            gemm_double(m, n, k, x.data.data() + at[0] * m * k, k, y.data.data() + at[1] * k * n, n,
+                        result.data() + o * m * n, n);
+            if (!dtype.is_float() || x.norm.empty()) return;
+            for (int64_t r = 0; r < m; ++r)
+              for (int64_t c = 0; c < n; ++c) {
+                const size_t i = at[0] * m + r, j = at[1] * n + c;
+                out.bound[o * m * n + r * n + c] =
+                    u * x.norm[i] * y.norm[j] + per_term * (x.spread[i] * y.norm[j] + x.norm[i] * y.spread[j]);
+              }
+          });
   if (out.is_float())
     out.f = std::move(result);
   else if (!exact)
@@ -184,26 +201,33 @@ Result<std::vector<Value>> eval_dense_pack(const EvalArgs& args) {
 }
 Result<std::vector<Value>> eval_matmul(const EvalArgs& args) {
   const auto& a = args.as<MatmulAttrs>();
-  return one(multiply(args.inputs[0], a.transpose_a, args.inputs[1], a.transpose_b, out_tensor(args).dtype, out_shape(args)));
+  return one(
+      multiply(args.inputs[0], a.transpose_a, args.inputs[1], a.transpose_b, out_tensor(args).dtype, out_shape(args)));
 }
 Result<std::vector<Value>> eval_batch_matmul(const EvalArgs& args) {
   const auto& a = args.as<BatchMatmulAttrs>();
-  return one(multiply(args.inputs[0], a.transpose_a, args.inputs[1], a.transpose_b, out_tensor(args).dtype, out_shape(args)));
+  return one(
+      multiply(args.inputs[0], a.transpose_a, args.inputs[1], a.transpose_b, out_tensor(args).dtype, out_shape(args)));
 }
 
 OpDef op(const char* name, const char* doc, const char* second, Result<Type> (*type)(const TypeArgs&),
          Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
-  return define_op(name, doc, {{"data", "floats or integers"}, {"weight", second}}, OpPattern::kOutEWiseFusable, type, eval, make);
+  return define_op(name, doc, {{"data", "floats or integers"}, {"weight", second}}, OpPattern::kOutEWiseFusable, type,
+                   eval, make);
 }
 
 }  // namespace
 
 std::vector<OpDef> nn_dense_ops() {
   return {
-      op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense, make_default_attrs<DenseAttrs>),
-      op("nn.contrib_dense_pack", "nn.dense with the weight in blocks of outputs.", "(ceil(N/v), K, v)", dense_pack_type, eval_dense_pack, make_default_attrs<DensePackAttrs>),
-      op("nn.matmul", "(..., M, K) x (K, N) -> (..., M, N), either transposed.", "a matrix", matmul_type, eval_matmul, make_default_attrs<MatmulAttrs>),
-      op("nn.batch_matmul", "(B..., M, K) x (B..., N, K) -> (B..., M, N); batch axes broadcast.", "matrices", batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>),
+      op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense,
+         make_default_attrs<DenseAttrs>),
+      op("nn.contrib_dense_pack", "nn.dense with the weight in blocks of outputs.", "(ceil(N/v), K, v)",
+         dense_pack_type, eval_dense_pack, make_default_attrs<DensePackAttrs>),
+      op("nn.matmul", "(..., M, K) x (K, N) -> (..., M, N), either transposed.", "a matrix", matmul_type, eval_matmul,
+         make_default_attrs<MatmulAttrs>),
+      op("nn.batch_matmul", "(B..., M, K) x (B..., N, K) -> (B..., M, N); batch axes broadcast.", "matrices",
+         batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>),
   };
 }
 

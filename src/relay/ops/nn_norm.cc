@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and the normalisations. Softmax is matched whole by kernels; batch_norm and dropout are expanded before fusion.
+// Softmax and the normalisations. Softmax is matched whole by kernels; batch_norm and dropout are expanded before
+// fusion.
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
@@ -62,7 +63,8 @@ Result<std::vector<Value>> eval_softmax(const EvalArgs& args) {
 Status channel_vector(const TypeArgs& args, size_t i, int64_t axis, const char* name) {
   const auto &x = args.tensor(0), &v = args.tensor(i);
   if (v.shape.size() != 1 || dims_differ(v.shape[0], x.shape[static_cast<size_t>(axis)]))
-    return type_error(format("{} is {}, but axis {} of the data {} has {}", name, shape_str(v.shape), axis, shape_str(x.shape), x.shape[static_cast<size_t>(axis)].str()));
+    return type_error(format("{} is {}, but axis {} of the data {} has {}", name, shape_str(v.shape), axis,
+                             shape_str(x.shape), x.shape[static_cast<size_t>(axis)].str()));
   if (!v.dtype.is_float()) return type_error(format("{} is {}, not a floating dtype", name, v.dtype.str()));
   return Ok{};
 }
@@ -76,17 +78,20 @@ Result<Type> batch_norm_type(const TypeArgs& args) {
 }
 Result<std::vector<Value>> eval_batch_norm(const EvalArgs& args) {
   const auto& a = args.as<BatchNormAttrs>();
-  const Value &x = args.inputs[0], &gamma = args.inputs[1], &beta = args.inputs[2], &mean = args.inputs[3], &var = args.inputs[4];
+  const Value &x = args.inputs[0], &gamma = args.inputs[1], &beta = args.inputs[2], &mean = args.inputs[3],
+              &var = args.inputs[4];
   Value out = make_value(x.dtype, x.shape);
   out.bound.resize(out.f.size());
   AxisView v(x.shape, a.axis);
   const double u = 4 * unit_roundoff(x.dtype);
   for (int64_t o = 0; o < v.outer; ++o)
     for (int64_t c = 0; c < v.n; ++c) {
-      const double scale = (a.scale ? gamma.f[c] : 1) / std::sqrt(var.f[c] + a.epsilon), shift = a.center ? beta.f[c] : 0;
+      const double scale = (a.scale ? gamma.f[c] : 1) / std::sqrt(var.f[c] + a.epsilon),
+                   shift = a.center ? beta.f[c] : 0;
       for (int64_t i = (o * v.n + c) * v.inner, end = i + v.inner; i < end; ++i) {
         out.f[i] = (x.f[i] - mean.f[c]) * scale + shift;
-        out.bound[i] = std::fabs(scale) * bound_at(x, i) + u * ((std::fabs(x.f[i]) + std::fabs(mean.f[c])) * std::fabs(scale) + std::fabs(shift));
+        out.bound[i] = std::fabs(scale) * bound_at(x, i) +
+                       u * ((std::fabs(x.f[i]) + std::fabs(mean.f[c])) * std::fabs(scale) + std::fabs(shift));
       }
     }
   std::vector<Value> all;
@@ -107,7 +112,8 @@ void normalize(const Value& x, Value* out, int64_t n, double epsilon, Index&& in
     var += d * d;
     spread += b * b;
   }
-  const double r = 1 / std::sqrt(var / static_cast<double>(n) + epsilon), shared = std::sqrt(spread) / static_cast<double>(n);
+  const double r = 1 / std::sqrt(var / static_cast<double>(n) + epsilon),
+               shared = std::sqrt(spread) / static_cast<double>(n);
   const double u = 8 * unit_roundoff(x.dtype);
   for (int64_t j = 0; j < n; ++j) {
     const int64_t i = index(j);
@@ -135,8 +141,8 @@ Result<std::vector<Value>> eval_layer_norm(const EvalArgs& args) {
   for (int64_t o = 0; o < v.outer; ++o)
     for (int64_t in = 0; in < v.inner; ++in)
       normalize(
-          x, &out, v.n, a.epsilon, [&](int64_t j) { return (o * v.n + j) * v.inner + in; }, [&](int64_t j) { return a.scale ? gamma.f[j] : 1; },
-          [&](int64_t j) { return a.center ? beta.f[j] : 0; });
+          x, &out, v.n, a.epsilon, [&](int64_t j) { return (o * v.n + j) * v.inner + in; },
+          [&](int64_t j) { return a.scale ? gamma.f[j] : 1; }, [&](int64_t j) { return a.center ? beta.f[j] : 0; });
   return one(std::move(out));
 }
 
@@ -167,7 +173,8 @@ Result<std::vector<Value>> eval_channel_norm(const EvalArgs& args) {
   for (int64_t first = 0; first < v.outer * v.n; first += per_group)
     normalize(
         x, &out, per_group * v.inner, a.epsilon, [&](int64_t j) { return first * v.inner + j; },
-        [&](int64_t j) { return a.scale ? gamma.f[(first + j / v.inner) % v.n] : 1; }, [&](int64_t j) { return a.center ? beta.f[(first + j / v.inner) % v.n] : 0; });
+        [&](int64_t j) { return a.scale ? gamma.f[(first + j / v.inner) % v.n] : 1; },
+        [&](int64_t j) { return a.center ? beta.f[(first + j / v.inner) % v.n] : 0; });
   return one(std::move(out));
 }
 
@@ -247,20 +254,33 @@ std::vector<OpDef> nn_norm_ops() {
   const std::vector<ArgDoc> data = {{"data", "floats"}};
   const std::vector<ArgDoc> affine = {{"data", "floats"}, {"gamma", "scale along axis"}, {"beta", "shift along axis"}};
   return {
-      define_op("nn.fast_softmax", "nn.softmax with the approximated exponential.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
-      define_op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
-      define_op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>, make_default_attrs<SoftmaxAttrs>),
-      define_op("nn.batch_norm", "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",
-         {{"data", "floats"}, {"gamma", "(C)"}, {"beta", "(C)"}, {"moving_mean", "(C)"}, {"moving_var", "(C)"}}, kOut, batch_norm_type, eval_batch_norm,
-         make_default_attrs<BatchNormAttrs>),
-      define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque, layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>),
-      define_op("nn.instance_norm", "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<InstanceNormAttrs>,
-         eval_channel_norm<InstanceNormAttrs>, make_default_attrs<InstanceNormAttrs>),
-      define_op("nn.group_norm", "Zero mean and unit variance of every group of channels of every sample, then gamma and beta.", affine, kOpaque, channel_norm_type<GroupNormAttrs>,
-         eval_channel_norm<GroupNormAttrs>, make_default_attrs<GroupNormAttrs>),
-      define_op("nn.l2_normalize", "x / sqrt(max(sum of squares along axis, eps)).", data, kOut, l2_normalize_type, eval_l2_normalize, make_default_attrs<L2NormalizeAttrs>),
-      define_op("nn.lrn", "Local response normalisation across `size` neighbours of axis.", data, kOpaque, lrn_type, eval_lrn, make_default_attrs<LRNAttrs>),
-      define_op("nn.dropout", "The identity (inference); result 1 is a mask of ones.", data, kOpaque, dropout_type, eval_dropout, make_default_attrs<DropoutAttrs>),
+      define_op("nn.fast_softmax", "nn.softmax with the approximated exponential.", data, kOut, softmax_type,
+                eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
+      define_op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>,
+                make_default_attrs<SoftmaxAttrs>),
+      define_op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>,
+                make_default_attrs<SoftmaxAttrs>),
+      define_op(
+          "nn.batch_norm",
+          "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",
+          {{"data", "floats"}, {"gamma", "(C)"}, {"beta", "(C)"}, {"moving_mean", "(C)"}, {"moving_var", "(C)"}}, kOut,
+          batch_norm_type, eval_batch_norm, make_default_attrs<BatchNormAttrs>),
+      define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque,
+                layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>),
+      define_op("nn.instance_norm",
+                "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque,
+                channel_norm_type<InstanceNormAttrs>, eval_channel_norm<InstanceNormAttrs>,
+                make_default_attrs<InstanceNormAttrs>),
+      define_op("nn.group_norm",
+                "Zero mean and unit variance of every group of channels of every sample, then gamma and beta.", affine,
+                kOpaque, channel_norm_type<GroupNormAttrs>, eval_channel_norm<GroupNormAttrs>,
+                make_default_attrs<GroupNormAttrs>),
+      define_op("nn.l2_normalize", "x / sqrt(max(sum of squares along axis, eps)).", data, kOut, l2_normalize_type,
+                eval_l2_normalize, make_default_attrs<L2NormalizeAttrs>),
+      define_op("nn.lrn", "Local response normalisation across `size` neighbours of axis.", data, kOpaque, lrn_type,
+                eval_lrn, make_default_attrs<LRNAttrs>),
+      define_op("nn.dropout", "The identity (inference); result 1 is a mask of ones.", data, kOpaque, dropout_type,
+                eval_dropout, make_default_attrs<DropoutAttrs>),
   };
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Max and average pools: sliding, global and adaptive. Every axis becomes a list of windows, so one loop serves them all.
+// Max and average pools: sliding, global and adaptive. Every axis becomes a list of windows, so one loop serves them
+// all.
 #include <algorithm>
 #include <limits>
 
@@ -16,7 +17,8 @@ struct AxisWindows {
   std::vector<int64_t> divisor;            // how many values the average counts along this axis
 };
 
-AxisWindows sliding(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after, bool include_pad) {
+AxisWindows sliding(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before,
+                    int64_t after, bool include_pad) {
   AxisWindows w;
   for (int64_t o = 0; o < out; ++o) {
     std::vector<int64_t> taps;
@@ -78,7 +80,8 @@ Value pool(const Value& x, const AxisWindows (&windows)[3], std::vector<int64_t>
                   const int64_t v = x.i[i];
                   bool larger = is_uint64 ? static_cast<uint64_t>(v) > static_cast<uint64_t>(best_int) : v > best_int;
                   if (!any || larger) best_int = v;
-                  sum_int = static_cast<int64_t>(static_cast<uint64_t>(sum_int) + static_cast<uint64_t>(v));  // wraps, as the kernels do
+                  sum_int = static_cast<int64_t>(static_cast<uint64_t>(sum_int) +
+                                                 static_cast<uint64_t>(v));  // wraps, as the kernels do
                 }
                 any = true;
               }
@@ -108,7 +111,8 @@ Result<PoolLayouts> pool_layouts(const std::string& layout, const std::string& o
 }
 // The data's shape as (N, C, spatial...).
 Result<Shape> plain_shape(const TypeArgs& args, const PoolLayouts& l) {
-  if (!args.tensor(0).dtype.is_float() && !args.tensor(0).dtype.is_integral()) return type_error(format("it needs numbers, not {}", args.tensor(0).dtype.str()));
+  if (!args.tensor(0).dtype.is_float() && !args.tensor(0).dtype.is_integral())
+    return type_error(format("it needs numbers, not {}", args.tensor(0).dtype.str()));
   return relayout_shape(l.in, l.plain, args.tensor(0).shape);
 }
 
@@ -122,7 +126,8 @@ Result<Type> pool_type(const TypeArgs& args) {
   TW_TRY_STATUS(checked_window("dilation", a.dilation, kSpatial));
   std::vector<int64_t> pad = TW_TRY(full_padding(a.padding, kSpatial));
   for (size_t k = 0; k < kSpatial; ++k)
-    s[2 + k] = TW_TRY(window_output(s[2 + k], a.pool_size[k], a.strides[k], a.dilation[k], pad[k], pad[k + kSpatial], a.ceil_mode));
+    s[2 + k] = TW_TRY(
+        window_output(s[2 + k], a.pool_size[k], a.strides[k], a.dilation[k], pad[k], pad[k + kSpatial], a.ceil_mode));
   return tensor_type(TW_TRY(relayout_shape(l.plain, l.out, s)), args.tensor(0).dtype);
 }
 
@@ -145,9 +150,11 @@ Result<std::vector<Value>> eval_pool(const EvalArgs& args) {
   AxisWindows windows[3] = {single(), single(), single()};
   std::vector<int64_t> shape = x.shape;
   for (size_t k = 0; k < kSpatial; ++k) {
-    Dim out = TW_TRY(window_output(x.shape[2 + k], a.pool_size[k], a.strides[k], a.dilation[k], pad[k], pad[k + kSpatial], a.ceil_mode));
+    Dim out = TW_TRY(window_output(x.shape[2 + k], a.pool_size[k], a.strides[k], a.dilation[k], pad[k],
+                                   pad[k + kSpatial], a.ceil_mode));
     shape[2 + k] = out.value();
-    windows[3 - kSpatial + k] = sliding(x.shape[2 + k], out.value(), a.pool_size[k], a.strides[k], a.dilation[k], pad[k], pad[k + kSpatial], includes_pad(a));
+    windows[3 - kSpatial + k] = sliding(x.shape[2 + k], out.value(), a.pool_size[k], a.strides[k], a.dilation[k],
+                                        pad[k], pad[k + kSpatial], includes_pad(a));
   }
   return one(relayout(pool(x, windows, shape, kAverage), l.plain, l.out));
 }
@@ -164,7 +171,8 @@ Result<Type> adaptive_type(const TypeArgs& args) {
   PoolLayouts l = TW_TRY(pool_layouts(a.layout, a.out_layout, kSpatial));
   Shape s = TW_TRY(plain_shape(args, l));
   std::vector<int64_t> sizes = output_sizes(a);
-  if (sizes.size() > 1 && sizes.size() != kSpatial) return type_error(format("output_size has {} values for {} spatial axes", sizes.size(), kSpatial));
+  if (sizes.size() > 1 && sizes.size() != kSpatial)
+    return type_error(format("output_size has {} values for {} spatial axes", sizes.size(), kSpatial));
   for (size_t k = 0; k < kSpatial && !sizes.empty(); ++k) {
     int64_t size = sizes[sizes.size() == 1 ? 0 : k];
     if (size < 1 || size > (int64_t{1} << 31)) return type_error(format("output_size {} is out of range", size));
@@ -187,7 +195,8 @@ Result<std::vector<Value>> eval_adaptive(const EvalArgs& args) {
   return one(relayout(pool(x, windows, shape, kAverage), l.plain, l.out));
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "in `layout`; numbers"}}, OpPattern::kOutEWiseFusable, type, eval, make);
 }
 
@@ -195,23 +204,28 @@ OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&
 
 std::vector<OpDef> nn_pool_ops() {
   std::vector<OpDef> ops;
-#define TW_POOLS(n, axes)                                                                                                                         \
-  ops.push_back(op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.", pool_type<MaxPool##n##DAttrs, n>,         \
-                   eval_pool<MaxPool##n##DAttrs, n, false>, make_default_attrs<MaxPool##n##DAttrs>));                                             \
-  ops.push_back(op("nn.avg_pool" #n "d", "The mean of every window of " axes ".", pool_type<AvgPool##n##DAttrs, n>,                               \
-                   eval_pool<AvgPool##n##DAttrs, n, true>, make_default_attrs<AvgPool##n##DAttrs>));                                              \
-  ops.push_back(op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".", adaptive_type<AdaptivePool##n##DAttrs, n>,   \
-                   eval_adaptive<AdaptivePool##n##DAttrs, n, false>, make_default_attrs<AdaptivePool##n##DAttrs>));                               \
-  ops.push_back(op("nn.adaptive_avg_pool" #n "d", "Means of output_size even windows of " axes ".", adaptive_type<AdaptivePool##n##DAttrs, n>,    \
-                   eval_adaptive<AdaptivePool##n##DAttrs, n, true>, make_default_attrs<AdaptivePool##n##DAttrs>));
+#define TW_POOLS(n, axes)                                                                                           \
+  ops.push_back(op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",            \
+                   pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                       \
+                   make_default_attrs<MaxPool##n##DAttrs>));                                                        \
+  ops.push_back(op("nn.avg_pool" #n "d", "The mean of every window of " axes ".", pool_type<AvgPool##n##DAttrs, n>, \
+                   eval_pool<AvgPool##n##DAttrs, n, true>, make_default_attrs<AvgPool##n##DAttrs>));                \
+  ops.push_back(op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".",                \
+                   adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, false>,     \
+                   make_default_attrs<AdaptivePool##n##DAttrs>));                                                   \
+  ops.push_back(op("nn.adaptive_avg_pool" #n "d", "Means of output_size even windows of " axes ".",                 \
+                   adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, true>,      \
+                   make_default_attrs<AdaptivePool##n##DAttrs>));
   TW_POOLS(1, "W")
   TW_POOLS(2, "H and W")
   TW_POOLS(3, "D, H and W")
 #undef TW_POOLS
-  ops.push_back(op("nn.global_max_pool2d", "The maximum over H and W: (N, C, H, W) -> (N, C, 1, 1).", adaptive_type<GlobalPool2DAttrs, 2>,
-                   eval_adaptive<GlobalPool2DAttrs, 2, false>, make_default_attrs<GlobalPool2DAttrs>));
-  ops.push_back(op("nn.global_avg_pool2d", "The mean over H and W: (N, C, H, W) -> (N, C, 1, 1).", adaptive_type<GlobalPool2DAttrs, 2>,
-                   eval_adaptive<GlobalPool2DAttrs, 2, true>, make_default_attrs<GlobalPool2DAttrs>));
+  ops.push_back(op("nn.global_max_pool2d", "The maximum over H and W: (N, C, H, W) -> (N, C, 1, 1).",
+                   adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, false>,
+                   make_default_attrs<GlobalPool2DAttrs>));
+  ops.push_back(op("nn.global_avg_pool2d", "The mean over H and W: (N, C, H, W) -> (N, C, 1, 1).",
+                   adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, true>,
+                   make_default_attrs<GlobalPool2DAttrs>));
   return ops;
 }
 

@@ -13,14 +13,18 @@ namespace {
 using Widths = std::vector<std::vector<int64_t>>;
 
 Result<Shape> padded_shape(const Shape& in, const Widths& widths) {
-  if (widths.size() != in.size()) return type_error(format("pad_width has {} pairs for data {}", widths.size(), shape_str(in)));
+  if (widths.size() != in.size())
+    return type_error(format("pad_width has {} pairs for data {}", widths.size(), shape_str(in)));
   Shape out;
   for (size_t k = 0; k < in.size(); ++k) {
-    if (widths[k].size() != 2) return type_error(format("pad_width of axis {} has {} values, not 2", k, widths[k].size()));
+    if (widths[k].size() != 2)
+      return type_error(format("pad_width of axis {} has {} values, not 2", k, widths[k].size()));
     for (int64_t w : widths[k])
-      if (w < -(int64_t{1} << 40) || w > (int64_t{1} << 40)) return type_error(format("pad_width {} is out of range", w));
+      if (w < -(int64_t{1} << 40) || w > (int64_t{1} << 40))
+        return type_error(format("pad_width {} is out of range", w));
     out.push_back(in[k] + Dim(widths[k][0] + widths[k][1]));
-    if (out.back().is_const() && out.back().value() < 0) return type_error(format("pad_width leaves {} elements of axis {}", out.back().value(), k));
+    if (out.back().is_const() && out.back().value() < 0)
+      return type_error(format("pad_width leaves {} elements of axis {}", out.back().value(), k));
   }
   return out;
 }
@@ -38,7 +42,8 @@ int64_t source_of(int64_t i, int64_t n, std::string_view mode) {
   return j < n ? j : (symmetric ? period - 1 - j : period - j);
 }
 
-Value pad_value(const Value& in, const Widths& widths, std::string_view mode, const std::vector<int64_t>& shape, const Value* fill) {
+Value pad_value(const Value& in, const Widths& widths, std::string_view mode, const std::vector<int64_t>& shape,
+                const Value* fill) {
   const size_t rank = shape.size();
   std::vector<int64_t> strides = row_major_strides(in.shape), index(static_cast<size_t>(product(shape, 0, rank)), 0);
   std::vector<int64_t> own = row_major_strides(shape);
@@ -66,7 +71,8 @@ Result<Type> pad_type(const TypeArgs& args) {
   const auto &x = args.tensor(0), &v = args.tensor(1);
   if (a.pad_mode != "constant" && a.pad_mode != "edge" && a.pad_mode != "reflect" && a.pad_mode != "wrap")
     return type_error(format("pad_mode is \"{}\", not constant, edge, reflect or wrap", a.pad_mode));
-  if (v.dtype != x.dtype || element_count(v.shape) != Dim(1)) return type_error(format("pad_value is {}, not a scalar {}", type_str(args.types[1]), x.dtype.str()));
+  if (v.dtype != x.dtype || element_count(v.shape) != Dim(1))
+    return type_error(format("pad_value is {}, not a scalar {}", type_str(args.types[1]), x.dtype.str()));
   return tensor_type(TW_TRY(padded_shape(x.shape, a.pad_width)), x.dtype);
 }
 Result<std::vector<Value>> eval_pad(const EvalArgs& args) {
@@ -75,7 +81,8 @@ Result<std::vector<Value>> eval_pad(const EvalArgs& args) {
 }
 Result<Type> mirror_type(const TypeArgs& args) {
   const auto& a = attrs_of<MirrorPadAttrs>(args);
-  if (a.mode != "SYMMETRIC" && a.mode != "REFLECT") return type_error(format("mode is \"{}\", not SYMMETRIC or REFLECT", a.mode));
+  if (a.mode != "SYMMETRIC" && a.mode != "REFLECT")
+    return type_error(format("mode is \"{}\", not SYMMETRIC or REFLECT", a.mode));
   return tensor_type(TW_TRY(padded_shape(args.tensor(0).shape, a.pad_width)), args.tensor(0).dtype);
 }
 Result<std::vector<Value>> eval_mirror(const EvalArgs& args) {
@@ -86,7 +93,8 @@ Result<std::vector<Value>> eval_mirror(const EvalArgs& args) {
 // (N, C, H, W) dims of a tensor in NCHW or NHWC.
 Result<Layout> image_layout(const TypeArgs& args, const std::string& layout) {
   if (layout != "NCHW" && layout != "NHWC") return type_error(format("layout is \"{}\", not NCHW or NHWC", layout));
-  if (args.tensor(0).shape.size() != 4) return type_error(format("data {} is not in layout {}", shape_str(args.tensor(0).shape), layout));
+  if (args.tensor(0).shape.size() != 4)
+    return type_error(format("data {} is not in layout {}", shape_str(args.tensor(0).shape), layout));
   return parse_layout(layout);
 }
 template <bool kToSpace>
@@ -94,12 +102,14 @@ Result<Type> block_type(const TypeArgs& args) {
   const auto& a = attrs_of<SubPixelAttrs>(args);
   Layout l = TW_TRY(image_layout(args, a.layout));
   if (a.block_size < 1 || a.block_size > 65536) return type_error(format("block_size is {}", a.block_size));
-  if (a.mode != "DCR" && a.mode != "CDR" && a.mode != "CRD") return type_error(format("mode is \"{}\", not DCR or CDR", a.mode));
+  if (a.mode != "DCR" && a.mode != "CDR" && a.mode != "CRD")
+    return type_error(format("mode is \"{}\", not DCR or CDR", a.mode));
   Shape out = args.tensor(0).shape;
   const int64_t b = a.block_size;
   auto divide = [&](char letter, int64_t by) -> Status {
     Dim& d = out[static_cast<size_t>(l.find(letter))];
-    if (d.is_const() && d.value() % by) return type_error(format("axis {} of {} does not divide by {}", letter, shape_str(args.tensor(0).shape), by));
+    if (d.is_const() && d.value() % by)
+      return type_error(format("axis {} of {} does not divide by {}", letter, shape_str(args.tensor(0).shape), by));
     d = floordiv(d, Dim(by));
     return Ok{};
   };
@@ -142,8 +152,8 @@ Result<std::vector<Value>> eval_block(const EvalArgs& args) {
   return one(relayout(reshaped(strided_copy(x, shape, strides), out), plain, l));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
-         AttrsRef (*make)()) {
+OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
+         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, std::move(operands), OpPattern::kInjective, type, eval, make);
 }
 
@@ -151,11 +161,15 @@ OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result
 
 std::vector<OpDef> pad_ops() {
   return {
-      op("nn.pad", "Every axis extended (or cropped) by pad_width.", {{"data", "any dtype"}, {"pad_value", "a scalar of the data's dtype"}}, pad_type, eval_pad,
+      op("nn.pad", "Every axis extended (or cropped) by pad_width.",
+         {{"data", "any dtype"}, {"pad_value", "a scalar of the data's dtype"}}, pad_type, eval_pad,
          make_default_attrs<PadAttrs>),
-      op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type, eval_mirror, make_default_attrs<MirrorPadAttrs>),
-      op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>, eval_block<true>, make_default_attrs<SubPixelAttrs>),
-      op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>, eval_block<false>, make_default_attrs<SubPixelAttrs>),
+      op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type, eval_mirror,
+         make_default_attrs<MirrorPadAttrs>),
+      op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>,
+         eval_block<true>, make_default_attrs<SubPixelAttrs>),
+      op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>,
+         eval_block<false>, make_default_attrs<SubPixelAttrs>),
   };
 }
 

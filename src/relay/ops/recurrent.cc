@@ -43,8 +43,12 @@ struct KnownActivation {
   const char* name;
   double alpha, beta;  // ONNX defaults
 };
-constexpr KnownActivation kActivations[] = {{"Sigmoid", 0, 0}, {"Tanh", 0, 0},         {"Relu", 0, 0},          {"Affine", 1, 0}, {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
-                                            {"ScaledTanh", 1, 1}, {"HardSigmoid", 0.2, 0.5}, {"Elu", 1, 0}, {"Softsign", 0, 0}, {"Softplus", 0, 0}};
+constexpr KnownActivation kActivations[] = {{"Sigmoid", 0, 0},      {"Tanh", 0, 0},
+                                            {"Relu", 0, 0},         {"Affine", 1, 0},
+                                            {"LeakyRelu", 0.01, 0}, {"ThresholdedRelu", 1, 0},
+                                            {"ScaledTanh", 1, 1},   {"HardSigmoid", 0.2, 0.5},
+                                            {"Elu", 1, 0},          {"Softsign", 0, 0},
+                                            {"Softplus", 0, 0}};
 
 int64_t directions(const RecurrentAttrs& a) { return a.direction == "bidirectional" ? 2 : 1; }
 
@@ -56,9 +60,11 @@ Result<std::vector<Activation>> activations(const RecurrentAttrs& a, Cell cell) 
   if (names.size() != count) return type_error(format("activations has {} names, not {}", names.size(), count));
   std::vector<Activation> out;
   for (size_t i = 0; i < count; ++i) {
-    const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations), [&](const KnownActivation& k) { return names[i] == k.name; });
+    const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
+                                     [&](const KnownActivation& k) { return names[i] == k.name; });
     if (known == std::end(kActivations)) return type_error(format("no activation is named \"{}\"", names[i]));
-    out.push_back({names[i], i < a.activation_alpha.size() ? a.activation_alpha[i] : known->alpha, i < a.activation_beta.size() ? a.activation_beta[i] : known->beta});
+    out.push_back({names[i], i < a.activation_alpha.size() ? a.activation_alpha[i] : known->alpha,
+                   i < a.activation_beta.size() ? a.activation_beta[i] : known->beta});
   }
   return out;
 }
@@ -75,14 +81,17 @@ Result<Type> recurrent_type(const TypeArgs& args) {
   if (a.direction != "forward" && a.direction != "reverse" && a.direction != "bidirectional")
     return type_error(format("direction is \"{}\", not forward, reverse or bidirectional", a.direction));
   if (a.has_peephole && kCell != Cell::kLstm) return type_error("only an LSTM has peepholes");
-  if (size_t count = operand_count(a, kCell, kScan); args.types.size() != count) return type_error(format("it takes {} operands, not {}", count, args.types.size()));
+  if (size_t count = operand_count(a, kCell, kScan); args.types.size() != count)
+    return type_error(format("it takes {} operands, not {}", count, args.types.size()));
   for (size_t i = 0; i < args.types.size(); ++i)
-    if (!as_tensor(args.types[i])) return type_error(format("operand {} is {}, not a tensor", i, type_str(args.types[i])));
+    if (!as_tensor(args.types[i]))
+      return type_error(format("operand {} is {}, not a tensor", i, type_str(args.types[i])));
   TW_TRY(activations(a, kCell));
   const auto& x = args.tensor(0);
   const int64_t d = directions(a), h = a.hidden_size, gates = gates_of(kCell);
   if (h < 1 || h > (1 << 24)) return type_error(format("hidden_size is {}", h));
-  if (x.shape.size() != 3 || !x.dtype.is_float()) return type_error(format("X is {}, not (T, N, I) floats", type_str(args.types[0])));
+  if (x.shape.size() != 3 || !x.dtype.is_float())
+    return type_error(format("X is {}, not (T, N, I) floats", type_str(args.types[0])));
   const Dim n = x.shape[1];
   std::vector<std::pair<const char*, Shape>> want;
   if (kScan) {
@@ -101,7 +110,8 @@ Result<Type> recurrent_type(const TypeArgs& args) {
     bool same = t.shape.size() == shape.size();
     for (size_t k = 0; same && k < shape.size(); ++k) same = !dims_differ(t.shape[k], shape[k]);
     bool lengths = std::string_view(name) == "lengths";
-    if (!same || (lengths ? !t.dtype.is_integral() : t.dtype != x.dtype)) return type_error(format("{} is {}, not {}", name, type_str(args.types[i]), shape_str(shape)));
+    if (!same || (lengths ? !t.dtype.is_integral() : t.dtype != x.dtype))
+      return type_error(format("{} is {}, not {}", name, type_str(args.types[i]), shape_str(shape)));
   }
   Type state = tensor_type({d, n, h}, x.dtype), all = tensor_type({x.shape[0], d, n, h}, x.dtype);
   if (kCell == Cell::kLstm) return tuple_type({all, state, state});
@@ -134,7 +144,9 @@ struct Layer {
     if (!w) return {xs[first + row], bound_at(x, (t * n + sample) * in + first + row)};
     Pair p{input_bias[row], 0};
     for (int64_t i = 0; i < in; ++i) p.v += w[row * in + i] * xs[i];
-    const double moved = x.bound.empty() || in == 0 ? 0 : norm_of(x.bound.data() + (t * n + sample) * in, in) / std::sqrt(static_cast<double>(in));
+    const double moved = x.bound.empty() || in == 0
+                             ? 0
+                             : norm_of(x.bound.data() + (t * n + sample) * in, in) / std::sqrt(static_cast<double>(in));
     p.b = w_norm[row] * (moved + u * norm_of(xs, in)) + u * std::fabs(input_bias[row]);
     return p;
   }
@@ -159,10 +171,13 @@ Pair operator+(Pair a, Pair b) { return {a.v + b.v, a.b + b.b}; }
 Pair operator*(Pair a, Pair b) { return {a.v * b.v, std::fabs(a.v) * b.b + std::fabs(b.v) * a.b}; }
 Pair operator-(double one, Pair a) { return {one - a.v, a.b}; }
 
-void lstm_step(const Layer& l, const Activation* f, int64_t t, int64_t sample, std::vector<Pair>* hs, std::vector<Pair>* cs) {
+void lstm_step(const Layer& l, const Activation* f, int64_t t, int64_t sample, std::vector<Pair>* hs,
+               std::vector<Pair>* cs) {
   const int64_t h = l.h;
   std::vector<Pair> next(static_cast<size_t>(h));
-  auto peep = [&](int64_t which, int64_t j, Pair c) { return l.peephole ? Pair{l.peephole[which * h + j], 0} * c : Pair{}; };
+  auto peep = [&](int64_t which, int64_t j, Pair c) {
+    return l.peephole ? Pair{l.peephole[which * h + j], 0} * c : Pair{};
+  };
   for (int64_t j = 0; j < h; ++j) {
     auto gate = [&](int64_t g) { return l.input(g * h + j, t, sample) + l.state(g * h + j, *hs); };
     const Pair c0 = (*cs)[j];
@@ -204,7 +219,8 @@ template <Cell kCell, bool kScan>
 Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
   const auto& a = args.as<RecurrentAttrs>();
   const Value& x = args.inputs[0];
-  const int64_t steps = x.shape[0], n = x.shape[1], in = x.shape[2], h = a.hidden_size, gates = gates_of(kCell), d = directions(a);
+  const int64_t steps = x.shape[0], n = x.shape[1], in = x.shape[2], h = a.hidden_size, gates = gates_of(kCell),
+                d = directions(a);
   std::vector<Activation> f = TW_TRY(activations(a, kCell));
   const bool lstm = kCell == Cell::kLstm;
   const size_t state = state_operand(kCell, kScan);
@@ -216,21 +232,37 @@ Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
     out.back().bound.resize(out.back().f.size());
   }
   for (int64_t dir = 0; dir < d; ++dir) {
-    Layer l{a, x, kScan ? nullptr : args.inputs[1].f.data() + dir * gates * h * in, args.inputs[kScan ? 1 : 2].f.data() + dir * gates * h * h,
-            peephole ? peephole->f.data() + dir * 3 * h : nullptr, dir * gates * h, {}, {}, {}, {}, n, in, h, gates, 4 * unit_roundoff(x.dtype)};
+    Layer l{a,
+            x,
+            kScan ? nullptr : args.inputs[1].f.data() + dir * gates * h * in,
+            args.inputs[kScan ? 1 : 2].f.data() + dir * gates * h * h,
+            peephole ? peephole->f.data() + dir * 3 * h : nullptr,
+            dir * gates * h,
+            {},
+            {},
+            {},
+            {},
+            n,
+            in,
+            h,
+            gates,
+            4 * unit_roundoff(x.dtype)};
     for (int64_t row = 0; row < gates * h; ++row) {
       if (!kScan) l.w_norm.push_back(norm_of(l.w + row * in, in));
       l.r_norm.push_back(norm_of(l.r + row * h, h));
       l.input_bias.push_back(kScan ? 0 : args.inputs[3].f[dir * 2 * gates * h + row]);
       const bool scan_bias = kScan && kCell == Cell::kGru && row >= 2 * h;
-      l.state_bias.push_back(scan_bias ? args.inputs[2].f[dir * h + row - 2 * h] : kScan ? 0 : args.inputs[3].f[(dir * 2 + 1) * gates * h + row]);
+      l.state_bias.push_back(scan_bias ? args.inputs[2].f[dir * h + row - 2 * h]
+                             : kScan   ? 0
+                                       : args.inputs[3].f[(dir * 2 + 1) * gates * h + row]);
     }
     const bool backward = a.direction == "reverse" || dir == 1;
     const Activation* fs = f.data() + static_cast<size_t>(dir) * activations_of(kCell);
     for (int64_t sample = 0; sample < n; ++sample) {
       auto initial = [&](const Value& v) {
         std::vector<Pair> s;
-        for (int64_t j = 0; j < h; ++j) s.push_back({v.f[(dir * n + sample) * h + j], bound_at(v, (dir * n + sample) * h + j)});
+        for (int64_t j = 0; j < h; ++j)
+          s.push_back({v.f[(dir * n + sample) * h + j], bound_at(v, (dir * n + sample) * h + j)});
         return s;
       };
       std::vector<Pair> hs = initial(args.inputs[state]), cs;
@@ -260,7 +292,8 @@ Result<std::vector<Value>> eval_recurrent(const EvalArgs& args) {
   return out;
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), Cell cell, bool scan) {
+OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+         Result<std::vector<Value>> (*eval)(const EvalArgs&), Cell cell, bool scan) {
   OpDef d;
   d.name = name;
   d.num_inputs = -1;
@@ -294,9 +327,12 @@ std::vector<OpDef> recurrent_ops() {
       op<Cell::kLstm, false>("nn.lstm", "A long short-term memory layer: (Y (T, D, N, H), Yh, Yc (D, N, H))."),
       op<Cell::kGru, false>("nn.gru", "A gated recurrent layer: (Y (T, D, N, H), Yh (D, N, H))."),
       op<Cell::kRnn, false>("nn.rnn", "A plain recurrent layer: (Y (T, D, N, H), Yh (D, N, H))."),
-      op<Cell::kLstm, true>("nn.lstm_scan", "The steps of nn.lstm, the input's products done: (Y (T, D, N, H), Yh, Yc (D, N, H))."),
-      op<Cell::kGru, true>("nn.gru_scan", "The steps of nn.gru, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
-      op<Cell::kRnn, true>("nn.rnn_scan", "The steps of nn.rnn, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
+      op<Cell::kLstm, true>("nn.lstm_scan",
+                            "The steps of nn.lstm, the input's products done: (Y (T, D, N, H), Yh, Yc (D, N, H))."),
+      op<Cell::kGru, true>("nn.gru_scan",
+                           "The steps of nn.gru, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
+      op<Cell::kRnn, true>("nn.rnn_scan",
+                           "The steps of nn.rnn, the input's products done: (Y (T, D, N, H), Yh (D, N, H))."),
   };
 }
 

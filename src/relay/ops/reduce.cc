@@ -45,7 +45,8 @@ Result<Type> number_type(const TypeArgs& args) {
 // max and min also take bool.
 Result<Type> ordered_type(const TypeArgs& args) {
   DataType t = args.tensor(0).dtype;
-  if (!t.is_float() && !t.is_integral() && !t.is_bool()) return type_error(format("it needs numbers or bool, not {}", t.str()));
+  if (!t.is_float() && !t.is_integral() && !t.is_bool())
+    return type_error(format("it needs numbers or bool, not {}", t.str()));
   return reduced_type<ReduceAttrs>(args, t);
 }
 Result<Type> float_type(const TypeArgs& args) {
@@ -102,7 +103,9 @@ Result<std::vector<Value>> eval_sum(const EvalArgs& args) {
   Reduction r = TW_TRY(reduction(args.as<ReduceAttrs>(), x.shape));
   Value out = out_value(args);
   if (!x.is_float()) {
-    walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) { out.i[at[0]] = static_cast<int64_t>(static_cast<uint64_t>(out.i[at[0]]) + static_cast<uint64_t>(x.i[i])); });
+    walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
+      out.i[at[0]] = static_cast<int64_t>(static_cast<uint64_t>(out.i[at[0]]) + static_cast<uint64_t>(x.i[i]));
+    });
     if (kMean && r.count == 0) return eval_error("the mean of no integers");
     for (int64_t& v : out.i) v = wrap_int(x.dtype, kMean ? v / r.count : v);
     return one(std::move(out));
@@ -131,7 +134,8 @@ Result<std::vector<Value>> eval_prod(const EvalArgs& args) {
   std::fill(out.i.begin(), out.i.end(), 1);
   if (!x.is_float()) {
     walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
-      out.i[at[0]] = wrap_int(x.dtype, static_cast<int64_t>(static_cast<uint64_t>(out.i[at[0]]) * static_cast<uint64_t>(x.i[i])));
+      out.i[at[0]] =
+          wrap_int(x.dtype, static_cast<int64_t>(static_cast<uint64_t>(out.i[at[0]]) * static_cast<uint64_t>(x.i[i])));
     });
     return one(std::move(out));
   }
@@ -141,7 +145,8 @@ Result<std::vector<Value>> eval_prod(const EvalArgs& args) {
     if (x.f[i] != 0) relative[at[0]] += bound_at(x, i) / std::fabs(x.f[i]);
   });
   out.bound.resize(out.f.size());
-  for (size_t i = 0; i < out.f.size(); ++i) out.bound[i] = std::isfinite(out.f[i]) ? std::fabs(out.f[i]) * relative[i] : 0;
+  for (size_t i = 0; i < out.f.size(); ++i)
+    out.bound[i] = std::isfinite(out.f[i]) ? std::fabs(out.f[i]) * relative[i] : 0;
   return one(std::move(out));
 }
 
@@ -156,7 +161,8 @@ Result<std::vector<Value>> eval_extreme(const EvalArgs& args) {
   const bool is_unsigned = t.is_uint() || t.is_bool();
   if (!x.is_float()) {
     const int bits = t.is_bool() ? 1 : t.bits;
-    const int64_t top = is_unsigned ? (bits == 64 ? -1 : (int64_t{1} << bits) - 1) : (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1);
+    const int64_t top = is_unsigned ? (bits == 64 ? -1 : (int64_t{1} << bits) - 1)
+                                    : (bits == 64 ? INT64_MAX : (int64_t{1} << (bits - 1)) - 1);
     const int64_t bottom = is_unsigned ? 0 : (bits == 64 ? INT64_MIN : -(int64_t{1} << (bits - 1)));
     std::fill(out.i.begin(), out.i.end(), kMax ? bottom : top);
     walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
@@ -196,7 +202,8 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
   Value out = out_value(args);
   std::vector<int64_t> best(out.i.size(), -1), strides = row_major_strides(x.shape);
   const bool whole = r.axes.size() != 1;
-  const int64_t stride = whole ? 1 : strides[static_cast<size_t>(r.axes[0])], n = whole ? x.size() : x.shape[static_cast<size_t>(r.axes[0])];
+  const int64_t stride = whole ? 1 : strides[static_cast<size_t>(r.axes[0])],
+                n = whole ? x.size() : x.shape[static_cast<size_t>(r.axes[0])];
   walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
     int64_t& b = best[at[0]];
     int order = 0;  // > 0: better than the best so far
@@ -210,7 +217,8 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
         order = (v > w) - (v < w);
       if (!kMax && !std::isnan(v) && !std::isnan(w)) order = -order;
     } else {
-      order = x.dtype == kUInt64 ? (static_cast<uint64_t>(x.i[i]) > static_cast<uint64_t>(x.i[b])) - (static_cast<uint64_t>(x.i[i]) < static_cast<uint64_t>(x.i[b]))
+      order = x.dtype == kUInt64 ? (static_cast<uint64_t>(x.i[i]) > static_cast<uint64_t>(x.i[b])) -
+                                       (static_cast<uint64_t>(x.i[i]) < static_cast<uint64_t>(x.i[b]))
                                  : (x.i[i] > x.i[b]) - (x.i[i] < x.i[b]);
       if (!kMax) order = -order;
     }
@@ -227,7 +235,8 @@ Result<std::vector<Value>> eval_variance(const EvalArgs& args) {
   Value out = out_value(args);
   out.bound.resize(out.f.size());
   std::vector<double> mean(out.f.size(), 0.0), spread(out.f.size(), 0.0);
-  walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) { mean[at[0]] += x.f[i] / static_cast<double>(r.count); });
+  walk<1>(x.shape, {r.strides},
+          [&](int64_t i, const int64_t* at) { mean[at[0]] += x.f[i] / static_cast<double>(r.count); });
   walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
     const double d = x.f[i] - mean[at[0]], b = bound_at(x, i);
     out.f[at[0]] += d * d;
@@ -261,8 +270,9 @@ Result<std::vector<Value>> eval_logsumexp(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-OpDef reduce(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&),
-             AttrsRef (*make)() = make_default_attrs<ReduceAttrs>, OpPattern pattern = OpPattern::kCommReduce) {
+OpDef reduce(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+             Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)() = make_default_attrs<ReduceAttrs>,
+             OpPattern pattern = OpPattern::kCommReduce) {
   return define_op(name, doc, {{"data", "any shape"}}, pattern, type, eval, make);
 }
 
@@ -277,10 +287,14 @@ std::vector<OpDef> reduce_ops() {
       reduce("min", "The minimum over axes; NaN wins.", ordered_type, eval_extreme<false>),
       reduce("all", "Whether all are true. Bool.", bool_type, eval_logical<true>),
       reduce("any", "Whether any is true. Bool.", bool_type, eval_logical<false>),
-      reduce("logsumexp", "log(sum(exp(x))) over axes, without overflow. Floats.", float_type, eval_logsumexp, make_default_attrs<ReduceAttrs>, OpPattern::kOpaque),
-      reduce("argmax", "The index of the maximum along one axis, or of the flattened tensor.", arg_type, eval_arg<true>, make_default_attrs<ArgReduceAttrs>),
-      reduce("argmin", "The index of the minimum along one axis, or of the flattened tensor.", arg_type, eval_arg<false>, make_default_attrs<ArgReduceAttrs>),
-      reduce("variance", "The variance over axes. Floats.", variance_type, eval_variance, make_default_attrs<VarianceAttrs>),
+      reduce("logsumexp", "log(sum(exp(x))) over axes, without overflow. Floats.", float_type, eval_logsumexp,
+             make_default_attrs<ReduceAttrs>, OpPattern::kOpaque),
+      reduce("argmax", "The index of the maximum along one axis, or of the flattened tensor.", arg_type, eval_arg<true>,
+             make_default_attrs<ArgReduceAttrs>),
+      reduce("argmin", "The index of the minimum along one axis, or of the flattened tensor.", arg_type,
+             eval_arg<false>, make_default_attrs<ArgReduceAttrs>),
+      reduce("variance", "The variance over axes. Floats.", variance_type, eval_variance,
+             make_default_attrs<VarianceAttrs>),
   };
 }
 

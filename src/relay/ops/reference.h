@@ -4,7 +4,8 @@
 // Error bounds. `Value::bound` says how far a float32-class implementation may stray from the double result:
 //  - an operator that only moves data passes bounds on; one rounding adds u*|y| with u the dtype's unit roundoff;
 //  - pointwise functions take the larger difference at x - b and x + b, plus a few u*|y| for their approximation;
-//  - sums, of two terms or of n, treat the terms' errors as independent (root of the sum of squares), because worst-case growth
+//  - sums, of two terms or of n, treat the terms' errors as independent (root of the sum of squares), because
+//  worst-case growth
 //    through fifty layers would say nothing; their own rounding adds kSumSlack * u * (norm of a)*(norm of b).
 #pragma once
 #include <cmath>
@@ -15,7 +16,7 @@
 
 namespace tilewright::relay {
 
-inline constexpr double kSumSlack = 8;    // covers blocked and Winograd-transformed sums
+inline constexpr double kSumSlack = 8;      // covers blocked and Winograd-transformed sums
 inline constexpr double kFunctionUlps = 4;  // approximation error of a vectorised exp, erf, tanh, ...
 
 double unit_roundoff(DataType dtype);
@@ -30,7 +31,9 @@ inline Result<std::vector<Value>> one(Value v) {
   out.push_back(std::move(v));
   return out;
 }
-inline Diagnostic eval_error(std::string message) { return Diagnostic(ErrorCode::kInvalidArgument, std::move(message)); }
+inline Diagnostic eval_error(std::string message) {
+  return Diagnostic(ErrorCode::kInvalidArgument, std::move(message));
+}
 
 // An int64 wrapped to the dtype's width, sign- or zero-extended.
 int64_t wrap_int(DataType dtype, int64_t value);
@@ -40,7 +43,8 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& shape);
 // Strides that read `shape` as `out` (numpy broadcasting): 0 along axes of size 1.
 std::vector<int64_t> broadcast_strides(const std::vector<int64_t>& shape, const std::vector<int64_t>& out);
 // out[i...] = in[offset + i . strides]: transposes, slices, flips and broadcasts.
-Value strided_copy(const Value& in, std::vector<int64_t> shape, const std::vector<int64_t>& strides, int64_t offset = 0);
+Value strided_copy(const Value& in, std::vector<int64_t> shape, const std::vector<int64_t>& strides,
+                   int64_t offset = 0);
 // out[j] = in[index[j]], or zero where the index is negative.
 Value pick(const Value& in, std::vector<int64_t> shape, const std::vector<int64_t>& index);
 Value reshaped(Value v, std::vector<int64_t> shape);

@@ -13,7 +13,8 @@ namespace {
 
 struct AxisView {
   int64_t outer, n, inner;
-  AxisView(const std::vector<int64_t>& shape, size_t k) : outer(product(shape, 0, k)), n(shape[k]), inner(product(shape, k + 1, shape.size())) {}
+  AxisView(const std::vector<int64_t>& shape, size_t k)
+      : outer(product(shape, 0, k)), n(shape[k]), inner(product(shape, k + 1, shape.size())) {}
   int64_t at(int64_t o, int64_t j, int64_t i) const { return (o * n + j) * inner + i; }
 };
 
@@ -31,7 +32,8 @@ std::vector<int64_t> ranked(const Value& x, const AxisView& v, int64_t k, bool a
   for (int64_t o = 0; o < v.outer; ++o)
     for (int64_t i = 0; i < v.inner; ++i) {
       for (int64_t j = 0; j < v.n; ++j) line[j] = v.at(o, j, i);
-      std::stable_sort(line.begin(), line.end(), [&](int64_t a, int64_t b) { return ascend ? ascending(x, a, b) : ascending(x, b, a); });
+      std::stable_sort(line.begin(), line.end(),
+                       [&](int64_t a, int64_t b) { return ascend ? ascending(x, a, b) : ascending(x, b, a); });
       for (int64_t j = 0; j < k; ++j) out[(o * k + j) * v.inner + i] = line[j];
     }
   return out;
@@ -74,7 +76,8 @@ Result<std::vector<Value>> eval_argsort(const EvalArgs& args) {
 Result<Type> topk_type(const TypeArgs& args) {
   const auto& a = attrs_of<TopKAttrs>(args);
   TW_TRY_STATUS(number_dtype(a.dtype));
-  if (args.types.empty() || args.types.size() > 2) return type_error(format("it takes 1 or 2 operands, not {}", args.types.size()));
+  if (args.types.empty() || args.types.size() > 2)
+    return type_error(format("it takes 1 or 2 operands, not {}", args.types.size()));
   if (!as_tensor(args.types[0])) return type_error(format("operand 0 is {}, not a tensor", type_str(args.types[0])));
   const auto& x = args.tensor(0);
   int64_t axis = TW_TRY(checked_axis(a.axis, x.shape.size()));
@@ -84,14 +87,16 @@ Result<Type> topk_type(const TypeArgs& args) {
   if (k && args.types.size() == 2) return type_error("k is both an attribute and an operand");
   if (args.types.size() == 2) {
     const auto* type = as_tensor(args.types[1]);
-    if (!type || !type->dtype.is_integral() || element_count(type->shape) != Dim(1)) return type_error(format("k is {}, not an integer scalar", type_str(args.types[1])));
+    if (!type || !type->dtype.is_integral() || element_count(type->shape) != Dim(1))
+      return type_error(format("k is {}, not an integer scalar", type_str(args.types[1])));
     const Tensor* c = constant_operand(args, 1);
     if (c)
       k = c->at_int(0);
     else
       d = Dim::any();
   }
-  if (k && (*k < 0 || dims_differ(make_dim(DimKind::kMin, d, Dim(*k)), Dim(*k)))) return type_error(format("k {} is outside axis {} of {}", *k, axis, shape_str(x.shape)));
+  if (k && (*k < 0 || dims_differ(make_dim(DimKind::kMin, d, Dim(*k)), Dim(*k))))
+    return type_error(format("k {} is outside axis {} of {}", *k, axis, shape_str(x.shape)));
   if (k) d = *k;
   Type values = tensor_type(out, x.dtype), indices = tensor_type(out, a.dtype);
   if (a.ret_type == "values") return values;
@@ -119,9 +124,11 @@ Result<std::vector<Value>> eval_topk(const EvalArgs& args) {
 Result<Type> scan_type(const TypeArgs& args) {
   const auto& a = attrs_of<ScanopAttrs>(args);
   const auto& x = args.tensor(0);
-  if (!x.dtype.is_float() && !x.dtype.is_integral() && !x.dtype.is_bool()) return type_error(format("it needs numbers, not {}", x.dtype.str()));
+  if (!x.dtype.is_float() && !x.dtype.is_integral() && !x.dtype.is_bool())
+    return type_error(format("it needs numbers, not {}", x.dtype.str()));
   DataType t = TW_TRY(number_dtype_or(a.dtype, x.dtype.is_bool() ? kInt32 : x.dtype));
-  if (t.is_float() != x.dtype.is_float()) return type_error(format("it cannot go from {} to {}", x.dtype.str(), t.str()), "cast the data first");
+  if (t.is_float() != x.dtype.is_float())
+    return type_error(format("it cannot go from {} to {}", x.dtype.str(), t.str()), "cast the data first");
   if (!a.axis) return tensor_type({element_count(x.shape)}, t);
   TW_TRY(checked_axis(*a.axis, x.shape.size()));
   return tensor_type(x.shape, t);
@@ -170,7 +177,8 @@ Result<Type> unique_type(const TypeArgs& args) {
     values[axis] = n;
     size = x.shape[axis];
   }
-  return tuple_type({tensor_type(values, x.dtype), tensor_type({n}, kInt64), tensor_type({size}, kInt64), tensor_type({n}, kInt64)});
+  return tuple_type(
+      {tensor_type(values, x.dtype), tensor_type({n}, kInt64), tensor_type({size}, kInt64), tensor_type({n}, kInt64)});
 }
 Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   const auto& a = args.as<UniqueAttrs>();
@@ -231,7 +239,8 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   return out;
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&), Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "any shape of rank 1 or more"}}, OpPattern::kOpaque, type, eval, make);
 }
 
@@ -239,12 +248,15 @@ OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&
 
 std::vector<OpDef> sort_ops() {
   std::vector<OpDef> ops = {
-      op("sort", "Values in order along axis, stable; NaN last in ascending order.", sort_type, eval_sort, make_default_attrs<SortAttrs>),
+      op("sort", "Values in order along axis, stable; NaN last in ascending order.", sort_type, eval_sort,
+         make_default_attrs<SortAttrs>),
       op("argsort", "The order that sorts axis, stable.", argsort_type, eval_argsort, make_default_attrs<ArgsortAttrs>),
-      op("topk", "The k largest (or smallest) values along axis and their indices; ties by index.", topk_type, eval_topk, make_default_attrs<TopKAttrs>),
+      op("topk", "The k largest (or smallest) values along axis and their indices; ties by index.", topk_type,
+         eval_topk, make_default_attrs<TopKAttrs>),
       op("cumsum", "Running sums along axis.", scan_type, eval_scan<false>, make_default_attrs<ScanopAttrs>),
       op("cumprod", "Running products along axis.", scan_type, eval_scan<true>, make_default_attrs<ScanopAttrs>),
-      op("unique", "Distinct elements or slices, their first indices, the inverse and the counts.", unique_type, eval_unique, make_default_attrs<UniqueAttrs>),
+      op("unique", "Distinct elements or slices, their first indices, the inverse and the counts.", unique_type,
+         eval_unique, make_default_attrs<UniqueAttrs>),
   };
   for (OpDef& d : ops)
     if (std::string_view(d.name) == "topk") {

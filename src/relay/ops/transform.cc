@@ -53,10 +53,12 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
       if (at >= in.size() || i + 2 >= codes.size()) return fail("-4 needs a dim and two sizes");
       Dim d1 = codes[i + 1], d2 = codes[i + 2];
       if (codes[i + 1] == -1 && codes[i + 2] == -1) return fail("-4 with two -1");
-      if ((codes[i + 1] < 1 && codes[i + 1] != -1) || (codes[i + 2] < 1 && codes[i + 2] != -1)) return fail("-4 with a size below 1");
+      if ((codes[i + 1] < 1 && codes[i + 1] != -1) || (codes[i + 2] < 1 && codes[i + 2] != -1))
+        return fail("-4 with a size below 1");
       if (codes[i + 1] == -1) d1 = floordiv(in[at], d2);
       if (codes[i + 2] == -1) d2 = floordiv(in[at], d1);
-      if (dims_differ(d1 * d2, in[at])) return fail(format("{} and {} do not split {}", d1.str(), d2.str(), in[at].str()));
+      if (dims_differ(d1 * d2, in[at]))
+        return fail(format("{} and {} do not split {}", d1.str(), d2.str(), in[at].str()));
       used[at++] = true;
       out.push_back(d1);
       out.push_back(d2);
@@ -77,7 +79,9 @@ Result<Shape> reshape_dims(const Shape& in, const ReshapeAttrs& a) {
     return fail("the number of elements differs");
   }
   // Products beyond 64 bits are no numbers any more.
-  auto known = [](const Shape& dims) { return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(); }); };
+  auto known = [](const Shape& dims) {
+    return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(); });
+  };
   if (known(in) && !known(out)) return fail("the sizes are out of range");
   return out;
 }
@@ -86,7 +90,9 @@ Result<Type> reshape_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
   return tensor_type(TW_TRY(reshape_dims(t.shape, attrs_of<ReshapeAttrs>(args))), t.dtype);
 }
-Result<std::vector<Value>> eval_same_data(const EvalArgs& args) { return one(reshaped(args.inputs[0], out_shape(args))); }
+Result<std::vector<Value>> eval_same_data(const EvalArgs& args) {
+  return one(reshaped(args.inputs[0], out_shape(args)));
+}
 
 Result<Type> flatten_type(const TypeArgs& args) {
   const auto& t = args.tensor(0);
@@ -176,7 +182,9 @@ Result<Type> joined_type(const TypeArgs& args, int64_t axis, bool stack) {
     out[static_cast<size_t>(k)] = total;
   return tensor_type(std::move(out), first.dtype);
 }
-Result<Type> concatenate_type(const TypeArgs& args) { return joined_type(args, attrs_of<ConcatenateAttrs>(args).axis, false); }
+Result<Type> concatenate_type(const TypeArgs& args) {
+  return joined_type(args, attrs_of<ConcatenateAttrs>(args).axis, false);
+}
 Result<Type> stack_type(const TypeArgs& args) { return joined_type(args, attrs_of<StackAttrs>(args).axis, true); }
 
 // Both are the same copy: outer rows, each the operands' parts one after the other.
@@ -204,7 +212,9 @@ Result<std::vector<Value>> eval_join(const EvalArgs& args, int64_t axis) {
   }
   return one(std::move(out));
 }
-Result<std::vector<Value>> eval_concatenate(const EvalArgs& args) { return eval_join(args, args.as<ConcatenateAttrs>().axis); }
+Result<std::vector<Value>> eval_concatenate(const EvalArgs& args) {
+  return eval_join(args, args.as<ConcatenateAttrs>().axis);
+}
 Result<std::vector<Value>> eval_stack(const EvalArgs& args) { return eval_join(args, args.as<StackAttrs>().axis); }
 
 Result<Type> split_type(const TypeArgs& args) {
@@ -220,13 +230,16 @@ Result<Type> split_type(const TypeArgs& args) {
   };
   if (a.sections > 0) {
     if (a.sections > 65536) return type_error(format("{} sections are too many", a.sections));
-    if (size.is_const() && size.value() % a.sections) return type_error(format("axis {} of {} does not divide into {}", k, shape_str(t.shape), a.sections));
+    if (size.is_const() && size.value() % a.sections)
+      return type_error(format("axis {} of {} does not divide into {}", k, shape_str(t.shape), a.sections));
     for (int64_t i = 0; i < a.sections; ++i) add(floordiv(size, Dim(a.sections)));
     return tuple_type(std::move(fields));
   }
   int64_t before = 0;
   for (int64_t index : a.indices_or_sections) {
-    if (index < before || (size.is_const() && index > size.value())) return type_error(format("split index {} is out of order or outside axis {} of {}", index, k, shape_str(t.shape)));
+    if (index < before || (size.is_const() && index > size.value()))
+      return type_error(
+          format("split index {} is out of order or outside axis {} of {}", index, k, shape_str(t.shape)));
     add(index - before);
     before = index;
   }
@@ -271,14 +284,17 @@ struct SliceAxis {
 };
 Result<std::vector<SliceAxis>> slice_axes(const StridedSliceAttrs& a, size_t rank) {
   const size_t n = a.begin.size();
-  if (a.end.size() != n || (!a.strides.empty() && a.strides.size() != n && a.strides.size() != 1) || (a.axes && a.axes->size() != n))
-    return type_error(format("begin, end, strides and axes have {}, {}, {} and {} values", n, a.end.size(), a.strides.size(), a.axes ? a.axes->size() : n));
+  if (a.end.size() != n || (!a.strides.empty() && a.strides.size() != n && a.strides.size() != 1) ||
+      (a.axes && a.axes->size() != n))
+    return type_error(format("begin, end, strides and axes have {}, {}, {} and {} values", n, a.end.size(),
+                             a.strides.size(), a.axes ? a.axes->size() : n));
   if (!a.axes && n > rank) return type_error(format("begin has {} values for rank {}", n, rank));
   if (a.axes) {
     Result<std::vector<int64_t>> checked = checked_axes(*a.axes, rank);
     if (!checked.ok()) return std::move(checked).error();
   }
-  if (a.slice_mode != "end" && a.slice_mode != "size") return type_error(format("slice_mode is \"{}\", not \"end\" or \"size\"", a.slice_mode));
+  if (a.slice_mode != "end" && a.slice_mode != "size")
+    return type_error(format("slice_mode is \"{}\", not \"end\" or \"size\"", a.slice_mode));
   std::vector<SliceAxis> out;
   for (size_t i = 0; i < n; ++i) {
     int64_t step = a.strides.empty() ? 1 : a.strides[a.strides.size() == 1 ? 0 : i];
@@ -288,7 +304,8 @@ Result<std::vector<SliceAxis>> slice_axes(const StridedSliceAttrs& a, size_t ran
       if (end < 0 || __builtin_add_overflow(begin, end, &end)) end = std::numeric_limits<int64_t>::max();
       if (begin < 0 && end >= 0 && a.end[i] >= 0 && end == 0) end = std::numeric_limits<int64_t>::max();
     }
-    if (step == 0 || step == std::numeric_limits<int64_t>::min()) return type_error(format("stride {} of axis {}", step, i));
+    if (step == 0 || step == std::numeric_limits<int64_t>::min())
+      return type_error(format("stride {} of axis {}", step, i));
     int64_t axis = a.axes ? (*a.axes)[i] : static_cast<int64_t>(i);
     out.push_back({axis < 0 ? axis + static_cast<int64_t>(rank) : axis, begin, end, step});
   }
@@ -347,10 +364,12 @@ Result<std::vector<Value>> eval_reverse(const EvalArgs& args) {
 Result<Type> reverse_sequence_type(const TypeArgs& args) {
   const auto& a = attrs_of<ReverseSequenceAttrs>(args);
   const auto &t = args.tensor(0), &n = args.tensor(1);
-  int64_t seq = TW_TRY(checked_axis(a.seq_axis, t.shape.size())), batch = TW_TRY(checked_axis(a.batch_axis, t.shape.size()));
+  int64_t seq = TW_TRY(checked_axis(a.seq_axis, t.shape.size())),
+          batch = TW_TRY(checked_axis(a.batch_axis, t.shape.size()));
   if (seq == batch) return type_error("seq_axis and batch_axis are the same");
   if (!n.dtype.is_integral() || n.shape.size() != 1 || dims_differ(n.shape[0], t.shape[batch]))
-    return type_error(format("the lengths are {}, but axis {} of the data has {}", type_str(args.types[1]), batch, t.shape[batch].str()));
+    return type_error(format("the lengths are {}, but axis {} of the data has {}", type_str(args.types[1]), batch,
+                             t.shape[batch].str()));
   return args.types[0];
 }
 Result<std::vector<Value>> eval_reverse_sequence(const EvalArgs& args) {
@@ -445,20 +464,31 @@ OpDef op(const char* name, const char* doc, OpPattern pattern, Result<Type> (*ty
 std::vector<OpDef> transform_ops() {
   constexpr OpPattern kInj = OpPattern::kInjective, kBcast = OpPattern::kBroadcast;
   std::vector<OpDef> ops = {
-      op("reshape", "The same elements in row-major order under another shape (codes 0, -1, -2, -3, -4).", kInj, reshape_type, eval_same_data, make_default_attrs<ReshapeAttrs>),
+      op("reshape", "The same elements in row-major order under another shape (codes 0, -1, -2, -3, -4).", kInj,
+         reshape_type, eval_same_data, make_default_attrs<ReshapeAttrs>),
       op("nn.batch_flatten", "(N, ...) -> (N, product of the rest).", kInj, flatten_type, eval_same_data, nullptr),
       op("squeeze", "Axes of size 1 removed.", kInj, squeeze_type, eval_same_data, make_default_attrs<SqueezeAttrs>),
-      op("expand_dims", "num_newaxis axes of size 1 inserted at axis.", kBcast, expand_dims_type, eval_same_data, make_default_attrs<ExpandDimsAttrs>),
-      op("transpose", "Axes permuted; out axis i is data axis axes[i].", kInj, transpose_type, eval_transpose, make_default_attrs<TransposeAttrs>),
-      op("concatenate", "The fields of a tuple joined along an axis.", kInj, concatenate_type, eval_concatenate, make_default_attrs<ConcatenateAttrs>),
-      op("stack", "The fields of a tuple joined along a new axis.", kInj, stack_type, eval_stack, make_default_attrs<StackAttrs>),
+      op("expand_dims", "num_newaxis axes of size 1 inserted at axis.", kBcast, expand_dims_type, eval_same_data,
+         make_default_attrs<ExpandDimsAttrs>),
+      op("transpose", "Axes permuted; out axis i is data axis axes[i].", kInj, transpose_type, eval_transpose,
+         make_default_attrs<TransposeAttrs>),
+      op("concatenate", "The fields of a tuple joined along an axis.", kInj, concatenate_type, eval_concatenate,
+         make_default_attrs<ConcatenateAttrs>),
+      op("stack", "The fields of a tuple joined along a new axis.", kInj, stack_type, eval_stack,
+         make_default_attrs<StackAttrs>),
       op("split", "A tuple of parts along an axis.", kInj, split_type, eval_split, make_default_attrs<SplitAttrs>),
-      op("strided_slice", "begin:end:stride of the listed axes, as numpy.", kInj, strided_slice_type, eval_strided_slice, make_default_attrs<StridedSliceAttrs>),
-      op("reverse", "The order of one axis reversed.", kInj, reverse_type, eval_reverse, make_default_attrs<ReverseAttrs>),
-      op("reverse_sequence", "The first lengths[b] elements of seq_axis reversed in each batch.", kInj, reverse_sequence_type, eval_reverse_sequence, make_default_attrs<ReverseSequenceAttrs>),
-      op("repeat", "Every element `repeats` times along an axis.", kBcast, repeat_type, eval_repeat, make_default_attrs<RepeatAttrs>),
-      op("tile", "The whole tensor repeated reps[i] times along each axis.", kBcast, tile_type, eval_tile, make_default_attrs<TileAttrs>),
-      op("broadcast_to", "Axes of size 1 repeated to a shape (numpy rules).", kBcast, broadcast_to_type, eval_broadcast_to, make_default_attrs<InitOpAttrs>),
+      op("strided_slice", "begin:end:stride of the listed axes, as numpy.", kInj, strided_slice_type,
+         eval_strided_slice, make_default_attrs<StridedSliceAttrs>),
+      op("reverse", "The order of one axis reversed.", kInj, reverse_type, eval_reverse,
+         make_default_attrs<ReverseAttrs>),
+      op("reverse_sequence", "The first lengths[b] elements of seq_axis reversed in each batch.", kInj,
+         reverse_sequence_type, eval_reverse_sequence, make_default_attrs<ReverseSequenceAttrs>),
+      op("repeat", "Every element `repeats` times along an axis.", kBcast, repeat_type, eval_repeat,
+         make_default_attrs<RepeatAttrs>),
+      op("tile", "The whole tensor repeated reps[i] times along each axis.", kBcast, tile_type, eval_tile,
+         make_default_attrs<TileAttrs>),
+      op("broadcast_to", "Axes of size 1 repeated to a shape (numpy rules).", kBcast, broadcast_to_type,
+         eval_broadcast_to, make_default_attrs<InitOpAttrs>),
   };
   for (OpDef& d : ops) {
     std::string_view name = d.name;

@@ -97,7 +97,8 @@ Result<std::vector<int64_t>> full_padding(const std::vector<int64_t>& padding, s
   } else if (padding.size() == 1) {
     out.assign(2 * spatial, padding[0]);
   } else {
-    return type_error(format("padding has {} values; {} spatial axes need 1, {} or {}", padding.size(), spatial, spatial, 2 * spatial));
+    return type_error(format("padding has {} values; {} spatial axes need 1, {} or {}", padding.size(), spatial,
+                             spatial, 2 * spatial));
   }
   for (int64_t p : out)
     if (p < -(int64_t{1} << 31) || p > (int64_t{1} << 31)) return type_error(format("padding {} is out of range", p));
@@ -105,7 +106,8 @@ Result<std::vector<int64_t>> full_padding(const std::vector<int64_t>& padding, s
 }
 
 Status checked_window(const char* what, const std::vector<int64_t>& values, size_t spatial, int64_t least) {
-  if (values.size() != spatial) return type_error(format("{} has {} values for {} spatial axes", what, values.size(), spatial));
+  if (values.size() != spatial)
+    return type_error(format("{} has {} values for {} spatial axes", what, values.size(), spatial));
   for (int64_t v : values)
     if (v < least || v > (int64_t{1} << 31)) return type_error(format("{} {} is out of range", what, v));
   return Ok{};

@@ -20,10 +20,12 @@ struct Placed {
 
 // Elementwise ops that map finite lanes to finite lanes, so that padding lanes stay harmless.
 constexpr std::string_view kFiniteOps[] = {
-    "abs", "add", "clip", "copy", "erf", "maximum", "minimum", "multiply", "negative", "nn.gelu", "nn.leaky_relu", "nn.relu",
-    "sigmoid", "subtract", "tanh",
+    "abs",      "add",     "clip",          "copy",    "erf",     "maximum",  "minimum", "multiply",
+    "negative", "nn.gelu", "nn.leaky_relu", "nn.relu", "sigmoid", "subtract", "tanh",
 };
-bool is_finite_op(std::string_view name) { return std::find(std::begin(kFiniteOps), std::end(kFiniteOps), name) != std::end(kFiniteOps); }
+bool is_finite_op(std::string_view name) {
+  return std::find(std::begin(kFiniteOps), std::end(kFiniteOps), name) != std::end(kFiniteOps);
+}
 
 class Rewriter {
  public:
@@ -51,7 +53,8 @@ class Rewriter {
     if (!fresh) return it->second;
     auto shape = dims(e);
     if (whole(p.channels) && shape[2] == 1 && shape[3] == 1)
-      return it->second = call("reshape", {p.expr}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = shape; }), e->span);
+      return it->second =
+                 call("reshape", {p.expr}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = shape; }), e->span);
     return it->second = call("layout_transform", {p.expr}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
                                a.src_layout = layout_;
                                a.dst_layout = "NCHW";
@@ -121,18 +124,30 @@ class Rewriter {
     const auto* c = as<CallNode>(e);
     std::string_view name = called_op(e)->name;
     Placed out;
-    if (name == "nn.conv2d") out = conv2d(e, c);
-    else if (name == "nn.conv2d_transpose") out = conv2d_transpose(e, c);
-    else if (name == "concatenate") out = concatenate(e, c);
-    else if (name == "split") out = split(e, c);
-    else if (name == "strided_slice") out = strided_slice(e, c);
-    else if (name == "nn.pad") out = pad(e, c);
-    else if (name == "mean" || name == "sum" || name == "max") out = reduce(e, c);
-    else if (name == "nn.max_pool2d") out = pool<MaxPool2DAttrs>(e, c);
-    else if (name == "nn.avg_pool2d") out = pool<AvgPool2DAttrs>(e, c);
-    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d") out = pool<GlobalPool2DAttrs>(e, c);
-    else if (name == "image.resize2d") out = resize(e, c);
-    else if (called_op(e)->pattern <= OpPattern::kBroadcast) out = elementwise(e, c);
+    if (name == "nn.conv2d")
+      out = conv2d(e, c);
+    else if (name == "nn.conv2d_transpose")
+      out = conv2d_transpose(e, c);
+    else if (name == "concatenate")
+      out = concatenate(e, c);
+    else if (name == "split")
+      out = split(e, c);
+    else if (name == "strided_slice")
+      out = strided_slice(e, c);
+    else if (name == "nn.pad")
+      out = pad(e, c);
+    else if (name == "mean" || name == "sum" || name == "max")
+      out = reduce(e, c);
+    else if (name == "nn.max_pool2d")
+      out = pool<MaxPool2DAttrs>(e, c);
+    else if (name == "nn.avg_pool2d")
+      out = pool<AvgPool2DAttrs>(e, c);
+    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d")
+      out = pool<GlobalPool2DAttrs>(e, c);
+    else if (name == "image.resize2d")
+      out = resize(e, c);
+    else if (called_op(e)->pattern <= OpPattern::kBroadcast)
+      out = elementwise(e, c);
     if (out.expr) return out;
     std::vector<Expr> kids;
     for (const Expr& kid : children(e)) kids.push_back(plain(kid));
@@ -148,9 +163,11 @@ class Rewriter {
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == in && out == in;
     bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
-    // Groups of 8 channels share a block of 16: vectors of 8 are as fast where units are 256 bits wide, and the layout stays.
+    // Groups of 8 channels share a block of 16: vectors of 8 are as fast where units are 256 bits wide, and the layout
+    // stays.
     const int64_t half = lanes_ / 2;
-    bool narrow = lanes_ == 16 && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 && (out / groups) % half == 0;
+    bool narrow =
+        lanes_ == 16 && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 && (out / groups) % half == 0;
     if (groups != 1 && !depthwise && !grouped && !narrow) return {};
     bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
     std::string kernel_layout = depthwise ? format("OIHW1i{}o", lanes_)
@@ -175,7 +192,9 @@ class Rewriter {
       a.kernel_layout = kernel_layout;
     });
     Expr x = stem ? plain(c->args[0]) : blocked(c->args[0]);
-    return {call(depthwise ? "nn.contrib_depthwise_conv2d_NCHWc" : "nn.contrib_conv2d_NCHWc", {x, packed}, made, e->span), result[1]};
+    return {
+        call(depthwise ? "nn.contrib_depthwise_conv2d_NCHWc" : "nn.contrib_conv2d_NCHWc", {x, packed}, made, e->span),
+        result[1]};
   }
 
   // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
@@ -188,22 +207,29 @@ class Rewriter {
         attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != kFloat32 ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
-    // A head with few channels and taps that do not overlap fills plain rows straight away: blocks of it would be padding.
-    auto all_zero = [](const std::vector<int64_t>& values) { return std::all_of(values.begin(), values.end(), [](int64_t x) { return x == 0; }); };
-    const bool rows = attrs.groups == 1 && std::vector<int64_t>{kernel[2], kernel[3]} == attrs.strides && all_zero(attrs.padding) &&
-                      all_zero(attrs.output_padding) && kernel[1] * kernel[2] * kernel[3] <= lanes_;
+    // A head with few channels and taps that do not overlap fills plain rows straight away: blocks of it would be
+    // padding.
+    auto all_zero = [](const std::vector<int64_t>& values) {
+      return std::all_of(values.begin(), values.end(), [](int64_t x) { return x == 0; });
+    };
+    const bool rows = attrs.groups == 1 && std::vector<int64_t>{kernel[2], kernel[3]} == attrs.strides &&
+                      all_zero(attrs.padding) && all_zero(attrs.output_padding) &&
+                      kernel[1] * kernel[2] * kernel[3] <= lanes_;
     AttrsRef made = make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
       a = attrs;
       a.data_layout = layout_;
       a.out_layout = rows ? "NCHW" : layout_;
     });
-    return {call("nn.conv2d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span), rows ? 0 : dims(e)[1]};
+    return {call("nn.conv2d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span),
+            rows ? 0 : dims(e)[1]};
   }
 
   template <class A>
   Placed pool(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<A>(c->attrs);
-    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || !(attrs.out_layout.empty() || attrs.out_layout == "NCHW")) return {};
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" ||
+        !(attrs.out_layout.empty() || attrs.out_layout == "NCHW"))
+      return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
       a = attrs;
       a.layout = layout_;
@@ -263,14 +289,17 @@ class Rewriter {
     if (!any) return {};
     std::vector<Expr> fields;
     for (const Expr& f : tuple->fields) fields.push_back(blocked(f));
-    return {call("concatenate", {make_tuple(fields, tuple->span)}, make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }), e->span), result[1]};
+    return {call("concatenate", {make_tuple(fields, tuple->span)},
+                 make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }), e->span),
+            result[1]};
   }
 
   // Channels from a whole block on, or any cut of rows and columns.
   Placed strided_slice(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
     auto in = dims(c->args[0]), result = dims(e);
-    if (c->args.size() != 1 || in.size() != 4 || result.size() != 4 || !values_.at(c->args[0].get()).blocked()) return {};
+    if (c->args.size() != 1 || in.size() != 4 || result.size() != 4 || !values_.at(c->args[0].get()).blocked())
+      return {};
     AttrsRef made = make_attrs<StridedSliceAttrs>([&](auto& a) {
       a.axes.emplace();
       for (size_t i = 0; i < attrs.begin.size(); ++i) {
@@ -278,13 +307,15 @@ class Rewriter {
         if (axis < 0) axis += 4;
         const int64_t extent = in[static_cast<size_t>(axis)], out = result[static_cast<size_t>(axis)];
         const int64_t stride = attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
-        const int64_t begin = std::clamp<int64_t>(attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i], 0, extent);
+        const int64_t begin =
+            std::clamp<int64_t>(attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i], 0, extent);
         if (out == extent && stride == 1) continue;
         const bool channels = axis == 1;
         a.axes->push_back(stride < 1 || (channels && (stride != 1 || !whole(begin))) ? -1 : axis);
         a.strides.push_back(stride);
         a.begin.push_back(channels ? begin / lanes_ : begin);
-        a.end.push_back(channels ? (begin + out + lanes_ - 1) / lanes_ : std::min(begin + (out - 1) * stride + 1, extent));
+        a.end.push_back(channels ? (begin + out + lanes_ - 1) / lanes_
+                                 : std::min(begin + (out - 1) * stride + 1, extent));
       }
     });
     const auto& axes = *attrs_as<StridedSliceAttrs>(made)->axes;

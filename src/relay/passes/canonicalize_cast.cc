@@ -31,6 +31,8 @@ Expr separate_casts(const Expr& function) {
 
 }  // namespace
 
-Result<Module> canonicalize_cast(const Module& module, PassContext&) { return rewrite_functions(module, separate_casts); }
+Result<Module> canonicalize_cast(const Module& module, PassContext&) {
+  return rewrite_functions(module, separate_casts);
+}
 
 }  // namespace tilewright::relay

@@ -16,7 +16,8 @@ Result<Module> canonicalize_ops(const Module& module, PassContext&) {
       bias = call("expand_dims", {bias}, make_attrs<ExpandDimsAttrs>([&](auto& a) {
                     a.axis = 1;
                     a.num_newaxis = trailing;
-                  }), e->span);
+                  }),
+                  e->span);
     }
     return call("add", {arg(e, 0), bias}, {}, e->span);
   });

@@ -48,7 +48,8 @@ Expr widen_conv2d(const Expr& sibling, const Expr& data, const Expr& weights, in
   return call("nn.conv2d", {data, weights}, make_attrs<Conv2DAttrs>([&](auto& a) {
                 a = attrs_of<Conv2DAttrs>(sibling);
                 a.channels = channels;
-              }), sibling->span);
+              }),
+              sibling->span);
 }
 
 std::optional<std::string> dense_signature(const Expr& e) {
@@ -59,7 +60,8 @@ Expr widen_dense(const Expr& sibling, const Expr& data, const Expr& weights, int
   return call("nn.dense", {data, weights}, make_attrs<DenseAttrs>([&](auto& a) {
                 a = attrs_of<DenseAttrs>(sibling);
                 a.units = channels;
-              }), sibling->span);
+              }),
+              sibling->span);
 }
 
 // Only with the right operand transposed (the classic default): its channels then are the second axis from the end.
@@ -105,7 +107,8 @@ class Combiner {
       total += sizes_.back();
     }
     size_t weight_rank = tensor_of(weights[0]).shape.size();
-    wide_ = kind_.widen(tips_[0], arg(tips_[0], 0), concatenated(weights, positive_axis(kind_.weight_axis, weight_rank)), total);
+    wide_ = kind_.widen(tips_[0], arg(tips_[0], 0),
+                        concatenated(weights, positive_axis(kind_.weight_axis, weight_rank)), total);
     while (step()) {
     }
     return slices();
@@ -172,7 +175,8 @@ class Combiner {
                           a.end = {begin + sizes_[i]};
                           a.strides = {1};
                           a.axes = std::vector<int64_t>{axis};
-                        }), tips_[i]->span);
+                        }),
+                        tips_[i]->span);
       begin += sizes_[i];
       if (!type_equal(slice->type, tips_[i]->type)) return {};
       out.emplace_back(tips_[i], slice);
@@ -187,7 +191,8 @@ class Combiner {
   std::vector<int64_t> sizes_;
 };
 
-// Combines one set of siblings; null when there is none. One at a time, because the next set may read this one's result.
+// Combines one set of siblings; null when there is none. One at a time, because the next set may read this one's
+// result.
 Expr combine_once(const Expr& function, const Kind& kind, size_t branches, size_t* skip) {
   std::vector<Expr> order = post_order(function);
   std::map<std::pair<const ExprNode*, std::string>, std::vector<Expr>> sets;
@@ -215,7 +220,9 @@ Expr combine_once(const Expr& function, const Kind& kind, size_t branches, size_
 }
 
 Result<Module> combine(const Module& module, const Kind& kind, int64_t branches) {
-  if (branches < 2) return Diagnostic(ErrorCode::kInvalidArgument, format("min_num_branches is {}, and nothing is parallel to itself", branches));
+  if (branches < 2)
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("min_num_branches is {}, and nothing is parallel to itself", branches));
   return rewrite_functions(module, [&](const Expr& function) {
     Expr current = function;
     size_t skip = 0;
@@ -228,9 +235,17 @@ Result<Module> combine(const Module& module, const Kind& kind, int64_t branches)
 
 Result<Module> combine_conv2d(const Module& module, int64_t branches) { return combine(module, kConv2D, branches); }
 Result<Module> combine_dense(const Module& module, int64_t branches) { return combine(module, kDense, branches); }
-Result<Module> combine_batch_matmul(const Module& module, int64_t branches) { return combine(module, kBatchMatmul, branches); }
-Result<Module> combine_parallel_conv2d(const Module& module, PassContext&) { return combine(module, kConv2D, kMinBranches); }
-Result<Module> combine_parallel_dense(const Module& module, PassContext&) { return combine(module, kDense, kMinBranches); }
-Result<Module> combine_parallel_batch_matmul(const Module& module, PassContext&) { return combine(module, kBatchMatmul, kMinBranches); }
+Result<Module> combine_batch_matmul(const Module& module, int64_t branches) {
+  return combine(module, kBatchMatmul, branches);
+}
+Result<Module> combine_parallel_conv2d(const Module& module, PassContext&) {
+  return combine(module, kConv2D, kMinBranches);
+}
+Result<Module> combine_parallel_dense(const Module& module, PassContext&) {
+  return combine(module, kDense, kMinBranches);
+}
+Result<Module> combine_parallel_batch_matmul(const Module& module, PassContext&) {
+  return combine(module, kBatchMatmul, kMinBranches);
+}
 
 }  // namespace tilewright::relay

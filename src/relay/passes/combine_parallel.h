@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sibling products of one input become one wider product whose result is sliced.
 // CombineParallelConv2D: at least three nn.conv2d of one input, with the same attributes but for their channel counts.
-// CombineParallelDense: at least three nn.dense of one input. CombineParallelBatchMatmul: likewise over one left operand.
-// What: weights are concatenated (constants folded later); additions of per-channel biases and equal unary operators that
+// CombineParallelDense: at least three nn.dense of one input. CombineParallelBatchMatmul: likewise over one left
+// operand. What: weights are concatenated (constants folded later); additions of per-channel biases and equal unary
+// operators that
 //   follow every sibling are combined too, so that the wide kernel keeps its epilogue; then each result is a slice.
 // Requires: typed module, plain layouts, static channel counts.
 // Ensures: the same function; fewer, larger products.

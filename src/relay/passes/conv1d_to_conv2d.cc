@@ -29,7 +29,9 @@ int64_t raised_axis(int64_t axis) {
   return axis == 2 ? 3 : axis;
 }
 
-bool is_reshape(const Expr& e) { return is_call_to(e, "reshape") || is_call_to(e, "expand_dims") || is_call_to(e, "squeeze"); }
+bool is_reshape(const Expr& e) {
+  return is_call_to(e, "reshape") || is_call_to(e, "expand_dims") || is_call_to(e, "squeeze");
+}
 // The elements of `x` in another shape: what they had before earlier reshapes, if that is it.
 Expr reshaped(const Expr& x, const Sizes& shape) {
   Expr source = x;
@@ -90,21 +92,33 @@ class Raiser {
   Expr place(const Expr& e) {
     if (as<FunctionNode>(e)) return e;
     if (const auto* get = as<TupleGetItemNode>(e))
-      if (auto parts = splits_.find(get->tuple.get()); parts != splits_.end()) return keep(e, make_get(parts->second, get->index, e->span));
+      if (auto parts = splits_.find(get->tuple.get()); parts != splits_.end())
+        return keep(e, make_get(parts->second, get->index, e->span));
     if (called_op(e) && sizes(e)) {
       std::string_view name = called_op(e)->name;
       Expr out;
-      if (name == "nn.conv1d") out = convolution<Conv1DAttrs, Conv2DAttrs>(e, "nn.conv2d", "OIHW");
-      else if (name == "nn.conv1d_transpose") out = convolution<Conv1DTransposeAttrs, Conv2DTransposeAttrs>(e, "nn.conv2d_transpose", "IOHW");
-      else if (name == "nn.max_pool1d") out = pool<MaxPool1DAttrs, MaxPool2DAttrs>(e, "nn.max_pool2d");
-      else if (name == "nn.avg_pool1d") out = pool<AvgPool1DAttrs, AvgPool2DAttrs>(e, "nn.avg_pool2d");
-      else if (name == "image.resize1d") out = resize(e);
-      else if (name == "concatenate") out = concatenate(e);
-      else if (sizes(e)->size() == 3 && as<CallNode>(e)->args.size() > 0 && is_raised(arg(e, 0)) && name == "transpose") return lowered_transpose(e);
-      else if (name == "nn.pad" && is_raised(arg(e, 0))) out = pad(e);
-      else if (name == "strided_slice" && is_raised(arg(e, 0))) out = strided_slice(e);
-      else if ((name == "mean" || name == "sum" || name == "max" || name == "min") && is_raised(arg(e, 0))) return reduce(e);
-      else if (called_op(e)->pattern <= OpPattern::kBroadcast) out = elementwise(e);
+      if (name == "nn.conv1d")
+        out = convolution<Conv1DAttrs, Conv2DAttrs>(e, "nn.conv2d", "OIHW");
+      else if (name == "nn.conv1d_transpose")
+        out = convolution<Conv1DTransposeAttrs, Conv2DTransposeAttrs>(e, "nn.conv2d_transpose", "IOHW");
+      else if (name == "nn.max_pool1d")
+        out = pool<MaxPool1DAttrs, MaxPool2DAttrs>(e, "nn.max_pool2d");
+      else if (name == "nn.avg_pool1d")
+        out = pool<AvgPool1DAttrs, AvgPool2DAttrs>(e, "nn.avg_pool2d");
+      else if (name == "image.resize1d")
+        out = resize(e);
+      else if (name == "concatenate")
+        out = concatenate(e);
+      else if (sizes(e)->size() == 3 && as<CallNode>(e)->args.size() > 0 && is_raised(arg(e, 0)) && name == "transpose")
+        return lowered_transpose(e);
+      else if (name == "nn.pad" && is_raised(arg(e, 0)))
+        out = pad(e);
+      else if (name == "strided_slice" && is_raised(arg(e, 0)))
+        out = strided_slice(e);
+      else if ((name == "mean" || name == "sum" || name == "max" || name == "min") && is_raised(arg(e, 0)))
+        return reduce(e);
+      else if (called_op(e)->pattern <= OpPattern::kBroadcast)
+        out = elementwise(e);
       if (out) return keep(e, out);
       if (is_reshape(e)) return reshaped(plain(arg(e, 0)), *sizes(e));
     }
@@ -137,7 +151,8 @@ class Raiser {
     if (!weights || !usual || a.data_layout != "NCW" || !(a.out_layout.empty() || a.out_layout == "NCW")) return {};
     Expr x = raise(arg(e, 0));
     if (!x) return {};
-    auto made = try_call(op, {x, make_constant(weights->reshaped(raised(weights->shape())), arg(e, 1)->span)}, make_attrs<To>([&](auto& out) {
+    auto made = try_call(op, {x, make_constant(weights->reshaped(raised(weights->shape())), arg(e, 1)->span)},
+                         make_attrs<To>([&](auto& out) {
                            out.strides = with_height(a.strides, 1);
                            out.padding = padding_2d(a.padding);
                            out.dilation = with_height(a.dilation, 1);
@@ -146,7 +161,8 @@ class Raiser {
                            if (a.kernel_size) out.kernel_size = with_height(*a.kernel_size, 1);
                            out.kernel_layout = kernel_layout;
                            out.out_dtype = a.out_dtype;
-                           if constexpr (requires { a.output_padding; }) out.output_padding = with_height(a.output_padding, 0);
+                           if constexpr (requires { a.output_padding; })
+                             out.output_padding = with_height(a.output_padding, 0);
                          }),
                          e->span);
     return made.ok() ? *made : Expr();
@@ -192,14 +208,18 @@ class Raiser {
 
   Expr concatenate(const Expr& e) {
     const auto* tuple = as<TupleNode>(arg(e, 0));
-    if (!tuple || sizes(e)->size() != 3 || std::none_of(tuple->fields.begin(), tuple->fields.end(), [&](const Expr& f) { return is_raised(f); })) return {};
+    if (!tuple || sizes(e)->size() != 3 ||
+        std::none_of(tuple->fields.begin(), tuple->fields.end(), [&](const Expr& f) { return is_raised(f); }))
+      return {};
     std::vector<Expr> fields;
     for (const Expr& field : tuple->fields) {
       fields.push_back(raise(field));
       if (!fields.back()) return {};
     }
-    return call("concatenate", {make_tuple(fields, tuple->span)},
-                make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = raised_axis(attrs_of<ConcatenateAttrs>(e).axis); }), e->span);
+    return call("concatenate", {make_tuple(fields, tuple->span)}, make_attrs<ConcatenateAttrs>([&](auto& a) {
+                  a.axis = raised_axis(attrs_of<ConcatenateAttrs>(e).axis);
+                }),
+                e->span);
   }
 
   Expr pad(const Expr& e) {
@@ -220,7 +240,8 @@ class Raiser {
     auto made = try_call("strided_slice", {raise(arg(e, 0))}, make_attrs<StridedSliceAttrs>([&](auto& out) {
                            out = a;
                            out.axes.emplace();
-                           for (size_t i = 0; i < a.begin.size(); ++i) out.axes->push_back(raised_axis(a.axes ? (*a.axes)[i] : static_cast<int64_t>(i)));
+                           for (size_t i = 0; i < a.begin.size(); ++i)
+                             out.axes->push_back(raised_axis(a.axes ? (*a.axes)[i] : static_cast<int64_t>(i)));
                          }),
                          e->span);
     return made.ok() ? *made : Expr();
@@ -249,14 +270,19 @@ class Raiser {
     std::string_view name = called_op(e)->name;
     auto shape = sizes(e);
     const bool known = !c.attrs || name == "clip" || name == "nn.leaky_relu" || name == "cast";
-    if (shape->size() != 3 || !known || std::none_of(c.args.begin(), c.args.end(), [&](const Expr& a) { return is_raised(a); })) return {};
+    if (shape->size() != 3 || !known ||
+        std::none_of(c.args.begin(), c.args.end(), [&](const Expr& a) { return is_raised(a); }))
+      return {};
     std::vector<Expr> args;
     for (const Expr& a : c.args) {
       auto own = sizes(a);
       if (!own || own->size() > 3) return {};
-      if (own->size() == 3) args.push_back(raise(a));
-      else if (const Tensor* data = constant_data(plain(a))) args.push_back(make_constant(data->reshaped(raised(*own)), a->span));
-      else args.push_back(reshaped(plain(a), raised(*own)));
+      if (own->size() == 3)
+        args.push_back(raise(a));
+      else if (const Tensor* data = constant_data(plain(a)))
+        args.push_back(make_constant(data->reshaped(raised(*own)), a->span));
+      else
+        args.push_back(reshaped(plain(a), raised(*own)));
     }
     auto made = try_call(name, args, c.attrs, e->span);
     return made.ok() && sizes(*made) == raised(*shape) ? *made : Expr();

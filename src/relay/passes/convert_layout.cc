@@ -88,19 +88,32 @@ class Converter {
     if (!called_op(e)) return unmoved(e);
     std::string_view name = called_op(e)->name;
     Placed out;
-    if (name == "nn.conv2d") out = convolution<Conv2DAttrs>(e);
-    else if (name == "nn.max_pool2d") out = pool<MaxPool2DAttrs>(e);
-    else if (name == "nn.avg_pool2d") out = pool<AvgPool2DAttrs>(e);
-    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d") out = pool<GlobalPool2DAttrs>(e);
-    else if (name == "nn.adaptive_avg_pool2d" || name == "nn.adaptive_max_pool2d") out = pool<AdaptivePool2DAttrs>(e);
-    else if (name == "image.resize2d" && as<CallNode>(e)->args.size() == 1) out = pool<Resize2DAttrs>(e);
-    else if (name == "nn.batch_norm") out = batch_norm(e);
-    else if (name == "nn.bias_add") out = along_axis<BiasAddAttrs>(e);
-    else if (name == "split") out = split(e);
-    else if (name == "concatenate") out = concatenate(e);
-    else if (name == "nn.pad") out = pad(e);
-    else if (name == "mean" || name == "sum" || name == "max" || name == "min") out = reduce(e);
-    else if (called_op(e)->pattern <= OpPattern::kBroadcast && name != "expand_dims" && name != "broadcast_to" && name != "tile" && name != "repeat")
+    if (name == "nn.conv2d")
+      out = convolution<Conv2DAttrs>(e);
+    else if (name == "nn.max_pool2d")
+      out = pool<MaxPool2DAttrs>(e);
+    else if (name == "nn.avg_pool2d")
+      out = pool<AvgPool2DAttrs>(e);
+    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d")
+      out = pool<GlobalPool2DAttrs>(e);
+    else if (name == "nn.adaptive_avg_pool2d" || name == "nn.adaptive_max_pool2d")
+      out = pool<AdaptivePool2DAttrs>(e);
+    else if (name == "image.resize2d" && as<CallNode>(e)->args.size() == 1)
+      out = pool<Resize2DAttrs>(e);
+    else if (name == "nn.batch_norm")
+      out = batch_norm(e);
+    else if (name == "nn.bias_add")
+      out = along_axis<BiasAddAttrs>(e);
+    else if (name == "split")
+      out = split(e);
+    else if (name == "concatenate")
+      out = concatenate(e);
+    else if (name == "nn.pad")
+      out = pad(e);
+    else if (name == "mean" || name == "sum" || name == "max" || name == "min")
+      out = reduce(e);
+    else if (called_op(e)->pattern <= OpPattern::kBroadcast && name != "expand_dims" && name != "broadcast_to" &&
+             name != "tile" && name != "repeat")
       out = elementwise(e);
     return out.expr ? out : unmoved(e);
   }
@@ -281,15 +294,19 @@ std::vector<std::string> parts(const std::string& text, char separator) {
 Status check(const DesiredLayouts& desired) {
   for (auto& [op, layouts] : desired) {
     if (op != "nn.conv2d")
-      return Diagnostic(ErrorCode::kInvalidArgument, format("ConvertLayout does not choose the layout of '{}'", op), "", "nn.conv2d decides; the operators around it follow");
+      return Diagnostic(ErrorCode::kInvalidArgument, format("ConvertLayout does not choose the layout of '{}'", op), "",
+                        "nn.conv2d decides; the operators around it follow");
     static constexpr std::string_view kData[] = {"default", "NCHW", "NHWC"};
-    if (layouts.empty() || layouts.size() > 2 || std::find(std::begin(kData), std::end(kData), layouts[0]) == std::end(kData))
-      return Diagnostic(ErrorCode::kInvalidArgument, format("the layouts wanted for {} are not a data layout and a kernel layout", op), "",
+    if (layouts.empty() || layouts.size() > 2 ||
+        std::find(std::begin(kData), std::end(kData), layouts[0]) == std::end(kData))
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("the layouts wanted for {} are not a data layout and a kernel layout", op), "",
                         "for instance nn.conv2d=NHWC,HWIO; data layouts are NCHW and NHWC");
     if (layouts.size() == 2 && layouts[1] != "default") {
       std::string sorted = layouts[1];
       std::sort(sorted.begin(), sorted.end());
-      if (sorted != "HIOW") return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is not a kernel layout of four axes", layouts[1]));
+      if (sorted != "HIOW")
+        return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is not a kernel layout of four axes", layouts[1]));
     }
   }
   return Ok{};
@@ -313,7 +330,8 @@ Result<Module> convert_layout(const Module& module, PassContext& context) {
   DesiredLayouts desired;
   for (const std::string& entry : context.get(kDesired)) {
     auto sides = parts(entry, '=');
-    if (sides.size() != 2) return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is not operator=layouts", entry));
+    if (sides.size() != 2)
+      return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is not operator=layouts", entry));
     desired[sides[0]] = parts(sides[1], ',');
   }
   return convert_layout(module, desired);

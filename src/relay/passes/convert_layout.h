@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ConvertLayout: a network written in one layout becomes one in another (NCHW to NHWC and back).
-// What: the operators named in relay.ConvertLayout.desired_layouts ("nn.conv2d=NHWC,HWIO"; "default" for a layout's usual
+// What: the operators named in relay.ConvertLayout.desired_layouts ("nn.conv2d=NHWC,HWIO"; "default" for a layout's
+// usual
 //   kernel) run in the layout wanted; pools, normalisations, elementwise operators, concatenates, pads and reductions
 //   around them follow, so that layout_transform stands only where such an island begins and ends.
 // Requires: typed module; islands hold 4-D tensors. Ensures: the same values; results keep their layout.

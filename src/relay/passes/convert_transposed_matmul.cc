@@ -41,7 +41,8 @@ Expr absorb_transposes(const Expr& e) {
                         made = attrs;
                         made.transpose_a = attrs.transpose_a != static_cast<bool>(a);
                         made.transpose_b = attrs.transpose_b != static_cast<bool>(b);
-                      }), e->span);
+                      }),
+                      e->span);
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
@@ -55,7 +56,8 @@ Expr to_dense(const Expr& e) {
     if (weights->shape()[static_cast<size_t>(i)] != 1) return e;
   Expr matrix = reshape_to(arg(e, 1), {weights->shape().end() - 2, weights->shape().end()});
   if (!attrs.transpose_b) matrix = swap_last(matrix);
-  auto out = try_call("nn.dense", {arg(e, 0), matrix}, make_attrs<DenseAttrs>([&](auto& a) { a.out_dtype = attrs.out_dtype; }), e->span);
+  auto out = try_call("nn.dense", {arg(e, 0), matrix},
+                      make_attrs<DenseAttrs>([&](auto& a) { a.out_dtype = attrs.out_dtype; }), e->span);
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 

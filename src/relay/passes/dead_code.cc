@@ -8,7 +8,9 @@
 namespace tilewright::relay {
 namespace {
 
-bool is_atom(const Expr& e) { return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e); }
+bool is_atom(const Expr& e) {
+  return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e);
+}
 
 Expr remove_dead_lets(const Expr& function) {
   UseCounts uses = count_uses(function);
@@ -29,7 +31,8 @@ bool has_effect(const Expr& e) {
     const OpDef* op = called_op(part);
     if (op && op->stateful) return true;
     if (as<RefWriteNode>(part)) return true;
-    if (const auto* call = as<CallNode>(part); call && !op && !as<ConstructorNode>(call->callee) && !is_closed_function(call->callee))
+    if (const auto* call = as<CallNode>(part);
+        call && !op && !as<ConstructorNode>(call->callee) && !is_closed_function(call->callee))
       return true;
   }
   return false;

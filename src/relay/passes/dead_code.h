@@ -3,14 +3,15 @@
 // RemoveUnusedFunctions: global functions that main does not reach. First in the order: later passes do not touch them.
 // DeadCodeElimination: let bindings whose variable is not used (stateful values stay); a let of an atom or of a value
 //   used once is replaced by the value when it runs in the same scope.
-// Requires: typed module. Ensures: the same results. Tests: tests/relay/passes/remove_unused_functions.txt, dead_code*.txt
+// Requires: typed module. Ensures: the same results. Tests: tests/relay/passes/remove_unused_functions.txt,
+// dead_code*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"
 
 namespace tilewright::relay {
-// Whether evaluating `e` may do something besides giving a value: it writes a reference, draws random numbers, or calls a
-// function that is not looked into.
+// Whether evaluating `e` may do something besides giving a value: it writes a reference, draws random numbers, or calls
+// a function that is not looked into.
 bool has_effect(const Expr& e);
 Result<Module> remove_unused_functions(const Module& module, PassContext& context);
 Result<Module> dead_code_elimination(const Module& module, PassContext& context);

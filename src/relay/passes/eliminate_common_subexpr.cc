@@ -41,7 +41,8 @@ class Merger {
         const Tensor& data = as<ConstantNode>(e)->data;
         if (data.dtype().is_string()) return std::nullopt;
         for (int64_t d : data.shape()) h = mix(h, static_cast<uint64_t>(d));
-        return hash_bytes(data.raw(), data.bytes(), mix(h, static_cast<uint64_t>(data.dtype().code) * 256 + data.dtype().bits));
+        return hash_bytes(data.raw(), data.bytes(),
+                          mix(h, static_cast<uint64_t>(data.dtype().code) * 256 + data.dtype().bits));
       }
       case ExprKind::kCall: {
         const OpDef* op = called_op(e);
@@ -78,7 +79,8 @@ class Merger {
     if (const auto* x = as<TupleGetItemNode>(a)) return x->index == as<TupleGetItemNode>(b)->index;
     if (as<TupleNode>(a)) return true;
     // The types differ where each inference makes its own unknown dims: these are data dependent, not equal.
-    return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs) && type_equal(a->type, b->type);
+    return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs) &&
+           type_equal(a->type, b->type);
   }
 
   const std::function<bool(const Expr&)>& skip_;
@@ -100,6 +102,8 @@ Result<Module> eliminate_common_subexpr_except(const Module& module, const std::
   return rewrite_functions(module, [&](const Expr& function) { return merge_in_function(function, skip); });
 }
 
-Result<Module> eliminate_common_subexpr(const Module& module, PassContext&) { return eliminate_common_subexpr_except(module, {}); }
+Result<Module> eliminate_common_subexpr(const Module& module, PassContext&) {
+  return eliminate_common_subexpr_except(module, {});
+}
 
 }  // namespace tilewright::relay

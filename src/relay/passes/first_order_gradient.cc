@@ -32,9 +32,14 @@ class Backward {
  private:
   Status check(const Expr& e) const {
     bool flows = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) || called_op(e);
-    if (!flows) return Diagnostic(ErrorCode::kUnsupportedModel, "gradients go through operators only, not bindings, branches or calls of functions", "", "run ToGraphNormalForm and Inline first");
+    if (!flows)
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        "gradients go through operators only, not bindings, branches or calls of functions", "",
+                        "run ToGraphNormalForm and Inline first");
     const auto* t = as_tensor(e->type);
-    if (t && !static_shape(t->shape)) return Diagnostic(ErrorCode::kUnsupportedModel, format("a gradient needs known shapes, not {}", type_str(e->type)));
+    if (t && !static_shape(t->shape))
+      return Diagnostic(ErrorCode::kUnsupportedModel,
+                        format("a gradient needs known shapes, not {}", type_str(e->type)));
     return Ok{};
   }
   void seed(const Expr& e) {
@@ -76,7 +81,8 @@ class Backward {
     if (!gradient) return Ok{};
     auto parts = operand_gradients(e, gradient);
     if (!parts)
-      return Diagnostic(ErrorCode::kUnsupportedModel, format("{} has no gradient", called_op(e)->name), e->span ? *e->span : "", "SimplifyInference takes normalisations apart first");
+      return Diagnostic(ErrorCode::kUnsupportedModel, format("{} has no gradient", called_op(e)->name),
+                        e->span ? *e->span : "", "SimplifyInference takes normalisations apart first");
     const auto& args = as<CallNode>(e)->args;
     // A tuple operand's gradients are those of its fields.
     if (args.size() == 1 && as<TupleNode>(args[0])) {

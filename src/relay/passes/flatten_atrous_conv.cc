@@ -18,12 +18,14 @@ bool all_are(const std::vector<int64_t>& values, int64_t wanted) {
 struct Spatial {
   std::vector<int64_t> block, before, after;
 };
-std::optional<Spatial> spatial_part(const std::string& layout, const std::vector<int64_t>& block, const std::vector<std::vector<int64_t>>& margins) {
+std::optional<Spatial> spatial_part(const std::string& layout, const std::vector<int64_t>& block,
+                                    const std::vector<std::vector<int64_t>>& margins) {
   Spatial out;
   if (layout.size() != 4 || layout[0] != 'N') return std::nullopt;
   for (size_t axis = 1; axis < 4; ++axis) {
     bool cut = axis <= block.size();
-    int64_t size = cut ? block[axis - 1] : 1, before = cut ? margins[axis - 1][0] : 0, after = cut ? margins[axis - 1][1] : 0;
+    int64_t size = cut ? block[axis - 1] : 1, before = cut ? margins[axis - 1][0] : 0,
+            after = cut ? margins[axis - 1][1] : 0;
     if (layout[axis] == 'H' || layout[axis] == 'W') {
       out.block.push_back(size);
       out.before.push_back(before);
@@ -43,7 +45,9 @@ Expr flatten(const Expr& e) {
   const auto& conv_attrs = attrs_of<Conv2DAttrs>(conv);
   const auto& in = attrs_of<SpaceToBatchNDAttrs>(blocks);
   const auto& out = attrs_of<BatchToSpaceNDAttrs>(e);
-  if (!all_are(conv_attrs.strides, 1) || !all_are(conv_attrs.padding, 0) || !all_are(conv_attrs.dilation, 1) || in.pad_value != 0) return e;
+  if (!all_are(conv_attrs.strides, 1) || !all_are(conv_attrs.padding, 0) || !all_are(conv_attrs.dilation, 1) ||
+      in.pad_value != 0)
+    return e;
   if (!conv_attrs.out_layout.empty() && conv_attrs.out_layout != conv_attrs.data_layout) return e;
   auto spread = spatial_part(conv_attrs.data_layout, in.block_shape, in.paddings);
   auto gathered = spatial_part(conv_attrs.data_layout, out.block_shape, out.crops);

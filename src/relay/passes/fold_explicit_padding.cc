@@ -50,7 +50,8 @@ Expr fold(const Expr& e, const std::string& layout) {
   auto out = try_call(called_op(e)->name, args, make_attrs<A>([&](auto& made) {
                         made = attrs;
                         made.padding = padding;
-                      }), join_spans(pad->span, e->span));
+                      }),
+                      join_spans(pad->span, e->span));
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
@@ -62,7 +63,8 @@ Expr trim(const Expr& e) {
   const Expr& weights = arg(e, 1);
   auto in = static_shape(tensor_of(arg(e, 0)).shape), out = static_shape(tensor_of(e).shape);
   const A standard;
-  if (!constant_data(weights) || !in || !out || attrs.data_layout != standard.data_layout || attrs.kernel_layout != standard.kernel_layout ||
+  if (!constant_data(weights) || !in || !out || attrs.data_layout != standard.data_layout ||
+      attrs.kernel_layout != standard.kernel_layout ||
       !(attrs.out_layout.empty() || attrs.out_layout == standard.data_layout))
     return e;
   const size_t spatial = in->size() - 2;
@@ -83,7 +85,8 @@ Expr trim(const Expr& e) {
                    weights->span);
   attrs.kernel_size.emplace();
   for (size_t i = 2; i < kernel.size(); ++i) attrs.kernel_size->push_back(end[i] - begin[i]);
-  auto trimmed = try_call(called_op(e)->name, {arg(e, 0), fold_expr(kept, int64_t{256} << 20)}, make_attrs<A>([&](auto& made) { made = attrs; }), e->span);
+  auto trimmed = try_call(called_op(e)->name, {arg(e, 0), fold_expr(kept, int64_t{256} << 20)},
+                          make_attrs<A>([&](auto& made) { made = attrs; }), e->span);
   return trimmed.ok() && type_equal((*trimmed)->type, e->type) ? *trimmed : e;
 }
 
@@ -106,16 +109,20 @@ Expr fold_pool(const Expr& e) {
   return call(called_op(out)->name, as<CallNode>(out)->args, make_attrs<A>([&](auto& made) {
                 made = attrs_of<A>(out);
                 made.count_include_pad = true;
-              }), out->span);
+              }),
+              out->span);
 }
 
 }  // namespace
 
 Result<Module> fold_explicit_padding(const Module& module, PassContext&) {
   return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
-    if (is_call_to(e, "nn.conv1d")) return trim<Conv1DAttrs>(fold<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).data_layout));
-    if (is_call_to(e, "nn.conv2d")) return trim<Conv2DAttrs>(fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout));
-    if (is_call_to(e, "nn.conv3d")) return trim<Conv3DAttrs>(fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.conv1d"))
+      return trim<Conv1DAttrs>(fold<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.conv2d"))
+      return trim<Conv2DAttrs>(fold<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).data_layout));
+    if (is_call_to(e, "nn.conv3d"))
+      return trim<Conv3DAttrs>(fold<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).data_layout));
     if (is_call_to(e, "nn.avg_pool2d")) return fold_pool<AvgPool2DAttrs>(e);
     return e;
   });

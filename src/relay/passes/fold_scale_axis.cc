@@ -35,10 +35,15 @@ std::optional<LinearInfo> conv_info(const A& attrs, bool transposed) {
   std::string out = attrs.out_layout.empty() ? data : attrs.out_layout;
   size_t c = data.find('C'), oc = out.find('C'), i = kernel.find('I'), o = kernel.find('O');
   if (!is_plain_layout(data) || !is_plain_layout(kernel) || !is_plain_layout(out)) return std::nullopt;
-  if (c == std::string::npos || oc == std::string::npos || i == std::string::npos || o == std::string::npos) return std::nullopt;
+  if (c == std::string::npos || oc == std::string::npos || i == std::string::npos || o == std::string::npos)
+    return std::nullopt;
   if (transposed && attrs.groups != 1 && i > o) return std::nullopt;  // which axis holds the groups is not said
-  return LinearInfo{static_cast<int64_t>(c), static_cast<int64_t>(oc), static_cast<int64_t>(i), static_cast<int64_t>(o),
-                    attrs.groups, transposed};
+  return LinearInfo{static_cast<int64_t>(c),
+                    static_cast<int64_t>(oc),
+                    static_cast<int64_t>(i),
+                    static_cast<int64_t>(o),
+                    attrs.groups,
+                    transposed};
 }
 
 // Describes convolutions and dense layers whose weights are constants of a floating dtype.
@@ -47,7 +52,8 @@ std::optional<LinearInfo> linear_info(const Expr& e) {
   const OpDef* op = called_op(e);
   if (!op || call->args.size() < 2) return std::nullopt;
   const Tensor* weights = constant_data(call->args[1]);
-  if (!weights || !weights->dtype().is_float() || tensor_of(call->args[0]).dtype != weights->dtype()) return std::nullopt;
+  if (!weights || !weights->dtype().is_float() || tensor_of(call->args[0]).dtype != weights->dtype())
+    return std::nullopt;
   std::string_view name = op->name;
   if (name == "nn.dense") {
     int64_t last = static_cast<int64_t>(tensor_of(e).shape.size()) - 1;
@@ -62,8 +68,8 @@ std::optional<LinearInfo> linear_info(const Expr& e) {
   return std::nullopt;
 }
 
-// weights * s, where s runs over the output (or input) channels; the weights' own axis holds a group's channels only when
-// the other axis enumerates the groups.
+// weights * s, where s runs over the output (or input) channels; the weights' own axis holds a group's channels only
+// when the other axis enumerates the groups.
 Tensor scale_weights(const Tensor& weights, const LinearInfo& info, const Tensor& s, bool output) {
   int64_t axis = output ? info.weight_out : info.weight_in;
   int64_t other = output ? info.weight_in : info.weight_out;
@@ -104,7 +110,8 @@ std::optional<int64_t> channels_at(const Expr& e, int64_t axis) {
 
 class Folder {
  public:
-  Folder(const Expr& root, bool backward, bool forward) : uses_(count_uses(root)), backward_(backward), forward_(forward) {}
+  Folder(const Expr& root, bool backward, bool forward)
+      : uses_(count_uses(root)), backward_(backward), forward_(forward) {}
 
   Expr run(const Expr& root) {
     return rewrite_expr(root, [this](const Expr& original, const Expr& e) {
@@ -158,7 +165,8 @@ class Folder {
     }
     if (name == "add" || name == "subtract") return push_sum(e, call, scale, span, depth);
     if (name == "nn.bias_add") return push_bias(e, call, scale, span, depth);
-    bool positive = name == "nn.relu" || name == "nn.leaky_relu" || name == "nn.max_pool2d" || name == "nn.global_max_pool2d";
+    bool positive =
+        name == "nn.relu" || name == "nn.leaky_relu" || name == "nn.max_pool2d" || name == "nn.global_max_pool2d";
     bool linear = name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d" || name == "negative";
     if (!linear && !(positive && all_positive(scale))) return {};
     Expr inside = push(call.args[0], scale, span, depth + 1);
@@ -188,7 +196,8 @@ class Folder {
   Expr push_bias(const Expr& e, const CallNode& call, const Tensor& scale, const Span& span, int depth) {
     const Tensor* bias = constant_data(call.args[1]);
     size_t rank = tensor_of(e).shape.size();
-    auto s = bias ? per_channel(make_constant(scale), rank, positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank), bias->size())
+    auto s = bias ? per_channel(make_constant(scale), rank, positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank),
+                                bias->size())
                   : std::nullopt;
     if (!s || s->dtype() != bias->dtype()) return {};
     Expr inside = push(call.args[0], scale, span, depth + 1);
@@ -210,7 +219,8 @@ class Folder {
       const Expr &scale = product->args[i], &x = product->args[1 - i];
       if (!constant_data(scale) || constant_data(x) || !same_tensor_type(x, data)) continue;
       auto channels = channels_at(data, info->data_channel);
-      auto s = channels ? per_channel(scale, tensor_of(data).shape.size(), info->data_channel, *channels) : std::nullopt;
+      auto s =
+          channels ? per_channel(scale, tensor_of(data).shape.size(), info->data_channel, *channels) : std::nullopt;
       if (!s || s->dtype() != constant_data(call.args[1])->dtype() || (through_relu && !all_positive(*s))) continue;
       Expr input = through_relu ? made(with_children(relu, {x})) : x;
       std::vector<Expr> args = call.args;
@@ -227,7 +237,8 @@ class Folder {
 };
 
 Result<Module> run(const Module& module, bool backward, bool forward) {
-  return rewrite_functions(module, [&](const Expr& function) { return Folder(function, backward, forward).run(function); });
+  return rewrite_functions(module,
+                           [&](const Expr& function) { return Folder(function, backward, forward).run(function); });
 }
 
 }  // namespace

@@ -9,7 +9,8 @@ namespace {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// One axis of the convolution of stride 1: kernel element k becomes tap (k + shift) / stride of phase (k + shift) % stride.
+// One axis of the convolution of stride 1: kernel element k becomes tap (k + shift) / stride of phase (k + shift) %
+// stride.
 struct Axis {
   int64_t stride, shift, taps, before, after;
   // Winograd products for an output and an input channel, with tiles of 4.
@@ -48,8 +49,9 @@ Expr fold(const Expr& e) {
   if (!is_call_to(e, "nn.conv2d")) return e;
   const auto& attrs = attrs_of<Conv2DAttrs>(e);
   const Tensor* weights = constant_data(arg(e, 1));
-  if (!weights || weights->dtype() != kFloat32 || attrs.groups != 1 || attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" ||
-      !(attrs.out_layout.empty() || attrs.out_layout == "NCHW") || attrs.dilation != std::vector<int64_t>{1, 1} || tensor_of(e).dtype != kFloat32)
+  if (!weights || weights->dtype() != kFloat32 || attrs.groups != 1 || attrs.data_layout != "NCHW" ||
+      attrs.kernel_layout != "OIHW" || !(attrs.out_layout.empty() || attrs.out_layout == "NCHW") ||
+      attrs.dilation != std::vector<int64_t>{1, 1} || tensor_of(e).dtype != kFloat32)
     return e;
   const auto data = static_shape(tensor_of(arg(e, 0)).shape), result = static_shape(tensor_of(e).shape);
   if (!data || !result || data->size() != 4 || (*data)[1] > 4 || (*data)[1] < 1) return e;
@@ -62,9 +64,12 @@ Expr fold(const Expr& e) {
   // Below that the transforms of so few channels weigh more than what they save.
   if (kernel[0] < 16 || (*result)[2] * (*result)[3] < 784) return e;
   const int64_t n = (*data)[0], c = (*data)[1], rows = (*data)[2] / h->stride, columns = (*data)[3] / w->stride;
-  Expr phases = call("transpose", {reshape_to(arg(e, 0), {n, c, rows, h->stride, columns, w->stride})},
-                     make_attrs<TransposeAttrs>([](auto& a) { a.axes = std::vector<int64_t>{0, 1, 3, 5, 2, 4}; }), e->span);
-  return call("nn.conv2d", {reshape_to(phases, {n, c * h->stride * w->stride, rows, columns}), make_constant(phase_weights(*weights, *h, *w), arg(e, 1)->span)},
+  Expr phases =
+      call("transpose", {reshape_to(arg(e, 0), {n, c, rows, h->stride, columns, w->stride})},
+           make_attrs<TransposeAttrs>([](auto& a) { a.axes = std::vector<int64_t>{0, 1, 3, 5, 2, 4}; }), e->span);
+  return call("nn.conv2d",
+              {reshape_to(phases, {n, c * h->stride * w->stride, rows, columns}),
+               make_constant(phase_weights(*weights, *h, *w), arg(e, 1)->span)},
               make_attrs<Conv2DAttrs>([&](auto& a) {
                 a = attrs;
                 a.strides = {1, 1};

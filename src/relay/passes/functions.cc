@@ -57,7 +57,8 @@ Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
     for (const Expr& arg : args) given.push_back(arg->type);
     Type all = func_type(wanted, tuple_type(function.type_variables), function.type_variables);
     Type found = applied_type(*as_func(all), given);
-    for (size_t i = 0; i < function.type_variables.size(); ++i) types[function.type_variables[i].get()] = as_tuple(found)->fields[i];
+    for (size_t i = 0; i < function.type_variables.size(); ++i)
+      types[function.type_variables[i].get()] = as_tuple(found)->fields[i];
   }
   auto rename = [&](const Expr& var) {
     values[as<VarNode>(var)] = make_var(as<VarNode>(var)->name, substitute_types(var->type, types), var->span);
@@ -90,7 +91,8 @@ std::set<std::string> reached_from(const Module& module, const std::string& star
     waiting.pop_back();
     if (it == module.functions.end()) continue;
     for (const Expr& e : post_order(it->second, true))
-      if (const auto* global = as<GlobalVarNode>(e); global && out.insert(global->name).second) waiting.push_back(global->name);
+      if (const auto* global = as<GlobalVarNode>(e); global && out.insert(global->name).second)
+        waiting.push_back(global->name);
   }
   return out;
 }
@@ -109,12 +111,16 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
   for (size_t round = 0; round <= module.functions.size(); ++round) {
     Module next = rewrite_module(current, [&](const Expr&, const Expr& e) -> Expr {
       const auto* call = as<CallNode>(e);
-      if (const auto* literal = call ? as<FunctionNode>(call->callee) : nullptr; literal && !is_closed_function(call->callee)) return applied(*literal, call->args);
+      if (const auto* literal = call ? as<FunctionNode>(call->callee) : nullptr;
+          literal && !is_closed_function(call->callee))
+        return applied(*literal, call->args);
       const auto* global = call ? as<GlobalVarNode>(call->callee) : nullptr;
       auto it = global ? current.functions.find(global->name) : current.functions.end();
       if (it == current.functions.end()) return e;
       const auto* function = as<FunctionNode>(it->second);
-      if (!function || is_closed_function(it->second) || !has_flag(*function, "Inline") || reached_from(current, global->name).count(global->name)) return e;
+      if (!function || is_closed_function(it->second) || !has_flag(*function, "Inline") ||
+          reached_from(current, global->name).count(global->name))
+        return e;
       return applied(*function, call->args);
     });
     if (next.functions == current.functions) break;
@@ -131,7 +137,8 @@ Result<Module> label_ops(const Module& module, PassContext&) {
     if (fresh) it->second = labelled(e);
     return it->second;
   };
-  Module out = rewrite_module(module, [&](const Expr& original, const Expr& e) { return original == e ? label(e) : e; });
+  Module out =
+      rewrite_module(module, [&](const Expr& original, const Expr& e) { return original == e ? label(e) : e; });
   for (auto& [name, function] : out.functions) function = label(function);
   return out;
 }

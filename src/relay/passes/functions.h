@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes over functions rather than operators.
 // DefuseOps: calls of Primitive functions become their bodies (the inverse of FuseOps).
-// Inline: calls of function literals, and of global functions with the attribute Inline=1, become their bodies; the globals stay,
+// Inline: calls of function literals, and of global functions with the attribute Inline=1, become their bodies; the
+// globals stay,
 //   for RemoveUnusedFunctions. Recursive ones are left alone.
-// LabelOps: Primitive functions get hash="<16 digits>" of their text, equal for equal functions, and the layout attributes
+// LabelOps: Primitive functions get hash="<16 digits>" of their text, equal for equal functions, and the layout
+// attributes
 //   of the operators inside; records and kernels of the classic tools are found by them.
 // Requires: typed module. Ensures: the same results. Tests: tests/relay/passes/{defuse_ops,inline,label_ops}.txt
 #pragma once

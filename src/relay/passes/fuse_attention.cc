@@ -15,7 +15,9 @@ namespace {
 constexpr int64_t kMinQueries = 8;
 
 // Sizes of a tensor; empty where one is free.
-std::vector<int64_t> dims_of(const Expr& e) { return static_shape(tensor_of(e).shape).value_or(std::vector<int64_t>{}); }
+std::vector<int64_t> dims_of(const Expr& e) {
+  return static_shape(tensor_of(e).shape).value_or(std::vector<int64_t>{});
+}
 bool is_static_float(const Expr& e, size_t rank) {
   const auto* t = as_tensor(e->type);
   return t && t->dtype == kFloat32 && t->shape.size() == rank && static_shape(t->shape);
@@ -25,7 +27,8 @@ std::vector<int64_t> axes_of(const Expr& transpose) {
   size_t rank = tensor_of(transpose).shape.size();
   std::vector<int64_t> axes(rank);
   auto given = attrs_of<TransposeAttrs>(transpose).axes;
-  for (size_t i = 0; i < rank; ++i) axes[i] = given ? positive_axis((*given)[i], rank) : static_cast<int64_t>(rank - 1 - i);
+  for (size_t i = 0; i < rank; ++i)
+    axes[i] = given ? positive_axis((*given)[i], rank) : static_cast<int64_t>(rank - 1 - i);
   return axes;
 }
 
@@ -59,7 +62,8 @@ std::optional<Part> sliced_part(const Expr& e) {
     if (all.empty()) return {};
     part.axis = positive_axis(attrs.axis, all.size());
     if (get->index > 0)
-      part.begin = attrs.sections > 0 ? all[static_cast<size_t>(part.axis)] / attrs.sections * get->index : attrs.indices_or_sections[static_cast<size_t>(get->index) - 1];
+      part.begin = attrs.sections > 0 ? all[static_cast<size_t>(part.axis)] / attrs.sections * get->index
+                                      : attrs.indices_or_sections[static_cast<size_t>(get->index) - 1];
     return part;
   }
   if (!is_call_to(e, "strided_slice") || as<CallNode>(e)->args.size() != 1) return {};
@@ -72,10 +76,13 @@ std::optional<Part> sliced_part(const Expr& e) {
     part.axis = static_cast<int64_t>(d);
   }
   const auto& attrs = attrs_of<StridedSliceAttrs>(e);
-  if (part.axis < 0 || std::any_of(attrs.strides.begin(), attrs.strides.end(), [](int64_t s) { return s != 1; })) return {};
+  if (part.axis < 0 || std::any_of(attrs.strides.begin(), attrs.strides.end(), [](int64_t s) { return s != 1; }))
+    return {};
   for (size_t i = 0; i < attrs.begin.size(); ++i) {
-    const int64_t axis = attrs.axes && !attrs.axes->empty() ? (*attrs.axes)[i] : static_cast<int64_t>(i), extent = all[static_cast<size_t>(part.axis)];
-    if (positive_axis(axis, all.size()) == part.axis) part.begin = attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i];
+    const int64_t axis = attrs.axes && !attrs.axes->empty() ? (*attrs.axes)[i] : static_cast<int64_t>(i),
+                  extent = all[static_cast<size_t>(part.axis)];
+    if (positive_axis(axis, all.size()) == part.axis)
+      part.begin = attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i];
   }
   return part;
 }
@@ -118,7 +125,9 @@ bool cut_from_merged(Source* s) {
   if (!part) return false;
   auto shape = dims_of(e), sliced = dims_of(arg(e, 0)), all = dims_of(part->whole);
   const int64_t size = shape.back(), heads = shape[rank - 2];
-  if (sliced.back() != heads * size || all.back() % size != 0 || part->begin % size != 0 || part->axis != static_cast<int64_t>(all.size()) - 1) return false;
+  if (sliced.back() != heads * size || all.back() % size != 0 || part->begin % size != 0 ||
+      part->axis != static_cast<int64_t>(all.size()) - 1)
+    return false;
   shape[rank - 2] = all.back() / size;
   s->tensor = reshape_to(part->whole, shape);
   s->first = part->begin / size;
@@ -235,14 +244,19 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
     auto own = static_shape(tensor_of(e).shape), apart = static_shape(tensor_of(sum).shape);
     for (size_t i : {size_t{0}, size_t{1}}) {
       const Expr &part = arg(sum, i), &mask = arg(sum, 1 - i);
-      if (!own || !apart || apart->size() != own->size() + 1 || !std::equal(own->begin() + 1, own->end(), apart->begin() + 2)) break;
-      if (!is_call_to(part, "reshape") || !read_once(part) || !same_tensor_type(part, sum) || !same_tensor_type(arg(part, 0), e)) continue;
+      if (!own || !apart || apart->size() != own->size() + 1 ||
+          !std::equal(own->begin() + 1, own->end(), apart->begin() + 2))
+        break;
+      if (!is_call_to(part, "reshape") || !read_once(part) || !same_tensor_type(part, sum) ||
+          !same_tensor_type(arg(part, 0), e))
+        continue;
       auto mask_dims = static_shape(tensor_of(mask).shape);
       if (!mask_dims || mask_dims->size() != apart->size() || !find_scores(arg(part, 0), read_once, out)) continue;
       (*mask_dims)[0] = (*apart)[0], (*mask_dims)[1] = (*apart)[1];
       Expr wide = mask_dims == static_shape(tensor_of(mask).shape)
                       ? mask
-                      : call("broadcast_to", {mask}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = *mask_dims; }), mask->span);
+                      : call("broadcast_to", {mask}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = *mask_dims; }),
+                             mask->span);
       std::vector<int64_t> merged(mask_dims->begin() + 1, mask_dims->end());
       merged[0] *= (*apart)[0];
       out->masks.push_back(reshape_to(wide, merged));
@@ -265,7 +279,8 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
 bool sum_masks(std::vector<Expr> masks, size_t rank, Expr* out) {
   Expr sum;
   for (const Expr& mask : masks) {
-    if (!as_tensor(mask->type) || tensor_of(mask).dtype != kFloat32 || !static_shape(tensor_of(mask).shape)) return false;
+    if (!as_tensor(mask->type) || tensor_of(mask).dtype != kFloat32 || !static_shape(tensor_of(mask).shape))
+      return false;
     sum = sum ? call("add", {sum, mask}, {}, mask->span) : mask;
   }
   if (sum) {
@@ -296,7 +311,9 @@ Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   const auto s_dims = dims_of(softmax), wanted = dims_of(e);
   if (s_dims[rank - 2] < kMinQueries || dims_of(scores.product) != s_dims) return {};
   auto fits = [&](const Expr& x) { return std::equal(wanted.begin(), wanted.end() - 2, dims_of(x).begin()); };
-  auto one_head = [&](const Expr& x) { return rank == 4 && wanted[1] > 1 && dims_of(x)[0] == wanted[0] && dims_of(x)[1] == 1; };
+  auto one_head = [&](const Expr& x) {
+    return rank == 4 && wanted[1] > 1 && dims_of(x)[0] == wanted[0] && dims_of(x)[1] == 1;
+  };
   const bool one_for_all = one_head(key) && one_head(value);
   if (!fits(query) || (!one_for_all && !(fits(key) && fits(value)))) return {};
   const std::string heads = rank == 4 ? "BH" : "H";
@@ -326,7 +343,8 @@ Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
 Expr absorb_transpose(const Expr& e) {
   if (!is_call_to(e, "transpose")) return {};
   Expr inner = arg(e, 0);
-  bool dropped = is_call_to(inner, "reshape") && is_call_to(arg(inner, 0), "nn.attention") && tensor_of(inner).shape.size() == 3;
+  bool dropped =
+      is_call_to(inner, "reshape") && is_call_to(arg(inner, 0), "nn.attention") && tensor_of(inner).shape.size() == 3;
   if (dropped) inner = arg(inner, 0);
   if (!is_call_to(inner, "nn.attention")) return {};
   const auto& old = attrs_of<AttentionAttrs>(inner);
@@ -337,7 +355,8 @@ Expr absorb_transpose(const Expr& e) {
   auto out = try_call("nn.attention", as<CallNode>(inner)->args, make_attrs<AttentionAttrs>([&](auto& a) {
                         a = old;
                         a.out_layout = to;
-                      }), join_spans(inner->span, e->span));
+                      }),
+                      join_spans(inner->span, e->span));
   if (!out.ok()) return {};
   return dropped ? reshape_to(*out, dims_of(e)) : *out;
 }

@@ -24,7 +24,8 @@ bool is_last_mean(const Expr& e) {
 // x when `e` is x - mean(x).
 Expr centred_source(const Expr& e) {
   const auto* difference = as_call(e, "subtract");
-  if (!difference || !is_last_mean(difference->args[1]) || !(arg(difference->args[1], 0) == difference->args[0])) return {};
+  if (!difference || !is_last_mean(difference->args[1]) || !(arg(difference->args[1], 0) == difference->args[0]))
+    return {};
   return difference->args[0];
 }
 
@@ -80,13 +81,15 @@ Expr as_vector(const Expr& e, const Expr& x) {
   return data ? make_constant(*data, e->span) : Expr();
 }
 
-Expr layer_norm(const Expr& x, const Expr& gamma, const Expr& beta, double epsilon, bool scale, bool center, const Span& span) {
+Expr layer_norm(const Expr& x, const Expr& gamma, const Expr& beta, double epsilon, bool scale, bool center,
+                const Span& span) {
   auto out = try_call("nn.layer_norm", {x, gamma, beta}, make_attrs<LayerNormAttrs>([&](auto& a) {
                         a.axis = -1;
                         a.epsilon = epsilon;
                         a.scale = scale;
                         a.center = center;
-                      }), span);
+                      }),
+                      span);
   return out.ok() ? *out : Expr();
 }
 
@@ -112,14 +115,18 @@ Expr absorb(const Expr& e, const UseCounts& uses, const std::unordered_map<const
     if (attrs.center || (product && attrs.scale)) continue;
     Expr vector = as_vector(other, norm);
     if (!vector || !same_tensor_type(norm, e)) continue;
-    return product ? layer_norm(arg(norm, 0), vector, arg(norm, 2), attrs.epsilon, true, false, join_spans(norm->span, e->span))
-                   : layer_norm(arg(norm, 0), arg(norm, 1), vector, attrs.epsilon, attrs.scale, true, join_spans(norm->span, e->span));
+    return product ? layer_norm(arg(norm, 0), vector, arg(norm, 2), attrs.epsilon, true, false,
+                                join_spans(norm->span, e->span))
+                   : layer_norm(arg(norm, 0), arg(norm, 1), vector, attrs.epsilon, attrs.scale, true,
+                                join_spans(norm->span, e->span));
   }
   return {};
 }
 
 // Whether a scalar constant is `value` as an exporter writes it: rounded to float32, perhaps through its reciprocal.
-bool is_about(std::optional<double> constant, double value) { return constant && std::fabs(*constant / value - 1) < 1e-6; }
+bool is_about(std::optional<double> constant, double value) {
+  return constant && std::fabs(*constant / value - 1) < 1e-6;
+}
 
 // x and the function of x * scale behind 1 + f(x * scale), anywhere among the factors of a product.
 struct Gate {
@@ -159,7 +166,8 @@ Expr match_gelu(const Expr& e) {
     if (!only_factors(e, gate->sum, {}, kDepth, &scale, &sums, &xs) || sums != 1 || scale != 0.5) return {};
     Expr two = full_constant(2, tensor_of(e).dtype), u = call("multiply", {gate->inner, two}, {}, gate->sum->span);
     Expr share = call("sigmoid", {u}, {}, gate->sum->span);
-    std::function<Expr(const Expr&)> strip = [&](const Expr& p) -> Expr {  // the product without its constants, the gate replaced
+    std::function<Expr(const Expr&)> strip =
+        [&](const Expr& p) -> Expr {  // the product without its constants, the gate replaced
       if (p == gate->sum) return share;
       if (uniform_value(p)) return {};
       if (!is_call_to(p, "multiply")) return p;

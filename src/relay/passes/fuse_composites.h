@@ -6,7 +6,8 @@
 //   compiler takes any of them.)
 // Requires: float tensors; constants folded.
 // Ensures: the same function up to rounding.
-// Why here: after SimplifyExpr, which writes squares and roots in one way; before FoldScaleAxis, which takes the factors
+// Why here: after SimplifyExpr, which writes squares and roots in one way; before FoldScaleAxis, which takes the
+// factors
 //   apart, and fusion.
 // Test: tests/relay/passes/fuse_composites*.txt
 #pragma once

@@ -17,8 +17,8 @@ constexpr ConfigKey<bool> kLinkParams{"relay.FuseOps.link_params", false};
 
 // Operators that only rename the elements of a compact tensor: no kernel is needed.
 bool is_reshape(const OpDef& op) {
-  static constexpr std::array<std::string_view, 6> kReshapes = {"reshape",     "nn.batch_flatten", "expand_dims",
-                                                                "squeeze",     "reshape_like",     "contrib_reverse_reshape"};
+  static constexpr std::array<std::string_view, 6> kReshapes = {
+      "reshape", "nn.batch_flatten", "expand_dims", "squeeze", "reshape_like", "contrib_reverse_reshape"};
   return std::find(kReshapes.begin(), kReshapes.end(), op.name) != kReshapes.end();
 }
 

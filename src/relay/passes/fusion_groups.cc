@@ -14,8 +14,7 @@ OpPattern combine(OpPattern a, OpPattern b) { return std::max(a, b); }
 // A constant that lowering writes as an immediate.
 bool is_immediate(const ConstantNode& constant) {
   DataType d = constant.data.dtype();
-  return constant.data.rank() == 0 &&
-         (d == kInt32 || d == kInt64 || d == kFloat32 || d == kFloat64 || d == kBool);
+  return constant.data.rank() == 0 && (d == kInt32 || d == kInt64 || d == kFloat32 || d == kFloat64 || d == kBool);
 }
 
 // An output dimension that is known to nobody before the operator has run.
@@ -33,19 +32,21 @@ bool has_fresh_dims(const CallNode& call) {
   return false;
 }
 
-// Whether lowering makes this concatenation without a kernel, by letting the kernels of its operands write into it: then it
-// is no part of a group. Dimensions in front of the axis are 1, so that each operand's place is one piece, and operands
-// that only rename another tensor's elements, which would have to be copied, are the smaller part.
+// Whether lowering makes this concatenation without a kernel, by letting the kernels of its operands write into it:
+// then it is no part of a group. Dimensions in front of the axis are 1, so that each operand's place is one piece, and
+// operands that only rename another tensor's elements, which would have to be copied, are the smaller part.
 bool is_made_in_place(const CallNode& call) {
   const auto* out = as_tensor(call.type);
   const auto* fields = call.args.size() == 1 ? as<TupleNode>(call.args[0]) : nullptr;
   const auto* attrs = attrs_as<ConcatenateAttrs>(call.attrs);
   if (!attrs || !out || !fields || !static_shape(out->shape)) return false;
-  auto axis = static_cast<size_t>(attrs->axis < 0 ? attrs->axis + static_cast<int64_t>(out->shape.size()) : attrs->axis);
+  auto axis =
+      static_cast<size_t>(attrs->axis < 0 ? attrs->axis + static_cast<int64_t>(out->shape.size()) : attrs->axis);
   for (size_t d = 0; d < axis; ++d)
     if (!(out->shape[d] == Dim(1))) return false;
-  static constexpr std::string_view kRenaming[] = {"copy",     "expand_dims", "nn.batch_flatten", "reshape",  "reshape_like",
-                                                   "split",    "squeeze",     "strided_slice",    "transpose"};
+  static constexpr std::string_view kRenaming[] = {"copy",    "expand_dims",   "nn.batch_flatten",
+                                                   "reshape", "reshape_like",  "split",
+                                                   "squeeze", "strided_slice", "transpose"};
   int64_t copied = 0, written = 0;
   for (const Expr& field : fields->fields) {
     const auto* get = as<TupleGetItemNode>(field);
@@ -166,7 +167,8 @@ void FusionGroups::link_operands(size_t node, bool in_place) {
         expose_all();
         break;
       }
-      OpPattern pattern = has_fresh_dims(call) || (in_place && is_made_in_place(call)) ? OpPattern::kOpaque : op->pattern;
+      OpPattern pattern =
+          has_fresh_dims(call) || (in_place && is_made_in_place(call)) ? OpPattern::kOpaque : op->pattern;
       if (in_place && changes_blocks(call) && !turned_.count(e.get())) pattern = OpPattern::kOutEWiseFusable;
       graph_[node].pattern = pattern;
       const auto* out = as_tensor(call.type);

@@ -11,10 +11,10 @@
 namespace tilewright::relay {
 
 struct FusionOptions {
-  bool fuse = true;        // false: every operator is a group of its own
-  int64_t max_depth = 256; // the largest number of nodes in a group
-  // Concatenations that their operands' kernels write straight into join no group, and changes between plain and blocked
-  // channels take in what follows element by element only.
+  bool fuse = true;         // false: every operator is a group of its own
+  int64_t max_depth = 256;  // the largest number of nodes in a group
+  // Concatenations that their operands' kernels write straight into join no group, and changes between plain and
+  // blocked channels take in what follows element by element only.
   bool in_place = true;
 };
 

@@ -74,7 +74,8 @@ Gradients of_mean(const Expr& e, const Expr& g) {
 }
 // The extreme elements share the gradient.
 Gradients of_extreme(const Expr& e, const Expr& g) {
-  Expr is = call("cast", {call("equal", {x_of(e), spread_over(e, e)})}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(g).dtype; }));
+  Expr is = call("cast", {call("equal", {x_of(e), spread_over(e, e)})},
+                 make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(g).dtype; }));
   std::vector<int64_t> axes = reduced_axes(e);
   Expr count = summed(is, axes, true);
   return {divide(multiply(spread_over(g, e), is), broadcast(count, dims(x_of(e))))};
@@ -102,7 +103,8 @@ Expr dense(const Expr& x, const Expr& w) { return call("nn.dense", {x, w}); }
 // x (..., K) x w (N, K)
 Gradients of_dense(const Expr& e, const Expr& g) {
   Expr rows = as_matrix(g), w = y_of(e);
-  return {reshape_to(dense(rows, transposed(w, {1, 0})), dims(x_of(e))), dense(transposed(rows, {1, 0}), transposed(as_matrix(x_of(e)), {1, 0}))};
+  return {reshape_to(dense(rows, transposed(w, {1, 0})), dims(x_of(e))),
+          dense(transposed(rows, {1, 0}), transposed(as_matrix(x_of(e)), {1, 0}))};
 }
 
 // nn.matmul and nn.batch_matmul, whose leading axes broadcast.
@@ -160,7 +162,8 @@ Gradients of_concatenate(const Expr& e, const Expr& g) {
   return out;
 }
 Gradients of_split(const Expr& e, const Expr& g) {
-  return {call("concatenate", {g}, make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = attrs_of<SplitAttrs>(e).axis; }))};
+  return {
+      call("concatenate", {g}, make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = attrs_of<SplitAttrs>(e).axis; }))};
 }
 
 // Groups of one; both gradients are convolutions.
@@ -185,7 +188,8 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
                    t.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
                  }));
   // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation.
-  Expr dw = call("nn.conv2d", {transposed(x, {1, 0, 2, 3}), transposed(g, {1, 0, 2, 3})}, make_attrs<Conv2DAttrs>([&](auto& c) {
+  Expr dw = call("nn.conv2d", {transposed(x, {1, 0, 2, 3}), transposed(g, {1, 0, 2, 3})},
+                 make_attrs<Conv2DAttrs>([&](auto& c) {
                    c.padding = a.padding;
                    c.strides = a.dilation;
                    c.dilation = a.strides;
@@ -206,7 +210,10 @@ struct Entry {
 };
 constexpr Entry kRules[] = {
     {"abs", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("sign", {x_of(e)}))}; }},
-    {"add", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e)), collapsed(g, y_of(e))}; }},
+    {"add",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {collapsed(g, x_of(e)), collapsed(g, y_of(e))};
+     }},
     {"broadcast_to", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e))}; }},
     {"cast",
      [](const Expr& e, const Expr& g) -> Gradients {
@@ -215,7 +222,8 @@ constexpr Entry kRules[] = {
     {"clip",
      [](const Expr& e, const Expr& g) -> Gradients {
        const auto& a = attrs_of<ClipAttrs>(e);
-       Expr inside = call("logical_and", {call("greater_equal", {x_of(e), scalar(a.a_min, g)}), call("less_equal", {x_of(e), scalar(a.a_max, g)})});
+       Expr inside = call("logical_and", {call("greater_equal", {x_of(e), scalar(a.a_min, g)}),
+                                          call("less_equal", {x_of(e), scalar(a.a_max, g)})});
        return {where(inside, g, zeros_like(g))};
      }},
     {"concatenate", of_concatenate},
@@ -234,7 +242,9 @@ constexpr Entry kRules[] = {
     {"min", of_extreme},
     {"minimum", [](const Expr& e, const Expr& g) { return chosen(e, g, "less_equal"); }},
     {"multiply",
-     [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))}; }},
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))};
+     }},
     {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }},
     {"nn.batch_flatten", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
     {"nn.batch_matmul", of_product<BatchMatmulAttrs>},
@@ -244,31 +254,45 @@ constexpr Entry kRules[] = {
     {"nn.global_avg_pool2d", of_global_avg_pool},
     {"nn.leaky_relu",
      [](const Expr& e, const Expr& g) -> Gradients {
-       return {where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
+       return {
+           where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
      }},
     {"nn.log_softmax", of_log_softmax},
     {"nn.matmul", of_product<MatmulAttrs>},
-    {"nn.relu", [](const Expr& e, const Expr& g) -> Gradients { return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))}; }},
+    {"nn.relu",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))};
+     }},
     {"nn.softmax", of_softmax},
     {"power",
      [](const Expr& e, const Expr& g) -> Gradients {
        Expr down = call("power", {x_of(e), subtract(y_of(e), scalar(1, g))});
-       return {collapsed(multiply(g, multiply(y_of(e), down)), x_of(e)), collapsed(multiply(g, multiply(e, call("log", {x_of(e)}))), y_of(e))};
+       return {collapsed(multiply(g, multiply(y_of(e), down)), x_of(e)),
+               collapsed(multiply(g, multiply(e, call("log", {x_of(e)}))), y_of(e))};
      }},
     {"reshape", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
-    {"rsqrt", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(scalar(-0.5, g), divide(multiply(g, e), x_of(e)))}; }},
-    {"sigmoid", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, multiply(e, subtract(scalar(1, g), e)))}; }},
+    {"rsqrt",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(scalar(-0.5, g), divide(multiply(g, e), x_of(e)))};
+     }},
+    {"sigmoid",
+     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, multiply(e, subtract(scalar(1, g), e)))}; }},
     {"sin", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("cos", {x_of(e)}))}; }},
     {"split", of_split},
     {"sqrt", [](const Expr& e, const Expr& g) -> Gradients { return {divide(multiply(g, scalar(0.5, g)), e)}; }},
     {"squeeze", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
-    {"subtract", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e)), collapsed(negative(g), y_of(e))}; }},
+    {"subtract",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {collapsed(g, x_of(e)), collapsed(negative(g), y_of(e))};
+     }},
     {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
-    {"tanh", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; }},
+    {"tanh",
+     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; }},
     {"transpose", of_transpose},
     {"where",
      [](const Expr& e, const Expr& g) -> Gradients {
-       return {Expr(), collapsed(where(arg(e, 0), g, zeros_like(g)), arg(e, 1)), collapsed(where(arg(e, 0), zeros_like(g), g), arg(e, 2))};
+       return {Expr(), collapsed(where(arg(e, 0), g, zeros_like(g)), arg(e, 1)),
+               collapsed(where(arg(e, 0), zeros_like(g), g), arg(e, 2))};
      }},
     // Whole numbers in, or steps: no slope.
     {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},

@@ -45,7 +45,9 @@ class Unifier {
   // What keeps the two from being one type, or an empty string.
   std::string unify(const Type& left, const Type& right) {
     std::string clash = meet(left, right, 0);
-    return clash.empty() ? clash : format("{} and {} are not one type{}", type_str(resolved(left)), type_str(resolved(right)), clash);
+    return clash.empty()
+               ? clash
+               : format("{} and {} are not one type{}", type_str(resolved(left)), type_str(resolved(right)), clash);
   }
 
  private:
@@ -105,10 +107,12 @@ class Inference {
       for (const Expr& e : order) {
         if (e->kind == ExprKind::kOp || types_.count(e.get())) continue;
         TW_TRY_STATUS(visit(e));
-        // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its own types.
+        // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its
+        // own types.
         if (auto it = bindings.find(e.get()); it != bindings.end())
           for (const Expr& let : it->second)
-            if (auto var = types_.find(as<LetNode>(let)->var.get()); var != types_.end()) TW_TRY_STATUS(join(var->second, types_.at(e.get()), let));
+            if (auto var = types_.find(as<LetNode>(let)->var.get()); var != types_.end())
+              TW_TRY_STATUS(join(var->second, types_.at(e.get()), let));
       }
       TW_TRY_STATUS(join(types_.at(function.get()), globals_.at(name), function));
     }
@@ -214,7 +218,9 @@ class Inference {
         const auto& f = *as_func(signature);
         TW_TRY_STATUS(join(f.result, type, match));
         if (f.args.size() != p->fields.size())
-          return Diagnostic(ErrorCode::kTypeMismatch, format("{} has {} fields, not {}", as<ConstructorNode>(p->expr)->name, f.args.size(), p->fields.size()));
+          return Diagnostic(
+              ErrorCode::kTypeMismatch,
+              format("{} has {} fields, not {}", as<ConstructorNode>(p->expr)->name, f.args.size(), p->fields.size()));
         for (size_t i = 0; i < f.args.size(); ++i) TW_TRY_STATUS(visit_pattern(p->fields[i], f.args[i], match));
         return Ok{};
       }
@@ -231,7 +237,8 @@ class Inference {
     std::vector<Type> args;
     for (const Expr& arg : call.args) args.push_back(types_.at(arg.get()));
     if (const auto* f = as_func(callee); f && f->args.size() != args.size())
-      return Diagnostic(ErrorCode::kTypeMismatch, format("a function of {} parameters is called with {} arguments", f->args.size(), args.size()),
+      return Diagnostic(ErrorCode::kTypeMismatch,
+                        format("a function of {} parameters is called with {} arguments", f->args.size(), args.size()),
                         call.span ? *call.span : "");
     TW_TRY_STATUS(join(callee, func_type(std::move(args), result), e));
     return set(e, result);
@@ -257,7 +264,8 @@ class Inference {
     for (size_t i = 0; i < call.args.size(); ++i) {
       const Expr& arg = call.args[i];
       if (as<VarNode>(arg) && of(arg)->kind == TypeKind::kIncomplete)
-        if (Type expected = operand_type(*called_op(e), call.attrs, i, of(call.args[0]))) TW_TRY_STATUS(join(types_.at(arg.get()), expected, e));
+        if (Type expected = operand_type(*called_op(e), call.attrs, i, of(call.args[0])))
+          TW_TRY_STATUS(join(types_.at(arg.get()), expected, e));
       if (!is_complete(of(arg))) return false;
       operands.push_back(operand(arg));
     }
@@ -310,7 +318,9 @@ class Inference {
       }
       function = done_.at(function.get());
     }
-    if (unknown_) return Diagnostic(ErrorCode::kTypeMismatch, "some types cannot be inferred", "", "write the results' types of recursive functions");
+    if (unknown_)
+      return Diagnostic(ErrorCode::kTypeMismatch, "some types cannot be inferred", "",
+                        "write the results' types of recursive functions");
     return out;
   }
   Expr typed(const Expr& e, const Type& t) {

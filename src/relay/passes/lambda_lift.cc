@@ -63,7 +63,8 @@ class Lifter {
   Expr lift_operands(const Expr& e) {
     if (as<LetNode>(e) || as<FunctionNode>(e)) {
       const auto* function = as<FunctionNode>(e);
-      if (!function || is_closed_function(e) || !as<FunctionNode>(function->body) || is_closed_function(function->body)) return e;
+      if (!function || is_closed_function(e) || !as<FunctionNode>(function->body) || is_closed_function(function->body))
+        return e;
       return with_body(*function, lift(function->body, {}));
     }
     std::vector<Expr> kids = children(e);
@@ -96,7 +97,8 @@ class Lifter {
     Expr global = make_global_var(name, captured.empty() ? e->type : func_type(given, e->type));
     if (recursive) values[as<VarNode>(self)] = captured.empty() ? global : call_function(global, params);
     Expr body = substitute(e, values);
-    out_.functions[name] = captured.empty() ? body : make_function(params, body, {{"Closure", int64_t{1}}}, function.span);
+    out_.functions[name] =
+        captured.empty() ? body : make_function(params, body, {{"Closure", int64_t{1}}}, function.span);
     Expr result = captured.empty() ? global : call_function(global, captured, function.span);
     done_[e.get()] = {e, result};
     return result;

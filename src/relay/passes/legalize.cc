@@ -26,7 +26,9 @@ Expr space_to_batch(const Expr& e) {
     widths[i + 1] = a.paddings[i];
     pads |= a.paddings[i][0] != 0 || a.paddings[i][1] != 0;
   }
-  if (pads) x = call("nn.pad", {x, full_constant(a.pad_value, dtype)}, make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }), e->span);
+  if (pads)
+    x = call("nn.pad", {x, full_constant(a.pad_value, dtype)},
+             make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }), e->span);
   std::vector<int64_t> split{(*in)[0]}, order;
   for (size_t i = 0; i < m; ++i) {
     order.push_back(static_cast<int64_t>(2 * i + 2));

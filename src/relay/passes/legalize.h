@@ -3,8 +3,8 @@
 // What: space_to_batch_nd and batch_to_space_nd become pads, reshapes, transposes and slices.
 // Requires: static shapes where such an operator stands; it stays otherwise.
 // Ensures: the same values.
-// Why here: before the rewrites, which then see plain operators only (after FlattenAtrousConv, which wants the originals).
-// Test: tests/relay/passes/legalize*.txt
+// Why here: before the rewrites, which then see plain operators only (after FlattenAtrousConv, which wants the
+// originals). Test: tests/relay/passes/legalize*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

@@ -10,7 +10,9 @@
 namespace tilewright::relay {
 namespace {
 
-bool is_name(const Expr& e) { return as<VarNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e) || as<ConstructorNode>(e); }
+bool is_name(const Expr& e) {
+  return as<VarNode>(e) || as<GlobalVarNode>(e) || as<OpNode>(e) || as<ConstructorNode>(e);
+}
 
 // A scope is a function's body, a branch of an If, or what follows a let binding.
 class Binder {
@@ -39,8 +41,10 @@ class Binder {
     while (a != b) {
       if (scopes_[a].depth >= scopes_[b].depth && a != b) {
         size_t up = scopes_[a].parent;
-        if (scopes_[b].depth > scopes_[a].depth) b = scopes_[b].parent;
-        else a = up;
+        if (scopes_[b].depth > scopes_[a].depth)
+          b = scopes_[b].parent;
+        else
+          a = up;
       } else {
         b = scopes_[b].parent;
       }
@@ -134,8 +138,10 @@ class Binder {
     }
     if (const auto* branch = as<IfNode>(e)) {
       const auto& inner = inner_.at(e.get());
-      Expr then_branch = closed(inner[0], done(branch->then_branch)), else_branch = closed(inner[1], done(branch->else_branch));
-      if (done(branch->condition) == branch->condition && then_branch == branch->then_branch && else_branch == branch->else_branch)
+      Expr then_branch = closed(inner[0], done(branch->then_branch)),
+           else_branch = closed(inner[1], done(branch->else_branch));
+      if (done(branch->condition) == branch->condition && then_branch == branch->then_branch &&
+          else_branch == branch->else_branch)
         return e;
       return make_node<IfNode>(done(branch->condition), then_branch, else_branch, e->span);
     }
@@ -196,7 +202,9 @@ std::unordered_map<const ExprNode*, Expr> removable_lets(const Expr& function) {
   std::unordered_map<const ExprNode*, Expr> out;
   for (const Expr& e : post_order(function, true)) {
     const auto* let = as<LetNode>(e);
-    if (!let || (has_effect(let->value) && !as<FunctionNode>(let->value)) || as<RefCreateNode>(let->value) || as<RefReadNode>(let->value)) continue;
+    if (!let || (has_effect(let->value) && !as<FunctionNode>(let->value)) || as<RefCreateNode>(let->value) ||
+        as<RefReadNode>(let->value))
+      continue;
     bool names_itself = false;
     if (as<FunctionNode>(let->value))
       for (const Expr& part : post_order(let->value, true)) names_itself |= part == let->var;
@@ -249,6 +257,8 @@ Expr without_lets(const Expr& function) {
 
 }  // namespace
 
-Result<Module> to_graph_normal_form(const Module& module, PassContext&) { return rewrite_functions(module, without_lets); }
+Result<Module> to_graph_normal_form(const Module& module, PassContext&) {
+  return rewrite_functions(module, without_lets);
+}
 
 }  // namespace tilewright::relay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs with explicit bindings.
-// ToBasicBlockNormalForm: a value used in more than one scope (a branch of an If and outside, both branches) is bound by a
+// ToBasicBlockNormalForm: a value used in more than one scope (a branch of an If and outside, both branches) is bound
+// by a
 //   let in the innermost scope that holds all its uses; what is used in one scope stays a graph.
 // ToANormalForm: every operation is bound by a let, operands are variables and constants.
 // Requires: typed module. Ensures: the same results, each value computed once and where its scope says.

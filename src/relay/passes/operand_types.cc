@@ -42,18 +42,23 @@ Type convolution_weight(const Reader& r, const TensorTypeNode& data, bool transp
   const size_t channel_axis = data_layout.find('C');
   auto channels = r.numbers.find("channels");
   auto kernel = r.lists.find("kernel_size");
-  if (channel_axis == std::string::npos || channel_axis >= data.shape.size() || data_layout.size() != data.shape.size() ||
-      kernel_layout.size() != data.shape.size() || channels == r.numbers.end() || kernel == r.lists.end())
+  if (channel_axis == std::string::npos || channel_axis >= data.shape.size() ||
+      data_layout.size() != data.shape.size() || kernel_layout.size() != data.shape.size() ||
+      channels == r.numbers.end() || kernel == r.lists.end())
     return {};
   const int64_t groups = r.numbers.count("groups") ? r.numbers.at("groups") : 1;
   if (groups <= 0 || channels->second <= 0) return {};
   Shape shape;
   size_t spatial = 0;
   for (char c : kernel_layout) {
-    if (c == 'O') shape.push_back(transposed ? channels->second / groups : channels->second);
-    else if (c == 'I') shape.push_back(transposed ? data.shape[channel_axis] : floordiv(data.shape[channel_axis], Dim(groups)));
-    else if (spatial < kernel->second.size()) shape.push_back(kernel->second[spatial++]);
-    else return {};
+    if (c == 'O')
+      shape.push_back(transposed ? channels->second / groups : channels->second);
+    else if (c == 'I')
+      shape.push_back(transposed ? data.shape[channel_axis] : floordiv(data.shape[channel_axis], Dim(groups)));
+    else if (spatial < kernel->second.size())
+      shape.push_back(kernel->second[spatial++]);
+    else
+      return {};
   }
   return tensor_type(std::move(shape), data.dtype);
 }
@@ -71,7 +76,8 @@ Type operand_type(const OpDef& op, const AttrsRef& attrs, size_t index, const Ty
     return convolution_weight(r, *data, name.ends_with("transpose"));
   if (index == 1 && name == "nn.dense" && r.numbers.count("units") && rank > 0)
     return tensor_type({Dim(r.numbers.at("units")), data->shape.back()}, data->dtype);
-  if (name == "nn.bias_add" || name == "nn.prelu" || name == "nn.batch_norm" || name == "nn.layer_norm" || name == "nn.instance_norm" || name == "nn.group_norm") {
+  if (name == "nn.bias_add" || name == "nn.prelu" || name == "nn.batch_norm" || name == "nn.layer_norm" ||
+      name == "nn.instance_norm" || name == "nn.group_norm") {
     auto it = r.numbers.find("axis");
     int64_t axis = it == r.numbers.end() ? 1 : it->second;
     if (axis < 0) axis += rank;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of weights that a script left open: what an operator's attributes and the type of its data say about its other operands.
+// Types of weights that a script left open: what an operator's attributes and the type of its data say about its other
+// operands.
 #pragma once
 #include "relay/op.h"
 

@@ -28,7 +28,8 @@ bool reads_references(const Expr& e) {
 bool can_move(const Expr& e) { return !has_effect(e) && !reads_references(e); }
 
 enum class Fit { kNo, kYes, kUnknown };
-// Whether a pattern fits a value whose outermost shape may be known; its variables are collected with what they stand for.
+// Whether a pattern fits a value whose outermost shape may be known; its variables are collected with what they stand
+// for.
 Fit fits(const Pattern& p, const Expr& e, std::map<const VarNode*, Expr>* values) {
   auto all = [&](const std::vector<Expr>& parts) {
     Fit out = Fit::kYes;
@@ -65,7 +66,8 @@ class Evaluator {
 
   Expr step(const Expr& e) {
     if (const auto* get = as<TupleGetItemNode>(e))
-      if (const auto* tuple = as<TupleNode>(get->tuple); tuple && can_move(get->tuple)) return tuple->fields[static_cast<size_t>(get->index)];
+      if (const auto* tuple = as<TupleNode>(get->tuple); tuple && can_move(get->tuple))
+        return tuple->fields[static_cast<size_t>(get->index)];
     if (const auto* let = as<LetNode>(e)) return bind(e, *let);
     if (const auto* match = as<MatchNode>(e)) return decide(e, *match);
     if (const auto* call = as<CallNode>(e); call && !called_op(e)) return apply(e, *call);
@@ -106,7 +108,8 @@ class Evaluator {
     if (!function || is_closed_function(call.callee) || function->params.size() != call.args.size()) return e;
     if (!std::all_of(call.args.begin(), call.args.end(), can_move)) return e;
     if (recursive) {
-      if (std::none_of(call.args.begin(), call.args.end(), is_known) || ++recursive_calls_ > kMaxRecursiveCalls) return e;
+      if (std::none_of(call.args.begin(), call.args.end(), is_known) || ++recursive_calls_ > kMaxRecursiveCalls)
+        return e;
     }
     return applied(*function, call.args);
   }

@@ -24,7 +24,8 @@ DFPattern link_pattern(const std::string& op, const DFPattern& before) {
 DFPattern chain_pattern(const CompositePattern& chain) {
   DFPattern out;
   for (const auto& link : chain.links)
-    out = link.optional && out ? out.optional([&](const DFPattern& x) { return link_pattern(link.op, x); }) : link_pattern(link.op, out);
+    out = link.optional && out ? out.optional([&](const DFPattern& x) { return link_pattern(link.op, x); })
+                               : link_pattern(link.op, out);
   return out;
 }
 
@@ -41,8 +42,10 @@ class Regions {
     for (const Expr& e : post_order(body)) {
       std::set<size_t> below;  // the regions that its operands come from
       for (const Expr& kid : operands(e)) {
-        if (auto region = region_of_.find(kid.get()); region != region_of_.end()) below.insert(region->second);
-        else if (auto base = base_.find(kid.get()); base != base_.end()) below.insert(base->second.begin(), base->second.end());
+        if (auto region = region_of_.find(kid.get()); region != region_of_.end())
+          below.insert(region->second);
+        else if (auto base = base_.find(kid.get()); base != base_.end())
+          below.insert(base->second.begin(), base->second.end());
       }
       const FunctionNode* composite = composite_of(e);
       if (!composite || !names.count(std::get<std::string>(composite->attrs.at("Composite")))) {
@@ -109,8 +112,14 @@ class Regions {
 // main over calls of global functions, one for each region.
 class Partitioner {
  public:
-  Partitioner(const Module& module, const ExternalCompiler& compiler, const Expr& body, const Regions& regions, std::string prefix)
-      : out_(module), compiler_(compiler), body_(body), regions_(regions), prefix_(std::move(prefix)), parts_(regions.members().size()) {}
+  Partitioner(const Module& module, const ExternalCompiler& compiler, const Expr& body, const Regions& regions,
+              std::string prefix)
+      : out_(module),
+        compiler_(compiler),
+        body_(body),
+        regions_(regions),
+        prefix_(std::move(prefix)),
+        parts_(regions.members().size()) {}
 
   Module run() {
     const FunctionNode* main = out_.main_function();
@@ -131,8 +140,10 @@ class Partitioner {
         continue;
       }
       stack.pop_back();
-      if (region < 0) rebuild(e);
-      else call_region(static_cast<size_t>(region));
+      if (region < 0)
+        rebuild(e);
+      else
+        call_region(static_cast<size_t>(region));
     }
     return out_.with_main(with_body(*main, done_.at(body_.get())));
   }
@@ -196,9 +207,11 @@ class Partitioner {
     Expr function = make_function(params, results.size() == 1 ? results[0] : make_tuple(results),
                                   {{"Primitive", int64_t{1}}, {"Compiler", compiler_.name}, {"global_symbol", symbol}});
     out_.functions[symbol] = function;
-    Expr made = call_function(make_global_var(symbol, function->type), arguments, regions_.members()[region].back()->span);
+    Expr made =
+        call_function(make_global_var(symbol, function->type), arguments, regions_.members()[region].back()->span);
     for (size_t i = 0; i < part.outputs.size(); ++i)
-      done_[part.outputs[i].get()] = results.size() == 1 ? made : make_get(made, static_cast<int64_t>(i), part.outputs[i]->span);
+      done_[part.outputs[i].get()] =
+          results.size() == 1 ? made : make_get(made, static_cast<int64_t>(i), part.outputs[i]->span);
   }
 
   Module out_;
@@ -229,9 +242,11 @@ Result<std::vector<CompositePattern>> parse_composite_patterns(const std::string
     std::string word;
     if (!(words >> word)) continue;
     auto bad = [&](std::string why, std::string hint = "write \"vecunit.dense: nn.dense add? nn.relu?\"") {
-      return Diagnostic(ErrorCode::kInvalidArgument, std::move(why), format("patterns, line {}", number), std::move(hint));
+      return Diagnostic(ErrorCode::kInvalidArgument, std::move(why), format("patterns, line {}", number),
+                        std::move(hint));
     };
-    if (word.size() < 2 || word.back() != ':') return bad(format("'{}' is no pattern's name followed by a colon", word));
+    if (word.size() < 2 || word.back() != ':')
+      return bad(format("'{}' is no pattern's name followed by a colon", word));
     CompositePattern pattern;
     pattern.name = word.substr(0, word.size() - 1);
     while (words >> word) {
@@ -240,7 +255,8 @@ Result<std::vector<CompositePattern>> parse_composite_patterns(const std::string
       if (!find_op(link.op)) {
         std::vector<std::string> names;
         for (const OpDef& op : all_ops()) names.push_back(op.name);
-        return Diagnostic(ErrorCode::kUnknownOp, format("there is no operator '{}'", link.op), format("patterns, line {}", number), did_you_mean(link.op, names));
+        return Diagnostic(ErrorCode::kUnknownOp, format("there is no operator '{}'", link.op),
+                          format("patterns, line {}", number), did_you_mean(link.op, names));
       }
       if (link.optional && pattern.links.empty()) return bad("the first operator of a pattern cannot be missing");
       pattern.links.push_back(std::move(link));
@@ -270,7 +286,8 @@ Result<Module> partition_external(const Module& module, const ExternalCompiler& 
   }
   if (body == main->body) return module;
   Regions regions(body, names);
-  const std::string prefix = format("tvmgen_{}_{}_main", symbol_text(mod_name.empty() ? "default" : mod_name), symbol_text(compiler.name));
+  const std::string prefix =
+      format("tvmgen_{}_{}_main", symbol_text(mod_name.empty() ? "default" : mod_name), symbol_text(compiler.name));
   const Module changed = module.with_main(with_body(*main, body));
   return Partitioner(changed, compiler, body, regions, prefix).run();
 }

@@ -12,7 +12,8 @@ const Pipeline& default_pipeline() {
       "DynamicToStatic",
       "FlattenAtrousConv",
       "Legalize",
-      // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant weights.
+      // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant
+      // weights.
       "ExpandNormalization",
       "SplitRecurrent",
       "CanonicalizeOps",

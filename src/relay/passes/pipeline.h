@@ -8,8 +8,8 @@ namespace tilewright::relay {
 // The passes in order; levels, required and disabled passes decide which of them run.
 const Pipeline& default_pipeline();
 
-// Runs the default pipeline for `target` (which it leaves in the context). Errors: UnknownPass when the context requires or
-// disables a pass that is not in the table; a pass's own error; VerifyFailed.
+// Runs the default pipeline for `target` (which it leaves in the context). Errors: UnknownPass when the context
+// requires or disables a pass that is not in the table; a pass's own error; VerifyFailed.
 Result<Module> optimize(const Module& module, PassContext& context, const Target& target,
                         std::span<const Pass<Module>> user_passes = {});
 

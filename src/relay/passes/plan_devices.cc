@@ -42,7 +42,8 @@ class Domains {
 
  private:
   static Diagnostic conflict(const Expr& e, const Device& a, const Device& b) {
-    return Diagnostic(ErrorCode::kInvalidArgument, format("a value is to be on device {}.{} and on {}.{}", a.type, a.id, b.type, b.id),
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("a value is to be on device {}.{} and on {}.{}", a.type, a.id, b.type, b.id),
                       e->span ? *e->span : "", "put on_device between the two parts, so that a copy can stand there");
   }
   size_t root(const Expr& e) {

@@ -69,7 +69,8 @@ const Tensor* constant_data(const Expr& e) {
 
 std::optional<double> uniform_value(const Expr& e) {
   const Tensor* data = constant_data(e);
-  if (!data || data->size() == 0 || data->dtype().is_string() || data->dtype().code == TypeCode::kComplex) return std::nullopt;
+  if (!data || data->size() == 0 || data->dtype().is_string() || data->dtype().code == TypeCode::kComplex)
+    return std::nullopt;
   double first = data->at_double(0);
   if (std::isnan(first)) return std::nullopt;
   for (int64_t i = 1; i < data->size(); ++i)
@@ -122,7 +123,8 @@ Expr reshape_to(const Expr& e, const std::vector<int64_t>& shape) {
   return call("reshape", {e}, make_attrs<ReshapeAttrs>([&](auto& a) {
                 a.newshape = shape;
                 a.allowzero = true;
-              }), e->span);
+              }),
+              e->span);
 }
 
 Expr full_constant(double value, DataType dtype, std::vector<int64_t> shape) {

@@ -51,7 +51,8 @@ Expr reshape_to(const Expr& e, const std::vector<int64_t>& shape);
 Expr full_constant(double value, DataType dtype, std::vector<int64_t> shape = {});
 
 // A per-channel constant: along axis `axis` of a tensor of rank `rank` it has one value per channel (or one for all),
-// every other axis has size 1 or is missing in front. Returns the values as a vector of `channels` elements in its dtype.
+// every other axis has size 1 or is missing in front. Returns the values as a vector of `channels` elements in its
+// dtype.
 std::optional<Tensor> per_channel(const Expr& e, size_t rank, int64_t axis, int64_t channels);
 
 }  // namespace tilewright::relay

@@ -130,7 +130,8 @@ Expr clipped(const Expr& x, double low, double high, const Span& span) {
   return call("clip", {x}, make_attrs<ClipAttrs>([&](auto& a) {
                 a.a_min = low;
                 a.a_max = high;
-              }), span);
+              }),
+              span);
 }
 
 // Floats only: an integer's infinite bound would have to be a number. Nothing is merged when the result is one value.
@@ -150,9 +151,9 @@ Expr merge_clips(const Expr& e) {
 Expr double_negation(const Expr& e) { return called_op(e) == called_op(arg(e, 0)) ? arg(arg(e, 0), 0) : Expr(); }
 
 constexpr SimplifyRule kRules[] = {
-    {"add", simplify_add},         {"multiply", simplify_multiply},   {"subtract", simplify_subtract},
-    {"divide", simplify_divide},   {"power", simplify_power},         {"nn.relu", merge_clips},
-    {"clip", merge_clips},         {"maximum", merge_clips},          {"minimum", merge_clips},
+    {"add", simplify_add},         {"multiply", simplify_multiply},  {"subtract", simplify_subtract},
+    {"divide", simplify_divide},   {"power", simplify_power},        {"nn.relu", merge_clips},
+    {"clip", merge_clips},         {"maximum", merge_clips},         {"minimum", merge_clips},
     {"negative", double_negation}, {"logical_not", double_negation},
 };
 

@@ -10,8 +10,8 @@
 namespace tilewright::relay {
 namespace {
 
-constexpr int kMaxSteps = 64;   // rules applied in a row to one expression
-constexpr int kMaxRounds = 4;   // over the whole graph; chains settle in one, since operands are simplified first
+constexpr int kMaxSteps = 64;  // rules applied in a row to one expression
+constexpr int kMaxRounds = 4;  // over the whole graph; chains settle in one, since operands are simplified first
 constexpr int64_t kFoldBytes = int64_t{256} << 20;
 
 using RulesByOp = std::map<std::string_view, std::vector<Expr (*)(const Expr&)>>;

@@ -18,7 +18,8 @@ Expr along_axis(const Expr& vector, int64_t axis, size_t rank, const Span& span)
   return call("expand_dims", {vector}, make_attrs<ExpandDimsAttrs>([&](auto& a) {
                 a.axis = 1;
                 a.num_newaxis = trailing;
-              }), span);
+              }),
+              span);
 }
 
 Expr expand_batch_norm(const Expr& e) {
@@ -120,7 +121,8 @@ Expr expand_l2_normalize(const Expr& e) {
 bool has_kernel(const Expr& e) {
   const auto& type = tensor_of(arg(e, 0));
   size_t rank = type.shape.size();
-  return type.dtype == kFloat32 && positive_axis(attrs_of<LayerNormAttrs>(e).axis, rank) + 1 == static_cast<int64_t>(rank);
+  return type.dtype == kFloat32 &&
+         positive_axis(attrs_of<LayerNormAttrs>(e).axis, rank) + 1 == static_cast<int64_t>(rank);
 }
 
 Expr simplify(const Expr& e, bool keep_layer_norm) {

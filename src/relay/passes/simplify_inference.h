@@ -5,8 +5,8 @@
 // Requires: typed module.
 // Ensures: none of these operators remains where its first result alone is used.
 // Why here: first of the rewriting passes, so that folding and fusion see plain arithmetic.
-// ExpandNormalization does the same but keeps layer_norm of the innermost axis, which has a kernel of its own: the default pipeline runs it.
-// Test: tests/relay/passes/simplify_inference*.txt
+// ExpandNormalization does the same but keeps layer_norm of the innermost axis, which has a kernel of its own: the
+// default pipeline runs it. Test: tests/relay/passes/simplify_inference*.txt
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

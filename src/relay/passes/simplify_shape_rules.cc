@@ -11,7 +11,8 @@ namespace tilewright::relay {
 namespace {
 
 bool is_reshape_like(const Expr& e) {
-  return is_call_to(e, "reshape") || is_call_to(e, "squeeze") || is_call_to(e, "expand_dims") || is_call_to(e, "nn.batch_flatten");
+  return is_call_to(e, "reshape") || is_call_to(e, "squeeze") || is_call_to(e, "expand_dims") ||
+         is_call_to(e, "nn.batch_flatten");
 }
 
 Expr identity(const Expr& e) { return same_tensor_type(arg(e, 0), e) ? arg(e, 0) : Expr(); }
@@ -63,8 +64,8 @@ Expr merge_transposes(const Expr& e) {
   return out ? reshape_to(inner, *out) : Expr();
 }
 
-// reshape(product) + y: the sum is taken before the reshape, where the product's kernel can do it. (Exporters write attention's
-// projection with another rank than the residual.)
+// reshape(product) + y: the sum is taken before the reshape, where the product's kernel can do it. (Exporters write
+// attention's projection with another rank than the residual.)
 Expr add_before_reshape(const Expr& e) {
   for (size_t i : {size_t{0}, size_t{1}}) {
     const Expr &reshaped = arg(e, i), &other = arg(e, 1 - i);
@@ -74,9 +75,12 @@ Expr add_before_reshape(const Expr& e) {
       return x;
     };
     const Expr &tip = arg(reshaped, 0), product = product_of(tip);
-    if (is_reshape_like(tip) || is_call_to(product_of(other), "nn.dense")) continue;  // two products would trade places for ever
+    if (is_reshape_like(tip) || is_call_to(product_of(other), "nn.dense"))
+      continue;  // two products would trade places for ever
     auto shape = static_shape(tensor_of(tip).shape), whole = static_shape(tensor_of(e).shape);
-    if (!is_call_to(product, "nn.dense") || !shape || !whole || shape->empty() || whole->empty() || shape->back() != whole->back()) continue;
+    if (!is_call_to(product, "nn.dense") || !shape || !whole || shape->empty() || whole->empty() ||
+        shape->back() != whole->back())
+      continue;
     auto sum = try_call("add", {tip, reshape_to(other, *shape)}, {}, e->span);
     return sum.ok() && same_tensor_type(*sum, tip) ? reshape_to(*sum, *whole) : Expr();
   }
@@ -87,10 +91,12 @@ Expr add_before_reshape(const Expr& e) {
 bool is_lossless(DataType from, DataType to) {
   if (from == to) return true;
   if (from.is_bool()) return to.is_integral() || to.is_float();
-  if (from.is_int()) return (to.is_int() && to.bits >= from.bits) || (to == kFloat64 && from.bits <= 32) || (to == kFloat32 && from.bits <= 16);
-  if (from.is_uint())
-    return (to.is_uint() && to.bits >= from.bits) || (to.is_int() && to.bits > from.bits) || (to == kFloat64 && from.bits <= 32) ||
+  if (from.is_int())
+    return (to.is_int() && to.bits >= from.bits) || (to == kFloat64 && from.bits <= 32) ||
            (to == kFloat32 && from.bits <= 16);
+  if (from.is_uint())
+    return (to.is_uint() && to.bits >= from.bits) || (to.is_int() && to.bits > from.bits) ||
+           (to == kFloat64 && from.bits <= 32) || (to == kFloat32 && from.bits <= 16);
   if (from == kFloat16 || from == kBFloat16) return to == kFloat32 || to == kFloat64;
   return from == kFloat32 && to == kFloat64;
 }
@@ -165,7 +171,8 @@ Expr join_cuts(const Expr& e, const TupleNode& tuple) {
       fields.back() = call("strided_slice", {open->source}, make_attrs<StridedSliceAttrs>([&](auto& a) {
                              a.begin = {open->begin}, a.end = {open->end}, a.strides = {1};
                              a.axes = std::vector<int64_t>{static_cast<int64_t>(axis)};
-                           }), e->span);
+                           }),
+                           e->span);
   }
   if (!joined) return {};
   return fields.size() == 1 ? fields[0] : with_children(e, {make_tuple(std::move(fields), tuple.span)});

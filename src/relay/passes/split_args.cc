@@ -19,11 +19,13 @@ Expr split(const Expr& e, size_t limit) {
   while (fields.size() > limit) {
     std::vector<Expr> next;
     for (size_t at = 0; at < fields.size(); at += limit) {
-      std::vector<Expr> part(fields.begin() + static_cast<int64_t>(at), fields.begin() + static_cast<int64_t>(std::min(at + limit, fields.size())));
+      std::vector<Expr> part(fields.begin() + static_cast<int64_t>(at),
+                             fields.begin() + static_cast<int64_t>(std::min(at + limit, fields.size())));
       if (part.size() == 1)
         next.push_back(part[0]);
       else
-        next.push_back(call("annotation.stop_fusion", {call("concatenate", {make_tuple(part, tuple->span)}, join->attrs, e->span)}, {}, e->span));
+        next.push_back(call("annotation.stop_fusion",
+                            {call("concatenate", {make_tuple(part, tuple->span)}, join->attrs, e->span)}, {}, e->span));
     }
     fields = std::move(next);
   }
@@ -35,7 +37,8 @@ Expr split(const Expr& e, size_t limit) {
 Result<Module> split_args(const Module& module, PassContext& context) {
   int64_t limit = context.get(kMaxArgs);
   if (limit < 0) return module;
-  if (limit < 2) return Diagnostic(ErrorCode::kInvalidArgument, "relay.SplitArgs.max_function_args must be -1 or at least 2");
+  if (limit < 2)
+    return Diagnostic(ErrorCode::kInvalidArgument, "relay.SplitArgs.max_function_args must be -1 or at least 2");
   return rewrite_module(module, [&](const Expr&, const Expr& e) { return split(e, static_cast<size_t>(limit)); });
 }
 

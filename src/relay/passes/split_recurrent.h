@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SplitRecurrent: nn.lstm, nn.gru and nn.rnn become one matrix product and a scan.
-// What: the input's products of all steps and directions are one nn.dense, with every bias that needs no state added; the steps
+// What: the input's products of all steps and directions are one nn.dense, with every bias that needs no state added;
+// the steps
 //   are nn.lstm_scan, nn.gru_scan or nn.rnn_scan, one kernel for the whole sequence.
 // Requires: static shapes (others stay whole).
 // Ensures: the same function up to rounding.

@@ -12,13 +12,56 @@ namespace {
 
 constexpr ConfigKey<bool> kKeepOutput{"relay.ToMixedPrecision.keep_orig_output_dtype", false};
 
-constexpr std::string_view kAlways[] = {"nn.batch_matmul", "nn.conv1d", "nn.conv1d_transpose", "nn.conv2d", "nn.conv2d_transpose",
-                                        "nn.conv3d", "nn.conv3d_transpose", "nn.dense", "nn.matmul"};
-constexpr std::string_view kFollow[] = {
-    "abs", "add", "broadcast_to", "clip", "concatenate", "copy", "divide", "expand_dims", "image.resize2d", "layout_transform", "maximum", "minimum",
-    "multiply", "negative", "nn.avg_pool1d", "nn.avg_pool2d", "nn.avg_pool3d", "nn.batch_flatten", "nn.bias_add", "nn.depth_to_space", "nn.leaky_relu",
-    "nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d", "nn.pad", "nn.prelu", "nn.relu", "nn.space_to_depth", "nn.upsampling", "repeat", "reshape",
-    "reverse", "split", "squeeze", "stack", "strided_slice", "subtract", "take", "tile", "transpose", "where"};
+constexpr std::string_view kAlways[] = {"nn.batch_matmul",
+                                        "nn.conv1d",
+                                        "nn.conv1d_transpose",
+                                        "nn.conv2d",
+                                        "nn.conv2d_transpose",
+                                        "nn.conv3d",
+                                        "nn.conv3d_transpose",
+                                        "nn.dense",
+                                        "nn.matmul"};
+constexpr std::string_view kFollow[] = {"abs",
+                                        "add",
+                                        "broadcast_to",
+                                        "clip",
+                                        "concatenate",
+                                        "copy",
+                                        "divide",
+                                        "expand_dims",
+                                        "image.resize2d",
+                                        "layout_transform",
+                                        "maximum",
+                                        "minimum",
+                                        "multiply",
+                                        "negative",
+                                        "nn.avg_pool1d",
+                                        "nn.avg_pool2d",
+                                        "nn.avg_pool3d",
+                                        "nn.batch_flatten",
+                                        "nn.bias_add",
+                                        "nn.depth_to_space",
+                                        "nn.leaky_relu",
+                                        "nn.max_pool1d",
+                                        "nn.max_pool2d",
+                                        "nn.max_pool3d",
+                                        "nn.pad",
+                                        "nn.prelu",
+                                        "nn.relu",
+                                        "nn.space_to_depth",
+                                        "nn.upsampling",
+                                        "repeat",
+                                        "reshape",
+                                        "reverse",
+                                        "split",
+                                        "squeeze",
+                                        "stack",
+                                        "strided_slice",
+                                        "subtract",
+                                        "take",
+                                        "tile",
+                                        "transpose",
+                                        "where"};
 
 template <size_t kSize>
 bool is_one_of(const OpDef& op, const std::string_view (&names)[kSize]) {
@@ -54,7 +97,8 @@ class Narrowing {
     // A value cast one way and back is the value, when it began narrow.
     if (is_call_to(e, "cast") && dtype == narrow_ && tensor_of(arg(e, 0)).dtype == narrow_) return arg(e, 0);
     auto& known = casts_[{e.get(), dtype == narrow_}];
-    if (!known.second) known = {e, call("cast", {e}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), e->span)};
+    if (!known.second)
+      known = {e, call("cast", {e}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), e->span)};
     return known.second;
   }
 
@@ -92,10 +136,13 @@ class Narrowing {
   }
 
   struct KeyHash {
-    size_t operator()(const std::pair<const ExprNode*, bool>& key) const { return std::hash<const void*>()(key.first) * 2 + key.second; }
+    size_t operator()(const std::pair<const ExprNode*, bool>& key) const {
+      return std::hash<const void*>()(key.first) * 2 + key.second;
+    }
   };
   DataType narrow_;
-  std::unordered_map<std::pair<const ExprNode*, bool>, std::pair<Expr, Expr>, KeyHash> casts_;  // with the expression: its address is the key
+  std::unordered_map<std::pair<const ExprNode*, bool>, std::pair<Expr, Expr>, KeyHash>
+      casts_;  // with the expression: its address is the key
 };
 
 // The expression with `type`, by casts of its tensors.
@@ -105,7 +152,8 @@ Expr as_type(const Expr& e, const Type& type, Narrowing& narrowing) {
     std::vector<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       const auto* literal = as<TupleNode>(e);
-      fields.push_back(as_type(literal ? literal->fields[i] : make_get(e, static_cast<int64_t>(i), e->span), tuple->fields[i], narrowing));
+      fields.push_back(as_type(literal ? literal->fields[i] : make_get(e, static_cast<int64_t>(i), e->span),
+                               tuple->fields[i], narrowing));
     }
     return make_tuple(std::move(fields), e->span);
   }
@@ -115,7 +163,8 @@ Expr as_type(const Expr& e, const Type& type, Narrowing& narrowing) {
 // A dataflow function: bindings and branches would have to change the types of variables.
 bool is_dataflow(const Expr& function) {
   for (const Expr& e : post_order(function)) {
-    bool fine = e == function || as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) || called_op(e);
+    bool fine = e == function || as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) ||
+                called_op(e);
     if (!fine) return false;
   }
   return true;

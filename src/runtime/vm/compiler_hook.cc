@@ -11,11 +11,14 @@
 
 namespace tilewright::runtime::vm {
 
-Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFunction function, MessageFunction message) {
-  return [program = std::move(program), function, message](size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
+Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFunction function,
+                           MessageFunction message) {
+  return [program = std::move(program), function, message](
+             size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
     const Region& region = program->regions[index];
     const char* folder = std::getenv("TMPDIR");
-    const WorkFolder place = TW_TRY(WorkFolder::beside(format("{}/tilewright-vm", folder && *folder ? folder : "/tmp")));
+    const WorkFolder place =
+        TW_TRY(WorkFolder::beside(format("{}/tilewright-vm", folder && *folder ? folder : "/tmp")));
     const std::string file = place.path() + "/region.so";
     std::vector<const char*> names;
     std::vector<DLTensor> views;
@@ -23,12 +26,20 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
     for (const Tensor& t : arguments) shapes.push_back(t.shape());
     for (size_t i = 0; i < arguments.size(); ++i) {
       names.push_back(region.inputs[i].c_str());
-      views.push_back({const_cast<std::byte*>(arguments[i].raw()), {kDLCPU, 0}, static_cast<int32_t>(shapes[i].size()), to_dlpack(arguments[i].dtype()), shapes[i].data(), nullptr, 0});
+      views.push_back({const_cast<std::byte*>(arguments[i].raw()),
+                       {kDLCPU, 0},
+                       static_cast<int32_t>(shapes[i].size()),
+                       to_dlpack(arguments[i].dtype()),
+                       shapes[i].data(),
+                       nullptr,
+                       0});
     }
     std::vector<uint8_t> by_value(arguments.size(), 0);
     const std::string source = program->source_of(index);
-    const int32_t code = function(region.format.c_str(), source.data(), source.size(), program->target.c_str(), names.data(), views.data(), views.size(), file.c_str(), by_value.data());
-    Result<std::shared_ptr<const Artifact>> artifact = code == 0 ? Artifact::load(file) : Diagnostic(static_cast<ErrorCode>(code), message());
+    const int32_t code = function(region.format.c_str(), source.data(), source.size(), program->target.c_str(),
+                                  names.data(), views.data(), views.size(), file.c_str(), by_value.data());
+    Result<std::shared_ptr<const Artifact>> artifact =
+        code == 0 ? Artifact::load(file) : Diagnostic(static_cast<ErrorCode>(code), message());
     if (!artifact.ok()) return std::move(artifact).error();
     Specialization made{*artifact, {}};
     for (size_t i = 0; i < by_value.size(); ++i)
@@ -55,12 +66,15 @@ Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction 
     auto give = [](void* context, const tw_text_tensor* t) {
       auto& into = *static_cast<Given*>(context);
       auto tensor = tensor_of(*t);
-      if (tensor.ok()) into.tensors.push_back(std::move(*tensor));
-      else into.status = std::move(tensor).error();
+      if (tensor.ok())
+        into.tensors.push_back(std::move(*tensor));
+      else
+        into.status = std::move(tensor).error();
     };
     const std::string source = program->source_of(index);
     std::vector<uint8_t> by_value(arguments.size(), 0);
-    const int32_t code = function(region.format.c_str(), source.data(), source.size(), names.data(), tensors.data(), tensors.size(), by_value.data(), give, &given);
+    const int32_t code = function(region.format.c_str(), source.data(), source.size(), names.data(), tensors.data(),
+                                  tensors.size(), by_value.data(), give, &given);
     if (code != 0) return Diagnostic(static_cast<ErrorCode>(code), message());
     TW_TRY_STATUS(given.status);
     Evaluation made{std::move(given.tensors), {}};

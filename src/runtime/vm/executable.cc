@@ -25,7 +25,9 @@ constexpr OpcodeInfo kInfo[] = {
 #undef TW_OPCODE
 };
 
-Diagnostic bad(std::string what) { return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the program again"); }
+Diagnostic bad(std::string what) {
+  return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the program again");
+}
 
 uint64_t hash_of(uint64_t opcode, std::span<const int64_t> fields) {
   uint64_t key = opcode;
@@ -34,7 +36,8 @@ uint64_t hash_of(uint64_t opcode, std::span<const int64_t> fields) {
 }
 
 std::optional<DataType> classic_dtype(int64_t code, int64_t bits, int64_t lanes) {
-  constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle, TypeCode::kBFloat};
+  constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle,
+                                 TypeCode::kBFloat};
   if (code < 0 || code > 4 || code == 3 || lanes != 1 || bits < 1 || bits > 64) return std::nullopt;
   DataType t{kCodes[code], static_cast<uint8_t>(bits), 1};
   if (t == DataType{TypeCode::kUInt, 1, 1}) return kBool;
@@ -47,7 +50,9 @@ std::optional<DataType> classic_dtype(int64_t code, int64_t bits, int64_t lanes)
 Status check_instruction(const Executable& e, const Function& f, size_t pc) {
   const Instruction& in = f.code[pc];
   const char* layout = kInfo[static_cast<size_t>(in.op)].operands;
-  auto wrong = [&](const std::string& what) { return bad(format("{} of function '{}', instruction {}: {}", opcode_name(in.op), f.name, pc, what)); };
+  auto wrong = [&](const std::string& what) {
+    return bad(format("{} of function '{}', instruction {}: {}", opcode_name(in.op), f.name, pc, what));
+  };
   const size_t fixed = std::strlen(layout) - (std::strchr(layout, '*') ? 1 : 0);
   if (in.fields.size() < fixed || (!std::strchr(layout, '*') && in.fields.size() != fixed))
     return wrong(format("{} operands where {} are needed", in.fields.size(), fixed));
@@ -89,7 +94,8 @@ Status check_instruction(const Executable& e, const Function& f, size_t pc) {
         break;
       case 'j': {
         int64_t target;
-        if (!checked_add(static_cast<int64_t>(pc), v, &target) || target < 0 || static_cast<uint64_t>(target) >= f.code.size())
+        if (!checked_add(static_cast<int64_t>(pc), v, &target) || target < 0 ||
+            static_cast<uint64_t>(target) >= f.code.size())
           return wrong(format("the jump by {} leaves the function", v));
         break;
       }
@@ -98,22 +104,30 @@ Status check_instruction(const Executable& e, const Function& f, size_t pc) {
         break;
       case 't':
         if (layout[i - 1] != 't' && !classic_dtype(v, in.fields[i + 1], in.fields[i + 2]))
-          return wrong(format("the dtype (code {}, {} bits, {} lanes) is unknown", v, in.fields[i + 1], in.fields[i + 2]));
+          return wrong(
+              format("the dtype (code {}, {} bits, {} lanes) is unknown", v, in.fields[i + 1], in.fields[i + 2]));
         break;
       default:
         break;  // 'i': any number
     }
   }
-  if (in.fields.size() != fixed + static_cast<size_t>(rest)) return wrong(format("{} further operands where {} are announced", in.fields.size() - fixed, rest));
+  if (in.fields.size() != fixed + static_cast<size_t>(rest))
+    return wrong(format("{} further operands where {} are announced", in.fields.size() - fixed, rest));
   const bool dims = in.op == Opcode::kAllocTensor;
   for (size_t i = fixed; i < in.fields.size(); ++i)
-    if (!dims && !reg(in.fields[i])) return wrong(format("register {} of {} does not exist", in.fields[i], f.registers));
+    if (!dims && !reg(in.fields[i]))
+      return wrong(format("register {} of {} does not exist", in.fields[i], f.registers));
   if (dims)
-    if (auto n = checked_element_count(std::span(in.fields).subspan(fixed)); !n.ok()) return wrong("its shape is impossible");
-  if (in.op == Opcode::kInvoke && static_cast<size_t>(rest) != e.functions[static_cast<size_t>(in.fields[0])].params.size())
-    return wrong(format("{} arguments for a function of {}", rest, e.functions[static_cast<size_t>(in.fields[0])].params.size()));
-  if (in.op == Opcode::kAllocClosure && static_cast<size_t>(rest) > e.functions[static_cast<size_t>(in.fields[0])].params.size())
-    return wrong(format("{} captured values for a function of {} parameters", rest, e.functions[static_cast<size_t>(in.fields[0])].params.size()));
+    if (auto n = checked_element_count(std::span(in.fields).subspan(fixed)); !n.ok())
+      return wrong("its shape is impossible");
+  if (in.op == Opcode::kInvoke &&
+      static_cast<size_t>(rest) != e.functions[static_cast<size_t>(in.fields[0])].params.size())
+    return wrong(format("{} arguments for a function of {}", rest,
+                        e.functions[static_cast<size_t>(in.fields[0])].params.size()));
+  if (in.op == Opcode::kAllocClosure &&
+      static_cast<size_t>(rest) > e.functions[static_cast<size_t>(in.fields[0])].params.size())
+    return wrong(format("{} captured values for a function of {} parameters", rest,
+                        e.functions[static_cast<size_t>(in.fields[0])].params.size()));
   if (in.op == Opcode::kGetField && in.fields[1] < 0) return wrong(format("field {} does not exist", in.fields[1]));
   return Ok{};
 }
@@ -151,13 +165,15 @@ Result<Function> read_function(ByteReader& in) {
   f.params = read_strings(in);
   f.param_devices = read_numbers(in);
   auto registers = decimal(head[1]), count = decimal(head[2]);
-  if (!in.ok() || !registers || !count || *registers < 0 || *count < 0) return bad(format("function '{}': its counts are damaged", f.name));
+  if (!in.ok() || !registers || !count || *registers < 0 || *count < 0)
+    return bad(format("function '{}': its counts are damaged", f.name));
   f.registers = *registers;
   for (int64_t i = 0; i < *count; ++i) {
     auto words = read_numbers(in);
     if (!in.ok() || words.size() < 2) return bad(format("function '{}': instruction {} is cut off", f.name, i));
     auto fields = std::span<const int64_t>(words).subspan(2);
-    if (words[1] < 0 || words[1] >= kOpcodes) return bad(format("function '{}': instruction {} has the unknown opcode {}", f.name, i, words[1]));
+    if (words[1] < 0 || words[1] >= kOpcodes)
+      return bad(format("function '{}': instruction {} has the unknown opcode {}", f.name, i, words[1]));
     if (static_cast<uint64_t>(words[0]) != hash_of(static_cast<uint64_t>(words[1]), fields))
       return bad(format("function '{}': instruction {} does not match its check sum", f.name, i));
     f.code.push_back({static_cast<Opcode>(words[1]), {fields.begin(), fields.end()}});
@@ -171,7 +187,9 @@ Tensor tensor_of(const Record& record) {
   if (!record.data.empty()) std::memcpy(t.mutable_raw(), record.data.data(), record.data.size());
   return t;
 }
-NamedTensor record_of(std::string name, const Tensor& t) { return {std::move(name), t.dtype(), t.shape(), {t.raw(), static_cast<size_t>(t.bytes())}}; }
+NamedTensor record_of(std::string name, const Tensor& t) {
+  return {std::move(name), t.dtype(), t.shape(), {t.raw(), static_cast<size_t>(t.bytes())}};
+}
 
 }  // namespace
 
@@ -184,17 +202,20 @@ const Function* Executable::find(std::string_view name) const {
 }
 
 Status verify_executable(const Executable& e) {
-  if (e.devices.empty() || e.host_device < 0 || static_cast<size_t>(e.host_device) >= e.devices.size()) return bad("the host device does not exist");
+  if (e.devices.empty() || e.host_device < 0 || static_cast<size_t>(e.host_device) >= e.devices.size())
+    return bad("the host device does not exist");
   for (const Device& d : e.devices)
     if (d.type != 1) return bad(format("it is for devices of type {}, this machine runs CPU programs", d.type));
   for (size_t i = 0; i < e.functions.size(); ++i)
     for (size_t k = 0; k < i; ++k)
-      if (e.functions[i].name == e.functions[k].name) return bad(format("two functions are named '{}'", e.functions[i].name));
+      if (e.functions[i].name == e.functions[k].name)
+        return bad(format("two functions are named '{}'", e.functions[i].name));
   for (const Function& f : e.functions) {
     if (f.registers > kMaxRegisters || static_cast<size_t>(f.registers) < f.params.size())
       return bad(format("function '{}' has {} registers for {} parameters", f.name, f.registers, f.params.size()));
     for (int64_t d : f.param_devices)
-      if (d < 0 || static_cast<uint64_t>(d) >= e.devices.size()) return bad(format("function '{}': device {} does not exist", f.name, d));
+      if (d < 0 || static_cast<uint64_t>(d) >= e.devices.size())
+        return bad(format("function '{}': device {} does not exist", f.name, d));
     if (f.code.empty()) return bad(format("function '{}' has no code", f.name));
     for (size_t pc = 0; pc < f.code.size(); ++pc) TW_TRY_STATUS(check_instruction(e, f, pc));
     const Opcode last = f.code.back().op;
@@ -202,7 +223,8 @@ Status verify_executable(const Executable& e) {
       return bad(format("function '{}' runs past its end", f.name));
   }
   for (const Constant& c : e.constants)
-    if (c.device < 0 || static_cast<uint64_t>(c.device) >= e.devices.size()) return bad(format("a constant is on device {}, which does not exist", c.device));
+    if (c.device < 0 || static_cast<uint64_t>(c.device) >= e.devices.size())
+      return bad(format("a constant is on device {}, which does not exist", c.device));
   for (const auto& [index, map] : e.attributes)
     if (index >= e.primitives.size()) return bad(format("packed function {} has attributes but does not exist", index));
   return Ok{};
@@ -225,8 +247,10 @@ std::string write_executable(const Executable& e) {
   for (const Constant& c : e.constants) {
     constant_devices.push_back(c.device);
     out.write<uint32_t>(c.data.defined() ? 0 : 1);
-    if (c.data.defined()) write_tensor_record(out, {c.data.dtype(), c.data.shape(), {c.data.raw(), static_cast<size_t>(c.data.bytes())}});
-    else out.write_string(c.late_name);
+    if (c.data.defined())
+      write_tensor_record(out, {c.data.dtype(), c.data.shape(), {c.data.raw(), static_cast<size_t>(c.data.bytes())}});
+    else
+      out.write_string(c.late_name);
   }
   write_numbers(out, constant_devices);
   write_strings(out, e.primitives);
@@ -261,7 +285,9 @@ Result<Executable> read_executable(std::span<const std::byte> bytes) {
   const std::string known = e.version;
   e.version = in.read_string(64);
   if (in.ok() && e.version != known)
-    return Diagnostic(ErrorCode::kArtifactVersion, format("the VM program has layout '{}', this runtime reads '{}'", e.version, known), {}, "compile the program again");
+    return Diagnostic(ErrorCode::kArtifactVersion,
+                      format("the VM program has layout '{}', this runtime reads '{}'", e.version, known), {},
+                      "compile the program again");
   e.devices.clear();
   for (uint64_t n = in.read_count(8); n > 0 && in.ok(); --n) {
     Device d;
@@ -276,9 +302,12 @@ Result<Executable> read_executable(std::span<const std::byte> bytes) {
   for (uint64_t i = 0; i < constants && in.ok(); ++i) {
     Constant c;
     const auto tag = in.read<uint32_t>();
-    if (tag == 0) c.data = tensor_of(TW_TRY(read_tensor_record(in, format("constant {}", i), "VM program")));
-    else if (tag == 1) c.late_name = in.read_string();
-    else return bad(format("constant {} has the unknown kind {}", i, tag));
+    if (tag == 0)
+      c.data = tensor_of(TW_TRY(read_tensor_record(in, format("constant {}", i), "VM program")));
+    else if (tag == 1)
+      c.late_name = in.read_string();
+    else
+      return bad(format("constant {} has the unknown kind {}", i, tag));
     e.constants.push_back(std::move(c));
   }
   auto devices = read_numbers(in);
@@ -296,7 +325,9 @@ Result<Executable> read_executable(std::span<const std::byte> bytes) {
   if (!in.ok() || functions != globals.size()) return bad("the section of packed functions is damaged");
   for (uint64_t i = 0; i < functions; ++i) {
     e.functions.push_back(TW_TRY(read_function(in)));
-    if (e.functions.back().name != globals[i]) return bad(format("function {} is '{}' here and '{}' in the list of globals", i, e.functions.back().name, globals[i]));
+    if (e.functions.back().name != globals[i])
+      return bad(
+          format("function {} is '{}' here and '{}' in the list of globals", i, e.functions.back().name, globals[i]));
   }
   if (in.remaining() != 0) return bad(format("{} bytes follow the program", in.remaining()));
   TW_TRY_STATUS(verify_executable(e));
@@ -309,7 +340,8 @@ std::string bytecode_text(const Executable& e) {
     const Function& f = e.functions[i];
     out += format("VM Function[{}]: {}(", i, f.name);
     for (size_t p = 0; p < f.params.size(); ++p) out += (p ? ", " : "") + f.params[p];
-    out += format(")\n# reg file size = {}\n# instruction count = {}\nopcode, fields # inst(text):\n", f.registers, f.code.size());
+    out += format(")\n# reg file size = {}\n# instruction count = {}\nopcode, fields # inst(text):\n", f.registers,
+                  f.code.size());
     for (size_t pc = 0; pc < f.code.size(); ++pc) {
       std::string line = format("{:2}: {}", pc, static_cast<int>(f.code[pc].op));
       for (int64_t v : f.code[pc].fields) line += format(" {}", v);
@@ -324,7 +356,8 @@ std::string constants_text(const Executable& e) {
   std::string out;
   for (size_t i = 0; i < e.constants.size(); ++i) {
     const Constant& c = e.constants[i];
-    out += c.data.defined() ? format("VM Const[{}]: {} {} on device index {}\n", i, c.data.dtype().str(), shape_str(c.data.shape()), c.device)
+    out += c.data.defined() ? format("VM Const[{}]: {} {} on device index {}\n", i, c.data.dtype().str(),
+                                     shape_str(c.data.shape()), c.device)
                             : format("VM Const[{}]: bound late as '{}' on device index {}\n", i, c.late_name, c.device);
   }
   return out;

@@ -16,11 +16,12 @@ namespace tilewright::runtime::vm {
 
 // Name and how its operands are laid out: r a register read, w a register written, n a number of register reads that
 // follow at the end, and other letters as checked in executable.cc.
-#define TW_VM_OPCODES(X)                                                                                            \
-  X(Move, "rw") X(Ret, "r") X(Invoke, "fnw*") X(InvokeClosure, "rnw*") X(InvokePacked, "pno*")                      \
-  X(AllocTensor, "rrtttdw*") X(AllocTensorReg, "rrrtttw") X(AllocADT, "inw*") X(AllocClosure, "fnw*")               \
-  X(GetField, "riw") X(If, "rrjj") X(LoadConst, "cw") X(Goto, "j") X(GetTag, "rw") X(LoadConsti, "iw") X(Fatal, "") \
-  X(AllocStorage, "ratttvw") X(ShapeOf, "rw") X(ReshapeTensor, "rrw") X(DeviceCopy, "rvvw") X(KillRegister, "w")
+#define TW_VM_OPCODES(X)                                                                                              \
+  X(Move, "rw")                                                                                                       \
+  X(Ret, "r") X(Invoke, "fnw*") X(InvokeClosure, "rnw*") X(InvokePacked, "pno*") X(AllocTensor, "rrtttdw*")           \
+      X(AllocTensorReg, "rrrtttw") X(AllocADT, "inw*") X(AllocClosure, "fnw*") X(GetField, "riw") X(If, "rrjj")       \
+          X(LoadConst, "cw") X(Goto, "j") X(GetTag, "rw") X(LoadConsti, "iw") X(Fatal, "") X(AllocStorage, "ratttvw") \
+              X(ShapeOf, "rw") X(ReshapeTensor, "rrw") X(DeviceCopy, "rvvw") X(KillRegister, "w")
 enum class Opcode : uint8_t {
 #define TW_OPCODE(name, operands) k##name,
   TW_VM_OPCODES(TW_OPCODE)
@@ -37,14 +38,14 @@ struct Instruction {
 
 struct Function {
   std::string name;
-  std::vector<std::string> params;      // registers 0, 1, ... at entry
-  std::vector<int64_t> param_devices;   // into Executable::devices
+  std::vector<std::string> params;     // registers 0, 1, ... at entry
+  std::vector<int64_t> param_devices;  // into Executable::devices
   int64_t registers = 0;
   std::vector<Instruction> code;
 };
 
 struct Constant {
-  Tensor data;             // undefined when bound late
+  Tensor data;  // undefined when bound late
   std::string late_name;
   int64_t device = 0;
 };
@@ -59,8 +60,8 @@ struct Executable {
   int32_t host_device = 0;
   std::vector<Function> functions;
   std::vector<Constant> constants;
-  std::vector<std::string> primitives;                                   // packed functions by index
-  std::map<uint64_t, std::map<std::string, std::string>> attributes;     // of primitives
+  std::vector<std::string> primitives;                                // packed functions by index
+  std::map<uint64_t, std::map<std::string, std::string>> attributes;  // of primitives
   const Function* find(std::string_view name) const;
 };
 
@@ -75,7 +76,8 @@ std::string bytecode_text(const Executable& executable);
 std::string constants_text(const Executable& executable);
 std::string primitives_text(const Executable& executable);
 
-// The program's constants of at least `limit` bytes, in the .params layout, named const_<index>; they become late-bound.
+// The program's constants of at least `limit` bytes, in the .params layout, named const_<index>; they become
+// late-bound.
 std::string move_late_bound_constants(Executable* executable, uint64_t limit);
 // Errors: BadArtifact (not such a file, a name that is missing, a constant still unbound).
 Status load_late_bound_constants(Executable* executable, std::span<const std::byte> params);

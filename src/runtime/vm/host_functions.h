@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that VM programs call on values as they are, without compiling anything: what makes and takes apart sequences,
-// optionals and references, what loops count and collect with, and operators whose result's size depends on data.
+// Functions that VM programs call on values as they are, without compiling anything: what makes and takes apart
+// sequences, optionals and references, what loops count and collect with, and operators whose result's size depends on
+// data.
 #pragma once
 #include <map>
 #include <span>
@@ -24,7 +25,9 @@ struct HostCall {
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
   Result<int64_t> attribute(const char* name, int64_t fallback) const;
   // Sets an output; what nobody asked for is dropped.
-  void give(size_t i, Value v) { if (i < outputs.size()) outputs[i] = std::move(v); }
+  void give(size_t i, Value v) {
+    if (i < outputs.size()) outputs[i] = std::move(v);
+  }
 };
 using HostFunction = Status (*)(HostCall&);
 

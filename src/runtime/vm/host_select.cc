@@ -34,7 +34,8 @@ Status non_zero(HostCall& c) {
   auto to = out.as_mutable<int64_t>();
   for (int64_t k = 0; k < n; ++k) {
     int64_t at = places[static_cast<size_t>(k)];
-    for (size_t d = shape.size(); d-- > 0; at /= shape[d]) to[d * static_cast<size_t>(n) + static_cast<size_t>(k)] = at % shape[d];
+    for (size_t d = shape.size(); d-- > 0; at /= shape[d])
+      to[d * static_cast<size_t>(n) + static_cast<size_t>(k)] = at % shape[d];
   }
   c.give(0, make_tensor(std::move(out)));
   return Ok{};
@@ -72,11 +73,14 @@ Result<std::pair<Tensor, int64_t>> along(HostCall& c) {
 Status compress(HostCall& c) {
   auto [x, axis] = TW_TRY(along(c));
   const Tensor condition = TW_TRY(c.tensor(1));
-  if (condition.rank() != 1 || !condition.dtype().is_bool()) return host_error("the condition is not a list of booleans");
+  if (condition.rank() != 1 || !condition.dtype().is_bool())
+    return host_error("the condition is not a list of booleans");
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < condition.size(); ++i)
     if (condition.at_int(i) != 0) kept.push_back(i);
-  if (!kept.empty() && kept.back() >= x.shape()[static_cast<size_t>(axis)]) return host_error(format("the condition keeps element {} of {}", kept.back(), x.shape()[static_cast<size_t>(axis)]));
+  if (!kept.empty() && kept.back() >= x.shape()[static_cast<size_t>(axis)])
+    return host_error(
+        format("the condition keeps element {} of {}", kept.back(), x.shape()[static_cast<size_t>(axis)]));
   c.give(0, make_tensor(TW_TRY(taken(c, x, axis, kept))));
   return Ok{};
 }
@@ -128,7 +132,8 @@ Status unique(HostCall& c) {
   if (TW_TRY(c.attribute("sorted", 1)) == 0) {
     std::vector<int64_t> by_place(first.size()), rank(first.size());
     std::iota(by_place.begin(), by_place.end(), 0);
-    std::sort(by_place.begin(), by_place.end(), [&](int64_t a, int64_t b) { return first[static_cast<size_t>(a)] < first[static_cast<size_t>(b)]; });
+    std::sort(by_place.begin(), by_place.end(),
+              [&](int64_t a, int64_t b) { return first[static_cast<size_t>(a)] < first[static_cast<size_t>(b)]; });
     std::vector<int64_t> f, k;
     for (size_t i = 0; i < by_place.size(); ++i) {
       rank[static_cast<size_t>(by_place[i])] = static_cast<int64_t>(i);
@@ -139,7 +144,9 @@ Status unique(HostCall& c) {
     first = std::move(f), counts = std::move(k);
   }
   c.give(0, make_tensor(TW_TRY(taken(c, x, axis, first))));
-  auto list = [](const std::vector<int64_t>& v) { return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v)); };
+  auto list = [](const std::vector<int64_t>& v) {
+    return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(v.size())}, v));
+  };
   c.give(1, list(first));
   c.give(2, list(inverse));
   c.give(3, list(counts));
@@ -151,13 +158,15 @@ struct Box {
   float area() const { return (y1 - y0) * (x1 - x0); }
 };
 
-// Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the result
-// is (count, 3): batch, class, box. Of equal scores the box that comes first wins.
+// Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the
+// result is (count, 3): batch, class, box. Of equal scores the box that comes first wins.
 Status non_max_suppression(HostCall& c) {
   const Tensor boxes = TW_TRY(c.tensor(0));
   const Tensor scores = TW_TRY(c.tensor(1));
-  if (boxes.rank() != 3 || scores.rank() != 3 || boxes.dtype() != kFloat32 || scores.dtype() != kFloat32 || boxes.shape()[2] != 4 || boxes.shape()[0] != scores.shape()[0] || boxes.shape()[1] != scores.shape()[2])
-    return host_error(format("boxes {} {} and scores {} {} do not fit each other", boxes.dtype().str(), shape_str(boxes.shape()), scores.dtype().str(), shape_str(scores.shape())));
+  if (boxes.rank() != 3 || scores.rank() != 3 || boxes.dtype() != kFloat32 || scores.dtype() != kFloat32 ||
+      boxes.shape()[2] != 4 || boxes.shape()[0] != scores.shape()[0] || boxes.shape()[1] != scores.shape()[2])
+    return host_error(format("boxes {} {} and scores {} {} do not fit each other", boxes.dtype().str(),
+                             shape_str(boxes.shape()), scores.dtype().str(), shape_str(scores.shape())));
   const int64_t limit = c.has(2) ? TW_TRY(c.integer(2)) : 0;
   auto number = [&](size_t i, float fallback) -> Result<float> {
     if (!c.has(i)) return fallback;
@@ -174,8 +183,9 @@ Status non_max_suppression(HostCall& c) {
   for (int64_t b = 0; b < batches && limit > 0; ++b) {
     for (int64_t i = 0; i < n; ++i) {
       const float* p = boxes.as<float>().data() + (b * n + i) * 4;
-      of_batch[static_cast<size_t>(i)] = centers ? Box{p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2}
-                                                 : Box{std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
+      of_batch[static_cast<size_t>(i)] =
+          centers ? Box{p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2}
+                  : Box{std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
     }
     for (int64_t k = 0; k < classes; ++k) {
       const float* s = scores.as<float>().data() + (b * classes + k) * n;
@@ -188,7 +198,8 @@ Status non_max_suppression(HostCall& c) {
         if (static_cast<int64_t>(chosen.size()) == limit) break;
         const Box& box = of_batch[static_cast<size_t>(i)];
         const bool covered = std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) {
-          const float h = std::min(box.y1, o.y1) - std::max(box.y0, o.y0), w = std::min(box.x1, o.x1) - std::max(box.x0, o.x0);
+          const float h = std::min(box.y1, o.y1) - std::max(box.y0, o.y0),
+                      w = std::min(box.x1, o.x1) - std::max(box.x0, o.x0);
           if (h <= 0 || w <= 0) return false;
           const float both = h * w, together = box.area() + o.area() - both;
           return together > 0 && both / together > overlap;
@@ -246,14 +257,18 @@ Status top_k(HostCall& c) {
       const int64_t first = o * n * inner + i;
       // Unsigned numbers of 64 bits keep their order when the highest bit is turned.
       for (int64_t e = 0; e < n; ++e) {
-        if (!real.empty()) real[static_cast<size_t>(e)] = x.at_double(first + e * inner);
-        else whole[static_cast<size_t>(e)] = x.dtype() == kUInt64 ? x.at_int(first + e * inner) ^ INT64_MIN : x.at_int(first + e * inner);
+        if (!real.empty())
+          real[static_cast<size_t>(e)] = x.at_double(first + e * inner);
+        else
+          whole[static_cast<size_t>(e)] =
+              x.dtype() == kUInt64 ? x.at_int(first + e * inner) ^ INT64_MIN : x.at_int(first + e * inner);
       }
       const std::vector<int64_t> places = x.dtype().is_float() ? top(real, k, largest) : top(whole, k, largest);
       for (int64_t e = 0; e < k; ++e) {
         const int64_t to = o * k * inner + e * inner + i, from = places[static_cast<size_t>(e)];
         places_of[static_cast<size_t>(to)] = from;
-        std::memcpy(values.mutable_raw() + to * width, x.raw() + (first + from * inner) * width, static_cast<size_t>(width));
+        std::memcpy(values.mutable_raw() + to * width, x.raw() + (first + from * inner) * width,
+                    static_cast<size_t>(width));
       }
     }
   c.give(0, make_tensor(std::move(values)));
@@ -261,7 +276,11 @@ Status top_k(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {{"TopK", top_k}, {"NonZero", non_zero}, {"Compress", compress}, {"Unique", unique}, {"NonMaxSuppression", non_max_suppression}};
+constexpr HostEntry kTable[] = {{"TopK", top_k},
+                                {"NonZero", non_zero},
+                                {"Compress", compress},
+                                {"Unique", unique},
+                                {"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 

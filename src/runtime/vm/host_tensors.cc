@@ -20,8 +20,8 @@ Ints strides_of(const Ints& shape) {
   return out;
 }
 
-// out[index] = data at base + sum of index * step, all in elements; `outside` (may be null) where an index's place in an axis
-// is not one of the data's.
+// out[index] = data at base + sum of index * step, all in elements; `outside` (may be null) where an index's place in
+// an axis is not one of the data's.
 template <size_t kBytes>
 void gather(std::byte* out, const std::byte* data, const Ints& shape, const Ints& steps, int64_t base) {
   const auto rank = static_cast<int64_t>(shape.size());
@@ -30,7 +30,8 @@ void gather(std::byte* out, const std::byte* data, const Ints& shape, const Ints
   int64_t total = 1;
   for (int64_t d : shape) total *= d;
   for (int64_t done = 0, at = base; done < total; done += inner) {
-    for (int64_t i = 0; i < inner; ++i, out += kBytes) std::memcpy(out, data + (at + i * step) * static_cast<int64_t>(kBytes), kBytes);
+    for (int64_t i = 0; i < inner; ++i, out += kBytes)
+      std::memcpy(out, data + (at + i * step) * static_cast<int64_t>(kBytes), kBytes);
     for (int64_t d = rank - 2; d >= 0; --d) {
       const auto k = static_cast<size_t>(d);
       at += steps[k];
@@ -45,12 +46,23 @@ Result<Tensor> gathered(HostCall& c, const Tensor& x, Ints shape, const Ints& st
   Tensor out = TW_TRY(c.pool.allocate(x.dtype(), shape));
   if (out.size() == 0) return out;
   switch (x.dtype().bytes()) {
-    case 1: gather<1>(out.mutable_raw(), x.raw(), shape, steps, base); break;
-    case 2: gather<2>(out.mutable_raw(), x.raw(), shape, steps, base); break;
-    case 4: gather<4>(out.mutable_raw(), x.raw(), shape, steps, base); break;
-    case 8: gather<8>(out.mutable_raw(), x.raw(), shape, steps, base); break;
-    case 16: gather<16>(out.mutable_raw(), x.raw(), shape, steps, base); break;
-    default: return host_error(format("elements of {} bytes", x.dtype().bytes()));
+    case 1:
+      gather<1>(out.mutable_raw(), x.raw(), shape, steps, base);
+      break;
+    case 2:
+      gather<2>(out.mutable_raw(), x.raw(), shape, steps, base);
+      break;
+    case 4:
+      gather<4>(out.mutable_raw(), x.raw(), shape, steps, base);
+      break;
+    case 8:
+      gather<8>(out.mutable_raw(), x.raw(), shape, steps, base);
+      break;
+    case 16:
+      gather<16>(out.mutable_raw(), x.raw(), shape, steps, base);
+      break;
+    default:
+      return host_error(format("elements of {} bytes", x.dtype().bytes()));
   }
   return out;
 }
@@ -63,18 +75,23 @@ Status reshape(HostCall& c) {
   std::ptrdiff_t open = -1;
   for (size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] == 0 && !zero_is_empty) {
-      if (d >= x.shape().size()) return host_error(format("the target shape copies dimension {} of a tensor with {}", d, x.rank()));
+      if (d >= x.shape().size())
+        return host_error(format("the target shape copies dimension {} of a tensor with {}", d, x.rank()));
       shape[d] = x.shape()[d];
     }
-    if (shape[d] == -1 && open < 0) open = static_cast<std::ptrdiff_t>(d);
-    else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known)) return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
+    if (shape[d] == -1 && open < 0)
+      open = static_cast<std::ptrdiff_t>(d);
+    else if (shape[d] < 0 || __builtin_mul_overflow(known, shape[d], &known))
+      return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
   }
   if (open >= 0) {
-    if (known == 0 || x.size() % known != 0) return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
+    if (known == 0 || x.size() % known != 0)
+      return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
     shape[static_cast<size_t>(open)] = x.size() / known;
     known = x.size();
   }
-  if (known != x.size()) return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
+  if (known != x.size())
+    return host_error(format("a tensor {} cannot become {}", shape_str(x.shape()), shape_str(shape)));
   c.give(0, make_tensor(x.reshaped(std::move(shape))));
   return Ok{};
 }
@@ -87,9 +104,12 @@ Status expand(HostCall& c) {
   steps.insert(steps.begin(), rank - dims.size(), 0);
   dims.insert(dims.begin(), rank - dims.size(), 1);
   for (size_t d = 0; d < rank; ++d) {
-    if (target[d] < 0 || (target[d] != dims[d] && target[d] != 1 && dims[d] != 1)) return host_error(format("{} does not broadcast to {}", shape_str(x.shape()), shape_str(target)));
-    if (dims[d] == 1) steps[d] = 0;
-    else target[d] = dims[d];
+    if (target[d] < 0 || (target[d] != dims[d] && target[d] != 1 && dims[d] != 1))
+      return host_error(format("{} does not broadcast to {}", shape_str(x.shape()), shape_str(target)));
+    if (dims[d] == 1)
+      steps[d] = 0;
+    else
+      target[d] = dims[d];
   }
   c.give(0, make_tensor(TW_TRY(gathered(c, x, target, steps, 0))));
   return Ok{};
@@ -98,13 +118,15 @@ Status expand(HostCall& c) {
 Status tile(HostCall& c) {
   const Tensor x = TW_TRY(c.tensor(0));
   const Ints reps = TW_TRY(c.integers(1));
-  if (reps.size() != x.shape().size()) return host_error(format("{} repeats for a tensor with {} axes", reps.size(), x.rank()));
+  if (reps.size() != x.shape().size())
+    return host_error(format("{} repeats for a tensor with {} axes", reps.size(), x.rank()));
   // Every axis as two: which repeat, and where in it.
   Ints shape, steps, out;
   const Ints own = strides_of(x.shape());
   for (size_t d = 0; d < reps.size(); ++d) {
     int64_t size;
-    if (reps[d] < 0 || __builtin_mul_overflow(reps[d], x.shape()[d], &size)) return host_error(format("axis {} repeated {} times", d, reps[d]));
+    if (reps[d] < 0 || __builtin_mul_overflow(reps[d], x.shape()[d], &size))
+      return host_error(format("axis {} repeated {} times", d, reps[d]));
     shape.insert(shape.end(), {reps[d], x.shape()[d]});
     steps.insert(steps.end(), {0, own[d]});
     out.push_back(size);
@@ -128,13 +150,15 @@ Status range(HostCall& c) {
   const Tensor start = TW_TRY(c.tensor(0));
   const Tensor limit = TW_TRY(c.tensor(1));
   const Tensor delta = TW_TRY(c.tensor(2));
-  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1) return host_error("a range of something else than numbers");
+  if (start.size() != 1 || limit.size() != 1 || delta.size() != 1)
+    return host_error("a range of something else than numbers");
   const DataType dtype = start.dtype();
   if (dtype.is_integral()) {
     const int64_t from = start.at_int(0), to = limit.at_int(0), step = delta.at_int(0);
     if (step == 0) return host_error("a range in steps of 0");
     const __int128 span = static_cast<__int128>(to) - from;
-    const __int128 n = step > 0 ? (span <= 0 ? 0 : (span + step - 1) / step) : (span >= 0 ? 0 : (span + step + 1) / step);
+    const __int128 n =
+        step > 0 ? (span <= 0 ? 0 : (span + step - 1) / step) : (span >= 0 ? 0 : (span + step + 1) / step);
     if (n > (int64_t{1} << 40)) return Diagnostic(ErrorCode::kLimitExceeded, "a range is too long");
     Tensor out = TW_TRY(c.pool.allocate(dtype, {static_cast<int64_t>(n)}));
     for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, from + i * step);
@@ -157,7 +181,8 @@ Status slice(HostCall& c) {
   if (c.has(3)) axes = TW_TRY(c.integers(3));
   if (c.has(4)) steps = TW_TRY(c.integers(4));
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    return host_error(format("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(), steps.size()));
+    return host_error(
+        format("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(), steps.size()));
   Ints shape = x.shape(), strides = strides_of(shape);
   int64_t base = 0;
   const auto rank = static_cast<int64_t>(shape.size());
@@ -169,10 +194,13 @@ Status slice(HostCall& c) {
     seen[d] = true;
     const int64_t size = shape[d], step = steps[i];
     if (step == 0 || step == std::numeric_limits<int64_t>::min()) return host_error(format("a step is {}", step));
-    auto place = [&](int64_t v, int64_t low, int64_t high) { return std::clamp(v < 0 ? (v < -size ? -1 : v + size) : std::min(v, size), low, high); };
+    auto place = [&](int64_t v, int64_t low, int64_t high) {
+      return std::clamp(v < 0 ? (v < -size ? -1 : v + size) : std::min(v, size), low, high);
+    };
     const int64_t begin = step > 0 ? place(starts[i], 0, size) : place(starts[i], -1, size - 1);
     const int64_t end = step > 0 ? place(ends[i], 0, size) : place(ends[i], -1, size - 1);
-    const int64_t n = step > 0 ? (end > begin ? (end - begin - 1) / step + 1 : 0) : (begin > end ? (begin - end - 1) / -step + 1 : 0);
+    const int64_t n =
+        step > 0 ? (end > begin ? (end - begin - 1) / step + 1 : 0) : (begin > end ? (begin - end - 1) / -step + 1 : 0);
     if (n > 0) base += begin * strides[d];
     if (n > 1) strides[d] *= step;
     shape[d] = n;
@@ -188,7 +216,8 @@ Status pad(HostCall& c) {
   const Ints pads = TW_TRY(c.integers(1));
   const auto rank = static_cast<int64_t>(x.shape().size());
   Ints axes;
-  if (c.has(3)) axes = TW_TRY(c.integers(3));
+  if (c.has(3))
+    axes = TW_TRY(c.integers(3));
   else
     for (int64_t d = 0; d < rank; ++d) axes.push_back(d);
   if (pads.size() != 2 * axes.size()) return host_error(format("{} pads for {} axes", pads.size(), axes.size()));
@@ -197,14 +226,16 @@ Status pad(HostCall& c) {
     if (axes[i] < -rank || axes[i] >= rank) return host_error(format("axis {} of {} axes", axes[i], rank));
     const auto d = static_cast<size_t>(axes[i] < 0 ? axes[i] + rank : axes[i]);
     const int64_t before = pads[i], after = pads[i + axes.size()];
-    if (!checked_add(shape[d], before, &shape[d]) || !checked_add(shape[d], after, &shape[d]) || shape[d] < 0 || before < -x.shape()[d])
+    if (!checked_add(shape[d], before, &shape[d]) || !checked_add(shape[d], after, &shape[d]) || shape[d] < 0 ||
+        before < -x.shape()[d])
       return host_error(format("axis {} of {} elements padded by {} and {}", d, x.shape()[d], before, after));
     to[d] = std::max<int64_t>(before, 0);
     from[d] = std::max<int64_t>(-before, 0);
     kept[d] = std::max<int64_t>(0, std::min(x.shape()[d] - from[d], shape[d] - to[d]));
   }
   Tensor value = c.has(2) ? TW_TRY(c.tensor(2)) : Tensor::zeros(x.dtype(), {});
-  if (value.size() != 1 || value.dtype() != x.dtype()) return host_error("the padding is not one element of the tensor's type");
+  if (value.size() != 1 || value.dtype() != x.dtype())
+    return host_error("the padding is not one element of the tensor's type");
   Tensor out = TW_TRY(gathered(c, value, shape, Ints(shape.size(), 0), 0));
   int64_t rows = 1;
   for (int64_t d = 0; d + 1 < rank; ++d) rows *= kept[static_cast<size_t>(d)];
@@ -220,14 +251,16 @@ Status pad(HostCall& c) {
       b += (index[d] + to[d]) * out_strides[d];
     }
     std::memcpy(out.mutable_raw() + b * width, x.raw() + a * width, static_cast<size_t>(kept.back() * width));
-    for (int64_t d = rank - 2; d >= 0 && ++index[static_cast<size_t>(d)] == kept[static_cast<size_t>(d)]; --d) index[static_cast<size_t>(d)] = 0;
+    for (int64_t d = rank - 2; d >= 0 && ++index[static_cast<size_t>(d)] == kept[static_cast<size_t>(d)]; --d)
+      index[static_cast<size_t>(d)] = 0;
   }
   c.give(0, make_tensor(std::move(out)));
   return Ok{};
 }
 
 constexpr HostEntry kTable[] = {
-    {"Reshape", reshape}, {"Expand", expand}, {"Tile", tile}, {"ConstantOfShape", constant_of_shape}, {"Range", range}, {"Slice", slice}, {"Pad", pad},
+    {"Reshape", reshape}, {"Expand", expand}, {"Tile", tile}, {"ConstantOfShape", constant_of_shape},
+    {"Range", range},     {"Slice", slice},   {"Pad", pad},
 };
 
 }  // namespace

@@ -12,16 +12,20 @@ namespace tilewright::runtime::vm {
 namespace {
 
 Result<const Object*> object(const HostCall& c, size_t i, Object::Kind kind, const char* what) {
-  if (!c.has(i) || c.inputs[i]->kind != kind) return Diagnostic(ErrorCode::kTypeMismatch, format("operand {} is not {}", i, what));
+  if (!c.has(i) || c.inputs[i]->kind != kind)
+    return Diagnostic(ErrorCode::kTypeMismatch, format("operand {} is not {}", i, what));
   return c.inputs[i].get();
 }
 Result<const Object*> sequence(const HostCall& c, size_t i) {
   const Object* o = TW_TRY(object(c, i, Object::Kind::kAdt, "a sequence"));
-  if (o->tag != 0) return Diagnostic(ErrorCode::kTypeMismatch, format("operand {} is an optional without a value, not a sequence", i));
+  if (o->tag != 0)
+    return Diagnostic(ErrorCode::kTypeMismatch, format("operand {} is an optional without a value, not a sequence", i));
   return o;
 }
 // A cell's content changes: the one kind of object that does.
-Result<Object*> cell(const HostCall& c, size_t i) { return const_cast<Object*>(TW_TRY(object(c, i, Object::Kind::kRef, "a reference"))); }
+Result<Object*> cell(const HostCall& c, size_t i) {
+  return const_cast<Object*>(TW_TRY(object(c, i, Object::Kind::kRef, "a reference")));
+}
 
 Result<int64_t> position(const HostCall& c, size_t i, int64_t size, int64_t limit) {
   const int64_t at = TW_TRY(c.integer(i));
@@ -72,7 +76,8 @@ Status sequence_item(HostCall& c) {
 Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, bool new_axis, bool reverse) {
   std::vector<Tensor> tensors;
   for (const Value& v : parts) {
-    if (!v || v->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, "something that is not a tensor is joined to tensors");
+    if (!v || v->kind != Object::Kind::kTensor)
+      return Diagnostic(ErrorCode::kTypeMismatch, "something that is not a tensor is joined to tensors");
     TW_TRY_STATUS(check_copyable(v->tensor));
     tensors.push_back(v->tensor);
   }
@@ -87,10 +92,15 @@ Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, b
     auto mine = t.shape();
     if (new_axis) mine.insert(mine.begin() + static_cast<std::ptrdiff_t>(at), 1);
     if (shape.empty()) shape = mine;
-    if (mine.size() != shape.size() || t.dtype() != tensors[0].dtype()) return host_error(format("{} {} and {} {} cannot be joined", tensors[0].dtype().str(), shape_str(tensors[0].shape()), t.dtype().str(), shape_str(t.shape())));
+    if (mine.size() != shape.size() || t.dtype() != tensors[0].dtype())
+      return host_error(format("{} {} and {} {} cannot be joined", tensors[0].dtype().str(),
+                               shape_str(tensors[0].shape()), t.dtype().str(), shape_str(t.shape())));
     for (size_t d = 0; d < mine.size(); ++d)
-      if (d != at && mine[d] != shape[d]) return host_error(format("{} and {} cannot be joined along axis {}", shape_str(tensors[0].shape()), shape_str(t.shape()), at));
-    if (!checked_add(total, mine[at], &total)) return Diagnostic(ErrorCode::kLimitExceeded, "the joined tensor is too large");
+      if (d != at && mine[d] != shape[d])
+        return host_error(format("{} and {} cannot be joined along axis {}", shape_str(tensors[0].shape()),
+                                 shape_str(t.shape()), at));
+    if (!checked_add(total, mine[at], &total))
+      return Diagnostic(ErrorCode::kLimitExceeded, "the joined tensor is too large");
   }
   shape[at] = total;
   Tensor out = TW_TRY(c.pool.allocate(tensors[0].dtype(), shape));
@@ -112,7 +122,8 @@ Result<Tensor> joined(HostCall& c, std::span<const Value> parts, int64_t axis, b
 
 Status concat_from_sequence(HostCall& c) {
   const auto& s = TW_TRY(sequence(c, 0))->fields;
-  c.give(0, make_tensor(TW_TRY(joined(c, s, TW_TRY(c.attribute("axis", 0)), TW_TRY(c.attribute("new_axis", 0)) != 0, false))));
+  c.give(0, make_tensor(
+                TW_TRY(joined(c, s, TW_TRY(c.attribute("axis", 0)), TW_TRY(c.attribute("new_axis", 0)) != 0, false))));
   return Ok{};
 }
 
@@ -127,7 +138,8 @@ Result<Tensor> part_of(HostCall& c, const Tensor& t, size_t axis, int64_t begin,
   if (drop_axis) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   Tensor out = TW_TRY(c.pool.allocate(t.dtype(), shape));
   for (int64_t o = 0; o < outer && end > begin && inner > 0; ++o)
-    std::memcpy(out.mutable_raw() + o * (end - begin) * inner, t.raw() + (o * size + begin) * inner, static_cast<size_t>((end - begin) * inner));
+    std::memcpy(out.mutable_raw() + o * (end - begin) * inner, t.raw() + (o * size + begin) * inner,
+                static_cast<size_t>((end - begin) * inner));
   return out;
 }
 Result<size_t> axis_of(HostCall& c, const Tensor& t) {
@@ -151,11 +163,13 @@ Status split_to_sequence(HostCall& c) {
     if (each < 1) return host_error(format("parts of {} elements", each));
     for (int64_t at = 0; at < size; at += each) parts.push_back(std::min(each, size - at));
   } else {
-    if (split.rank() > 1 || !split.dtype().is_integral()) return host_error("the parts' sizes are not a list of integers");
+    if (split.rank() > 1 || !split.dtype().is_integral())
+      return host_error("the parts' sizes are not a list of integers");
     int64_t total = 0;
     for (int64_t i = 0; i < split.size(); ++i) {
       parts.push_back(split.at_int(i));
-      if (parts.back() < 0 || !checked_add(total, parts.back(), &total)) return host_error(format("a part of {} elements", parts.back()));
+      if (parts.back() < 0 || !checked_add(total, parts.back(), &total))
+        return host_error(format("a part of {} elements", parts.back()));
     }
     if (total != size) return host_error(format("parts of {} elements together, the axis has {}", total, size));
   }
@@ -215,7 +229,8 @@ Status list_stack(HostCall& c) {
   const auto& parts = TW_TRY(cell(c, 0))->fields;
   if (parts.empty()) {
     auto dtype = c.attributes.find("dtype"), dims = c.attributes.find("shape");
-    if (dtype == c.attributes.end() || dims == c.attributes.end()) return host_error("a loop without steps has an output of unknown type");
+    if (dtype == c.attributes.end() || dims == c.attributes.end())
+      return host_error("a loop without steps has an output of unknown type");
     std::vector<int64_t> shape;
     for (size_t at = 0; at < dims->second.size();) {
       const size_t end = std::min(dims->second.find('x', at), dims->second.size());
@@ -225,7 +240,8 @@ Status list_stack(HostCall& c) {
     c.give(0, make_tensor(TW_TRY(c.pool.allocate(TW_TRY(parse_dtype(dtype->second)), std::move(shape)))));
     return Ok{};
   }
-  c.give(0, make_tensor(TW_TRY(joined(c, parts, TW_TRY(c.attribute("axis", 0)), true, TW_TRY(c.attribute("reverse", 0)) != 0))));
+  c.give(0, make_tensor(TW_TRY(
+                joined(c, parts, TW_TRY(c.attribute("axis", 0)), true, TW_TRY(c.attribute("reverse", 0)) != 0))));
   return Ok{};
 }
 Status next_step(HostCall& c) {
@@ -255,11 +271,25 @@ Status element(HostCall& c) {
 }
 
 constexpr HostEntry kTable[] = {
-    {"SequenceAt", sequence_at}, {"SequenceInsert", sequence_insert}, {"SequenceErase", sequence_erase}, {"SequenceLength", sequence_length},
-    {"ConcatFromSequence", concat_from_sequence}, {"SplitToSequence", split_to_sequence}, {"OptionalHasElement", optional_has},
-    {"OptionalGetElement", optional_get}, {"sequence_item", sequence_item}, {"ref_create", make_cell}, {"ref_read", ref_read},
-    {"ref_write", ref_write}, {"list_append", list_append}, {"list_sequence", list_sequence}, {"list_stack", list_stack},
-    {"next_step", next_step}, {"more_steps", more_steps}, {"dimension", dimension}, {"element", element},
+    {"SequenceAt", sequence_at},
+    {"SequenceInsert", sequence_insert},
+    {"SequenceErase", sequence_erase},
+    {"SequenceLength", sequence_length},
+    {"ConcatFromSequence", concat_from_sequence},
+    {"SplitToSequence", split_to_sequence},
+    {"OptionalHasElement", optional_has},
+    {"OptionalGetElement", optional_get},
+    {"sequence_item", sequence_item},
+    {"ref_create", make_cell},
+    {"ref_read", ref_read},
+    {"ref_write", ref_write},
+    {"list_append", list_append},
+    {"list_sequence", list_sequence},
+    {"list_stack", list_stack},
+    {"next_step", next_step},
+    {"more_steps", more_steps},
+    {"dimension", dimension},
+    {"element", element},
 };
 
 }  // namespace

@@ -21,26 +21,32 @@ size_t class_of(uint64_t bytes) {
 }
 uint64_t class_bytes(size_t c) { return (uint64_t{1} << (kSmallestClass + c / 2)) / 2 * (c % 2 ? 3 : 2); }
 
-Diagnostic wrong(std::string what) { return Diagnostic(ErrorCode::kTypeMismatch, std::move(what), {}, "the program does not fit its arguments"); }
+Diagnostic wrong(std::string what) {
+  return Diagnostic(ErrorCode::kTypeMismatch, std::move(what), {}, "the program does not fit its arguments");
+}
 
 Result<const Object*> object_in(const Value& v, Object::Kind kind, const char* what) {
-  if (!v || v->kind != kind) return wrong(format("a register holds {} where {} is needed", v ? "another kind of object" : "nothing", what));
+  if (!v || v->kind != kind)
+    return wrong(format("a register holds {} where {} is needed", v ? "another kind of object" : "nothing", what));
   return v.get();
 }
 Result<int64_t> integer_in(const Value& v) {
   const Tensor& t = TW_TRY(object_in(v, Object::Kind::kTensor, "an integer"))->tensor;
-  if (t.size() != 1 || !(t.dtype().is_integral() || t.dtype().is_bool())) return wrong(format("a register holds {} {} where an integer is needed", t.dtype().str(), shape_str(t.shape())));
+  if (t.size() != 1 || !(t.dtype().is_integral() || t.dtype().is_bool()))
+    return wrong(format("a register holds {} {} where an integer is needed", t.dtype().str(), shape_str(t.shape())));
   return t.at_int(0);
 }
 Result<std::vector<int64_t>> integers_in(const Value& v) {
   const Tensor& t = TW_TRY(object_in(v, Object::Kind::kTensor, "a shape"))->tensor;
-  if (!t.dtype().is_integral() || t.rank() > 1 || t.size() > 32) return wrong(format("a register holds {} {} where a shape is needed", t.dtype().str(), shape_str(t.shape())));
+  if (!t.dtype().is_integral() || t.rank() > 1 || t.size() > 32)
+    return wrong(format("a register holds {} {} where a shape is needed", t.dtype().str(), shape_str(t.shape())));
   std::vector<int64_t> out;
   for (int64_t i = 0; i < t.size(); ++i) out.push_back(t.at_int(i));
   return out;
 }
 DataType dtype_of(const int64_t* fields) {
-  constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle, TypeCode::kBFloat};
+  constexpr TypeCode kCodes[] = {TypeCode::kInt, TypeCode::kUInt, TypeCode::kFloat, TypeCode::kHandle,
+                                 TypeCode::kBFloat};
   DataType t{kCodes[fields[0]], static_cast<uint8_t>(fields[1]), 1};  // verified
   return t == DataType{TypeCode::kUInt, 1, 1} ? kBool : t;
 }
@@ -49,8 +55,11 @@ Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype
   const Tensor& bytes = TW_TRY(object_in(storage, Object::Kind::kStorage, "a storage"))->tensor;
   auto count = checked_element_count(shape);
   int64_t end;
-  if (!count.ok() || offset < 0 || !checked_add(offset, static_cast<int64_t>(dtype.bytes_for(static_cast<uint64_t>(*count))), &end) || end > bytes.size())
-    return wrong(format("a tensor {} at byte {} does not fit its storage of {} bytes", shape_str(shape), offset, bytes.size()));
+  if (!count.ok() || offset < 0 ||
+      !checked_add(offset, static_cast<int64_t>(dtype.bytes_for(static_cast<uint64_t>(*count))), &end) ||
+      end > bytes.size())
+    return wrong(
+        format("a tensor {} at byte {} does not fit its storage of {} bytes", shape_str(shape), offset, bytes.size()));
   return make_tensor(Tensor::view(dtype, std::move(shape), bytes.raw() + offset, storage));
 }
 
@@ -99,11 +108,14 @@ MemoryPool::~MemoryPool() {
 
 Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) {
   auto count = TW_TRY(checked_element_count(shape));
-  const uint64_t bytes = dtype.bytes_for(static_cast<uint64_t>(count)) + 64;  // kernels may read a vector at the last element
+  const uint64_t bytes =
+      dtype.bytes_for(static_cast<uint64_t>(count)) + 64;  // kernels may read a vector at the last element
   const size_t c = class_of(bytes);
   const uint64_t size = class_bytes(c);
   auto full = [&] {
-    return Diagnostic(ErrorCode::kLimitExceeded, format("a tensor {} of {} does not fit into memory", dtype.str(), shape_str(shape)), {}, "use smaller inputs");
+    return Diagnostic(ErrorCode::kLimitExceeded,
+                      format("a tensor {} of {} does not fit into memory", dtype.str(), shape_str(shape)), {},
+                      "use smaller inputs");
   };
   if (size > limit_ - std::min(used_, limit_)) return full();
   if (free_.size() <= c) free_.resize(c + 1);
@@ -117,7 +129,8 @@ Result<Tensor> MemoryPool::allocate(DataType dtype, std::vector<int64_t> shape) 
     if (!block) return full();
   }
   used_ += size;
-  std::shared_ptr<const void> owner(block, [pool = shared_from_this(), c](const void* p) { pool->give_back(const_cast<void*>(p), c); });
+  std::shared_ptr<const void> owner(
+      block, [pool = shared_from_this(), c](const void* p) { pool->give_back(const_cast<void*>(p), c); });
   return Tensor::view(dtype, std::move(shape), block, std::move(owner));
 }
 
@@ -129,18 +142,21 @@ void MemoryPool::give_back(void* block, size_t c) {
   free_[c].push_back(block);
 }
 
-Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<const Executable> executable, std::shared_ptr<PackedFunctions> functions,
+Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<const Executable> executable,
+                                                               std::shared_ptr<PackedFunctions> functions,
                                                                const MachineOptions& options) {
   std::unique_ptr<VirtualMachine> vm(new VirtualMachine);
   for (const Constant& c : executable->constants) {
     if (!c.data.defined())
-      return Diagnostic(ErrorCode::kBadArtifact, format("the constant '{}' has not been bound", c.late_name), {}, "load the late-bound constants first");
+      return Diagnostic(ErrorCode::kBadArtifact, format("the constant '{}' has not been bound", c.late_name), {},
+                        "load the late-bound constants first");
     vm->constants_.push_back(make_constant(c.data));
   }
   for (const Function& f : executable->functions) {
     auto& loads = vm->immediates_.emplace_back(f.code.size());
     for (size_t i = 0; i < f.code.size(); ++i)
-      if (f.code[i].op == Opcode::kLoadConsti) loads[i] = make_constant(Tensor::scalar<int64_t>(kInt64, f.code[i].fields[0]));
+      if (f.code[i].op == Opcode::kLoadConsti)
+        loads[i] = make_constant(Tensor::scalar<int64_t>(kInt64, f.code[i].fields[0]));
   }
   vm->executable_ = std::move(executable);
   vm->functions_ = std::move(functions);
@@ -149,13 +165,16 @@ Result<std::unique_ptr<VirtualMachine>> VirtualMachine::create(std::shared_ptr<c
   return vm;
 }
 
-Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result) {
+Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments,
+                             int64_t result) {
   const Function& f = executable_->functions[function];
   if (interrupted()) return Diagnostic(ErrorCode::kInterrupted, "the program was interrupted");
   if (static_cast<int64_t>(frames.size()) >= options_.max_depth)
-    return Diagnostic(ErrorCode::kLimitExceeded, format("calls nest deeper than {}", options_.max_depth), f.name, "the program recurses without end");
+    return Diagnostic(ErrorCode::kLimitExceeded, format("calls nest deeper than {}", options_.max_depth), f.name,
+                      "the program recurses without end");
   if (arguments.size() != f.params.size())
-    return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' takes {} arguments, {} are given", f.name, f.params.size(), arguments.size()));
+    return Diagnostic(ErrorCode::kInvalidArgument, format("function '{}' takes {} arguments, {} are given", f.name,
+                                                          f.params.size(), arguments.size()));
   Frame frame{&f, immediates_[function].data(), 0, std::move(arguments), result};
   frame.registers.resize(static_cast<size_t>(f.registers));
   frames.push_back(std::move(frame));
@@ -170,7 +189,8 @@ Result<Value> VirtualMachine::invoke(std::string_view name, std::vector<Value> a
   Value result;
   while (!frames.empty()) {
     auto status = step(frames, &result);
-    if (!status.ok()) return std::move(status).error().at(frames.empty() ? std::string(name) : frames.back().function->name);
+    if (!status.ok())
+      return std::move(status).error().at(frames.empty() ? std::string(name) : frames.back().function->name);
   }
   return result;
 }
@@ -198,8 +218,10 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       Value value = get(at[0]);
       const int64_t to = frame.result;
       frames.pop_back();
-      if (frames.empty()) *result = std::move(value);
-      else frames.back().registers[static_cast<size_t>(to)] = std::move(value);
+      if (frames.empty())
+        *result = std::move(value);
+      else
+        frames.back().registers[static_cast<size_t>(to)] = std::move(value);
       return Ok{};
     }
     case Opcode::kInvoke:
@@ -216,15 +238,18 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       const auto outputs = static_cast<size_t>(at[2]), inputs = arguments.size() - outputs;
       for (size_t i = inputs; i < arguments.size(); ++i)
         if (arguments[i] && arguments[i]->constant) arguments[i] = nullptr;
-      TW_TRY_STATUS(functions_->call(static_cast<size_t>(at[0]), std::span(arguments).first(inputs), std::span(arguments).subspan(inputs)));
+      TW_TRY_STATUS(functions_->call(static_cast<size_t>(at[0]), std::span(arguments).first(inputs),
+                                     std::span(arguments).subspan(inputs)));
       for (size_t i = 0; i < outputs; ++i) put(at[3 + inputs + i], std::move(arguments[inputs + i]));
       return Ok{};
     }
     case Opcode::kAllocTensor:
-      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 2), {at + 7, at + in.fields.size()})));
+      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 2),
+                                      {at + 7, at + in.fields.size()})));
       return Ok{};
     case Opcode::kAllocTensorReg:
-      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 3), TW_TRY(integers_in(get(at[2]))))));
+      put(at[6], TW_TRY(tensor_within(get(at[0]), TW_TRY(integer_in(get(at[1]))), dtype_of(at + 3),
+                                      TW_TRY(integers_in(get(at[2]))))));
       return Ok{};
     case Opcode::kAllocADT:
       put(at[2], make_adt(at[0], many(3)));
@@ -239,7 +264,8 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     }
     case Opcode::kGetField: {
       const Object* o = TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a tuple or data type"));
-      if (static_cast<size_t>(at[1]) >= o->fields.size()) return wrong(format("field {} of a value with {}", at[1], o->fields.size()));
+      if (static_cast<size_t>(at[1]) >= o->fields.size())
+        return wrong(format("field {} of a value with {}", at[1], o->fields.size()));
       Value field = o->fields[static_cast<size_t>(at[1])];
       put(at[2], std::move(field));
       return Ok{};
@@ -257,7 +283,9 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + at[0]);
       return Ok{};
     case Opcode::kGetTag:
-      put(at[1], make_tensor(Tensor::scalar<int32_t>(kInt32, static_cast<int32_t>(TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a data type"))->tag))));
+      put(at[1],
+          make_tensor(Tensor::scalar<int32_t>(
+              kInt32, static_cast<int32_t>(TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a data type"))->tag))));
       return Ok{};
     case Opcode::kLoadConsti:
       put(at[1], frame.immediates[frame.pc - 1]);
@@ -282,7 +310,8 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       const Tensor& t = TW_TRY(object_in(get(at[0]), Object::Kind::kTensor, "a tensor"))->tensor;
       auto shape = TW_TRY(integers_in(get(at[1])));
       auto count = checked_element_count(shape);
-      if (!count.ok() || *count != t.size()) return wrong(format("a tensor {} cannot become {}", shape_str(t.shape()), shape_str(shape)));
+      if (!count.ok() || *count != t.size())
+        return wrong(format("a tensor {} cannot become {}", shape_str(t.shape()), shape_str(shape)));
       put(at[2], make_tensor(t.reshaped(std::move(shape))));
       return Ok{};
     }

@@ -27,11 +27,12 @@ struct Object {
 Value make_tensor(Tensor tensor);
 Value make_adt(int64_t tag, std::vector<Value> fields);
 
-// Memory for tensors, kept for reuse in classes of size (powers of two and the halves between). Blocks that nobody holds
-// beyond `keep_bytes` go back to the system, so that a program fed ever new shapes stays flat.
+// Memory for tensors, kept for reuse in classes of size (powers of two and the halves between). Blocks that nobody
+// holds beyond `keep_bytes` go back to the system, so that a program fed ever new shapes stays flat.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
-  explicit MemoryPool(uint64_t keep_bytes = uint64_t{64} << 20, uint64_t limit = uint64_t{1} << 40) : keep_bytes_(keep_bytes), limit_(limit) {}
+  explicit MemoryPool(uint64_t keep_bytes = uint64_t{64} << 20, uint64_t limit = uint64_t{1} << 40)
+      : keep_bytes_(keep_bytes), limit_(limit) {}
   ~MemoryPool();
   // A tensor whose memory returns here. Errors: LimitExceeded.
   Result<Tensor> allocate(DataType dtype, std::vector<int64_t> shape);
@@ -54,14 +55,16 @@ class PackedFunctions {
 struct MachineOptions {
   int64_t max_depth = 10000;  // calls within calls
   uint64_t keep_bytes = uint64_t{64} << 20;
-  // When set and true, the program stops at its next jump back or call with Interrupted; for another thread or a signal.
+  // When set and true, the program stops at its next jump back or call with Interrupted; for another thread or a
+  // signal.
   const std::atomic<bool>* interrupt = nullptr;
 };
 
 class VirtualMachine {
  public:
   // The executable must have been verified and have no late-bound constant left. Errors: BadArtifact.
-  static Result<std::unique_ptr<VirtualMachine>> create(std::shared_ptr<const Executable> executable, std::shared_ptr<PackedFunctions> functions,
+  static Result<std::unique_ptr<VirtualMachine>> create(std::shared_ptr<const Executable> executable,
+                                                        std::shared_ptr<PackedFunctions> functions,
                                                         const MachineOptions& options = {});
   const Executable& executable() const { return *executable_; }
   // Errors: UnknownFunction, InvalidArgument (another number of arguments), and what the program runs into.

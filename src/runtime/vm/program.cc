@@ -9,7 +9,10 @@ namespace tilewright::runtime::vm {
 namespace {
 constexpr uint64_t kMagic = 0x324d565754;  // "TWVM2"
 constexpr uint64_t kMaxSource = uint64_t{1} << 40;
-Diagnostic bad(const char* what) { return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {}, "compile the model again"); }
+Diagnostic bad(const char* what) {
+  return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {},
+                    "compile the model again");
+}
 }  // namespace
 
 std::string free_shape_str(std::span<const int64_t> shape) {
@@ -95,11 +98,13 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
   if (!in.ok()) return bad("it is cut off");
   if (in.remaining() != 0) return bad("bytes follow its end");
   for (const Region& r : p.regions) {
-    if (r.format != "onnx" && r.format != "relay" && r.format != "evaluate" && r.format != "host") return bad("a region's format");
+    if (r.format != "onnx" && r.format != "relay" && r.format != "evaluate" && r.format != "host")
+      return bad("a region's format");
     if (r.format == "host" && !host_function_of(r).ok()) return bad("a function that does not exist");
     uint64_t total = 0;  // no byte belongs to a region twice
     for (const auto& [offset, bytes] : r.pieces) {
-      if (offset > p.shared.size() || bytes > p.shared.size() - offset || bytes > p.shared.size() - total) return bad("a region's pieces");
+      if (offset > p.shared.size() || bytes > p.shared.size() - offset || bytes > p.shared.size() - total)
+        return bad("a region's pieces");
       total += bytes;
     }
   }

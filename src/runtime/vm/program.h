@@ -16,26 +16,28 @@ struct TensorSpec {
   std::string name;
   DataType dtype;
   std::vector<int64_t> shape;  // -1: free
-  // What the input is: a tensor of this shape, a tensor of any shape, or a value of another kind (a sequence, an optional).
+  // What the input is: a tensor of this shape, a tensor of any shape, or a value of another kind (a sequence, an
+  // optional).
   enum class Kind : uint8_t { kTensor, kUnranked, kOther } kind = Kind::kTensor;
 };
 
-// Formats: "onnx" and "relay" are compiled for the arguments they meet, "evaluate" (ONNX too) is computed by the reference
-// interpreter on the arguments' values, "host" is a function of the runtime: its name, then key=value lines.
+// Formats: "onnx" and "relay" are compiled for the arguments they meet, "evaluate" (ONNX too) is computed by the
+// reference interpreter on the arguments' values, "host" is a function of the runtime: its name, then key=value lines.
 struct Region {
   std::string format;
   std::vector<std::string> inputs;  // names, in the order of the packed function's arguments
   std::string source;
-  std::vector<std::pair<uint64_t, uint64_t>> pieces = {};  // offset and bytes in Program::shared: they follow the source
+  std::vector<std::pair<uint64_t, uint64_t>> pieces =
+      {};  // offset and bytes in Program::shared: they follow the source
 };
 
 struct Program {
   Executable executable;
   std::vector<TensorSpec> inputs;
   std::vector<std::string> outputs;
-  std::vector<Region> regions;      // by packed function
-  std::string target;               // what the regions are compiled for
-  std::string shared;               // of which regions have pieces: weights are stored once
+  std::vector<Region> regions;  // by packed function
+  std::string target;           // what the regions are compiled for
+  std::string shared;           // of which regions have pieces: weights are stored once
 
   std::string source_of(size_t region) const;
 };

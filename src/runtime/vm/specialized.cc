@@ -15,16 +15,27 @@ namespace {
 
 DLTensor view_of(const Tensor& t, std::vector<int64_t>* shape) {
   *shape = t.shape();
-  return {const_cast<std::byte*>(t.raw()), {kDLCPU, 0}, static_cast<int32_t>(shape->size()), to_dlpack(t.dtype()), shape->data(), nullptr, 0};
+  return {const_cast<std::byte*>(t.raw()),
+          {kDLCPU, 0},
+          static_cast<int32_t>(shape->size()),
+          to_dlpack(t.dtype()),
+          shape->data(),
+          nullptr,
+          0};
 }
 
 constexpr uint64_t kLargestEarlyBytes = 256 << 10;
 constexpr double kLeastParallelWork = 1e6;  // operations and bytes
 constexpr size_t kEarlyKeys = 4096;
 
-int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
-std::string bytes_of(const Tensor& t) { return {reinterpret_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())}; }
+std::string bytes_of(const Tensor& t) {
+  return {reinterpret_cast<const char*>(t.raw()), static_cast<size_t>(t.bytes())};
+}
 
 // More is promised by the system and taken back with the process.
 uint64_t physical_memory() {
@@ -40,8 +51,12 @@ std::vector<Tensor> tensors_of(std::span<const Value> values) {
 
 }  // namespace
 
-SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options)
-    : program_(std::move(program)), specialize_(std::move(specialize)), options_(options), pool_(std::make_shared<MemoryPool>(options.keep_bytes, physical_memory())) {
+SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize,
+                                           const SpecializedOptions& options)
+    : program_(std::move(program)),
+      specialize_(std::move(specialize)),
+      options_(options),
+      pool_(std::make_shared<MemoryPool>(options.keep_bytes, physical_memory())) {
   early_values_.resize(program_->regions.size());
   last_.resize(program_->regions.size(), entries_.end());
   kept_of_.resize(program_->regions.size(), 0);
@@ -63,12 +78,14 @@ SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std:
       if (e.shapes[i] != inputs[i]->tensor.shape()) return false;
     for (const auto& [argument, kept] : e.values) {
       const Tensor& t = inputs[argument]->tensor;
-      if (t.bytes() != kept.size() || (!kept.empty() && std::memcmp(t.raw(), kept.data(), kept.size()) != 0)) return false;
+      if (t.bytes() != kept.size() || (!kept.empty() && std::memcmp(t.raw(), kept.data(), kept.size()) != 0))
+        return false;
     }
     return true;
   };
   auto found = last_[index];
-  if (found == entries_.end() || !fits(*found)) found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.index == index && fits(e); });
+  if (found == entries_.end() || !fits(*found))
+    found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.index == index && fits(e); });
   if (found == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, found);
   last_[index] = found;
@@ -77,7 +94,8 @@ SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std:
 
 Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
   if (!specialize_)
-    return Diagnostic(ErrorCode::kUnsupportedModel, "the program has to be compiled for these shapes, and there is no compiler here", {},
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the program has to be compiled for these shapes, and there is no compiler here", {},
                       "install the compiler beside the runtime, or compile the model for fixed shapes with --shape");
   const int64_t begin = trace_ ? now_ns() : 0;
   auto made = TW_TRY(specialize_(index, arguments));
@@ -89,7 +107,9 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
   const auto& names = program_->regions[index].inputs;
   for (const auto& info : made.artifact->plan().inputs) {
     auto at = std::find(names.begin(), names.end(), info.name);
-    if (at == names.end()) return Diagnostic(ErrorCode::kInternal, format("the specialisation has an input '{}' that its region lacks", info.name));
+    if (at == names.end())
+      return Diagnostic(ErrorCode::kInternal,
+                        format("the specialisation has an input '{}' that its region lacks", info.name));
     entry.arguments.push_back(static_cast<size_t>(at - names.begin()));
   }
   // Threads cost some microseconds at each step: what is done sooner stays on one.
@@ -109,28 +129,36 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
 }
 
 Status SpecializedFunctions::call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) {
-  if (index >= program_->regions.size()) return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not exist", index));
+  if (index >= program_->regions.size())
+    return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not exist", index));
   const Region& region = program_->regions[index];
-  if (inputs.size() != region.inputs.size()) return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not take {} arguments", index, inputs.size()));
+  if (inputs.size() != region.inputs.size())
+    return Diagnostic(ErrorCode::kBadArtifact, format("region {} does not take {} arguments", index, inputs.size()));
   const int64_t begin = trace_ ? now_ns() : 0;
   if (const HostRegion& host = host_[index]; host.function) {
     for (Value& v : outputs) v = nullptr;
     HostCall call{inputs, outputs, host.attributes, *pool_};
-    if (auto status = host.function(call); !status.ok()) return std::move(status).error().at(region.source.substr(0, region.source.find('\n')));
+    if (auto status = host.function(call); !status.ok())
+      return std::move(status).error().at(region.source.substr(0, region.source.find('\n')));
     for (const Value& v : outputs)
       if (!v) return Diagnostic(ErrorCode::kBadArtifact, format("a function does not make {} results", outputs.size()));
     if (trace_) note(region.source.substr(0, region.source.find('\n')), "", begin);
     return Ok{};
   }
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i] || inputs[i]->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[i]));
+    if (!inputs[i] || inputs[i]->kind != Object::Kind::kTensor)
+      return Diagnostic(ErrorCode::kTypeMismatch, format("'{}' is not a tensor", region.inputs[i]));
   if (region.format != "evaluate") return run_compiled(index, inputs, outputs);
   const std::vector<Tensor> arguments = tensors_of(inputs);
   if (!options_.evaluate)
-    return Diagnostic(ErrorCode::kUnsupportedModel, "the program computes with texts or files, and there is no compiler here", {}, "install the compiler beside the runtime");
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the program computes with texts or files, and there is no compiler here", {},
+                      "install the compiler beside the runtime");
   auto made = TW_TRY(options_.evaluate(index, arguments)).results;
   if (trace_) note(format("evaluate region_{}", index), "", begin);
-  if (made.size() != outputs.size()) return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", made.size(), outputs.size()));
+  if (made.size() != outputs.size())
+    return Diagnostic(ErrorCode::kBadArtifact,
+                      format("a region makes {} tensors where {} are expected", made.size(), outputs.size()));
   for (size_t i = 0; i < made.size(); ++i) outputs[i] = make_tensor(std::move(made[i]));
   return Ok{};
 }
@@ -146,7 +174,8 @@ Status SpecializedFunctions::run_compiled(size_t index, std::span<const Value> i
   }
   const plan::Plan& plan = entry->executor->plan();
   if (plan.outputs.size() != outputs.size())
-    return Diagnostic(ErrorCode::kBadArtifact, format("a region makes {} tensors where {} are expected", plan.outputs.size(), outputs.size()));
+    return Diagnostic(ErrorCode::kBadArtifact,
+                      format("a region makes {} tensors where {} are expected", plan.outputs.size(), outputs.size()));
   std::vector<int64_t> shape;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     DLTensor view = view_of(inputs[entry->arguments[i]]->tensor, &shape);
@@ -211,35 +240,48 @@ bool SpecializedFunctions::evaluate_early(size_t index, std::span<const Tensor> 
   return true;
 }
 
-Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options) {
+Result<std::unique_ptr<ProgramRunner>> ProgramRunner::create(const std::shared_ptr<const Program>& program,
+                                                             Specialize specialize, const SpecializedOptions& options) {
   std::unique_ptr<ProgramRunner> runner(new ProgramRunner);
   runner->program_ = program;
   runner->functions_ = std::make_shared<SpecializedFunctions>(program, std::move(specialize), options);
   MachineOptions machine;
   machine.keep_bytes = options.keep_bytes;
   machine.interrupt = options.interrupt;
-  runner->machine_ = TW_TRY(VirtualMachine::create(std::shared_ptr<const Executable>(program, &program->executable), runner->functions_, machine));
+  runner->machine_ = TW_TRY(VirtualMachine::create(std::shared_ptr<const Executable>(program, &program->executable),
+                                                   runner->functions_, machine));
   return runner;
 }
 
 Result<std::vector<Value>> ProgramRunner::run_values(std::vector<Value> inputs) {
   const auto& specs = program_->inputs;
-  if (inputs.size() != specs.size()) return Diagnostic(ErrorCode::kInvalidArgument, format("the program takes {} inputs, {} are given", specs.size(), inputs.size()));
+  if (inputs.size() != specs.size())
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("the program takes {} inputs, {} are given", specs.size(), inputs.size()));
   for (size_t i = 0; i < specs.size(); ++i) {
-    if (!inputs[i]) return Diagnostic(ErrorCode::kInvalidArgument, "nothing is given", format("input '{}'", specs[i].name));
+    if (!inputs[i])
+      return Diagnostic(ErrorCode::kInvalidArgument, "nothing is given", format("input '{}'", specs[i].name));
     if (specs[i].kind == TensorSpec::Kind::kOther) continue;
     const std::string where = format("input '{}'", specs[i].name);
-    if (inputs[i]->kind != Object::Kind::kTensor) return Diagnostic(ErrorCode::kTypeMismatch, "it is not a tensor", where);
+    if (inputs[i]->kind != Object::Kind::kTensor)
+      return Diagnostic(ErrorCode::kTypeMismatch, "it is not a tensor", where);
     const Tensor& t = inputs[i]->tensor;
-    if (!(t.dtype() == specs[i].dtype)) return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", specs[i].dtype.str(), t.dtype().str()), where);
+    if (!(t.dtype() == specs[i].dtype))
+      return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", specs[i].dtype.str(), t.dtype().str()),
+                        where);
     bool fits = specs[i].kind == TensorSpec::Kind::kUnranked || t.shape().size() == specs[i].shape.size();
-    for (size_t d = 0; fits && d < specs[i].shape.size(); ++d) fits = specs[i].shape[d] == -1 || specs[i].shape[d] == t.shape()[d];
-    if (!fits) return Diagnostic(ErrorCode::kShapeMismatch, format("the tensor is {}, the model takes {}", shape_str(t.shape()), free_shape_str(specs[i].shape)), where);
+    for (size_t d = 0; fits && d < specs[i].shape.size(); ++d)
+      fits = specs[i].shape[d] == -1 || specs[i].shape[d] == t.shape()[d];
+    if (!fits)
+      return Diagnostic(
+          ErrorCode::kShapeMismatch,
+          format("the tensor is {}, the model takes {}", shape_str(t.shape()), free_shape_str(specs[i].shape)), where);
   }
   Value result = TW_TRY(machine_->invoke("main", std::move(inputs)));
   if (program_->outputs.size() == 1) return std::vector<Value>{std::move(result)};
   if (!result || result->kind != Object::Kind::kAdt || result->fields.size() != program_->outputs.size())
-    return Diagnostic(ErrorCode::kTypeMismatch, format("the program's result is not a tuple of {} values", program_->outputs.size()));
+    return Diagnostic(ErrorCode::kTypeMismatch,
+                      format("the program's result is not a tuple of {} values", program_->outputs.size()));
   return result->fields;
 }
 
@@ -252,9 +294,12 @@ Result<std::vector<Tensor>> ProgramRunner::run(std::vector<Tensor> inputs) {
   while (!open.empty()) {
     Value v = std::move(open.back());
     open.pop_back();
-    if (v && v->kind == Object::Kind::kAdt) open.insert(open.end(), v->fields.rbegin(), v->fields.rend());
-    else if (v && v->kind == Object::Kind::kTensor) out.push_back(v->tensor);
-    else return Diagnostic(ErrorCode::kTypeMismatch, "the program's result is not made of tensors");
+    if (v && v->kind == Object::Kind::kAdt)
+      open.insert(open.end(), v->fields.rbegin(), v->fields.rend());
+    else if (v && v->kind == Object::Kind::kTensor)
+      out.push_back(v->tensor);
+    else
+      return Diagnostic(ErrorCode::kTypeMismatch, "the program's result is not made of tensors");
   }
   return out;
 }
@@ -263,7 +308,9 @@ Result<std::shared_ptr<const Program>> program_of(const Artifact& artifact) {
   const auto& plan = artifact.plan();
   auto kind = plan.metadata.find("kind");
   if (kind == plan.metadata.end() || kind->second != kProgramKind) return std::shared_ptr<const Program>();
-  if (plan.params.size() != 1) return Diagnostic(ErrorCode::kBadArtifact, "the artifact lacks its VM program", artifact.path(), "compile the model again");
+  if (plan.params.size() != 1)
+    return Diagnostic(ErrorCode::kBadArtifact, "the artifact lacks its VM program", artifact.path(),
+                      "compile the model again");
   auto program = read_program({artifact.params() + plan.params[0].offset, static_cast<size_t>(plan.params[0].bytes)});
   if (!program.ok()) return std::move(program).error().at(artifact.path());
   return std::shared_ptr<const Program>(std::make_shared<Program>(std::move(*program)));

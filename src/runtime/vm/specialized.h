@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed functions that are compiled when they are called with shapes (or, for the few arguments on which shapes depend,
-// values) they have not met, and kept for the next call with the same.
+// Packed functions that are compiled when they are called with shapes (or, for the few arguments on which shapes
+// depend, values) they have not met, and kept for the next call with the same.
 #pragma once
 #include <functional>
 #include <list>
@@ -35,10 +35,11 @@ struct SpecializedOptions {
   int threads = 0;
   size_t keep = 64;  // specialisations; the one used longest ago goes first
   uint64_t keep_bytes = uint64_t{64} << 20;
-  Evaluate evaluate;  // for regions of that format (text, image files), which are an error without it, and for the next line
-  // A region of little work is computed without compiling the first so many times that it meets the same sizes, and more
-  // often the more sizes it is kept for: what changes its sizes at every call (the boxes that are left, a text that
-  // grows) does not wait for a compiler.
+  Evaluate
+      evaluate;  // for regions of that format (text, image files), which are an error without it, and for the next line
+  // A region of little work is computed without compiling the first so many times that it meets the same sizes, and
+  // more often the more sizes it is kept for: what changes its sizes at every call (the boxes that are left, a text
+  // that grows) does not wait for a compiler.
   int evaluate_first = 2;
   const std::atomic<bool>* interrupt = nullptr;  // MachineOptions'
 };
@@ -46,7 +47,8 @@ struct SpecializedOptions {
 class SpecializedFunctions : public PackedFunctions {
  public:
   // The program must have passed read_program's checks.
-  SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize, const SpecializedOptions& options = {});
+  SpecializedFunctions(std::shared_ptr<const Program> program, Specialize specialize,
+                       const SpecializedOptions& options = {});
   Status call(size_t index, std::span<const Value> inputs, std::span<Value> outputs) override;
   size_t compiled() const { return compiled_; }    // since it was made
   size_t evaluated() const { return evaluated_; }  // calls of regions that could have been compiled
@@ -73,11 +75,12 @@ class SpecializedFunctions : public PackedFunctions {
   Specialize specialize_;
   SpecializedOptions options_;
   std::shared_ptr<MemoryPool> pool_;
-  std::vector<HostRegion> host_;  // by region; without a function for those of other formats
-  std::list<Entry> entries_;                           // most recently used first
-  std::vector<std::list<Entry>::iterator> last_;       // by region: the one used last, or the end
-  std::unordered_map<size_t, int64_t> early_;      // calls that were evaluated, by region and what would have been compiled in
-  std::vector<int> kept_of_;                       // specialisations, by region
+  std::vector<HostRegion> host_;                  // by region; without a function for those of other formats
+  std::list<Entry> entries_;                      // most recently used first
+  std::vector<std::list<Entry>::iterator> last_;  // by region: the one used last, or the end
+  std::unordered_map<size_t, int64_t>
+      early_;                 // calls that were evaluated, by region and what would have been compiled in
+  std::vector<int> kept_of_;  // specialisations, by region
   std::vector<std::vector<size_t>> early_values_;  // by region: arguments whose values were needed
   std::vector<bool> large_;                        // by region: too much work for it
   size_t compiled_ = 0, evaluated_ = 0;
@@ -87,7 +90,8 @@ class SpecializedFunctions : public PackedFunctions {
 // The inputs checked against what the program says, main run, its result as one tensor per output.
 class ProgramRunner {
  public:
-  static Result<std::unique_ptr<ProgramRunner>> create(const std::shared_ptr<const Program>& program, Specialize specialize, const SpecializedOptions& options = {});
+  static Result<std::unique_ptr<ProgramRunner>> create(const std::shared_ptr<const Program>& program,
+                                                       Specialize specialize, const SpecializedOptions& options = {});
   const Program& program() const { return *program_; }
   const SpecializedFunctions& functions() const { return *functions_; }
   void set_trace(std::vector<TraceEvent>* events) { functions_->set_trace(events); }

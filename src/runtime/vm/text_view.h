@@ -15,7 +15,8 @@ namespace tilewright::runtime::vm {
 class TextView {
  public:
   explicit TextView(const Tensor& t) : shape_(t.shape()) {
-    tensor_.tensor = {nullptr, {kDLCPU, 0}, static_cast<int32_t>(shape_.size()), {kDLOpaqueHandle, 0, 0}, shape_.data(), nullptr, 0};
+    tensor_.tensor = {
+        nullptr, {kDLCPU, 0}, static_cast<int32_t>(shape_.size()), {kDLOpaqueHandle, 0, 0}, shape_.data(), nullptr, 0};
     if (!t.dtype().is_string()) {
       tensor_.tensor.dtype = to_dlpack(t.dtype());
       tensor_.tensor.data = const_cast<std::byte*>(t.raw());
@@ -50,7 +51,8 @@ inline Result<Tensor> tensor_of(const tw_text_tensor& t) {
     return Tensor::strings(std::move(shape), std::move(values));
   }
   Tensor out(TW_TRY(from_dlpack(t.tensor.dtype)), std::move(shape));
-  if (out.bytes()) std::memcpy(out.mutable_raw(), static_cast<const std::byte*>(t.tensor.data) + t.tensor.byte_offset, out.bytes());
+  if (out.bytes())
+    std::memcpy(out.mutable_raw(), static_cast<const std::byte*>(t.tensor.data) + t.tensor.byte_offset, out.bytes());
   return out;
 }
 

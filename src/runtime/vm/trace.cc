@@ -37,10 +37,12 @@ std::string trace_table(const std::vector<TraceEvent>& events) {
   const auto rows = rows_of(events);
   int64_t total = 0;
   for (const Row& r : rows) total += r.total_ns;
-  std::string out = format("{:<40} {:>7} {:>11} {:>10} {:>6}  {}\n", "step", "calls", "total us", "min us", "share", "nodes");
+  std::string out =
+      format("{:<40} {:>7} {:>11} {:>10} {:>6}  {}\n", "step", "calls", "total us", "min us", "share", "nodes");
   for (const Row& r : rows)
-    out += format("{:<40} {:>7} {:>11.1f} {:>10.1f} {:>5.1f}%  {}\n", cut(r.name, 40), r.calls, us(r.total_ns), us(r.least_ns),
-                  total > 0 ? 100.0 * static_cast<double>(r.total_ns) / static_cast<double>(total) : 0.0, cut(r.source, 60));
+    out += format(
+        "{:<40} {:>7} {:>11.1f} {:>10.1f} {:>5.1f}%  {}\n", cut(r.name, 40), r.calls, us(r.total_ns), us(r.least_ns),
+        total > 0 ? 100.0 * static_cast<double>(r.total_ns) / static_cast<double>(total) : 0.0, cut(r.source, 60));
   return out + format("{} calls of {} steps, {:.1f} us\n", events.size(), rows.size(), us(total));
 }
 
@@ -48,7 +50,9 @@ std::string trace_json(const std::vector<TraceEvent>& events) {
   std::string out = "{\"steps\":[";
   bool first = true;
   for (const Row& r : rows_of(events)) {
-    out += format("{}\n{{\"name\":{},\"source\":{},\"calls\":{},\"total_us\":{:.3f},\"min_us\":{:.3f}}}", first ? "" : ",", json_string(r.name), json_string(r.source), r.calls, us(r.total_ns), us(r.least_ns));
+    out +=
+        format("{}\n{{\"name\":{},\"source\":{},\"calls\":{},\"total_us\":{:.3f},\"min_us\":{:.3f}}}", first ? "" : ",",
+               json_string(r.name), json_string(r.source), r.calls, us(r.total_ns), us(r.least_ns));
     first = false;
   }
   return out + "\n]}\n";
@@ -60,8 +64,11 @@ std::string trace_chrome(const std::vector<TraceEvent>& events) {
   std::string out = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   for (size_t i = 0; i < events.size(); ++i) {
     const TraceEvent& e = events[i];
-    out += format("{}\n{{\"name\":{},\"cat\":\"step\",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"nodes\":{}}}}}", i ? "," : "", json_string(e.name),
-                  us(e.time.begin_ns - origin), us(e.time.end_ns - e.time.begin_ns), json_string(e.source));
+    out += format(
+        "{}\n{{\"name\":{},\"cat\":\"step\",\"ph\":\"X\",\"pid\":1,\"tid\":0,\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
+        "\"nodes\":{}}}}}",
+        i ? "," : "", json_string(e.name), us(e.time.begin_ns - origin), us(e.time.end_ns - e.time.begin_ns),
+        json_string(e.source));
   }
   return out + "\n]}\n";
 }

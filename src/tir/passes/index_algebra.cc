@@ -64,20 +64,17 @@ Interval IndexAlgebra::range(const Form& form, DataType dtype) const {
 }
 
 bool IndexAlgebra::is_pure(const Form& form) const {
-  return std::all_of(form.terms().begin(), form.terms().end(),
-                     [&](const auto& t) { return atoms_[t.symbol].pure; });
+  return std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) { return atoms_[t.symbol].pure; });
 }
 
 bool IndexAlgebra::is_short(const Form& form) const {
-  return form.terms().size() <= 3 &&
-         std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) {
+  return form.terms().size() <= 3 && std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& t) {
            return atoms_[t.symbol].expr && atoms_[t.symbol].expr->kind == ExprKind::kVar;
          });
 }
 
 bool IndexAlgebra::has_lanes(const Form& form) const {
-  return std::any_of(form.terms().begin(), form.terms().end(),
-                     [&](const auto& t) { return !atoms_[t.symbol].expr; });
+  return std::any_of(form.terms().begin(), form.terms().end(), [&](const auto& t) { return !atoms_[t.symbol].expr; });
 }
 
 // An operator on two scalars as one symbol, the same one each time.
@@ -119,8 +116,7 @@ std::optional<Symbol> IndexAlgebra::composite(ExprKind kind, DataType dtype, con
 }
 
 // floor(a / divisor) or the remainder, divisor > 0.
-std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType dtype, const Form& a,
-                                                        int64_t divisor) {
+std::optional<IndexAlgebra::Form> IndexAlgebra::divided(ExprKind kind, DataType dtype, const Form& a, int64_t divisor) {
   auto whole = [&](const Form& form, int64_t d) -> std::optional<Form> {
     if (d == 1) return kind == ExprKind::kFloorDiv ? form : Form();
     auto s = composite(kind, dtype, form, Form::of_constant(d));
@@ -166,8 +162,7 @@ IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
       const Atom& q = atoms_[t.symbol];
       int64_t wanted;
       if (q.kind != ExprKind::kFloorDiv || q.divisor != r.divisor || q.operand != r.operand) continue;
-      if (__builtin_mul_overflow(remainder.coefficient, r.divisor, &wanted) || t.coefficient != wanted)
-        continue;
+      if (__builtin_mul_overflow(remainder.coefficient, r.divisor, &wanted) || t.coefficient != wanted) continue;
       Form parts = Form::of_symbol(remainder.symbol)
                        .times(remainder.coefficient)
                        .plus(Form::of_symbol(t.symbol).times(t.coefficient));
@@ -179,8 +174,7 @@ IndexAlgebra::Form IndexAlgebra::recombined(Form form) const {
   return form;
 }
 
-std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType dtype, const Form& a,
-                                                       const Form& b) {
+std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType dtype, const Form& a, const Form& b) {
   auto other = [&]() -> std::optional<Form> {
     auto s = composite(kind, dtype, a, b);
     return s ? std::optional(Form::of_symbol(*s)) : std::nullopt;
@@ -202,8 +196,7 @@ std::optional<IndexAlgebra::Form> IndexAlgebra::binary(ExprKind kind, DataType d
     case ExprKind::kMax: {
       if (a == b) return a;
       if (auto less = compare(ExprKind::kLE, dtype, a, b)) return *less == (kind == ExprKind::kMin) ? a : b;
-      if (auto less = compare(ExprKind::kLT, dtype, a, b); less && !*less)
-        return kind == ExprKind::kMin ? b : a;
+      if (auto less = compare(ExprKind::kLT, dtype, a, b); less && !*less) return kind == ExprKind::kMin ? b : a;
       return other();
     }
     default:

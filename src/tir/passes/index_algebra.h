@@ -46,8 +46,7 @@ class IndexAlgebra {
   Mark mark() const { return {narrowed_.size(), composite_order_.size(), opaque_order_.size()}; }
   void assume(ExprKind comparison, DataType dtype, const Form& a, const Form& b, bool truth);
   void release(const Mark& mark);
-  void
-  forget_opaque();  // after a variable was bound anew: ranges of expressions over it are not those of before
+  void forget_opaque();  // after a variable was bound anew: ranges of expressions over it are not those of before
 
  private:
   struct Atom {

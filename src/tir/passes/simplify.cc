@@ -17,9 +17,7 @@ using Form = IndexAlgebra::Form;
 
 constexpr Interval kThreadNumber{0, 65534}, kThreadCount{1, 65535};
 
-bool is_empty(const Stmt& s) {
-  return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty();
-}
+bool is_empty(const Stmt& s) { return s->kind == StmtKind::kSeq && static_cast<const SeqNode&>(*s).stmts.empty(); }
 
 bool has_load(const PrimExpr& e) {
   bool found = false;
@@ -41,8 +39,7 @@ class Simplifier {
       case StmtKind::kStore: {
         const auto& n = static_cast<const StoreNode&>(*s);
         PrimExpr index = expr(n.index), value = expr(n.value), mask = n.mask ? expr(n.mask) : PrimExpr();
-        return index == n.index && value == n.value && mask == n.mask ? s
-                                                                      : store(n.buffer, index, value, mask);
+        return index == n.index && value == n.value && mask == n.mask ? s : store(n.buffer, index, value, mask);
       }
       case StmtKind::kPrefetch: {
         const auto& n = static_cast<const PrefetchNode&>(*s);
@@ -60,8 +57,7 @@ class Simplifier {
       case StmtKind::kIf: {
         const auto& n = static_cast<const IfNode&>(*s);
         PrimExpr condition = expr(n.condition);
-        if (auto c = as_const_int(condition))
-          return *c ? stmt(n.then_case) : n.else_case ? stmt(n.else_case) : seq({});
+        if (auto c = as_const_int(condition)) return *c ? stmt(n.then_case) : n.else_case ? stmt(n.else_case) : seq({});
         Stmt then_case = assuming(condition, true, [&] { return stmt(n.then_case); });
         Stmt else_case;
         if (n.else_case) else_case = assuming(condition, false, [&] { return stmt(n.else_case); });
@@ -110,8 +106,7 @@ class Simplifier {
     }
     // An iteration runs only where the count is positive, so max(count, 0) is the count there.
     Form running = count;
-    if (auto* most = as<BinaryNode>(extent);
-        most && most->kind == ExprKind::kMax && as_const_int(most->b) == 0)
+    if (auto* most = as<BinaryNode>(extent); most && most->kind == ExprKind::kMax && as_const_int(most->b) == 0)
       running = *form(most->a);
     Interval last = algebra_.range(first.plus(running).plus(-1), type);
     bind(n.var, {algebra_.range(first, type).lo, last.hi});
@@ -290,13 +285,12 @@ class Simplifier {
     if (auto* n = as<CastNode>(e)) {
       const DataType from = n->value->dtype;
       if (!from.is_integral() && !from.is_bool()) return all;
-      Interval range = IndexAlgebra::handles(from) ? algebra_.range(*form(n->value), from)
-                                                   : IndexAlgebra::dtype_range(from);
+      Interval range =
+          IndexAlgebra::handles(from) ? algebra_.range(*form(n->value), from) : IndexAlgebra::dtype_range(from);
       return range.inside(all) ? range : all;
     }
     if (auto* n = as<SelectNode>(e)) {
-      return arith::join(algebra_.range(*form(n->on_true), e->dtype),
-                         algebra_.range(*form(n->on_false), e->dtype));
+      return arith::join(algebra_.range(*form(n->on_true), e->dtype), algebra_.range(*form(n->on_false), e->dtype));
     }
     return all;
   }

@@ -14,9 +14,7 @@ namespace {
 // meaningless.
 class LoopBody {
  public:
-  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) {
-    values_[loop.var.get()] = ramp(loop.min, 1, lanes);
-  }
+  LoopBody(const ForNode& loop, int lanes) : lanes_(lanes) { values_[loop.var.get()] = ramp(loop.min, 1, lanes); }
   bool failed = false;
 
   Stmt stmt(const Stmt& s) {
@@ -64,10 +62,8 @@ class LoopBody {
         const auto& n = static_cast<const AllocateNode&>(*s);
         const BufferNode& b = *n.buffer;
         if (b.scope != Scope::kRegister || b.dtype.lanes > 1) return give_up(s);
-        Buffer& wide =
-            widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
-        if (!wide)
-          wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
+        Buffer& wide = widened_[&b];  // copies of one allocation share it, as they share parts of their bodies
+        if (!wide) wide = make_buffer(b.name, b.dtype.with_lanes(lanes_), b.size, Scope::kRegister, b.alignment);
         Stmt body = stmt(n.body);
         return failed ? s : allocate(widened_[&b], body);
       }
@@ -218,8 +214,7 @@ class LoopBody {
       // Even an element all lanes share may only be touched if some lane is on.
       return load(n.buffer, broadcast_to_lanes(index), with_mask(mask));
     }
-    if (same && (!mask || mask->dtype.lanes == 1))
-      return broadcast(load(n.buffer, same->value, mask), lanes_);
+    if (same && (!mask || mask->dtype.lanes == 1)) return broadcast(load(n.buffer, same->value, mask), lanes_);
     if (index->dtype.lanes == 1 && (!mask || mask->dtype.lanes == 1))
       return index == n.index && mask == n.mask ? e : load(n.buffer, index, mask);
     return load(n.buffer, broadcast_to_lanes(index), mask);

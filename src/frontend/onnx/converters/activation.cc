@@ -50,7 +50,8 @@ Expr clip01(NodeContext& c, const Expr& x) {
 }
 Values hard_sigmoid(NodeContext& c) {
   Expr x = c.input(0);
-  Expr line = c.add(c.mul(x, c.scalar_like(c.float_attr("alpha", 0.2f), x)), c.scalar_like(c.float_attr("beta", 0.5), x));
+  Expr line =
+      c.add(c.mul(x, c.scalar_like(c.float_attr("alpha", 0.2f), x)), c.scalar_like(c.float_attr("beta", 0.5), x));
   return {clip01(c, line)};
 }
 Values hard_swish(NodeContext& c) {
@@ -81,7 +82,8 @@ Expr gelu_of(NodeContext& c, const Expr& x, bool tanh) {
 }
 Values gelu(NodeContext& c) {
   std::string approximate = c.string_attr("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") c.fail(format("its approximation '{}' is neither none nor tanh", approximate));
+  if (approximate != "none" && approximate != "tanh")
+    c.fail(format("its approximation '{}' is neither none nor tanh", approximate));
   return {gelu_of(c, c.input(0), approximate == "tanh")};
 }
 Values bias_gelu(NodeContext& c) { return {gelu_of(c, c.add(c.input(0), c.input(1)), false)}; }
@@ -101,7 +103,9 @@ Values prelu(NodeContext& c) {
   if (s && c.rank(x) >= 2 && c.rank(slope) == c.rank(x) - 1 && c.shape(x)[1] == c.shape(slope)[0]) {
     bool vector = true;
     for (size_t i = 1; i < s->size(); ++i) vector &= (*s)[i] == 1;
-    if (vector) return {c.call("nn.prelu", {x, c.reshape(slope, {(*s)[0]})}, make_attrs<relay::PReluAttrs>([](auto& a) { a.axis = 1; }))};
+    if (vector)
+      return {c.call("nn.prelu", {x, c.reshape(slope, {(*s)[0]})},
+                     make_attrs<relay::PReluAttrs>([](auto& a) { a.axis = 1; }))};
   }
   return {c.where(c.call("less", {x, c.scalar_like(0, x)}), c.mul(slope, x), x)};
 }
@@ -114,7 +118,8 @@ Values thresholded_relu(NodeContext& c) {
 Values shrink(NodeContext& c) {
   Expr x = c.input(0);
   double lambda = c.float_attr("lambd", 0.5), bias = c.float_attr("bias", 0);
-  Expr middle = c.where(c.call("greater", {x, c.scalar_like(lambda, x)}), c.sub(x, c.scalar_like(bias, x)), c.scalar_like(0, x));
+  Expr middle =
+      c.where(c.call("greater", {x, c.scalar_like(lambda, x)}), c.sub(x, c.scalar_like(bias, x)), c.scalar_like(0, x));
   return {c.where(c.call("less", {x, c.scalar_like(-lambda, x)}), c.add(x, c.scalar_like(bias, x)), middle)};
 }
 
@@ -152,18 +157,34 @@ Values hardmax(NodeContext& c) {
                        a.dtype = kInt64;
                      }));
   DataType dtype = c.dtype(x);
-  Expr places = c.expand(c.counting(shape[static_cast<size_t>(axis)]), 1, static_cast<int64_t>(shape.size()) - axis - 1);
+  Expr places =
+      c.expand(c.counting(shape[static_cast<size_t>(axis)]), 1, static_cast<int64_t>(shape.size()) - axis - 1);
   Expr hot = c.where(c.call("equal", {c.expand(best, axis), places}), c.scalar(1, dtype), c.scalar(0, dtype));
   return {c.opset() < 13 ? c.reshape(hot, dims) : hot};
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Softplus", 1, softplus}, {"Softsign", 1, softsign}, {"Elu", 1, elu}, {"Celu", 12, celu}, {"Selu", 1, selu},
-    {"HardSigmoid", 1, hard_sigmoid}, {"HardSwish", 14, hard_swish}, {"Mish", 18, mish}, {"Swish", 24, swish},
-    {"Gelu", 20, gelu}, {"LeakyRelu", 1, leaky_relu}, {"PRelu", 1, prelu}, {"ThresholdedRelu", 1, thresholded_relu},
-    {"Shrink", 9, shrink}, {"Softmax", 1, softmax}, {"LogSoftmax", 1, log_softmax}, {"Hardmax", 1, hardmax},
-    {"Gelu", 1, gelu, "com.microsoft"}, {"BiasGelu", 1, bias_gelu, "com.microsoft"},
-    {"FastGelu", 1, fast_gelu, "com.microsoft"}, {"QuickGelu", 1, quick_gelu, "com.microsoft"},
+    {"Softplus", 1, softplus},
+    {"Softsign", 1, softsign},
+    {"Elu", 1, elu},
+    {"Celu", 12, celu},
+    {"Selu", 1, selu},
+    {"HardSigmoid", 1, hard_sigmoid},
+    {"HardSwish", 14, hard_swish},
+    {"Mish", 18, mish},
+    {"Swish", 24, swish},
+    {"Gelu", 20, gelu},
+    {"LeakyRelu", 1, leaky_relu},
+    {"PRelu", 1, prelu},
+    {"ThresholdedRelu", 1, thresholded_relu},
+    {"Shrink", 9, shrink},
+    {"Softmax", 1, softmax},
+    {"LogSoftmax", 1, log_softmax},
+    {"Hardmax", 1, hardmax},
+    {"Gelu", 1, gelu, "com.microsoft"},
+    {"BiasGelu", 1, bias_gelu, "com.microsoft"},
+    {"FastGelu", 1, fast_gelu, "com.microsoft"},
+    {"QuickGelu", 1, quick_gelu, "com.microsoft"},
 };
 
 }  // namespace

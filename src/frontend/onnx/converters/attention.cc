@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention and its relatives, written out in matrix products and softmax so that the compiler's own matching sees them.
+// Attention and its relatives, written out in matrix products and softmax so that the compiler's own matching sees
+// them.
 #include <cmath>
 #include <limits>
 
@@ -13,7 +14,8 @@ using Ints = std::vector<int64_t>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Expr batch_matmul(NodeContext& c, const Expr& a, const Expr& b, bool transpose_b) {
-  return c.call("nn.batch_matmul", {a, b}, make_attrs<relay::BatchMatmulAttrs>([&](auto& attrs) { attrs.transpose_b = transpose_b; }));
+  return c.call("nn.batch_matmul", {a, b},
+                make_attrs<relay::BatchMatmulAttrs>([&](auto& attrs) { attrs.transpose_b = transpose_b; }));
 }
 Expr softmax(NodeContext& c, const Expr& x) {
   return c.call("nn.softmax", {x}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
@@ -40,7 +42,8 @@ Expr merge_heads(NodeContext& c, const Expr& x) {
 Values attention(NodeContext& c) {
   Expr q = c.input(0), k = c.input(1), v = c.input(2);
   int64_t rank = c.rank(q);
-  if ((rank != 3 && rank != 4) || c.rank(k) != rank || c.rank(v) != rank) c.fail_type("its queries, keys and values must all have rank 3 or 4");
+  if ((rank != 3 && rank != 4) || c.rank(k) != rank || c.rank(v) != rank)
+    c.fail_type("its queries, keys and values must all have rank 3 or 4");
   DataType dtype = c.dtype(q);
   if (rank == 3) {
     int64_t q_heads = c.int_attr("q_num_heads"), kv_heads = c.int_attr("kv_num_heads");
@@ -55,7 +58,8 @@ Values attention(NodeContext& c) {
   if (c.has(5)) v = c.concat({c.input(5), v}, 2);
   Expr present_key = k, present_value = v;
   int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1], queries = c.dims(q)[2], keys = c.dims(k)[2];
-  if (kv_heads < 1 || q_heads % kv_heads != 0) c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
+  if (kv_heads < 1 || q_heads % kv_heads != 0)
+    c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
   // Every key head serves as many query heads.
   k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
 
@@ -117,10 +121,11 @@ Values rotary_embedding(NodeContext& c) {
   if (rotated == 0) rotated = size;
   if (rotated < 2 || rotated > size || rotated % 2 != 0) c.fail(format("it rotates {} of {} elements", rotated, size));
   auto angles = [&](Expr cache) {
-    if (c.has(3)) cache = c.call("take", {cache, c.input(3)}, make_attrs<relay::TakeAttrs>([](auto& a) {
-                                   a.axis = 0;
-                                   a.mode = "fast";
-                                 }));
+    if (c.has(3))
+      cache = c.call("take", {cache, c.input(3)}, make_attrs<relay::TakeAttrs>([](auto& a) {
+                       a.axis = 0;
+                       a.mode = "fast";
+                     }));
     return c.expand(cache, 2);
   };
   cosine = angles(cosine), sine = angles(sine);
@@ -129,8 +134,9 @@ Values rotary_embedding(NodeContext& c) {
   Expr a = interleaved ? c.slice(part, 3, 0, rotated, 2) : c.slice(part, 3, 0, rotated / 2);
   Expr b = interleaved ? c.slice(part, 3, 1, rotated, 2) : c.slice(part, 3, rotated / 2, rotated);
   Expr real = c.sub(c.mul(cosine, a), c.mul(sine, b)), imaginary = c.add(c.mul(sine, a), c.mul(cosine, b));
-  Expr turned = interleaved ? c.reshape(c.concat({c.expand(real, 4), c.expand(imaginary, 4)}, 4), {d[0], d[1], d[2], rotated})
-                            : c.concat({real, imaginary}, 3);
+  Expr turned = interleaved
+                    ? c.reshape(c.concat({c.expand(real, 4), c.expand(imaginary, 4)}, 4), {d[0], d[1], d[2], rotated})
+                    : c.concat({real, imaginary}, 3);
   if (rotated < size) turned = c.concat({turned, c.slice(heads, 3, rotated, size)}, 3);
   return {rank == 3 ? c.reshape(turned, c.dims(x)) : c.transpose(turned, {0, 2, 1, 3})};
 }
@@ -141,8 +147,10 @@ Values linear_attention(NodeContext& c) {
   std::string rule = c.string_attr("update_rule", "gated_delta");
   bool gated = rule == "gated" || rule == "gated_delta", delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear") c.fail(format("its update_rule '{}' is unknown", rule));
-  if (gated != c.has(4) || delta != c.has(5)) c.fail(format("its decay and beta inputs do not fit the update_rule '{}'", rule));
-  if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0) c.fail(format("{} query heads do not share {} key heads", q_heads, kv_heads));
+  if (gated != c.has(4) || delta != c.has(5))
+    c.fail(format("its decay and beta inputs do not fit the update_rule '{}'", rule));
+  if (q_heads < 1 || kv_heads < 1 || q_heads % kv_heads != 0)
+    c.fail(format("{} query heads do not share {} key heads", q_heads, kv_heads));
   DataType dtype = c.dtype(c.input(0));
   auto heads = [&](size_t i, int64_t n) { return split_heads(c, c.cast(c.input(i), kFloat32), n); };
   Expr q = heads(0, q_heads), k = heads(1, kv_heads), v = heads(2, kv_heads);
@@ -160,8 +168,8 @@ Values linear_attention(NodeContext& c) {
   if (delta) beta = heads(5, c.dims(c.input(5))[2]);
   DataType state_type = c.has(3) ? c.dtype(c.input(3)) : dtype;
   Expr state = c.has(3) ? c.cast(c.input(3), kFloat32) : c.zeros(kFloat32, {batch, kv_heads, key, value});
-  auto at = [&](const Expr& x, int64_t t) { return c.slice(x, 2, t, t + 1); };             // (batch, heads, 1, size)
-  auto column = [&](const Expr& x) { return c.transpose(x, {0, 1, 3, 2}); };              // (batch, heads, size, 1)
+  auto at = [&](const Expr& x, int64_t t) { return c.slice(x, 2, t, t + 1); };  // (batch, heads, 1, size)
+  auto column = [&](const Expr& x) { return c.transpose(x, {0, 1, 3, 2}); };    // (batch, heads, size, 1)
   std::vector<Expr> outputs;
   for (int64_t t = 0; t < steps; ++t) {
     Expr kt = column(at(k, t)), vt = at(v, t);
@@ -182,7 +190,8 @@ Values causal_conv(NodeContext& c) {
   Ints d = c.dims(x);
   int64_t width = c.dims(weight)[2];
   std::string activation = c.string_attr("activation", "none");
-  if (activation != "none" && activation != "silu" && activation != "swish") c.fail(format("its activation '{}' is unknown", activation));
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    c.fail(format("its activation '{}' is unknown", activation));
   Expr past = c.has(3) ? c.input(3) : c.zeros(c.dtype(x), {d[0], d[1], width - 1});
   Expr padded = width > 1 ? c.concat({past, x}, 2) : x;
   Expr y = c.call("nn.conv1d", {padded, weight}, make_attrs<relay::Conv1DAttrs>([&](auto& a) {
@@ -191,7 +200,8 @@ Values causal_conv(NodeContext& c) {
                     a.kernel_size = Ints{width};
                     a.padding = {0, 0};
                   }));
-  if (c.has(2)) y = c.call("nn.bias_add", {y, c.input(2)}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }));
+  if (c.has(2))
+    y = c.call("nn.bias_add", {y, c.input(2)}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }));
   if (activation != "none") y = c.mul(y, c.call("sigmoid", {y}));
   return {y, c.slice(padded, 2, d[2], d[2] + width - 1)};
 }
@@ -203,7 +213,8 @@ Values flex_attention(NodeContext& c) {
   DataType dtype = c.dtype(q), narrow = dtype.bits < 32 ? kFloat32 : dtype;
   DataType precision = c.dtype_attr("softmax_precision", narrow);
   int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1];
-  if (kv_heads < 1 || q_heads % kv_heads != 0) c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
+  if (kv_heads < 1 || q_heads % kv_heads != 0)
+    c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
   k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
   double scale = c.float_attr("scale", 1 / std::sqrt(static_cast<double>(c.dims(q)[3])));
   auto modified = [&](Expr x, const char* name) {
@@ -230,12 +241,16 @@ Values tensor_scatter(NodeContext& c) {
   Expr places = c.expand(c.counting(d[static_cast<size_t>(axis)]), 1, rank - axis - 1);  // along the axis
   if (c.has(2)) places = c.add(places, c.expand(c.cast(c.input(2), kInt64), 1, rank - 1));
   if (mode == "circular") places = c.call("floor_mod", {places, c.scalar(static_cast<double>(size), kInt64)});
-  return {c.call("scatter_elements", {cache, c.broadcast_to(places, d), update}, make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
+  return {c.call("scatter_elements", {cache, c.broadcast_to(places, d), update},
+                 make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"TensorScatter", 24, tensor_scatter}, {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
-    {"Attention", 23, attention}, {"RotaryEmbedding", 23, rotary_embedding}, {"LinearAttention", 26, linear_attention},
+    {"TensorScatter", 24, tensor_scatter},
+    {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
+    {"Attention", 23, attention},
+    {"RotaryEmbedding", 23, rotary_embedding},
+    {"LinearAttention", 26, linear_attention},
     {"CausalConvWithState", 26, causal_conv},
 };
 

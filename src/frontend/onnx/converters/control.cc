@@ -54,7 +54,8 @@ Values if_else(NodeContext& c) {
   return out;
 }
 
-// Unrolled: the number of steps must be known. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
+// Unrolled: the number of steps must be known. Body: (step, condition, carried...) -> (condition, carried...,
+// scanned...).
 Values loop(NodeContext& c) {
   const Graph& body = subgraph(c, "body");
   int64_t limit = INT64_MAX;
@@ -63,7 +64,8 @@ Values loop(NodeContext& c) {
   Values carried;
   for (size_t i = 2; i < c.input_count(); ++i) carried.push_back(c.has(i) ? c.value(i) : Value());
   if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1)
-    c.fail(format("its body has {} inputs and {} outputs for {} carried values", body.inputs.size(), body.outputs.size(), carried.size()));
+    c.fail(format("its body has {} inputs and {} outputs for {} carried values", body.inputs.size(),
+                  body.outputs.size(), carried.size()));
   std::vector<std::vector<Expr>> scanned(body.outputs.size() - 1 - carried.size());
   for (int64_t step = 0; go && step < limit; ++step) {
     if (step >= kMaxUnrolled) c.unsupported(format("more than {} steps", kMaxUnrolled));
@@ -109,7 +111,8 @@ Values scan(NodeContext& c) {
     if (v.size() != n) c.fail(format("its {} has {} values where {} are needed", name, v.size(), n));
     return v;
   };
-  auto in_axes = list("scan_input_axes", static_cast<size_t>(scans)), in_back = list("scan_input_directions", static_cast<size_t>(scans));
+  auto in_axes = list("scan_input_axes", static_cast<size_t>(scans)),
+       in_back = list("scan_input_directions", static_cast<size_t>(scans));
   auto out_axes = list("scan_output_axes", outputs), out_back = list("scan_output_directions", outputs);
   int64_t steps = -1;
   for (size_t i = 0; i < static_cast<size_t>(scans); ++i) {
@@ -251,11 +254,23 @@ Values optional_has_element(NodeContext& c) { return {c.scalar(c.has(0), kBool)}
 Values optional_get_element(NodeContext& c) { return {c.value(0)}; }
 
 constexpr ConverterEntry kTable[] = {
-    {"Identity", 1, identity}, {"Dropout", 1, dropout}, {"If", 1, if_else}, {"Loop", 1, loop}, {"Scan", 8, scan},
-    {"SequenceConstruct", 11, sequence_construct}, {"SequenceEmpty", 11, sequence_empty}, {"SequenceAt", 11, sequence_at},
-    {"SequenceInsert", 11, sequence_insert}, {"SequenceErase", 11, sequence_erase}, {"SequenceLength", 11, sequence_length},
-    {"ConcatFromSequence", 11, concat_from_sequence}, {"SplitToSequence", 11, split_to_sequence}, {"SequenceMap", 17, sequence_map},
-    {"Optional", 15, optional}, {"OptionalHasElement", 15, optional_has_element}, {"OptionalGetElement", 15, optional_get_element},
+    {"Identity", 1, identity},
+    {"Dropout", 1, dropout},
+    {"If", 1, if_else},
+    {"Loop", 1, loop},
+    {"Scan", 8, scan},
+    {"SequenceConstruct", 11, sequence_construct},
+    {"SequenceEmpty", 11, sequence_empty},
+    {"SequenceAt", 11, sequence_at},
+    {"SequenceInsert", 11, sequence_insert},
+    {"SequenceErase", 11, sequence_erase},
+    {"SequenceLength", 11, sequence_length},
+    {"ConcatFromSequence", 11, concat_from_sequence},
+    {"SplitToSequence", 11, split_to_sequence},
+    {"SequenceMap", 17, sequence_map},
+    {"Optional", 15, optional},
+    {"OptionalHasElement", 15, optional_has_element},
+    {"OptionalGetElement", 15, optional_get_element},
 };
 
 }  // namespace

@@ -120,7 +120,8 @@ Values conv(NodeContext& c) {
 }
 
 template <class A>
-AttrsRef transposed_attrs(const Window& w, int64_t groups, int64_t channels, const Ints& output_padding, const char* kernel_layout) {
+AttrsRef transposed_attrs(const Window& w, int64_t groups, int64_t channels, const Ints& output_padding,
+                          const char* kernel_layout) {
   return make_attrs<A>([&](auto& a) {
     a.strides = w.strides;
     a.padding = w.pads;
@@ -176,9 +177,15 @@ Values conv_transpose(NodeContext& c) {
   if (groups < 1) c.fail(format("its group is {}", groups));
   int64_t channels = c.dims(weight)[1] * groups;
   Expr y;
-  if (w.n == 1) y = c.call("nn.conv1d_transpose", {x, weight}, transposed_attrs<relay::Conv1DTransposeAttrs>(w, groups, channels, extra, "IOW"));
-  if (w.n == 2) y = c.call("nn.conv2d_transpose", {x, weight}, transposed_attrs<relay::Conv2DTransposeAttrs>(w, groups, channels, extra, "IOHW"));
-  if (w.n == 3) y = c.call("nn.conv3d_transpose", {x, weight}, transposed_attrs<relay::Conv3DTransposeAttrs>(w, groups, channels, extra, "IODHW"));
+  if (w.n == 1)
+    y = c.call("nn.conv1d_transpose", {x, weight},
+               transposed_attrs<relay::Conv1DTransposeAttrs>(w, groups, channels, extra, "IOW"));
+  if (w.n == 2)
+    y = c.call("nn.conv2d_transpose", {x, weight},
+               transposed_attrs<relay::Conv2DTransposeAttrs>(w, groups, channels, extra, "IOHW"));
+  if (w.n == 3)
+    y = c.call("nn.conv3d_transpose", {x, weight},
+               transposed_attrs<relay::Conv3DTransposeAttrs>(w, groups, channels, extra, "IODHW"));
   return {add_bias(c, y, 2)};
 }
 
@@ -208,8 +215,8 @@ Window two_axes(const Window& w, int first, int second) {
   return out;
 }
 
-// One spatial axis: a picture of height 1. Three: pictures of the last two axes, then columns of the first. That is exact,
-// since the largest value and the number of values of a window are those of its axes in turn.
+// One spatial axis: a picture of height 1. Three: pictures of the last two axes, then columns of the first. That is
+// exact, since the largest value and the number of values of a window are those of its axes in turn.
 template <class Pool>
 Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
   if (w.n == 2) return pool(x, w);
@@ -258,7 +265,8 @@ Expr places_of_largest(NodeContext& c, const Expr& x, const Window& w, const Int
   }
   const DataType dtype = c.dtype(x);
   const double lowest = dtype.is_float() ? -HUGE_VAL : dtype.is_uint() ? 0 : -std::ldexp(1.0, dtype.bits - 1);
-  Expr data = c.call("nn.pad", {x, c.scalar_like(lowest, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
+  Expr data = c.call("nn.pad", {x, c.scalar_like(lowest, x)},
+                     make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
   Expr index = c.expand(c.constant_of(places), 0, 2), best, place;
   Ints tap(n, 0);
   for (int64_t t = 0; t < c.product(w.kernel); ++t) {
@@ -343,8 +351,13 @@ Values global_lp_pool(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Conv", 1, conv}, {"ConvTranspose", 1, conv_transpose}, {"MaxPool", 1, max_pool}, {"AveragePool", 1, average_pool},
-    {"LpPool", 1, lp_pool}, {"GlobalAveragePool", 1, global_average_pool}, {"GlobalMaxPool", 1, global_max_pool},
+    {"Conv", 1, conv},
+    {"ConvTranspose", 1, conv_transpose},
+    {"MaxPool", 1, max_pool},
+    {"AveragePool", 1, average_pool},
+    {"LpPool", 1, lp_pool},
+    {"GlobalAveragePool", 1, global_average_pool},
+    {"GlobalMaxPool", 1, global_max_pool},
     {"GlobalLpPool", 1, global_lp_pool},
 };
 

@@ -29,11 +29,12 @@ Values binary(NodeContext& c) {
   return {c.call(kOp, {a, legacy_broadcast(c, a, b)})};
 }
 
-constexpr char kAbs[] = "abs", kAcos[] = "acos", kAcosh[] = "acosh", kAsin[] = "asin", kAsinh[] = "asinh", kAtan[] = "atan",
-               kAtanh[] = "atanh", kCeil[] = "ceil", kCos[] = "cos", kCosh[] = "cosh", kErf[] = "erf", kExp[] = "exp",
-               kFloor[] = "floor", kIsNan[] = "isnan", kLog[] = "log", kNegative[] = "negative", kNot[] = "logical_not",
-               kRound[] = "round", kSign[] = "sign", kSin[] = "sin", kSinh[] = "sinh", kSqrt[] = "sqrt", kTan[] = "tan",
-               kTanh[] = "tanh", kSigmoid[] = "sigmoid", kRelu[] = "nn.relu", kBitNot[] = "bitwise_not";
+constexpr char kAbs[] = "abs", kAcos[] = "acos", kAcosh[] = "acosh", kAsin[] = "asin", kAsinh[] = "asinh",
+               kAtan[] = "atan", kAtanh[] = "atanh", kCeil[] = "ceil", kCos[] = "cos", kCosh[] = "cosh", kErf[] = "erf",
+               kExp[] = "exp", kFloor[] = "floor", kIsNan[] = "isnan", kLog[] = "log", kNegative[] = "negative",
+               kNot[] = "logical_not", kRound[] = "round", kSign[] = "sign", kSin[] = "sin", kSinh[] = "sinh",
+               kSqrt[] = "sqrt", kTan[] = "tan", kTanh[] = "tanh", kSigmoid[] = "sigmoid", kRelu[] = "nn.relu",
+               kBitNot[] = "bitwise_not";
 constexpr char kAdd[] = "add", kSub[] = "subtract", kMul[] = "multiply", kDiv[] = "divide", kAnd[] = "logical_and",
                kOr[] = "logical_or", kXor[] = "logical_xor", kBitAnd[] = "bitwise_and", kBitOr[] = "bitwise_or",
                kBitXor[] = "bitwise_xor", kEqual[] = "equal", kGreater[] = "greater", kGreaterEqual[] = "greater_equal",
@@ -68,7 +69,8 @@ Values mod(NodeContext& c) {
 
 Values bit_shift(NodeContext& c) {
   std::string direction = c.string_attr("direction", "");
-  if (direction != "LEFT" && direction != "RIGHT") c.fail(format("its direction '{}' is neither LEFT nor RIGHT", direction));
+  if (direction != "LEFT" && direction != "RIGHT")
+    c.fail(format("its direction '{}' is neither LEFT nor RIGHT", direction));
   return {c.call(direction == "LEFT" ? "left_shift" : "right_shift", {c.input(0), c.input(1)})};
 }
 
@@ -101,8 +103,10 @@ Expr bounded_for_float8(NodeContext& c, const Expr& x, DataType to) {
     TypeCode code;
     double largest, limit;  // values of `limit` and more would round beyond the largest
   };
-  static constexpr Range kRanges[] = {{TypeCode::kFloat8E4M3FN, 448, 464}, {TypeCode::kFloat8E4M3FNUZ, 240, 248},
-                                      {TypeCode::kFloat8E5M2, 57344, 61440}, {TypeCode::kFloat8E5M2FNUZ, 57344, 61440}};
+  static constexpr Range kRanges[] = {{TypeCode::kFloat8E4M3FN, 448, 464},
+                                      {TypeCode::kFloat8E4M3FNUZ, 240, 248},
+                                      {TypeCode::kFloat8E5M2, 57344, 61440},
+                                      {TypeCode::kFloat8E5M2FNUZ, 57344, 61440}};
   bool saturate = c.int_attr("saturate", 1) != 0;
   for (const Range& r : kRanges) {
     if (r.code != to.code || !c.dtype(x).is_float()) continue;
@@ -125,7 +129,9 @@ Expr bounded_for_e8m0(NodeContext& c, const Expr& x) {
   std::string mode = c.string_attr("round_mode", "up");
   if (mode == "nearest") return x;
   if (mode != "up" && mode != "down") c.fail(format("its round_mode is '{}', not up, down or nearest", mode));
-  auto as_type = [&](const Expr& e, DataType t) { return c.call("reinterpret", {e}, make_attrs<relay::CastAttrs>([&](auto& a) { a.dtype = t; })); };
+  auto as_type = [&](const Expr& e, DataType t) {
+    return c.call("reinterpret", {e}, make_attrs<relay::CastAttrs>([&](auto& a) { a.dtype = t; }));
+  };
   Expr wide = c.cast(x, kFloat32), bits = as_type(wide, kInt32);
   if (mode == "up") bits = c.add(bits, c.scalar(0x7fffff, kInt32));
   Expr power = as_type(c.call("bitwise_and", {bits, c.scalar(0x7f800000, kInt32)}), kFloat32);
@@ -154,7 +160,8 @@ Values clip_between(NodeContext& c, const Expr& low, const Expr& high) {
   Expr x = c.input(0);
   const Tensor *l = c.known(low), *h = c.known(high);
   // Bounds held in an attribute are doubles, which carry every bound of at most 53 bits.
-  bool simple = (!low || (l && l->size() == 1)) && (!high || (h && h->size() == 1)) && c.dtype(x) != kInt64 && c.dtype(x) != kUInt64;
+  bool simple = (!low || (l && l->size() == 1)) && (!high || (h && h->size() == 1)) && c.dtype(x) != kInt64 &&
+                c.dtype(x) != kUInt64;
   if (simple)
     return {c.call("clip", {x}, make_attrs<relay::ClipAttrs>([&](auto& a) {
                      if (l) a.a_min = l->at_double(0);
@@ -175,22 +182,63 @@ Values clip_11(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Abs", 1, unary<kAbs>}, {"Acos", 7, unary<kAcos>}, {"Acosh", 9, unary<kAcosh>}, {"Asin", 7, unary<kAsin>},
-    {"Asinh", 9, unary<kAsinh>}, {"Atan", 7, unary<kAtan>}, {"Atanh", 9, unary<kAtanh>}, {"Ceil", 1, unary<kCeil>},
-    {"Cos", 7, unary<kCos>}, {"Cosh", 9, unary<kCosh>}, {"Erf", 9, unary<kErf>}, {"Exp", 1, unary<kExp>},
-    {"Floor", 1, unary<kFloor>}, {"IsNaN", 9, unary<kIsNan>}, {"Log", 1, unary<kLog>}, {"Neg", 1, unary<kNegative>},
-    {"Not", 1, unary<kNot>}, {"Round", 11, unary<kRound>}, {"Sign", 9, unary<kSign>}, {"Sin", 7, unary<kSin>},
-    {"Sinh", 9, unary<kSinh>}, {"Sqrt", 1, unary<kSqrt>}, {"Tan", 7, unary<kTan>}, {"Tanh", 1, unary<kTanh>},
-    {"Sigmoid", 1, unary<kSigmoid>}, {"Relu", 1, unary<kRelu>}, {"BitwiseNot", 18, unary<kBitNot>},
-    {"Reciprocal", 1, reciprocal}, {"IsInf", 10, is_inf},
-    {"Add", 1, binary<kAdd>}, {"Sub", 1, binary<kSub>}, {"Mul", 1, binary<kMul>}, {"Div", 1, binary<kDiv>},
-    {"And", 1, binary<kAnd>}, {"Or", 1, binary<kOr>}, {"Xor", 1, binary<kXor>}, {"BitwiseAnd", 18, binary<kBitAnd>},
-    {"BitwiseOr", 18, binary<kBitOr>}, {"BitwiseXor", 18, binary<kBitXor>}, {"Equal", 1, binary<kEqual>},
-    {"Greater", 1, binary<kGreater>}, {"GreaterOrEqual", 12, binary<kGreaterEqual>}, {"Less", 1, binary<kLess>},
-    {"LessOrEqual", 12, binary<kLessEqual>}, {"Pow", 1, power}, {"Mod", 10, mod}, {"BitShift", 11, bit_shift},
-    {"Max", 1, variadic<kMax>}, {"Min", 1, variadic<kMin>}, {"Sum", 1, variadic<kAdd>}, {"Mean", 1, mean},
-    {"Cast", 1, cast}, {"CastLike", 15, cast_like}, {"BitCast", 26, bit_cast}, {"Where", 9, where},
-    {"Clip", 1, clip_1}, {"Clip", 11, clip_11},
+    {"Abs", 1, unary<kAbs>},
+    {"Acos", 7, unary<kAcos>},
+    {"Acosh", 9, unary<kAcosh>},
+    {"Asin", 7, unary<kAsin>},
+    {"Asinh", 9, unary<kAsinh>},
+    {"Atan", 7, unary<kAtan>},
+    {"Atanh", 9, unary<kAtanh>},
+    {"Ceil", 1, unary<kCeil>},
+    {"Cos", 7, unary<kCos>},
+    {"Cosh", 9, unary<kCosh>},
+    {"Erf", 9, unary<kErf>},
+    {"Exp", 1, unary<kExp>},
+    {"Floor", 1, unary<kFloor>},
+    {"IsNaN", 9, unary<kIsNan>},
+    {"Log", 1, unary<kLog>},
+    {"Neg", 1, unary<kNegative>},
+    {"Not", 1, unary<kNot>},
+    {"Round", 11, unary<kRound>},
+    {"Sign", 9, unary<kSign>},
+    {"Sin", 7, unary<kSin>},
+    {"Sinh", 9, unary<kSinh>},
+    {"Sqrt", 1, unary<kSqrt>},
+    {"Tan", 7, unary<kTan>},
+    {"Tanh", 1, unary<kTanh>},
+    {"Sigmoid", 1, unary<kSigmoid>},
+    {"Relu", 1, unary<kRelu>},
+    {"BitwiseNot", 18, unary<kBitNot>},
+    {"Reciprocal", 1, reciprocal},
+    {"IsInf", 10, is_inf},
+    {"Add", 1, binary<kAdd>},
+    {"Sub", 1, binary<kSub>},
+    {"Mul", 1, binary<kMul>},
+    {"Div", 1, binary<kDiv>},
+    {"And", 1, binary<kAnd>},
+    {"Or", 1, binary<kOr>},
+    {"Xor", 1, binary<kXor>},
+    {"BitwiseAnd", 18, binary<kBitAnd>},
+    {"BitwiseOr", 18, binary<kBitOr>},
+    {"BitwiseXor", 18, binary<kBitXor>},
+    {"Equal", 1, binary<kEqual>},
+    {"Greater", 1, binary<kGreater>},
+    {"GreaterOrEqual", 12, binary<kGreaterEqual>},
+    {"Less", 1, binary<kLess>},
+    {"LessOrEqual", 12, binary<kLessEqual>},
+    {"Pow", 1, power},
+    {"Mod", 10, mod},
+    {"BitShift", 11, bit_shift},
+    {"Max", 1, variadic<kMax>},
+    {"Min", 1, variadic<kMin>},
+    {"Sum", 1, variadic<kAdd>},
+    {"Mean", 1, mean},
+    {"Cast", 1, cast},
+    {"CastLike", 15, cast_like},
+    {"BitCast", 26, bit_cast},
+    {"Where", 9, where},
+    {"Clip", 1, clip_1},
+    {"Clip", 11, clip_11},
 };
 
 }  // namespace

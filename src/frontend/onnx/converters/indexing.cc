@@ -26,7 +26,8 @@ void check_constant_indices(NodeContext& c, const Expr& indices, const Dim& size
   const Tensor* t = c.known(indices);
   if (!t || !size.is_const()) return;
   for (int64_t i = 0; i < t->size(); ++i)
-    if (t->at_int(i) < -size.value() || t->at_int(i) >= size.value()) c.fail(format("the index {} is out of range for a size of {}", t->at_int(i), size.value()));
+    if (t->at_int(i) < -size.value() || t->at_int(i) >= size.value())
+      c.fail(format("the index {} is out of range for a size of {}", t->at_int(i), size.value()));
 }
 
 Values gather(NodeContext& c) {
@@ -44,7 +45,8 @@ Values gather_elements(NodeContext& c) {
   int64_t axis = c.axis(c.int_attr("axis", 0), c.rank(x));
   const Dim& size = c.shape(x)[static_cast<size_t>(axis)];
   check_constant_indices(c, c.input(1), size);
-  return {c.call("gather", {x, from_the_end(c, c.input(1), size)}, make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
+  return {c.call("gather", {x, from_the_end(c, c.input(1), size)},
+                 make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
 // The graph IR keeps the index tuple in front, ONNX at the end. Indices below zero count from the end of their axis.
@@ -53,7 +55,8 @@ Expr tuple_first(NodeContext& c, Expr indices, const Expr& data, int64_t batch_d
   if (rank < 1) c.fail_type("its indices are a scalar");
   auto width = c.shape(indices)[static_cast<size_t>(rank - 1)].constant();
   if (!width) width = c.dims(indices).back();
-  if (batch_dims < 0 || batch_dims + *width > c.rank(data)) c.fail_type(format("index tuples of {} are too long for an operand of rank {}", *width, c.rank(data)));
+  if (batch_dims < 0 || batch_dims + *width > c.rank(data))
+    c.fail_type(format("index tuples of {} are too long for an operand of rank {}", *width, c.rank(data)));
   Ints sizes;
   bool known = true;
   for (int64_t i = 0; i < *width; ++i) {
@@ -79,8 +82,9 @@ Values gather_nd(NodeContext& c) {
   int64_t batch = c.int_attr("batch_dims", 0);
   Expr indices = c.input(1);
   auto sizes = static_shape(c.shape(x)), index_sizes = static_shape(c.shape(indices));
-  if (sizes && index_sizes && !index_sizes->empty() && batch >= 0 && batch < static_cast<int64_t>(index_sizes->size()) &&
-      index_sizes->back() >= 1 && batch + index_sizes->back() <= static_cast<int64_t>(sizes->size())) {
+  if (sizes && index_sizes && !index_sizes->empty() && batch >= 0 &&
+      batch < static_cast<int64_t>(index_sizes->size()) && index_sizes->back() >= 1 &&
+      batch + index_sizes->back() <= static_cast<int64_t>(sizes->size())) {
     int64_t width = index_sizes->back(), last = static_cast<int64_t>(index_sizes->size()) - 1, indexed = batch + width;
     Expr place;
     for (int64_t i = 0; i < width; ++i) {
@@ -101,26 +105,30 @@ Values gather_nd(NodeContext& c) {
     }
     Ints merged = {c.product(*sizes, 0, indexed)};
     merged.insert(merged.end(), sizes->begin() + indexed, sizes->end());
-    if (std::find(merged.begin(), merged.end(), 0) == merged.end() && std::find(index_sizes->begin(), index_sizes->end(), 0) == index_sizes->end())
+    if (std::find(merged.begin(), merged.end(), 0) == merged.end() &&
+        std::find(index_sizes->begin(), index_sizes->end(), 0) == index_sizes->end())
       return {c.call("take", {c.reshape(x, merged), place}, make_attrs<relay::TakeAttrs>([](auto& a) {
                        a.axis = 0;
                        a.mode = "clip";
                      }))};
   }
-  return {c.call("gather_nd", {x, tuple_first(c, c.input(1), x, batch)}, make_attrs<relay::GatherNDAttrs>([&](auto& a) { a.batch_dims = batch; }))};
+  return {c.call("gather_nd", {x, tuple_first(c, c.input(1), x, batch)},
+                 make_attrs<relay::GatherNDAttrs>([&](auto& a) { a.batch_dims = batch; }))};
 }
 
 std::string reduction_of(NodeContext& c) {
   std::string reduction = c.string_attr("reduction", "none");
   if (reduction == "none") return "update";
-  if (reduction != "add" && reduction != "mul" && reduction != "min" && reduction != "max") c.fail(format("its reduction '{}' is unknown", reduction));
+  if (reduction != "add" && reduction != "mul" && reduction != "min" && reduction != "max")
+    c.fail(format("its reduction '{}' is unknown", reduction));
   return reduction;
 }
 
 Values scatter_nd(NodeContext& c) {
   Expr x = c.input(0);
   std::string mode = reduction_of(c);
-  return {c.call("scatter_nd", {x, tuple_first(c, c.input(1), x, 0), c.input(2)}, make_attrs<relay::ScatterNDAttrs>([&](auto& a) { a.mode = mode; }))};
+  return {c.call("scatter_nd", {x, tuple_first(c, c.input(1), x, 0), c.input(2)},
+                 make_attrs<relay::ScatterNDAttrs>([&](auto& a) { a.mode = mode; }))};
 }
 
 Values scatter_elements(NodeContext& c) {
@@ -129,7 +137,8 @@ Values scatter_elements(NodeContext& c) {
   std::string reduction = reduction_of(c);
   const Dim& size = c.shape(x)[static_cast<size_t>(axis)];
   check_constant_indices(c, c.input(1), size);
-  return {c.call("scatter_elements", {x, from_the_end(c, c.input(1), size), c.input(2)}, make_attrs<relay::ScatterElementsAttrs>([&](auto& a) {
+  return {c.call("scatter_elements", {x, from_the_end(c, c.input(1), size), c.input(2)},
+                 make_attrs<relay::ScatterElementsAttrs>([&](auto& a) {
                    a.axis = axis;
                    a.reduction = reduction;
                  }))};
@@ -143,7 +152,8 @@ Values one_hot(NodeContext& c) {
   if (depth < 1 || depth > (int64_t{1} << 31)) c.fail(format("its depth is {}", depth));
   int64_t axis = c.axis(c.int_attr("axis", -1), c.rank(indices) + 1);
   Expr whole = c.cast(indices, kInt64);
-  whole = c.where(c.call("less", {whole, c.scalar(0, kInt64)}), c.add(whole, c.scalar(static_cast<double>(depth), kInt64)), whole);
+  whole = c.where(c.call("less", {whole, c.scalar(0, kInt64)}),
+                  c.add(whole, c.scalar(static_cast<double>(depth), kInt64)), whole);
   auto pick = [&](int64_t i) { return c.squeeze(c.slice(values, 0, i, i + 1), {0}); };
   Expr places = c.expand(c.counting(depth), 1, c.rank(indices) - axis);
   return {c.where(c.call("equal", {c.expand(whole, axis), places}), pick(1), pick(0))};
@@ -159,8 +169,10 @@ Values compress(NodeContext& c) {
   Tensor condition = c.constant(1, "condition");
   if (condition.rank() != 1) c.fail_type("its condition is not a vector");
   int64_t axis = 0;
-  if (c.has_attr("axis")) axis = c.axis(c.int_attr("axis"), c.rank(x));
-  else x = c.reshape(x, {-1});
+  if (c.has_attr("axis"))
+    axis = c.axis(c.int_attr("axis"), c.rank(x));
+  else
+    x = c.reshape(x, {-1});
   Ints kept;
   for (int64_t i = 0; i < condition.size(); ++i)
     if (condition.at_int(i) != 0) kept.push_back(i);
@@ -187,8 +199,10 @@ Values grid_sample(NodeContext& c) {
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
   if (mode != "bilinear" && mode != "bicubic" && mode != "nearest") c.fail(format("its mode '{}' is unknown", mode));
-  if (padding != "zeros" && padding != "border" && padding != "reflection") c.fail(format("its padding_mode '{}' is unknown", padding));
-  return {c.call("image.grid_sample", {x, c.transpose(grid, {0, 3, 1, 2})}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {
+  if (padding != "zeros" && padding != "border" && padding != "reflection")
+    c.fail(format("its padding_mode '{}' is unknown", padding));
+  return {c.call("image.grid_sample", {x, c.transpose(grid, {0, 3, 1, 2})},
+                 make_attrs<relay::GridSampleAttrs>([&](auto& a) {
                    a.method = mode;
                    a.padding_mode = padding;
                    a.align_corners = c.int_attr("align_corners", 0) != 0;
@@ -196,9 +210,17 @@ Values grid_sample(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Gather", 1, gather}, {"GatherElements", 11, gather_elements}, {"GatherND", 11, gather_nd}, {"ScatterND", 11, scatter_nd},
-    {"ScatterElements", 11, scatter_elements}, {"Scatter", 9, scatter_elements}, {"OneHot", 9, one_hot}, {"NonZero", 9, non_zero},
-    {"Compress", 9, compress}, {"ReverseSequence", 10, reverse_sequence}, {"GridSample", 16, grid_sample},
+    {"Gather", 1, gather},
+    {"GatherElements", 11, gather_elements},
+    {"GatherND", 11, gather_nd},
+    {"ScatterND", 11, scatter_nd},
+    {"ScatterElements", 11, scatter_elements},
+    {"Scatter", 9, scatter_elements},
+    {"OneHot", 9, one_hot},
+    {"NonZero", 9, non_zero},
+    {"Compress", 9, compress},
+    {"ReverseSequence", 10, reverse_sequence},
+    {"GridSample", 16, grid_sample},
 };
 
 }  // namespace

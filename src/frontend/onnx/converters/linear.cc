@@ -54,7 +54,8 @@ Expr matmul_of(NodeContext& c, Expr a, Expr b) {
     if (ra == 2) a = c.expand(a, 0, rb - 2);
     if (c.rank(a) < rb) a = c.expand(a, 0, rb - c.rank(a));
     if (rb < c.rank(a)) b = c.expand(b, 0, c.rank(a) - rb);
-    y = c.call("nn.batch_matmul", {a, b}, make_attrs<relay::BatchMatmulAttrs>([](auto& attrs) { attrs.transpose_b = false; }));
+    y = c.call("nn.batch_matmul", {a, b},
+               make_attrs<relay::BatchMatmulAttrs>([](auto& attrs) { attrs.transpose_b = false; }));
   }
   int64_t rank = c.rank(y);
   std::vector<int64_t> gone;
@@ -83,7 +84,8 @@ Values fused_matmul(NodeContext& c) {
 Values gemm(NodeContext& c) {
   Expr a = c.input(0), b = c.input(1);
   if (c.opset() < 7 && c.rank(a) > 2) a = c.call("nn.batch_flatten", {a});
-  if (c.rank(a) != 2 || c.rank(b) != 2) c.fail_type(format("its operands have rank {} and {}, 2 and 2 are needed", c.rank(a), c.rank(b)));
+  if (c.rank(a) != 2 || c.rank(b) != 2)
+    c.fail_type(format("its operands have rank {} and {}, 2 and 2 are needed", c.rank(a), c.rank(b)));
   bool trans_a = c.int_attr("transA", 0) != 0, trans_b = c.int_attr("transB", 0) != 0;
   double alpha = c.float_attr("alpha", 1), beta = c.float_attr("beta", 1);
   if (trans_a) a = transposed_matrix(c, a);
@@ -105,7 +107,8 @@ Values einsum(NodeContext& c) {
   std::string compact;
   for (char ch : equation)
     if (ch != ' ') compact += ch;
-  return {c.call("einsum", {relay::make_tuple(c.all_inputs())}, make_attrs<relay::EinsumAttrs>([&](auto& a) { a.equation = compact; }))};
+  return {c.call("einsum", {relay::make_tuple(c.all_inputs())},
+                 make_attrs<relay::EinsumAttrs>([&](auto& a) { a.equation = compact; }))};
 }
 
 constexpr ConverterEntry kTable[] = {

@@ -14,7 +14,8 @@ Expr class_loss(NodeContext& c, const Expr& scores, size_t weight_input) {
     valid = c.call("not_equal", {target, c.scalar(static_cast<double>(c.int_attr("ignore_index")), kInt64)});
     safe = c.where(valid, target, c.scalar(0, kInt64));
   }
-  Expr picked = c.call("gather", {scores, c.expand(safe, 1)}, make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; }));
+  Expr picked =
+      c.call("gather", {scores, c.expand(safe, 1)}, make_attrs<relay::GatherAttrs>([](auto& a) { a.axis = 1; }));
   Expr loss = c.call("negative", {c.squeeze(picked, {1})});
   Expr weight;
   if (c.has(weight_input))

@@ -14,13 +14,15 @@ Expr per_channel(NodeContext& c, const Expr& v, int64_t rank) { return rank > 2 
 Values batch_norm(NodeContext& c) {
   Expr x = c.input(0), scale = c.input(1), bias = c.input(2), mean = c.input(3), var = c.input(4);
   double epsilon = c.float_attr("epsilon", 1e-5f);
-  bool training = c.opset() >= 14 ? c.int_attr("training_mode", 0) != 0 : c.opset() < 7 && c.int_attr("is_test", 0) == 0 && c.wants(1);
+  bool training = c.opset() >= 14 ? c.int_attr("training_mode", 0) != 0
+                                  : c.opset() < 7 && c.int_attr("is_test", 0) == 0 && c.wants(1);
   if (c.opset() < 9 && c.int_attr("spatial", 1) == 0) c.unsupported("normalisation of every element apart (spatial=0)");
   if (!training) {
     // The statistics may have another type than the data; the result has the data's.
     DataType dtype = c.dtype(x);
-    Expr y = c.call("nn.batch_norm", {x, c.cast(scale, dtype), c.cast(bias, dtype), c.cast(mean, dtype), c.cast(var, dtype)},
-                    make_attrs<relay::BatchNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
+    Expr y =
+        c.call("nn.batch_norm", {x, c.cast(scale, dtype), c.cast(bias, dtype), c.cast(mean, dtype), c.cast(var, dtype)},
+               make_attrs<relay::BatchNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
     return {c.get(y, 0)};
   }
   double momentum = c.float_attr("momentum", 0.9f);
@@ -33,14 +35,16 @@ Values batch_norm(NodeContext& c) {
   Expr inverse = c.call("rsqrt", {c.add(batch_var, c.scalar_like(epsilon, batch_var))});
   Expr y = c.add(c.mul(centered, per_channel(c, c.mul(inverse, scale), c.rank(x))), per_channel(c, bias, c.rank(x)));
   auto running = [&](const Expr& old, const Expr& fresh) {
-    return c.add(c.mul(old, c.scalar_like(momentum, old)), c.mul(c.cast(fresh, c.dtype(old)), c.scalar_like(1 - momentum, old)));
+    return c.add(c.mul(old, c.scalar_like(momentum, old)),
+                 c.mul(c.cast(fresh, c.dtype(old)), c.scalar_like(1 - momentum, old)));
   };
   return {y, running(mean, batch_mean), running(var, batch_var)};
 }
 
 Values instance_norm(NodeContext& c) {
   double epsilon = c.float_attr("epsilon", 1e-5f);
-  return {c.call("nn.instance_norm", {c.input(0), c.input(1), c.input(2)}, make_attrs<relay::InstanceNormAttrs>([&](auto& a) { a.epsilon = epsilon; }))};
+  return {c.call("nn.instance_norm", {c.input(0), c.input(1), c.input(2)},
+                 make_attrs<relay::InstanceNormAttrs>([&](auto& a) { a.epsilon = epsilon; }))};
 }
 
 // Normalised over the axes from `axis` on, in float32 at least; gives the mean and the inverse deviation, too.
@@ -86,7 +90,8 @@ Values group_norm(NodeContext& c) {
   int64_t groups = c.int_attr("num_groups");
   double epsilon = c.float_attr("epsilon", 1e-5f);
   Ints dims = c.dims(x);
-  if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0) c.fail(format("{} groups do not divide its channels", groups));
+  if (dims.size() < 2 || groups < 1 || dims[1] % groups != 0)
+    c.fail(format("{} groups do not divide its channels", groups));
   // Opset 18 held one scale for each group, 21 one for each channel.
   if (c.dims(scale) != Ints{dims[1]}) {
     auto spread = [&](const Expr& v) {
@@ -142,7 +147,8 @@ Values skip_layer_norm(NodeContext& c) {
   if (c.has(4)) sum = c.add(sum, c.input(4));
   double epsilon = c.float_attr("epsilon", 1e-12f);
   if (!c.has(3)) c.unsupported("no beta");
-  Expr y = c.call("nn.layer_norm", {sum, c.input(2), c.input(3)}, make_attrs<relay::LayerNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
+  Expr y = c.call("nn.layer_norm", {sum, c.input(2), c.input(3)},
+                  make_attrs<relay::LayerNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
   Values out = {y};
   if (c.wants(1) || c.wants(2)) c.unsupported("its statistics outputs");
   if (c.wants(3)) out.resize(3), out.push_back(sum);
@@ -150,10 +156,15 @@ Values skip_layer_norm(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"BatchNormalization", 1, batch_norm}, {"InstanceNormalization", 1, instance_norm},
-    {"RMSNormalization", 23, rms_norm}, {"GroupNormalization", 18, group_norm}, {"LRN", 1, lrn},
-    {"LpNormalization", 1, lp_normalization}, {"MeanVarianceNormalization", 9, mean_variance_norm},
-    {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"}, {"LayerNormalization", 1, layer_norm},
+    {"BatchNormalization", 1, batch_norm},
+    {"InstanceNormalization", 1, instance_norm},
+    {"RMSNormalization", 23, rms_norm},
+    {"GroupNormalization", 18, group_norm},
+    {"LRN", 1, lrn},
+    {"LpNormalization", 1, lp_normalization},
+    {"MeanVarianceNormalization", 9, mean_variance_norm},
+    {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"},
+    {"LayerNormalization", 1, layer_norm},
 };
 
 }  // namespace

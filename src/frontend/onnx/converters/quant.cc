@@ -19,7 +19,8 @@ Expr spread(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) 
     axis = c.axis(axis, rank);
     return c.expand(v, 1, rank - axis - 1);
   }
-  if (c.rank(v) != rank || block < 1) c.fail_type(format("scales of rank {} do not fit an operand of rank {}", c.rank(v), rank));
+  if (c.rank(v) != rank || block < 1)
+    c.fail_type(format("scales of rank {} do not fit an operand of rank {}", c.rank(v), rank));
   axis = c.axis(axis, rank);
   Expr wide = c.call("repeat", {v}, make_attrs<relay::RepeatAttrs>([&](auto& a) {
                        a.repeats = block;
@@ -59,7 +60,8 @@ Values quantize(NodeContext& c) {
   return {to_integers(c, ratio, zero, to)};
 }
 
-Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block, DataType to) {
+Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block,
+                 DataType to) {
   // Differences of 32-bit integers need more than float32.
   DataType work = c.dtype(x).is_integral() && c.dtype(x).bits > 16 ? kFloat64 : kFloat32;
   Expr value = c.cast(x, work);
@@ -70,7 +72,8 @@ Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& z
 
 Values dequantize(NodeContext& c) {
   DataType to = c.opset() >= 23 ? c.dtype_attr("output_dtype", c.dtype(c.input(1))) : c.dtype(c.input(1));
-  return {dequantized(c, c.input(0), c.input(1), c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1), c.int_attr("block_size", 0), to)};
+  return {dequantized(c, c.input(0), c.input(1), c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1),
+                      c.int_attr("block_size", 0), to)};
 }
 
 Values dynamic_quantize(NodeContext& c) {
@@ -78,7 +81,8 @@ Values dynamic_quantize(NodeContext& c) {
   Ints axes;
   for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
   // The range holds zero.
-  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}), low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
+  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
+       low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
   Expr scale = c.div(c.sub(high, low), c.scalar(255, kFloat32));
   Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
   return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
@@ -116,8 +120,10 @@ Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
   if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
   Ints kernel = {c.dims(w)[2], c.dims(w)[3]};
   std::string mode = c.string_attr("auto_pad", "NOTSET");
-  Ints strides = c.ints_attr("strides", {1, 1}), dilations = c.ints_attr("dilations", {1, 1}), pads = c.ints_attr("pads", {0, 0, 0, 0});
-  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4) c.fail("its strides, dilations or pads have the wrong length");
+  Ints strides = c.ints_attr("strides", {1, 1}), dilations = c.ints_attr("dilations", {1, 1}),
+       pads = c.ints_attr("pads", {0, 0, 0, 0});
+  if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4)
+    c.fail("its strides, dilations or pads have the wrong length");
   if (mode == "SAME_UPPER" || mode == "SAME_LOWER") c.unsupported("auto_pad");
   return c.call("nn.conv2d", {x, w}, make_attrs<relay::Conv2DAttrs>([&](auto& a) {
                   a.strides = strides;
@@ -150,8 +156,12 @@ Values qlinear_conv(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"QuantizeLinear", 10, quantize}, {"DequantizeLinear", 10, dequantize}, {"DynamicQuantizeLinear", 11, dynamic_quantize},
-    {"MatMulInteger", 10, matmul_integer}, {"QLinearMatMul", 10, qlinear_matmul}, {"ConvInteger", 10, conv_integer},
+    {"QuantizeLinear", 10, quantize},
+    {"DequantizeLinear", 10, dequantize},
+    {"DynamicQuantizeLinear", 11, dynamic_quantize},
+    {"MatMulInteger", 10, matmul_integer},
+    {"QLinearMatMul", 10, qlinear_matmul},
+    {"ConvInteger", 10, conv_integer},
     {"QLinearConv", 10, qlinear_conv},
 };
 

@@ -16,7 +16,8 @@ Values recurrent(NodeContext& c, const Layer& layer) {
   Expr x = c.input(0), w = c.input(1), r = c.input(2);
   if (c.rank(x) != 3 || c.rank(w) != 3 || c.rank(r) != 3) c.fail_type("its input and weights must have rank 3");
   std::string direction = c.string_attr("direction", "forward");
-  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") c.fail(format("its direction '{}' is unknown", direction));
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    c.fail(format("its direction '{}' is unknown", direction));
   int64_t directions = direction == "bidirectional" ? 2 : 1;
   int64_t hidden = c.dims(r)[2];
   if (c.has_attr("hidden_size") && c.int_attr("hidden_size") != hidden)

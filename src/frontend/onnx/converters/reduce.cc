@@ -67,7 +67,8 @@ Values log_sum_exp(NodeContext& c) {
   DataType dtype = c.dtype(x), wide = dtype.is_float() ? dtype : kFloat64;
   Expr wide_x = c.cast(x, wide);
   for (const Dim& d : c.shape(x))
-    if (d == Dim(0)) return {c.cast(c.call("log", {c.reduce("sum", c.call("exp", {wide_x}), r.axes, r.keepdims)}), dtype)};
+    if (d == Dim(0))
+      return {c.cast(c.call("log", {c.reduce("sum", c.call("exp", {wide_x}), r.axes, r.keepdims)}), dtype)};
   // Shifted by the largest finite element, so that nothing overflows.
   Expr largest = c.reduce("max", wide_x, r.axes, true);
   Expr finite = c.where(c.call("isinf", {largest}), c.scalar(0, wide), largest);
@@ -125,13 +126,22 @@ Values unique(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"ReduceSum", 1, reduction<kSum, same, same, 13>}, {"ReduceMean", 1, reduction<kMean, same, same, 18>},
-    {"ReduceProd", 1, reduction<kProd, same, same, 18>}, {"ReduceMax", 1, reduction<kMax, same, same, 18>},
-    {"ReduceMin", 1, reduction<kMin, same, same, 18>}, {"ReduceL1", 1, reduction<kSum, absolute, same, 18>},
-    {"ReduceL2", 1, reduction<kSum, square, root, 18>}, {"ReduceSumSquare", 1, reduction<kSum, square, same, 18>},
-    {"ReduceLogSum", 1, reduction<kSum, same, logarithm, 18>}, {"ReduceLogSumExp", 1, log_sum_exp},
-    {"ArgMax", 1, arg_max}, {"ArgMin", 1, arg_min}, {"CumSum", 11, cum_sum}, {"CumProd", 26, cum_prod},
-    {"TopK", 1, top_k}, {"Unique", 11, unique},
+    {"ReduceSum", 1, reduction<kSum, same, same, 13>},
+    {"ReduceMean", 1, reduction<kMean, same, same, 18>},
+    {"ReduceProd", 1, reduction<kProd, same, same, 18>},
+    {"ReduceMax", 1, reduction<kMax, same, same, 18>},
+    {"ReduceMin", 1, reduction<kMin, same, same, 18>},
+    {"ReduceL1", 1, reduction<kSum, absolute, same, 18>},
+    {"ReduceL2", 1, reduction<kSum, square, root, 18>},
+    {"ReduceSumSquare", 1, reduction<kSum, square, same, 18>},
+    {"ReduceLogSum", 1, reduction<kSum, same, logarithm, 18>},
+    {"ReduceLogSumExp", 1, log_sum_exp},
+    {"ArgMax", 1, arg_max},
+    {"ArgMin", 1, arg_min},
+    {"CumSum", 11, cum_sum},
+    {"CumProd", 26, cum_prod},
+    {"TopK", 1, top_k},
+    {"Unique", 11, unique},
 };
 
 }  // namespace

@@ -59,7 +59,10 @@ AttrsRef resize_attrs(const Plan& p, size_t first) {
 Expr apply(NodeContext& c, Expr x, Plan p) {
   Ints dims = c.dims(x);
   size_t rank = dims.size();
-  auto touched = [&](size_t i) { return p.sizes[i] != dims[i] || p.scales[i] != 1 || (!p.roi.empty() && p.coordinates == "tf_crop_and_resize" && (p.roi[i] != 0 || p.roi[rank + i] != 1)); };
+  auto touched = [&](size_t i) {
+    return p.sizes[i] != dims[i] || p.scales[i] != 1 ||
+           (!p.roi.empty() && p.coordinates == "tf_crop_and_resize" && (p.roi[i] != 0 || p.roi[rank + i] != 1));
+  };
   Ints moved, kept;
   for (size_t i = 0; i < rank; ++i) (touched(i) ? moved : kept).push_back(static_cast<int64_t>(i));
   if (moved.empty()) return x;
@@ -101,7 +104,8 @@ Expr apply(NodeContext& c, Expr x, Plan p) {
 
 // The place of output element i in the input, in elements.
 double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
-  const double scale = p.scales[axis], width = scale * static_cast<double>(from), x = static_cast<double>(i), last = static_cast<double>(from - 1);
+  const double scale = p.scales[axis], width = scale * static_cast<double>(from), x = static_cast<double>(i),
+               last = static_cast<double>(from - 1);
   if (p.coordinates == "align_corners") return width == 1 ? 0 : x * last / (width - 1);
   if (p.coordinates == "asymmetric") return x / scale;
   if (p.coordinates == "tf_crop_and_resize") {
@@ -109,7 +113,9 @@ double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
     return begin * last + (width == 1 ? (end - begin) * last / 2 : x * (end - begin) * last / (width - 1));
   }
   if (p.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
-  const double shift = p.coordinates == "half_pixel_symmetric" ? static_cast<double>(from) / 2 * (1 - static_cast<double>(p.sizes[axis]) / width) : 0;
+  const double shift = p.coordinates == "half_pixel_symmetric"
+                           ? static_cast<double>(from) / 2 * (1 - static_cast<double>(p.sizes[axis]) / width)
+                           : 0;
   return shift + (x + 0.5) / scale - 0.5;
 }
 
@@ -117,7 +123,8 @@ double place_of(const Plan& p, size_t axis, int64_t from, int64_t i) {
 Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
   Doubles out;
   if (p.mode == "nearest") {
-    const bool right = ratio == 1 || p.nearest == "ceil" || (p.nearest == "round_prefer_floor" && ratio > 0.5) || (p.nearest == "round_prefer_ceil" && ratio >= 0.5);
+    const bool right = ratio == 1 || p.nearest == "ceil" || (p.nearest == "round_prefer_floor" && ratio > 0.5) ||
+                       (p.nearest == "round_prefer_ceil" && ratio >= 0.5);
     *offset = 0;
     return right ? Doubles{0, 1} : Doubles{1, 0};
   }
@@ -128,7 +135,10 @@ Doubles weights_at(const Plan& p, double ratio, double scale, int64_t* offset) {
   double sum = 0;
   for (int64_t k = start; k < 2 - start; ++k) {
     const double x = std::fabs((static_cast<double>(k) - ratio) * narrow), a = p.cubic;
-    out.push_back(reach == 1 ? std::max(0.0, 1 - x) : x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0);
+    out.push_back(reach == 1 ? std::max(0.0, 1 - x)
+                  : x <= 1   ? ((a + 2) * x - (a + 3)) * x * x + 1
+                  : x < 2    ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+                             : 0);
     sum += out.back();
   }
   for (double& w : out) w /= sum;
@@ -147,7 +157,8 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
     const int64_t from = dims[k], to = p.sizes[k];
     const bool cropped = p.coordinates == "tf_crop_and_resize" && (p.roi[k] != 0 || p.roi[dims.size() + k] != 1);
     if (from == to && p.scales[k] == 1 && !cropped) continue;
-    if (from < 1 || c.product({from, to}) > (int64_t{1} << 26)) c.unsupported(format("an axis of {} resized to {}", from, to));
+    if (from < 1 || c.product({from, to}) > (int64_t{1} << 26))
+      c.unsupported(format("an axis of {} resized to {}", from, to));
     Tensor matrix = Tensor::zeros(c.dtype(x), {to, from}), kept = Tensor::zeros(kBool, {to});
     bool outside = false;
     for (int64_t i = 0; i < to; ++i) {
@@ -165,7 +176,8 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
         sum += w[n];
       }
       for (size_t n = 0; n < w.size(); ++n) {
-        const int64_t at = std::clamp<int64_t>(static_cast<int64_t>(left) + offset + static_cast<int64_t>(n), 0, from - 1);
+        const int64_t at =
+            std::clamp<int64_t>(static_cast<int64_t>(left) + offset + static_cast<int64_t>(n), 0, from - 1);
         matrix.set_double(i * from + at, matrix.at_double(i * from + at) + (p.exclude_outside ? w[n] / sum : w[n]));
       }
     }
@@ -178,7 +190,8 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
     for (int64_t d : order) moved.push_back(shape[static_cast<size_t>(d)]);
     moved.back() = to;
     Expr rows = c.reshape(c.transpose(x, order), {c.product(shape) / from, from});
-    rows = c.call("nn.dense", {rows, c.constant_of(matrix)}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = to; }));
+    rows = c.call("nn.dense", {rows, c.constant_of(matrix)},
+                  make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = to; }));
     x = c.transpose(c.reshape(rows, moved), back);
     if (!outside) continue;
     Ints broadcast(dims.size(), 1);
@@ -191,7 +204,9 @@ Expr by_matrices(NodeContext& c, Expr x, const Plan& p) {
 }
 
 // floor(size * scale), with the product rounded to float first as the runtimes that define it do.
-int64_t scaled(int64_t size, double scale) { return static_cast<int64_t>(std::floor(static_cast<float>(static_cast<double>(size) * scale))); }
+int64_t scaled(int64_t size, double scale) {
+  return static_cast<int64_t>(std::floor(static_cast<float>(static_cast<double>(size) * scale)));
+}
 
 Plan plan_from_scales(NodeContext& c, const Ints& dims, const Doubles& scales) {
   check_scales(c, scales, dims.size());
@@ -262,12 +277,15 @@ Values resize(NodeContext& c) {
       scales.push_back(static_cast<double>(sizes[i]) / static_cast<double>(from));
     }
     std::string policy = c.string_attr("keep_aspect_ratio_policy", "stretch");
-    if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller") c.fail(format("its keep_aspect_ratio_policy '{}' is unknown", policy));
+    if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
+      c.fail(format("its keep_aspect_ratio_policy '{}' is unknown", policy));
     if (policy != "stretch" && !scales.empty()) {
-      double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
+      double scale = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
+                                            : *std::max_element(scales.begin(), scales.end());
       for (size_t i = 0; i < sizes.size(); ++i) {
         scales[i] = scale;
-        sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[static_cast<size_t>(axes[i])]) + 0.5));
+        sizes[i] =
+            static_cast<int64_t>(std::floor(scale * static_cast<double>(dims[static_cast<size_t>(axes[i])]) + 0.5));
       }
     }
     p.scales = spread(scales, 1.0);
@@ -279,7 +297,8 @@ Values resize(NodeContext& c) {
   p.nearest = c.string_attr("nearest_mode", "round_prefer_floor");
   if (coordinates == "tf_half_pixel_for_nn") {
     // Half a pixel beyond half_pixel: rounding the one down is rounding the other to the nearest, and so on.
-    if (p.mode != "nearest" || (p.nearest != "floor" && p.nearest != "round_prefer_floor")) c.unsupported("tf_half_pixel_for_nn with this rounding");
+    if (p.mode != "nearest" || (p.nearest != "floor" && p.nearest != "round_prefer_floor"))
+      c.unsupported("tf_half_pixel_for_nn with this rounding");
     p.nearest = p.nearest == "floor" ? "round_prefer_ceil" : "ceil";
     p.coordinates = "half_pixel";
   }
@@ -297,8 +316,10 @@ Values resize(NodeContext& c) {
   }
   // Scales that make no whole number of elements put corners elsewhere than sizes do.
   bool uneven = false;
-  for (size_t i = 0; i < dims.size(); ++i) uneven |= p.scales[i] * static_cast<double>(dims[i]) != static_cast<double>(p.sizes[i]);
-  const bool matrices = (p.antialias && p.mode != "nearest") || coordinates == "tf_crop_and_resize" || (coordinates == "align_corners" && uneven && by_scales);
+  for (size_t i = 0; i < dims.size(); ++i)
+    uneven |= p.scales[i] * static_cast<double>(dims[i]) != static_cast<double>(p.sizes[i]);
+  const bool matrices = (p.antialias && p.mode != "nearest") || coordinates == "tf_crop_and_resize" ||
+                        (coordinates == "align_corners" && uneven && by_scales);
   return {matrices ? by_matrices(c, x, p) : apply(c, x, p)};
 }
 

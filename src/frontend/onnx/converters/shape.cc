@@ -24,7 +24,8 @@ Values reshape(NodeContext& c) {
   if (inferred > 1) c.fail("its target shape has more than one -1");
   if (!zero_is_empty || std::find(target.begin(), target.end(), 0) == target.end()) {
     for (size_t i = 0; i < target.size(); ++i)
-      if (target[i] == 0 && static_cast<int64_t>(i) >= c.rank(x)) c.fail_type(format("its target shape copies dimension {} of an operand of rank {}", i, c.rank(x)));
+      if (target[i] == 0 && static_cast<int64_t>(i) >= c.rank(x))
+        c.fail_type(format("its target shape copies dimension {} of an operand of rank {}", i, c.rank(x)));
     return {c.reshape(x, target)};
   }
   return {c.call("reshape", {x}, make_attrs<relay::ReshapeAttrs>([&](auto& a) {
@@ -106,7 +107,8 @@ Values split(NodeContext& c) {
     int64_t part = (*size + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(*size - i * part, 0, part));
   }
-  if (static_cast<int64_t>(sizes.size()) < outputs) c.fail(format("it has {} outputs and {} split sizes", outputs, sizes.size()));
+  if (static_cast<int64_t>(sizes.size()) < outputs)
+    c.fail(format("it has {} outputs and {} split sizes", outputs, sizes.size()));
   int64_t total = 0;
   Ints starts;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -140,7 +142,8 @@ Values slice(NodeContext& c) {
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
-    c.fail(format("it has {} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(), steps.size()));
+    c.fail(format("it has {} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), axes.size(),
+                  steps.size()));
   if (starts.empty()) return {x};
   std::vector<bool> seen(static_cast<size_t>(rank), false);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -168,7 +171,8 @@ Values pad(NodeContext& c) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x);
   Ints pads = c.opset() < 2 ? c.ints_attr("paddings") : c.opset() < 11 ? c.ints_attr("pads") : c.ints(1, "pads");
-  Expr value = c.opset() >= 11 && c.has(2) ? c.input(2) : c.scalar_like(c.opset() < 11 ? c.float_attr("value", 0) : 0, x);
+  Expr value =
+      c.opset() >= 11 && c.has(2) ? c.input(2) : c.scalar_like(c.opset() < 11 ? c.float_attr("value", 0) : 0, x);
   if (c.rank(value) == 1) value = c.reshape(value, {});
   Ints axes;
   if (c.opset() >= 18 && c.has(3)) {
@@ -181,7 +185,8 @@ Values pad(NodeContext& c) {
   std::vector<Ints> widths(static_cast<size_t>(rank), Ints{0, 0});
   for (size_t i = 0; i < axes.size(); ++i) widths[static_cast<size_t>(axes[i])] = {pads[i], pads[i + axes.size()]};
   std::string mode = c.string_attr("mode", "constant");
-  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") c.fail(format("its mode '{}' is unknown", mode));
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    c.fail(format("its mode '{}' is unknown", mode));
   return {c.call("nn.pad", {x, value}, make_attrs<relay::PadAttrs>([&](auto& a) {
                    a.pad_width = widths;
                    a.pad_mode = mode;
@@ -197,7 +202,8 @@ Values expand(NodeContext& c) {
   dims.insert(dims.begin(), rank - dims.size(), 1);
   for (size_t i = 0; i < rank; ++i) {
     if (target[i] < 0) c.fail(format("its target shape holds {}", target[i]));
-    if (target[i] != dims[i] && target[i] != 1 && dims[i] != 1) c.fail_type(format("{} does not broadcast to {}", shape_str(dims), shape_str(target)));
+    if (target[i] != dims[i] && target[i] != 1 && dims[i] != 1)
+      c.fail_type(format("{} does not broadcast to {}", shape_str(dims), shape_str(target)));
     if (target[i] == 1) target[i] = dims[i];
   }
   return {c.broadcast_to(x, target)};
@@ -212,7 +218,8 @@ Values tile(NodeContext& c) {
   } else {
     reps = c.ints(1, "repeats");
   }
-  if (static_cast<int64_t>(reps.size()) != c.rank(x)) c.fail_type(format("it has {} repeats for an operand of rank {}", reps.size(), c.rank(x)));
+  if (static_cast<int64_t>(reps.size()) != c.rank(x))
+    c.fail_type(format("it has {} repeats for an operand of rank {}", reps.size(), c.rank(x)));
   for (int64_t r : reps)
     if (r < 0) c.fail(format("a repeat is {}", r));
   return {c.call("tile", {x}, make_attrs<relay::TileAttrs>([&](auto& a) { a.reps = reps; }))};
@@ -243,7 +250,8 @@ Values size(NodeContext& c) {
 void check_sizes(NodeContext& c, const Ints& dims) {
   int64_t n = 1;
   for (int64_t d : dims)
-    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 40)) c.fail(format("its shape {} is impossible", shape_str(dims)));
+    if (d < 0 || __builtin_mul_overflow(n, d, &n) || n > (int64_t{1} << 40))
+      c.fail(format("its shape {} is impossible", shape_str(dims)));
 }
 
 Values constant_of_shape(NodeContext& c) {
@@ -272,20 +280,28 @@ Values constant(NodeContext& c) {
   if (n.attributes.size() != 1 || !found) c.fail("it must have exactly one attribute, its value");
   switch (found->kind) {
     case AttributeKind::kTensor:
-    case AttributeKind::kSparseTensor: return {c.constant_of(found->tensors.at(0))};
-    case AttributeKind::kFloat: return {c.constant_of(Tensor::scalar<float>(kFloat32, found->f))};
-    case AttributeKind::kInt: return {c.constant_of(Tensor::scalar<int64_t>(kInt64, found->i))};
-    case AttributeKind::kString: return {c.constant_of(Tensor::strings({}, {found->s}))};
-    case AttributeKind::kFloats: return {vector(found->floats, kFloat32)};
-    case AttributeKind::kInts: return {vector(found->ints, kInt64)};
-    case AttributeKind::kStrings: return {c.constant_of(Tensor::strings({static_cast<int64_t>(found->strings.size())}, found->strings))};
+    case AttributeKind::kSparseTensor:
+      return {c.constant_of(found->tensors.at(0))};
+    case AttributeKind::kFloat:
+      return {c.constant_of(Tensor::scalar<float>(kFloat32, found->f))};
+    case AttributeKind::kInt:
+      return {c.constant_of(Tensor::scalar<int64_t>(kInt64, found->i))};
+    case AttributeKind::kString:
+      return {c.constant_of(Tensor::strings({}, {found->s}))};
+    case AttributeKind::kFloats:
+      return {vector(found->floats, kFloat32)};
+    case AttributeKind::kInts:
+      return {vector(found->ints, kInt64)};
+    case AttributeKind::kStrings:
+      return {c.constant_of(Tensor::strings({static_cast<int64_t>(found->strings.size())}, found->strings))};
     case AttributeKind::kUndefined:
     case AttributeKind::kGraph:
     case AttributeKind::kTensors:
     case AttributeKind::kGraphs:
     case AttributeKind::kSparseTensors:
     case AttributeKind::kType:
-    case AttributeKind::kTypes: break;
+    case AttributeKind::kTypes:
+      break;
   }
   c.fail(format("its value is of kind {}", attribute_kind_name(found->kind)));
 }
@@ -297,7 +313,8 @@ Values range(NodeContext& c) {
   double step = d.at_double(0), length = (l.at_double(0) - s.at_double(0)) / step;
   if (step == 0 || !(length < 1e9)) c.fail(format("{} steps of {} are impossible", length, step));
   auto scalar = [&](const Expr& e) { return c.rank(e) == 0 ? e : c.reshape(e, {}); };
-  return {c.call("arange", {scalar(start), scalar(limit), scalar(delta)}, make_attrs<relay::ArangeAttrs>([&](auto& a) { a.dtype = c.dtype(start); }))};
+  return {c.call("arange", {scalar(start), scalar(limit), scalar(delta)},
+                 make_attrs<relay::ArangeAttrs>([&](auto& a) { a.dtype = c.dtype(start); }))};
 }
 
 Values center_crop_pad(NodeContext& c) {
@@ -316,7 +333,8 @@ Values center_crop_pad(NodeContext& c) {
     int64_t before = grow >= 0 ? grow / 2 : -((-grow) / 2);
     widths[a] = {before, grow - before};
   }
-  return {c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
+  return {
+      c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
 }
 
 // Ones on a diagonal: row + k == column.
@@ -354,16 +372,32 @@ Values depth_to_space(NodeContext& c) {
                  }))};
 }
 Values space_to_depth(NodeContext& c) {
-  return {c.call("nn.space_to_depth", {c.input(0)}, make_attrs<relay::SubPixelAttrs>([&](auto& a) { a.block_size = c.int_attr("blocksize"); }))};
+  return {c.call("nn.space_to_depth", {c.input(0)},
+                 make_attrs<relay::SubPixelAttrs>([&](auto& a) { a.block_size = c.int_attr("blocksize"); }))};
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Reshape", 1, reshape}, {"Transpose", 1, transpose}, {"Flatten", 1, flatten}, {"Squeeze", 1, squeeze},
-    {"Unsqueeze", 1, unsqueeze}, {"Concat", 1, concat}, {"Split", 1, split}, {"Slice", 1, slice}, {"Pad", 1, pad},
-    {"Expand", 8, expand}, {"Tile", 1, tile}, {"Shape", 1, shape}, {"Size", 1, size},
-    {"ConstantOfShape", 9, constant_of_shape}, {"Constant", 1, constant}, {"Range", 11, range},
-    {"CenterCropPad", 18, center_crop_pad}, {"EyeLike", 9, eye_like}, {"Trilu", 14, trilu},
-    {"DepthToSpace", 1, depth_to_space}, {"SpaceToDepth", 1, space_to_depth},
+    {"Reshape", 1, reshape},
+    {"Transpose", 1, transpose},
+    {"Flatten", 1, flatten},
+    {"Squeeze", 1, squeeze},
+    {"Unsqueeze", 1, unsqueeze},
+    {"Concat", 1, concat},
+    {"Split", 1, split},
+    {"Slice", 1, slice},
+    {"Pad", 1, pad},
+    {"Expand", 8, expand},
+    {"Tile", 1, tile},
+    {"Shape", 1, shape},
+    {"Size", 1, size},
+    {"ConstantOfShape", 9, constant_of_shape},
+    {"Constant", 1, constant},
+    {"Range", 11, range},
+    {"CenterCropPad", 18, center_crop_pad},
+    {"EyeLike", 9, eye_like},
+    {"Trilu", 14, trilu},
+    {"DepthToSpace", 1, depth_to_space},
+    {"SpaceToDepth", 1, space_to_depth},
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ Expr transform(NodeContext& c, const Expr& real, const Expr& imaginary, int64_t 
       cosines.push_back(factor * std::cos(angle));
       sines.push_back(factor * sign * std::sin(angle));
     }
-  Expr cosine = values_constant(c, cosines, {outputs, inputs}, dtype), sine = values_constant(c, sines, {outputs, inputs}, dtype);
+  Expr cosine = values_constant(c, cosines, {outputs, inputs}, dtype),
+       sine = values_constant(c, sines, {outputs, inputs}, dtype);
   auto times = [&](const Expr& x, const Expr& w) {
     return c.call("nn.dense", {x, w}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = outputs; }));
   };
@@ -51,7 +52,8 @@ Expr fit(NodeContext& c, const Expr& x, int64_t n) {
   if (size >= n) return size == n ? x : c.slice(x, last, 0, n);
   std::vector<Ints> widths(static_cast<size_t>(last + 1), Ints{0, 0});
   widths.back()[1] = n - size;
-  return c.call("nn.pad", {x, c.scalar_like(0, x)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
+  return c.call("nn.pad", {x, c.scalar_like(0, x)},
+                make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }));
 }
 
 Values dft(NodeContext& c) {
@@ -94,7 +96,8 @@ Values dft(NodeContext& c) {
         sines.push_back(-weight * std::sin(angle));
       }
     auto times = [&](const Expr& e, const std::vector<double>& m) {
-      return c.call("nn.dense", {e, values_constant(c, m, {n, half}, c.dtype(e))}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = n; }));
+      return c.call("nn.dense", {e, values_constant(c, m, {n, half}, c.dtype(e))},
+                    make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = n; }));
     };
     y = times(real, cosines);
     if (imaginary) y = c.add(y, times(imaginary, sines));
@@ -119,7 +122,8 @@ Values stft(NodeContext& c) {
   if (d.size() == 2) x = c.expand(x, 2), d.push_back(1);
   if (d.size() != 3 || (d[2] != 1 && d[2] != 2)) c.fail_type("its signal must have shape (batch, samples, 1 or 2)");
   int64_t length = c.has(3) ? c.int_scalar(3, "frame_length") : window ? c.dims(window)[0] : 0;
-  if (step < 1 || length < 1 || length > d[1]) c.fail(format("frames of {} samples every {} do not fit {}", length, step, d[1]));
+  if (step < 1 || length < 1 || length > d[1])
+    c.fail(format("frames of {} samples every {} do not fit {}", length, step, d[1]));
   int64_t frames = (d[1] - length) / step + 1;
   if (frames * length > (1 << 26)) c.unsupported(format("{} frames of {} samples", frames, length));
   Ints places;
@@ -156,24 +160,30 @@ Values blackman(NodeContext& c) { return window(c, 0.42, 0.5, 0.08); }
 
 // Triangular filters over the bins of a spectrum, evenly spaced on the mel scale.
 Values mel_weights(NodeContext& c) {
-  int64_t bins = c.int_scalar(0, "number of mel bins"), length = c.int_scalar(1, "dft_length"), rate = c.int_scalar(2, "sample rate");
-  double low = c.constant(c.input(3), "lower edge").at_double(0), high = c.constant(c.input(4), "upper edge").at_double(0);
-  if (bins < 1 || length < 1 || rate < 1 || bins > 100'000 || length > (1 << 20) || bins * (length / 2 + 1) > (1 << 26)) c.fail("its sizes are out of range");
+  int64_t bins = c.int_scalar(0, "number of mel bins"), length = c.int_scalar(1, "dft_length"),
+          rate = c.int_scalar(2, "sample rate");
+  double low = c.constant(c.input(3), "lower edge").at_double(0),
+         high = c.constant(c.input(4), "upper edge").at_double(0);
+  if (bins < 1 || length < 1 || rate < 1 || bins > 100'000 || length > (1 << 20) || bins * (length / 2 + 1) > (1 << 26))
+    c.fail("its sizes are out of range");
   int64_t spectrum = length / 2 + 1;
   auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   std::vector<int64_t> edges;
   double step = (mel(high) - mel(low)) / static_cast<double>(bins + 2);
   for (int64_t i = 0; i < bins + 2; ++i) {
     double hertz = 700 * (std::pow(10, (mel(low) + static_cast<double>(i) * step) / 2595) - 1);
-    edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
+    edges.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(rate))));
   }
   std::vector<double> weights(static_cast<size_t>(spectrum * bins), 0);
   auto set = [&](int64_t row, int64_t column, double value) {
     if (row >= 0 && row < spectrum) weights[static_cast<size_t>(row * bins + column)] = value;
   };
   for (int64_t i = 0; i < bins; ++i) {
-    int64_t a = edges[static_cast<size_t>(i)], b = edges[static_cast<size_t>(i + 1)], e = edges[static_cast<size_t>(i + 2)];
-    if (a == b) set(b, i, 1);
+    int64_t a = edges[static_cast<size_t>(i)], b = edges[static_cast<size_t>(i + 1)],
+            e = edges[static_cast<size_t>(i + 2)];
+    if (a == b)
+      set(b, i, 1);
     else
       for (int64_t j = a; j <= b; ++j) set(j, i, static_cast<double>(j - a) / static_cast<double>(b - a));
     for (int64_t j = b; e > b && j < e; ++j) set(j, i, static_cast<double>(e - j) / static_cast<double>(e - b));
@@ -190,7 +200,8 @@ Values affine_grid(NodeContext& c) {
   bool corners = c.int_attr("align_corners", 0) != 0;
   int64_t points = 1;
   for (int64_t i = 0; i < axes; ++i) {
-    if (int64_t n = size[static_cast<size_t>(i + 2)]; n < 1 || n > (1 << 24) || points > (1 << 24)) c.fail("its size is out of range");
+    if (int64_t n = size[static_cast<size_t>(i + 2)]; n < 1 || n > (1 << 24) || points > (1 << 24))
+      c.fail("its size is out of range");
     points *= size[static_cast<size_t>(i + 2)];
   }
   std::vector<double> grid;  // (points, axes + 1): x first, 1 last
@@ -206,7 +217,8 @@ Values affine_grid(NodeContext& c) {
   }
   Expr homogeneous = c.expand(values_constant(c, grid, {points, axes + 1}, c.dtype(theta)), 0);
   // (1, points, axes + 1) times the transposes of (N, axes, axes + 1).
-  Expr moved = c.call("nn.batch_matmul", {homogeneous, theta}, make_attrs<relay::BatchMatmulAttrs>([](auto& a) { a.transpose_b = true; }));
+  Expr moved = c.call("nn.batch_matmul", {homogeneous, theta},
+                      make_attrs<relay::BatchMatmulAttrs>([](auto& a) { a.transpose_b = true; }));
   Ints shape = {size[0]};
   shape.insert(shape.end(), size.begin() + 2, size.end());
   shape.push_back(axes);
@@ -214,8 +226,13 @@ Values affine_grid(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"DFT", 17, dft}, {"STFT", 17, stft}, {"HannWindow", 17, hann}, {"HammingWindow", 17, hamming},
-    {"BlackmanWindow", 17, blackman}, {"MelWeightMatrix", 17, mel_weights}, {"AffineGrid", 20, affine_grid},
+    {"DFT", 17, dft},
+    {"STFT", 17, stft},
+    {"HannWindow", 17, hann},
+    {"HammingWindow", 17, hamming},
+    {"BlackmanWindow", 17, blackman},
+    {"MelWeightMatrix", 17, mel_weights},
+    {"AffineGrid", 20, affine_grid},
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ Values string_concat(NodeContext& c) {
   const Ints da = widened(a), db = widened(b);
   Ints shape(rank);
   for (size_t d = 0; d < rank; ++d) {
-    if (da[d] != db[d] && da[d] != 1 && db[d] != 1) c.fail_type(format("{} and {} do not broadcast", shape_str(a.shape()), shape_str(b.shape())));
+    if (da[d] != db[d] && da[d] != 1 && db[d] != 1)
+      c.fail_type(format("{} and {} do not broadcast", shape_str(a.shape()), shape_str(b.shape())));
     shape[d] = da[d] == 1 ? db[d] : da[d];
   }
   auto count = checked_element_count(shape);
@@ -98,20 +99,27 @@ Values string_split(NodeContext& c) {
   }
   Ints shape = x.shape();
   shape.push_back(static_cast<int64_t>(longest));
-  return {c.constant_of(Tensor::strings(shape, std::move(out))), c.constant_of(Tensor::from<int64_t>(kInt64, x.shape(), counts))};
+  return {c.constant_of(Tensor::strings(shape, std::move(out))),
+          c.constant_of(Tensor::from<int64_t>(kInt64, x.shape(), counts))};
 }
 
 // Capital and small letters of Latin, Greek and Cyrillic.
 uint32_t small(uint32_t c) {
-  if ((c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde && c != 0xd7) || (c >= 0x391 && c <= 0x3a9 && c != 0x3a2) || (c >= 0x410 && c <= 0x42f)) return c + 32;
+  if ((c >= 'A' && c <= 'Z') || (c >= 0xc0 && c <= 0xde && c != 0xd7) || (c >= 0x391 && c <= 0x3a9 && c != 0x3a2) ||
+      (c >= 0x410 && c <= 0x42f))
+    return c + 32;
   if (c >= 0x400 && c <= 0x40f) return c + 80;
-  if (c >= 0x100 && c <= 0x177 && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149) return (c >= 0x139 && c <= 0x148) ? c + (c & 1) : c | 1;
+  if (c >= 0x100 && c <= 0x177 && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149)
+    return (c >= 0x139 && c <= 0x148) ? c + (c & 1) : c | 1;
   return c;
 }
 uint32_t capital(uint32_t c) {
-  if ((c >= 'a' && c <= 'z') || (c >= 0xe0 && c <= 0xfe && c != 0xf7) || (c >= 0x3b1 && c <= 0x3c9 && c != 0x3c2) || (c >= 0x430 && c <= 0x44f)) return c - 32;
+  if ((c >= 'a' && c <= 'z') || (c >= 0xe0 && c <= 0xfe && c != 0xf7) || (c >= 0x3b1 && c <= 0x3c9 && c != 0x3c2) ||
+      (c >= 0x430 && c <= 0x44f))
+    return c - 32;
   if (c >= 0x450 && c <= 0x45f) return c - 80;
-  if (c >= 0x100 && c <= 0x177 && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149) return (c >= 0x139 && c <= 0x148) ? c - !(c & 1) : c & ~1u;
+  if (c >= 0x100 && c <= 0x177 && c != 0x130 && c != 0x131 && c != 0x138 && c != 0x149)
+    return (c >= 0x139 && c <= 0x148) ? c - !(c & 1) : c & ~1u;
   return c;
 }
 std::string mapped(const std::string& s, uint32_t (*map)(uint32_t)) {
@@ -134,9 +142,11 @@ std::string mapped(const std::string& s, uint32_t (*map)(uint32_t)) {
 
 Values string_normalizer(NodeContext& c) {
   const Tensor x = texts(c, 0);
-  if (x.rank() < 1 || x.rank() > 2 || (x.rank() == 2 && x.shape()[0] != 1)) c.fail_type(format("its input is {}, neither a list nor one row", shape_str(x.shape())));
+  if (x.rank() < 1 || x.rank() > 2 || (x.rank() == 2 && x.shape()[0] != 1))
+    c.fail_type(format("its input is {}, neither a list nor one row", shape_str(x.shape())));
   const std::string action = c.string_attr("case_change_action", "NONE");
-  if (action != "NONE" && action != "LOWER" && action != "UPPER") c.fail(format("its case_change_action '{}' is unknown", action));
+  if (action != "NONE" && action != "LOWER" && action != "UPPER")
+    c.fail(format("its case_change_action '{}' is unknown", action));
   const bool exact = c.int_attr("is_case_sensitive", 0) != 0;
   Texts stop = c.strings_attr("stopwords");
   if (!exact)
@@ -168,11 +178,14 @@ Values tf_idf(NodeContext& c) {
   const bool of_text = x.dtype().is_string();
   const std::string mode = c.string_attr("mode", "");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.fail(format("its mode '{}' is unknown", mode));
-  const Ints starts = c.ints_attr("ngram_counts"), places = c.ints_attr("ngram_indexes"), numbers = c.ints_attr("pool_int64s");
+  const Ints starts = c.ints_attr("ngram_counts"), places = c.ints_attr("ngram_indexes"),
+             numbers = c.ints_attr("pool_int64s");
   const Texts words = c.strings_attr("pool_strings");
   const std::vector<double> weights = c.floats_attr("weights");
-  const int64_t least = c.int_attr("min_gram_length"), most = c.int_attr("max_gram_length"), skips = c.int_attr("max_skip_count");
-  if (least < 1 || most < least || skips < 0 || most > 64) c.fail(format("it takes n-grams of {} to {} with {} skips", least, most, skips));
+  const int64_t least = c.int_attr("min_gram_length"), most = c.int_attr("max_gram_length"),
+                skips = c.int_attr("max_skip_count");
+  if (least < 1 || most < least || skips < 0 || most > 64)
+    c.fail(format("it takes n-grams of {} to {} with {} skips", least, most, skips));
   const size_t pool = of_text ? words.size() : numbers.size();
   // Elements as numbers of the pool's distinct entries, from 1; 0 is none of them.
   std::map<std::string, int64_t> word_ids;
@@ -193,14 +206,16 @@ Values tf_idf(NodeContext& c) {
   size_t id = 0;
   for (size_t n = 1; n <= starts.size(); ++n) {
     const int64_t from = starts[n - 1], to = n < starts.size() ? starts[n] : static_cast<int64_t>(pool);
-    if (from < 0 || to < from || to > static_cast<int64_t>(pool) || (to - from) % static_cast<int64_t>(n) != 0) c.fail(format("its {}-grams lie at {} to {} of a pool of {}", n, from, to, pool));
+    if (from < 0 || to < from || to > static_cast<int64_t>(pool) || (to - from) % static_cast<int64_t>(n) != 0)
+      c.fail(format("its {}-grams lie at {} to {} of a pool of {}", n, from, to, pool));
     for (auto at = static_cast<size_t>(from); at < static_cast<size_t>(to); at += n, ++id) {
       Ints gram;
       for (size_t k = 0; k < n; ++k) gram.push_back(id_of(at + k, true));
       grams.emplace(std::move(gram), id);
     }
   }
-  if (places.size() != id || (!weights.empty() && weights.size() != id)) c.fail(format("it has {} n-grams, {} indexes and {} weights", id, places.size(), weights.size()));
+  if (places.size() != id || (!weights.empty() && weights.size() != id))
+    c.fail(format("it has {} n-grams, {} indexes and {} weights", id, places.size(), weights.size()));
   int64_t width = 0;
   for (int64_t p : places) {
     if (p < 0 || p > (int64_t{1} << 30)) c.fail(format("an n-gram has the index {}", p));
@@ -253,8 +268,13 @@ Values label_encoder(NodeContext& c) {
     return a->tensors.at(0);
   };
   const Tensor keys = list("keys"), values = list("values");
-  if (keys.size() != values.size() || keys.dtype().is_string() != x.dtype().is_string()) c.fail_type(format("it maps {} {} to {} {}", keys.size(), keys.dtype().str(), values.size(), values.dtype().str()));
-  auto key = [](const Tensor& t, int64_t i) { return t.dtype().is_string() ? t.string_values()[static_cast<size_t>(i)] : t.dtype().is_float() ? format("{}", t.at_double(i)) : format("{}", t.at_int(i)); };
+  if (keys.size() != values.size() || keys.dtype().is_string() != x.dtype().is_string())
+    c.fail_type(format("it maps {} {} to {} {}", keys.size(), keys.dtype().str(), values.size(), values.dtype().str()));
+  auto key = [](const Tensor& t, int64_t i) {
+    return t.dtype().is_string()  ? t.string_values()[static_cast<size_t>(i)]
+           : t.dtype().is_float() ? format("{}", t.at_double(i))
+                                  : format("{}", t.at_int(i));
+  };
   std::map<std::string, int64_t> places;
   for (int64_t i = 0; i < keys.size(); ++i) places.emplace(key(keys, i), i);
   const Attribute* tensor = c.attr("default_tensor", AttributeKind::kTensor);
@@ -268,17 +288,25 @@ Values label_encoder(NodeContext& c) {
                         : tensor              ? tensor->tensors.at(0).string_values().at(0)
                                               : c.string_attr("default_string", "_Unused"));
     } else if (values.dtype().is_float()) {
-      out.set_double(i, found != places.end() ? values.at_double(found->second) : tensor ? tensor->tensors.at(0).at_double(0) : c.float_attr("default_float", -0.0));
+      out.set_double(i, found != places.end() ? values.at_double(found->second)
+                        : tensor              ? tensor->tensors.at(0).at_double(0)
+                                              : c.float_attr("default_float", -0.0));
     } else {
-      out.set_int(i, found != places.end() ? values.at_int(found->second) : tensor ? tensor->tensors.at(0).at_int(0) : c.int_attr("default_int64", -1));
+      out.set_int(i, found != places.end() ? values.at_int(found->second)
+                     : tensor              ? tensor->tensors.at(0).at_int(0)
+                                           : c.int_attr("default_int64", -1));
     }
   }
   return {c.constant_of(to_text ? Tensor::strings(x.shape(), std::move(strings)) : out)};
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"StringConcat", 20, string_concat}, {"StringSplit", 20, string_split}, {"StringNormalizer", 10, string_normalizer},
-    {"RegexFullMatch", 20, regex_full_match}, {"TfIdfVectorizer", 9, tf_idf}, {"LabelEncoder", 2, label_encoder, "ai.onnx.ml"},
+    {"StringConcat", 20, string_concat},
+    {"StringSplit", 20, string_split},
+    {"StringNormalizer", 10, string_normalizer},
+    {"RegexFullMatch", 20, regex_full_match},
+    {"TfIdfVectorizer", 9, tf_idf},
+    {"LabelEncoder", 2, label_encoder, "ai.onnx.ml"},
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ constexpr char kTraining[] = "ai.onnx.preview.training", kMl[] = "ai.onnx.ml";
 template <class Step>
 Values optimiser(NodeContext& c, size_t groups, Step&& step) {
   size_t rest = c.input_count() < 2 ? 0 : c.input_count() - 2;
-  if (rest == 0 || rest % groups != 0) c.fail(format("{} inputs are not {} lists of one length", c.input_count(), groups));
+  if (rest == 0 || rest % groups != 0)
+    c.fail(format("{} inputs are not {} lists of one length", c.input_count(), groups));
   size_t n = rest / groups;
   std::vector<Values> results;
   for (size_t i = 0; i < n; ++i) {
@@ -37,7 +38,8 @@ Expr after_first_step(NodeContext& c, const Expr& yes, const Expr& no) {
 
 Values adagrad(NodeContext& c) {
   Expr rate = c.input(0), step = c.cast(c.input(1), c.dtype(rate));
-  Expr adjusted = c.div(rate, c.add(c.mul(step, c.scalar_like(c.float_attr("decay_factor", 0), rate)), c.scalar_like(1, rate)));
+  Expr adjusted =
+      c.div(rate, c.add(c.mul(step, c.scalar_like(c.float_attr("decay_factor", 0), rate)), c.scalar_like(1, rate)));
   return optimiser(c, 3, [&](const std::vector<Expr>& t) -> Values {
     Expr g = regularised(c, t[0], t[1]), h = c.add(t[2], c.mul(g, g));
     Expr root = c.add(c.call("sqrt", {h}), c.scalar_like(c.float_attr("epsilon", 0), h));
@@ -103,8 +105,12 @@ Values scaler(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTable[] = {
-    {"Adagrad", 1, adagrad, kTraining}, {"Momentum", 1, momentum, kTraining}, {"Adam", 1, adam, kTraining},
-    {"Binarizer", 1, binarizer, kMl}, {"ArrayFeatureExtractor", 1, array_feature_extractor, kMl}, {"Scaler", 1, scaler, kMl},
+    {"Adagrad", 1, adagrad, kTraining},
+    {"Momentum", 1, momentum, kTraining},
+    {"Adam", 1, adam, kTraining},
+    {"Binarizer", 1, binarizer, kMl},
+    {"ArrayFeatureExtractor", 1, array_feature_extractor, kMl},
+    {"Scaler", 1, scaler, kMl},
 };
 
 }  // namespace
