@@ -111,17 +111,39 @@ def markdown(results):
             lines.append(f"| {label_of(model)} | " + " | ".join(cells) + " |")
         lines.append("")
     lines += compile_table(results)
+    return "\n".join(lines + [conditions(results) + ". \"-\": the engine cannot run the model; \"off 3.0x\": its output is 3 times "
+                              "further from onnxruntime's than allowed (up to 10 it still counts as a peer); \"wrong\": it is "
+                              "something else."])
+
+
+def ratios(results):
+    """One table for all thread counts: the ratio to each model's best peer, and which one that is."""
+    counted = threads_of(results)
+    lines = [f"- {summary(results, threads)}" for threads in counted] + [""]
+    lines.append("| network | " + " | ".join(f"{plural(threads)}: ms | best peer | ratio" for threads in counted) + " |")
+    lines.append("|---|" + "---:|---|---:|" * len(counted))
+    for model in results["models"]:
+        cells = []
+        for threads in counted:
+            entry = model["threads"].get(str(threads), {})
+            best = best_peer(entry)
+            value = ratio(entry, best)
+            cells += [time_cell(entry.get("ours")), TITLES[best] if best else "", f"**{value:.2f}**" if value else ""]
+        lines.append(f"| {label_of(model)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines + ["", conditions(results) + "."])
+
+
+def conditions(results):
+    """The machine, how it was measured, and the engines' versions."""
     machine = results["machine"]
     entries = [entry for model in results["models"] for entry in model["threads"].values()]
     versions = sorted({f"{TITLES[engine]} {entry[engine]['version']}" for entry in entries for engine in entry
                        if engine in TITLES and entry[engine].get("version")})
     rounds = sorted({entry["rounds"] for entry in entries})
-    lines.append(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; float32, batch 1; "
-                 f"{' or '.join(map(str, rounds))} rounds of {results['seconds']:g} s, a fresh process each; {results.get('when', '')[:10]}"
-                 + (f"; {', '.join(versions)}" if versions else "")
-                 + ". \"-\": the engine cannot run the model; \"off 3.0x\": its output is 3 times further from "
-                 "onnxruntime's than allowed (up to 10 it still counts as a peer); \"wrong\": it is something else.")
-    return "\n".join(lines)
+    kind = f" with {machine['vectors']}" if machine.get("vectors") else ""
+    return (f"{machine['processor']}{kind}, {machine['cores']} cores, {machine['system']}; float32, batch 1; "
+            f"{' or '.join(map(str, rounds))} rounds of {results['seconds']:g} s, a fresh process each; {results.get('when', '')[:10]}"
+            + (f"; {', '.join(versions)}" if versions else ""))
 
 
 def scaling(results):
@@ -232,16 +254,17 @@ def compact(results):
     return json.dumps(head)[:-1] + ', "models": [\n' + ",\n".join(models) + "\n]}\n"
 
 
-def write_docs(results, path):
-    """Replaces what stands between the markers of the page, and the pictures beside it; the prose stays."""
+def write_docs(results, path, zoo=False):
+    """Replaces what stands between the markers of the page, and the pictures beside it (of the zoo: one table); the prose
+    stays."""
     text = path.read_text(encoding="utf-8") if path.exists() else "# Performance\n"
-    charts = []
-    for threads in threads_of(results):
+    name, charts, tables = ("zoo", [], ratios) if zoo else ("models", [], markdown)
+    for threads in [] if zoo else threads_of(results):
         picture = path.with_name(f"performance_{threads}.svg")
         write(picture, svg(results, threads))
         charts.append(f"![Time of one inference, {plural(threads)}]({picture.name})")
-    block = "\n".join([START.format("models"), *charts, "", markdown(results), END.format("models")])
-    pattern = re.compile(re.escape(START.format("models")) + ".*?" + re.escape(END.format("models")), re.DOTALL)
+    block = "\n".join([START.format(name), *charts, *([""] if charts else []), tables(results), END.format(name)])
+    pattern = re.compile(re.escape(START.format(name)) + ".*?" + re.escape(END.format(name)), re.DOTALL)
     text = pattern.sub(lambda _: block, text) if pattern.search(text) else f"{text.rstrip()}\n\n{block}\n"
     write(path, text)
 

@@ -6,6 +6,8 @@
     ./dev bench resnet50 minilm_128 --threads 1 --peers ort,openvino
     ./dev bench vgg16 vit_b_16 --add                  a part: adds to the figures that are there
     ./dev bench --show --write                        no measuring: the figures so far, into docs/performance.md
+    ./dev bench --zoo                                 the networks of bench/zoo that the table leaves out; figures and
+                                                      record of their own
     ./dev bench path/to/model.onnx --shape x=1x3x320x320
 
 How: every model is compiled once; then, for several rounds, each engine in turn loads it in a new process, runs twice to
@@ -29,7 +31,7 @@ import report
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 CACHE = ROOT / ".cache"
 TOOL = ROOT / "build/tilewright"
-RECORD = ROOT / "bench/record/models.json"
+RECORDS = ROOT / "bench/record"
 PEER_PYTHON = CACHE / "venv-bench/bin/python"
 PEERS = ("ort", "openvino", "mnn", "ncnn")
 TORCH_PYTHON = "/usr/bin/python3"
@@ -48,6 +50,8 @@ FETCHED = {
 TABLE = ("resnet18", "resnet50", "vgg16", "squeezenet1_1", "densenet121", "mobilenet_v2", "efficientnet_b0", "yolov8n_like",
          "unet", "espcn", "minilm_128", "vit_b_16", "ppocr_det", "ppocr_rec", "ppocr_cls", "silero_vad", "mlp",
          "speech_lstm_gru")
+# Networks of bench/zoo that are another one's twin: the same kernels, timed once.
+TWINS = ("resnet18_bn",)
 
 
 class Failure(Exception):
@@ -196,15 +200,18 @@ def summarise(rounds):
 
 
 def machine():
-    name = platform.processor() or platform.machine()
+    """What figures may be put together: virtual machines of one name differ in their vectors."""
+    facts = {}
     try:
         for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.split(":", 1)[1].strip()
-                break
+            key, _, value = line.partition(":")
+            facts.setdefault(key.strip(), value.strip())
     except OSError:
         pass
-    return {"processor": name, "cores": len(os.sched_getaffinity(0)), "system": f"{platform.system()} {platform.machine()}"}
+    flags = facts.get("flags", "").split()
+    vectors = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else ""
+    return {"processor": facts.get("model name") or platform.processor() or platform.machine(), "vectors": vectors,
+            "cores": len(os.sched_getaffinity(0)), "system": f"{platform.system()} {platform.machine()}"}
 
 
 def measure_model(name, args):
@@ -301,8 +308,10 @@ def main():
     parser.add_argument("--add", action="store_true", help="keep the figures of models and thread counts not measured now")
     parser.add_argument("--show", action="store_true", help="measure nothing, show the figures that are there")
     parser.add_argument("--write", action="store_true", help="renew docs/performance.md and the record in bench/record")
-    parser.add_argument("--json", type=pathlib.Path, default=CACHE / "bench/results.json", help="where all figures go")
+    parser.add_argument("--zoo", action="store_true", help="the networks that the table leaves out instead of the table")
+    parser.add_argument("--json", type=pathlib.Path, help="where all figures go (default: .cache/bench/results.json, with --zoo zoo.json)")
     args = parser.parse_args()
+    args.json = args.json or CACHE / "bench" / ("zoo.json" if args.zoo else "results.json")
     args.threads = [int(item) for item in args.threads if item.isdigit() and int(item) > 0]
     if not args.threads or args.rounds < 1:
         parser.error("--threads takes numbers, for instance 1,2, and --rounds one above 0")
@@ -316,14 +325,15 @@ def main():
     except Failure as failure:
         print(f"./dev bench: {failure}", file=sys.stderr)
         return 1
-    print(report.markdown(results))
+    print(report.ratios(results) if args.zoo else report.markdown(results))
     page = args.json.with_suffix(".html")
     page.write_text(report.html(results), encoding="utf-8")
     say(f"figures: {args.json}, page: {page}")
     if args.write:
-        report.write_docs(results, ROOT / "docs/performance.md")
-        report.write(RECORD, report.compact(results))
-        say(f"docs/performance.md and {RECORD.relative_to(ROOT)} are renewed")
+        report.write_docs(results, ROOT / "docs/performance.md", zoo=args.zoo)
+        record = RECORDS / ("zoo.json" if args.zoo else "models.json")
+        report.write(record, report.compact(results))
+        say(f"docs/performance.md and {record.relative_to(ROOT)} are renewed")
     return 0
 
 
@@ -334,7 +344,8 @@ def measure(results, args):
         raise Failure(f"{TOOL.relative_to(ROOT)} is missing; ./dev build makes it")
     if results["machine"] != machine():
         raise Failure(f"{args.json} holds another machine's figures; --json FILE starts a file of its own")
-    names = args.models or list(TABLE)
+    rest = [name for name in zoo_names() if name not in TABLE + TWINS] if args.zoo else list(TABLE)
+    names = args.models or rest
     for name in list(FETCHED) + zoo_names() if names == ["all"] else names:
         merge(results, measure_model(name, args))
         results["when"] = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

@@ -31,7 +31,10 @@ if(TARGET tw_cli)
   endif()
   target_link_libraries(tw_cli PUBLIC ZLIB::ZLIB)
   add_executable(tilewright ${CMAKE_SOURCE_DIR}/src/cli/tilewright_main.cc)
-  target_link_libraries(tilewright PRIVATE tw_cli)
+  # The C interface whole, and seen by plug-ins: what they register must reach the runtime that is in the program.
+  target_link_libraries(tilewright PRIVATE -Wl,--whole-archive $<TARGET_FILE:tw_runtime> -Wl,--no-whole-archive tw_cli)
+  target_link_options(tilewright PRIVATE "-Wl,--export-dynamic-symbol=tw_*")
+  add_dependencies(tilewright tw_runtime)
 endif()
 
 if(TILEWRIGHT_COMPILER)

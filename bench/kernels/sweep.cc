@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -14,15 +16,16 @@
 #include "runtime/artifact.h"
 #include "runtime/executor.h"
 #include "runtime/profile.h"
+#include "stream_time.h"
 #include "sweep_shapes.h"
 
 namespace tilewright::topi::testing {
 namespace {
 
 struct Options {
-  std::string set = "all", kind, target = "llvm", json;
+  std::string set = "all", kind, target = "llvm", json, with;
   uint64_t seed = 1;
-  int count = 100, threads = 1;
+  int count = 100, first = 0, threads = 1;
   double expect_rank = -1, expect_median = 0, expect_p05 = 0;
 };
 
@@ -33,17 +36,19 @@ struct Measured {
   double predicted_us = 0, us = 0, peak = 0;  // peak: flops a second
   double roofline_us = 0;
   double roofline() const { return roofline_us / us; }
+  bool memory_bound() const { return roofline_us > shape.flops / peak * 1.001e6; }
 };
 
-// The shortest time that work and compulsory traffic allow at the level that holds the traffic.
-double roofline_us(const SweepShape& s, double peak, const Target& target, int threads) {
-  const double gbps = s.bytes <= static_cast<double>(target.l2_bytes) ? target.l2_gbps
-                      : s.bytes <= 16 << 20                           ? target.l3_gbps
-                                                                      : target.dram_gbps;
-  return std::max(s.flops / peak / threads * 1e6, s.bytes / (gbps * (s.bytes > 16 << 20 ? 1 : threads) * 1e3));
+// The shortest time that work and compulsory traffic allow. What a core's own caches hold arrives at their rate; the
+// rest is timed, on one thread.
+double roofline_us(const SweepShape& s, double peak, const Target& target, int threads, StreamTime& stream) {
+  const double traffic = s.bytes <= static_cast<double>(target.l2_bytes)
+                             ? s.bytes / (target.l2_gbps * threads * 1e3)
+                             : stream.measure(s.bytes - s.written, s.written) * 1e6;
+  return std::max(s.flops / peak / threads * 1e6, traffic);
 }
 
-Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPeak& peak) {
+Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPeak& peak, StreamTime& stream) {
   driver::BuildOptions options;
   options.target = o.target;
   relay::Module module = relay::Module().with_main(relay::make_function(shape.inputs, shape.body));
@@ -84,7 +89,7 @@ Result<Measured> measure(const SweepShape& shape, const Options& o, const FmaPea
     }
     m.us = std::min(m.us, us), m.predicted_us = predicted;
   }
-  m.roofline_us = roofline_us(shape, m.peak, built.target, o.threads);
+  m.roofline_us = roofline_us(shape, m.peak, built.target, o.threads, stream);
   return m;
 }
 
@@ -111,6 +116,48 @@ double percentile(std::vector<double> values, double p) {
   return values[static_cast<size_t>(p * static_cast<double>(values.size() - 1))];
 }
 
+struct Summary {
+  double rank, median, p05;
+};
+
+// Prints, and adds to `out`, what its shapes come to: direct kernels by kind, Winograd's apart, since those may go
+// beyond the roofline.
+Summary summarize(nlohmann::json* out, int failures) {
+  struct Group {
+    std::vector<double> rooflines;
+    double least = 1e30;
+    std::string worst;
+  };
+  std::map<std::string, Group> kinds;
+  std::vector<double> predicted, measured, direct, saving;
+  for (const auto& s : (*out)["shapes"]) {
+    const double roofline = s["roofline"];
+    predicted.push_back(s["predicted_us"]), measured.push_back(s["us"]);
+    const bool saves = s["saves_arithmetic"];
+    (saves ? saving : direct).push_back(roofline);
+    if (saves) continue;
+    Group& group = kinds[s["kind"]];
+    group.rooflines.push_back(roofline);
+    if (roofline < group.least) group.least = roofline, group.worst = s["name"];
+  }
+  const Summary all{rank_correlation(predicted, measured), percentile(direct, 0.5), percentile(direct, 0.05)};
+  std::printf("\n%-12s %6s %8s %14s %7s  %s\n", "kind", "shapes", "median", "5th percentile", "worst", "");
+  for (const auto& [kind, group] : kinds)
+    std::printf("%-12s %6zu %7.1f%% %13.1f%% %6.1f%%  %s\n", kind.c_str(), group.rooflines.size(),
+                100 * percentile(group.rooflines, 0.5), 100 * percentile(group.rooflines, 0.05), 100 * group.least,
+                group.worst.c_str());
+  std::printf("\n%zu shapes, %d failed; rank correlation of prediction and time %.3f\n", predicted.size(), failures,
+              all.rank);
+  std::printf("%zu direct kernels, of their roofline: median %.1f%%, 5th percentile %.1f%%\n", direct.size(),
+              100 * all.median, 100 * all.p05);
+  if (!saving.empty())
+    std::printf("%zu Winograd kernels, of the direct roofline: median %.1f%%, 5th percentile %.1f%%\n", saving.size(),
+                100 * percentile(saving, 0.5), 100 * percentile(saving, 0.05));
+  (*out)["rank_correlation"] = all.rank, (*out)["median"] = all.median, (*out)["p05"] = all.p05;
+  (*out)["failures"] = failures, (*out)["winograd_median"] = percentile(saving, 0.5);
+  return all;
+}
+
 bool parse(int argc, char** argv, Options* o) {
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string_view word = argv[i];
@@ -123,6 +170,10 @@ bool parse(int argc, char** argv, Options* o) {
       o->seed = std::strtoull(value, nullptr, 10);
     else if (word == "--count")
       o->count = std::atoi(value);
+    else if (word == "--first")
+      o->first = std::atoi(value);
+    else if (word == "--with")
+      o->with = value;
     else if (word == "--threads")
       o->threads = std::atoi(value);
     else if (word == "--target")
@@ -138,7 +189,8 @@ bool parse(int argc, char** argv, Options* o) {
     else
       return false;
   }
-  return argc % 2 == 1 && (o->set == "conv" || o->set == "gemm" || o->set == "all") && o->count > 0 && o->threads > 0;
+  return argc % 2 == 1 && (o->set == "conv" || o->set == "gemm" || o->set == "all") && o->count > 0 && o->first >= 0 &&
+         o->threads > 0;
 }
 
 }  // namespace
@@ -148,62 +200,59 @@ int run_sweep(int argc, char** argv) {
   if (!parse(argc, argv, &o)) {
     std::fprintf(
         stderr,
-        "usage: kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--kind KIND] [--threads N] [--target T] "
-        "[--json FILE] [--expect-rank R] [--expect-median R] [--expect-p05 R]\n");
+        "usage: kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--first N] [--kind KIND] [--threads N] "
+        "[--target T] [--json FILE] [--with FILE] [--expect-rank R] [--expect-median R] [--expect-p05 R]\n");
     return 2;
   }
   KernelSet set;
   FmaPeak peak(&set);
+  StreamTime stream;
   set.build();
   std::vector<SweepShape> shapes = sweep_shapes(o.set, o.kind, o.seed, o.count);
   if (shapes.empty()) {
     std::fprintf(stderr, "no shape of kind '%s' in the set '%s'\n", o.kind.c_str(), o.set.c_str());
     return 2;
   }
-  std::vector<Measured> all;
+  nlohmann::json out = {{"set", o.set},         {"seed", o.seed},     {"count", o.count},
+                        {"threads", o.threads}, {"target", o.target}, {"shapes", nlohmann::json::array()}};
   int failures = 0;
+  if (!o.with.empty()) {
+    std::ifstream file(o.with);
+    const nlohmann::json earlier = nlohmann::json::parse(file, nullptr, false);
+    if (earlier.is_discarded() || !earlier.contains("shapes")) {
+      std::fprintf(stderr, "%s is no sweep's JSON\n", o.with.c_str());
+      return 2;
+    }
+    out["shapes"] = earlier["shapes"];
+    failures = earlier.value("failures", 0);
+  }
   std::printf("%-50s %9s %9s %8s %7s %8s  %s\n", "shape", "us", "model us", "GFLOP/s", "% peak", "% roof", "kernel");
-  for (const SweepShape& shape : shapes) {
-    auto m = measure(shape, o, peak);
+  for (size_t i = static_cast<size_t>(o.first); i < shapes.size(); ++i) {
+    const SweepShape& shape = shapes[i];
+    auto m = measure(shape, o, peak, stream);
     if (!m.ok()) {
       std::printf("%-50s %s\n", shape.name.c_str(), m.error().str().c_str());
       ++failures;
       continue;
     }
-    std::printf("%-50s %9.1f %9.1f %8.1f %6.1f%% %7.1f%%  %s\n", m->shape.name.c_str(), m->us, m->predicted_us,
+    std::printf("%-50s %9.1f %9.1f %8.1f %6.1f%% %7.1f%%%s %s\n", m->shape.name.c_str(), m->us, m->predicted_us,
                 m->shape.flops / m->us * 1e-3, 100 * m->shape.flops / (m->us * 1e-6) / m->peak / o.threads,
-                100 * m->roofline(), m->step.c_str());
+                100 * m->roofline(), m->memory_bound() ? "m" : " ", m->step.c_str());
     std::fflush(stdout);
-    all.push_back(std::move(*m));
+    out["shapes"].push_back({{"kind", m->shape.kind},
+                             {"name", m->shape.name},
+                             {"step", m->step},
+                             {"flops", m->shape.flops},
+                             {"bytes", m->shape.bytes},
+                             {"predicted_us", m->predicted_us},
+                             {"us", m->us},
+                             {"peak_gflops", m->peak * 1e-9},
+                             {"roofline_us", m->roofline_us},
+                             {"roofline", m->roofline()},
+                             {"memory_bound", m->memory_bound()},
+                             {"saves_arithmetic", m->saves_arithmetic}});
   }
-  std::vector<double> predicted, measured, fractions, saving;
-  nlohmann::json out = {{"set", o.set},         {"seed", o.seed},     {"count", o.count},
-                        {"threads", o.threads}, {"target", o.target}, {"shapes", nlohmann::json::array()}};
-  for (const Measured& m : all) {
-    predicted.push_back(m.predicted_us), measured.push_back(m.us),
-        (m.saves_arithmetic ? saving : fractions).push_back(m.roofline());
-    out["shapes"].push_back({{"kind", m.shape.kind},
-                             {"name", m.shape.name},
-                             {"step", m.step},
-                             {"flops", m.shape.flops},
-                             {"bytes", m.shape.bytes},
-                             {"predicted_us", m.predicted_us},
-                             {"us", m.us},
-                             {"peak_gflops", m.peak * 1e-9},
-                             {"roofline_us", m.roofline_us},
-                             {"roofline", m.roofline()},
-                             {"saves_arithmetic", m.saves_arithmetic}});
-  }
-  const double rank = rank_correlation(predicted, measured), median = percentile(fractions, 0.5),
-               p05 = percentile(fractions, 0.05);
-  out["rank_correlation"] = rank, out["median"] = median, out["p05"] = p05, out["failures"] = failures;
-  out["winograd_median"] = percentile(saving, 0.5);
-  std::printf("\n%zu shapes, %d failed; rank correlation of prediction and time %.3f\n", all.size(), failures, rank);
-  std::printf("%zu direct kernels, of their roofline: median %.1f%%, 5th percentile %.1f%%\n", fractions.size(),
-              100 * median, 100 * p05);
-  if (!saving.empty())
-    std::printf("%zu Winograd kernels, of the direct roofline: median %.1f%%, 5th percentile %.1f%%\n", saving.size(),
-                100 * percentile(saving, 0.5), 100 * percentile(saving, 0.05));
+  const Summary summary = summarize(&out, failures);
   if (!o.json.empty()) {
     std::FILE* file = std::fopen(o.json.c_str(), "w");
     if (!file) {
@@ -213,7 +262,9 @@ int run_sweep(int argc, char** argv) {
     std::fprintf(file, "%s\n", out.dump(1).c_str());
     std::fclose(file);
   }
-  return failures > 0 || rank < o.expect_rank || median < o.expect_median || p05 < o.expect_p05 ? 1 : 0;
+  return failures > 0 || summary.rank < o.expect_rank || summary.median < o.expect_median || summary.p05 < o.expect_p05
+             ? 1
+             : 0;
 }
 
 }  // namespace tilewright::topi::testing

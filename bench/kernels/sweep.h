@@ -6,8 +6,9 @@
 namespace tilewright::topi::testing {
 
 // kernel_bench --sweep conv|gemm|all [--seed N] [--count N] [--kind KIND] [--threads N] [--target T] [--json FILE]
-//   [--expect-rank R] [--expect-median R] [--expect-p05 R]
-// The same seed gives the same shapes; --kind keeps one family of them. Exit code 1 when an expectation fails.
+//   [--first N] [--with FILE] [--expect-rank R] [--expect-median R] [--expect-p05 R]
+// The same seed gives the same shapes; --kind keeps one family of them, --first N leaves the first N to an earlier run,
+// whose JSON --with joins to this one's summary. Exit code 1 when an expectation fails.
 int run_sweep(int argc, char** argv);
 
 }  // namespace tilewright::topi::testing

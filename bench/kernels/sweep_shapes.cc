@@ -78,6 +78,7 @@ SweepShape conv(const char* kind, const char* op, const ConvShape& c) {
   s.body = call("nn.relu", {call("add", {y, constant(bias, 11)})});
   s.flops = 2 * count_of(out) * count_of(kernel) / static_cast<double>(c.oc);
   s.bytes = 4 * (count_of(data) + count_of(out) + count_of(kernel));
+  s.written = 4 * count_of(out);
   s.name = format("{} k{} s{} {}->{} @{}", kind, dims(c.kernel), dims(c.strides), c.ic, c.oc, dims(c.in));
   if (c.groups > 1) s.name += format(" g{}", c.groups);
   if (c.dilation[0] > 1) s.name += format(" d{}", c.dilation[0]);
@@ -100,6 +101,7 @@ SweepShape transposed(const ConvShape& c) {
   s.body = call("nn.relu", {call("add", {y, constant({c.oc, 1, 1}, 11)})});
   s.flops = 2 * count_of(data) * count_of(kernel) / static_cast<double>(c.ic);
   s.bytes = 4 * (count_of(data) + count_of(out) + count_of(kernel));
+  s.written = 4 * count_of(out);
   s.name = format("transposed k{} s{} {}->{} @{}", dims(c.kernel), dims(c.strides), c.ic, c.oc, dims(c.in));
   if (c.n > 1) s.name += format(" n{}", c.n);
   return s;
@@ -122,6 +124,7 @@ SweepShape dense(int64_t m, int64_t n, int64_t k) {
   s.body = call("nn.relu", {call("add", {y, constant({n}, 11)})});
   s.flops = 2.0 * static_cast<double>(m * n * k);
   s.bytes = 4.0 * static_cast<double>(m * k + n * k + m * n);
+  s.written = 4.0 * static_cast<double>(m * n);
   s.name = format("gemm {}x{}x{}", m, n, k);
   return s;
 }
@@ -141,6 +144,7 @@ SweepShape matmul(int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose
                  make_attrs<BatchMatmulAttrs>([&](auto& a) { a.transpose_a = false, a.transpose_b = transposed; }))});
   s.flops = 2.0 * static_cast<double>(batch * m * n * k);
   s.bytes = 4.0 * static_cast<double>(batch * (m * k + n * k + m * n));
+  s.written = 4.0 * static_cast<double>(batch * m * n);
   s.name = format("matmul {}x {}x{}x{}{}", batch, m, n, k, transposed ? " transposed" : "");
   return s;
 }

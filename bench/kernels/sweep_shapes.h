@@ -14,6 +14,7 @@ struct SweepShape {
                      // "matmul", ...
   std::string name;
   double flops = 0, bytes = 0;  // work, and what must be read and written once
+  double written = 0;           // of the bytes
   std::vector<relay::Expr> inputs;
   relay::Expr body;  // relu(op(relu(input)) + bias); a matmul's second operand is an input, too
 };

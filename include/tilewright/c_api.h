@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TW_C_API_VERSION 2
+#define TW_C_API_VERSION 3
 
 typedef struct tw_module tw_module;
 typedef struct tw_function tw_function;
@@ -283,6 +283,21 @@ TW_API uint64_t tw_module_num_imports(const tw_module* module);
 /* A new reference. */
 TW_API int32_t tw_module_get_import(const tw_module* module, uint64_t index, tw_module** out);
 TW_API int32_t tw_module_save(const tw_module* module, tw_value* out);
+
+/* A plug-in (`tilewright run --plugin lib.so`) is a shared library that may have this function: it registers what
+ * models need, and returns 0 or what tw_set_last_error returned. */
+TW_API int32_t tw_runtime_plugin(void);
+
+/* ---- the system library: what is linked into the program itself
+ * -------------------------------------------------------------- */
+
+/* Gives a function of the program a name: `address` is a tw_packed_call, which is called with a null context; null
+ * forgets the name. May be called before main. Models compiled for a system library name themselves
+ * (`tilewright compile --system-lib -o net.o`). */
+TW_API int32_t tw_system_lib_register(const char* name, const void* address);
+/* A new reference to the module of type "system_lib". Its imports are the models, each a library; a model's name makes
+ * its executor, as "default" does where there is only one; other names are functions that were registered. */
+TW_API int32_t tw_system_lib(tw_module** out);
 
 #ifdef __cplusplus
 }

@@ -41,6 +41,10 @@ typedef struct tw_external_codegen {
   void* context;
 } tw_external_codegen;
 
+/* A plug-in (`tilewright compile --plugin lib.so`) is a shared library that has this function: its code generators,
+ * which stay valid as long as it is loaded. */
+TW_COMPILER_API const tw_external_codegen* tw_compiler_plugin(uint64_t* count);
+
 /* What kernels for a device are compiled for, where a model places parts of itself on several (on_device). */
 typedef struct tw_device_target {
   int32_t device_type; /* DLDeviceType */
@@ -68,12 +72,19 @@ typedef struct tw_compiler_options {
   uint64_t num_external;
   const tw_device_target* device_targets;
   uint64_t num_device_targets;
+  const char* format;         /* "library", "object", "archive", "package", "ir", "bitcode", "assembly", "objects",
+                                 "objects-c" (docs/cpp.md); null: by the end of the output's name */
+  int32_t system_lib;         /* 1: for a program that links the object and asks the runtime for the model by name */
+  const char* const* plugins; /* shared libraries with tw_compiler_plugin */
+  uint64_t num_plugins;
 } tw_compiler_options;
 
 /* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The
  * output appears whole or not at all. */
 TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output,
                                                  const tw_compiler_options* options);
+/* LLVM IR or bitcode that a compilation wrote (.ll, .bc) to a shared library, or to an object (.o). */
+TW_COMPILER_API int32_t tw_compiler_compile_ir(const char* ir, const char* output);
 /* Compiles one region of a VM program (a model whose sizes are known only when it runs) for these arguments into a
  * shared library. by_value[i] becomes 1 where the value of argument i, not its shape alone, is compiled in. 0 or an
  * error's number. */
@@ -111,6 +122,36 @@ struct ExternalCodegen {
   std::function<std::pair<std::string, std::string>(const std::string& symbol, const std::string& graph_json,
                                                     const std::vector<DLTensor>& constants)>
       generate;
+
+  // For tw_compiler_plugin and the like. This must outlive it.
+  tw_external_codegen as_c() const {
+    tw_external_codegen e{};
+    e.size = sizeof e;
+    e.name = name.c_str(), e.patterns = patterns.c_str();
+    e.context = const_cast<ExternalCodegen*>(this);
+    if (supports)
+      e.supports = [](void* self, const char* graph) -> int32_t {
+        try {
+          return static_cast<ExternalCodegen*>(self)->supports(graph);
+        } catch (...) {
+          return 0;
+        }
+      };
+    e.generate = [](void* self, const char* symbol, const char* graph, const DLTensor* constants, uint64_t count,
+                    void (*deliver)(void*, const char*, const void*, uint64_t), void* receiver) {
+      try {
+        auto [key, bytes] = static_cast<ExternalCodegen*>(self)->generate(
+            symbol, graph, std::vector<DLTensor>(constants, constants + count));
+        deliver(receiver, key.c_str(), bytes.data(), bytes.size());
+      } catch (const std::exception& error) {
+        const std::string text = error.what();
+        deliver(receiver, nullptr, text.data(), text.size());
+      } catch (...) {
+        deliver(receiver, nullptr, nullptr, 0);
+      }
+    };
+    return e;
+  }
 };
 
 struct CompileOptions {
@@ -122,6 +163,9 @@ struct CompileOptions {
   std::vector<std::string> constants;  // "name=1,3,640,640": inputs that become part of the model
   std::vector<ExternalCodegen> external;
   std::vector<std::pair<int, std::string>> device_targets;  // device type, target
+  std::string format;                                       // "objects", say; empty: by the end of the output's name
+  bool system_lib = false;                                  // for a program that links the object: Module::system_lib()
+  std::vector<std::string> plugins;                         // shared libraries with code generators
   bool kernel_cache =
       true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
@@ -158,38 +202,23 @@ inline void compile(const std::string& model, const std::string& output,
   c.no_kernel_cache = options.kernel_cache ? 0 : 1;
   std::vector<tw_external_codegen> external;
   for (const ExternalCodegen& codegen : options.external) {
-    tw_external_codegen e{};
-    e.size = sizeof e;
-    e.name = codegen.name.c_str(), e.patterns = codegen.patterns.c_str();
-    e.context = const_cast<ExternalCodegen*>(&codegen);
-    if (codegen.supports)
-      e.supports = [](void* self, const char* graph) -> int32_t {
-        try {
-          return static_cast<ExternalCodegen*>(self)->supports(graph);
-        } catch (...) {
-          return 0;
-        }
-      };
-    e.generate = [](void* self, const char* symbol, const char* graph, const DLTensor* constants, uint64_t count,
-                    void (*deliver)(void*, const char*, const void*, uint64_t), void* receiver) {
-      try {
-        auto [key, bytes] = static_cast<ExternalCodegen*>(self)->generate(
-            symbol, graph, std::vector<DLTensor>(constants, constants + count));
-        deliver(receiver, key.c_str(), bytes.data(), bytes.size());
-      } catch (const std::exception& error) {
-        const std::string text = error.what();
-        deliver(receiver, nullptr, text.data(), text.size());
-      } catch (...) {
-        deliver(receiver, nullptr, nullptr, 0);
-      }
-    };
-    external.push_back(e);
+    external.push_back(codegen.as_c());
   }
   c.external = external.data(), c.num_external = external.size();
   std::vector<tw_device_target> devices;
   for (const auto& [device, target] : options.device_targets) devices.push_back({device, target.c_str()});
   c.device_targets = devices.data(), c.num_device_targets = devices.size();
+  c.format = options.format.empty() ? nullptr : options.format.c_str();
+  c.system_lib = options.system_lib ? 1 : 0;
+  auto plugins = pointers(options.plugins);
+  c.plugins = plugins.data(), c.num_plugins = plugins.size();
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
+    throw CompileError(code, tw_compiler_last_error_message());
+}
+
+// LLVM IR or bitcode (`compile("model.onnx", "model.ll")`) to a shared library or an object.
+inline void compile_ir(const std::string& ir, const std::string& output) {
+  if (int32_t code = tw_compiler_compile_ir(ir.c_str(), output.c_str()))
     throw CompileError(code, tw_compiler_last_error_message());
 }
 

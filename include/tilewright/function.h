@@ -275,6 +275,12 @@ class Module {
     detail::check(tw_module_load_file(path.c_str(), format.c_str(), &out));
     return Module(out);
   }
+  // What is linked into the program itself: models, as imported modules and by name, and registered functions.
+  static Module system_lib() {
+    tw_module* out = nullptr;
+    detail::check(tw_system_lib(&out));
+    return Module(out);
+  }
   static Module load_binary(const std::string& type_key, const std::string& bytes) {
     tw_module* out = nullptr;
     detail::check(tw_module_load_binary(type_key.c_str(), bytes.data(), bytes.size(), &out));

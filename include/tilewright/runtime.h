@@ -100,10 +100,13 @@ class Model {
     tw_module_options options{sizeof options, verify_params ? 1 : 0};
     tw_module* raw = nullptr;
     detail::check(tw_module_load(path.c_str(), &options, &raw));
-    module_.reset(raw, tw_module_free);
-    tw_module_info info = raw_info();
-    for (uint64_t i = 0; i < info.num_inputs; ++i) inputs_.push_back(tensor_info(tw_module_get_input_info, i));
-    for (uint64_t i = 0; i < info.num_outputs; ++i) outputs_.push_back(tensor_info(tw_module_get_output_info, i));
+    take(raw);
+  }
+  // A library that is loaded already, which the model shares: of tilewright::Module, say, or of tw_system_lib.
+  static Model of(tw_module* library) {
+    Model model;
+    model.take(tw_module_retain(library));
+    return model;
   }
   const std::vector<TensorInfo>& inputs() const { return inputs_; }
   const std::vector<TensorInfo>& outputs() const { return outputs_; }
@@ -133,6 +136,13 @@ class Model {
   tw_module* get() const { return module_.get(); }
 
  private:
+  Model() = default;
+  void take(tw_module* module) {
+    module_.reset(module, tw_module_free);
+    tw_module_info info = raw_info();
+    for (uint64_t i = 0; i < info.num_inputs; ++i) inputs_.push_back(tensor_info(tw_module_get_input_info, i));
+    for (uint64_t i = 0; i < info.num_outputs; ++i) outputs_.push_back(tensor_info(tw_module_get_output_info, i));
+  }
   tw_module_info raw_info() const {
     tw_module_info info{};
     info.size = sizeof info;

@@ -2,10 +2,12 @@
 // From modules and ONNX models to libraries.
 #include "driver/build.h"
 
+#include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
 #include "driver/function_metadata.h"
+#include "driver/plugin.h"
 #include "passes.h"
 #include "relay.h"
 #include "relay/op.h"
@@ -46,17 +48,38 @@ std::shared_ptr<const lower::KernelChooser> script_chooser(nb::object callable) 
 
 void bind_build(nb::module_& m) {
   nb::class_<driver::Built>(m, "Built", "Kernels, plan and weights of a compiled module")
+      // `imports`: an import tree in place of what external code generators made; empty: that.
       .def(
           "export_library",
-          [](driver::Built& self, const std::string& path, nb::bytes imports) {
-            self.lowered.plan.imports.assign(imports.c_str(), imports.size());
-            Status status = [&] {
+          [](driver::Built& self, const std::string& path, nb::bytes imports, const std::string& form) {
+            if (imports.size()) self.lowered.plan.imports.assign(imports.c_str(), imports.size());
+            Status status = [&]() -> Status {
               nb::gil_scoped_release release;
-              return driver::export_library(self, path);
+              return driver::export_library(self, path, TW_TRY(driver::output_form(path, form)));
             }();
             unwrap(std::move(status));
           },
-          nb::arg("path"), nb::arg("imports") = nb::bytes("", 0))
+          nb::arg("path"), nb::arg("imports") = nb::bytes("", 0), nb::arg("form") = "")
+      .def(
+          "export_objects",
+          [](driver::Built& self, const std::string& folder, nb::bytes imports, bool in_c) {
+            if (imports.size()) self.lowered.plan.imports.assign(imports.c_str(), imports.size());
+            auto names = [&] {
+              nb::gil_scoped_release release;
+              return driver::export_objects(self, folder, in_c);
+            }();
+            return unwrap(std::move(names));
+          },
+          nb::arg("folder"), nb::arg("imports") = nb::bytes("", 0), nb::arg("in_c") = false)
+      .def_prop_ro("system_lib", [](const driver::Built& self) { return self.system_lib; })
+      .def_prop_ro("devices", [](const driver::Built& self) { return self.lowered.plan.devices; })
+      .def_prop_ro("external_modules",
+                   [](const driver::Built& self) {  // (type key, bytes)
+                     nb::list out;
+                     for (const auto& [key, bytes] : self.external_modules)
+                       out.append(nb::make_tuple(key, nb::bytes(bytes.data(), bytes.size())));
+                     return out;
+                   })
       .def_prop_ro("optimized", [](const driver::Built& self) { return self.optimized; })
       .def_prop_ro("target", [](const driver::Built& self) { return self.target.str(); })
       .def_prop_ro("graph_json", [](const driver::Built& self) { return runtime::write_graph_json(self.lowered.plan); })
@@ -69,10 +92,10 @@ void bind_build(nb::module_& m) {
                    })
       .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
       .def_prop_ro("function_metadata",
-                   [](const driver::Built& self) {  // (name, workspace, constants, inputs and outputs) in bytes
+                   [](const driver::Built& self) {  // (name, device, workspace, constants, inputs and outputs) in bytes
                      nb::list out;
-                     for (const auto& f : driver::function_metadata(self.lowered.plan))
-                       out.append(nb::make_tuple(f.name, f.workspace, f.constants, f.io));
+                     for (const auto& f : driver::function_metadata(self.lowered))
+                       out.append(nb::make_tuple(f.name, f.device, f.workspace, f.constants, f.io));
                      return out;
                    })
       .def_prop_ro("passes",
@@ -112,6 +135,10 @@ void bind_build(nb::module_& m) {
       .def_rw("name", &Options::name)
       .def_rw("jobs", &Options::jobs)
       .def_rw("aot", &Options::aot)
+      .def_rw("system_lib", &Options::system_lib)
+      .def_rw("device_targets", &Options::device_targets)
+      .def("load_plugin",
+           [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })
       .def_rw("kernel_cache", &Options::kernel_cache)
       .def_rw("dump_ir", &Options::dump_ir)
       .def_rw("keep_modules", &Options::keep_modules)
@@ -130,6 +157,22 @@ void bind_build(nb::module_& m) {
     nb::list out;
     for (const lower::Implementation* i : lower::implementations_of(op)) out.append(nb::make_tuple(i->name, i->plevel));
     return out;
+  });
+  m.def("compile_ir", [](const std::string& path, const std::string& output) {
+    Status status = [&] {
+      nb::gil_scoped_release release;
+      return driver::compile_ir_file(path, output);
+    }();
+    unwrap(std::move(status));
+  });
+  // An import tree as the object devc.o.
+  m.def("compile_imports", [](nb::bytes tree, const std::string& target) {
+    auto made = [&]() -> Result<std::string> {
+      const Target resolved = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+      return codegen::compile_imports({tree.c_str(), tree.size()}, resolved);
+    }();
+    const std::string object = unwrap(std::move(made));
+    return nb::bytes(object.data(), object.size());
   });
   m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
 

@@ -223,7 +223,9 @@ void bind_modules(nb::module_& m) {
       .def("_completed", completed, "With every type inferred")
       .def("_with_prelude", [](const Module& self) { return unwrap(with_prelude(self)); })
       .def("_verify", [](const Module& self) { unwrap(verify_module(self)); })
-      .def_prop_ro("metadata", [](const Module& self) { return self.metadata; });
+      .def_prop_ro("metadata", [](const Module& self) { return self.metadata; })
+      .def("_set_metadata",
+           [](Module& self, const std::string& key, const std::string& value) { self.metadata[key] = value; });
   // The reference interpreter on inputs by name: one array for each tensor of the result.
   m.def("interpret", [](const Module& module, const Arrays& inputs) {
     std::map<std::string, Value> values;

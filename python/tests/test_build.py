@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The build side of the classic interface: targets, build modules, factories, executors, devices and arrays."""
+import ctypes
 import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import warnings
@@ -174,9 +177,140 @@ class Builds(unittest.TestCase):
                 module.run(x=X)
                 np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
             with self.assertRaises(ValueError):
-                lib.save(os.path.join(folder, "deploy.ll"))
+                lib.save(os.path.join(folder, "deploy"), "exe")
+        self.assertIn("target triple", lib.get_source())
+        self.assertIn(".globl\ttw_run", lib.get_source("asm"))
         with self.assertRaises(ValueError):
-            lib.get_source()
+            lib.get_source("cuda")
+
+    def test_every_file_form_loads(self):
+        lib = relay.build(self.mod, "llvm", params=self.params)
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("net.so", "net.o", "net.a", "net.tar", "net.ll", "net.bc"):
+                path = os.path.join(folder, name)
+                lib.save(path) if name[-2:] in ("ll", "bc") else lib.export_library(path)
+                np.testing.assert_allclose(run(tw.runtime.load_module(path), x=X), EXPECTED, rtol=1e-6)
+            with tarfile.open(os.path.join(folder, "net.tar")) as archive:
+                self.assertEqual(archive.getnames(), ["lib0.o"])
+            with open(os.path.join(folder, "extra.cc"), "w") as file:
+                file.write("extern \"C\" int seven(void) { return 7; }\n")
+            lib.export_library(os.path.join(folder, "more.so"), addons=[os.path.join(folder, "extra.cc")])
+            self.assertEqual(ctypes.CDLL(os.path.join(folder, "more.so")).seven(), 7)
+            np.testing.assert_allclose(run(tw.runtime.load_module(os.path.join(folder, "more.so")), x=X), EXPECTED, rtol=1e-6)
+            with open(os.path.join(folder, "bad.ll"), "w") as file:
+                file.write("define void @f() {")
+            with self.assertRaises(tw.Error):
+                tw.runtime.load_module(os.path.join(folder, "bad.ll"))
+
+    def test_imported_modules_are_an_object_of_their_own(self):
+        make = lambda data: tw.runtime.create_module("test_devc", {"text": lambda: data.decode()}, data)  # noqa: E731
+        tw.register_func("runtime.module.loadbinary_test_devc", lambda data: make(data).__tw_handle__)
+        try:
+            lib = relay.build(self.mod, "llvm", params=self.params)
+            lib.import_module(make(b"hello"))
+            seen = []
+
+            def linker(output, files, **options):
+                seen.append([os.path.basename(f) for f in files])
+                tw.contrib.cc.create_shared(output, files, **options)
+
+            with tempfile.TemporaryDirectory() as folder:
+                paths = [os.path.join(folder, name) for name in ("net.so", "net.tar", "linked.so", "net.o", "net.ll")]
+                lib.export_library(paths[0])
+                lib.export_library(paths[1])
+                lib.export_library(paths[2], linker)
+                lib.save(paths[3])
+                lib.save(paths[4])
+                with tarfile.open(paths[1]) as archive:
+                    self.assertEqual(archive.getnames(), ["lib0.o", "devc.o"])
+                self.assertEqual(seen, [["lib0.o", "devc.o"]])
+                for path in paths:
+                    loaded = tw.runtime.load_module(path)
+                    self.assertEqual(loaded.get_function("text", True)(), "hello", path)
+                    np.testing.assert_allclose(run(loaded, x=X), EXPECTED, rtol=1e-6)
+                # The same by hand, in both languages.
+                objects = os.path.join(folder, "plain.o")
+                relay.build(self.mod, "llvm", params=self.params).export_library(objects)
+                packed = tw.get_global_func("runtime.ModulePackImportsToLLVM")(lib.get_lib(), False, "llvm")
+                tw.runtime.Module(packed).save(os.path.join(folder, "devc.o"))
+                with open(os.path.join(folder, "devc.c"), "w") as file:
+                    file.write(tw.get_global_func("runtime.ModulePackImportsToC")(lib.get_lib(), False))
+                for imports in ("devc.o", "devc.c"):
+                    both = os.path.join(folder, imports + ".so")
+                    tw.contrib.cc.create_shared(both, [objects, os.path.join(folder, imports)])
+                    self.assertEqual(tw.runtime.load_module(both).get_function("text", True)(), "hello")
+        finally:
+            tw.remove_global_func("runtime.module.loadbinary_test_devc")
+
+    def test_a_system_library(self):
+        lib = relay.build(self.mod, "llvm", params=self.params, runtime=Runtime("cpp", {"system-lib": True}), mod_name="linked_in")
+        before = len(tw.runtime.system_lib().imported_modules)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "sys.so")
+            lib.export_library(path)
+            ctypes.CDLL(path)  # its constructor names the model
+        system = tw.runtime.system_lib()
+        self.assertEqual((system.type_key, len(system.imported_modules)), ("system_lib", before + 1))
+        module = graph_executor.GraphModule(system["linked_in"](tw.cpu()))
+        module.run(x=X)
+        np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+        self.assertEqual(system.imported_modules[-1].type_key, "library")
+        with self.assertRaises(AttributeError):
+            system["not_linked_in"]
+
+    def test_several_devices(self):
+        x = relay.var("x", shape=(1, 8, 12, 12))
+        w = relay.const(np.random.default_rng(1).normal(size=(8, 8, 3, 3)).astype("float32"))
+        conv = lambda e: relay.nn.relu(relay.nn.conv2d(e, w, padding=(1, 1), kernel_size=(3, 3), channels=8))  # noqa: E731
+        plain = tw.IRModule.from_expr(relay.Function([x], conv(relay.exp(conv(x)))))
+        there = relay.annotation.on_device(relay.exp(relay.annotation.on_device(conv(x), tw.cpu())), tw.nd.ext_dev(0))
+        mixed = tw.IRModule.from_expr(relay.Function([x], conv(there)))
+        data = np.random.default_rng(2).normal(size=(1, 8, 12, 12)).astype("float32")
+        expected = run(relay.build(plain, "llvm"), x=data)
+        slow = "llvm -mcpu=x86-64"
+        for target, code in (({"cpu": "llvm", "ext_dev": "ext_dev"}, ""), ({tw.cpu(): "llvm", tw.nd.ext_dev(): slow}, slow), (["llvm", Target("ext_dev", host=slow)], slow),
+                             ({1: "llvm", 12: {"kind": "ext_dev"}}, ""), (Target("ext_dev", host="llvm"), "")):
+            lib = relay.build(mixed, target)
+            self.assertEqual(lib.get_devices(), ["cpu", "ext_dev"])
+            graph = json.loads(lib.get_graph_json())
+            self.assertEqual(set(graph["attrs"]["device_index"][1]), {1, 12})
+            self.assertEqual([n["attrs"]["func_name"] for n in graph["nodes"] if n["op"] == "tvm_op"].count("__copy"), 2)
+            module = graph_executor.GraphModule(lib["default"](tw.cpu(0), tw.nd.ext_dev(0)))
+            module.run(x=data)
+            np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-4, atol=1e-5)
+            main = lib.function_metadata["__tvm_main__"]
+            by_kind = {t.kind.name: size for t, size in main.workspace_sizes.items()}
+            if len(lib.target) == 2:
+                self.assertEqual(set(by_kind), {"llvm", "ext_dev"})
+                self.assertGreaterEqual(by_kind["ext_dev"], 4 * 8 * 12 * 12)
+            with self.assertRaises(tw.Error):
+                lib["default"](tw.cpu(0))
+            if code:
+                self.assertIn('"target-cpu"="x86-64"', lib.get_lib().get_source("ll"))
+        bld = relay.build_module.BuildModule()
+        bld.build(mixed, {"cpu": "llvm", "ext_dev": "ext_dev"})
+        self.assertEqual(bld.get_devices(), ["cpu", "ext_dev"])
+        self.assertEqual(bld.get_executor_codegen_metadata().devices, ["cpu", "ext_dev"])
+        with tw.transform.PassContext(opt_level=3, config={"relay.fallback_device_type": 12}):
+            self.assertEqual(set(json.loads(relay.build(plain, {"cpu": "llvm", "ext_dev": "ext_dev"}).get_graph_json())["attrs"]["device_index"][1]) - {1}, {12})
+        self.assertEqual(relay.annotation.on_device(x, "ext_dev").attrs.device_type, 12)
+        with self.assertRaises(ValueError):
+            relay.build(mixed, ["llvm", slow])
+        with self.assertRaises(tw.Error):
+            relay.build(mixed, {"cpu": "llvm", "cuda": "cuda"})
+
+    def test_what_the_classic_stack_wrote(self):
+        folder = os.path.join(os.environ["TW_INCLUDE"], "..", "tests", "data", "classic")
+        with open(os.path.join(folder, "all_dtypes.params"), "rb") as file:
+            data = file.read()
+        self.assertEqual(relay.save_param_dict(relay.load_param_dict(data)), data)
+        with open(os.path.join(folder, "smallnet_graph.json")) as file:
+            graph = file.read().encode()
+        record = struct.pack("<Q", len(graph)) + graph + struct.pack("<QQ", 0, 0) + struct.pack("<Q", 7) + b"default"
+        factory = tw.runtime.Module(tw._core.load_module_binary("GraphExecutorFactory", record))
+        self.assertEqual(factory["get_graph_json"]().encode(), graph)
+        with self.assertRaisesRegex(tw.Error, "machine code of the classic stack"):
+            factory["default"](tw.cpu())
 
     def test_factories_are_pickled(self):
         lib = relay.build(self.mod, Target("llvm", host="llvm"), params=self.params, mod_name="small")
@@ -217,7 +351,7 @@ class Builds(unittest.TestCase):
             lib.get_graph_json()
         np.testing.assert_allclose(relay.create_executor("aot", self.mod, params=self.params).evaluate()(X).numpy(), EXPECTED, rtol=1e-6)
         for executor, runtime in ((Executor("aot", {"unpacked-api": True}), Runtime("crt")), (Executor("aot", {"interface-api": "c"}), Runtime("cpp")),
-                                  (Executor("graph"), Runtime("crt")), (Executor("graph"), Runtime("cpp", {"system-lib": True}))):
+                                  (Executor("graph"), Runtime("crt"))):
             with self.assertRaisesRegex(NotImplementedError, "tw_run|model.a"):
                 relay.build(self.mod, "llvm", executor=executor, runtime=runtime)
 

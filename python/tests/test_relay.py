@@ -78,6 +78,13 @@ class Expressions(unittest.TestCase):
         self.assertEqual(analysis.bound_type_vars(id_), [a])
         self.assertEqual(analysis.check_kind(relay.TensorType((1,))), relay.TypeKind.Type)
 
+    def test_polymorphic_functions_as_arguments(self):
+        a, b = relay.TypeVar("a"), relay.TypeVar("b")
+        x, f, y = relay.Var("x", a), relay.Var("f", relay.FuncType([b], b)), relay.Var("y", b)
+        apply = relay.Function([f, y], f(y), b, [b])
+        call = apply(relay.Function([x], x, a, [a]), relay.const(0, "int32"))
+        self.assertEqual(relay.testing.run_infer_type(call).checked_type, relay.scalar_type("int32"))
+
     def test_equality_and_hash(self):
         def net(name, op):
             x = relay.var(name, shape=(2,))
@@ -119,6 +126,11 @@ class Expressions(unittest.TestCase):
         self.assertEqual(mod["main"].body.op.name, "sqrt")
         with self.assertRaises(TypeError):
             mod["main"] = 3
+        named = mod.with_attr("author", "me")
+        self.assertEqual((named.get_attr("author"), mod.get_attr("author")), ("me", None))
+        self.assertEqual(relay.fromtext(named.astext()).get_attr("author"), "me")
+        with self.assertRaises(TypeError):
+            mod.with_attr("author", 3)
 
 
 class Analyses(unittest.TestCase):

@@ -81,6 +81,25 @@ class Programs(unittest.TestCase):
         with self.assertRaises(TypeError):
             vm_rt.VirtualMachine(relay.vm.compile(tuple_net()), "cpu")
 
+    def test_tuples_as_arguments(self):
+        pair = relay.var("pair", relay.TupleType([relay.TensorType((2,)), relay.TupleType([relay.TensorType((2,)), relay.TensorType((1,))])]))
+        x = relay.var("x", shape=(2,))
+        inner = relay.TupleGetItem(pair, 1)
+        mod = tw.IRModule.from_expr(relay.Function([pair, x], relay.TupleGetItem(pair, 0) * relay.TupleGetItem(inner, 0) + relay.TupleGetItem(inner, 1) + x))
+        a, b, c, d = np.array([1, 2], "float32"), np.array([3, 4], "float32"), np.array([5], "float32"), np.array([6, 7], "float32")
+        for kind in ("vm", "graph", "debug"):
+            run = relay.create_executor(kind, mod).evaluate()
+            np.testing.assert_array_equal(run((a, (b, c)), d).numpy(), a * b + c + d)
+            with self.assertRaisesRegex(ValueError, "pair is missing"):
+                run(x=d)
+
+    def test_exported_through_its_module(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.so")
+            relay.vm.compile(free_dense(), "llvm").mod.export_library(path)
+            out = vm_rt.VirtualMachine(tw.runtime.load_module(path), tw.cpu()).run(np.ones((5, 4), "float32"))
+            self.assertEqual(out.shape, (5, 3))
+
     def test_params_and_late_constants(self):
         x, w = relay.var("x", shape=(relay.Any(), 64)), relay.var("w", shape=(64, 64))
         values = np.random.rand(64, 64).astype("float32")

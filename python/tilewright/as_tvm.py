@@ -31,15 +31,15 @@ _REPLACEMENTS = {
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
     "relay.quantize": "quantise the model before export to ONNX",
-    "relay.op.contrib": "every operator is compiled here; there are no external code generators",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
     **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
     **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",
                      "contrib.miopen", "contrib.rocblas", "contrib.cublas", "contrib.cudnn", "contrib.mps"), "kernels are built in; write a model in Relay or ONNX"),
     **dict.fromkeys(("contrib.nvcc", "contrib.rocm", "contrib.sdaccel", "contrib.spirv"), "models run on the CPU: cpu()"),
     "driver.tvmc.autotuner": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
-    "runtime.system_lib": "a program that links model.a calls tw_run (docs/cpp.md)",
     "runtime.load_static_library": "contrib.cc.create_shared links objects",
+    "runtime.profiler_vm": "runtime.vm.VirtualMachine.benchmark; runtime.profiling.Report is for graph executors",
+    "contrib.relay_viz": "'tilewright run model.so --profile --html page.html' draws a library's graph; relay.analysis.post_order_visit walks a module",
     "register_object": "runtime.create_module makes objects with functions",
     "contrib.cuda_graph": "contrib.graph_executor",
     "contrib.pipeline_executor": "contrib.graph_executor, one for each thread",
@@ -58,6 +58,13 @@ def _missing(name: str) -> str:
         if name == known or name.startswith(known + "."):
             return f"tvm.{name} does not exist in Tilewright; instead: {_REPLACEMENTS[known]}"
     return f"tvm.{name} does not exist in Tilewright; docs/migrating.md lists what does"
+
+
+def _explained(error: Exception, name: str) -> str:
+    """What our module said about a name that it lacks, where it said what to use."""
+    text = str(error)
+    ours = any(word in text for word in ("no operator", "no pass", "not supported", "has no '", "instead:"))
+    return f"tvm.{name} does not exist in Tilewright: {text}" if ours else _missing(name)
 
 
 def _is_module(name: str) -> bool:
@@ -91,8 +98,7 @@ class _Alias(types.ModuleType):
             absent = _absent(path)
             if absent is not None:
                 return absent
-            text = str(error)
-            raise AttributeError(text if ("no operator" in text or "no pass" in text or "not supported" in text) else _missing(path)) from None
+            raise AttributeError(_explained(error, path)) from None
         return importlib.import_module(f"{self.__name__}.{attribute}") if isinstance(value, types.ModuleType) and value.__name__.startswith("tilewright") else value
 
     def __dir__(self) -> list[str]:
@@ -152,10 +158,10 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             parent, _, last = ours.rpartition(".")
             try:  # a namespace that is no module of its own: relay.nn, relay.op.nn
                 return _Alias(spec.name, getattr(importlib.import_module(parent), last))
-            except (ModuleNotFoundError, AttributeError):
+            except (ModuleNotFoundError, AttributeError) as error:
                 absent = _absent(name)
-                if absent is None:
-                    raise ModuleNotFoundError(_missing(name), name=spec.name) from None
+                if absent is None:  # without the module's name, or `from tvm.x import y` would hide the sentence
+                    raise ModuleNotFoundError(_explained(error, name)) from None
                 return absent
 
     def exec_module(self, module: types.ModuleType) -> None:

@@ -267,7 +267,8 @@ def load_built(built: Any, threads: int) -> Model:
 def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "llvm", *, constants: Mapping[str, Any] | None = None,
             opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
-            kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "") -> Model:
+            kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "",
+            plugins: Sequence[str | os.PathLike[str]] = ()) -> Model:
     """Compiles an ONNX model (path, bytes or ModelProto) or an IRModule for `target` and loads it. A model with sizes that `shapes`
     leaves free, or with control flow, becomes a ProgramModel.
 
@@ -277,13 +278,18 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     opt_level, required_passes, disabled_passes, config: as in a PassContext. jobs: code generation threads, 0: one per core.
     threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
     (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
-    dump_ir: a folder for the module after each pass. Errors: tilewright.Error.
+    dump_ir: a folder for the module after each pass. plugins: shared libraries with code generators and modules of your own
+    (docs/external-codegen.md). Errors: tilewright.Error.
     """
+    from .runtime.module import load_plugin
     from .target import Target
     from .transform import PassContext
     context = PassContext(opt_level=opt_level, required_pass=list(required_passes), disabled_pass=list(disabled_passes), config=config)
     options = context.build_options(target if math == "default" else f"{Target(target).build_text()} -math={math}")
     options.jobs, options.kernel_cache, options.dump_ir, options.keep_modules = jobs, cache_folder(kernel_cache), os.fspath(dump_ir), False
+    for plugin in plugins:
+        options.load_plugin(os.fspath(plugin))
+        load_plugin(plugin)
     variants = variants_of(shapes)
     module = _as_module(model)
     if module is not None:

@@ -15,9 +15,20 @@ parse = fromtext
 
 
 def parse_expr(source: str) -> Any:
-    """The function of a text without definitions. Error: 303."""
+    """The expression of a text without definitions; lines `free_var %x: T;` say its free variables. Error: 303."""
     text = source.strip().removeprefix('#[version = "0.0.5"]').strip()
-    return fromtext('#[version = "0.0.5"]\ndef @main' + (text.removeprefix("fn") if text.startswith("fn") else "() { " + text + " }"))["main"]
+    free = []
+    while text.startswith("free_var "):
+        line, _, text = text.partition(";\n")
+        free.append(line.removeprefix("free_var ").strip())
+    constants = ""
+    if "\n#[metadata]" in text:
+        text, _, constants = text.partition("\n#[metadata]")
+        constants = "\n#[metadata]" + constants
+    function = text.startswith("fn") and not free
+    whole = text.removeprefix("fn").strip() if function else f"({', '.join(free)}) {{ {text}\n}}"
+    made = fromtext('#[version = "0.0.5"]\ndef @main' + whole + "\n" + constants)["main"]
+    return made if function else made.body
 
 
 __all__ = ["fromtext", "parse", "parse_expr"]

@@ -85,6 +85,11 @@ class TargetKind(str):
         return KINDS[self].device_type
 
     @property
+    def device_name(self) -> str:
+        """"cpu", "ext_dev"."""
+        return DEVICES.get(self.device_type, "unknown")
+
+    @property
     def default_keys(self) -> list[str]:
         return list(KINDS[self].keys)
 
@@ -340,6 +345,8 @@ def _of_device(device: Any, target: Any) -> Target:
         number = next((n for n, d in DEVICES.items() if d == name), KINDS[name].device_type if name in KINDS else 2 if name == "gpu" else 0)
     if not isinstance(number, int) or number not in DEVICES:
         raise _unknown(f"'{device}' is no device", "there are " + ", ".join(DEVICES.values()))
+    if number == KINDS["ext_dev"].device_type and made.kind == "llvm":
+        return Target("ext_dev", host=made)  # the device has the processor's memory: its kernels are compiled for this
     if made.kind.device_type != number:
         raise _unknown(f"target '{made}' is for the device {DEVICES.get(made.kind.device_type)}, not for {DEVICES[number]}")
     return made

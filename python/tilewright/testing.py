@@ -67,6 +67,23 @@ def requires_package(*names: str) -> Callable[..., Any]:
     return _requirement(lambda: all(importlib.util.find_spec(name) is not None for name in names), ", ".join(names))()
 
 
+def parameter(*values: Any, ids: Any = None) -> Any:
+    """A pytest fixture that takes each of the values: `size = tvm.testing.parameter(1, 16)`."""
+    import pytest  # type: ignore[import-not-found]
+
+    @pytest.fixture(params=values, ids=ids)
+    def value(request: Any) -> Any:
+        return request.param
+    return value
+
+
+def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
+    """A pytest fixture; cached ones are made once for the session."""
+    import pytest  # type: ignore[import-not-found]
+    make = pytest.fixture(scope="session" if cache_return_value else "function")
+    return make if func is None else make(func)
+
+
 def main() -> None:
     """Runs the file's tests with pytest."""
     import inspect
@@ -74,5 +91,5 @@ def main() -> None:
     sys.exit(pytest.main([inspect.getsourcefile(sys._getframe(1)) or "", *sys.argv[1:]]))
 
 
-__all__ = ["assert_allclose", "device_enabled", "enabled_targets", "main", "parametrize_targets", "requires_cuda", "requires_gpu", "requires_llvm",
+__all__ = ["assert_allclose", "device_enabled", "enabled_targets", "fixture", "main", "parameter", "parametrize_targets", "requires_cuda", "requires_gpu", "requires_llvm",
            "requires_package", "uses_gpu"]

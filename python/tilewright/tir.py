@@ -87,6 +87,12 @@ class Var(PrimExpr):
 
 SizeVar = Var
 
+
+def const(value: typing.Any, dtype: str | None = None, span: object = None) -> typing.Any:
+    """A number with a dtype."""
+    dtype = dtype or ("bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32")
+    return FloatImm(dtype, value) if dtype.startswith(("float", "bfloat")) else IntImm(dtype, value)
+
 _core._set_class("IntImm", IntImm)
 _core._set_class("Any", Any)
 _core._set_class("Symbol", Var)
@@ -97,4 +103,4 @@ def __getattr__(name: str) -> typing.Any:
     raise AttributeError(f"tilewright.tir has no '{name}': kernels are built in; 'tilewright compile --dump-ir' shows their loops")
 
 
-__all__ = ["Any", "FloatImm", "IntImm", "PrimExpr", "SizeVar", "StringImm", "Var"]
+__all__ = ["Any", "FloatImm", "IntImm", "PrimExpr", "SizeVar", "StringImm", "Var", "const"]

@@ -10,34 +10,36 @@
 namespace tilewright {
 
 // Every error a user can meet: code, name, one-line meaning. docs/errors/ has a page for each.
-#define TW_ERROR_CODES(X)                                                             \
-  X(101, InvalidArgument, "a command or call was given something it cannot use")      \
-  X(102, FileNotFound, "a file does not exist or cannot be read")                     \
-  X(103, CannotWrite, "a file cannot be written (permissions, full disk)")            \
-  X(104, LimitExceeded, "an input is larger than the limits allow")                   \
-  X(201, MalformedModel, "a model file is damaged or breaks its format's rules")      \
-  X(202, UnsupportedOp, "a model uses operators that cannot be compiled yet")         \
-  X(203, UnsupportedModel, "a model uses a feature that cannot be compiled yet")      \
-  X(204, FreeDimension, "a model has dimensions whose sizes must be given")           \
-  X(301, TypeMismatch, "operand shapes or types do not agree")                        \
-  X(302, UnknownOp, "no operator has this name")                                      \
-  X(303, ParseError, "a text does not follow its grammar")                            \
-  X(304, VerifyFailed, "a module breaks the rules of its level")                      \
-  X(305, UnknownPass, "no pass has this name")                                        \
-  X(401, UnknownTarget, "a target string names something unknown")                    \
-  X(402, CodegenFailed, "code generation failed")                                     \
-  X(403, LinkFailed, "linking the artifact failed")                                   \
-  X(501, BadArtifact, "an artifact is damaged or not an artifact")                    \
-  X(502, ArtifactVersion, "an artifact was written by an incompatible version")       \
-  X(503, CpuMismatch, "an artifact needs CPU features this machine lacks")            \
-  X(504, UnknownInput, "no input or output has this name or index")                   \
-  X(505, ShapeMismatch, "a tensor has another shape than the model was compiled for") \
-  X(506, DtypeMismatch, "a tensor has another dtype than the model was compiled for") \
-  X(507, UnknownFunction, "no function or module key has this name")                  \
-  X(601, AccuracyExceeded, "a result left its error budget")                          \
-  X(602, TimeLimit, "a run exceeded its time or memory limit")                        \
-  X(603, Interrupted, "the user interrupted the work")                                \
+// clang-format off
+#define TW_ERROR_CODES(X)                                                              \
+  X(101, InvalidArgument, "a command or call was given something it cannot use")        \
+  X(102, FileNotFound, "a file does not exist or cannot be read")                       \
+  X(103, CannotWrite, "a file cannot be written (permissions, full disk)")              \
+  X(104, LimitExceeded, "an input is larger than the limits allow")                     \
+  X(201, MalformedModel, "a model file is damaged or breaks its format's rules")        \
+  X(202, UnsupportedOp, "a model uses operators that cannot be compiled yet")           \
+  X(203, UnsupportedModel, "a model uses a feature that cannot be compiled yet")        \
+  X(204, FreeDimension, "a model has dimensions whose sizes must be given")             \
+  X(301, TypeMismatch, "operand shapes or types do not agree")                          \
+  X(302, UnknownOp, "no operator has this name")                                        \
+  X(303, ParseError, "a text does not follow its grammar")                              \
+  X(304, VerifyFailed, "a module breaks the rules of its level")                        \
+  X(305, UnknownPass, "no pass has this name")                                          \
+  X(401, UnknownTarget, "a target string names something unknown")                      \
+  X(402, CodegenFailed, "code generation failed")                                       \
+  X(403, LinkFailed, "linking the artifact failed")                                     \
+  X(501, BadArtifact, "an artifact is damaged or not an artifact")                      \
+  X(502, ArtifactVersion, "an artifact was written by an incompatible version")         \
+  X(503, CpuMismatch, "an artifact needs CPU features this machine lacks")              \
+  X(504, UnknownInput, "no input or output has this name or index")                     \
+  X(505, ShapeMismatch, "a tensor has another shape than the model was compiled for")   \
+  X(506, DtypeMismatch, "a tensor has another dtype than the model was compiled for")   \
+  X(507, UnknownFunction, "no function or module key has this name")                    \
+  X(601, AccuracyExceeded, "a result left its error budget")                            \
+  X(602, TimeLimit, "a run exceeded its time or memory limit")                          \
+  X(603, Interrupted, "the user interrupted the work")                                  \
   X(901, Internal, "a bug in Tilewright")
+// clang-format on
 
 enum class ErrorCode : int {
 #define TW_CODE(number, name, text) k##name = number,

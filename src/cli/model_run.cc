@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/model_run.h"
 
+#include <dlfcn.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -14,18 +16,24 @@
 #include "cli/file.h"
 #include "cli/input_spec.h"
 #include "cli/profile_page.h"
+#include "cli/verbs.h"
 #include "runtime/artifact.h"
+#include "tilewright/function.h"
 
 namespace tilewright::cli {
 
 void add_model_options(CLI::App& verb, ModelOptions* o) {
-  verb.add_option("MODEL", o->model, "The compiled model, a .so file")->required();
+  verb.add_option("MODEL", o->model, "The compiled model: .so; also .o, .a, .tar, .ll and .bc, which are linked first")
+      ->required();
   verb.add_option("-i,--input", o->inputs,
                   "[NAME=]VALUE: a file, a picture, random, zeros, ones or numbers (see below)")
       ->allow_extra_args(false);
   verb.add_option("-t,--threads", o->threads, "Threads; 0: one per physical core that may be used")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  verb.add_option("--plugin", o->plugins, "A shared library with modules of your own (docs/external-codegen.md)")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
   verb.add_option("--seed", o->seed, "Seed of random inputs")->capture_default_str();
   verb.add_option("--trace", o->trace, "Write one profiled run as a Chrome trace (chrome://tracing, Perfetto)")
       ->type_name("FILE");
@@ -61,11 +69,66 @@ Timing summarize(std::vector<double> ms) {
   return t;
 }
 
+namespace {
+
+// A shared library with modules or functions of the user's; it stays loaded.
+Status load_plugin(const std::string& path) {
+  char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for
+  const std::string file = absolute ? absolute : "";
+  std::free(absolute);
+  if (file.empty()) return Diagnostic(ErrorCode::kFileNotFound, "there is no such plug-in", path, "check the path");
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* why = dlerror();
+    return Diagnostic(ErrorCode::kLinkFailed, format("the plug-in cannot be loaded: {}", why ? why : "unknown reason"),
+                      path);
+  }
+  if (auto entry = reinterpret_cast<int32_t (*)()>(dlsym(library, "tw_runtime_plugin"))) detail::check(entry());
+  return Ok{};
+}
+
+// (IR, library to write): the compiler's, for the runtime's loader of .ll and .bc.
+Status register_ir_compiler() {
+  void* found = TW_TRY(compiler_symbol("tw_compiler_compile_ir", "run"));
+  void* message = TW_TRY(compiler_symbol("tw_compiler_last_error_message", "run"));
+  auto compile = reinterpret_cast<int32_t (*)(const char*, const char*)>(found);
+  auto said = reinterpret_cast<const char* (*)()>(message);
+  register_function(
+      "runtime.module.link_ir",
+      [=](Args args) -> Value {
+        if (int32_t code = compile(args[0].string().c_str(), args[1].string().c_str()))
+          throw Error(code, "", "", said());
+        return {};
+      },
+      true);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Model> open_model(const ModelOptions& options) {
+  for (const std::string& plugin : options.plugins) TW_TRY_STATUS(load_plugin(plugin));
+  const std::string& path = options.model;
+  const size_t dot = path.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : path.substr(dot + 1);
+  for (const char* linked : {"o", "a", "tar", "ll", "bc"}) {
+    if (ending != linked) continue;
+    if (ending == "ll" || ending == "bc") TW_TRY_STATUS(register_ir_compiler());
+    return Model::of(Module::load(path, ending).get());
+  }
+  return Model(path);
+}
+
 Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
-  double begin = now_ms();
-  Model model(options.model);
+  const double begin = now_ms();
+  const Model model = TW_TRY(open_model(options));
+  return start(options, model, now_ms() - begin);
+}
+
+Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model& model, double load_ms) {
+  const double begin = now_ms();
   Executor executor(model, options.threads);
-  auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), now_ms() - begin});
+  auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), load_ms + now_ms() - begin});
   // With variants for several shapes, the first whose shapes all given tensors have.
   std::vector<InputInfo> inputs;
   Result<std::vector<Tensor>> tensors = std::vector<Tensor>();

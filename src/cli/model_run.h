@@ -22,6 +22,7 @@ struct ModelOptions {
   uint64_t seed = 0;
   bool json = false;
   std::string trace, html;
+  std::vector<std::string> plugins;
 };
 void add_model_options(CLI::App& verb, ModelOptions* options);
 
@@ -34,6 +35,10 @@ struct Timing {
 };
 Timing summarize(std::vector<double> ms);
 
+// The model, after its plug-ins. Whatever is no library yet (objects, LLVM IR, packages) is linked first, by the
+// compiler or the system's. Throws tilewright::Error for what the runtime refuses.
+Result<Model> open_model(const ModelOptions& options);
+
 // A loaded model with its inputs set.
 struct ModelRun {
   Model model;
@@ -42,6 +47,7 @@ struct ModelRun {
 };
 // Throws tilewright::Error for what the runtime refuses.
 Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options);
+Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model& model, double load_ms);
 
 // The outputs as they stand, copied.
 Result<NamedTensors> outputs_of(const ModelRun& run);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 
 #include "base/format.h"
@@ -16,6 +17,11 @@
 #define STBI_NO_PIC
 #define STBI_NO_LINEAR
 #define STBI_MAX_DIMENSIONS (1 << 15)
+// Zeroed memory: a JPEG whose scan names a Huffman table that the file never defines would be decoded with whatever the
+// table's memory held, and read far outside of it.
+#define STBI_MALLOC(size) std::calloc(1, size)
+#define STBI_REALLOC(pointer, size) std::realloc(pointer, size)
+#define STBI_FREE(pointer) std::free(pointer)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wall"
 #pragma GCC diagnostic ignored "-Wextra"

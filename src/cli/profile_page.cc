@@ -17,22 +17,6 @@ using runtime::json_string;
 
 std::string number(double v) { return std::isfinite(v) ? format("{:.6g}", v) : "0"; }
 
-const char* space_name(plan::Space space) {
-  switch (space) {
-    case plan::Space::kArena:
-      return "memory";
-    case plan::Space::kParams:
-      return "weights";
-    case plan::Space::kInput:
-      return "input";
-    case plan::Space::kOutput:
-      return "output";
-    case plan::Space::kScratch:
-      return "scratch";
-  }
-  return "";
-}
-
 template <class List, class F>
 std::string array_of(const List& list, F text) {
   std::string out = "[";
@@ -68,22 +52,19 @@ std::string profile_page_data(const plan::Plan& plan, const std::vector<KernelRo
     std::string buffers = array_of(step.buffers, [&](uint32_t number_of) {
       const plan::Buffer& b = plan.buffers[number_of];
       return format("{{\"name\":{},\"space\":\"{}\",\"dtype\":\"{}\",\"shape\":\"{}\",\"bytes\":{},\"layout\":{}}}",
-                    json_string(b.name), space_name(b.space), b.dtype.str(), shape_str(b.shape), b.bytes,
+                    json_string(b.name), plan::name_of(b.space), b.dtype.str(), shape_str(b.shape), b.bytes,
                     json_string(b.layout));
     });
-    const char* kind = step.kind == plan::StepKind::kKernel     ? "kernel"
-                       : step.kind == plan::StepKind::kExternal ? "external"
-                                                                : "copy";
     steps += format(
         "{}{{\"name\":{},\"nodes\":{},\"kernel\":{},\"kind\":\"{}\",\"implementation\":{},\"min_us\":{},\"median_us\":{"
         "},\"mean_us\":{},\"busy_us\":{},"
         "\"roofline_us\":{},\"bound\":{},\"predicted_us\":{},\"flops\":{},\"bytes\":{},\"parallel\":{},\"outputs\":{},"
         "\"from\":{},\"buffers\":{}}}",
         i ? ",\n" : "", json_string(step.name), json_string(step.source), json_string(plan::callee_of(plan, step)),
-        kind, json_string(step.implementation), number(row.step->min_us), number(row.step->median_us),
-        number(row.step->mean_us), number(row.step->busy_us), number(row.roofline_us), json_string(row.bound),
-        number(row.step->predicted_us), number(step.flops), number(step.bytes), step.parallel, step.outputs,
-        array_of(from[i], [](const std::string& s) { return json_string(s); }), buffers);
+        plan::name_of(step.kind), json_string(step.implementation), number(row.step->min_us),
+        number(row.step->median_us), number(row.step->mean_us), number(row.step->busy_us), number(row.roofline_us),
+        json_string(row.bound), number(row.step->predicted_us), number(step.flops), number(step.bytes), step.parallel,
+        step.outputs, array_of(from[i], [](const std::string& s) { return json_string(s); }), buffers);
   }
   steps += "]";
   // A buffer of an arena lives from the first step that touches it to the last.

@@ -270,11 +270,14 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
 }
 
 Result<int> run_model(const RunOptions& o) {
-  if (Model model(o.model.model); model.metadata("kind") == runtime::vm::kProgramKind) return run_program(o, model);
+  const double begin = now_ms();
+  const Model model = TW_TRY(open_model(o.model));
+  const double load_ms = now_ms() - begin;
+  if (model.metadata("kind") == runtime::vm::kProgramKind) return run_program(o, model);
   if (!o.shapes.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for VM programs; this model's sizes are fixed",
                       o.model.model, "compile it again for other sizes");
-  auto run = TW_TRY(start(o.model));
+  auto run = TW_TRY(start(o.model, model, load_ms));
   Times times = TW_TRY(time_runs(o, [&]() -> Status {
     run->executor.run();
     return Ok{};

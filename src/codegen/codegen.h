@@ -28,13 +28,29 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
 // The text of a function's LLVM IR or assembly, for inspection ("ll" or "s").
 Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form);
 
-// The table, the plan and tw_run for an artifact: one more object file.
-Result<std::string> compile_glue(const plan::Plan& plan, const Target& target);
+// The table, the plan and tw_run for an artifact: one more object file. `system_lib`: the program that it is linked
+// into finds the model by name (runtime/system_lib.h).
+Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib = false);
+// An object with the modules that a library imports (runtime/module.h: the import tree) under kImportsSymbol, for a
+// library that has none in its plan.
+Result<std::string> compile_imports(std::string_view tree, const Target& target);
 // An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The
 // bytes never pass through LLVM. The second form writes it without a copy in memory.
 using ByteSpans = std::span<const std::span<const std::byte>>;
 std::string params_object(ByteSpans pieces, const Target& target);
 Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
+
+// A whole artifact, weights and all, as LLVM IR ("ll"), bitcode ("bc") or assembly ("s"). `targets[i]` is what
+// kernels[i] is compiled for.
+Result<std::string> artifact_text(std::span<const tir::PrimFunc> kernels, std::span<const Target* const> targets,
+                                  const plan::Plan& plan, const Target& target, ByteSpans params, bool system_lib,
+                                  std::string_view form);
+// LLVM IR or bitcode as an object file, for the target it names. Errors: ParseError, UnknownTarget, CodegenFailed.
+struct IrObject {
+  std::string object;
+  Target target;
+};
+Result<IrObject> compile_ir(const std::string& path);
 
 // Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
 // copy in memory; `params_written` is called when the pieces are no longer needed. The library is sealed

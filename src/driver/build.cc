@@ -42,6 +42,7 @@ Result<PassContext> pass_context(const BuildOptions& options, const Target& targ
 Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& options) {
   Built built;
   if (options.keep_modules) built.imported = module;
+  built.system_lib = options.system_lib;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
@@ -53,14 +54,12 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   return built;
 }
 
-// Takes the module, so that without keep_modules its weights go as soon as packed ones have replaced them.
-Result<Built> lower_module(relay::Module module, const BuildOptions& options) {
-  Built built = TW_TRY(run_passes_on(module, options));
-  module = {};
+// From what the passes made. Without keep_modules its weights go as soon as packed ones have replaced them.
+Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::PanelWidths* panels = nullptr) {
   report(options, "lower", 0);
-  built.lowered =
-      TW_TRY(lower::lower_module(built.optimized, built.target,
-                                 options.chooser ? *options.chooser : lower::KernelChooser(), built.device_targets));
+  built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
+                                             options.chooser ? *options.chooser : lower::KernelChooser(),
+                                             built.device_targets, panels));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
@@ -201,11 +200,26 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
     report(options, "read model", 0);
     BuildOptions named = options;
     if (named.name.empty()) named.name = name;
-    Built built = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.shapes)), named));
+    Built first = TW_TRY(run_passes_on(TW_TRY(import_model(source, options, options.shapes)), named));
+    if (options.more_shapes.empty()) {
+      Built built = TW_TRY(lower_optimized(std::move(first), named));
+      TW_TRY_STATUS(compile_kernels(&built, options));
+      return built;
+    }
+    // What every shape does with a weight is known before the first of them packs it.
+    lower::PanelWidths panels;
+    TW_TRY_STATUS(panels.add(first.optimized, first.target));
+    std::vector<Built> others;
+    std::vector<BuildOptions> other_options(options.more_shapes.size(), named);
     for (size_t i = 0; i < options.more_shapes.size(); ++i) {
-      BuildOptions other = named;  // a variant's external functions have names of their own
-      other.name += format("_v{}", i + 1);
-      Built variant = TW_TRY(lower_module(TW_TRY(import_model(source, options, options.more_shapes[i])), other));
+      other_options[i].name += format("_v{}", i + 1);  // a variant's external functions have names of their own
+      others.push_back(
+          TW_TRY(run_passes_on(TW_TRY(import_model(source, options, options.more_shapes[i])), other_options[i])));
+      TW_TRY_STATUS(panels.add(others.back().optimized, others.back().target));
+    }
+    Built built = TW_TRY(lower_optimized(std::move(first), named, &panels));
+    for (size_t i = 0; i < others.size(); ++i) {
+      Built variant = TW_TRY(lower_optimized(std::move(others[i]), other_options[i], &panels));
       lower::merge_variant(&built.lowered, std::move(variant.lowered));
     }
     TW_TRY_STATUS(compile_kernels(&built, options));
@@ -227,7 +241,7 @@ Result<Built> optimize(const relay::Module& module, const BuildOptions& options)
 
 Result<Built> build(const relay::Module& module, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
-    Built built = TW_TRY(lower_module(module, options));
+    Built built = TW_TRY(lower_optimized(TW_TRY(run_passes_on(module, options)), options));
     TW_TRY_STATUS(compile_kernels(&built, options));
     return built;
   });

@@ -40,6 +40,10 @@ struct BuildOptions {
   std::map<int32_t, std::string> device_targets;
   std::vector<ExternalCodegen> external;  // code generators that take parts of the model
   Progress progress;
+  std::string form;  // of the file that is written (output_form); empty: by its name
+  // Objects are for a program that links them with the runtime library and finds the model by name
+  // (runtime/system_lib.h).
+  bool system_lib = false;
   bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of
                      // walking the plan
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
@@ -58,6 +62,7 @@ struct Built {
   Target target;
   std::map<int32_t, Target> device_targets;
   std::vector<PassRecord> passes;
+  bool system_lib = false;
 };
 
 // Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a bug of ours.
@@ -73,16 +78,31 @@ Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& opt
 
 // What a file becomes, by the end of its name.
 enum class OutputForm {
-  kLibrary,  // anything else: a shared library, what the runtime loads
-  kObject,   // .o: one relocatable object, for a linker of the user's
-  kArchive,  // .a: the objects as a static library, the same
-  kPackage,  // .tar: mod.so, mod.json (the classic graph), mod.params (the weights under the graph's names)
+  kLibrary,   // anything else: a shared library, what the runtime loads
+  kObject,    // .o: one relocatable object, for a linker of the user's
+  kArchive,   // .a: the objects as a static library, the same
+  kPackage,   // .tar: mod.so, mod.json (the classic graph), mod.params (the weights under the graph's names)
+  kIr,        // .ll: LLVM IR of everything, weights too
+  kBitcode,   // .bc: the same
+  kAssembly,  // .s: the same
+  kObjects,   // no file name's: a tar of lib0.o and, of imported modules, devc.o
+  kObjectsC,  // the same with devc.c
 };
 OutputForm output_form(const std::string& path);
+// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "objects", "objects-c"; empty: the file
+// name's. Error: InvalidArgument.
+Result<OutputForm> output_form(const std::string& path, const std::string& name);
 
 // Writes the file; it appears whole or not at all. Errors: CannotWrite, LinkFailed.
 Status export_library(const Built& built, const std::string& path);
+Status export_library(const Built& built, const std::string& path, OutputForm form);
 // The same, and gives the memory of weights and objects back on the way: the linker holds the weights twice.
-Status export_library_and_release(Built* built, const std::string& path);
+Status export_library_and_release(Built* built, const std::string& path, OutputForm form);
+// Writes lib0.o and, when the library imports modules, devc.o (devc.c with `in_c`) into a folder; their names.
+Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c);
+
+// LLVM IR or bitcode of kIr or kBitcode, as a shared library or, by the end of the name, an object. Errors: ParseError,
+// UnknownTarget, CodegenFailed, CannotWrite.
+Status compile_ir_file(const std::string& path, const std::string& output);
 
 }  // namespace tilewright::driver

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface of the compiler library (tilewright/compiler.h). Nothing thrown inside leaves.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "codegen/kernel_cache.h"
 #include "driver/build.h"
 #include "driver/cli/commands.h"
+#include "driver/plugin.h"
 #include "driver/vm.h"
 #include "runtime/dltensor.h"
 #include "runtime/vm/text_view.h"
@@ -27,55 +32,6 @@ std::vector<std::string> list(const char* const* items, uint64_t n) {
   std::vector<std::string> out;
   for (uint64_t i = 0; items && i < n; ++i)
     if (items[i]) out.emplace_back(items[i]);
-  return out;
-}
-
-// What a generator hands over, once.
-struct Delivery {
-  bool done = false;
-  Result<driver::SavedModule> module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered nothing");
-};
-
-Result<driver::ExternalCodegen> external_codegen(const tw_external_codegen& given) {
-  if (given.size < sizeof(tw_external_codegen) || !given.name || !given.generate)
-    return Diagnostic(ErrorCode::kInvalidArgument,
-                      "an external code generator needs its size, a name and a function that generates");
-  driver::ExternalCodegen out;
-  out.name = given.name;
-  if (given.patterns) out.patterns = given.patterns;
-  if (given.supports)
-    out.supports = [supports = given.supports, context = given.context](const std::string& graph) -> Result<bool> {
-      return supports(context, graph.c_str()) != 0;
-    };
-  out.generate = [generate = given.generate, context = given.context](
-                     const std::string& symbol, const std::string& graph, const std::vector<Tensor>& constants) {
-    std::vector<DLTensor> views;
-    for (const Tensor& t : constants)
-      views.push_back({const_cast<std::byte*>(t.raw()),
-                       {kDLCPU, 0},
-                       static_cast<int32_t>(t.shape().size()),
-                       runtime::to_dlpack(t.dtype()),
-                       const_cast<int64_t*>(t.shape().data()),
-                       nullptr,
-                       0});
-    Delivery delivery;
-    generate(
-        context, symbol.c_str(), graph.c_str(), views.data(), views.size(),
-        [](void* receiver, const char* key, const void* data, uint64_t size) {
-          auto& to = *static_cast<Delivery*>(receiver);
-          const std::string bytes =
-              data ? std::string(static_cast<const char*>(data), static_cast<size_t>(size)) : std::string();
-          if (to.done)
-            to.module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered more than one module");
-          else if (key)
-            to.module = driver::SavedModule{key, bytes};
-          else
-            to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
-          to.done = true;
-        },
-        &delivery);
-    return std::move(delivery.module);
-  };
   return out;
 }
 
@@ -102,11 +58,14 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   }
   if (c.no_kernel_cache) o.kernel_cache.clear();
   for (uint64_t i = 0; c.external && i < c.num_external; ++i)
-    o.external.push_back(TW_TRY(external_codegen(c.external[i])));
+    o.external.push_back(TW_TRY(driver::external_codegen(c.external[i])));
   for (uint64_t i = 0; c.device_targets && i < c.num_device_targets; ++i) {
     if (!c.device_targets[i].target) return Diagnostic(ErrorCode::kInvalidArgument, "a device's target is null");
     o.device_targets[c.device_targets[i].device_type] = c.device_targets[i].target;
   }
+  if (c.format) o.form = c.format;
+  o.system_lib = c.system_lib != 0;
+  for (const std::string& path : list(c.plugins, c.num_plugins)) TW_TRY_STATUS(driver::load_plugin(path, &o.external));
   if (c.progress)
     o.progress = [call = c.progress, context = c.progress_context](const char* stage, double fraction) {
       call(context, stage, fraction);
@@ -134,7 +93,7 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   std::vector<std::string> used;
   auto built = TW_TRY(driver::build_region(format, source, values, options, &used));
   for (uint64_t i = 0; i < count; ++i) by_value[i] = std::find(used.begin(), used.end(), names[i]) != used.end();
-  return driver::export_library_and_release(&built, output);
+  return driver::export_library_and_release(&built, output, driver::OutputForm::kLibrary);
 }
 
 Status evaluate(const char* format, onnx::SharedBytes source, const char* const* names, const tw_text_tensor* arguments,
@@ -150,6 +109,14 @@ Status evaluate(const char* format, onnx::SharedBytes source, const char* const*
     give(context, &view.tensor());
   }
   return Ok{};
+}
+
+// A process that specialises again and again would keep the pages between what compilations left alive: 6 KB for each.
+void give_back_memory() {
+#ifdef __GLIBC__
+  static std::atomic<unsigned> calls{0};
+  if (++calls % 16 == 0) malloc_trim(0);
+#endif
 }
 
 // Runs `body`; its error, or what it threw, becomes the thread's last message.
@@ -178,7 +145,9 @@ int32_t tw_compiler_specialize(const char* format, const void* source, uint64_t 
                                uint8_t* by_value) {
   return guarded([&] {
     onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
-    return specialize(format, bytes, target, names, arguments, count, output, by_value);
+    auto status = specialize(format, bytes, target, names, arguments, count, output, by_value);
+    give_back_memory();
+    return status;
   });
 }
 
@@ -188,6 +157,13 @@ int32_t tw_compiler_evaluate(const char* format, const void* source, uint64_t so
   return guarded([&] {
     onnx::SharedBytes bytes{{static_cast<const std::byte*>(source), static_cast<size_t>(source_bytes)}, nullptr};
     return evaluate(format, bytes, names, arguments, count, by_value, give, context);
+  });
+}
+
+int32_t tw_compiler_compile_ir(const char* ir, const char* output) {
+  return guarded([&]() -> Status {
+    if (!ir || !output) return Diagnostic(ErrorCode::kInvalidArgument, "the IR's or the output's path is null");
+    return driver::compile_ir_file(ir, output);
   });
 }
 

@@ -11,6 +11,7 @@
 #include "driver/build.h"
 #include "driver/guarded.h"
 #include "runtime/graph_json.h"
+#include "runtime/link_file.h"
 #include "runtime/params_file.h"
 
 namespace tilewright::driver {
@@ -85,43 +86,8 @@ std::string params_file(const plan::Plan& plan, const std::vector<Tensor>& weigh
   return runtime::write_params_file(tensors);
 }
 
-Status write_package(const plan::Plan& plan, const std::vector<Tensor>& weights, std::span<const std::string> objects,
-                     const codegen::ByteSpans& params, const Target& target, const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
-  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
-  const std::string library = folder.path() + "/mod.so", package = folder.path() + "/package";
-  if (Status linked = codegen::link_shared(objects, library, target, &params); !linked.ok()) {
-    Diagnostic error = std::move(linked).error();
-    error.where = path;  // not the library inside the folder, of which the user knows nothing
-    return error;
-  }
-  std::ofstream out(package, std::ios::binary);
-  TarWriter tar(out);
-  const bool copied = tar.add_file("mod.so", library);
-  tar.add("mod.json", runtime::write_graph_json(plan));
-  tar.add("mod.params", params_file(plan, weights));
-  tar.finish();
-  out.close();
-  if (!out || !copied) return cannot_write(path, "no space, or the folder vanished");
-  fs::rename(package, path, error);
-  if (error) return cannot_write(path, error.message());
-  return Ok{};
-}
-
-// `written` is called when the weights are on disk and no longer needed.
-Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, std::vector<std::string> objects,
-                    const Target& target, const std::string& path, const std::function<void()>& written) {
-  if (const OutputForm form = output_form(path);
-      (form == OutputForm::kObject || form == OutputForm::kArchive) && !plan.externals.empty())
-    return Diagnostic(
-        ErrorCode::kUnsupportedModel,
-        format(
-            "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
-            plan.externals[0], path),
-        {}, "write a shared library (.so)");
-  objects.push_back(TW_TRY(codegen::compile_glue(plan, target)));
-  // Each tensor at its offset, zeros between and after.
+// The weights as they lie in the file: each at its offset, zeros between and after.
+std::vector<std::span<const std::byte>> weight_pieces(const plan::Plan& plan, const std::vector<Tensor>& weights) {
   static const std::vector<std::byte> kZeros(256);
   std::vector<std::span<const std::byte>> pieces;
   uint64_t at = 0;
@@ -138,38 +104,211 @@ Status write_output(const plan::Plan& plan, const std::vector<Tensor>& weights, 
     at += weights[i].bytes();
   }
   pad_to(plan.params_bytes);
+  return pieces;
+}
+
+// What goes into a file, gathered from a build.
+struct Output {
+  const plan::Plan& plan;
+  const std::vector<Tensor>& weights;
+  const std::vector<std::string>& kernels;  // objects
+  const Built& built;
+  std::function<void()> written = {};  // called when the weights are on disk and no longer needed
+};
+
+Result<std::vector<std::string>> objects_of(const Output& out, const plan::Plan& plan) {
+  std::vector<std::string> objects = out.kernels;
+  objects.push_back(TW_TRY(codegen::compile_glue(plan, out.built.target, out.built.system_lib)));
+  return objects;
+}
+
+// A file of its own that failed: messages name what the user asked for.
+Diagnostic about(Diagnostic error, const std::string& path) {
+  error.where = path;
+  return error;
+}
+
+Result<std::vector<std::string>> write_objects(const Output& out, const std::string& folder, bool in_c) {
+  plan::Plan plan = out.plan;
+  plan.imports.clear();  // devc.o has them
+  const auto pieces = weight_pieces(plan, out.weights);
   const codegen::ByteSpans params = pieces;
-  switch (output_form(path)) {
-    case OutputForm::kLibrary:
-      return codegen::link_shared(objects, path, target, &params, written);
-    case OutputForm::kObject:
-      return codegen::link_relocatable(objects, path, target, &params, written);
-    case OutputForm::kArchive:
-      return codegen::write_archive(objects, path, target, &params, written);
-    case OutputForm::kPackage:
-      return write_package(plan, weights, objects, params, target, path);
-  }
+  const auto objects = TW_TRY(objects_of(out, plan));
+  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", out.built.target, &params, out.written));
+  std::vector<std::string> names = {"lib0.o"};
+  if (out.plan.imports.empty()) return names;
+  names.push_back(in_c ? "devc.c" : "devc.o");
+  std::ofstream file(folder + "/" + names.back(), std::ios::binary);
+  file << (in_c ? runtime::imports_to_c(out.plan.imports)
+                : TW_TRY(codegen::compile_imports(out.plan.imports, out.built.target)));
+  file.close();
+  if (!file) return cannot_write(folder + "/" + names.back(), "no space, or the folder vanished");
+  return names;
+}
+
+// Files of a folder as a tar file beside it.
+Status pack(const WorkFolder& folder, const std::vector<std::string>& names, const std::string& path) {
+  std::error_code error;
+  const std::string package = folder.path() + "/package";
+  std::ofstream out(package, std::ios::binary);
+  TarWriter tar(out);
+  bool copied = true;
+  for (const std::string& name : names) copied = tar.add_file(name, folder.path() + "/" + name) && copied;
+  tar.finish();
+  out.close();
+  if (!out || !copied) return cannot_write(path, "no space, or the folder vanished");
+  fs::rename(package, path, error);
+  if (error) return cannot_write(path, error.message());
   return Ok{};
 }
+
+Status write_package(const Output& out, const std::string& path) {
+  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+  const auto pieces = weight_pieces(out.plan, out.weights);
+  const codegen::ByteSpans params = pieces;
+  if (Status linked =
+          codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", out.built.target, &params);
+      !linked.ok())
+    return about(std::move(linked).error(), path);
+  for (const auto& [name, bytes] : {std::pair{"mod.json", runtime::write_graph_json(out.plan)},
+                                    std::pair{"mod.params", params_file(out.plan, out.weights)}}) {
+    std::ofstream file(folder.path() + "/" + name, std::ios::binary);
+    file << bytes;
+    file.close();
+    if (!file) return cannot_write(path, "no space, or the folder vanished");
+  }
+  return pack(folder, {"mod.so", "mod.json", "mod.params"}, path);
+}
+
+Status write_text(const Output& out, const std::string& path, std::string_view form) {
+  const lower::Lowered& lowered = out.built.lowered;
+  std::vector<const Target*> targets;
+  for (uint32_t device : lowered.kernel_devices) {
+    auto own = out.built.device_targets.find(out.plan.devices[device]);
+    targets.push_back(own == out.built.device_targets.end() ? &out.built.target : &own->second);
+  }
+  const auto pieces = weight_pieces(out.plan, out.weights);
+  const std::string text = TW_TRY(
+      codegen::artifact_text(lowered.kernels, targets, out.plan, out.built.target, pieces, out.built.system_lib, form));
+  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+  const std::string whole = folder.path() + "/text";
+  std::ofstream file(whole, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) return cannot_write(path, "no space, or the folder vanished");
+  std::error_code error;
+  fs::rename(whole, path, error);
+  return error ? cannot_write(path, error.message()) : Status(Ok{});
+}
+
+Status write_output(const Output& out, const std::string& path, OutputForm form) {
+  std::error_code error;
+  if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
+  if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
+  if ((form == OutputForm::kObject || form == OutputForm::kArchive) && !out.plan.externals.empty() &&
+      !out.built.system_lib)
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel,
+        format(
+            "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
+            out.plan.externals[0], path),
+        {}, "write a shared library (.so), or compile for a system library, which has the runtime");
+  switch (form) {
+    case OutputForm::kPackage:
+      return write_package(out, path);
+    case OutputForm::kIr:
+      return write_text(out, path, "ll");
+    case OutputForm::kBitcode:
+      return write_text(out, path, "bc");
+    case OutputForm::kAssembly:
+      return write_text(out, path, "s");
+    case OutputForm::kObjects:
+    case OutputForm::kObjectsC: {
+      const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+      auto names = write_objects(out, folder.path(), form == OutputForm::kObjectsC);
+      if (!names.ok()) return about(std::move(names).error(), path);
+      return pack(folder, *names, path);
+    }
+    case OutputForm::kLibrary:
+    case OutputForm::kObject:
+    case OutputForm::kArchive:
+      break;
+  }
+  const auto objects = TW_TRY(objects_of(out, out.plan));
+  const auto pieces = weight_pieces(out.plan, out.weights);
+  const codegen::ByteSpans params = pieces;
+  auto write = form == OutputForm::kLibrary  ? codegen::link_shared
+               : form == OutputForm::kObject ? codegen::link_relocatable
+                                             : codegen::write_archive;
+  return write(objects, path, out.built.target, &params, out.written);
+}
+
+struct Form {
+  const char* name;
+  const char* ending;  // null: only by name
+  OutputForm form;
+};
+constexpr Form kForms[] = {
+    {"library", ".so", OutputForm::kLibrary},
+    {"object", ".o", OutputForm::kObject},
+    {"archive", ".a", OutputForm::kArchive},
+    {"package", ".tar", OutputForm::kPackage},
+    {"ir", ".ll", OutputForm::kIr},
+    {"bitcode", ".bc", OutputForm::kBitcode},
+    {"assembly", ".s", OutputForm::kAssembly},
+    {"objects", nullptr, OutputForm::kObjects},
+    {"objects-c", nullptr, OutputForm::kObjectsC},
+};
 
 }  // namespace
 
 OutputForm output_form(const std::string& path) {
-  if (path.ends_with(".o")) return OutputForm::kObject;
-  if (path.ends_with(".a")) return OutputForm::kArchive;
-  if (path.ends_with(".tar")) return OutputForm::kPackage;
+  for (const Form& f : kForms)
+    if (f.ending && path.ends_with(f.ending)) return f.form;
   return OutputForm::kLibrary;
 }
 
-Status export_library(const Built& built, const std::string& path) {
-  return guarded(
-      [&] { return write_output(built.lowered.plan, built.lowered.params, built.objects, built.target, path, {}); });
+Result<OutputForm> output_form(const std::string& path, const std::string& name) {
+  if (name.empty()) return output_form(path);
+  std::string names;
+  for (const Form& f : kForms) {
+    if (name == f.name) return f.form;
+    names += (names.empty() ? "" : ", ") + std::string(f.name);
+  }
+  return Diagnostic(ErrorCode::kInvalidArgument, format("there is no output form '{}'", name), {},
+                    "there are " + names);
 }
 
-Status export_library_and_release(Built* built, const std::string& path) {
+Status export_library(const Built& built, const std::string& path, OutputForm form) {
   return guarded([&] {
-    return write_output(built->lowered.plan, built->lowered.params, std::move(built->objects), built->target, path,
-                        [&] { built->lowered.params.clear(); });
+    return write_output({built.lowered.plan, built.lowered.params, built.objects, built}, path, form);
+  });
+}
+
+Status export_library(const Built& built, const std::string& path) {
+  return export_library(built, path, output_form(path));
+}
+
+Status export_library_and_release(Built* built, const std::string& path, OutputForm form) {
+  return guarded([&] {
+    return write_output(
+        {built->lowered.plan, built->lowered.params, built->objects, *built, [&] { built->lowered.params.clear(); }},
+        path, form);
+  });
+}
+
+Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c) {
+  return guarded([&] {
+    return write_objects({built.lowered.plan, built.lowered.params, built.objects, built}, folder, in_c);
+  });
+}
+
+Status compile_ir_file(const std::string& path, const std::string& output) {
+  return guarded([&]() -> Status {
+    const codegen::IrObject made = TW_TRY(codegen::compile_ir(path));
+    const std::string objects[] = {made.object};
+    if (output_form(output) == OutputForm::kObject) return codegen::link_relocatable(objects, output, made.target);
+    return codegen::link_shared(objects, output, made.target);
   });
 }
 

@@ -18,15 +18,21 @@ uint64_t bytes_of(const std::vector<plan::TensorInfo>& tensors) {
 
 }  // namespace
 
-std::vector<FunctionMetadata> function_metadata(const plan::Plan& plan) {
-  FunctionMetadata model{"__tvm_main__", 0, plan.params_bytes, 0};
-  std::vector<FunctionMetadata> kernels;
-  for (const std::string& name : plan.kernels) kernels.push_back({name});
+std::vector<FunctionMetadata> function_metadata(const lower::Lowered& lowered) {
+  const plan::Plan& plan = lowered.plan;
+  std::vector<FunctionMetadata> model, functions;
+  for (int32_t device : plan.devices) model.push_back({"__tvm_main__", device});
+  model[0].constants = plan.params_bytes;
+  for (size_t i = 0; i < plan.kernels.size(); ++i)
+    functions.push_back({plan.kernels[i], plan.devices[lowered.kernel_devices[i]]});
+  for (const std::string& name : plan.externals) functions.push_back({name});
   for (size_t v = 0; v <= plan.variants.size(); ++v) {
     const plan::Plan& p = plan::variant_of(plan, v);
-    model.workspace = std::max(model.workspace, p.arena_bytes);
-    model.io = std::max(model.io, bytes_of(p.inputs) + bytes_of(p.outputs));
+    for (size_t d = 0; d < model.size(); ++d)
+      model[d].workspace = std::max(model[d].workspace, d == 0 ? p.arena_bytes : p.device_arena_bytes[d - 1]);
+    model[0].io = std::max(model[0].io, bytes_of(p.inputs) + bytes_of(p.outputs));
     for (const plan::Step& step : p.steps) {
+      if (step.kind == plan::StepKind::kCopy) continue;
       FunctionMetadata use;
       for (uint32_t index : step.buffers) {
         const plan::Buffer& b = p.buffers[index];
@@ -34,14 +40,14 @@ std::vector<FunctionMetadata> function_metadata(const plan::Plan& plan) {
          : b.space == plan::Space::kParams ? use.constants
                                            : use.io) += b.bytes;
       }
-      FunctionMetadata& kernel = kernels[step.kernel];
-      kernel.workspace = std::max(kernel.workspace, use.workspace);
-      kernel.constants = std::max(kernel.constants, use.constants);
-      kernel.io = std::max(kernel.io, use.io);
+      FunctionMetadata& f = functions[step.kernel + (step.kind == plan::StepKind::kExternal ? plan.kernels.size() : 0)];
+      f.workspace = std::max(f.workspace, use.workspace);
+      f.constants = std::max(f.constants, use.constants);
+      f.io = std::max(f.io, use.io);
     }
   }
-  kernels.insert(kernels.begin(), std::move(model));
-  return kernels;
+  model.insert(model.end(), functions.begin(), functions.end());
+  return model;
 }
 
 }  // namespace tilewright::driver

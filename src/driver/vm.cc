@@ -43,7 +43,8 @@ bool has_free_size(const relay::Module& module) {
 }  // namespace
 
 bool can_be_vm(const std::string& output, const BuildOptions& options) {
-  return options.constants.empty() && output_form(output) == OutputForm::kLibrary;
+  auto form = output_form(output, options.form);
+  return options.constants.empty() && form.ok() && *form == OutputForm::kLibrary && !options.system_lib;
 }
 
 Result<bool> needs_vm(const std::string& path, const BuildOptions& options) {
@@ -136,11 +137,12 @@ Status export_program(const Program& program, const std::string& name, const std
 }
 
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options) {
+  const OutputForm form = TW_TRY(output_form(output, options.form));
   TW_TRY_STATUS(check_options(options));  // a VM program is made without running a pass
   BuildOptions lean = options;
   lean.keep_modules = false;
   auto built = build_onnx(path, lean);
-  if (built.ok()) return export_library_and_release(&*built, output);
+  if (built.ok()) return export_library_and_release(&*built, output, form);
   if (!can_be_vm(output, options) || !TW_TRY(needs_vm(path, options))) return std::move(built).error().at(path);
   return export_program(TW_TRY(vm_program(path, options)), std::filesystem::path(path).stem().string(), output);
 }

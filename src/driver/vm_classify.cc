@@ -2,6 +2,7 @@
 #include "driver/vm_classify.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/format.h"
 #include "frontend/onnx/graph_order.h"
@@ -13,6 +14,8 @@ using onnx::Node;
 
 // Loops of a constant number of steps up to this one are unrolled into their region.
 constexpr int64_t kMostUnrolled = 16;
+// Nodes looked at, those of functions once for each call and each function around it.
+constexpr int64_t kMostLookedAt = 4 * onnx::kMaxNodes;
 
 // Operands whose values, not shapes alone, decide what a node compiles to.
 struct ValueOperands {
@@ -112,9 +115,25 @@ Sort sort_of_result(const Node& n, const VmScope& scope) {
   return Sort::kTensor;
 }
 
-// Whether every node of the graph, put into its parent's region, is decided when that is compiled.
-Result<bool> is_settled(const onnx::Model& model, const onnx::Graph& graph, const VmScope& parent, Known inputs) {
-  VmScope scope{&parent, {}};
+// Whether every one of the nodes, put into their parent's region, is decided when that is compiled; they are added to
+// the scope.
+Result<bool> are_settled(const Language& language, const std::vector<Node>& nodes, VmScope& scope) {
+  for (size_t i : onnx::execution_order(nodes)) {
+    const Node& n = nodes[i];
+    const Treatment t = TW_TRY(classify(language, n, scope));
+    if (t.kind != Treatment::kRegion && t.kind != Treatment::kConstant) return false;
+    for (const auto& name : t.values)
+      if (scope.find(name)->known == Known::kNo) return false;
+    for (size_t k = 0; k < n.outputs.size(); ++k)
+      if (!n.outputs[k].empty()) scope.values[n.outputs[k]] = t.outputs[k];
+  }
+  return true;
+}
+
+bool is_plain_tensor(const Slot* s) { return s && s->sort == Sort::kTensor && !s->text; }
+
+Result<bool> is_settled(const Language& language, const onnx::Graph& graph, const VmScope& parent, Known inputs) {
+  VmScope scope{&parent, {}, parent.depth};
   for (const auto& t : graph.initializers) {
     Slot s;
     s.known = Known::kConstant;
@@ -127,26 +146,44 @@ Result<bool> is_settled(const onnx::Model& model, const onnx::Graph& graph, cons
     s.known = inputs;
     scope.values.emplace(i.name, s);
   }
-  for (size_t i : onnx::execution_order(graph.nodes)) {
-    const Node& n = graph.nodes[i];
-    const Treatment t = TW_TRY(classify(model, n, scope));
-    if (t.kind != Treatment::kRegion && t.kind != Treatment::kConstant) return false;
-    for (const auto& name : t.values)
-      if (scope.find(name)->known == Known::kNo) return false;
-    for (size_t k = 0; k < n.outputs.size(); ++k)
-      if (!n.outputs[k].empty()) scope.values[n.outputs[k]] = t.outputs[k];
-  }
-  for (const auto& o : graph.outputs)
-    if (const Slot* s = scope.find(o.name); !s || s->sort != Sort::kTensor || s->text) return false;
-  return true;
+  if (!TW_TRY(are_settled(language, graph.nodes, scope))) return false;
+  return std::all_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](const auto& o) { return is_plain_tensor(scope.find(o.name)); });
 }
 
-Result<bool> control_is_settled(const onnx::Model& model, const Node& n, const VmScope& scope) {
+// What a call that can be put into a region makes; nothing for one that cannot.
+Result<std::optional<std::vector<Slot>>> settled_call(const Language& language, const onnx::Function& f, const Node& n,
+                                                      const VmScope& scope) {
+  std::optional<std::vector<Slot>> out;
+  VmScope inner{nullptr, {}, scope.depth + 1};
+  if (inner.depth > onnx::kMaxGraphDepth)
+    return Diagnostic(ErrorCode::kLimitExceeded, "functions call each other too deeply (or without end)",
+                      "node " + n.label());
+  for (size_t i = 0; i < f.inputs.size() && i < n.inputs.size(); ++i)
+    if (!n.inputs[i].empty()) inner.values[f.inputs[i]] = *scope.find(n.inputs[i]);
+  // What is left out of a call is left out inside.
+  std::vector<Node> nodes = f.nodes;
+  for (size_t i = 0; i < f.inputs.size(); ++i)
+    if (i >= n.inputs.size() || n.inputs[i].empty())
+      for (Node& node : nodes) std::replace(node.inputs.begin(), node.inputs.end(), f.inputs[i], std::string());
+  const Language own{language.functions, f.opsets.empty() ? language.opsets : f.opsets, language.looked_at};
+  if (!TW_TRY(are_settled(own, nodes, inner))) return out;
+  out.emplace();
+  for (const auto& name : f.outputs) {
+    const Slot* s = inner.find(name);
+    if (!is_plain_tensor(s)) return std::optional<std::vector<Slot>>();
+    out->emplace_back();
+    out->back().known = s->known;
+  }
+  return out;
+}
+
+Result<bool> control_is_settled(const Language& language, const Node& n, const VmScope& scope) {
   if (n.op_type == "If") {
     if (!operand(n, 0) || scope.find(n.inputs[0])->known == Known::kNo) return false;
     for (const auto& a : n.attributes)
       for (const auto& g : a.graphs)
-        if (!TW_TRY(is_settled(model, *g, scope, Known::kNo))) return false;
+        if (!TW_TRY(is_settled(language, *g, scope, Known::kNo))) return false;
     return true;
   }
   if (n.op_type != "Loop" || !operand(n, 0)) return false;
@@ -167,7 +204,7 @@ Result<bool> control_is_settled(const onnx::Model& model, const Node& n, const V
     if (!inner.outputs.empty() && inner.outputs[0] == g.outputs[0].name)
       passed_on = inner.op_type == "Constant" ||
                   (inner.op_type == "Identity" && inner.inputs.size() == 1 && inner.inputs[0] == g.inputs[1].name);
-  return passed_on ? is_settled(model, g, scope, Known::kNo) : Result<bool>(false);
+  return passed_on ? is_settled(language, g, scope, Known::kNo) : Result<bool>(false);
 }
 
 }  // namespace
@@ -196,7 +233,21 @@ std::string host_source(const Node& node) {
   return out;
 }
 
-Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScope& scope) {
+const onnx::Function* Language::find(const Node& node) const {
+  auto found = std::find_if(functions.begin(), functions.end(), [&](const auto& f) {
+    return f.name == node.op_type && f.domain == node.domain && f.overload == node.overload;
+  });
+  return found == functions.end() ? nullptr : &*found;
+}
+
+int64_t Language::version() const {
+  auto found = opsets.find("");
+  return found == opsets.end() ? 1 : found->second;
+}
+
+Result<Treatment> classify(const Language& language, const Node& n, const VmScope& scope) {
+  if (++*language.looked_at > kMostLookedAt)
+    return Diagnostic(ErrorCode::kLimitExceeded, "the model's functions make too many nodes", "node " + n.label());
   Treatment t;
   bool of_text = false, all_tensors = true;
   Known known = n.inputs.empty() ? Known::kNo : Known::kConstant;
@@ -211,8 +262,6 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
     known = std::min(known, s->known);
   }
   const std::string& op = n.op_type;
-  const bool function = std::any_of(model.functions.begin(), model.functions.end(),
-                                    [&](const auto& f) { return f.name == op && f.domain == n.domain; });
   auto finish = [&](Treatment::Kind kind) {
     t.kind = kind;
     for (size_t i = 0; i < n.outputs.size(); ++i) {
@@ -225,13 +274,22 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
     }
     return std::move(t);
   };
-  if (function || !standard(n)) return finish(Treatment::kRegion);
+  if (const onnx::Function* function = language.find(n)) {
+    auto settled = TW_TRY(settled_call(language, *function, n, scope));
+    if (!settled) return finish(Treatment::kControl);
+    t.kind = Treatment::kRegion;
+    t.outputs = std::move(*settled);
+    t.outputs.resize(n.outputs.size());
+    return t;
+  }
+  if (!standard(n)) return finish(Treatment::kRegion);
   if (op == "Constant") {
     auto made = finish(Treatment::kConstant);
     for (const auto& a : n.attributes) {
       if (made.outputs.empty()) break;
       Slot& s = made.outputs[0];
       s.known = Known::kConstant;
+      if (!a.reference.empty()) return made;  // of a function's body: each call has its value
       if (a.kind == onnx::AttributeKind::kTensor || a.kind == onnx::AttributeKind::kSparseTensor)
         s.data = a.tensors.at(0);
       else if (a.kind == onnx::AttributeKind::kInt)
@@ -253,17 +311,16 @@ Result<Treatment> classify(const onnx::Model& model, const Node& n, const VmScop
     return made;
   }
   if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
-    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && n.inputs.size() > 0 && model.opsets.count("") &&
-        model.opsets.at("") < 9)
+    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && n.inputs.size() > 0 && language.version() < 9)
       return finish(Treatment::kRegion);
-    if (!TW_TRY(control_is_settled(model, n, scope))) return finish(Treatment::kControl);
+    if (!TW_TRY(control_is_settled(language, n, scope))) return finish(Treatment::kControl);
     if (op == "If") t.values = {n.inputs[0]};
     return finish(Treatment::kRegion);
   }
   if (op == "SequenceConstruct" || op == "SequenceEmpty" || op == "Optional") return finish(Treatment::kHost);
   if (op == "OptionalGetElement") return finish(all_tensors && operand(n, 0) ? Treatment::kAlias : Treatment::kHost);
   if (op == "Identity" && (!all_tensors || of_text)) return finish(Treatment::kAlias);
-  const int64_t opset = model.opsets.count("") ? model.opsets.at("") : 1;
+  const int64_t opset = language.version();
   if (contains(kHostOps, op) || (op == "TopK" && opset >= 10)) return finish(Treatment::kHost);
   if (contains(kEvaluateOps, op) || of_text) return finish(Treatment::kEvaluate);
   for (size_t i = 0; i < n.outputs.size(); ++i)

@@ -97,6 +97,12 @@ void read_variables(const Type& wanted, const Type& given, TypeMap* found) {
     return;
   }
   if (wanted->kind != given->kind) return;
+  if (const auto* f = as_func(given); f && !f->variables.empty()) {
+    // A polymorphic argument's own variables decide nothing.
+    TypeMap open;
+    for (const Type& variable : f->variables) open[variable.get()] = incomplete_type();
+    return read_variables(wanted, substitute_types(func_type(f->args, f->result), open), found);
+  }
   std::vector<Type> x = parts_of(wanted), y = parts_of(given);
   for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) read_variables(x[i], y[i], found);
 }

@@ -10,7 +10,8 @@
 
 namespace tilewright::lower {
 
-struct Choice;  // strategy.h
+struct Choice;      // strategy.h
+class PanelWidths;  // panel_widths.h
 
 struct GraphTensor {
   std::string name;
@@ -45,8 +46,9 @@ struct Graph {
   std::vector<Group> groups;  // in execution order
   std::vector<int> inputs, outputs;
   std::vector<std::string> output_names;
-  std::vector<int32_t> devices = {1};  // types; the first is the CPU
-  std::vector<relay::Expr> keep;       // functions made here (copies), kept alive
+  std::vector<int32_t> devices = {1};   // types; the first is the CPU
+  std::vector<relay::Expr> keep;        // functions made here (copies), kept alive
+  const PanelWidths* panels = nullptr;  // that the library's variants agree on; null: each product takes its own
 };
 
 // Flattens `main` of a fused module: its body is calls to Primitive functions, to functions of external compilers

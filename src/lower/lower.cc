@@ -123,12 +123,14 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
 
 class Lowering {
  public:
-  Lowering(const Target& target, const KernelChooser& chooser, const DeviceTargets& device_targets)
-      : target_(target), chooser_(chooser), device_targets_(device_targets) {}
+  Lowering(const Target& target, const KernelChooser& chooser, const DeviceTargets& device_targets,
+           const PanelWidths* panels)
+      : target_(target), chooser_(chooser), device_targets_(device_targets), panels_(panels) {}
 
   Result<Lowered> run(const Module& fused) {
     Module module = split_groups(fused);
     graph_ = TW_TRY(extract_graph(module));
+    graph_.panels = panels_;
     TW_TRY_STATUS(choose_all());
     repack();
     HaloNeeds needs;
@@ -417,7 +419,9 @@ class Lowering {
       context.nthreads = f.nthreads = tir::make_var("nthreads");
     }
     if (group.choice->scratch_bytes > 0) {
-      context.scratch = tir::make_buffer("scratch", kFloat32, group.choice->scratch_bytes / 4, tir::Scope::kGlobal, 64);
+      const DataType dtype = group.choice->scratch_dtype;
+      context.scratch =
+          tir::make_buffer("scratch", dtype, group.choice->scratch_bytes * 8 / dtype.bits, tir::Scope::kGlobal, 64);
       f.params.push_back(context.scratch);
     }
     GroupScope scope(group, inputs, outputs);
@@ -435,6 +439,7 @@ class Lowering {
   const Target& target_;
   const KernelChooser& chooser_;
   const DeviceTargets& device_targets_;
+  const PanelWidths* panels_;
   Graph graph_;
   Buffers buffers_;
   Lowered out_;
@@ -447,8 +452,8 @@ class Lowering {
 }  // namespace
 
 Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser,
-                             const DeviceTargets& device_targets) {
-  return Lowering(target, chooser, device_targets).run(fused);
+                             const DeviceTargets& device_targets, const PanelWidths* panels) {
+  return Lowering(target, chooser, device_targets, panels).run(fused);
 }
 
 }  // namespace tilewright::lower

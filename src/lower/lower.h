@@ -7,6 +7,7 @@
 
 #include "base/formats/plan.h"
 #include "ir/target.h"
+#include "lower/panel_widths.h"
 #include "lower/strategy.h"
 #include "relay/expr.h"
 
@@ -46,6 +47,7 @@ using DeviceTargets = std::map<int32_t, Target>;
 
 // The module's shapes must be static and its targets resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
 Result<Lowered> lower_module(const relay::Module& fused, const Target& target,
-                             const KernelChooser& chooser = KernelChooser(), const DeviceTargets& device_targets = {});
+                             const KernelChooser& chooser = KernelChooser(), const DeviceTargets& device_targets = {},
+                             const PanelWidths* panels = nullptr);
 
 }  // namespace tilewright::lower

@@ -42,7 +42,7 @@ size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared
   size_t best = 0;
   for (size_t i = 1; i < choices.size(); ++i)
     if (plevels[i] > plevels[best] ||
-        (plevels[i] == plevels[best] && choices[i]->cost.microseconds < choices[best]->cost.microseconds))
+        (plevels[i] == plevels[best] && choices[i]->cost.weighed() < choices[best]->cost.weighed()))
       best = i;
   return best;
 }
@@ -90,6 +90,33 @@ Anchor find_transposition(const FunctionNode& function) {
     after.push_back(e.get());
   }
   return found.call && after.back() == function.body.get() ? found : Anchor();
+}
+
+// A copy whose group is an input's reshape, a transpose of it and a reshape of that, over contiguous views, where the
+// transpose takes the phases of a stride apart.
+tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  const FunctionNode& function = *scope.group().function;
+  auto is = [](const Expr& e, std::string_view name) { return called_op(e) && called_op(e)->name == name; };
+  auto data = [](const Expr& e) { return as<CallNode>(e)->args[0]; };
+  if (!is(function.body, "reshape") || !is(data(function.body), "transpose")) return {};
+  const Expr turn = data(function.body), cut = data(turn);
+  if (!is(cut, "reshape") || function.params.size() != 1 || data(cut) != function.params[0]) return {};
+  const topi::View &in = scope.input(0), &out = scope.output();
+  if (!in.contiguous() || !out.contiguous()) return {};
+  const auto shape = static_shape(as_tensor(cut->type)->shape);
+  const auto& axes = attrs_as<TransposeAttrs>(as<CallNode>(turn)->attrs)->axes;
+  if (!shape || !axes) return {};
+  const topi::View whole = topi::make_view(in.buffer, *shape);
+  topi::View from = whole, to;
+  for (size_t d = 0; d < axes->size(); ++d) {
+    const auto axis = static_cast<size_t>((*axes)[d] + ((*axes)[d] < 0 ? from.rank() : 0));
+    from.shape[d] = whole.shape[axis], from.strides[d] = whole.strides[axis];
+  }
+  from.offset = in.offset;
+  to = topi::make_view(out.buffer, from.shape);
+  to.offset = out.offset;
+  if (!topi::is_deinterleaving(from, to)) return {};
+  return topi::deinterleave_copy(from, to, topi::convert_epilogue(out.dtype()), context);
 }
 
 // A transpose or change between plain and blocked channels of an input, with what follows element by element: through
@@ -144,6 +171,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->parallel = elements > 4096;
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
+    if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     for (size_t i = 0; i < scope.group().outputs.size(); ++i)
       stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)),

@@ -10,6 +10,7 @@
 
 #include "lower/buffers.h"
 #include "lower/group.h"
+#include "topi/gemm.h"
 
 namespace tilewright::lower {
 
@@ -37,7 +38,8 @@ struct Choice {
   std::vector<Tensor> tables;
   std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
   bool parallel = true;
-  int64_t scratch_bytes = 0;  // memory each thread has for the kernel, as KernelContext::scratch (floats)
+  int64_t scratch_bytes = 0;  // memory each thread has for the kernel, as KernelContext::scratch
+  DataType scratch_dtype = kFloat32;
 };
 
 struct Problem {
@@ -61,6 +63,9 @@ struct Problem {
   // The packed form of a constant argument: usable only when no other argument position shares it.
   bool constant(size_t anchor_arg) const;
 };
+
+// The product of an activation and a constant matrix that is packed into panels; nothing when the anchor is none.
+std::optional<topi::GemmProblem> packed_product(const Problem& problem);
 
 struct Implementation {
   const char* op;

@@ -224,15 +224,15 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
   auto shaped = [](const std::vector<int64_t>& shape) {
     return topi::make_view(tir::make_buffer("", kFloat32, topi::product(shape)), shape);
   };
-  choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(out), weights[0], p.target), shaped(data),
-                                shaped(out), p.target);
+  choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(data), shaped(out), p.target),
+                                shaped(data), shaped(out), p.target);
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   const Target* target = &p.target;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    auto config = topi::default_config(problem, scope.output(), weights[0], *target);
-    return topi::conv_direct(problem, config, scope.input(data_input), scope.input(weight_input), scope.output(),
-                             scope.epilogue(anchor), context);
+    const topi::View &x = scope.input(data_input), y = scope.output();
+    auto config = topi::default_config(problem, x, y, *target);
+    return topi::conv_direct(problem, config, x, scope.input(weight_input), y, scope.epilogue(anchor), context);
   };
   return choice;
 }

@@ -10,6 +10,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/einsum.h"
 #include "topi/direct.h"
+#include "topi/select.h"
 
 namespace tilewright::lower {
 namespace {
@@ -243,7 +244,6 @@ std::shared_ptr<Choice> lrn(const Problem& p) {
 // Positions in pixels and the weights around them, as the operator's reference has them.
 struct GridSampler {
   GridSampleAttrs a;
-  int64_t h, w;
   DataType t;
   PrimExpr number(double v) const { return tir::make_const(t, v); }
   PrimExpr reflect(const PrimExpr& p, int64_t n) const {
@@ -286,33 +286,36 @@ struct GridSampler {
 
 std::shared_ptr<Choice> grid_sample(const Problem& p) {
   const auto data = p.arg_shape(0);
-  GridSampler s{p.attrs<GridSampleAttrs>(), data[2], data[3], p.arg_dtype(0) == kFloat64 ? kFloat64 : kFloat32};
+  const std::vector<int64_t> extents(data.begin() + 2, data.end());
+  GridSampler s{p.attrs<GridSampleAttrs>(), p.arg_dtype(0) == kFloat64 ? kFloat64 : kFloat32};
   const int64_t reach = s.a.method == "bilinear" ? 1 : 2;
   topi::DirectProblem problem{p.out_shape(), {}, s.t};
-  if (s.a.method != "nearest") problem.reduction = {2 * reach, 2 * reach};
+  if (s.a.method != "nearest") problem.reduction.assign(extents.size(), 2 * reach);
   return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
     auto x = scope.anchor_operand(anchor, 0), grid = scope.anchor_operand(anchor, 1);
     return [=](const Index& at, const Index& r) {
-      PrimExpr px = s.coordinate(read(grid, {at[0], tir::make_int(0), at[2], at[3]}, s.t), s.w);
-      PrimExpr py = s.coordinate(read(grid, {at[0], tir::make_int(1), at[2], at[3]}, s.t), s.h);
-      PrimExpr row, column, weight;
-      if (r.empty()) {
-        row = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {py}));
-        column = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {px}));
-      } else {
-        auto axis = [&](const PrimExpr& p, const PrimExpr& tap, PrimExpr* w) {
-          PrimExpr floor = tir::intrinsic(tir::Intrinsic::k_floor, {p}), offset = tap + (1 - reach);
-          *w = s.weight(tir::cast(s.t, offset) - (p - floor));
-          return tir::cast(kInt64, floor) + offset;
-        };
-        PrimExpr wr, wc;
-        row = axis(py, r[0], &wr);
-        column = axis(px, r[1], &wc);
-        weight = wr * wc;
+      Index from{at[0], at[1]};
+      PrimExpr weight, inside;
+      for (size_t d = 0; d < extents.size(); ++d) {
+        const int64_t n = extents[d];
+        // The grid has x first, the data last.
+        Index place{at[0], tir::make_int(static_cast<int64_t>(extents.size() - 1 - d))};
+        place.insert(place.end(), at.begin() + 2, at.end());
+        const PrimExpr p = s.coordinate(read(grid, place, s.t), n);
+        PrimExpr i;
+        if (r.empty()) {
+          i = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {p}));
+        } else {
+          const PrimExpr floor = tir::intrinsic(tir::Intrinsic::k_floor, {p}), offset = r[d] + (1 - reach);
+          const PrimExpr w = s.weight(tir::cast(s.t, offset) - (p - floor));
+          weight = weight ? weight * w : w;
+          i = tir::cast(kInt64, floor) + offset;
+        }
+        inside = both(inside, between(i, n));
+        from.push_back(s.position(i, n));
       }
-      PrimExpr value = read(x, {at[0], at[1], s.position(row, s.h), s.position(column, s.w)}, s.t);
-      if (s.a.padding_mode == "zeros")
-        value = tir::select(tir::logical_and(between(row, s.h), between(column, s.w)), value, s.number(0));
+      PrimExpr value = read(x, from, s.t);
+      if (s.a.padding_mode == "zeros") value = tir::select(inside, value, s.number(0));
       return weight ? tir::select(tir::eq(weight, s.number(0)), s.number(0), weight * value) : value;
     };
   });
@@ -335,6 +338,19 @@ std::shared_ptr<Choice> cumulative(const Problem& p) {
 std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool values, bool indices) {
   if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
   auto choice = std::make_shared<Choice>();
+  if (const DataType dtype = p.arg_dtype(0); topi::can_select(problem, dtype)) {
+    choice->cost = topi::select_cost(problem);
+    choice->configuration = "select";
+    choice->parallel = topi::product(problem.shape) > problem.shape[problem.axis];
+    choice->scratch_bytes = topi::select_scratch_bytes(problem);
+    choice->scratch_dtype = kInt64;
+    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+      return topi::select_first(problem, dtype, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
+                                indices ? &scope.output(values ? 1 : 0) : nullptr, context);
+    };
+    return choice;
+  }
+  choice->configuration = "count";
   choice->cost.flops =
       static_cast<double>(topi::product(problem.shape)) * static_cast<double>(problem.shape[problem.axis]);
   choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 16 * 1e3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
 #include "lower/compute.h"
+#include "lower/panel_widths.h"
 #include "lower/strategy.h"
 #include "relay/ops/attrs.h"
 #include "topi/gemm.h"
@@ -22,19 +23,24 @@ topi::Epilogue expand_rows(topi::Epilogue inner, std::vector<int64_t> shape, siz
   };
 }
 
+// Whether the constant operand is an N x K matrix; nothing when the operator has no packed form.
+std::optional<bool> is_nk(const Problem& p) {
+  if (p.anchor.op == "nn.dense") return true;
+  if (p.anchor.op != "nn.matmul") return std::nullopt;
+  const auto& attrs = p.attrs<MatmulAttrs>();
+  if (attrs.transpose_a) return std::nullopt;
+  return attrs.transpose_b;
+}
+
 // C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
-std::shared_ptr<Choice> packed_product(const Problem& p, bool b_is_nk) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return nullptr;
-  auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
-  if (b.size() != 2 || a.empty() || out.size() != a.size()) return nullptr;
-  topi::GemmProblem problem;
-  problem.k = a.back();
-  problem.n = b_is_nk ? b[0] : b[1];
-  problem.m = 1;
-  for (size_t i = 0; i + 1 < a.size(); ++i) problem.m *= a[i];
-  problem.row_stride = problem.k;
-  problem.b = topi::MatrixB::kPacked;
-  auto config = topi::default_config(problem, p.target);
+std::shared_ptr<Choice> packed(const Problem& p) {
+  const auto found = packed_product(p);
+  if (!found) return nullptr;
+  const topi::GemmProblem problem = *found;
+  const bool b_is_nk = *is_nk(p);
+  const auto out = p.out_shape();
+  const int panel = p.graph.panels ? p.graph.panels->vectors(p.input(1).data, p.target) : 0;
+  const auto config = topi::default_config(problem, p.target, panel);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, config, p.target);
   choice->configuration = topi::to_text(config);
@@ -51,12 +57,6 @@ std::shared_ptr<Choice> packed_product(const Problem& p, bool b_is_nk) {
     return topi::gemm(problem, config, *x, w, *y, expand_rows(scope.epilogue(anchor), out, 2), context);
   };
   return choice;
-}
-
-std::shared_ptr<Choice> dense(const Problem& p) { return packed_product(p, true); }
-std::shared_ptr<Choice> matmul_packed(const Problem& p) {
-  const auto& attrs = p.attrs<MatmulAttrs>();
-  return attrs.transpose_a ? nullptr : packed_product(p, attrs.transpose_b);
 }
 
 // Both operands are activations; leading dimensions equal, or one side's all 1.
@@ -113,13 +113,28 @@ std::shared_ptr<Choice> dense_of_activations(const Problem& p) { return activati
 
 constexpr Implementation kImplementations[] = {
     {"nn.batch_matmul", "batch_matmul.gemm", 10, batch_matmul},
-    {"nn.dense", "dense.packed", 10, dense},
+    {"nn.dense", "dense.packed", 10, packed},
     {"nn.dense", "dense.gemm", 5, dense_of_activations},
-    {"nn.matmul", "matmul.packed", 10, matmul_packed},
+    {"nn.matmul", "matmul.packed", 10, packed},
     {"nn.matmul", "matmul.gemm", 5, matmul},
 };
 
 }  // namespace
+
+std::optional<topi::GemmProblem> packed_product(const Problem& p) {
+  const auto b_is_nk = is_nk(p);
+  if (!b_is_nk || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return std::nullopt;
+  auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
+  if (b.size() != 2 || a.empty() || out.size() != a.size()) return std::nullopt;
+  topi::GemmProblem problem;
+  problem.k = a.back();
+  problem.n = *b_is_nk ? b[0] : b[1];
+  problem.m = 1;
+  for (size_t i = 0; i + 1 < a.size(); ++i) problem.m *= a[i];
+  problem.row_stride = problem.k;
+  problem.b = topi::MatrixB::kPacked;
+  return problem;
+}
 
 std::span<const Implementation> matmul_implementations() { return kImplementations; }
 

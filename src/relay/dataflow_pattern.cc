@@ -392,13 +392,8 @@ Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& att
     std::vector<Expr> kids = children(e);
     auto it = parts.find(e.get());
     if (it == parts.end()) {
-      bool changed = false;
-      for (Expr& kid : kids) {
-        const Expr& now = done.at(kid.get());
-        changed |= !(now == kid);
-        kid = now;
-      }
-      done[e.get()] = changed ? with_children(e, kids) : e;
+      for (Expr& kid : kids) kid = done.at(kid.get());
+      done[e.get()] = with_children(e, kids);
       continue;
     }
     std::unordered_set<const ExprNode*> inside;

@@ -260,6 +260,7 @@ std::vector<Expr> post_order(const Expr& root, bool enter_functions) {
 }
 
 Expr with_children(const Expr& e, const std::vector<Expr>& kids) {
+  if (kids.empty() || kids == children(e)) return e;
   switch (e->kind) {
     case ExprKind::kVar:
     case ExprKind::kGlobalVar:
@@ -317,15 +318,8 @@ Expr rewrite_graph(const Expr& root, const Rewrite& rewrite, bool enter_function
   std::unordered_map<const ExprNode*, Expr> done;
   for (const Expr& e : post_order(root, enter_functions)) {
     std::vector<Expr> kids = walk_children(e, enter_functions || e == root);
-    bool changed = false;
-    for (Expr& kid : kids) {
-      const Expr& now = done.at(kid.get());
-      if (!(now == kid)) {
-        kid = now;
-        changed = true;
-      }
-    }
-    done[e.get()] = rewrite(e, changed ? with_children(e, kids) : e);
+    for (Expr& kid : kids) kid = done.at(kid.get());
+    done[e.get()] = rewrite(e, with_children(e, kids));
   }
   return done.at(root.get());
 }

@@ -13,10 +13,11 @@
 
 namespace tilewright::relay {
 
-#define TW_EXPR_KINDS(X)                                                                                           \
-  X(Var)                                                                                                           \
-  X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If) X(Constructor) X(Match) \
-      X(RefCreate) X(RefRead) X(RefWrite)
+// clang-format off
+#define TW_EXPR_KINDS(X) \
+  X(Var) X(GlobalVar) X(Constant) X(Op) X(Call) X(Function) X(Tuple) X(TupleGetItem) X(Let) X(If) \
+  X(Constructor) X(Match) X(RefCreate) X(RefRead) X(RefWrite)
+// clang-format on
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_EXPR_KINDS(TW_KIND)
@@ -210,7 +211,7 @@ std::vector<Expr> post_order(const Expr& root, bool enter_functions = false);
 // nodes keep their identity. Function bodies are rewritten when `enter_functions`.
 using Rewrite = std::function<Expr(const Expr& original, const Expr& rebuilt)>;
 Expr rewrite_graph(const Expr& root, const Rewrite& rewrite, bool enter_functions = false);
-// The same node over new children (types inferred again for op calls).
+// The same node over new children (op calls are typed again); `e` itself when they are its own, or when there are none.
 Expr with_children(const Expr& e, const std::vector<Expr>& kids);
 // Free variables replaced by expressions.
 Expr substitute(const Expr& root, const std::map<const VarNode*, Expr>& values);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One reader, together: every kind of node refers to the one table of those read before it.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -28,6 +28,7 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
                       "free memory or raise the limit (ulimit -v, container)");
   arena.mapping_ = p;
   arena.mapped_ = mapped;
+  arena.bytes_ = bytes;
   arena.data_ = static_cast<std::byte*>(p);
   if (large) {
     auto address = reinterpret_cast<uint64_t>(p);
@@ -37,6 +38,12 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
   // Page faults now rather than inside the first run; systems that cannot do this fault later.
   if (size <= kPrefault) madvise(arena.data_, size, MADV_POPULATE_WRITE);
   return arena;
+}
+
+Status Arena::grow(uint64_t bytes) {
+  if (data_ && bytes <= bytes_) return Ok{};
+  *this = TW_TRY(allocate(bytes));  // where that fails the old one stays: others use it
+  return Ok{};
 }
 
 Arena::~Arena() {

@@ -20,6 +20,8 @@ class Arena {
     swap(other);
     return *this;
   }
+  // At least so many bytes; what it held is lost when it moves. Errors: those of allocate.
+  Status grow(uint64_t bytes);
   std::byte* data() const { return data_; }
 
  private:
@@ -27,10 +29,12 @@ class Arena {
     std::swap(mapping_, other.mapping_);
     std::swap(mapped_, other.mapped_);
     std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
   }
   void* mapping_ = nullptr;
   uint64_t mapped_ = 0;
   std::byte* data_ = nullptr;
+  uint64_t bytes_ = 0;  // that were asked for
 };
 
 }  // namespace tilewright::runtime

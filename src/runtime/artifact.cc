@@ -15,8 +15,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/formats/elf.h"
-#include "base/formats/seal.h"
 #include "base/hash.h"
 #include "runtime/cpu.h"
 
@@ -65,47 +63,25 @@ Diagnostic bad(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the model again");
 }
 
-Diagnostic wrong_version(std::string what) {
-  return Diagnostic(ErrorCode::kArtifactVersion, std::move(what), {},
-                    "compile the model again with the version you run");
-}
-
 // Everything that can be known without running anything of the file.
 Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& options) {
-  auto seal = TW_TRY(read_artifact_seal(file));
-  if (seal) {
-    TW_TRY_STATUS(check_artifact_seal(file, *seal, options.verify_params));
-    file = file.first(seal->elf_bytes);
-  }
-  ElfImage image = TW_TRY(read_elf(file));
+  ElfImage image = TW_TRY(check_artifact_file(file, options.verify_params));
   if (image.machine != this_elf_machine())
-    return Diagnostic(
-        ErrorCode::kCpuMismatch,
-        format("the library is for ELF machine {}, this machine is {}", image.machine, this_elf_machine()), {},
-        "compile the model for this machine with --target");
-  const ElfSymbol* table = image.find(kArtifactSymbol);
-  if (!table) {
-    for (const auto& s : image.symbols)
-      if (s.name.starts_with("tw_artifact_v"))
-        return wrong_version(format("the artifact has format {}, this runtime reads {}", s.name.substr(12),
-                                    std::string_view(kArtifactSymbol).substr(12)));
-    return bad("the shared library is not a compiled model: it has no table of kernels");
-  }
-  if (!image.file_offset(table->address, sizeof(ArtifactTable)))
-    return bad("the table of kernels lies outside of the file");
+    return Diagnostic(ErrorCode::kCpuMismatch,
+                      format("the library is for {}, this machine is {}", elf_machine_name(image.machine),
+                             elf_machine_name(this_elf_machine())),
+                      {}, "compile the model for this machine with --target");
   return image;
 }
 
-// The table after loading: its pointers stay within the library that was checked.
-Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t base) {
-  if (std::memcmp(table.magic, kArtifactMagic, sizeof table.magic) != 0)
-    return bad("the table of kernels lacks its mark");
-  if (table.abi != kArtifactAbi || table.table_bytes < sizeof(ArtifactTable))
-    return wrong_version(format("the artifact has ABI {} ({} bytes), this runtime has {} ({} bytes)", table.abi,
-                                table.table_bytes, kArtifactAbi, sizeof(ArtifactTable)));
-  auto inside = [&](const void* p, uint64_t bytes) {
-    return image.segment_of(reinterpret_cast<uint64_t>(p) - base, bytes) != nullptr;
+// The table after loading: its pointers stay within the library that was checked. Without an image it is part of the
+// program itself.
+Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t base) {
+  TW_TRY_STATUS(check_artifact_table(table));
+  auto segment = [&](const void* p, uint64_t bytes) {
+    return image->segment_of(reinterpret_cast<uint64_t>(p) - base, bytes);
   };
+  auto inside = [&](const void* p, uint64_t bytes) { return image ? segment(p, bytes) != nullptr : p != nullptr; };
   if (!inside(table.plan, table.plan_bytes)) return bad("the execution plan lies outside of the library");
   if (table.params_bytes != 0 && !inside(table.params, table.params_bytes))
     return bad("the weights lie outside of the library");
@@ -113,8 +89,8 @@ Status check_table(const ArtifactTable& table, const ElfImage& image, uint64_t b
     return bad("the weights are not aligned");
   if (table.kernel_count > (1u << 24) || !inside(table.kernels, table.kernel_count * sizeof(KernelFunction)))
     return bad("the list of kernels lies outside of the library");
-  for (uint64_t i = 0; i < table.kernel_count; ++i) {
-    const ElfSegment* s = image.segment_of(reinterpret_cast<uint64_t>(table.kernels[i]) - base, 1);
+  for (uint64_t i = 0; image && i < table.kernel_count; ++i) {
+    const ElfSegment* s = segment(reinterpret_cast<const void*>(table.kernels[i]), 1);
     if (!s || !s->executable) return bad(format("kernel {} lies outside of the code", i));
   }
   if (hash_bytes(table.plan, table.plan_bytes) != table.plan_hash)
@@ -173,35 +149,17 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return bad("the table of kernels is not where the file says").at(path);
   ArtifactTable table{};
   std::memcpy(&table, symbol, sizeof table);
-  if (auto status = check_table(table, *image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
-
-  auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), table.plan_bytes});
-  if (!plan.ok()) {
-    Diagnostic d = std::move(plan).error();
-    d.where = path;
-    return d;
-  }
-  if (plan->kernels.size() != table.kernel_count || plan->params_bytes > table.params_bytes)
-    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
-                      plan->kernels.size(), plan->params_bytes, table.kernel_count, table.params_bytes))
-        .at(path);
-  if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
-    return Diagnostic(
-        ErrorCode::kCpuMismatch,
-        format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path,
-        "compile the model on this machine, or with --target for an older CPU");
+  if (auto status = check_table(table, &*image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
+  TW_TRY_STATUS(artifact->take(table));
   // Modules that were linked in as an object of their own (devc.o).
-  if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && plan->imports.empty()) {
+  if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && artifact->plan_.imports.empty()) {
     const ElfSegment* home = image->segment_of(blob->address, 8);
     uint64_t bytes = 0;
     if (home) std::memcpy(&bytes, reinterpret_cast<const void*>(map->l_addr + blob->address), sizeof bytes);
     if (!home || bytes > (uint64_t{1} << 46) || !image->segment_of(blob->address, 8 + bytes))
       return bad("the imported modules lie outside of the library").at(path);
-    plan->imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
+    artifact->plan_.imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
   }
-  artifact->plan_ = std::move(*plan);
-  artifact->kernels_ = {table.kernels, table.kernel_count};
-  artifact->params_ = static_cast<const std::byte*>(table.params);
   if (void* entry = dlsym(artifact->library_, kRunSymbol)) {
     const ElfSegment* s = image->segment_of(reinterpret_cast<uint64_t>(entry) - map->l_addr, 1);
     if (!s || !s->executable) return bad("the entry function lies outside of the code").at(path);
@@ -213,6 +171,39 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
             MADV_WILLNEED);
   }
   return std::shared_ptr<const Artifact>(std::move(artifact));
+}
+
+Result<std::shared_ptr<const Artifact>> Artifact::linked(const std::string& name, const ArtifactTable* table,
+                                                         EntryFunction entry) {
+  std::shared_ptr<Artifact> artifact(new Artifact);
+  artifact->path_ = name;
+  if (auto status = check_table(*table, nullptr, 0); !status.ok()) return std::move(status).error().at(name);
+  TW_TRY_STATUS(artifact->take(*table));
+  artifact->entry_ = entry;
+  return std::shared_ptr<const Artifact>(std::move(artifact));
+}
+
+// The plan, and whether the rest of the artifact and the machine are what it wants.
+Status Artifact::take(const ArtifactTable& table) {
+  auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), table.plan_bytes});
+  if (!plan.ok()) {
+    Diagnostic d = std::move(plan).error();
+    d.where = path_;
+    return d;
+  }
+  if (plan->kernels.size() != table.kernel_count || plan->params_bytes > table.params_bytes)
+    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
+                      plan->kernels.size(), plan->params_bytes, table.kernel_count, table.params_bytes))
+        .at(path_);
+  if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
+    return Diagnostic(
+        ErrorCode::kCpuMismatch,
+        format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path_,
+        "compile the model on this machine, or with --target for an older CPU");
+  plan_ = std::move(*plan);
+  kernels_ = {table.kernels, table.kernel_count};
+  params_ = static_cast<const std::byte*>(table.params);
+  return Ok{};
 }
 
 Artifact::~Artifact() {

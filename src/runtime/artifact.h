@@ -19,6 +19,10 @@ class Artifact {
  public:
   // Checks the file before the dynamic linker sees it. Errors: FileNotFound, BadArtifact, ArtifactVersion, CpuMismatch.
   static Result<std::shared_ptr<const Artifact>> load(const std::string& path, const LoadOptions& options = {});
+  // A model that is linked into the program (system_lib.h); `entry` may be null. Errors: the same, without
+  // FileNotFound.
+  static Result<std::shared_ptr<const Artifact>> linked(const std::string& name, const ArtifactTable* table,
+                                                        EntryFunction entry);
   ~Artifact();
   Artifact(const Artifact&) = delete;
   Artifact& operator=(const Artifact&) = delete;
@@ -34,6 +38,7 @@ class Artifact {
 
  private:
   Artifact() = default;
+  Status take(const ArtifactTable& table);
   std::string path_;
   int file_ = -1;  // open as long as the library is loaded, see load()
   void* library_ = nullptr;

@@ -7,10 +7,12 @@
 #include "base/format.h"
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
+#include "runtime/factory_record.h"
 #include "runtime/function.h"
 #include "runtime/link_file.h"
 #include "runtime/module.h"
 #include "runtime/params_file.h"
+#include "runtime/system_lib.h"
 #include "runtime/tensor_value.h"
 
 namespace tilewright::runtime {
@@ -41,6 +43,19 @@ Result<Value> pack_imports(const Arguments& args) {
   TW_TRY_STATUS(args.expect(1, 3));
   return Value::string(TW_TRY(pack_imports_to_c(TW_TRY(args.module(0)))));
 }
+
+Result<Value> linked_in(const Arguments& args) {
+  TW_TRY_STATUS(args.expect(0, 0));
+  return Value(TW_TRY(system_lib()));
+}
+
+Result<Value> load_factory_of(const char* type_key, const Arguments& args) {
+  TW_TRY_STATUS(args.expect(1, 1));
+  return Value(TW_TRY(load_factory(type_key, TW_TRY(args.bytes(0)))));
+}
+Result<Value> load_aot_factory(const Arguments& args) { return load_factory_of("AotExecutorFactory", args); }
+Result<Value> load_graph_factory(const Arguments& args) { return load_factory_of("GraphExecutorFactory", args); }
+Result<Value> load_old_factory(const Arguments& args) { return load_factory_of("GraphRuntimeFactory", args); }
 
 Result<Value> num_threads(const Arguments&) { return Value(int64_t{default_thread_count()}); }
 
@@ -128,7 +143,11 @@ constexpr BuiltIn kBuiltIn[] = {
     {"runtime.ModulePackImportsToC", pack_imports},
     {"runtime.NumThreads", num_threads},
     {"runtime.SaveParams", save_params},
+    {"runtime.SystemLib", linked_in},
     {"runtime.TimeEvaluator", time_evaluator},
+    {"runtime.module.loadbinary_AotExecutorFactory", load_aot_factory},
+    {"runtime.module.loadbinary_GraphExecutorFactory", load_graph_factory},
+    {"runtime.module.loadbinary_GraphRuntimeFactory", load_old_factory},
     {"runtime.module.loadfile_a", load_objects},
     {"runtime.module.loadfile_bc", load_objects},
     {"runtime.module.loadfile_ll", load_objects},

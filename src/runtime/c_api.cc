@@ -2,6 +2,8 @@
 // The C interface over the runtime's classes: nothing thrown inside leaves, every error becomes a number and a message.
 #include "tilewright/c_api.h"
 
+#include <new>
+
 #include "base/format.h"
 #include "base/version.h"
 #include "runtime/c_support.h"
@@ -77,6 +79,21 @@ int32_t fail(Diagnostic d) {
   last_error.diagnostic = std::move(d);
   last_error.text = last_error.diagnostic.str();
   return static_cast<int32_t>(last_error.diagnostic.code);
+}
+
+int32_t run_guarded(Status (*body)(void*), void* context) noexcept {
+  try {
+    try {
+      Status status = body(context);
+      return status.ok() ? 0 : fail(std::move(status).error());
+    } catch (const std::bad_alloc&) {
+      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
+    } catch (const std::exception& e) {
+      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
+    }
+  } catch (...) {  // not even the message could be stored
+    return static_cast<int32_t>(ErrorCode::kInternal);
+  }
 }
 
 void clear_last_error() { last_error = {}; }

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "runtime/c_support.h"
+#include "runtime/system_lib.h"
 
 using namespace tilewright;
 using namespace tilewright::runtime;
@@ -226,6 +227,28 @@ int32_t tw_module_save(const tw_module* module, tw_value* out) {
     TW_REQUIRE(out);
     *out = Value::bytes(TW_TRY(module->module->save())).release();
     return Ok{};
+  });
+}
+
+int32_t tw_system_lib_register(const char* name, const void* address) {
+  tw_function* function = nullptr;
+  if (name && address && !std::strchr(name, '/')) {  // what is no model's
+    auto call = reinterpret_cast<tw_packed_call>(const_cast<void*>(address));
+    if (int32_t status = tw_function_create(call, nullptr, nullptr, &function)) return status;
+  }
+  FunctionRef owned(function);
+  return guarded([&]() -> Status {
+    TW_REQUIRE(name);
+    register_system_symbol(name, address, std::move(owned));
+    return Ok{};
+  });
+}
+
+int32_t tw_system_lib(tw_module** out) {
+  return guarded([&]() -> Status {
+    TW_REQUIRE(out);
+    *out = nullptr;
+    return deliver_module(TW_TRY(system_lib()), out);
   });
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 #include <cstring>
 #include <memory>
-#include <new>
 #include <string>
 
 #include "base/result.h"
@@ -26,21 +25,12 @@ Diagnostic take_last_error(int32_t status, const std::string& function);
 // Before a user's function is called, so that it is not blamed for an older error.
 void clear_last_error();
 
-// Runs a body that returns a Status; exceptions become errors.
+// Runs a body that returns a Status; exceptions become errors. Handled in one place, for each call of the C interface
+// is such a body.
+int32_t run_guarded(Status (*body)(void*), void* context) noexcept;
 template <class F>
 int32_t guarded(F body) noexcept {
-  try {
-    try {
-      Status status = body();
-      return status.ok() ? 0 : fail(std::move(status).error());
-    } catch (const std::bad_alloc&) {
-      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
-    } catch (const std::exception& e) {
-      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
-    }
-  } catch (...) {  // not even the message could be stored
-    return static_cast<int32_t>(ErrorCode::kInternal);
-  }
+  return run_guarded([](void* b) -> Status { return (*static_cast<F*>(b))(); }, &body);
 }
 
 inline Diagnostic null_argument(const char* name) {

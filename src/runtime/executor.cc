@@ -55,12 +55,17 @@ Status check_index(const std::vector<plan::TensorInfo>& tensors, uint64_t index,
   return Diagnostic(ErrorCode::kUnknownInput, format("{} {} does not exist", kind, index), {}, listed(tensors, kind));
 }
 
+std::shared_ptr<ThreadTeam> make_team(const ExecutorOptions& options) {
+  const int threads = options.generated_entry ? 1
+                      : options.threads > 0   ? std::min(options.threads, 1024)
+                                              : default_thread_count();
+  return std::make_shared<ThreadTeam>(threads, options.spin_us >= 0 ? options.spin_us : 100);
+}
+
 Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options)
     : artifact_(std::move(artifact)),
-      team_(options.generated_entry ? 1
-            : options.threads > 0   ? std::min(options.threads, 1024)
-                                    : default_thread_count(),
-            options.spin_us >= 0 ? options.spin_us : 100),
+      team_(options.team ? options.team : make_team(options)),
+      arena_(options.arena ? options.arena : std::make_shared<Arena>()),
       generated_entry_(options.generated_entry) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact,
@@ -95,7 +100,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
     for (size_t d = 0; d < device_bytes.size(); ++d)
       device_bytes[d] = std::max(device_bytes[d], plan.device_arena_bytes[d]);
   }
-  e->arena_ = TW_TRY(Arena::allocate(bytes));  // one run at a time: the variants share it
+  TW_TRY_STATUS(e->arena_->grow(bytes));  // one run at a time: the variants share it
   for (uint64_t n : device_bytes) e->device_arenas_.push_back(TW_TRY(Arena::allocate(n)));
   e->variants_.resize(1 + first.variants.size());
   e->now_ = e->variants_.data();
@@ -235,7 +240,7 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
   std::byte* start = nullptr;
   switch (b.space) {
     case plan::Space::kArena:
-      start = b.device == 0 ? arena_.data() : device_arenas_[b.device - 1].data();
+      start = b.device == 0 ? arena_->data() : device_arenas_[b.device - 1].data();
       break;
     case plan::Space::kParams:  // mapped read-only: a kernel that wrote there would fault, which is a bug of the
                                 // compiler
@@ -253,7 +258,7 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
       start = static_cast<std::byte*>(now_->outputs[b.index].data);
       break;
     case plan::Space::kScratch:
-      start = arena_.data() + (plan().arena_bytes - plan().scratch_bytes) + thread * plan().scratch_bytes;
+      start = arena_->data() + (plan().arena_bytes - plan().scratch_bytes) + thread * plan().scratch_bytes;
       break;
   }
   return start ? start + b.offset : nullptr;
@@ -265,13 +270,14 @@ Status Executor::prepare() {
     if (!now_->inputs[i].set)
       return Diagnostic(ErrorCode::kInvalidArgument, format("input '{}' has not been set", p.inputs[i].name), {},
                         format("set it to a {} tensor first", describe(p.inputs[i])));
-  if (!now_->stale) return Ok{};
-  const size_t copies = now_->arguments_per_thread > 0 ? static_cast<size_t>(team_.size()) : 1;
+  if (!now_->stale && arena_->data() == arena_start_) return Ok{};
+  const size_t copies = now_->arguments_per_thread > 0 ? static_cast<size_t>(team_->size()) : 1;
   size_t next = 0;
   for (size_t thread = 0; thread < copies; ++thread)
     for (const plan::Step& step : p.steps)
       for (uint32_t b : step.buffers) now_->arguments[next++] = address(p.buffers[b], thread);
   now_->stale = false;
+  arena_start_ = arena_->data();
   return Ok{};
 }
 
@@ -279,18 +285,18 @@ Result<std::unique_ptr<Profile>> Executor::profile(uint64_t repeats) {
   Claim claim(running_);
   TW_TRY_STATUS(claim.status());
   TW_TRY_STATUS(prepare());
-  uint64_t per_repeat = now_->calls.size() * static_cast<uint64_t>(team_.size());
+  uint64_t per_repeat = now_->calls.size() * static_cast<uint64_t>(team_->size());
   if (repeats < 1 || repeats > (uint64_t{1} << 26) / std::max<uint64_t>(per_repeat, 1))
     return Diagnostic(ErrorCode::kInvalidArgument, format("{} repeats cannot be profiled", repeats), {},
                       "use 1 to some thousands");
   std::vector<Interval> times(repeats * per_repeat);
   for (uint64_t r = 0; r < repeats; ++r) {
     times_ = times.data() + r * per_repeat;
-    team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk_timed(tid, threads); }, this);
+    team_->run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk_timed(tid, threads); }, this);
   }
   times_ = nullptr;
   TW_TRY_STATUS(finish());
-  return std::make_unique<Profile>(plan(), times, repeats, team_.size());
+  return std::make_unique<Profile>(plan(), times, repeats, team_->size());
 }
 
 Result<DLTensor> Executor::input(uint64_t index) {

@@ -26,7 +26,13 @@ struct ExecutorOptions {
   bool generated_entry =
       false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
+  // Of executors that never run at the same time; null: its own. The arena grows as needed, the team has its threads.
+  std::shared_ptr<Arena> arena = {};
+  std::shared_ptr<ThreadTeam> team = {};
 };
+
+// Threads as the options say.
+std::shared_ptr<ThreadTeam> make_team(const ExecutorOptions& options);
 
 class Executor {
  public:
@@ -36,7 +42,7 @@ class Executor {
   // The plan for the input shapes in use.
   const plan::Plan& plan() const { return *now_->plan; }
   const std::shared_ptr<const Artifact>& artifact() const { return artifact_; }
-  int threads() const { return team_.size(); }
+  int threads() const { return team_->size(); }
 
   // Takes the plan of variant `index` (plan::variant_of) into use. Inputs whose shape it does not change stay set.
   // Error: InvalidArgument.
@@ -112,9 +118,10 @@ class Executor {
   Status finish();                                             // what a special step of the run reported
 
   std::shared_ptr<const Artifact> artifact_;
-  ThreadTeam team_;
-  Arena arena_;
-  std::vector<Arena> device_arenas_;  // of the devices after the first
+  std::shared_ptr<ThreadTeam> team_;
+  std::shared_ptr<Arena> arena_;
+  const std::byte* arena_start_ = nullptr;  // that the arguments were made for
+  std::vector<Arena> device_arenas_;        // of the devices after the first
   std::vector<Variant> variants_;
   Variant* now_ = nullptr;
   std::map<uint64_t, Tensor> params_;      // that took the place of compiled ones

@@ -23,7 +23,7 @@ void Executor::walk(int tid, int threads) {
   const Call* calls = now_->calls.data();
   for (size_t i = first_call_; i < last_call_; ++i) {
     const Call& call = calls[i];
-    if (call.meet_before && i != first_call_) team_.barrier(tid);
+    if (call.meet_before && i != first_call_) team_->barrier(tid);
     if (failed_.load(std::memory_order_relaxed)) continue;
     if (call.parallel)
       call.kernel(arguments + call.first_argument, tid, threads);
@@ -40,9 +40,9 @@ void Executor::walk_timed(int tid, int threads) {
   const std::vector<Call>& calls = now_->calls;
   for (size_t i = 0; i < calls.size(); ++i) {
     const Call& call = calls[i];
-    team_.barrier(tid);
+    team_->barrier(tid);
     if ((!call.parallel && tid != 0) || failed_.load(std::memory_order_relaxed)) continue;
-    Interval& time = times_[i * static_cast<size_t>(team_.size()) + static_cast<size_t>(tid)];
+    Interval& time = times_[i * static_cast<size_t>(team_->size()) + static_cast<size_t>(tid)];
     time.begin_ns = now_ns();
     if (call.kernel)
       call.kernel(arguments + call.first_argument, tid, call.parallel ? threads : 1);
@@ -56,7 +56,7 @@ void Executor::call_entry() {
   std::vector<void*> inputs, outputs;
   for (const Slot& slot : now_->inputs) inputs.push_back(slot.data);
   for (const Slot& slot : now_->outputs) outputs.push_back(slot.data);
-  artifact_->entry()(inputs.data(), outputs.data(), arena_.data());
+  artifact_->entry()(inputs.data(), outputs.data(), arena_->data());
 }
 
 void Executor::run_special(const Call& call, void* const* arguments) {
@@ -83,7 +83,7 @@ Status Executor::run_steps(size_t first, size_t last) {
   }
   first_call_ = first;
   last_call_ = std::min(last, now_->calls.size());
-  team_.run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
+  team_->run([](void* self, int tid, int threads) { static_cast<Executor*>(self)->walk(tid, threads); }, this);
   return finish();
 }
 

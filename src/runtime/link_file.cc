@@ -21,6 +21,9 @@ extern char** environ;
 namespace tilewright::runtime {
 namespace {
 
+// (IR or bitcode, library to write): who has the compiler registers it; without, clang is looked for.
+constexpr const char* kLinkIr = "runtime.module.link_ir";
+
 // Without <filesystem> and streams, which would double the runtime's size.
 std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> names;
@@ -120,6 +123,15 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
                     format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
 }
 
+// The library that was made of `path`, which messages name: its folder will be gone.
+Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
+  auto library = LibraryModule::load(file);
+  if (library.ok()) return std::shared_ptr<Module>(std::move(*library));
+  Diagnostic problem = std::move(library).error();
+  problem.where = path;
+  return problem;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
@@ -152,6 +164,13 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
     if (objects.empty())
       return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
   }
+  FunctionRef compiler = form == "ll" || form == "bc" ? find_global(kLinkIr) : FunctionRef();
+  if (compiler) {
+    const Value arguments[] = {Value::string(file), Value::string(folder.path + "/lib.so")};
+    const tw_value raw[] = {arguments[0].get(), arguments[1].get()};
+    TW_TRY(call(compiler.get(), raw));
+    return load_named(folder.path + "/lib.so", path);
+  }
   std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder.path + "/lib.so"};
   for (const std::string& object : objects) {
     const bool archive = object.ends_with(".a");
@@ -162,19 +181,17 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
   command.push_back("-lm");
   Status linked = run(command, folder.path);
   if (!linked.ok()) return std::move(linked).error().at(path);
-  auto library = LibraryModule::load(folder.path + "/lib.so");
-  if (!library.ok()) {
-    Diagnostic problem = std::move(library).error();
-    problem.where = path;  // not the folder, which is gone
-    return problem;
-  }
-  return std::shared_ptr<Module>(std::move(*library));
+  return load_named(folder.path + "/lib.so", path);
 }
 
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module) {
   const std::string tree = TW_TRY(save_import_tree(module));
   if (tree.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "the module imports nothing", {}, "import a module first");
+  return imports_to_c(tree);
+}
+
+std::string imports_to_c(std::string_view tree) {
   std::string out = format(
       "/* The modules that a library imports. */\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\nextern const unsigned "
       "char {0}[];\n"

@@ -10,12 +10,14 @@
 namespace tilewright::runtime {
 
 // `form` is "o", "a", "tar", "ll" or "bc". The compiler is $CXX, $CC, or the first of g++, gcc, clang++, clang, c++,
-// cc; LLVM IR takes clang. A package that holds a library gives that one. Errors: FileNotFound, LinkFailed (with what
-// the compiler said), and the loader's.
+// cc; LLVM IR takes the function runtime.module.link_ir (the compiler's, where it is there) or clang. A package that
+// holds a library gives that one. Errors: FileNotFound, LinkFailed (with what the compiler said), and the loader's.
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form);
 
 // The modules that `module` imports as C source with the classic symbol __tvm_dev_mblob: a length of eight bytes, then
 // the import tree. Compiled and linked with a library that has none in its plan, it is found when that is loaded.
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module);
+// The same of an import tree.
+std::string imports_to_c(std::string_view tree);
 
 }  // namespace tilewright::runtime

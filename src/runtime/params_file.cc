@@ -8,8 +8,6 @@
 namespace tilewright::runtime {
 namespace {
 
-constexpr uint64_t kListMagic = 0xF7E58D4F05049CB7;
-
 Diagnostic damaged(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), "params", "write the parameters again");
 }
@@ -18,7 +16,7 @@ Diagnostic damaged(std::string what) {
 
 Result<std::vector<NamedTensor>> read_params_file(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  if (in.read<uint64_t>() != kListMagic) return damaged("this is not a .params file");
+  if (in.read<uint64_t>() != kParamsMark) return damaged("this is not a .params file");
   in.read<uint64_t>();
   uint64_t names = in.read_count(8);
   std::vector<std::string> list;
@@ -35,7 +33,7 @@ Result<std::vector<NamedTensor>> read_params_file(std::span<const std::byte> byt
 
 std::string write_params_file(std::span<const NamedTensor> tensors) {
   ByteWriter out;
-  out.write<uint64_t>(kListMagic);
+  out.write<uint64_t>(kParamsMark);
   out.write<uint64_t>(0);
   out.write<uint64_t>(tensors.size());
   for (const auto& t : tensors) out.write_string(t.name);

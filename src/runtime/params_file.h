@@ -2,6 +2,7 @@
 // The classic .params layout: u64 mark, u64 0, names, then one tensor record per name.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "base/result.h"
 
 namespace tilewright::runtime {
+
+inline constexpr uint64_t kParamsMark = 0xF7E58D4F05049CB7;  // a file's first eight bytes
 
 struct NamedTensor {
   std::string name;

@@ -15,13 +15,13 @@ namespace tilewright::tir {
 // more. Floats: Min(a, b) is a < b ? a : b and Max(a, b) is a > b ? a : b, so the second operand where either is NaN
 // (x86's minps/maxps): max(0, x) keeps a NaN in x. Generated code may fuse a product and the sum that takes it.
 // FloorDiv, FloorMod, bits and shifts are for integers only.
-#define TW_TIR_BINARY(X)                                                                                      \
-  X(Add)                                                                                                      \
-  X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(And) X(Or) \
-      X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
+// clang-format off
+#define TW_TIR_BINARY(X)                                                                                  \
+  X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
+  X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
 #define TW_TIR_OTHER(X) \
-  X(IntImm)             \
-  X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
+  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
+// clang-format on
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_TIR_BINARY(TW_KIND) TW_TIR_OTHER(TW_KIND)
@@ -135,15 +135,16 @@ class ShuffleNode
 // Built-in functions of the loop IR, all pure. Math ones work on any lanes and are for floats; popcount and clz (the
 // width for zero) for integers. round takes halves to even. reduce_*: while the lanes are even in number, lane i with
 // lane i + n/2; then the rest from first to last.
-#define TW_TIR_INTRINSICS(X)                                                                                         \
-  X(fma, 3)                                                                                                          \
-  X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) X(ceil, 1)     \
-      X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) X(sinh, 1)   \
-          X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(fmod, 2) X(copysign, 2) \
-              X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1) X(reduce_add, 1) X(reduce_max, 1)      \
-                  X(reduce_min, 1) /* vector -> scalar, fixed order */                                               \
-      X(ldexp_int, 2)              /* x * 2^n, n int32: exponent arithmetic for exp */                               \
-      X(if_then_else, 3)           /* scalar condition; only the chosen side is evaluated */
+// clang-format off
+#define TW_TIR_INTRINSICS(X)                                                                                 \
+  X(fma, 3) X(exp, 1) X(log, 1) X(sqrt, 1) X(rsqrt, 1) X(tanh, 1) X(erf, 1) X(sigmoid, 1) X(pow, 2) X(floor, 1) \
+  X(ceil, 1) X(round, 1) X(trunc, 1) X(fabs, 1) X(sin, 1) X(cos, 1) X(tan, 1) X(asin, 1) X(acos, 1) X(atan, 1) \
+  X(sinh, 1) X(cosh, 1) X(asinh, 1) X(acosh, 1) X(atanh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) X(fmod, 2)     \
+  X(copysign, 2) X(isnan, 1) X(isinf, 1) X(isfinite, 1) X(popcount, 1) X(clz, 1)                             \
+  X(reduce_add, 1) X(reduce_max, 1) X(reduce_min, 1)  /* vector -> scalar, fixed order */                      \
+  X(ldexp_int, 2)                                     /* x * 2^n, n int32: exponent arithmetic for exp */     \
+  X(if_then_else, 3)                                  /* scalar condition; only the chosen side is evaluated */
+// clang-format on
 enum class Intrinsic : uint8_t {
 #define TW_INTRINSIC(name, arity) k_##name,
   TW_TIR_INTRINSICS(TW_INTRINSIC)

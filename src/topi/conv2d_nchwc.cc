@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/format.h"
+#include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 
 namespace tilewright::topi {
@@ -13,6 +14,39 @@ using namespace tir;
 
 namespace {
 
+// One axis of a window. Taps that meet only padding, wherever in a tile, are not summed.
+struct WindowAxis {
+  int64_t in, out, kernel, stride, dilation, pad;
+  // Taps that some of `count` outputs from `first` on read inside the data.
+  int64_t taps(int64_t first, int64_t count) const {
+    auto below = [&](int64_t at, int64_t bound) {
+      const int64_t room = bound - (at * stride - pad);
+      return std::min(kernel, room <= 0 ? 0 : ceil_div(room, dilation));
+    };
+    return std::max<int64_t>(0, below(first, in) - below(first + count - 1, 0));
+  }
+  // Their mean over tiles of `count` outputs.
+  double mean_taps(int64_t tiles, int64_t count) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < tiles; ++i) sum += taps(i * count, count);
+    return tiles ? static_cast<double>(sum) / static_cast<double>(tiles) : 0;
+  }
+};
+WindowAxis rows_of(const Conv2dProblem& p) {
+  return {p.in_height, p.out_height, p.kernel_height, p.stride_height, p.dilation_height, p.pad_top};
+}
+WindowAxis columns_of(const Conv2dProblem& p) {
+  return {p.in_width, p.out_width, p.kernel_width, p.stride_width, p.dilation_width, p.pad_left};
+}
+
+// Whether enough taps meet padding only to look for them: wide dilations over small maps, large kernels.
+bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c) {
+  if (p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
+  const WindowAxis rows = rows_of(p), columns = columns_of(p);
+  return rows.mean_taps(rows.out, 1) * columns.mean_taps(columns.out, 1) <
+         0.95 * static_cast<double>(p.kernel_height * p.kernel_width);
+}
+
 // Extents of the loops, derived from problem and configuration.
 struct Loops {
   int64_t oc_blocks, ic_blocks, ic_block;  // blocks per convolution group; channels of an input block
@@ -20,6 +54,7 @@ struct Loops {
   int64_t height, width;                   // output pixels, after flattening
   int64_t row_tiles, width_tiles, width_tail;
   int64_t chunk, chunks;  // width tiles of a unit of work, and units per row tile
+  int64_t bands, band;    // runs of such units over the pixels, and units of a run
   int64_t panel;          // elements of one output block's weights
   int last_cols;          // blocks of the last register tile over the output channels
   bool half;              // its last block is at most half full: computed in half vectors
@@ -36,9 +71,12 @@ Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
   l.row_tiles = l.height / c.tile_height;
   l.width_tiles = l.width / c.tile_width;
   l.width_tail = l.width % c.tile_width;
-  // Long rows are cut so that threads get even shares; a unit stays long enough to amortise finding its place.
-  l.chunk = std::max<int64_t>(1, std::min<int64_t>(l.width_tiles, 8));
+  // Long rows are cut into even parts, so that threads get even shares.
+  l.chunk = ceil_div(l.width_tiles, std::max<int64_t>(1, ceil_div(l.width_tiles, c.chunk)));
+  l.chunk = std::max<int64_t>(1, l.chunk);
   l.chunks = std::max<int64_t>(1, ceil_div(l.width_tiles, l.chunk));
+  l.band = std::max<int64_t>(1, ceil_div(l.row_tiles * l.chunks, c.bands));
+  l.bands = std::max<int64_t>(1, ceil_div(l.row_tiles * l.chunks, l.band));
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
   // 512-bit operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
   l.half = p.lanes == 16 && p.groups == 1 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
@@ -46,27 +84,89 @@ Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
   return l;
 }
 
+// Bytes of an image that the windows touch: a window less high than its stride leaves rows out.
+double input_bytes(const Conv2dProblem& p) {
+  const double rows = std::min(1.0, static_cast<double>(p.kernel_height) / static_cast<double>(p.stride_height));
+  return 4.0 * rows * static_cast<double>(p.in_channels * p.in_height * p.in_width);
+}
+
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Loops l = derive(p, c);
   Target machine = target;
   if (p.split > 1) machine.vector_bits /= p.split;
   double channels = static_cast<double>(p.in_channels / p.groups);
-  double steps =
-      (p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll)) * p.kernel_height * p.kernel_width;
+  double steps = p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll);
+  double columns = static_cast<double>(p.kernel_width), tail_columns = columns;
+  if (skips_padding(p, c)) {
+    const WindowAxis across = columns_of(p);
+    steps *= rows_of(p).mean_taps(l.row_tiles, c.tile_height);
+    columns = across.mean_taps(l.width_tiles, c.tile_width);
+    tail_columns = static_cast<double>(across.taps(l.width_tiles * c.tile_width, l.width_tail));
+  } else {
+    steps *= static_cast<double>(p.kernel_height);
+  }
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
-    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps, panel, machine);
+    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine);
     if (l.width_tail)
-      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps, panel, machine);
+      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps * tail_columns, panel, machine);
     return cycles;
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
                   static_cast<double>(l.row_tiles * p.groups);
-  // Each tile of output blocks walks the whole input; what of it the second-level cache does not hold comes in bursts
-  // that arithmetic hides in part only.
-  const double input = 4.0 * static_cast<double>(p.in_channels * p.in_height * p.in_width);
-  if (input > static_cast<double>(target.l2_bytes)) cycles += static_cast<double>(l.oc_tiles) * input / 5;
+  // Each tile of output blocks walks the input of its band; what of it the second-level cache does not hold comes in
+  // bursts that arithmetic hides in part only.
+  const double input = input_bytes(p), band = input / static_cast<double>(l.bands);
+  if (input > static_cast<double>(target.l2_bytes))
+    cycles += static_cast<double>(band <= 0.5 * static_cast<double>(target.l2_bytes) ? 1 : l.oc_tiles) * input / 5;
+  // Every band but the first takes the weights from the third level again, and the rows that windows share.
+  const double again = static_cast<double>(l.bands - 1), weights = 4.0 * static_cast<double>(l.panel * l.oc_blocks);
+  const double shared =
+      static_cast<double>(std::max<int64_t>(0, (p.kernel_height - 1) * p.dilation_height + 1 - p.stride_height));
+  cycles += again * (0.5 * weights / 16 + shared * input / static_cast<double>(p.in_height) / 5);
   return cycles * static_cast<double>(p.batch);
+}
+
+// How much longer than an even share the longest of `threads` takes.
+double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
+  const Loops l = derive(p, c);
+  const int64_t per_tile = l.bands * l.band, units = p.batch * p.groups * l.oc_tiles * per_tile;
+  std::vector<int64_t> work(static_cast<size_t>(threads), 0);
+  int64_t all = 0;
+  for (int t = 0; t < threads; ++t) {
+    for (int64_t unit = t * units / threads; unit < (t + 1) * units / threads; ++unit) {
+      const int64_t inner = unit % (l.band * l.oc_tiles),
+                    place = unit / (l.band * l.oc_tiles) % l.bands * l.band + inner % l.band;
+      if (place >= l.row_tiles * l.chunks) continue;
+      const int64_t chunk = place % l.chunks, first = chunk * l.chunk;
+      int64_t pixels = (std::min(l.width_tiles, first + l.chunk) - first) * c.tile_width;
+      if (chunk == l.chunks - 1) pixels += l.width_tail;
+      work[static_cast<size_t>(t)] += pixels * (inner / l.band == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks);
+    }
+    all += work[static_cast<size_t>(t)];
+  }
+  const int64_t most = *std::max_element(work.begin(), work.end());
+  return all == 0 ? 1 : static_cast<double>(most * threads) / static_cast<double>(all);
+}
+
+// The longest units that still give a few threads even shares; finding a unit's place must not weigh beside its work.
+void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
+  const Conv2dConfig longest = *c;
+  const int64_t steps = p.in_channels / p.groups * p.kernel_height * p.kernel_width;
+  const int64_t tile = steps * c->tile_height * c->tile_width * c->oc_blocks;
+  double best = 1e9;
+  for (int chunk = longest.chunk; chunk >= 1; --chunk) {
+    if (chunk < longest.chunk && chunk * tile < 2000) break;
+    Conv2dConfig shorter = longest;
+    shorter.chunk = chunk;
+    const Loops l = derive(p, shorter);
+    if (p.batch * p.groups * l.oc_tiles * l.bands * l.band > 256) {
+      if (best > 1.01) *c = shorter;
+      return;
+    }
+    const double uneven = 0.7 * imbalance(p, shorter, 2) + 0.3 * imbalance(p, shorter, 4);
+    if (uneven < best - 0.01) best = uneven, *c = shorter;
+  }
 }
 
 // Loop bodies long enough to hide their loop's end: 4 channels of 16, all of a narrower block, taps of the narrowest.
@@ -109,6 +209,18 @@ void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flat
           c.flatten = flat != 0;
           set_unroll(p, &c);
           visit(c, conv_cycles(p, c, target));
+          // Bands whose input stays in the second level beside a panel of weights.
+          const double input = input_bytes(p), l2 = static_cast<double>(target.l2_bytes);
+          const Loops l = derive(p, c);
+          if (input <= l2 || l.oc_tiles == 1) continue;
+          const int64_t places = l.row_tiles * l.chunks;
+          const auto most = static_cast<int64_t>(0.4 * l2 / input * static_cast<double>(places));
+          if (most < 1) continue;
+          int64_t band = most;  // of the longer half of the sizes the one that leaves the last band least short
+          for (int64_t shorter = most; 2 * shorter > most; --shorter)
+            if (round_up(places, shorter) < round_up(places, band)) band = shorter;
+          c.bands = static_cast<int>(ceil_div(places, band));
+          visit(c, conv_cycles(p, c, target));
         }
       }
   }
@@ -121,6 +233,7 @@ Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool m
   for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double cycles) {
     if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
   });
+  set_chunk(p, &best);
   return best;
 }
 
@@ -135,8 +248,8 @@ std::vector<RankedConfig> ranked_configs(const Conv2dProblem& p, const Target& t
 }
 
 std::string to_text(const Conv2dConfig& c) {
-  return format("{}x{} pixels x {} blocks{}", c.tile_height, c.tile_width, c.oc_blocks,
-                c.flatten ? ", rows joined" : "");
+  return format("{}x{} pixels x {} blocks{}{}", c.tile_height, c.tile_width, c.oc_blocks,
+                c.flatten ? ", rows joined" : "", c.bands > 1 ? format(", {} bands", c.bands) : "");
 }
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
@@ -146,8 +259,10 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
   cost.flops = 2 * pixels * p.out_channels * taps;
   double weights = 4 * taps * p.out_channels;
   cost.bytes = 4.0 * p.batch * p.in_channels * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
-  cost.microseconds =
-      std::max(conv_cycles(p, c, target) / cycles_per_microsecond(target), weights / (target.dram_gbps * 1e3));
+  const double compute = conv_cycles(p, c, target) / cycles_per_microsecond(target);
+  const double stream = weights / (target.dram_gbps * 1e3);
+  cost.microseconds = std::max(compute, stream);
+  cost.shared = std::max(compute / 2, stream) - cost.microseconds / 2;
   return cost;
 }
 
@@ -192,11 +307,25 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   TW_ICHECK(!p.plain_data || l.ic_block % unroll == 0, "conv2d_nchwc: plain data is unrolled whole");
   TW_ICHECK(v % unroll == 0 || p.plain_data, "conv2d_nchwc: the unroll divides the block");
 
-  auto taps = [](const char* name, int64_t extent, bool unrolled, const std::function<Stmt(PrimExpr)>& body) {
-    if (!unrolled) return loop(name, extent, body);
+  struct Taps {
+    PrimExpr begin, end;
+  };
+  auto taps = [](const char* name, const Taps& range, bool unrolled, const std::function<Stmt(PrimExpr)>& body) {
+    if (!unrolled) return loop(name, range.begin, range.end, body);
     std::vector<Stmt> all;
-    for (int64_t i = 0; i < extent; ++i) all.push_back(body(make_int(i)));
+    for (int64_t i = 0; i < *constant_value(range.end); ++i) all.push_back(body(make_int(i)));
     return seq(std::move(all));
+  };
+  // Binds the taps that `count` outputs from `first` on have inside the data.
+  const bool skips = skips_padding(p, c);
+  auto with_taps = [&](const WindowAxis& axis, const PrimExpr& first, int64_t count,
+                       const std::function<Stmt(Taps)>& body) {
+    if (!skips || axis.kernel == 1) return body({make_int(0), make_int(axis.kernel)});
+    const PrimExpr begin = taps_below((first + (count - 1)) * axis.stride - axis.pad, 0, axis.kernel, axis.dilation);
+    const PrimExpr end = taps_below(first * axis.stride - axis.pad, axis.in, axis.kernel, axis.dilation);
+    return bind("tap_begin", begin, [&](PrimExpr begin) {
+      return bind("tap_end", end, [&](PrimExpr end) { return body({begin, max(begin, end)}); });
+    });
   };
   // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of image n.
   auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols, bool half) {
@@ -208,34 +337,40 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                       w0 * (p.stride_width * data_w) + (data.offset - p.pad_top * data_h - p.pad_left * data_w);
     return bind("data_at", origin, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * l.panel + weights.offset, [&](PrimExpr weights_at) {
-        Stmt reduce = loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-          return taps("kh", p.kernel_height, c.tap_unroll >= 2, [&](PrimExpr kh) {
-            return taps("kw", p.kernel_width, c.tap_unroll >= 1, [&](PrimExpr kw) {
-              PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
-                                           kw * (p.dilation_width * data_w));
-              PrimExpr weights_k = weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
-              PrimExpr steps =
-                  block_steps == last_steps || l.ic_blocks == 1
-                      ? make_int(last_steps)
-                      : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps), make_int(block_steps));
-              return bind("steps", steps, [&](PrimExpr steps) {
-                return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
-                  PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
-                  std::vector<Stmt> body;
-                  for (int u = 0; u < unroll; ++u) {
-                    for (int col = 0; prefetches && col < cols; ++col)
-                      prefetch_ahead(&body, weights.buffer, weights_ic + col * l.panel, u * v, v, kPrefetchBytes);
-                    body.push_back(acc.step(
-                        [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
-                        [&](int col) {
-                          return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
-                        }));
-                  }
-                  return seq(std::move(body));
+        auto sums = [&](const Taps& down, const Taps& across) {
+          return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+            return taps("kh", down, c.tap_unroll >= 2, [&](PrimExpr kh) {
+              return taps("kw", across, c.tap_unroll >= 1, [&](PrimExpr kw) {
+                PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
+                                             kw * (p.dilation_width * data_w));
+                PrimExpr weights_k =
+                    weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
+                PrimExpr steps =
+                    block_steps == last_steps || l.ic_blocks == 1
+                        ? make_int(last_steps)
+                        : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps), make_int(block_steps));
+                return bind("steps", steps, [&](PrimExpr steps) {
+                  return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
+                    PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
+                    std::vector<Stmt> body;
+                    for (int u = 0; u < unroll; ++u) {
+                      for (int col = 0; prefetches && col < cols; ++col)
+                        prefetch_ahead(&body, weights.buffer, weights_ic + col * l.panel, u * v, v, kPrefetchBytes);
+                      body.push_back(acc.step(
+                          [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
+                          [&](int col) {
+                            return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
+                          }));
+                    }
+                    return seq(std::move(body));
+                  });
                 });
               });
             });
           });
+        };
+        Stmt reduce = with_taps(rows_of(p), h0, c.tile_height, [&](Taps down) {
+          return with_taps(columns_of(p), w0, tile_w, [&](Taps across) { return sums(down, across); });
         });
         PrimExpr out_origin = n * out.strides[0] + (p.split == 1 ? oc0 * out.strides[1] : make_int(0)) +
                               h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
@@ -280,24 +415,25 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
     return seq(std::move(body));
   };
 
-  const std::vector<int64_t> units{p.batch, p.groups, l.oc_tiles, l.row_tiles, l.chunks};
+  // A band's pixels for all output channels, then the next band's: its input is in the near caches meanwhile.
+  const std::vector<int64_t> units{p.batch, p.groups, l.bands, l.oc_tiles, l.band};
+  const int64_t places = l.row_tiles * l.chunks;
   Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    Index at = unravel(unit, units);
-    return bind("n", at[0], [&](PrimExpr n) {
-      return bind("group", at[1], [&](PrimExpr group) {
-        return bind("oc_tile", at[2], [&](PrimExpr oc_tile) {
-          return bind("h0", at[3] * c.tile_height, [&](PrimExpr h0) {
-            return bind("chunk", at[4], [&](PrimExpr chunk) {
-              return bind("oc0", group * l.oc_blocks + oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
-                Stmt last = row(n, group, oc0, h0, chunk, l.last_cols, l.half);
-                if (l.oc_tiles == 1) return last;
-                Stmt other = row(n, group, oc0, h0, chunk, c.oc_blocks, false);
-                if (l.last_cols == c.oc_blocks && !l.half) return other;
-                return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
-              });
+    return bind_all(unravel(unit, units), [&](Index at) {
+      return bind("place", at[2] * l.band + at[4], [&](PrimExpr place) {
+        const PrimExpr n = at[0], group = at[1], oc_tile = at[3];
+        Stmt one = bind("h0", floordiv(place, l.chunks) * c.tile_height, [&](PrimExpr h0) {
+          return bind("chunk", floormod(place, l.chunks), [&](PrimExpr chunk) {
+            return bind("oc0", group * l.oc_blocks + oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
+              Stmt last = row(n, group, oc0, h0, chunk, l.last_cols, l.half);
+              if (l.oc_tiles == 1) return last;
+              Stmt other = row(n, group, oc0, h0, chunk, c.oc_blocks, false);
+              if (l.last_cols == c.oc_blocks && !l.half) return other;
+              return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
             });
           });
         });
+        return l.bands * l.band == places ? one : make_if(lt(place, make_int(places)), one);
       });
     });
   });

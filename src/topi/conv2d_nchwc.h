@@ -24,6 +24,8 @@ struct Conv2dConfig {
   int ic_unroll = 4;                    // input channels unrolled in the reduction loop
   int tap_unroll = 0;    // 1: the taps of a row are unrolled too, 2: all taps (narrow vectors: short loops)
   bool flatten = false;  // rows run together (1x1, stride 1, both views without gaps between rows)
+  int bands = 1;         // runs of output pixels that all output channels are computed for before the next one
+  int chunk = 8;         // register tiles along a row that are one unit of a thread's work, at most
   bool operator==(const Conv2dConfig&) const = default;
 };
 

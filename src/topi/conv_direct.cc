@@ -2,6 +2,7 @@
 #include "topi/conv_direct.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
@@ -10,34 +11,80 @@ namespace tilewright::topi {
 
 using namespace tir;
 
-ConvDirectConfig default_config(const ConvDirectProblem& p, const View& out, int64_t out_channels,
-                                const Target& target) {
-  const int64_t per_group = out_channels / p.groups;
-  const int64_t v = target.lanes(std::max<int>(32, out.dtype().bits));
-  ConvDirectConfig c;
-  c.vectors = static_cast<int>(std::clamp<int64_t>(out.shape.back() / v, 1, per_group == 1 ? 4 : 2));
-  int64_t best_left = per_group;
-  for (int rows = 1; rows <= std::min<int64_t>(per_group, 8); ++rows) {
-    if (!tile_fits(rows, c.vectors, target)) break;
-    int64_t tiles = ceil_div(per_group, rows);
-    if (tiles <= best_left) best_left = tiles, c.oc_rows = rows;
-  }
-  return c;
+namespace {
+
+// Extents of the loops: output channels and input channels of a group, the output's last two dimensions.
+struct Extents {
+  int64_t oc, ic, height, width;
+  int lanes;
+  int64_t vectors;  // along the width, the last one perhaps not full
+};
+
+Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
+  Extents e;
+  e.oc = out.shape[1] / p.groups, e.ic = data.shape[1] / p.groups;
+  e.height = p.kernel.size() > 1 ? out.shape[out.shape.size() - 2] : 1;
+  e.width = out.shape.back();
+  e.lanes = e.width == 1 ? 1 : target.lanes(std::max<int>(32, accumulator_dtype(data.dtype()).bits));
+  e.vectors = ceil_div(e.width, int64_t{e.lanes});
+  return e;
+}
+
+double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
+                          const Target& target) {
+  const Extents e = extents_of(p, data, out, target);
+  const double per_cycle = target.vector_bits >= 512 && e.lanes > 1 ? 1 : 2;
+  const double steps = static_cast<double>(product(p.kernel) * e.ic);
+  // Vectors are not aligned: half of them cross a cache line. Strided ones are put together from two, others lane by
+  // lane.
+  const int64_t stride = p.strides.back();
+  const double vector_load = e.lanes == 1                        ? 1
+                             : stride == 1                       ? 1.4
+                             : stride == 2 && e.width >= e.lanes ? 4
+                                                                 : 2.0 * e.lanes;
+  auto tile = [&](double rows, double cols) {
+    const double step = std::max({rows * cols / per_cycle, (cols * vector_load + rows * 0.7) / per_cycle, 4.2});
+    return steps * (step + 0.3) + 30 + 2 * rows * cols;
+  };
+  auto over = [](int64_t extent, int64_t size, auto&& f) {
+    double cycles = static_cast<double>(extent / size) * f(size);
+    if (extent % size) cycles += f(extent % size);
+    return cycles;
+  };
+  const double image = over(e.oc, c.oc_rows, [&](int64_t oc) {
+    return over(e.height, c.rows, [&](int64_t rows) {
+      return over(e.vectors, c.vectors,
+                  [&](int64_t vectors) { return tile(static_cast<double>(oc), static_cast<double>(rows * vectors)); });
+    });
+  });
+  return image * static_cast<double>(product(out.shape) / (out.shape[1] * e.height * e.width) * p.groups);
+}
+
+}  // namespace
+
+ConvDirectConfig default_config(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
+  const Extents e = extents_of(p, data, out, target);
+  ConvDirectConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for (int vectors = 1; vectors <= std::min<int64_t>(e.vectors, 6); ++vectors)
+    for (int rows = 1; rows <= std::min<int64_t>(e.height, 6); ++rows)
+      for (int oc = 1; oc <= std::min<int64_t>(e.oc, 8) && tile_fits(oc, rows * vectors, target); ++oc) {
+        const ConvDirectConfig c{oc, rows, vectors};
+        const double cycles = conv_direct_cycles(p, c, data, out, target);
+        if (cycles < best_cycles * 0.995) best = c, best_cycles = cycles;
+      }
+  return best;
 }
 
 Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
               const Target& target) {
   Cost cost;
-  double taps = static_cast<double>(product(p.kernel) * (data.shape[1] / p.groups));
-  double outputs = static_cast<double>(product(out.shape));
+  const double taps = static_cast<double>(product(p.kernel) * (data.shape[1] / p.groups));
+  const double outputs = static_cast<double>(product(out.shape));
   cost.flops = 2 * taps * outputs;
   cost.bytes = 4 * (static_cast<double>(product(data.shape)) + outputs);
-  const double v = target.lanes(32), width = static_cast<double>(out.shape.back());
-  double fill = width / (std::max(1.0, static_cast<double>(ceil_div(out.shape.back(), static_cast<int64_t>(v)))) * v);
-  // Measured: whole vectors run near the peak; strided ones are put together from two loads, or from more.
-  const double most = p.strides.back() == 1 ? 0.97 : p.strides.back() == 2 ? 0.82 : 0.5;
-  double rate = std::min(most, 0.22 * c.oc_rows * c.vectors);
-  cost.microseconds = cost.flops / (target.gflops * 1e3 * std::max(0.01, fill * rate));
+  cost.microseconds = std::max(conv_direct_cycles(p, c, data, out, target) / cycles_per_microsecond(target),
+                               cost.bytes / (target.l3_gbps * 1e3));
   return cost;
 }
 
@@ -45,64 +92,88 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
                  const View& out, const Epilogue& epilogue, const KernelContext& context) {
   const int spatial = static_cast<int>(p.kernel.size()), rank = spatial + 2;
   TW_ICHECK(data.rank() == rank && out.rank() == rank, "conv_direct: ranks");
-  const int64_t out_channels = out.shape[1], ic = data.shape[1] / p.groups, oc = out_channels / p.groups;
-  const int64_t width = out.shape.back();
-  const DataType element = accumulator_dtype(data.dtype());
-  const int v = width == 1 ? 1 : context.target->lanes(std::max<int>(32, element.bits));
-  const int64_t taps = product(p.kernel), filter = ic * taps;
-  const int64_t vectors = width / v, tail = width % v, wide = std::clamp<int64_t>(vectors, 1, c.vectors);
-  const int64_t rows = std::min<int64_t>(c.oc_rows, oc);
-  const int64_t step_w = p.strides.back() * data.strides.back();
+  const Extents e = extents_of(p, data, out, *context.target);
+  const int v = e.lanes;
+  const int64_t filter = e.ic * product(p.kernel), step_w = p.strides.back() * data.strides.back();
+  const int64_t step_h = spatial > 1 ? p.strides[spatial - 2] * data.strides[rank - 2] : 0;
+  const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
+  // The last vector of a row: full ones overlap what precedes them and store the rest, since strided loads with masks
+  // go lane by lane; a row shorter than a vector has no such choice.
+  const int64_t left = e.width % v;
+  const bool overlaps = left != 0 && e.width > v;
+  const PrimExpr short_row = e.width < v ? tail_mask(v, e.width) : PrimExpr();
+  const PrimExpr own_lanes = overlaps ? le(broadcast(make_int(v - left), v), ramp(make_int(0), 1, v)) : short_row;
 
-  auto tile = [&](const PrimExpr& data_row, const PrimExpr& oc0, Index place, const PrimExpr& w0, int oc_rows, int cols,
-                  const PrimExpr& mask) {
-    RegisterTile acc(oc_rows, cols, element.with_lanes(v));
-    PrimExpr data_at = data_row + w0 * step_w;
-    return bind("data_at", data_at, [&](PrimExpr data_at) {
+  // Output channels oc0 ..., output rows from place's on, vectors from vector w0 / v on; `ends`: the row's last is
+  // among them.
+  auto tile = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, const PrimExpr& w0, int oc_rows,
+                  int rows, int vectors, bool ends) {
+    RegisterTile acc(oc_rows, rows * vectors, vector);
+    auto is_last = [&](int col) { return ends && col % vectors == vectors - 1; };
+    // Columns are counted from w0.
+    auto column = [&](int col) { return int64_t{col % vectors} * v - (overlaps && is_last(col) ? v - left : 0); };
+    auto unrolled = [&](int d) {
+      int64_t steps = int64_t{oc_rows} * rows * vectors;
+      for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
+      return steps <= 128;
+    };
+    return bind("data_at", data_row + w0 * step_w, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * filter + weights.offset, [&](PrimExpr weights_at) {
         std::function<Stmt(int, PrimExpr, PrimExpr)> taps_from = [&](int d, PrimExpr from, PrimExpr tap) -> Stmt {
-          if (d < spatial)
-            return loop("k", p.kernel[d], [&](PrimExpr k) {
+          if (d < spatial) {
+            auto inner = [&](const PrimExpr& k) {
               return taps_from(d + 1, from + k * (p.dilations[d] * data.strides[d + 2]), tap * p.kernel[d] + k);
-            });
-          return acc.step([&](int r) { return load(weights.buffer, weights_at + tap + r * filter); },
+            };
+            if (!unrolled(d)) return loop("k", p.kernel[d], inner);
+            std::vector<Stmt> all;
+            for (int64_t k = 0; k < p.kernel[d]; ++k) all.push_back(inner(make_int(k)));
+            return seq(std::move(all));
+          }
+          return acc.step([&](int r) { return load(weights.buffer, weights_at + (tap + r * filter)); },
                           [&](int col) {
-                            PrimExpr at = from + int64_t{col} * v * step_w;
-                            return load(data.buffer, v > 1 ? ramp(at, step_w, v) : at, mask);
+                            PrimExpr at = from + (int64_t{col / vectors} * step_h + column(col) * step_w);
+                            return load(data.buffer, v > 1 ? ramp(at, step_w, v) : at, short_row);
                           });
         };
-        Stmt sums = loop("ic", ic, [&](PrimExpr i) { return taps_from(0, data_at + i * data.strides[1], i); });
+        Stmt sums = loop("ic", e.ic, [&](PrimExpr i) { return taps_from(0, data_at + i * data.strides[1], i); });
         Stmt drain = acc.drain([&](int r, int col, PrimExpr value) {
           Index index = place;
           index[1] = oc0 + r;
-          index.back() = w0 + int64_t{col} * v;
+          if (spatial > 1) index[rank - 2] = place[rank - 2] + col / vectors;
+          index.back() = w0 + column(col);
+          const PrimExpr mask = is_last(col) ? own_lanes : PrimExpr();
           return out.store(index, epilogue(value, index, mask), mask);
         });
         return acc.scope(seq({acc.clear(), sums, drain}));
       });
     });
   };
-  auto row = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, int oc_rows) {
+  auto row = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, int oc_rows, int rows) {
     std::vector<Stmt> body;
-    if (vectors >= wide && vectors > 0)
-      body.push_back(loop("wt", vectors / wide, [&](PrimExpr wt) {
-        return tile(data_row, oc0, place, wt * (wide * v), oc_rows, static_cast<int>(wide), {});
-      }));
-    if (int64_t rest = vectors % wide)
-      body.push_back(tile(data_row, oc0, place, make_int((vectors - rest) * v), oc_rows, static_cast<int>(rest), {}));
-    if (tail) body.push_back(tile(data_row, oc0, place, make_int(vectors * v), oc_rows, 1, tail_mask(v, tail)));
+    auto vectors_from = [&](const PrimExpr& first, int64_t count, bool ends) {
+      return tile(data_row, oc0, place, first * int64_t{v}, oc_rows, rows, static_cast<int>(count), ends);
+    };
+    // The last tile is apart where it is narrower or its last vector is not full.
+    const int64_t last = e.vectors % c.vectors    ? e.vectors % c.vectors
+                         : own_lanes && c.vectors ? int64_t{c.vectors}
+                                                  : 0;
+    if (const int64_t tiles = (e.vectors - last) / c.vectors)
+      body.push_back(loop("wt", tiles, [&](PrimExpr wt) { return vectors_from(wt * c.vectors, c.vectors, false); }));
+    if (last) body.push_back(vectors_from(make_int(e.vectors - last), last, static_cast<bool>(own_lanes)));
     return seq(std::move(body));
   };
 
-  const int64_t oc_tiles = ceil_div(oc, rows);
+  const int64_t oc_tiles = ceil_div(e.oc, int64_t{c.oc_rows});
   std::vector<int64_t> units{out.shape[0], p.groups, oc_tiles};
   for (int d = 0; d + 1 < spatial; ++d) units.push_back(out.shape[d + 2]);
+  if (spatial > 1) units.back() = ceil_div(e.height, int64_t{c.rows});
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       const PrimExpr n = at[0], group = at[1], oc_tile = at[2];
       Index place(rank);
       place[0] = n;
-      PrimExpr data_row = n * data.strides[0] + group * (ic * data.strides[1]) + data.offset;
+      if (spatial > 1) at.back() = at.back() * int64_t{c.rows};
+      PrimExpr data_row = n * data.strides[0] + group * (e.ic * data.strides[1]) + data.offset;
       for (int d = 0; d < spatial; ++d) {
         PrimExpr origin = make_int(-p.pads_before[d]);
         if (d + 1 < spatial) {
@@ -111,13 +182,20 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
         }
         data_row = data_row + origin * data.strides[d + 2];
       }
+      // `size` of them but for the last tile.
+      auto sized = [](int64_t extent, int64_t size, const PrimExpr& is_last, const std::function<Stmt(int)>& body) {
+        const int64_t rest = extent % size;
+        if (rest == 0 || extent < size) return body(static_cast<int>(rest ? rest : size));
+        return make_if(is_last, body(static_cast<int>(rest)), body(static_cast<int>(size)));
+      };
       return bind("data_row", data_row, [&](PrimExpr data_row) {
-        return bind("oc0", group * oc + oc_tile * rows, [&](PrimExpr oc0) {
-          int rest = static_cast<int>(oc % rows);
-          if (rest == 0) return row(data_row, oc0, place, static_cast<int>(rows));
-          if (oc_tiles == 1) return row(data_row, oc0, place, rest);
-          return make_if(eq(oc_tile, make_int(oc_tiles - 1)), row(data_row, oc0, place, rest),
-                         row(data_row, oc0, place, static_cast<int>(rows)));
+        return bind("oc0", group * e.oc + oc_tile * int64_t{c.oc_rows}, [&](PrimExpr oc0) {
+          return sized(e.oc, c.oc_rows, eq(oc_tile, make_int(oc_tiles - 1)), [&](int oc_rows) {
+            if (spatial == 1) return row(data_row, oc0, place, oc_rows, 1);
+            const PrimExpr first = place[rank - 2], last = make_int(e.height / c.rows * c.rows);
+            return sized(e.height, c.rows, eq(first, last),
+                         [&](int rows) { return row(data_row, oc0, place, oc_rows, rows); });
+          });
         });
       });
     });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution on plain layouts with any number of spatial dimensions, any groups: the kernel for shapes the blocked
-// ones do not take. Vectors run along the output's width; some output channels share each loaded input vector.
+// ones do not take. Vectors run along the output's width; some output channels share each loaded input vector. Narrow
+// maps take several rows into a tile, so that enough sums are in flight.
 #pragma once
 #include "topi/view.h"
 
@@ -13,10 +14,11 @@ struct ConvDirectProblem {
 
 struct ConvDirectConfig {
   int oc_rows = 4;  // output channels of a tile
+  int rows = 1;     // output rows of a tile (of the dimension before the last)
   int vectors = 2;  // output vectors along the width
   bool operator==(const ConvDirectConfig&) const = default;
 };
-ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& out, int64_t out_channels,
+ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& data, const View& out,
                                 const Target& target);
 
 // data: (N, C, spatial...) with halo >= padding; weights: (OC, IC/groups, kernel...) as the model has them, contiguous;

@@ -82,15 +82,16 @@ std::vector<RankedConfig> ranked_configs(const GemmProblem& p, const Target& tar
   return out;
 }
 
-GemmConfig default_config(const GemmProblem& p, const Target& target) {
+GemmConfig default_config(const GemmProblem& p, const Target& target, int only) {
   GemmConfig best;
+  if (only > 0) best = {1, only};
   double best_cycles = std::numeric_limits<double>::infinity();
   for_each_config(p, target, [&](const GemmConfig& c, double cycles) {
-    if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+    if ((only == 0 || c.nr == only) && cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
   });
   int64_t v = lanes_of(p, target);
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
-  if (p.m <= 2) {
+  if (p.m <= 2 && only == 0) {
     // Few rows: the panels stream past once, and wide ones are one long stream with enough sums in flight.
     best.mr = static_cast<int>(std::max<int64_t>(1, p.m));
     int64_t least = std::numeric_limits<int64_t>::max();

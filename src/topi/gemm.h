@@ -28,7 +28,8 @@ struct GemmConfig {
 std::string to_text(const GemmConfig& config);
 // All configurations with their predicted times, best first, for reports.
 std::vector<RankedConfig> ranked_configs(const GemmProblem& problem, const Target& target);
-GemmConfig default_config(const GemmProblem& problem, const Target& target);
+// The fastest; with nr > 0 among those whose panels have so many vectors.
+GemmConfig default_config(const GemmProblem& problem, const Target& target, int nr = 0);
 Cost estimate(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 // Shape of packed B: {panels, K, nr * lanes}.
 std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig& config, const Target& target);

@@ -24,12 +24,9 @@ struct Window {
 Window clamp_window(const PrimExpr& at, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad_before,
                     int64_t pad_after, int64_t extent) {
   PrimExpr start = at * stride + (-pad_before);  // position of tap 0
-  auto taps_below = [&](int64_t bound) {         // number of taps at positions < bound
-    PrimExpr n = floordiv(make_int(bound + dilation - 1) - start, dilation);
-    return max(min(n, make_int(kernel)), make_int(0));
-  };
-  PrimExpr lo = pad_before > 0 ? taps_below(0) : make_int(0);
-  return {lo, max(taps_below(extent), lo), taps_below(extent + pad_after)};
+  auto below = [&](int64_t bound) { return taps_below(start, bound, kernel, dilation); };
+  PrimExpr lo = pad_before > 0 ? below(0) : make_int(0);
+  return {lo, max(below(extent), lo), below(extent + pad_after)};
 }
 
 // One axis's outputs whose windows lie wholly inside: [first, last).

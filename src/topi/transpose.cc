@@ -137,6 +137,69 @@ Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, c
   return copy_matrices(m, in, out, epilogue, context);
 }
 
+namespace {
+// The dimension of the phases: as many contiguous elements as the last dimension's stride. -1 if there is none.
+int phase_dimension(const View& in) {
+  for (int d = 0; d + 1 < in.rank(); ++d)
+    if (in.strides[d] == 1 && in.shape[d] == in.strides.back()) return d;
+  return -1;
+}
+}  // namespace
+
+bool is_deinterleaving(const View& in, const View& out) {
+  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 32 && out.strides.back() == 1 &&
+         in.strides.back() >= 2 && in.strides.back() <= 4 && in.shape.back() >= 8 && phase_dimension(in) >= 0;
+}
+
+Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int rank = in.rank(), q = phase_dimension(in), v = context.target->lanes(in.dtype().bits);
+  const int64_t s = in.shape[q], width = in.shape.back(), whole = width / v;
+  // `valid` elements of each phase from element w0 on.
+  auto vectors = [&](const Index& outer, const PrimExpr& from, const PrimExpr& to, const PrimExpr& w0, int64_t valid) {
+    Buffer mixed = make_buffer("mixed", in.dtype().with_lanes(v), s, Scope::kRegister);
+    std::vector<Stmt> body;
+    std::vector<PrimExpr> all;
+    for (int64_t k = 0; k < s && k * v < s * valid; ++k) {
+      const PrimExpr at = from + w0 * s + k * v;
+      body.push_back(store(mixed, make_int(k), load(in.buffer, ramp(at, 1, v), tail_mask(v, s * valid - k * v))));
+      all.push_back(load(mixed, make_int(k)));
+    }
+    const int lanes = static_cast<int>(all.size()) * v;
+    for (int64_t j = 0; j < s; ++j) {
+      std::vector<int> pick;
+      for (int64_t i = 0; i < v; ++i) pick.push_back(static_cast<int>(std::min<int64_t>(i * s + j, lanes - 1)));
+      Index index = outer;
+      index[q] = make_int(j), index[rank - 1] = w0;
+      const PrimExpr mask = tail_mask(v, valid);
+      body.push_back(
+          store(out.buffer, ramp(to + w0 + j * out.strides[q], 1, v), epilogue(shuffle(all, pick), index, mask), mask));
+    }
+    return allocate(mixed, seq(std::move(body)));
+  };
+  std::vector<int64_t> units;
+  for (int d = 0; d + 1 < rank; ++d)
+    if (d != q) units.push_back(in.shape[d]);
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return bind_all(unravel(unit, units), [&](Index at) {
+      Index outer(static_cast<size_t>(rank), make_int(0));
+      PrimExpr from = make_int(in.offset), to = make_int(out.offset);
+      for (int d = 0, i = 0; d + 1 < rank; ++d) {
+        if (d == q) continue;
+        outer[d] = at[i++];
+        from = from + outer[d] * in.strides[d], to = to + outer[d] * out.strides[d];
+      }
+      return bind_all({from, to}, [&](Index x) {
+        std::vector<Stmt> body;
+        if (whole > 0)
+          body.push_back(
+              loop("vector", whole, [&](PrimExpr i) { return vectors(outer, x[0], x[1], i * int64_t{v}, v); }));
+        if (width % v) body.push_back(vectors(outer, x[0], x[1], make_int(whole * v), width % v));
+        return seq(std::move(body));
+      });
+    });
+  });
+}
+
 Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
   const int64_t channels = in.shape[1], v = out.shape[4], width = in.shape[3];
   // Rows of pixels run together where nothing lies between them on either side.

@@ -14,6 +14,11 @@ tir::Stmt transpose_tile(DataType element, int lanes, const std::function<tir::P
 // permutation of dimensions, given as a view of permuted strides.
 bool is_transposing(const View& in, const View& out);
 tir::Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+// out[..., j, ..., w] = epilogue(in[... + s * w + j]) for s = 2, 3 or 4: the phases of a stride, taken apart by
+// shuffles of s contiguous vectors. Any view whose last dimension has stride s, and another one s elements that are
+// contiguous.
+bool is_deinterleaving(const View& in, const View& out);
+tir::Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
 // (N, C, H, W) -> (N, ceil(C/v), H, W, v), padding lanes zero; and back. Strides are free but for contiguous W and v.
 tir::Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
 tir::Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);

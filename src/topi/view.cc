@@ -145,6 +145,11 @@ Index unravel(const PrimExpr& unit, const std::vector<int64_t>& extents) {
   return index;
 }
 
+PrimExpr taps_below(const PrimExpr& start, int64_t bound, int64_t kernel, int64_t dilation) {
+  PrimExpr n = floordiv(make_int(bound + dilation - 1) - start, dilation);
+  return max(min(n, make_int(kernel)), make_int(0));
+}
+
 PrimExpr tail_mask(int lanes, int64_t valid) {
   if (valid >= lanes) return {};
   return lt(ramp(make_int(0), 1, lanes), broadcast(make_int(valid), lanes));

@@ -79,6 +79,8 @@ tir::Stmt loop(const char* name, int64_t extent, const std::function<tir::Stmt(t
 tir::Stmt bind(const char* name, tir::PrimExpr value, const std::function<tir::Stmt(tir::PrimExpr)>& body);
 // The index of flat element `unit` in a row-major space of `extents`.
 Index unravel(const tir::PrimExpr& unit, const std::vector<int64_t>& extents);
+// How many taps of a window that starts at `start`, `dilation` apart, lie below `bound`.
+tir::PrimExpr taps_below(const tir::PrimExpr& start, int64_t bound, int64_t kernel, int64_t dilation);
 // Lanes [0, valid) on; null when all are.
 tir::PrimExpr tail_mask(int lanes, int64_t valid);
 // a*b + c: fused for floats, wrapping for integers.
@@ -96,6 +98,9 @@ inline int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 struct Cost {
   double flops = 0, bytes = 0;
   double microseconds = 0;  // one thread
+  double shared = 0;        // of two threads' time what lies beyond the half of one's: memory that they share
+  // What choices are compared by: both thread counts weigh the same.
+  double weighed() const { return microseconds + shared; }
 };
 // A kernel's configuration as text, and its predicted time: for reports.
 struct RankedConfig {

@@ -50,12 +50,18 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   auto scratch_at = [&](const PrimExpr& at) { return load(scratch, ramp(at, 1, v)); };
   const int64_t products_at = l.points * l.data_stride;  // where the products start
 
+  // First row (column) of tile `i` along an axis: combs outside, each of the rows that are `dilation` apart.
+  auto origin_of = [](const PrimExpr& i, int64_t tile, int64_t comb_tiles, int64_t dilation) {
+    if (dilation == 1) return i * tile;
+    return floordiv(i, comb_tiles) + floormod(i, comb_tiles) * (tile * dilation);
+  };
   // Tile number `tile` of the whole output: image, and its first row and column.
   auto place_of = [&](const PrimExpr& tile, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& body) {
     Index at = unravel(tile, {p.batch, l.tiles_high, l.tiles_wide});
     return bind("n", at[0], [&](PrimExpr n) {
-      return bind("h0", at[1] * c.tile_height, [&](PrimExpr h0) {
-        return bind("w0", at[2] * c.tile_width, [&](PrimExpr w0) { return body(n, h0, w0); });
+      return bind("h0", origin_of(at[1], c.tile_height, l.comb_tiles_high, l.dilation_height), [&](PrimExpr h0) {
+        return bind("w0", origin_of(at[2], c.tile_width, l.comb_tiles_wide, l.dilation_width),
+                    [&](PrimExpr w0) { return body(n, h0, w0); });
       });
     });
   };
@@ -65,8 +71,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
       return loop("tile", make_int(0), count, [&](PrimExpr tile) {
         return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-          const int64_t step_h = p.stride_height * data.strides[2], step_w = p.stride_width * data.strides[3];
-          PrimExpr origin = n * data.strides[0] + icb * data.strides[1] + h0 * step_h + w0 * step_w +
+          // Dilated kernels have stride 1.
+          const int64_t step_h = p.stride_height * l.dilation_height * data.strides[2],
+                        step_w = p.stride_width * l.dilation_width * data.strides[3];
+          PrimExpr origin = n * data.strides[0] + icb * data.strides[1] + h0 * (p.stride_height * data.strides[2]) +
+                            w0 * (p.stride_width * data.strides[3]) +
                             (data.offset - p.pad_top * data.strides[2] - p.pad_left * data.strides[3]);
           return bind("from", origin, [&](PrimExpr from) {
             return bind("to", icb * (c.block_tiles * v) + tile * v, [&](PrimExpr to) {
@@ -116,9 +125,10 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     });
   };
 
-  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels.
-  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, int rows, int cols,
-                      bool half) {
+  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels, which begin at
+  // block `kept_at` of those that are kept.
+  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr kept_at, PrimExpr turn, int rows,
+                      int cols, bool half) {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
@@ -128,9 +138,12 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     // A single turn runs a thousand cycles ahead of itself, longer than memory takes to answer.
     const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
     PrimExpr ahead = weights_at + distance;
-    if (l.turns > 1 && l.phases == 1)
+    // The panel that comes next: of the next tile of channels, or of the next point.
+    if (l.turns > 1 && c.points_outside)
+      ahead = weights_at + l.slices * l.panel * c.oc_blocks + turn * blocks * (v / unroll * lines * line);
+    else if (l.turns > 1 && l.phases == 1)
       ahead = weights_at + l.panel * cols + turn * (l.ic_padded / unroll * lines * line);
-    if (l.turns > 1 && l.phases > 1)
+    else if (l.turns > 1)
       ahead = weights_at + blocks * (v * row) + turn * blocks * (v / unroll * lines * line);
     const PrimExpr first = turn * c.rows;
     return bind("data_at", point * l.data_stride + first * v, [&](PrimExpr data_at) {
@@ -159,7 +172,8 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           });
         });
       });
-      Stmt drain = bind("products_at", point * l.product_stride + first * v + products_at, [&](PrimExpr at) {
+      PrimExpr to = point * l.product_stride + first * v + kept_at * (c.block_tiles * v) + products_at;
+      Stmt drain = bind("products_at", to, [&](PrimExpr at) {
         return acc.drain([&](int r, int col, PrimExpr value) {
           return store(scratch, ramp(at + (col * c.block_tiles + r) * v, 1, v), value);
         });
@@ -168,33 +182,37 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     });
   };
 
-  // All points of a block of tiles by one tile of output channels.
-  auto products = [&](PrimExpr block, PrimExpr oc_tile, int cols, bool half) {
-    return loop("point", l.points, [&](PrimExpr point) {
-      return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
-        PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
-        return bind("weights_at", at, [&](PrimExpr weights_at) {
-          std::vector<Stmt> body;
-          const int64_t full = c.block_tiles / c.rows, last = l.last_tiles / c.rows;
-          PrimExpr tiles = full == last || l.blocks == 1
-                               ? make_int(last)
-                               : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
-          if (full > 0 || last > 0)
-            body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
-              return loop("row_tile", make_int(0), tiles,
-                          [&](PrimExpr t) { return multiply(point, of_point, weights_at, t, c.rows, cols, half); });
-            }));
-          if (const int64_t tail = l.last_tiles % c.rows) {
-            Stmt rest = multiply(point, of_point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
-            body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
-          }
-          return seq(std::move(body));
-        });
+  // A point of a block of tiles by one tile of output channels.
+  auto products = [&](PrimExpr block, PrimExpr point, PrimExpr oc_tile, int cols, bool half) {
+    const PrimExpr kept_at = c.points_outside ? oc_tile * int64_t{c.oc_blocks} : make_int(0);
+    return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
+      PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
+      return bind("weights_at", at, [&](PrimExpr weights_at) {
+        std::vector<Stmt> body;
+        const int64_t full = c.block_tiles / c.rows, last = l.last_tiles / c.rows;
+        PrimExpr tiles = full == last || l.blocks == 1
+                             ? make_int(last)
+                             : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
+        if (full > 0 || last > 0)
+          body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
+            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) {
+              return multiply(point, of_point, weights_at, kept_at, t, c.rows, cols, half);
+            });
+          }));
+        if (const int64_t tail = l.last_tiles % c.rows) {
+          Stmt rest =
+              multiply(point, of_point, weights_at, kept_at, make_int(last), static_cast<int>(tail), cols, half);
+          body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
+        }
+        return seq(std::move(body));
       });
     });
   };
 
-  const bool cut_rows = p.out_height % c.tile_height != 0, cut_columns = p.out_width % c.tile_width != 0;
+  // Tiles may hang over the edge; where combs differ in length, their first row (column) may lie beyond it, too.
+  const bool uneven_rows = p.out_height % l.dilation_height != 0, uneven_columns = p.out_width % l.dilation_width != 0;
+  const bool cut_rows = uneven_rows || p.out_height / l.dilation_height % c.tile_height != 0,
+             cut_columns = uneven_columns || p.out_width / l.dilation_width % c.tile_width != 0;
   auto transform_result = [&](PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) {
     return loop("col", make_int(0), cols, [&](PrimExpr col) {
       return bind("oc", oc0 + col, [&](PrimExpr oc) {
@@ -202,20 +220,24 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
             PrimExpr origin =
                 n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
-            return bind("from", col * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
+            const PrimExpr kept = c.points_outside ? oc : col;
+            return bind("from", kept * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
               return bind("out_at", origin, [&](PrimExpr out_at) {
                 return transform_tile(
                     down.result, across.result, vector,
                     [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
                     [&](int i, int j, PrimExpr value) {
-                      Index index{n, oc, h0 + i, w0 + j, make_int(0)};
-                      Stmt one = store(out.buffer, ramp(out_at + (i * out.strides[2] + j * out.strides[3]), 1, v),
-                                       epilogue(value, index, {}));
-                      // Tiles may hang over the edge.
-                      return cut_columns && j > 0 ? make_if(lt(w0 + j, make_int(p.out_width)), one) : one;
+                      const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
+                      Index index{n, oc, h0 + down, w0 + right, make_int(0)};
+                      Stmt one =
+                          store(out.buffer, ramp(out_at + (down * out.strides[2] + right * out.strides[3]), 1, v),
+                                epilogue(value, index, {}));
+                      if (!cut_columns || (j == 0 && !uneven_columns)) return one;
+                      return make_if(lt(index[3], make_int(p.out_width)), one);
                     },
                     [&](int i, Stmt row) {
-                      return cut_rows && i > 0 ? make_if(lt(h0 + i, make_int(p.out_height)), row) : row;
+                      if (!cut_rows || (i == 0 && !uneven_rows)) return row;
+                      return make_if(lt(h0 + i * l.dilation_height, make_int(p.out_height)), row);
                     });
               });
             });
@@ -233,23 +255,43 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                          : select(eq(block, make_int(l.blocks - 1)), make_int(l.last_tiles), make_int(c.block_tiles));
     return bind("first", block * c.block_tiles, [&](PrimExpr first) {
       return bind("count", count, [&](PrimExpr count) {
-        Stmt tiles = loop("oc_tile", oc_begin, oc_end, [&](PrimExpr oc_tile) {
-          Stmt last = products(block, oc_tile, l.last_cols, l.half);
-          Stmt body = last;
-          if (l.oc_tiles > 1) {
-            Stmt other = products(block, oc_tile, c.oc_blocks, false);
-            body = l.last_cols == c.oc_blocks && !l.half ? other
-                                                         : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
-          }
+        auto of_tile = [&](const PrimExpr& oc_tile, const std::function<Stmt(int, bool)>& body) {
+          Stmt last = body(l.last_cols, l.half);
+          if (l.oc_tiles == 1) return last;
+          Stmt other = body(c.oc_blocks, false);
+          return l.last_cols == c.oc_blocks && !l.half ? other
+                                                       : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
+        };
+        auto result = [&](const PrimExpr& oc_tile) {
           PrimExpr cols =
               l.last_cols == c.oc_blocks || l.oc_tiles == 1
                   ? make_int(l.last_cols)
                   : select(eq(oc_tile, make_int(l.oc_tiles - 1)), make_int(l.last_cols), make_int(c.oc_blocks));
-          return seq({body, bind("oc0", oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
-                        return bind("cols", cols,
-                                    [&](PrimExpr cols) { return transform_result(first, count, oc0, cols); });
-                      })});
-        });
+          return bind("oc0", oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
+            return bind("cols", cols, [&](PrimExpr cols) { return transform_result(first, count, oc0, cols); });
+          });
+        };
+        auto oc_tiles = [&](const std::function<Stmt(PrimExpr)>& body) {
+          return loop("oc_tile", oc_begin, oc_end, body);
+        };
+        auto points = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("point", l.points, body); };
+        auto product = [&](const PrimExpr& point, const PrimExpr& oc_tile) {
+          return of_tile(oc_tile, [&](int cols, bool half) { return products(block, point, oc_tile, cols, half); });
+        };
+        Stmt tiles = c.points_outside
+                         ? seq({points([&](PrimExpr point) {
+                                  return oc_tiles([&](PrimExpr oc_tile) { return product(point, oc_tile); });
+                                }),
+                                oc_tiles(result)})
+                         : oc_tiles([&](PrimExpr oc_tile) {
+                             return seq({of_tile(oc_tile,
+                                                 [&](int cols, bool half) {
+                                                   return points([&](PrimExpr point) {
+                                                     return products(block, point, oc_tile, cols, half);
+                                                   });
+                                                 }),
+                                         result(oc_tile)});
+                           });
         return seq({transform_data(first, count), tiles});
       });
     });

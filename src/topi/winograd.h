@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Winograd convolution on channel-blocked activations, stride 1 or, by phases, 2: a block of tiles is transformed,
-// multiplied point by point (one small matrix product for each of the tile's points) and transformed back, all in the
-// thread's scratch, which stays in its caches; bias and activation are applied in registers before the one store.
+// Winograd convolution on channel-blocked activations, stride 1 (dilated or not) or, by phases, 2: a block of tiles is
+// transformed, multiplied point by point (one small matrix product for each of the tile's points) and transformed back,
+// all in the thread's scratch, which stays in its caches; bias and activation are applied in registers before the one
+// store.
 #pragma once
 #include "base/tensor.h"
 #include "topi/conv2d_nchwc.h"
@@ -14,11 +15,14 @@ struct WinogradConfig {
   int64_t block_tiles = 0;              // tiles transformed at a time
   int rows = 12, oc_blocks = 2;         // of the products' register tile: tiles x blocks of output channels
   int ic_unroll = 4;
+  // A point's products for all output channels, then the next point's, and all products are kept meanwhile: never
+  // chosen yet, since no gain has been measured (docs/performance.md).
+  bool points_outside = false;
   bool operator==(const WinogradConfig&) const = default;
 };
 
-// Dilation 1, one group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the
-// tile and of more than the stride, which is 1 or 2.
+// One group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the tile and of
+// more than the stride, which is 1 or, without dilation, 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
 // The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in
 // the caches between two runs.

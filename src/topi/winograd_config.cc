@@ -11,8 +11,12 @@ namespace tilewright::topi {
 
 WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   WinogradLoops l;
-  l.tiles_high = ceil_div(p.out_height, c.tile_height);
-  l.tiles_wide = ceil_div(p.out_width, c.tile_width);
+  l.dilation_height = p.kernel_height == 1 ? 1 : p.dilation_height;
+  l.dilation_width = p.kernel_width == 1 ? 1 : p.dilation_width;
+  l.comb_tiles_high = ceil_div(ceil_div(p.out_height, l.dilation_height), c.tile_height);
+  l.comb_tiles_wide = ceil_div(ceil_div(p.out_width, l.dilation_width), c.tile_width);
+  l.tiles_high = std::min(l.dilation_height, p.out_height) * l.comb_tiles_high;
+  l.tiles_wide = std::min(l.dilation_width, p.out_width) * l.comb_tiles_wide;
   l.tiles = p.batch * l.tiles_high * l.tiles_wide;
   l.blocks = ceil_div(l.tiles, c.block_tiles);
   l.last_tiles = l.tiles - (l.blocks - 1) * c.block_tiles;
@@ -37,7 +41,7 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
     return (ceil_div(elements, line) | 1) * line;
   };
   l.data_stride = odd_lines(l.phases * l.ic_blocks * c.block_tiles * p.lanes);
-  l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
+  l.product_stride = odd_lines((c.points_outside ? l.oc_tiles : 1) * c.oc_blocks * c.block_tiles * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.turns = ceil_div(l.blocks == 1 ? l.last_tiles : c.block_tiles, c.rows);
   l.prefetches = l.panel * c.oc_blocks * 4 >= 8 << 10;
@@ -45,22 +49,23 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
 }
 
 bool winograd_applies(const Conv2dProblem& p, int tile_height, int tile_width) {
-  auto axis = [](int64_t kernel, int64_t stride, int tile) {
+  auto axis = [](int64_t kernel, int64_t stride, int64_t dilation, int tile) {
     if (kernel == 1) return stride == 1 && tile == 1;
-    return stride <= 2 && kernel > stride && tile > 1 && ceil_div(kernel, stride) + tile - 1 <= 8;
+    return stride <= (dilation > 1 ? 1 : 2) && kernel > stride && tile > 1 && ceil_div(kernel, stride) + tile - 1 <= 8;
   };
-  return p.dilation_height == 1 && p.dilation_width == 1 && p.groups == 1 && !p.plain_data &&
-         axis(p.kernel_height, p.stride_height, tile_height) && axis(p.kernel_width, p.stride_width, tile_width) &&
-         p.kernel_height * p.kernel_width > 1;
+  return p.groups == 1 && !p.plain_data && axis(p.kernel_height, p.stride_height, p.dilation_height, tile_height) &&
+         axis(p.kernel_width, p.stride_width, p.dilation_width, tile_width) && p.kernel_height * p.kernel_width > 1;
 }
 
 HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
-  auto after = [](int64_t out, int64_t tile, const WinogradAxis& axis, int64_t pad, int64_t in) {
-    return std::max<int64_t>(0, (round_up(out, tile) - tile) * axis.stride + axis.slices() - pad - in);
+  // The last tile of the last comb.
+  auto after = [](int64_t out, int64_t dilation, int64_t tile, const WinogradAxis& axis, int64_t pad, int64_t in) {
+    const int64_t first = (round_up(ceil_div(out, dilation), tile) - tile) * axis.stride;
+    return std::max<int64_t>(0, std::min(dilation, out) + (first + axis.slices() - 1) * dilation - pad - in);
   };
   const WinogradLoops l = winograd_loops(p, c);
-  return {p.pad_top, p.pad_left, after(p.out_height, c.tile_height, l.down, p.pad_top, p.in_height),
-          after(p.out_width, c.tile_width, l.across, p.pad_left, p.in_width)};
+  return {p.pad_top, p.pad_left, after(p.out_height, l.dilation_height, c.tile_height, l.down, p.pad_top, p.in_height),
+          after(p.out_width, l.dilation_width, c.tile_width, l.across, p.pad_left, p.in_width)};
 }
 
 int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) {
@@ -81,6 +86,7 @@ double transform_cycles(const LinearProgram& down, const LinearProgram& across, 
 struct Prediction {
   double microseconds = 0;  // one thread
   double data = 0;          // of it, the data's transform
+  double shared = 0;        // as in Cost
 };
 
 // Time of memory that arithmetic hides counts by its surplus.
@@ -113,9 +119,11 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double l2 = static_cast<double>(target.l2_bytes);
   const bool near = bytes + scratch <= 0.9 * l2;
   const double again = near ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
-  // A stream beside other work reaches four fifths of what memory gives a stream alone.
-  const double first = weights_from_memory ? 0.8 * target.dram_gbps : again;
-  const double traffic = bytes / (first * 1e3) + static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
+  // A stream beside other work reaches four fifths of what memory gives a stream alone. Two threads share it, and come
+  // nearer to it.
+  const double from_there = static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
+  const double traffic = bytes / ((weights_from_memory ? 0.8 * target.dram_gbps : again) * 1e3) + from_there;
+  const double traffic_of_two = weights_from_memory ? bytes / (target.dram_gbps * 1e3) + from_there / 2 : traffic / 2;
   // Several turns over wide panels that come from afar displace what is in the first level.
   const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4 * per_point;
   const double displaced =
@@ -134,9 +142,13 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
     spill = (data + 2 * result) / (target.l3_gbps * 1e3) +
             0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
   }
-  const double most = std::max(gemm, traffic), least = std::min(gemm, traffic);
+  auto together = [](double a, double b) {
+    const double most = std::max(a, b), least = std::min(a, b);
+    return most + 0.5 * least * least / most;
+  };
   const double data = static_cast<double>(l.tiles * l.ic_blocks) * data_cycles / per_microsecond;
-  return {most + 0.5 * least * least / most + transforms + spill + displaced + passage, data};
+  const double alone = together(gemm, traffic);
+  return {alone + transforms + spill + displaced + passage, data, together(gemm / 2, traffic_of_two) - alone / 2};
 }
 
 // How much longer than its share the slowest of `threads` takes: units are cut between tiles of output channels too,
@@ -204,7 +216,7 @@ void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights
         last = c.block_tiles;
         const Prediction prediction = predict(p, c, weights_from_memory, target, cycles.data, cycles.result);
         const double uneven = 0.4 * (imbalance(p, c, prediction, 2) - 1) + 0.1 * (imbalance(p, c, prediction, 4) - 1);
-        visit(c, prediction.microseconds * (1 + std::max(uneven, 0.0)));
+        visit(c, prediction.microseconds * (1 + std::max(uneven, 0.0)) + prediction.shared);
       }
     }
 }
@@ -222,7 +234,8 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
 }
 
 std::string to_text(const WinogradConfig& c) {
-  return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll);
+  return format("{}x{} of {} u{}{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll,
+                c.points_outside ? ", points outside" : "");
 }
 
 std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width,
@@ -242,7 +255,9 @@ Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
   cost.bytes += 4 * (static_cast<double>(l.slices * l.panel * l.oc_blocks) -
                      static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
-  cost.microseconds = predict(p, c, weights_from_memory, target, cycles.data, cycles.result).microseconds;
+  const Prediction prediction = predict(p, c, weights_from_memory, target, cycles.data, cycles.result);
+  cost.microseconds = prediction.microseconds;
+  cost.shared = prediction.shared;
   return cost;
 }
 

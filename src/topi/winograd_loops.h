@@ -6,8 +6,11 @@
 namespace tilewright::topi {
 
 struct WinogradLoops {
-  int64_t tiles_high, tiles_wide, tiles;  // of one image; of all
-  int64_t blocks, last_tiles;             // blocks of tiles; tiles of the last block
+  // A dilated kernel is one without dilation over each of the maps of every d-th row and column: its combs.
+  int64_t dilation_height, dilation_width;
+  int64_t comb_tiles_high, comb_tiles_wide;  // tiles of one comb, along each axis
+  int64_t tiles_high, tiles_wide, tiles;     // of one image, all combs; of all images
+  int64_t blocks, last_tiles;                // blocks of tiles; tiles of the last block
   WinogradAxis down, across;
   int64_t points;  // of a tile
   int64_t slices;  // products per output and input channel: points times the stride's phases

@@ -52,6 +52,23 @@ class Report(unittest.TestCase):
                                                          "ncnn": {"failed": "no"}, "openvino": engine(1, report.WRONG)}})))
         self.assertIn("| a | 1 | 3 | 1 (wrong) | 1 (off 7.2x) | - | MNN | **1.00** |", text)
 
+    def test_the_zoo_has_one_line_per_network_and_a_part_of_the_page_of_its_own(self):
+        whole = results(model("a", {"1": {"ours": engine(2), "ort": engine(3), "ncnn": engine(5)},
+                                    "2": {"ours": engine(1), "ort": engine(2), "ncnn": engine(1.5)}}),
+                        model("b", {"1": {"ours": engine(2), "ort": {"failed": "no"}, "ncnn": engine(1)}}))
+        text = report.ratios(whole)
+        self.assertIn("| a | 2 | onnxruntime | **1.50** | 1 | ncnn | **1.50** |", text)
+        self.assertIn("| b | 2 | ncnn | **0.50** |  |  |  |", text)
+        self.assertIn("below: b 0.50", text)
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder, "performance.md")
+            report.write_docs(results(model("resnet18", {"1": {"ours": engine(1), "ort": engine(2)}})), page)
+            for _ in range(2):
+                report.write_docs(whole, page, zoo=True)
+            self.assertEqual(page.read_text().count("| a |"), 1)
+            self.assertEqual(page.read_text().count("| resnet18 |"), 2)  # times and compilation
+        self.assertEqual(set(run.TWINS) - set(run.zoo_names()), set())
+
     def test_parts_are_put_together_per_thread_count(self):
         whole = results(model("resnet18", {"1": {"ours": engine(1)}}))
         run.merge(whole, model("mlp", {"1": {"ours": engine(1)}}))

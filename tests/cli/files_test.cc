@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -57,6 +58,33 @@ TEST(Picture, ChannelsAreConvertedDeepAndHugeOnesRefused) {
   auto huge = load("P6 30000 30000 255\nabc", {1, 3, 8, 8});
   ASSERT_FALSE(huge.ok());
   EXPECT_EQ(huge.error().code, ErrorCode::kLimitExceeded) << huge.error().str();
+}
+
+// The scan names a Huffman table that the file never defines: what is decoded, if anything, must not come from memory
+// that the decoder never wrote.
+TEST(Picture, AJpegWithoutItsTablesDoesNotReadWhatMemoryHeld) {
+  const std::string path = testing::TempDir() + "tables.jpg";
+  std::string jpeg("\xff\xd8\xff\xdb\0\x43\0", 7);
+  jpeg += std::string(64, '\1');
+  jpeg +=
+      std::string("\xff\xc0\0\x0b\x08\0\x08\0\x08\1\1\x11\0\xff\xda\0\x08\1\1\0\0\x3f\0", 23) + std::string(64, '\xa5');
+  ASSERT_TRUE(write_file(path, bytes_of(jpeg)).ok());
+  std::string first;
+  for (uint32_t seed = 0; seed < 64; ++seed) {
+    uint32_t state = seed * 2654435761u + 1;
+    std::vector<std::unique_ptr<std::string>> held;  // the decoder's state is one block of 18 KB or so
+    for (size_t size = 16 << 10; size < 24 << 10; size += 256) {
+      held.push_back(std::make_unique<std::string>(size, '\0'));
+      for (char& c : *held.back()) c = static_cast<char>((state = state * 1664525u + 1013904223u) >> 24);
+    }
+    held.clear();
+    auto tensor = load_picture(path, {}, kFloat32, {1, 3, 8, 8});
+    std::string now = tensor.ok()
+                          ? std::string(reinterpret_cast<const char*>(tensor->as<float>().data()), tensor->bytes())
+                          : tensor.error().str();
+    if (seed == 0) first = now;
+    ASSERT_EQ(now, first) << "with what memory held of seed " << seed;
+  }
 }
 
 TEST(Npy, RoundTrips) {

@@ -134,6 +134,32 @@ TEST_F(ProgramTest, ErrorsAreOneSentenceWithACode) {
   expect_error("run m.so --output y.txt", 1, ".npz");
 }
 
+TEST_F(ProgramTest, LibrariesOfOtherVersionsAndProcessorsAreRefused) {
+  ArtifactSource other = small_model();
+  other.symbol = "tw_artifact_v2";
+  make_artifact(other, folder_ / "version.so");
+  other = small_model();
+  other.plan.cpu_features = {"avx1024f"};
+  make_artifact(other, folder_ / "cpu.so");
+  for (const char* verb : {"run", "bench"}) {
+    expect_error(std::string(verb) + " version.so", 2, "error[E502 ArtifactVersion]");
+    expect_error(std::string(verb) + " cpu.so", 2, "error[E503 CpuMismatch]");
+  }
+}
+
+// A limit on the size of files stands for the disk that is full. What is said goes through a pipe, which has none.
+TEST_F(ProgramTest, AFullDiskLeavesNoOutput) {
+  const std::string command = "cd " + (folder_ / ".") +
+                              " && ( trap '' XFSZ; ulimit -f 0; " TW_BUILD_DIR
+                              "/tilewright run m.so --output @y.npz; echo code $? ) 2>&1 | cat >said.txt";
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  const std::string said = testing::read_file(folder_ / "said.txt");
+  EXPECT_NE(said.find("error[E103 CannotWrite]"), std::string::npos) << said;
+  EXPECT_NE(said.find("code 4"), std::string::npos) << said;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "."))
+    EXPECT_EQ(entry.path().filename().string().find("npz"), std::string::npos) << entry.path();
+}
+
 TEST_F(ProgramTest, HelpExplains) {
   for (const char* verb : {"", "run ", "bench "}) {
     Outcome o = run(std::string(verb) + "--help");

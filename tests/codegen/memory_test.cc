@@ -43,6 +43,36 @@ TEST(Memory, MaskedTail) {
     }
 }
 
+TEST(Memory, StoresOfKnownLanesTouchNoOthers) {
+  for (const Target& target : targets())
+    for (DataType dtype : {kFloat32, kInt8, kInt64, kBool}) {
+      std::vector<PrimFunc> functions;
+      auto on = [](int64_t valid, size_t lane) {
+        return valid == 0 ? lane % 3 == 1 : lane < static_cast<size_t>(valid);
+      };
+      for (int64_t valid = 0; valid < 16; ++valid) {
+        PrimFunc f;
+        f.name = "store_" + std::to_string(valid);
+        Buffer in = make_buffer("in", dtype, 16, Scope::kGlobal, 0, true), out = make_buffer("out", dtype, 16);
+        f.params = {in, out};
+        PrimExpr all = ramp(make_int(0), 1, 16);
+        PrimExpr mask = valid > 0 ? lt(all, make_int(valid, all->dtype))
+                                  : eq(floormod(all, make_int(3, all->dtype)), make_int(1, all->dtype));
+        f.body = store(out, all, load(in, all), mask);
+        functions.push_back(f);
+      }
+      Library library(functions, target);
+      const size_t bytes = dtype.bytes();
+      for (int valid = 0; valid < 16; ++valid) {
+        std::vector<unsigned char> a(16 * bytes, 1), b(16 * bytes, 0xee);
+        library.run(valid, {a.data(), b.data()});
+        for (size_t i = 0; i < 16 * bytes; ++i)
+          ASSERT_EQ(b[i], on(valid, i / bytes) ? 1 : 0xee)
+              << dtype.str() << " on " << target.mcpu << ", " << valid << " lanes, byte " << i;
+      }
+    }
+}
+
 TEST(Memory, GatherAndScatterWithMasks) {
   for (const Target& target : targets()) {
     PrimFunc f;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "driver/verify.h"
 #include "relay/op.h"
@@ -53,6 +54,34 @@ TEST(DirectKernels, ScansRanksAndSorts) {
     check({x}, call("argsort", {x}, make_attrs<ArgsortAttrs>([&](auto& a) { a.is_ascend = ascending, a.axis = 0; })),
           {{"x", ties}});
   }
+}
+
+// Lists, leading digits and whole sorts (topi/select.h): ties, both zeros, NaN and infinities; lines along the last
+// axis and across it.
+TEST(DirectKernels, SelectsTheFirst) {
+  const double special[] = {0.0, -0.0, std::nan(""), HUGE_VAL, -HUGE_VAL, 1e-42, -1e-42, 3.0};
+  for (DataType dtype : {kFloat32, kFloat16, kBFloat16, kInt8, kUInt8, kInt16, kInt32, kUInt32, kInt64, kFloat64})
+    for (std::vector<int64_t> shape : {std::vector<int64_t>{3, 200}, {150, 5}}) {
+      const int64_t axis = shape[0] == 3 ? 1 : 0, n = shape[static_cast<size_t>(axis)];
+      Expr x = input("x", shape, dtype);
+      Tensor values(dtype, shape);
+      for (int64_t i = 0; i < values.size(); ++i) {
+        const int64_t mixed = static_cast<int64_t>(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u >> 40);
+        if (dtype.is_float())
+          values.set_double(i, i % 5 == 0 ? special[mixed % 8] : static_cast<double>(mixed % 97) * 0.37 - 15);
+        else
+          values.set_int(i, dtype.is_int() ? mixed % 97 - 48 : mixed % 97 + 150);
+      }
+      for (int64_t k : {int64_t{1}, int64_t{7}, int64_t{16}, int64_t{40}, n})
+        for (bool ascending : {false, true}) {
+          SCOPED_TRACE(dtype.str() + shape_str(shape) + " first " + std::to_string(k) + (ascending ? " up" : " down"));
+          check({x}, call("topk", {x}, make_attrs<TopKAttrs>([&](auto& a) {
+                            a.k = k, a.axis = axis, a.is_ascend = ascending, a.dtype = kInt64;
+                          })),
+                {{"x", values}});
+          if (HasFailure()) return;
+        }
+    }
 }
 
 TEST(DirectKernels, ScattersAndReverses) {
@@ -109,6 +138,19 @@ TEST(DirectKernels, GridSample) {
                                 a.align_corners = corners;
                               })),
               {{"grid", far}});
+  Expr volume = input("volume", {2, 3, 5, 4, 3}), places = input("places", {2, 3, 4, 3, 5});
+  Tensor around(kFloat32, {2, 3, 4, 3, 5});
+  for (int64_t i = 0; i < around.size(); ++i) around.set_double(i, std::sin(static_cast<double>(i) * 1.3) * 1.9);
+  for (const char* method : {"bilinear", "nearest"})
+    for (const char* padding : {"zeros", "border", "reflection"})
+      for (bool corners : {false, true})
+        check({volume, places}, call("image.grid_sample", {volume, places}, make_attrs<GridSampleAttrs>([&](auto& a) {
+                                       a.layout = "NCDHW";
+                                       a.method = method;
+                                       a.padding_mode = padding;
+                                       a.align_corners = corners;
+                                     })),
+              {{"places", around}});
 }
 
 // Every code of every small format to float32, and back; values between the codes, ties and the far ends included.

@@ -24,6 +24,7 @@ TEST(Kernels, ThreeByThreeWithResidual) {
 TEST(Kernels, StridedAndDilated) {
   Expr x = input("x", {2, 17, 15, 13});
   check({x}, conv(conv(x, 33, 17, 3, 2, 1), 16, 33, 3, 1, 2, 1, 2));
+  for (int64_t dilation : {6, 12, 20}) check({x}, conv(conv(x, 40, 17, 1, 1, 0), 24, 40, 3, 1, dilation, 1, dilation));
 }
 TEST(Kernels, Depthwise) {
   for (int64_t k : {3, 5})

@@ -69,6 +69,10 @@ TEST_F(OutputFormsTest, TheNamesEndDecides) {
   EXPECT_EQ(output_form("a.o"), OutputForm::kObject);
   EXPECT_EQ(output_form("lib.a"), OutputForm::kArchive);
   EXPECT_EQ(output_form("m.tar"), OutputForm::kPackage);
+  EXPECT_EQ(output_form("m.ll"), OutputForm::kIr);
+  EXPECT_EQ(output_form("m.bc"), OutputForm::kBitcode);
+  EXPECT_EQ(output_form("m.s"), OutputForm::kAssembly);
+  EXPECT_EQ(*output_form("m.tar", "objects"), OutputForm::kObjects);
 }
 
 TEST_F(OutputFormsTest, ACProgramLinksTheArchiveOrTheObject) {
@@ -175,16 +179,62 @@ TEST_F(OutputFormsTest, APackageHoldsLibraryGraphAndWeights) {
   EXPECT_EQ(std::vector<float>(y.begin(), y.end()), expected);
 }
 
+TEST_F(OutputFormsTest, TextsOfEverythingBecomeTheSameLibrary) {
+  const std::vector<float> expected = run(compiled("m.so"));
+  for (const char* name : {"m.ll", "m.bc"}) {
+    compile_ir(compiled(name), folder_ + "/from_ir.so");
+    EXPECT_EQ(run(folder_ + "/from_ir.so"), expected) << name;
+    compile_ir(folder_ + "/" + name, folder_ + "/from_ir.o");
+    shell("cc -shared -o linked.so from_ir.o -lm");
+    EXPECT_EQ(run(folder_ + "/linked.so"), expected) << name;
+  }
+  compiled("m.s");
+  shell("cc -shared -o s.so m.s -lm");
+  EXPECT_EQ(run(folder_ + "/s.so"), expected);
+  EXPECT_NE(read(folder_ + "/m.ll").find("target triple"), std::string::npos);
+  std::ofstream(folder_ + "/bad.ll") << "define void @f() {";
+  try {
+    compile_ir(folder_ + "/bad.ll", folder_ + "/bad.so");
+    ADD_FAILURE();
+  } catch (const CompileError& e) {
+    EXPECT_EQ(e.code(), static_cast<int>(ErrorCode::kParseError)) << e.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/bad.so"));
+}
+
+TEST_F(OutputFormsTest, ObjectsAsTheClassicStackLaysThemOut) {
+  const std::vector<float> expected = run(compiled("m.so"));
+  CompileOptions options;
+  options.shapes = {"x=1x3x8x8"};
+  options.kernel_cache = false;
+  options.format = "objects";
+  compile(TW_TEST_DATA "/onnx/convnet.onnx", folder_ + "/m.tar", options);
+  shell("tar tf m.tar");
+  EXPECT_EQ(read(folder_ + "/log"), "lib0.o\n") << "nothing is imported";
+  shell("tar xf m.tar && cc -shared -o o.so lib0.o -lm");
+  EXPECT_EQ(run(folder_ + "/o.so"), expected);
+  options.format = "nonsense";
+  EXPECT_EQ(code("n.tar", options, "no output form"), 101);
+}
+
+// Names of kernels are the object's own: a program may have functions of the same names.
+TEST_F(OutputFormsTest, AnObjectShowsOnlyItsInterface) {
+  compiled("m.o");
+  shell("nm --defined-only -g m.o | awk '{print $3}' | sort");
+  EXPECT_EQ(read(folder_ + "/log"),
+            "__tvm_ffi_main\ntw_arena_bytes\ntw_artifact_v1\ntw_num_variants\ntw_run\ntw_run_variant\n");
+}
+
 TEST_F(OutputFormsTest, EveryFormIsDeterministicAndLeavesNothingElse) {
-  for (const char* name : {"m.o", "m.a", "m.tar"}) {
+  for (const char* name : {"m.o", "m.a", "m.tar", "m.ll", "m.bc", "m.s"}) {
     const std::string first = read(compiled(name));
     EXPECT_EQ(read(compiled(name)), first) << name;
     EXPECT_FALSE(first.empty());
   }
   size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++files;
-  EXPECT_EQ(files, 3u);
-  for (const char* name : {"/nonexistent/m.o", "/nonexistent/m.a", "/nonexistent/m.tar"}) {
+  EXPECT_EQ(files, 6u);
+  for (const char* name : {"/nonexistent/m.o", "/nonexistent/m.a", "/nonexistent/m.tar", "/nonexistent/m.ll"}) {
     try {
       compile(TW_TEST_DATA "/onnx/convnet.onnx", name, {.shapes = {"x=1x3x8x8"}});
       ADD_FAILURE() << name;

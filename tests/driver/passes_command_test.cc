@@ -9,16 +9,18 @@
 #include <iterator>
 
 #include "driver/cli/commands.h"
+#include "driver/command.h"
 #include "relay/op.h"
 #include "relay/passes/table.h"
 #include "relay/text.h"
 #include "test_folders.h"
-#include "tilewright/compiler.h"
 
 namespace tilewright::driver {
 namespace {
 
 using namespace relay;
+using testing::command;
+using testing::Said;
 
 class PassesCommandTest : public ::testing::Test {
  protected:
@@ -28,21 +30,6 @@ class PassesCommandTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  struct Said {
-    int code;
-    std::string out, error;
-  };
-  static Said command(std::vector<std::string> words) {
-    std::vector<const char*> argv{"tilewright"};
-    for (const auto& w : words) argv.push_back(w.c_str());
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
-    Said said{tw_compiler_main(static_cast<int>(argv.size()), argv.data()), {}, {}};
-    std::fflush(stdout);
-    said.out = testing::internal::GetCapturedStdout();
-    said.error = testing::internal::GetCapturedStderr();
-    return said;
-  }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ + "/" + name) << text;
     return folder_ + "/" + name;

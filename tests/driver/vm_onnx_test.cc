@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "driver/verify.h"
 #include "driver/vm.h"
+#include "relay/op.h"
 #include "runtime/vm/compiler_hook.h"
 #include "test_folders.h"
 #include "tilewright/compiler.h"
@@ -114,6 +115,42 @@ TEST(VmOnnx, LoopsBranchesAndSizesThatDataDecide) {
   }
 }
 
+// Grow of the model: its two results.
+std::pair<std::vector<float>, std::vector<float>> grown(std::vector<float> v, float limit, float factor, float top) {
+  std::vector<float> sums;
+  do {
+    sums.push_back(0);
+    for (float& e : v) sums.back() += e = std::min(e * 1.5f * factor, top);
+  } while (sums.back() < limit);
+  float most = v[0];
+  for (float e : v) most = std::max(most, e);
+  if (most > 50)
+    for (float& e : v) e = -e;
+  return {v, sums};
+}
+
+TEST(VmOnnx, FunctionsWithControlFlow) {
+  auto program = compiled(std::string(TW_TEST_DATA) + "/onnx/computed_functions.onnx");
+  ASSERT_TRUE(program);
+  for (int evaluate_first : {0, 2}) {
+    auto vm = runner(program, evaluate_first);
+    for (float limit : {4.f, 30.f, 200.f})
+      for (int64_t n : {3, 5}) {
+        std::vector<float> x;
+        for (int64_t i = 0; i < n; ++i) x.push_back(0.5f + 0.25f * static_cast<float>(i * i % 7));
+        auto got = vm->run({Tensor::from<float>(kFloat32, {n}, x), Tensor::scalar<float>(kFloat32, limit)});
+        ASSERT_TRUE(got.ok()) << got.error().str();
+        ASSERT_EQ(got->size(), 3u);
+        const auto [first, sums] = grown(x, limit, 2, 1e30f);
+        near((*got)[0], first, "first");
+        near((*got)[1], sums, "sums");
+        std::vector<float> positive;
+        for (float v : first) positive.push_back(std::abs(v));
+        near((*got)[2], grown(positive, limit, 0.9f, 90).first, "second");
+      }
+  }
+}
+
 TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
   auto vm = runner(compiled(kModel), 2);
   auto resident = [] {
@@ -132,6 +169,31 @@ TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
   }
   EXPECT_LT(resident() - before, int64_t{24} << 20);
   EXPECT_LE(vm->functions().kept(), 64u);
+}
+
+// Ever new sizes that are compiled, each with working memory of its own: what is kept is bounded by the largest.
+TEST(VmOnnx, MemoryStaysFlatOverManyCompilations) {
+  using namespace relay;
+  Expr x = make_var("x", tensor_type({Dim::any(), Dim(64)}, kFloat32));
+  Expr body = call("sum", {call("nn.softmax", {call("tanh", {call("nn.softmax", {x})})})});
+  auto made = vm_program(Module().with_main(make_function({x}, body)), {});
+  ASSERT_TRUE(made.ok()) << made.error().str();
+  auto vm = runner(std::make_shared<const runtime::vm::Program>(std::move(*made)), 0);
+  auto resident = [] {
+    std::ifstream in("/proc/self/statm");
+    int64_t all = 0, pages = 0;
+    in >> all >> pages;
+    return pages * sysconf(_SC_PAGESIZE);
+  };
+  int64_t before = 0;
+  for (int64_t run = 0; run < 130; ++run) {
+    auto got = vm->run({Tensor::zeros(kFloat32, {4000 - run, 64})});
+    ASSERT_TRUE(got.ok()) << got.error().str();
+    if (run == 20) before = resident();
+  }
+  EXPECT_EQ(vm->functions().compiled(), 130u);
+  // Further 44 are kept: a library's pages each, not a megabyte of working memory.
+  EXPECT_LT(resident() - before, int64_t{24} << 20);
 }
 
 TEST(VmOnnx, TracesNameKernelsAndFunctions) {

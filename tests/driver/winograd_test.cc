@@ -16,9 +16,11 @@ Expr input(std::vector<int64_t> shape) { return make_var("x", tensor_type(to_sha
 Tensor weights(int64_t out, int64_t in, int64_t kh = 3, int64_t kw = 3) {
   return random_tensor(kFloat32, {out, in, kh, kw}, 7);
 }
-Expr conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1) {
+Expr conv(const Expr& x, const Tensor& w, std::vector<int64_t> padding = {1, 1, 1, 1}, int64_t stride = 1,
+          int64_t dilation = 1) {
   return call("nn.conv2d", {x, make_constant(w)}, make_attrs<Conv2DAttrs>([&](auto& a) {
                 a.strides = {stride, stride};
+                a.dilation = {dilation, dilation};
                 a.padding = padding;
                 a.channels = w.shape()[0];
                 a.kernel_size = std::vector<int64_t>{w.shape()[2], w.shape()[3]};
@@ -45,6 +47,14 @@ TEST(WinogradChoice, LargeTilesOnLargeMapsDirectWhereItMust) {
   EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64), {1, 1, 1, 1}, 2)))[0].rfind("winograd", 0), 0u);  // by phases
   EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64), {1, 1, 1, 1}, 3))), std::vector<std::string>{"direct"});
   EXPECT_EQ(chosen(module_of(x, conv(x, weights(64, 64, 1, 1), {0, 0, 0, 0}))), std::vector<std::string>{"direct"});
+}
+
+TEST(WinogradChoice, DilatedLayersToo) {
+  Expr x = input({1, 128, 28, 28});
+  const Module module = module_of(x, conv(x, weights(128, 128), {2, 2, 2, 2}, 1, 2));
+  EXPECT_EQ(chosen(module)[0].rfind("winograd", 0), 0u);
+  Expr small = input({1, 32, 20, 20});
+  check({small}, conv(small, weights(32, 32), {4, 4, 4, 4}, 1, 4));
 }
 
 TEST(WinogradChoice, StrictMathIsDirect) {

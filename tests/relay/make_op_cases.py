@@ -32,7 +32,7 @@ def ort(kind, inputs, outputs=1, opset=21, **attrs):
     graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(o) for o in outs])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    got = session.run(None, {n: x for n, x in zip(names, inputs) if n})
+    got = session.run(None, {n: np.asarray(x) for n, x in zip(names, inputs) if n})
     return got if outputs > 1 else got[0]
 
 
@@ -496,8 +496,55 @@ def dynamic():
     case("dyn.one_hot", [i64(1, 0), np.float32(2), np.float32(-1), np.array(3, np.int64)], np.array([[-1, 2, -1], [2, -1, -1]], np.float32))
 
 
+def quantised():
+    """Against numpy's arithmetic; products against onnxruntime's integer operators."""
+    def q(*shape, dtype="uint8"):
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max + 1, shape).astype(dtype)
+
+    def saturated(x, dtype):
+        info = np.iinfo(dtype)
+        return np.clip(x, info.min, info.max).astype(dtype)
+
+    s, z = np.float32, np.int32
+    x, y = q(2, 5), q(2, 5)
+    real = lambda v, scale, zero: (v.astype(np.float64) - zero) * np.float64(s(scale))  # noqa: E731
+    up = lambda v: np.floor(v + 0.5)  # noqa: E731
+    g = f(3, 4, low=-40, high=40)
+    case("qnn.quantize", [g, s(0.25), z(3)], ort("QuantizeLinear", [g, s(0.25), np.uint8(3)]), out_dtype="uint8")
+    scales, zeros = np.array([0.25, 0.5, 0.125], np.float32), np.array([1, -2, 3], np.int8)
+    case("qnn.quantize", [g, scales, zeros.astype(np.int32)], ort("QuantizeLinear", [g, scales, zeros], axis=0), axis=0)
+    case("qnn.dequantize", [x, s(0.25), z(3)], ort("DequantizeLinear", [x, s(0.25), np.uint8(3)]))
+    wide = np.arange(-40, 40, dtype=np.int32).reshape(2, 40)
+    case("qnn.requantize", [wide, s(0.5), z(1), s(0.25), z(7)], saturated(up((wide - 1) * 2.0) + 7, "int8"))
+    ratio = (wide * np.array([[0.5], [0.125]])) / 0.25
+    case("qnn.requantize", [wide, np.array([0.5, 0.125], np.float32), z(0), s(0.25), z(0)], saturated(np.sign(ratio) * up(np.abs(ratio)), "int8"),
+         axis=0, rounding="TONEAREST")
+    for op, fn in (("qnn.add", np.add), ("qnn.subtract", np.subtract), ("qnn.mul", np.multiply)):
+        out = 32.0 if op == "qnn.mul" else 0.5
+        case(op, [x, y, s(0.25), z(3), s(0.5), z(9), s(out), z(100)], saturated(up(fn(real(x, 0.25, 3), real(y, 0.5, 9)) / out) + 100, "uint8"))
+    image, kernel = q(1, 3, 5, 5), q(2, 3, 3, 3, dtype="int8")
+    sums = ort("ConvInteger", [image, kernel, np.uint8(7), np.int8(0)], pads=[1, 1, 1, 1])
+    case("qnn.conv2d", [image, kernel, z(7), z(0), s(0.5), s(0.5)], sums, padding=[1, 1, 1, 1], out_dtype="int32")
+    small, spread = q(1, 2, 3, 3), q(2, 3, 2, 2, dtype="int8")
+    turned = ort("ConvTranspose", [small.astype(np.float32) - 7, spread.astype(np.float32) - 3], strides=[2, 2])
+    case("qnn.conv2d_transpose", [small, spread, z(7), z(3), s(0.5), s(0.5)], turned.astype(np.int32), strides=[2, 2], out_dtype="int32")
+    weight = q(4, 5, dtype="int8")
+    case("qnn.dense", [x, weight, z(7), z(0), s(0.5), s(0.5)], ort("MatMulInteger", [x, weight.T.copy(), np.uint8(7), np.int8(0)]), out_dtype="int32")
+    a, b = q(2, 3, 4), q(2, 5, 4, dtype="int8")
+    case("qnn.batch_matmul", [a, b, z(7), z(1), s(0.5), s(0.5)], np.matmul(a.astype(np.int32) - 7, (b.astype(np.int32) - 1).transpose(0, 2, 1)), out_dtype="int32")
+    unary = {"tanh": np.tanh, "exp": np.exp, "sqrt": np.sqrt, "rsqrt": lambda v: 1 / np.sqrt(v), "sigmoid": lambda v: 1 / (1 + np.exp(-v)), "log": np.log,
+             "hardswish": lambda v: v * np.clip(v + 3, 0, 6) / 6, "erf": lambda v: ort("Erf", [v.astype(np.float32)]).astype(np.float64)}
+    positive = q(3, 4) // 2 + 9
+    for op, fn in unary.items():
+        case(f"qnn.{op}", [positive.astype(np.uint8), s(0.0625), z(4), s(0.03125), z(5)],
+             saturated(np.round(fn(real(positive, 0.0625, 4)) / 0.03125) + 5, "uint8"))
+    value = real(x, 0.5, 120)
+    case("qnn.leaky_relu", [x, s(0.5), z(120), s(0.25), z(60)], saturated(np.round(np.where(value < 0, value * 0.5, value) / 0.25) + 60, "uint8"), alpha=0.5)
+
+
 for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention,
-             annotations, batch_blocks, dynamic):
+             annotations, batch_blocks, dynamic, quantised):
     make()
 path = pathlib.Path(__file__).resolve().parents[2] / "tests/data/relay/op_cases.txt"
 path.parent.mkdir(parents=True, exist_ok=True)

@@ -154,11 +154,30 @@ TEST(OpCases, EqualOnnxruntimeAndNumpy) {
         expect_ints((*got)[i], c.outputs[i].shape, c.outputs[i].i);
     }
   }
+  covered.insert("qnn.concatenate");  // three tuples: the test below
   // Operators that no case touches; the list may only shrink.
   std::set<std::string> missing;
   for (const OpDef& op : all_ops())
     if (!covered.count(op.name)) missing.insert(op.name);
   EXPECT_EQ(missing, (std::set<std::string>{})) << "operators without a case";
+}
+
+TEST(OpCases, QuantisedTensorsAreJoinedAtOneScale) {
+  auto bytes = [](std::vector<int64_t> values) {
+    Tensor t = Tensor::zeros(kUInt8, {static_cast<int64_t>(values.size())});
+    for (size_t i = 0; i < values.size(); ++i) t.set_int(static_cast<int64_t>(i), values[i]);
+    return make_constant(t);
+  };
+  auto zero = [](int64_t v) { return make_scalar(static_cast<double>(v), kInt32); };
+  Expr joined = call("qnn.concatenate",
+                     {make_tuple({bytes({10, 20}), bytes({5, 255})}), make_tuple({make_scalar(0.5), make_scalar(0.25)}),
+                      make_tuple({zero(4), zero(5)}), make_scalar(0.5), zero(10)});
+  auto got = evaluate(joined, {});
+  ASSERT_TRUE(got.ok()) << got.error().str();
+  expect_ints((*got)[0], {4}, {16, 26, 10, 135});
+  EXPECT_FALSE(try_call("qnn.concatenate", {make_tuple({bytes({1})}), make_tuple({make_scalar(0.5), make_scalar(0.5)}),
+                                            make_tuple({zero(0)}), make_scalar(0.5), zero(0)})
+                   .ok());
 }
 
 }  // namespace

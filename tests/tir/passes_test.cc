@@ -2,6 +2,7 @@
 #include "tir/cases.h"
 #include "tir/passes/lower_kernel.h"
 #include "tir/passes/simplify.h"
+#include "tir/passes/storage_rewrite.h"
 #include "tir/passes/unroll.h"
 #include "tir/passes/vectorize.h"
 
@@ -11,8 +12,22 @@ namespace {
 TEST(Passes, Unroll) { check_cases("unroll.tir", unroll); }
 TEST(Passes, Vectorize) { check_cases("vectorize.tir", vectorize); }
 TEST(Passes, Simplify) { check_cases("simplify.tir", simplify); }
+TEST(Passes, StorageRewrite) { check_cases("storage_rewrite.tir", storage_rewrite); }
 TEST(Passes, LowerKernel) {
   check_cases("lower_kernel.tir", [](PrimFunc f) { return lower_kernel(std::move(f)).value(); });
+}
+
+TEST(StorageRewrite, CountsEachStackBufferOnce) {
+  auto f = parse_func(
+      "func f(y: float32[4]):\n"
+      "  alloc a: float32[10] stack\n"
+      "  alloc b: int8[3] stack\n"
+      "  alloc r: float32x8[4] register\n"
+      "  a[0] = 1.0\n"
+      "  y[0] = a[0]\n");
+  ASSERT_TRUE(f.ok()) << f.error().str();
+  EXPECT_EQ(stack_bytes(*f), 43);
+  EXPECT_EQ(stack_bytes(storage_rewrite(*f)), 0) << "a[0] is a register, b is never used";
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace tilewright::tir {
 
 class RandomKernel {
  public:
-  static constexpr int64_t kSize = 256;
+  static constexpr int64_t kSize = 256, kScratch = 8;
 
   explicit RandomKernel(unsigned seed) : random_(seed) {}
 
@@ -88,7 +88,8 @@ class RandomKernel {
         case 2:
           return load(y_, own_index(2));
         case 3:
-          return registers_ ? load(registers_, make_int(pick(2))) : load(x_, floormod(integer(1), kSize));
+          if (registers_) return load(registers_, make_int(pick(2)));
+          return scratch_ ? load(scratch_, floormod(integer(1), kScratch)) : load(x_, floormod(integer(1), kSize));
         default:
           return load(x_, floormod(integer(2), kSize));
       }
@@ -115,6 +116,7 @@ class RandomKernel {
   }
 
   Stmt write() {
+    if (scratch_ && !lane_ && pick(3) == 0) return store(scratch_, floormod(integer(1), kScratch), real(2));
     if (pick(3) == 0) return store(z_, own_index(2), cast(kInt32, integer(3)) + load(q_, floormod(integer(1), 64)));
     return store(y_, own_index(2), real(3));
   }
@@ -145,6 +147,7 @@ class RandomKernel {
         return let_stmt(v, value, body);
       }
       case 5: {
+        if (pick(2)) return scratch(depth);
         if (registers_) return write();
         Buffer r = make_buffer("r", kFloat32, 2, Scope::kRegister);
         Stmt fill = seq({store(r, make_int(0), make_float(1)), store(r, make_int(1), real(0))});
@@ -156,6 +159,18 @@ class RandomKernel {
       default:
         return write();
     }
+  }
+
+  // A stack buffer, filled before it is used; the one around is not used in its scope.
+  Stmt scratch(int depth) {
+    Buffer s = make_buffer("s", kFloat32, kScratch, Scope::kStack);
+    PrimExpr i = make_var("i");
+    Stmt fill = make_for(i, make_int(0), make_int(kScratch), store(s, i, real(1)));
+    Buffer around = scratch_;
+    scratch_ = s;
+    Stmt body = seq({fill, block(depth + 1), store(y_, own_index(1), load(s, floormod(integer(1), kScratch)))});
+    scratch_ = around;
+    return allocate(s, body);
   }
 
   Stmt loop(int depth) {
@@ -193,7 +208,7 @@ class RandomKernel {
   Buffer z_ = make_buffer("z", kInt32, kSize);
   PrimExpr tid_ = make_var("tid"), nthreads_ = make_var("nthreads");
   std::vector<PrimExpr> vars_{tid_, nthreads_};
-  Buffer registers_;
+  Buffer registers_, scratch_;
   PrimExpr lane_;  // the variable of the vectorized loop around, if any
   int64_t lanes_ = 1;
 };

@@ -150,6 +150,21 @@ TEST(Conv2dNchwc, WindowsStridesDilationHalo) {
          make_case(1, 33, 17, 11, 11, 3, 3, 2, 1, 0), make_case(1, 16, 96, 4, 4, 4, 4, 1, 1, 0)});
 }
 
+TEST(Conv2dNchwc, TapsThatMeetOnlyPadding) {
+  check({make_case(1, 32, 48, 20, 20, 3, 3, 1, 12, 12), make_case(2, 16, 24, 9, 7, 3, 3, 1, 5, 5),
+         make_case(1, 20, 16, 13, 11, 3, 3, 2, 4, 4), make_case(1, 16, 16, 4, 5, 7, 7, 1, 1, 3),
+         make_case(1, 16, 16, 3, 3, 3, 3, 1, 3, 3), make_case(1, 16, 32, 6, 6, 2, 2, 1, 6, 6)});
+  const Target target = host_target();
+  auto time = [&](const Conv2dProblem& p) {
+    return estimate(p, default_config(p, target, false), target).microseconds;
+  };
+  const Conv2dProblem wide = make_case(1, 256, 64, 20, 20, 3, 3, 1, 12, 12).p;
+  // Narrow channel blocks unroll their taps, and an unrolled tap is summed whatever it meets.
+  if (default_config(wide, target, false).tap_unroll == 0) {
+    EXPECT_LT(time(wide), 0.6 * time(make_case(1, 256, 64, 20, 20, 3, 3, 1, 1, 1).p));
+  }
+}
+
 TEST(Conv2dNchwc, StemsReadPlainData) {
   check({make_case(1, 3, 32, 30, 30, 7, 7, 2, 1, 3, 1, true), make_case(2, 3, 16, 17, 19, 3, 3, 2, 1, 1, 1, true),
          make_case(1, 1, 8, 12, 12, 5, 5, 1, 1, 2, 1, true), make_case(1, 4, 24, 9, 9, 1, 1, 1, 1, 0, 1, true)});
@@ -172,6 +187,27 @@ TEST(Conv2dNchwc, EveryTileGivesTheSame) {
     c.tap_unroll = turn % 3;
     ++turn;
   });
+}
+
+TEST(Conv2dNchwc, BandsAndChunksGiveTheSame) {
+  std::vector<Case> cases(10, make_case(2, 20, 56, 11, 37, 3, 3, 2, 1, 1));
+  cases.resize(16, make_case(1, 40, 72, 9, 13, 1, 1, 1, 1, 0));
+  int turn = 0;
+  check(cases, [&](Conv2dConfig& c, const Case&) {
+    c.tile_height = 1, c.tile_width = 1 + turn % 3, c.oc_blocks = 1 + turn % 2;
+    c.bands = 1 + turn % 5 * (turn % 3), c.chunk = 1 + turn % 4;  // up to more bands than rows
+    ++turn;
+  });
+}
+
+TEST(Conv2dNchwc, BandsWhereTheInputIsBeyondTheSecondLevel) {
+  const Target target = host_target();
+  const int64_t v = target.lanes(32);
+  // 3 MB of input and many tiles of output channels: without bands each tile would read them all again.
+  const Conv2dProblem wide = make_case(1, 32 * v, 64 * v, 56, 56, 1, 1, 1, 1, 0).p;
+  EXPECT_GT(default_config(wide, target, true).bands, 1);
+  const Conv2dProblem small = make_case(1, 4 * v, 64 * v, 14, 14, 1, 1, 1, 1, 0).p;
+  EXPECT_EQ(default_config(small, target, true).bands, 1);
 }
 
 }  // namespace

@@ -252,7 +252,12 @@ TEST(ConvDirect, OneToThreeDimensions) {
                  {{1, 2, 4, 5, 18}, {2, 3, 3}, 3, 1, 1, 1, 1},
                  {{1, 5, 40, 33}, {1, 1}, 1, 1, 1, 1, 0},
                  {{1, 4, 6, 37}, {3, 3}, 4, 4, 1, 2, 2},
-                 {{1, 3, 6, 6, 6}, {3, 3, 3}, 5, 1, 2, 1, 1}}) {
+                 {{1, 3, 6, 6, 6}, {3, 3, 3}, 5, 1, 2, 1, 1},
+                 {{1, 8, 13, 21}, {3, 3}, 8, 2, 1, 1, 1},
+                 {{2, 8, 11, 45}, {3, 3}, 8, 2, 2, 1, 1},
+                 {{1, 24, 5, 9}, {3, 3}, 24, 2, 1, 1, 1},
+                 {{1, 12, 7, 70}, {5, 1}, 12, 1, 1, 1, 2},
+                 {{1, 9, 3, 7, 26}, {3, 3, 3}, 13, 1, 1, 1, 1}}) {
     const int spatial = static_cast<int>(q.kernel.size());
     ConvDirectProblem p{q.groups, q.kernel, Shape(spatial, q.s), Shape(spatial, q.d), Shape(spatial, q.pad)};
     Shape out_shape{q.data[0], q.oc}, halo(q.data.size(), 0), filter_shape{q.oc, q.data[1] / q.groups};
@@ -264,7 +269,7 @@ TEST(ConvDirect, OneToThreeDimensions) {
     View data = view_with_halo("data", q.data, halo, halo, kFloat32, true), weights = param("weights", filter_shape),
          out = result(out_shape);
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
-      return conv_direct(p, default_config(p, out, q.oc, set.target()), data, weights, out, twice_plus_one(), context);
+      return conv_direct(p, default_config(p, data, out, set.target()), data, weights, out, twice_plus_one(), context);
     });
     Tensor filter = random_tensor(filter_shape, 5);
     std::vector<Memory> inputs;

@@ -140,6 +140,21 @@ TEST(Transpose, PermutationsAndBlocks) {
     checks.push_back({"permuted " + shape_str(q.shape), in, out, kernel,
                       [=](const Memory& m, const Shape& i) { return 2.0 * m[flat_at(turned, i)]; }});
   }
+  // Phases of a stride as channels: (rows, s, columns * s) -> (s, s, rows, columns), with and without a rest of
+  // columns.
+  for (int64_t s : {2, 3, 4})
+    for (int64_t columns : {16, 8, 37, 67}) {
+      View in = input_view({5, s, columns, s}), turned = in, out = output_view({s, s, 5, columns});
+      turned.shape = out.shape;
+      turned.strides = {in.strides[1], in.strides[3], in.strides[0], in.strides[2]};
+      ASSERT_TRUE(is_deinterleaving(turned, out));
+      int kernel = set.add({in.buffer, out.buffer}, [&](const KernelContext& context) {
+        return deinterleave_copy(
+            turned, out, [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value * 2; }, context);
+      });
+      checks.push_back({"phases " + shape_str(in.shape), in, out, kernel,
+                        [=](const Memory& m, const Shape& i) { return 2.0 * m[flat_at(turned, i)]; }});
+    }
   const int64_t v = set.target().lanes(32);
   for (Shape shape : {Shape{1, 32, 5, 7}, {2, 20, 4, 33}, {1, 3, 9, 9}, {1, 1, 1, 1}, {2, 16, 16, 16}}) {
     Shape blocked{shape[0], ceil_div(shape[1], v), shape[2], shape[3], v};

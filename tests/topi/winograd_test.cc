@@ -82,9 +82,10 @@ struct Case {
   int tile_height = 4, tile_width = 4;
   int halo = 0, out_halo = 0;  // beyond what is needed
   std::string name() const {
-    return format("F({}x{}) n{} ic{} oc{} in{}x{} k{}x{} s{}x{} pad{},{},{},{} halo{}/{}", tile_height, tile_width,
-                  p.batch, p.in_channels, p.out_channels, p.in_height, p.in_width, p.kernel_height, p.kernel_width,
-                  p.stride_height, p.stride_width, p.pad_top, p.pad_left, p.pad_bottom, p.pad_right, halo, out_halo);
+    return format("F({}x{}) n{} ic{} oc{} in{}x{} k{}x{} s{}x{} d{}x{} pad{},{},{},{} halo{}/{}", tile_height,
+                  tile_width, p.batch, p.in_channels, p.out_channels, p.in_height, p.in_width, p.kernel_height,
+                  p.kernel_width, p.stride_height, p.stride_width, p.dilation_height, p.dilation_width, p.pad_top,
+                  p.pad_left, p.pad_bottom, p.pad_right, halo, out_halo);
   }
 };
 
@@ -102,6 +103,14 @@ Case make_case(int tile, int64_t n, int64_t ic, int64_t oc, int64_t h, int64_t w
   p.out_height = (h + pad.top + pad.bottom - kh) / sh + 1;
   p.out_width = (w + pad.left + pad.right - kw) / sw + 1;
   return {p, kh == 1 ? 1 : tile, kw == 1 ? 1 : tile, halo, out_halo};
+}
+
+Case dilated(Case c, int64_t dh, int64_t dw) {
+  Conv2dProblem& p = c.p;
+  p.dilation_height = dh, p.dilation_width = dw;
+  p.out_height = p.in_height + p.pad_top + p.pad_bottom - dh * (p.kernel_height - 1);
+  p.out_width = p.in_width + p.pad_left + p.pad_right - dw * (p.kernel_width - 1);
+  return c;
 }
 
 struct Run {
@@ -187,7 +196,8 @@ void check(std::vector<Case> cases, const std::function<void(WinogradConfig&)>& 
           for (int64_t c = 0; c < p.in_channels; ++c)
             for (int64_t kh = 0; kh < p.kernel_height; ++kh)
               for (int64_t kw = 0; kw < p.kernel_width; ++kw) {
-                const int64_t h = i[2] * p.stride_height - p.pad_top + kh, x = i[3] * p.stride_width - p.pad_left + kw;
+                const int64_t h = i[2] * p.stride_height - p.pad_top + kh * p.dilation_height,
+                              x = i[3] * p.stride_width - p.pad_left + kw * p.dilation_width;
                 if (h < 0 || x < 0 || h >= p.in_height || x >= p.in_width) continue;
                 sum += double{data[data_at(i[0], c, h, x)]} *
                        w[((i[1] * p.in_channels + c) * p.kernel_height + kh) * p.kernel_width + kw];
@@ -245,6 +255,16 @@ TEST(Winograd, StridesOfTwoByPhases) {
            make_case(tile, 1, 24, 16, 9, 21, {0, 1, 0, 1}, 0, 0, 1, 3, 1, 2)});
 }
 
+TEST(Winograd, DilationByCombs) {
+  for (int tile : {2, 3, 4})
+    check({dilated(make_case(tile, 1, 32, 32, 16, 16, {2, 2, 2, 2}), 2, 2),
+           dilated(make_case(tile, 2, 19, 21, 13, 15, {4, 4, 4, 4}, 1, 1), 4, 4),
+           dilated(make_case(tile, 1, 24, 40, 9, 17, {0, 0, 0, 0}), 3, 2),
+           dilated(make_case(tile, 1, 16, 16, 7, 5, {6, 9, 6, 9}), 6, 9),  // more combs than columns
+           dilated(make_case(tile, 1, 16, 24, 11, 12, {1, 5, 2, 4}), 1, 5),
+           dilated(make_case(tile, 1, 32, 16, 10, 14, {0, 2, 0, 2}, 0, 0, 1, 3), 3, 2)});
+}
+
 TEST(Winograd, EveryBlockAndRegisterTileGivesTheSame) {
   for (int64_t stride : {1, 2}) {
     const std::vector<Case> cases(10, make_case(4, 1, 20, 56, 24 * stride - 1, 24 * stride - 3, {1, 1, 1, 1}, 0, 0, 3,
@@ -255,6 +275,7 @@ TEST(Winograd, EveryBlockAndRegisterTileGivesTheSame) {
                     cols[] = {1, 2, 3, 1, 4, 1, 2, 4, 3, 2};
       c.rows = rows[turn], c.block_tiles = blocks[turn], c.oc_blocks = cols[turn];
       c.ic_unroll = turn % 2 ? 4 : 2;
+      c.points_outside = turn / 2 % 2 == 1;
       ++turn;
     });
   }
@@ -289,9 +310,9 @@ TEST(Winograd, SaysWhatItTakes) {
   EXPECT_FALSE(winograd_applies(p, 1, 4));
   EXPECT_FALSE(winograd_applies(p, 7, 7));
   for (auto change : std::initializer_list<void (*)(Conv2dProblem&)>{
-           [](Conv2dProblem& q) { q.stride_width = 3; }, [](Conv2dProblem& q) { q.dilation_height = 2; },
-           [](Conv2dProblem& q) { q.groups = 2; }, [](Conv2dProblem& q) { q.plain_data = true; },
-           [](Conv2dProblem& q) { q.kernel_width = 1; }}) {
+           [](Conv2dProblem& q) { q.stride_width = 3; },
+           [](Conv2dProblem& q) { q.stride_height = q.dilation_height = 2; }, [](Conv2dProblem& q) { q.groups = 2; },
+           [](Conv2dProblem& q) { q.plain_data = true; }, [](Conv2dProblem& q) { q.kernel_width = 1; }}) {
     Conv2dProblem q = p;
     change(q);
     EXPECT_FALSE(winograd_applies(q, 4, 4));

@@ -89,6 +89,15 @@ def _type_definitions(self: Any) -> dict[Any, Any]:
     return {GlobalTypeVar(name): self._type_data(name) for name in self._type_names}
 
 
+def _with_attr(self: Any, attr_key: str, attr_value: Any) -> Any:
+    """A copy with an attribute, which is text: it travels in the module's own text and into libraries."""
+    if not isinstance(attr_value, str):
+        raise TypeError(f"attributes of a module are text, not a {type(attr_value).__name__}; functions take numbers and lists (with_attr)")
+    out = self.copy()
+    out._set_metadata(attr_key, attr_value)
+    return out
+
+
 for _name, _value in {
     "__setitem__": _setitem, "__getitem__": _getitem, "__iter__": _iter, "__len__": lambda self: len(self.functions), "_type_data": _type_data,
     "update": _update, "update_func": _update_func, "add": _update_func, "get_type": _get_type, "import_from_std": _import_from_std,
@@ -96,7 +105,7 @@ for _name, _value in {
     "shallow_copy": lambda self: self.copy(), "clone": lambda self: self.copy(), "type_definitions": property(_type_definitions),
     "get_global_type_var": lambda self, name: (self._type(name), GlobalTypeVar(name))[1],
     "get_global_type_vars": lambda self: [GlobalTypeVar(n) for n in self._type_names],
-    "get_attr": lambda self, key: self.metadata.get(key), "attrs": property(lambda self: dict(self.metadata)),
+    "with_attr": _with_attr, "get_attr": lambda self, key: self.metadata.get(key), "attrs": property(lambda self: dict(self.metadata)),
     "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
 }.items():
     setattr(IRModule, _name, _value)

@@ -54,7 +54,9 @@ def __getattr__(name: str) -> typing.Any:
     if name in ("qnn", "testing", "vm"):
         import importlib
         return importlib.import_module(f".{name}", __name__)
-    if name in ("quantize", "collage", "random", "debug"):
+    if name == "random":
+        return op.random
+    if name in ("quantize", "collage", "debug"):
         raise AttributeError(f"relay.{name} is not supported; " + ("quantise the model before export to ONNX" if name == "quantize" else "docs/migrating.md lists what is"))
     return getattr(op, name)
 

@@ -26,12 +26,37 @@ def _module_of(ir_mod: Any, params: Any) -> Any:
 
 
 def _targets(target: Any, target_host: Any) -> list[Target]:
+    """Canonical targets, each device's once. ValueError: two for one device."""
     if target is None:
         target = Target.current() or "llvm"
     targets = Target.canon_multi_target_and_host(target, target_host)
-    if len({t.build_text() for t in targets}) > 1:
-        raise NotImplementedError("code for several different targets in one library is not supported; build for one")
-    return targets
+    by_device: dict[int, Target] = {}
+    for one in targets:
+        other = by_device.setdefault(one.kind.device_type, one)
+        if other != one:
+            raise ValueError(f"two targets are for the device {one.kind.device_name}: '{other}' and '{one}'")
+    return list(by_device.values())
+
+
+def _processor(targets: list[Target]) -> Target:
+    """What the processor's code is compiled for: the target that is for it, or a host. Error: 401 (none is)."""
+    for candidate in [*targets, *(t.host for t in targets)]:
+        if candidate is not None and candidate.kind == "llvm":
+            return candidate
+    targets[0].build_text()
+    raise AssertionError("only llvm targets have a build text")
+
+
+def _device_targets(targets: list[Target]) -> dict[int, str]:
+    """What kernels placed on other devices are compiled for. Such a device has the processor's memory, and code for its host, or for the
+    processor. Error: 401 (no such code)."""
+    out: dict[int, str] = {}
+    for target in targets:
+        if target.kind == "ext_dev":
+            out[target.kind.device_type] = (target.host if target.host is not None and target.host.kind == "llvm" else _processor(targets)).build_text()
+        else:
+            target.build_text()
+    return out
 
 
 def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtime]:
@@ -43,8 +68,6 @@ def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtim
         raise NotImplementedError("the C interface of a model is tw_run: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
     if runtime.name == "crt":
         raise NotImplementedError("no runtime is needed in C: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
-    if runtime.attrs.get("system-lib"):
-        raise NotImplementedError("system libraries are not supported; link model.a into the program and call tw_run (docs/cpp.md)")
     return executor, runtime
 
 
@@ -53,6 +76,7 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
           params: Mapping[str, Any] | None = None, mod_name: str = "default", *, kernel_cache: bool | str = True) -> ExecutorFactoryModule:
     """Builds with the current PassContext (level 2 outside of one). `params` become constants.
 
+    target: one, with or without a host, a list, or a dict by device; on_device says what runs where (docs/python.md).
     executor: Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
     see tilewright.compile. Errors: tilewright.Error."""
     if isinstance(executor, Mapping):  # params came fourth once
@@ -65,8 +89,10 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     targets = _targets(target, target_host)
     context = PassContext.current()
     module = _module_of(ir_mod, params)
-    options = context.build_options(targets[0])
+    options = context.build_options(_processor(targets))
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
+    options.device_targets = _device_targets(targets)
+    options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))
     built = _core.build(module, options, context._bridge())
     return (AotExecutorFactory if options.aot else GraphExecutorFactory)(built, mod_name, targets, executor, runtime, module)
 
@@ -74,7 +100,7 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
 def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
     """The passes of a build alone: (module, params); params are constants of the module by then."""
     context = PassContext.current()
-    built = _core.optimize(_module_of(mod, params), context.build_options(_targets(target, None)[0]), context._bridge())
+    built = _core.optimize(_module_of(mod, params), context.build_options(_processor(_targets(target, None))), context._bridge())
     return built.optimized, {}
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import struct
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..contrib import cc, tar
-from ..runtime.module import Module, load_module
+from ..runtime.module import Module, import_tree, load_module
 from ..runtime.ndarray import NDArray
-from ..target import Target
+from ..target import DEVICES, Target
 from .backend import Executor, Runtime
 
 
 class FunctionInfo(NamedTuple):
-    """Bytes by target: exactly what a run of the function needs. The functions of the graph by target; kernels have none."""
+    """Bytes by target of the device whose memory they are: exactly what a run of the function needs. The functions of the graph by target; kernels have none."""
     workspace_sizes: dict[Target, int]
     io_sizes: dict[Target, int]
     constant_sizes: dict[Target, int]
@@ -43,35 +41,6 @@ class ExecutorCodegenMetadata(NamedTuple):
     io_pool_allocations: dict[str, Any] = {}
 
 
-def import_tree(modules: list[Module]) -> bytes:
-    """The records of docs/runtime.md for a library that imports `modules`."""
-    order: list[tuple[str, bytes]] = []
-    children: list[list[int]] = [[]]
-
-    def visit(module: Module, parent: int) -> None:
-        number = len(order) + 1
-        order.append((module.type_key, module.save_to_bytes()))
-        children.append([])
-        children[parent].append(number)
-        for child in module.imported_modules:
-            visit(child, number)
-
-    for module in modules:
-        visit(module, 0)
-
-    def text(data: bytes) -> bytes:
-        return struct.pack("<Q", len(data)) + data
-
-    rows, flat = [0], []
-    for row in children:
-        flat += row
-        rows.append(len(flat))
-    out = struct.pack("<Q", len(order) + 2) + text(b"_lib")
-    for key, data in order:
-        out += text(key.encode()) + text(data)
-    return out + text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
-
-
 class BuiltLibrary(Module):
     """The library of a factory: what `graph, lib, params = relay.build(...)` gives, which can be exported and saved."""
 
@@ -84,14 +53,19 @@ class BuiltLibrary(Module):
         return self._factory.export_library(file_name, fcompile, addons, workspace_dir, **kwargs)
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
-        """Writes an object (`.o`), an archive (`.a`) or a library (`.so`). ValueError for the text forms of code."""
-        ending = fmt or os.path.splitext(file_name)[1].lstrip(".")
-        if ending not in ("o", "obj", "a", "so", "tar"):
-            raise ValueError(f"a library cannot be saved as '{ending}': there are o, a, so and tar; 'tilewright compile --dump-ir' shows kernels as text")
-        self._factory.export_library(file_name)
+        """Writes an object (`.o`), an archive (`.a`), a library (`.so`), or the code as LLVM IR (`.ll`), bitcode (`.bc`) or assembly (`.s`)."""
+        self._factory.save(file_name, fmt)
 
-    def get_source(self, fmt: str = "") -> str:
-        raise ValueError("a built library keeps no source; 'tilewright compile --dump-ir' shows kernels as text")
+    def get_source(self, fmt: str = "ll") -> str:
+        """The code as LLVM IR ("ll") or assembly ("s", "asm"), weights and all."""
+        fmt = "s" if fmt == "asm" else fmt or "ll"
+        if fmt not in ("ll", "s"):
+            raise ValueError(f"the code has no text form '{fmt}'; there are ll and s")
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            path = os.path.join(folder, f"lib.{fmt}")
+            self.save(path)
+            with open(path, encoding="utf-8") as file:
+                return file.read()
 
 
 class ExecutorFactoryModule:
@@ -166,7 +140,8 @@ class ExecutorFactoryModule:
         return self.module
 
     def get_devices(self) -> list[str]:
-        return ["cpu"]
+        """Names of the devices that the model runs on, the processor first."""
+        return [DEVICES.get(number, str(number)) for number in self._whole().devices]
 
     def get_params(self) -> dict[str, NDArray]:
         """The compiled-in weights, in the form the kernels read."""
@@ -184,10 +159,15 @@ class ExecutorFactoryModule:
     @property
     def function_metadata(self) -> dict[str, FunctionInfo]:
         """What a run takes: working memory, inputs and outputs, weights; of the model and of each kernel."""
-        target, out = self.target[0], {}
-        for name, workspace, constants, io in self._whole().function_metadata:
-            relay = {target: self._built.optimized["main"]} if name == "__tvm_main__" else {}
-            out[name] = FunctionInfo({target: workspace}, {target: io}, {target: constants}, {}, relay)
+        targets = {t.kind.device_type: t for t in self.target}
+        out: dict[str, FunctionInfo] = {}
+        for name, device, workspace, constants, io in self._whole().function_metadata:
+            target = targets.get(device) or next((t for t in self.target if t.kind == "llvm"), self.target[0])
+            info = out.setdefault(name, FunctionInfo({}, {}, {}, {}, {}))
+            for sizes, size in ((info.workspace_sizes, workspace), (info.constant_sizes, constants), (info.io_sizes, io)):
+                sizes[target] = sizes.get(target, 0) + size
+            if name == "__tvm_main__":
+                info.relay_primfuncs[target] = self._built.optimized["main"]
         return out
 
     @property
@@ -208,44 +188,66 @@ class ExecutorFactoryModule:
 
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:
-        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or a package of library, graph and
-        weights (`.tar`), with the built-in linker.
+        """Writes a library that every interface loads (`.so`), objects for a linker (`.o`, `.a`), or an archive of objects (`.tar`): lib0.o, and
+        devc.o with the imported modules. The linker is built in.
 
-        fcompile(file_name, objects, **kwargs) makes the file in its place, from one object; options alone (cc=, options=) are those of
-        contrib.cc.create_shared. The file appears whole or not at all. Errors: 103, 403; what fcompile raises."""
+        fcompile(file_name, files, **kwargs) makes the file in its place, from lib0.o, devc.o and `addons`; options alone (cc=, options=) are
+        those of contrib.cc.create_shared. The file appears whole or not at all. Errors: 103, 403; what fcompile raises."""
         path = os.fspath(file_name)
-        if addons:
-            raise NotImplementedError("addons are not supported; import a module (import_module), or link them with fcompile")
+        added = [os.fspath(f) for f in ([addons] if isinstance(addons, (str, os.PathLike)) else addons or [])]
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
-        if fcompile is None and kwargs:
-            fcompile = cc.create_shared
-        plain = fcompile is None or fcompile is tar.tar
-        if self._built is None and plain and path.endswith((".o", ".a", ".tar")):
-            self._whole()
-        if plain and self._file is None:
-            self._built.export_library(path, self._tree())
+        if fcompile is None and path.endswith(".tar"):
+            fcompile = tar.tar
+        if fcompile is None and (kwargs or added):
+            fcompile = cc.create_staticlib if path.endswith(".a") else cc.create_shared
+        if getattr(fcompile, "need_system_lib", False) and self._built is not None and not self._built.system_lib:
+            raise ValueError(f"{fcompile} needs a build for a system library: Runtime(\"cpp\", {{\"system-lib\": True}})")
+        if fcompile is None:
+            self.save(path)
             return path
         made = os.path.join(os.path.dirname(os.path.abspath(path)), f".{os.path.basename(path)}.{os.getpid()}")
         with tempfile.TemporaryDirectory(prefix="tilewright-", dir=workspace_dir) as folder:
-            given = os.path.join(folder, "lib0.o" if self._file is None else "lib0.so")
             if self._file is None:
-                self._built.export_library(given, self._tree())
+                given = self._built.export_objects(folder, self._tree())
             else:
-                with open(given, "wb") as file:
+                given = ["lib0.so"]
+                with open(os.path.join(folder, given[0]), "wb") as file:
                     file.write(self._file)
             try:
-                if fcompile is None or plain:
-                    shutil.copyfile(given, made)
-                else:
-                    fcompile(made, [given], **kwargs)
+                fcompile(made, [*(os.path.join(folder, name) for name in given), *added], **kwargs)
                 os.replace(made, path)
             finally:
                 if os.path.exists(made):
                     os.unlink(made)
         return path
 
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "", form: str = "") -> None:
+        """Writes one file, by the end of its name or fmt: o, a, so, ll, bc, s; `form`: a name of docs/cpp.md. ValueError: another ending."""
+        path = os.fspath(file_name)
+        ending = fmt or os.path.splitext(path)[1].lstrip(".")
+        if not form and ending == "tar":
+            self.export_library(path, tar.tar)
+            return
+        forms = {"o": "object", "obj": "object", "a": "archive", "so": "library", "ll": "ir", "bc": "bitcode", "s": "assembly", "asm": "assembly"}
+        form = form or forms.get(ending, "library" if not fmt else "")
+        if not form:
+            raise ValueError(f"a library cannot be saved as '{ending}'; there are tar, {', '.join(forms)}")
+        if self._file is None:
+            self._built.export_library(path, self._tree(), form)
+            return
+        if form != "library":
+            self._whole()
+        made = f"{path}.{os.getpid()}"
+        try:
+            with open(made, "wb") as file:
+                file.write(self._file)
+            os.replace(made, path)
+        finally:
+            if os.path.exists(made):
+                os.unlink(made)
+
     def _tree(self) -> bytes:
-        return import_tree(self._imports) if self._imports else b""
+        return import_tree(self._imports, self._whole().external_modules) if self._imports else b""
 
 
 class GraphExecutorFactory(ExecutorFactoryModule):

@@ -10,7 +10,7 @@ from ..ir.ty import TupleType, TypeCall
 from ..runtime.container import ADT
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..runtime.vm import VirtualMachine
-from .expr import Expr, Function, GlobalVar, free_vars
+from .expr import Expr, Function, GlobalVar, Tuple, Var, free_vars
 
 
 class _Executor:
@@ -40,6 +40,7 @@ class _Executor:
             module = module.bind_params({name: as_array(value) for name, value in self.params.items()})
         module = module._completed()
         names = [p.name_hint for p in module["main"].params]
+        module, fields = _with_tensor_parameters(module)
         run = self._function(module)
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -49,11 +50,45 @@ class _Executor:
             missing = [n for n in names if n not in inputs]
             if missing or len(inputs) > len(names):
                 raise ValueError(f"main takes ({', '.join(names)}); " + (f"{', '.join(missing)} is missing" if missing else "another name was given"))
+            for name, parts in fields.items():
+                inputs.update(zip(parts, _flat(inputs.pop(name))))
             return run(inputs)
         return call() if now else call
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
         raise NotImplementedError
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple, ADT)):
+        return [leaf for field in (value.fields if isinstance(value, ADT) else value) for leaf in _flat(field)]
+    return [value]
+
+
+def _with_tensor_parameters(module: Any) -> tuple[Any, dict[str, list[str]]]:
+    """main with a parameter for every tensor of a tuple, and their names by the tuple's; programs and plans take tensors."""
+    main = module["main"]
+    if not any(isinstance(p.checked_type, TupleType) for p in main.params):
+        return module, {}
+    taken, fields, values, params = {p.name_hint for p in main.params}, {}, {}, []
+
+    def spread(name: str, type_: Any, leaves: list[Any]) -> Any:
+        if isinstance(type_, TupleType):
+            return Tuple([spread(f"{name}.{i}", t, leaves) for i, t in enumerate(type_.fields)])
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        leaves.append(Var(name, type_))
+        return leaves[-1]
+    for p in main.params:
+        leaves: list[Any] = []
+        if isinstance(p.checked_type, TupleType):
+            values[p] = spread(p.name_hint, p.checked_type, leaves)
+            fields[p.name_hint] = [v.name_hint for v in leaves]
+        params += leaves or ([] if p in values else [p])
+    out = module.copy()
+    out["main"] = Function(params, _core.substitute(main.body, values), None, main.type_params, main.attrs)
+    return out._completed(), fields
 
 
 class GraphExecutor(_Executor):

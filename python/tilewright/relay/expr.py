@@ -4,6 +4,7 @@ cannot be typed yet, `InferType` types. Two objects are equal when they stand fo
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -23,8 +24,16 @@ class SourceName(str):
 class Span(str):
     """Where an expression came from: the model's node, or a place in a text."""
 
-    def __new__(cls, source_name: Any = "", *_: Any) -> "Span":
-        return super().__new__(cls, str(source_name))
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+    def __new__(cls, source_name: Any = "", line: int = 1, end_line: int | None = None, column: int = 1, end_column: int | None = None) -> "Span":
+        made = super().__new__(cls, str(source_name))
+        made.line, made.end_line = int(line), int(line if end_line is None else end_line)
+        made.column, made.end_column = int(column), int(column if end_column is None else end_column)
+        return made
 
     @property
     def source_name(self) -> SourceName:
@@ -106,6 +115,22 @@ class Expr(_core.Expr):
     @property
     def span(self) -> Span | None:
         return None if self._span is None else Span(self._span)
+
+    def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
+        """Text that `parser.parse_expr` reads: free variables stand above the expression, constants below it."""
+        if isinstance(self, (Op, GlobalVar)):
+            return str(self)
+        free = free_vars(self)
+        whole = self if isinstance(self, Function) and not free else Function(free, self)
+        text = to_module(whole).astext(show_meta_data)
+        version, rest = text.split("\n", 1)
+        head, rest = rest.split(" {\n", 1)
+        body, _, after = rest.partition("\n}")
+        if whole is self:
+            return f"{version}\nfn {head.removeprefix('def @main')} {{\n{body}\n}}{after}"
+        names = re.findall(r'%("(?:[^"\\\\]|\\\\.)*"|[A-Za-z_][A-Za-z_0-9]*): ', head)
+        free_lines = "".join(f"free_var %{name}: {v._type};\n" for name, v in zip(names, free))
+        return f"{version}\n{free_lines}" + "\n".join(line.removeprefix("  ") for line in body.split("\n")) + after
 
     def __repr__(self) -> str:
         return str(self)

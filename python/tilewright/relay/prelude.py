@@ -26,7 +26,7 @@ class Prelude:
         mod = self.__dict__["mod"]
         wanted = _CONSTRUCTORS.get(name)
         for type_name in mod._type_names:
-            if type_name.lower() == name or type_name == name:
+            if type_name.lower() == name or type_name == name or (name, type_name) == ("l", "List"):
                 return mod.get_global_type_var(type_name)
             for c in mod._type(type_name)[1]:
                 if (type_name, c.name_hint) == wanted:

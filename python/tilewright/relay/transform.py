@@ -12,17 +12,23 @@ from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, 
 from .expr import Call, Expr, Function, GlobalVar, Op, Var, infer_type
 from .expr_functor import ExprMutator
 
+_EXTERNAL = "functions with the attribute Compiler go to the external code generator of that name, relay.ext.<name>, in every build (docs/external-codegen.md)"
 # Passes of the classic stack that are not here, and what to do instead.
 _INSTEAD = {
-    "AnnotateTarget": "external code generators are not supported yet; MergeComposite makes the composite functions",
-    "MergeCompilerRegions": "external code generators are not supported yet", "PartitionGraph": "external code generators are not supported yet",
-    "OutlineCompilerFunctionsWithExistingGlobalSymbols": "external code generators are not supported yet",
-    "MarkCompilerFunctionsAsExtern": "external code generators are not supported yet",
+    "AnnotateTarget": "MergeComposite makes the composite functions; " + _EXTERNAL,
+    "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
+    "MarkCompilerFunctionsAsExtern": _EXTERNAL,
     "Defunctionalization": "PartialEvaluate removes functions that are known, LambdaLift makes the others global, and relay.vm.compile runs them as they are",
     "ToCPS": "relay.vm.compile runs calls of any depth without it", "UnCPS": "relay.vm.compile runs calls of any depth without it",
     "to_cps": "relay.vm.compile runs calls of any depth without it", "un_cps": "relay.vm.compile runs calls of any depth without it",
     "LazyGradientInit": "FirstOrderGradient followed by PartialEvaluate and DeadCodeElimination",
     "FakeQuantizationToInteger": "models whose QDQ pairs surround operators compile to integer kernels without it",
+    "ManifestAlloc": "the compiler plans memory itself", "ManifestLifetimes": "the compiler plans memory itself", "MemoryPlan": "the compiler plans memory itself",
+    "SimplifyFCTranspose": "ConvertTransposedMatmul", "RemoveStandaloneReshapes": "reshapes take no kernel and no copy", "InlinePrimitives": "Inline",
+    "InlineCompilerFunctionsBoundTo": "Inline", "SimplifyExprPostAlterOp": "SimplifyExpr", "CapturePostDfsIndexInSpans": "AnnotateSpans",
+    "FlexibleShapeDispatch": "relay.vm.compile takes free sizes; tilewright.compile with several shapes makes variants",
+    "Conv2dToSparse2": "sparse weights run dense", "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
     "DenseToSparse": "sparse weights run dense", "Conv2dToSparse": "sparse weights run dense",
     "MetaScheduleLayoutRewrite": "weights are packed for the chosen kernels", "AutoSchedulerLayoutRewrite": "weights are packed for the chosen kernels",
 }
@@ -64,8 +70,12 @@ def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
 
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
     """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error: 101 for an operator or layout that it does not know."""
-    wanted = [f"{op}={','.join([layouts] if isinstance(layouts, str) else layouts)}" for op, layouts in desired_layouts.items()]
-    return named_pass("ConvertLayout", options={"relay.ConvertLayout.desired_layouts": wanted})
+    def run(mod: Any, context: PassContext) -> Any:
+        from .op.registrations import convert_layouts
+        mod, rest = convert_layouts(mod, {op: [layouts] if isinstance(layouts, str) else list(layouts) for op, layouts in desired_layouts.items()})
+        wanted = [f"{op}={','.join(layouts)}" for op, layouts in rest.items()]
+        return named_pass("ConvertLayout", options={"relay.ConvertLayout.desired_layouts": wanted})._run(mod, context) if wanted else mod
+    return ModulePass(PassInfo(3, "ConvertLayout"), run)
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:

@@ -2,16 +2,16 @@
 """Modules: functions that belong together, and what they import."""
 from __future__ import annotations
 
+import ctypes
 import os
-import tarfile
-import tempfile
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _core
-from ..registry import Function, get_global_func
+from ..registry import Function, get_global_func, register_func
 from .ndarray import NDArray, as_array
 
 
@@ -81,6 +81,12 @@ class Module:
     def save_to_bytes(self) -> bytes:
         return self._handle.save()
 
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Writes the module's bytes. Error: 101 (a kind that has none)."""
+        data = self.save_to_bytes()
+        with open(file_name, "wb") as file:
+            file.write(data)
+
     def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
                        limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
                        f_preproc: str = "") -> Callable[..., BenchmarkResult]:
@@ -142,27 +148,69 @@ def create_module(type_key: str, functions: Mapping[str, Callable[..., Any]] | C
 
 
 def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
-    """Loads a library (.so), links and loads objects (.o, .tar), or asks runtime.module.loadfile_<format>.
+    """Loads a library (.so), links and loads objects (.o, .a), LLVM IR (.ll, .bc) and archives of them (.tar), or asks runtime.module.loadfile_<format>.
 
     Errors: 102, 501 (damaged), 502 (version), 503 (CPU), 507 (no such loader)."""
     path = os.fspath(path)
-    ending = fmt or path.rsplit(".", 1)[-1]
-    if ending in ("o", "tar", "a"):
-        from ..contrib import cc
-        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-            objects = [path]
-            if ending == "tar":
-                with tarfile.open(path) as archive:
-                    found = [m for m in archive.getmembers() if m.isfile() and os.path.basename(m.name) == m.name and m.name.endswith((".o", ".a", ".so"))]
-                    for member in found:
-                        archive.extract(member, folder)
-                objects = [os.path.join(folder, m.name) for m in found]
-                if len(objects) == 1 and objects[0].endswith(".so"):
-                    return Module(_core.load_module_file(objects[0], "so"))
-            library = os.path.join(folder, "lib.so")
-            cc.create_shared(library, objects)
-            return Module(_core.load_module_file(library, "so"))
     return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
+
+
+def system_lib(symbol_prefix: str = "") -> Module:
+    """What is linked into the process: models built with Runtime("cpp", {"system-lib": True}), as imported modules and by name, and
+    functions that C code registered. symbol_prefix goes before the names that are asked for."""
+    module = get_global_func("runtime.SystemLib")()
+    return Module(module) if not symbol_prefix else create_module("system_lib", lambda name: module.get_function(symbol_prefix + name, False))
+
+
+def load_plugin(path: str | os.PathLike[str]) -> None:
+    """Loads a shared library whose tw_runtime_plugin registers modules of your own (docs/external-codegen.md). OSError: it cannot be loaded;
+    RuntimeError: it says that it failed."""
+    entry = getattr(ctypes.CDLL(os.path.abspath(path)), "tw_runtime_plugin", None)
+    if entry is not None and (status := entry()) != 0:
+        raise RuntimeError(f"the plug-in {os.fspath(path)} failed with error {status}")
+
+
+def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes]] = ()) -> bytes:
+    """The records of docs/runtime.md for a library that imports `modules`, after modules that are bytes already: (type key, bytes)."""
+    order: list[tuple[str, bytes]] = list(saved)
+    children: list[list[int]] = [list(range(1, len(order) + 1)), *([] for _ in order)]
+
+    def visit(module: Module, parent: int) -> None:
+        number = len(order) + 1
+        order.append((module.type_key, module.save_to_bytes()))
+        children.append([])
+        children[parent].append(number)
+        for child in module.imported_modules:
+            visit(child, number)
+
+    for module in modules:
+        visit(module, 0)
+
+    def text(data: bytes) -> bytes:
+        return struct.pack("<Q", len(data)) + data
+
+    rows, flat = [0], []
+    for row in children:
+        flat += row
+        rows.append(len(flat))
+    out = struct.pack("<Q", len(order) + 2) + text(b"_lib")
+    for key, data in order:
+        out += text(key.encode()) + text(data)
+    return out + text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
+
+
+def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "llvm", symbol_prefix: str = "") -> Any:
+    """What a module imports as an object of its own, devc.o: a module whose bytes, or get_object(), are those of the file."""
+    from ..target import Target
+    imports = (module if isinstance(module, Module) else Module(module)).imported_modules
+    if not imports:
+        raise ValueError("the module imports nothing")
+    data = _core.compile_imports(import_tree(imports), Target(target).build_text())
+    return create_module("llvm", {"get_object": lambda: data}, data).__tw_handle__
+
+
+register_func("runtime.ModulePackImportsToLLVM", _pack_imports_to_llvm, override=True)
+register_func("runtime.module.link_ir", lambda path, output: _core.compile_ir(path, output), override=True)
 
 
 def enabled(target: str) -> bool:
@@ -205,4 +253,4 @@ def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray
         return load_param_dict(file.read())
 
 
-__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "load_param_dict_from_file", "num_threads", "save_param_dict", "save_param_dict_to_file"]
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]

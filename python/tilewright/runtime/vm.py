@@ -53,6 +53,10 @@ class Executable:
 
     module = mod = property(lambda self: self)
 
+    def export_library(self, file_name: str | os.PathLike[str], fcompile: Any = None, **kwargs: Any) -> str:
+        """`exe.mod.export_library("program.so")`; `VirtualMachine(load_module("program.so"), device)` runs it. Errors: 103, 403."""
+        return self.lib.export_library(file_name, fcompile, **kwargs)
+
     def save(self) -> tuple[bytearray, Library]:
         """(code, lib): the bytes of the classic `.ro` file, and the library to export."""
         return bytearray(self._program.code), self.lib

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table a native artifact exports under kArtifactSymbol. Code generation writes it, the loader reads it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/formats/elf.h"
+#include "base/result.h"
 
 namespace tilewright {
 
@@ -18,6 +24,12 @@ inline constexpr const char* kImportsSymbol =
     "__tvm_dev_mblob";  // modules linked in beside the plan: u64 length, import tree
 inline constexpr const char* kRunSymbol =
     "tw_run";  // int tw_run(void* const* inputs, void* const* outputs, void* arena)
+
+// A system library's constructor calls tw_system_lib_register (tilewright/c_api.h) with these prefixes before the
+// model's name: the table, and tw_run.
+inline constexpr const char* kSystemLibRegister = "tw_system_lib_register";
+inline constexpr const char* kSystemLibModel = "tw_artifact_v1/";
+inline constexpr const char* kSystemLibRun = "tw_run/";
 
 // Metadata of the plan that says how the library wants to be run: "aot" by its generated entry; absent: step by step.
 inline constexpr const char* kExecutorKey = "executor";
@@ -40,5 +52,23 @@ struct ArtifactTable {
   uint64_t kernel_count;
   uint64_t plan_hash;  // of the plan's bytes (base/hash.h)
 };
+
+// The checks before the dynamic linker sees a library: its seal (with the weights when `params_too`), its ELF
+// structure, and that its table is one this version reads. The library may be for another machine. Errors: BadArtifact,
+// ArtifactVersion.
+Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool params_too);
+
+// The mark and the version of a table. Errors: BadArtifact, ArtifactVersion.
+Status check_artifact_table(const ArtifactTable& table);
+
+// What a library's file holds, read without loading it; views into the file's bytes.
+struct ArtifactContents {
+  unsigned machine = 0;  // as ElfImage's
+  uint64_t kernels = 0;
+  std::span<const std::byte> plan, params;
+  std::string_view imports;  // modules linked in beside the plan
+};
+// Errors: those of check_artifact_file with the weights.
+Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file);
 
 }  // namespace tilewright

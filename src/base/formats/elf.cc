@@ -303,12 +303,15 @@ class Reader {
       uint64_t entry = *loaded<uint64_t>(relr + i);
       if ((entry & 1) == 0) {
         if (!writable(entry, 8)) return bad("a relocation writes outside of the data");
+        packed_pointer(entry);
         where = entry + 8;
         continue;
       }
-      for (int bit = 1; bit < 64; ++bit)
-        if ((entry >> bit & 1) && !writable(where + (bit - 1) * 8, 8))
-          return bad("a relocation writes outside of the data");
+      for (int bit = 1; bit < 64; ++bit) {
+        if ((entry >> bit & 1) == 0) continue;
+        if (!writable(where + (bit - 1) * 8, 8)) return bad("a relocation writes outside of the data");
+        packed_pointer(where + (bit - 1) * 8);
+      }
       where += 63 * 8;
     }
     return Ok{};
@@ -323,6 +326,7 @@ class Reader {
       if (ELF64_R_TYPE(r.r_info) == 0) continue;
       if (!writable(r.r_offset, 8)) return bad("a relocation writes outside of the data");
       if (ELF64_R_SYM(r.r_info) >= std::max<uint64_t>(symbol_count_, 1)) return bad("a relocation names no symbol");
+      pointer(r);
       if (header_.e_machine != EM_X86_64) continue;
       if (ELF64_R_TYPE(r.r_info) == R_X86_64_IRELATIVE && !executable(r.r_addend))
         return bad("a relocation calls something that is no code");
@@ -330,6 +334,20 @@ class Reader {
         return bad("an entry function lies outside of the code");
     }
     return Ok{};
+  }
+
+  void pointer(const Elf64_Rela& r) {
+    const auto type = ELF64_R_TYPE(r.r_info);
+    const bool arm = header_.e_machine == EM_AARCH64;
+    const auto addend = static_cast<uint64_t>(r.r_addend);
+    if (type == (arm ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE)) image_.pointers.push_back({r.r_offset, addend});
+    if (type != (arm ? R_AARCH64_ABS64 : R_X86_64_64)) return;
+    auto symbol = loaded<Elf64_Sym>(tag(DT_SYMTAB) + ELF64_R_SYM(r.r_info) * sizeof(Elf64_Sym));
+    if (symbol && symbol->st_shndx != SHN_UNDEF) image_.pointers.push_back({r.r_offset, symbol->st_value + addend});
+  }
+  // Those of DT_RELR have their target in their place.
+  void packed_pointer(uint64_t at) {
+    if (auto to = loaded<uint64_t>(at)) image_.pointers.push_back({at, *to});
   }
 
   bool in_entry_arrays(uint64_t address) const {
@@ -382,6 +400,18 @@ std::optional<uint64_t> ElfImage::file_offset(uint64_t address, uint64_t bytes) 
     if (address >= s.address && address - s.address <= s.file_bytes && bytes <= s.file_bytes - (address - s.address))
       return s.offset + (address - s.address);
   return std::nullopt;
+}
+
+std::optional<uint64_t> ElfImage::pointer_at(uint64_t address) const {
+  for (const auto& p : pointers)
+    if (p.at == address) return p.to;
+  return std::nullopt;
+}
+
+std::string elf_machine_name(unsigned machine) {
+  if (machine == EM_X86_64) return "x86-64";
+  if (machine == EM_AARCH64) return "AArch64";
+  return format("ELF machine {}", machine);
 }
 
 unsigned this_elf_machine() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,10 +28,16 @@ struct ElfSection {
   uint64_t offset = 0, bytes = 0;  // in the file
 };
 
+// A pointer in the data that the dynamic linker sets: where it is, and where it will point.
+struct ElfPointer {
+  uint64_t at = 0, to = 0;
+};
+
 struct ElfImage {
   std::vector<ElfSegment> segments;  // the ones that are loaded, by rising address
   std::vector<ElfSymbol> symbols;    // defined dynamic symbols
   std::vector<ElfSection> sections;  // those with bytes in the file; a stripped file may have none
+  std::vector<ElfPointer> pointers;  // into the library itself
   unsigned machine = 0;              // EM_X86_64, ...
   uint64_t file_bytes = 0;           // where the ELF file's own content ends; anything after it is a trailer
   const ElfSymbol* find(std::string_view name) const;
@@ -38,6 +45,8 @@ struct ElfImage {
   const ElfSegment* segment_of(uint64_t address, uint64_t bytes) const;
   // The same range as an offset in the file; nothing when it is not (wholly) stored there.
   std::optional<uint64_t> file_offset(uint64_t address, uint64_t bytes) const;
+  // Where the pointer at this address will point; nothing when it is none of `pointers`.
+  std::optional<uint64_t> pointer_at(uint64_t address) const;
 };
 
 // Every header, segment, section, dynamic entry, symbol and relocation lies within the file and within what is loaded,
@@ -45,5 +54,7 @@ struct ElfImage {
 Result<ElfImage> read_elf(std::span<const std::byte> file);
 // The machine this code runs on, as in ElfImage::machine.
 unsigned this_elf_machine();
+// "x86-64", "AArch64", or the number.
+std::string elf_machine_name(unsigned machine);
 
 }  // namespace tilewright

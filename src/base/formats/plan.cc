@@ -302,6 +302,34 @@ void check_alike(Reader& in, const std::vector<TensorInfo>& first, const std::ve
 
 }  // namespace
 
+const char* name_of(Space space) {
+  switch (space) {
+    case Space::kArena:
+      return "arena";
+    case Space::kParams:
+      return "weights";
+    case Space::kInput:
+      return "input";
+    case Space::kOutput:
+      return "output";
+    case Space::kScratch:
+      return "scratch";
+  }
+  return "";
+}
+
+const char* name_of(StepKind kind) {
+  switch (kind) {
+    case StepKind::kKernel:
+      return "kernel";
+    case StepKind::kExternal:
+      return "external";
+    case StepKind::kCopy:
+      return "copy";
+  }
+  return "";
+}
+
 const Plan& variant_of(const Plan& plan, size_t i) { return i == 0 ? plan : plan.variants.at(i - 1); }
 
 const std::string& callee_of(const Plan& plan, const Step& step) {

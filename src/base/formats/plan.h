@@ -24,6 +24,7 @@ struct TensorInfo {
 
 // kScratch: memory of the calling thread's own, undefined when a kernel starts.
 enum class Space : uint8_t { kArena, kParams, kInput, kOutput, kScratch };
+const char* name_of(Space space);  // "arena", "weights", "input", "output", "scratch"
 
 // A byte range a kernel sees as one argument. Arena and params offsets are multiples of 64 except for views into
 // another tensor (slices, concat slots), which start at any element; inputs and outputs are the user's memory (any
@@ -43,6 +44,7 @@ struct Buffer {
 // kKernel: calls a kernel of the library. kExternal: calls a function of a module that the library imports. kCopy: the
 // bytes of the first buffer into the second, from one device's memory to another's.
 enum class StepKind : uint8_t { kKernel, kExternal, kCopy };
+const char* name_of(StepKind kind);  // "kernel", "external", "copy"
 
 struct Step {
   uint32_t kernel = 0;            // kKernel: into Plan::kernels; kExternal: into Plan::externals; kCopy: 0

@@ -237,6 +237,35 @@ Value* KernelEmitter::strided_load(const LoadNode* e, const RampNode* ramp) {
                                 contiguous_load(e->buffer.get(), second, n, nullptr), pick);
 }
 
+// The lanes that a known mask leaves, in whole pieces of powers of two: without AVX-512 a masked store is microcoded on
+// AMD (as dear as five plain ones).
+void KernelEmitter::store_pieces(const BufferNode* buffer, Value* value, Value* pointer, const llvm::Constant* mask) {
+  const llvm::Align align = element_alignment(buffer);
+  auto* type = llvm::cast<llvm::FixedVectorType>(value->getType());
+  const int lanes = static_cast<int>(type->getNumElements());
+  auto on = [&](int lane) {
+    const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
+    return bit != nullptr && bit->isOneValue();
+  };
+  for (int first = 0; first < lanes;) {
+    int run = 0;
+    while (first + run < lanes && on(first + run)) ++run;
+    if (run == 0) {
+      ++first;
+      continue;
+    }
+    int count = 1;
+    while (count * 2 <= run) count *= 2;
+    Value* to = b_.CreateConstInBoundsGEP1_64(type->getElementType(), pointer, static_cast<uint64_t>(first));
+    std::vector<int> pick;
+    for (int i = 0; i < count; ++i) pick.push_back(first + i);
+    Value* piece =
+        count == 1 ? b_.CreateExtractElement(value, static_cast<uint64_t>(first)) : b_.CreateShuffleVector(value, pick);
+    b_.CreateAlignedStore(piece, to, align);
+    first += count;
+  }
+}
+
 // Lane by lane: gather instructions are microcoded on AMD. A lane that is off reads element 0, which exists.
 Value* KernelEmitter::gather(const LoadNode* e) {
   const BufferNode* buffer = e->buffer.get();
@@ -389,7 +418,9 @@ void KernelEmitter::emit_store(const StoreNode* s) {
   Value* mask = s->mask ? emit(s->mask) : nullptr;
   if (dtype.lanes > 1 && ramp && ramp->stride == 1) {
     Value* pointer = address(buffer, ramp->base.get());
-    if (mask)
+    if (auto* lanes = llvm::dyn_cast_or_null<llvm::Constant>(mask); lanes && target_.vector_bits < 512)
+      store_pieces(buffer, raw, pointer, lanes);
+    else if (mask)
       b_.CreateMaskedStore(raw, pointer, align, mask);
     else
       b_.CreateAlignedStore(raw, pointer, align);

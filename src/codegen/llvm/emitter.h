@@ -21,6 +21,7 @@
 namespace llvm {
 class AllocaInst;
 class BasicBlock;
+class Constant;
 class IRBuilderBase;
 class Type;
 class Value;
@@ -88,6 +89,7 @@ class KernelEmitter {
   V address(const tir::BufferNode* buffer, V index);
   V contiguous_load(const tir::BufferNode* buffer, V pointer, int lanes, V mask);
   V strided_load(const tir::LoadNode* e, const tir::RampNode* ramp);
+  void store_pieces(const tir::BufferNode* buffer, V value, V pointer, const llvm::Constant* mask);
   V gather(const tir::LoadNode* e);
   V packed_load(const tir::LoadNode* e);
   void packed_store(const tir::StoreNode* s, V value);

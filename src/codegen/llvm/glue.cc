@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run and
-// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library.
+// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library. For a system library
+// also a constructor that tells the runtime of the table: a program holds several such models, so that the names they
+// share are weak, and what the constructor hands over are names of the object's own.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -9,6 +11,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Utils/ModuleUtils.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -28,19 +31,31 @@ using llvm::Value;
 constexpr size_t kStepsPerFunction = 200;  // one huge function would make code generation superlinear
 
 struct Glue {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module;
+  llvm::LLVMContext& context;
+  llvm::Module* module;
   llvm::IRBuilder<> b{context};
   const plan::Plan& plan;
   const Target& target;
+  bool system_lib = false;
   std::vector<llvm::Function*> kernels;
 
   llvm::GlobalVariable* constant(llvm::Constant* value, const char* name, bool exported) {
     auto* global = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(name, value->getType()));
     global->setConstant(true);
     global->setInitializer(value);
-    if (!exported) global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    if (!exported)
+      global->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    else
+      share(global);
     return global;
+  }
+  // In a system library the name becomes a weak one for what stays the object's own.
+  void share(llvm::GlobalValue* value) {
+    if (!system_lib) return;
+    const std::string name = value->getName().str();
+    value->setName(name + ".own");
+    value->setLinkage(llvm::GlobalValue::InternalLinkage);
+    llvm::GlobalAlias::create(value->getValueType(), 0, llvm::GlobalValue::WeakAnyLinkage, name, value, module);
   }
 
   void declare_kernels() {
@@ -54,7 +69,7 @@ struct Glue {
     }
   }
 
-  void emit_table(const std::string& bytes, llvm::Constant* params) {
+  llvm::Constant* emit_table(const std::string& bytes, llvm::Constant* params) {
     uint64_t arena_bytes = 0;
     for (size_t v = 0; v <= plan.variants.size(); ++v)
       arena_bytes = std::max(arena_bytes, plan::variant_of(plan, v).arena_bytes);
@@ -80,7 +95,29 @@ struct Glue {
                                 functions,
                                 u64(kernels.size()),
                                 u64(hash_bytes(bytes.data(), bytes.size()))};
-    constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true)->setAlignment(llvm::Align(8));
+    llvm::GlobalVariable* table = constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true);
+    table->setAlignment(llvm::Align(8));
+    return table;
+  }
+
+  // Before main: tw_system_lib_register(name, address), of the table and of what runs the plan. When the program, or a
+  // library that is opened and closed, goes: the same with null.
+  void emit_constructor(llvm::Constant* table, llvm::Constant* run) {
+    auto registrar = module->getOrInsertFunction(
+        kSystemLibRegister, llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy(), b.getPtrTy()}, false));
+    auto* null = llvm::ConstantPointerNull::get(b.getPtrTy());
+    auto emit = [&](const char* name, llvm::Constant* first, llvm::Constant* second) {
+      auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false),
+                                       llvm::GlobalValue::InternalLinkage, name, *module);
+      set_function_attributes(f, target);
+      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibRun) + plan.model_name), first});
+      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibModel) + plan.model_name), second});
+      b.CreateRetVoid();
+      return f;
+    };
+    llvm::appendToGlobalCtors(*module, emit("tw_register_model", run, table), 65535);
+    llvm::appendToGlobalDtors(*module, emit("tw_remove_model", null, null), 65535);
   }
 
   // void part(inputs, outputs, arena, params): some steps of one variant, one after another.
@@ -155,7 +192,7 @@ struct Glue {
            std::all_of(plan.variants.begin(), plan.variants.end(), stands_alone);
   }
 
-  void emit_run(llvm::Constant* params) {
+  llvm::Constant* emit_run(llvm::Constant* params) {
     std::vector<std::vector<llvm::Function*>> parts;  // by variant
     for (size_t v = 0; v <= plan.variants.size(); ++v) {
       const plan::Plan& variant = plan::variant_of(plan, v);
@@ -176,6 +213,7 @@ struct Glue {
       auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false),
                                        llvm::GlobalValue::ExternalLinkage, name, *module);
       set_function_attributes(f, target);
+      share(f);
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
       return f;
     };
@@ -198,7 +236,8 @@ struct Glue {
     b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
     auto* first = define(kRunSymbol, {ptr, ptr, ptr});
     b.CreateRet(b.CreateCall(chosen, {b.getInt64(0), first->getArg(0), first->getArg(1), first->getArg(2)}));
-    if (stands_alone(plan)) emit_ffi_entry(*module, plan, target, first);
+    if (stands_alone(plan) && !system_lib) emit_ffi_entry(*module, plan, target, first);
+    return first;
   }
 };
 
@@ -232,24 +271,50 @@ Result<std::string> stub_object(std::span<const std::string> names, const Target
   return emit_machine_code(module, *machine, false);
 }
 
-Result<std::string> compile_glue(const plan::Plan& plan, const Target& target) {
+Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm::TargetMachine& machine,
+                                                const plan::Plan& plan, const Target& target, bool system_lib) {
   TW_TRY_STATUS(check_plan(plan, plan.kernels.size()));
-  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
-  Glue glue{.plan = plan, .target = target};
-  glue.module = std::make_unique<llvm::Module>("tilewright.glue", glue.context);
-  glue.module->setTargetTriple(target.mtriple);
-  glue.module->setDataLayout(machine->createDataLayout());
-  glue.module->setPICLevel(llvm::PICLevel::BigPIC);
-  auto* params = llvm::cast<llvm::GlobalVariable>(glue.module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
+  auto module = std::make_unique<llvm::Module>("tilewright.glue", context);
+  module->setTargetTriple(target.mtriple);
+  module->setDataLayout(machine.createDataLayout());
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  Glue glue{.context = context, .module = module.get(), .plan = plan, .target = target, .system_lib = system_lib};
+  auto* params = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
   params->setVisibility(llvm::GlobalValue::HiddenVisibility);
   glue.declare_kernels();
-  glue.emit_table(plan::write_plan(plan), params);
-  glue.emit_run(params);
+  llvm::Constant* table = glue.emit_table(plan::write_plan(plan), params);
+  llvm::Constant* run = glue.emit_run(params);
+  if (system_lib) glue.emit_constructor(table, run);
   std::string problem;
   llvm::raw_string_ostream stream(problem);
-  if (llvm::verifyModule(*glue.module, &stream))
+  if (llvm::verifyModule(*module, &stream))
     return Diagnostic(ErrorCode::kInternal, "malformed LLVM IR: " + stream.str());
-  return emit_machine_code(*glue.module, *machine, false);
+  return module;
+}
+
+Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib) {
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  llvm::LLVMContext context;
+  auto module = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
+  return emit_machine_code(*module, *machine, false);
+}
+
+Result<std::string> compile_imports(std::string_view tree, const Target& target) {
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  llvm::LLVMContext context;
+  llvm::Module module("tilewright.imports", context);
+  module.setTargetTriple(target.mtriple);
+  module.setDataLayout(machine->createDataLayout());
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(tree.size() >> (8 * i));
+  bytes += tree;
+  auto* blob = new llvm::GlobalVariable(module, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), bytes.size()),
+                                        true, llvm::GlobalValue::ExternalLinkage,
+                                        llvm::ConstantDataArray::getString(context, bytes, false), kImportsSymbol);
+  blob->setAlignment(llvm::Align(8));
+  // As far from the code as it likes, where it would push the code's data out of reach.
+  if (is_x86(target) && bytes.size() > (size_t{1} << 30)) blob->setSection(".lrodata");
+  return emit_machine_code(module, *machine, false);
 }
 
 }  // namespace tilewright::codegen

@@ -3,6 +3,8 @@
 // result, which is renamed into place at the end: a failure or a full disk leaves nothing behind.
 #include <lld/Common/Driver.h>
 #include <llvm/Config/llvm-config.h>
+#include <llvm/ObjCopy/ConfigManager.h>
+#include <llvm/ObjCopy/ObjCopy.h>
 #include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
@@ -13,11 +15,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <set>
 
 #include "base/format.h"
+#include "base/formats/artifact.h"
 #include "base/formats/seal.h"
+#include "base/version.h"
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "codegen/llvm/machine.h"
@@ -52,6 +57,12 @@ Status write_file(const fs::path& path, const std::string& bytes, const std::str
   file.close();
   if (!file) return cannot_write(result, "no space, or the folder vanished");
   return Ok{};
+}
+
+// The name that a process knows the runtime library by, wherever it was loaded from.
+std::string runtime_library() {
+  const std::string_view text = version();
+  return format("libtilewright_runtime.so.{}", text.substr(0, text.find('.')));
 }
 
 // Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again.
@@ -101,16 +112,40 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   return used;
 }
 
-// A stand-in for libm.so.6 with just the functions needed: the library then names libm, without a version
+// A stand-in for a library with just the functions needed: the result then names the library, without a version
 // that only newer C libraries have, and linking needs no development files.
-Result<std::string> libm_stub(const std::set<std::string>& names, const Target& target, const fs::path& folder,
-                              const std::string& result) {
-  std::vector<std::string> list(names.begin(), names.end());
-  fs::path object = folder / "libm.o", library = folder / "libm.so.6";
+Result<std::string> library_stub(const std::string& name, const std::set<std::string>& functions, const Target& target,
+                                 const fs::path& folder, const std::string& result) {
+  std::vector<std::string> list(functions.begin(), functions.end());
+  fs::path object = folder / (name + ".o"), library = folder / name;
   TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target)), result));
   TW_TRY_STATUS(
-      run_lld({"ld.lld", "-shared", "--soname=libm.so.6", "--build-id=none", "-o", library.string(), object.string()}));
+      run_lld({"ld.lld", "-shared", "--soname=" + name, "--build-id=none", "-o", library.string(), object.string()}));
   return library.string();
+}
+
+// Symbols that only the parts of an object need to see of each other become its own, so that a program may have
+// functions, and other models, of the same names.
+Status hide_inner_symbols(const std::string& file, const std::string& result) {
+  auto bytes = llvm::MemoryBuffer::getFile(file);
+  if (!bytes) return cannot_write(result, bytes.getError().message());
+  auto object = llvm::object::ObjectFile::createObjectFile((*bytes)->getMemBufferRef());
+  if (!object) return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(object.takeError()), result);
+  llvm::objcopy::ConfigManager config;
+  config.ELF.LocalizeHidden = true;
+  std::error_code error;
+  llvm::raw_fd_ostream out(file + ".hidden", error);
+  if (error) return cannot_write(result, error.message());
+  if (llvm::Error failed = llvm::objcopy::executeObjcopyOnBinary(config, **object, out))
+    return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(std::move(failed)), result);
+  out.close();
+  if (out.has_error()) {
+    error = out.error();
+    out.clear_error();
+    return cannot_write(result, error.message());
+  }
+  fs::rename(file + ".hidden", file, error);
+  return error ? cannot_write(result, error.message()) : Status(Ok{});
 }
 
 // The folder of one link, with the objects in it.
@@ -151,6 +186,13 @@ Status link(std::vector<std::string> arguments, const Workplace& place, const st
   return std::move(linked).error().at(path);
 }
 
+// All of them as one relocatable object, the place's result.
+Status join(std::span<const std::string> objects, const Workplace& place, const std::string& path) {
+  TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
+  TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
+  return hide_inner_symbols(place.result(), path);
+}
+
 Status move_into_place(const Workplace& place, const std::string& path) {
   std::error_code error;
   fs::rename(place.result(), path, error);
@@ -163,10 +205,13 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
-  std::set<std::string> math;
-  for (const std::string& name : TW_TRY(undefined_symbols(objects)))
-    if (is_libm(name)) math.insert(name);
-  if (!math.empty()) place.files.push_back(TW_TRY(libm_stub(math, target, place.folder.path(), path)));
+  std::map<std::string, std::set<std::string>> needed;  // by library
+  for (const std::string& name : TW_TRY(undefined_symbols(objects))) {
+    if (is_libm(name)) needed["libm.so.6"].insert(name);
+    if (name == kSystemLibRegister) needed[runtime_library()].insert(name);
+  }
+  for (const auto& [library, functions] : needed)
+    place.files.push_back(TW_TRY(library_stub(library, functions, target, place.folder.path(), path)));
   // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large
   // folios, and mapping them takes half the page faults.
   TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
@@ -182,20 +227,23 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
-  TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
-  TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
+  TW_TRY_STATUS(join(objects, place, path));
   return move_into_place(place, path);
 }
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const ByteSpans* params, const std::function<void()>& params_written) {
   Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
-  TW_TRY_STATUS(undefined_symbols(objects));
+  TW_TRY_STATUS(join(objects, place, path));
+  const std::string only = place.in_folder("lib0.o");
+  std::error_code error;
+  fs::rename(place.result(), only, error);
+  if (error) return cannot_write(path, error.message());
   std::vector<llvm::NewArchiveMember> members;
-  for (const std::string& file : place.files) {
-    auto member = llvm::NewArchiveMember::getFile(file, /*Deterministic=*/true);
+  {
+    auto member = llvm::NewArchiveMember::getFile(only, /*Deterministic=*/true);
     if (!member) return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(member.takeError()), path);
-    member->MemberName = llvm::StringRef(file).substr(file.rfind('/') + 1);
+    member->MemberName = "lib0.o";
     members.push_back(std::move(*member));
   }
 #if LLVM_VERSION_MAJOR >= 18

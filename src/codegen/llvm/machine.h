@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/formats/plan.h"
 #include "base/result.h"
 #include "ir/target.h"
 
@@ -37,6 +38,9 @@ bool is_x86(const Target& target);
 
 // Errors are what LLVM reported through the context's diagnostics.
 Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
+// compile_glue's module.
+Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm::TargetMachine& machine,
+                                                const plan::Plan& plan, const Target& target, bool system_lib);
 // An object that defines functions of these names which do nothing, to link against.
 Result<std::string> stub_object(std::span<const std::string> names, const Target& target);
 

@@ -139,6 +139,7 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
   TW_ICHECK(backend != nullptr, error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what carries the contract flag
+  options.UseInitArray = true;                           // constructors where every linker looks for them
 #if LLVM_VERSION_MAJOR >= 18
   auto level = effort == Effort::kKernel ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less;
 #else

@@ -137,7 +137,8 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
   close(channel[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (late) return {"failed", format("took more than {} s", limits.seconds)};
+  if (late)
+    return from_diagnostic(Diagnostic(ErrorCode::kTimeLimit, format("the case took more than {} s", limits.seconds)));
   if (WIFSIGNALED(status)) return {"failed", format("ended by signal {}", strsignal(WTERMSIG(status)))};
   size_t newline = text.find('\n');
   if (newline == std::string::npos) return {"failed", "no result"};
@@ -145,9 +146,10 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
 }
 
 // Folders with a model.onnx, in order.
-std::vector<fs::path> find_cases(const std::vector<std::string>& folders) {
+Result<std::vector<fs::path>> find_cases(const std::vector<std::string>& folders) {
   std::vector<fs::path> out;
   for (const auto& folder : folders) {
+    const size_t before = out.size();
     if (fs::exists(fs::path(folder) / "model.onnx")) {
       out.push_back(folder);
       continue;
@@ -158,6 +160,11 @@ std::vector<fs::path> find_cases(const std::vector<std::string>& folders) {
       if (fs::exists(entry.path() / "model.onnx")) inner.push_back(entry.path());
     std::sort(inner.begin(), inner.end());
     out.insert(out.end(), inner.begin(), inner.end());
+    if (out.size() == before)
+      return Diagnostic(
+          ErrorCode::kFileNotFound, "there is no test case here", folder,
+          "a case is a folder with a model.onnx and test_data_set_0/input_0.pb, output_0.pb, ...; name it "
+          "or the folder it is in");
   }
   return out;
 }
@@ -167,7 +174,9 @@ std::vector<fs::path> find_cases(const std::vector<std::string>& folders) {
 int run_backend_cases(const std::vector<std::string>& folders, const BackendLimits& limits, bool json) {
   int passed = 0, failed = 0, unsupported = 0;
   auto j = nlohmann::json::array();
-  for (const auto& folder : find_cases(folders)) {
+  auto cases = find_cases(folders);
+  if (!cases.ok()) return fail(cases.error());
+  for (const auto& folder : *cases) {
     Outcome o = run_guarded(folder, limits);
     (o.verdict == "passed" ? passed : o.verdict == "failed" ? failed : unsupported)++;
     if (json)

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "codegen/kernel_cache.h"
+#include "driver/plugin.h"
 
 namespace tilewright::driver {
 
@@ -111,6 +112,8 @@ void CompileFlags::add_to(CLI::App* app) {
                   "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
   app->add_option("--disable-pass", disabled, "Leave a pass out");
+  app->add_option("--plugin", plugins, "A shared library with code generators of your own (docs/external-codegen.md)")
+      ->type_name("FILE");
   app->add_option("--dump-ir", dump_ir, "Write the module after each pass into this folder");
   app->add_option("--jobs,-j", jobs, "Code generation threads; default: one per core")->check(CLI::Range(0, 1024));
   app->add_flag("--no-kernel-cache", no_kernel_cache,
@@ -132,6 +135,7 @@ Result<BuildOptions> CompileFlags::options() const {
     auto [name, value] = TW_TRY(parse_constant(text));
     o.constants[name] = value;
   }
+  for (const std::string& path : plugins) TW_TRY_STATUS(load_plugin(path, &o.external));
   return o;
 }
 

@@ -24,7 +24,7 @@ int fail(const Diagnostic& diagnostic);
 struct CompileFlags {
   std::string model, target = "llvm", math, dump_ir;
   int opt_level = 3, jobs = 0;
-  std::vector<std::string> shapes, constants, required, disabled, config;
+  std::vector<std::string> shapes, constants, required, disabled, config, plugins;
   bool quiet = false, no_kernel_cache = false;
   void add_to(CLI::App* app);
   Result<BuildOptions> options() const;  // parses the shapes and the config

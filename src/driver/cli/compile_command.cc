@@ -23,8 +23,8 @@ std::string human_bytes(double n) {
 }
 
 struct Flags : CompileFlags {
-  std::string output;
-  bool json = false, timing = false, explain = false;
+  std::string output, form;
+  bool system_lib = false, json = false, timing = false, explain = false;
 };
 
 // A model whose sizes, or inputs that sizes depend on, are known only when it runs.
@@ -73,6 +73,14 @@ int run(const Flags& flags) {
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
   std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
+  if (flags.model.ends_with(".ll") || flags.model.ends_with(".bc")) {
+    Status made = compile_ir_file(flags.model, output);
+    return made.ok() ? static_cast<int>(kExitOk) : fail(made.error());
+  }
+  options->form = flags.form;
+  options->system_lib = flags.system_lib;
+  auto form = output_form(output, flags.form);
+  if (!form.ok()) return fail(form.error());
   options->keep_modules = false;
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
@@ -85,7 +93,7 @@ int run(const Flags& flags) {
     return write_program(flags, *options, output);
   }
   if (options->progress) options->progress("link", 0);
-  auto written = export_library_and_release(&*built, output);
+  auto written = export_library_and_release(&*built, output, *form);
   line.clear();
   if (!written.ok()) return fail(written.error());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -146,10 +154,16 @@ int run(const Flags& flags) {
 Command add_compile(CLI::App* app) {
   auto* cmd = app->add_subcommand("compile", "Compile an ONNX model to a native library");
   auto flags = std::make_shared<Flags>();
-  cmd->add_option("model", flags->model, "The model file (.onnx)")->required();
+  cmd->add_option("model", flags->model, "The model file (.onnx); or LLVM IR that a compilation wrote (.ll, .bc)")
+      ->required();
   cmd->add_option("-o,--output", flags->output,
-                  "The file to write; default: the model's name with .so. Also .o or .a (for a linker) and .tar "
-                  "(mod.so, mod.json, mod.params)");
+                  "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
+                  "mod.json, mod.params), .ll, .bc or .s (everything as LLVM IR, bitcode or assembly)");
+  cmd->add_option("--format", flags->form,
+                  "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly; objects "
+                  "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c)");
+  cmd->add_flag("--system-lib", flags->system_lib,
+                "The object is for a program that asks the runtime for the model by its name (docs/cpp.md)");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain,
@@ -160,6 +174,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile resnet50.onnx -o resnet50.so\n"
       "  tilewright compile model.onnx -o model.so --shape images=1x3x640x640\n"
       "  tilewright compile model.onnx -o model.a                      # link it into a program: docs/cpp.md\n"
+      "  tilewright compile model.onnx -o model.tar --format objects   # lib0.o, devc.o\n"
       "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");

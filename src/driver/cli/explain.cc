@@ -34,7 +34,7 @@ std::vector<lower::Candidate> ranked(const lower::Choice& choice) {
   if (out.empty())
     out.push_back({choice.implementation, choice.configuration, 0, choice.cost});  // nothing to choose from
   std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return a.plevel != b.plevel ? a.plevel > b.plevel : a.cost.microseconds < b.cost.microseconds;
+    return a.plevel != b.plevel ? a.plevel > b.plevel : a.cost.weighed() < b.cost.weighed();
   });
   return out;
 }

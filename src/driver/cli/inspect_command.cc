@@ -2,171 +2,22 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
-#include "frontend/onnx/proto.h"
-#include "runtime/artifact.h"
-#include "runtime/vm/specialized.h"
+#include "driver/cli/inspect_file.h"
+#include "runtime/vm/program.h"
 
 namespace tilewright::driver {
 namespace {
 using nlohmann::json;
 
-const char* space_name(plan::Space space) {
-  switch (space) {
-    case plan::Space::kArena:
-      return "arena";
-    case plan::Space::kParams:
-      return "weights";
-    case plan::Space::kInput:
-      return "input";
-    case plan::Space::kOutput:
-      return "output";
-    case plan::Space::kScratch:
-      return "scratch";
-  }
-  return "";
-}
-
-const char* step_kind(plan::StepKind kind) {
-  switch (kind) {
-    case plan::StepKind::kKernel:
-      return "kernel";
-    case plan::StepKind::kExternal:
-      return "external";
-    case plan::StepKind::kCopy:
-      return "copy";
-  }
-  return "";
-}
-
-json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
-
-// A VM program: its inputs, what its functions call, and the bytecode.
-json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
-  json j{{"kind", "vm program"},
-         {"model", plan.model_name},
-         {"compiler", plan.compiler_version},
-         {"target", program.target},
-         {"program_bytes", plan.params_bytes},
-         {"metadata", plan.metadata},
-         {"bytecode", runtime::vm::bytecode_text(program.executable)},
-         {"constants", runtime::vm::constants_text(program.executable)}};
-  for (const auto& t : program.inputs)
-    j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
-  for (const auto& name : program.outputs) j["outputs"].push_back({{"name", name}, {"type", ""}});
-  for (size_t i = 0; i < program.regions.size(); ++i) {
-    const auto& r = program.regions[i];
-    uint64_t bytes = r.source.size();
-    for (const auto& piece : r.pieces) bytes += piece.second;
-    json region{
-        {"name", program.executable.primitives[i]}, {"format", r.format}, {"inputs", r.inputs}, {"bytes", bytes}};
-    if (r.format == "host") region["function"] = r.source;
-    j["regions"].push_back(std::move(region));
-  }
-  return j;
-}
-
-Result<json> inspect_artifact(const std::string& path) {
-  auto artifact = TW_TRY(runtime::Artifact::load(path));
-  if (auto program = TW_TRY(runtime::vm::program_of(*artifact))) return program_json(*program, artifact->plan());
-  const auto& plan = artifact->plan();
-  json j{{"kind", "artifact"},
-         {"model", plan.model_name},
-         {"compiler", plan.compiler_version},
-         {"target", plan.target},
-         {"cpu_features", plan.cpu_features},
-         {"arena_bytes", plan.arena_bytes},
-         {"weights_bytes", plan.params_bytes},
-         {"kernels", plan.kernels.size()}};
-  for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
-  for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
-  for (const auto& variant : plan.variants) {
-    json tensors{{"arena_bytes", variant.arena_bytes}, {"steps", variant.steps.size()}};
-    for (const auto& t : variant.inputs) tensors["inputs"].push_back(tensor_json(t));
-    for (const auto& t : variant.outputs) tensors["outputs"].push_back(tensor_json(t));
-    j["variants"].push_back(std::move(tensors));
-  }
-  if (!plan.externals.empty()) j["externals"] = plan.externals;
-  if (plan.devices.size() > 1) j["devices"] = plan.devices;
-  if (!plan.device_arena_bytes.empty()) j["device_arena_bytes"] = plan.device_arena_bytes;
-  j["steps"] = json::array();
-  for (const auto& s : plan.steps) {
-    json buffers = json::array();
-    for (uint32_t b : s.buffers) {
-      const auto& x = plan.buffers[b];
-      buffers.push_back({{"name", x.name},
-                         {"space", space_name(x.space)},
-                         {"offset", x.offset},
-                         {"bytes", x.bytes},
-                         {"dtype", x.dtype.str()},
-                         {"shape", x.shape},
-                         {"layout", x.layout}});
-      if (plan.devices.size() > 1) buffers.back()["device"] = plan.devices[x.device];
-    }
-    j["steps"].push_back({{"name", s.name},
-                          {"kind", step_kind(s.kind)},
-                          {"kernel", plan::callee_of(plan, s)},
-                          {"source", s.source},
-                          {"flops", s.flops},
-                          {"bytes", s.bytes},
-                          {"predicted_us", s.predicted_us},
-                          {"parallel", s.parallel},
-                          {"implementation", s.implementation},
-                          {"buffers", buffers}});
-  }
-  j["weights"] = json::array();
-  for (const auto& p : plan.params)
-    j["weights"].push_back(
-        {{"name", p.name}, {"dtype", p.dtype.str()}, {"shape", p.shape}, {"offset", p.offset}, {"bytes", p.bytes}});
-  j["metadata"] = plan.metadata;
-  return j;
-}
-
-Result<json> inspect_onnx(const std::string& path) {
-  auto model = TW_TRY(onnx::read_model(path));
-  json j{{"kind", "onnx"},
-         {"producer", model.producer},
-         {"ir_version", model.ir_version},
-         {"nodes", model.graph.nodes.size()},
-         {"functions", model.functions.size()}};
-  for (const auto& [domain, version] : model.opsets) j["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
-  std::map<std::string, int> counts;
-  for (const auto& node : model.graph.nodes) ++counts[node.op_type];
-  j["operators"] = counts;
-  uint64_t bytes = 0;
-  for (const auto& t : model.graph.initializers) bytes += t.data.dtype().is_string() ? 0 : t.data.bytes();
-  j["weights_bytes"] = bytes;
-  for (const auto& v : model.graph.inputs) j["inputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
-  for (const auto& v : model.graph.outputs) j["outputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
-  j["metadata"] = model.metadata;
-  return j;
-}
-
-Result<json> inspect_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Diagnostic(ErrorCode::kFileNotFound, format("'{}' cannot be read", path));
-  char head[8] = {};
-  file.read(head, sizeof head);
-  std::string_view magic(head, static_cast<size_t>(file.gcount()));
-  if (magic.substr(0, 4) ==
-      "\x7f"
-      "ELF")
-    return inspect_artifact(path);
-  if (!magic.empty() && magic[0] == '{') {
-    file.seekg(0);
-    auto parsed = json::parse(file, nullptr, false);
-    if (parsed.is_discarded()) return Diagnostic(ErrorCode::kParseError, "the file is not valid JSON", path);
-    json keys = json::array();
-    for (const auto& [key, value] : parsed.items()) keys.push_back({{"key", key}, {"size", value.size()}});
-    return json{{"kind", "json"}, {"keys", keys}};
-  }
-  return inspect_onnx(path);
+std::string strings(const json& list) {
+  std::string out;
+  for (const auto& text : list) out += (out.empty() ? "" : ", ") + text.get<std::string>();
+  return out;
 }
 
 // A few lines for people: the JSON's scalars, then inputs, outputs, the memory and the largest steps.
@@ -187,22 +38,42 @@ void print(const json& j) {
   if (j.contains("regions")) {
     for (size_t i = 0; i < j["regions"].size(); ++i) {
       const auto& r = j["regions"][i];
-      std::string inputs;
-      for (const auto& name : r["inputs"]) inputs += (inputs.empty() ? "" : ", ") + name.get<std::string>();
+      const std::string inputs = strings(r["inputs"]);
       std::string what = r.contains("function")
                              ? r["function"].get<std::string>()
                              : format("{}, {} bytes", r["format"].get<std::string>(), r["bytes"].get<uint64_t>());
       std::replace(what.begin(), what.end(), '\n', ' ');
       std::printf("%4zu %-24s (%s) %s\n", i, r["name"].get<std::string>().c_str(), inputs.c_str(), what.c_str());
     }
-    std::printf("\n%s%s", j["constants"].get<std::string>().c_str(), j["bytecode"].get<std::string>().c_str());
   }
+  if (j.contains("bytecode"))
+    std::printf("\n%s%s", j["constants"].get<std::string>().c_str(), j["bytecode"].get<std::string>().c_str());
   if (j.contains("devices")) std::printf("%-14s %s\n", "device types", j["devices"].dump().c_str());
   if (j.contains("variants"))
     for (const auto& variant : j["variants"])
       for (const auto& t : variant["inputs"])
         std::printf("%-14s %s: %s %s\n", "or input", t["name"].get<std::string>().c_str(),
                     t["dtype"].get<std::string>().c_str(), shape_str(t["shape"].get<std::vector<int64_t>>()).c_str());
+  if (j.contains("functions") && j["functions"].is_array())
+    for (const auto& f : j["functions"])
+      std::printf(
+          "%-14s %s%s\n", "function", f["name"].get<std::string>().c_str(),
+          f.contains("type")
+              ? (": " + f["type"].get<std::string>()).c_str()
+              : format("({}), {} instructions", strings(f["parameters"]), f["instructions"].get<size_t>()).c_str());
+  if (j.contains("members"))
+    for (const auto& m : j["members"])
+      std::printf("%-14s %s, %s bytes\n", "member", m["name"].get<std::string>().c_str(), m["bytes"].dump().c_str());
+  if (j.contains("library")) print(j["library"]);
+  if (j.contains("missing_cpu_features"))
+    std::printf("%-14s %s: this machine cannot run it\n", "lacks", strings(j["missing_cpu_features"]).c_str());
+  if (j["kind"] == "params" || j["kind"] == "graph executor factory")
+    for (const auto& w : j["weights"])
+      std::printf("%10s bytes  %s: %s %s\n", w["bytes"].dump().c_str(), w["name"].get<std::string>().c_str(),
+                  w["dtype"].get<std::string>().c_str(), shape_str(w["shape"].get<std::vector<int64_t>>()).c_str());
+  if (j["kind"] == "json")
+    for (const auto& key : j["keys"])
+      std::printf("%-14s %s, %s entries\n", "key", key["key"].get<std::string>().c_str(), key["size"].dump().c_str());
   if (j.contains("operators"))
     for (const auto& [op, count] : j["operators"].items()) std::printf("  %-24s %d\n", op.c_str(), count.get<int>());
   if (j.contains("steps")) {
@@ -235,15 +106,26 @@ void print(const json& j) {
 }  // namespace
 
 Command add_inspect(CLI::App* app) {
-  auto* cmd = app->add_subcommand(
-      "inspect", "Show what is inside a model, an artifact or a JSON file: types, sizes, the memory plan");
+  auto* cmd = app->add_subcommand("inspect",
+                                  "Show what is inside a file: types, sizes, the memory plan. Nothing of it is run: "
+                                  "libraries for other processors are "
+                                  "read, too");
   auto file = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
-  cmd->add_option("file", *file, "An .onnx model, a compiled .so, a .json")->required();
+  cmd->add_option(
+         "file", *file,
+         "An .onnx model, a compiled .so or .tar, .params, graph JSON, a factory record, a VM program (.ro), a Relay "
+         "module as text or JSON")
+      ->required();
   cmd->add_flag("--json", *as_json, "Everything, as JSON");
   return [=] {
     auto j = inspect_file(*file);
-    if (!j.ok()) return fail(std::move(j).error().at(*file));
+    if (!j.ok()) {
+      Diagnostic error = std::move(j).error();
+      if (error.where.find(*file) == std::string::npos)  // a place inside the file
+        error.where = *file + (error.where.empty() ? "" : ": " + error.where);
+      return fail(error);
+    }
     if (*as_json)
       std::printf("%s\n", j->dump(2, ' ', false, json::error_handler_t::replace).c_str());
     else

@@ -134,10 +134,11 @@ struct ConverterEntry {
 };
 
 // The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
-#define TW_CONVERTER_FAMILIES(X)                                                                                    \
-  X(elementwise)                                                                                                    \
-  X(activation) X(conv) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
-      X(attention) X(loss) X(signal) X(vision) X(training) X(text)
+// clang-format off
+#define TW_CONVERTER_FAMILIES(X) \
+  X(elementwise) X(activation) X(conv) X(linear) X(norm) X(reduce) X(shape) X(indexing) X(resize) X(recurrent) X(quant) X(control) \
+  X(attention) X(loss) X(signal) X(vision) X(training) X(text)
+// clang-format on
 #define TW_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_CONVERTER_FAMILIES(TW_FAMILY)
 #undef TW_FAMILY

@@ -247,23 +247,29 @@ Result<std::vector<Value>> eval_upsampling(const EvalArgs& args) {
 Result<Type> grid_sample_type(const TypeArgs& args) {
   const auto& a = attrs_of<GridSampleAttrs>(args);
   const auto &x = args.tensor(0), &g = args.tensor(1);
-  if (a.layout != "NCHW" || x.shape.size() != 4 || g.shape.size() != 4 || dims_differ(g.shape[1], Dim(2)) ||
-      dims_differ(g.shape[0], x.shape[0]))
+  const size_t rank = a.layout == "NCHW" ? 4 : a.layout == "NCDHW" ? 5 : 0;
+  if (rank == 0 || x.shape.size() != rank || g.shape.size() != rank ||
+      dims_differ(g.shape[1], Dim(static_cast<int64_t>(rank) - 2)) || dims_differ(g.shape[0], x.shape[0]))
     return type_error(
-        format("data {} and grid {} are not (N, C, H, W) and (N, 2, H', W')", shape_str(x.shape), shape_str(g.shape)));
+        format("data {} and grid {} are not (N, C, H, W) and (N, 2, H', W'), nor (N, C, D, H, W) and (N, "
+               "3, D', H', W') with the layout NCDHW",
+               shape_str(x.shape), shape_str(g.shape)));
   if (!x.dtype.is_float() || !g.dtype.is_float())
     return type_error(format("data is {} and grid {}, not floats", x.dtype.str(), g.dtype.str()));
   if (!one_of(a.method, {"bilinear", "nearest", "bicubic"}))
     return type_error(format("method is \"{}\", not bilinear, nearest or bicubic", a.method));
+  if (rank == 5 && a.method == "bicubic") return type_error("bicubic is for two axes");
   if (!one_of(a.padding_mode, {"zeros", "border", "reflection"}))
     return type_error(format("padding_mode is \"{}\", not zeros, border or reflection", a.padding_mode));
-  return tensor_type({x.shape[0], x.shape[1], g.shape[2], g.shape[3]}, x.dtype);
+  Shape shape = g.shape;
+  shape[1] = x.shape[1];
+  return tensor_type(std::move(shape), x.dtype);
 }
 
 struct Sampler {
   const GridSampleAttrs& a;
   const Value& x;
-  int64_t h, w;
+  std::vector<int64_t> extents;  // the last one is x's
   // Position in pixels of a normalised coordinate.
   double pixel(double v, int64_t n) const {
     return a.align_corners ? (v + 1) / 2 * static_cast<double>(n - 1) : ((v + 1) * static_cast<double>(n) - 1) / 2;
@@ -282,17 +288,15 @@ struct Sampler {
     if (a.padding_mode == "reflection") return std::clamp(reflect(p, n), 0.0, static_cast<double>(n - 1));
     return p;
   }
-  double at(int64_t plane, int64_t r, int64_t c) const {
-    if (a.padding_mode == "zeros") {
-      if (r < 0 || r >= h || c < 0 || c >= w) return 0;
-    } else if (a.padding_mode == "reflection") {
-      r = std::clamp<int64_t>(std::llround(reflect(static_cast<double>(r), h)), 0, h - 1);
-      c = std::clamp<int64_t>(std::llround(reflect(static_cast<double>(c), w)), 0, w - 1);
-    } else {
-      r = std::clamp<int64_t>(r, 0, h - 1);
-      c = std::clamp<int64_t>(c, 0, w - 1);
+  double at(int64_t place, const std::vector<int64_t>& index) const {
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const int64_t n = extents[d];
+      int64_t i = index[d];
+      if (a.padding_mode == "zeros" && (i < 0 || i >= n)) return 0;
+      if (a.padding_mode == "reflection") i = std::llround(reflect(static_cast<double>(i), n));
+      place = place * n + std::clamp<int64_t>(i, 0, n - 1);
     }
-    return x.f[static_cast<size_t>((plane * h + r) * w + c)];
+    return x.f[static_cast<size_t>(place)];
   }
 };
 
@@ -301,37 +305,50 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   const Value &x = args.inputs[0], &grid = args.inputs[1];
   Value out = out_value(args);
   out.bound.resize(out.f.size());
-  Sampler s{a, x, x.shape[2], x.shape[3]};
-  const int64_t n = x.shape[0], c = x.shape[1], area = grid.shape[2] * grid.shape[3];
+  const Sampler s{a, x, {x.shape.begin() + 2, x.shape.end()}};
+  const size_t axes = s.extents.size();
+  const int64_t n = x.shape[0], c = x.shape[1], area = product(grid.shape, 2, grid.shape.size());
   const double worst = x.bound.empty() ? 0 : *std::max_element(x.bound.begin(), x.bound.end()),
                u = 16 * unit_roundoff(x.dtype);
   constexpr double kFar = 1e9;  // beyond any picture; also keeps infinities and NaN out of the integer conversions
+  const int64_t reach = a.method == "bilinear" ? 1 : 2, width = 2 * reach;
+  int64_t taps = 1;
+  for (size_t d = 0; d < axes; ++d) taps *= width;
+  std::vector<double> at(axes);
+  std::vector<int64_t> index(axes);
   for (int64_t b = 0; b < n; ++b)
     for (int64_t p = 0; p < area; ++p) {
-      auto finite = [&](double v) { return std::isnan(v) ? -kFar : std::clamp(v, -kFar, kFar); };
-      const double px = finite(s.coordinate(grid.f[(b * 2) * area + p], s.w)),
-                   py = finite(s.coordinate(grid.f[(b * 2 + 1) * area + p], s.h));
-      const double fx = std::floor(px), fy = std::floor(py), dx = px - fx, dy = py - fy;
-      const auto ix = static_cast<int64_t>(fx), iy = static_cast<int64_t>(fy);
+      double far = 1;
+      for (size_t d = 0; d < axes; ++d) {
+        // The grid has x first, the data last.
+        const auto row = static_cast<int64_t>(axes - 1 - d);
+        const double v = s.coordinate(grid.f[(b * static_cast<int64_t>(axes) + row) * area + p], s.extents[d]);
+        at[d] = std::isnan(v) ? -kFar : std::clamp(v, -kFar, kFar);
+        far += std::fabs(at[d]);
+      }
       for (int64_t ch = 0; ch < c; ++ch) {
         const int64_t plane = b * c + ch;
         double value = 0, magnitude = 0;
         if (a.method == "nearest") {
-          value = s.at(plane, static_cast<int64_t>(std::nearbyint(py)), static_cast<int64_t>(std::nearbyint(px)));
+          for (size_t d = 0; d < axes; ++d) index[d] = static_cast<int64_t>(std::nearbyint(at[d]));
+          value = s.at(plane, index);
         } else {
-          const int reach = a.method == "bilinear" ? 1 : 2;
-          for (int64_t r = 1 - reach; r <= reach; ++r)
-            for (int64_t q = 1 - reach; q <= reach; ++q) {
-              const double wr = static_cast<double>(r) - dy, wq = static_cast<double>(q) - dx;
-              const double weight = reach == 1 ? (1 - std::fabs(wr)) * (1 - std::fabs(wq))
-                                               : cubic_weight(wr, -0.75) * cubic_weight(wq, -0.75);
-              const double v = weight == 0 ? 0 : weight * s.at(plane, iy + r, ix + q);
-              value += v;
-              magnitude += std::fabs(v);
+          for (int64_t tap = 0; tap < taps; ++tap) {
+            double weight = 1;
+            for (int64_t d = static_cast<int64_t>(axes) - 1, rest = tap; d >= 0; --d, rest /= width) {
+              const auto k = static_cast<size_t>(d);
+              const double floor = std::floor(at[k]), offset = static_cast<double>(rest % width + 1 - reach);
+              const double distance = offset - (at[k] - floor);
+              weight *= reach == 1 ? 1 - std::fabs(distance) : cubic_weight(distance, -0.75);
+              index[k] = static_cast<int64_t>(floor + offset);
             }
+            const double v = weight == 0 ? 0 : weight * s.at(plane, index);
+            value += v;
+            magnitude += std::fabs(v);
+          }
         }
         out.f[plane * area + p] = value;
-        out.bound[plane * area + p] = 2 * worst + u * magnitude * (1 + std::fabs(px) + std::fabs(py));
+        out.bound[plane * area + p] = 2 * worst + u * magnitude * far;
       }
     }
   return one(std::move(out));
@@ -356,8 +373,10 @@ std::vector<OpDef> image_ops() {
       op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling,
          make_default_attrs<UpSamplingAttrs>),
       op("image.grid_sample",
-         "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W').",
-         {{"data", "(N, C, H, W) floats"}, {"grid", "(N, 2, H', W'), x before y, -1 and 1 at the edges"}},
+         "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W'), or with "
+         "depth.",
+         {{"data", "(N, C, H, W) or (N, C, D, H, W) floats"},
+          {"grid", "(N, 2, H', W') or (N, 3, D', H', W'), x before y before z, -1 and 1 at the edges"}},
          grid_sample_type, eval_grid_sample, make_default_attrs<GridSampleAttrs>),
   };
 }

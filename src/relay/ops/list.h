@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The families of built-in operators: each is one file of this folder that defines `std::vector<OpDef> <family>_ops()`.
 #pragma once
-#define TW_OP_FAMILIES(X)                                                                                          \
-  X(attention)                                                                                                     \
-  X(batch_blocks) X(broadcast) X(create) X(device) X(dynamic) X(einsum) X(elementwise) X(image) X(index) X(layout) \
-      X(nn_conv) X(nn_dense) X(nn_norm) X(nn_pool) X(pad) X(recurrent) X(reduce) X(sort) X(transform)
+// clang-format off
+#define TW_OP_FAMILIES(X)                                                                         \
+  X(attention) X(batch_blocks) X(broadcast) X(create) X(device) X(dynamic) X(einsum) X(elementwise) X(image) X(index) X(layout) \
+  X(nn_conv) X(nn_dense) \
+  X(nn_norm) X(nn_pool) X(pad) X(qnn) X(recurrent) X(reduce) X(sort) X(transform)
+// clang-format on

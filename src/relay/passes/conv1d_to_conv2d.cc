@@ -133,13 +133,8 @@ class Raiser {
 
   Expr unmoved(const Expr& e) const {
     std::vector<Expr> kids = children(e);
-    bool changed = false;
-    for (Expr& kid : kids) {
-      Expr now = plain(kid);
-      changed |= !(now == kid);
-      kid = now;
-    }
-    return changed ? with_children(e, kids) : e;
+    for (Expr& kid : kids) kid = plain(kid);
+    return with_children(e, kids);
   }
 
   template <class From, class To>

@@ -67,13 +67,8 @@ class Converter {
 
   Placed unmoved(const Expr& e) {
     std::vector<Expr> kids = children(e);
-    bool changed = false;
-    for (Expr& kid : kids) {
-      Expr now = plain(kid);
-      changed |= !(now == kid);
-      kid = now;
-    }
-    return {changed ? with_children(e, kids) : e, "", ""};
+    for (Expr& kid : kids) kid = plain(kid);
+    return {with_children(e, kids), "", ""};
   }
 
   Placed place(const Expr& e) {

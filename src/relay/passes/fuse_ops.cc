@@ -70,12 +70,8 @@ class Outliner {
       return body == function->body ? e : with_body(*function, body);
     }
     std::vector<Expr> kids;
-    bool changed = false;
-    for (const Expr& kid : children(e)) {
-      kids.push_back(outside(kid));
-      changed |= !(kids.back() == kid);
-    }
-    return changed ? with_children(e, kids) : e;
+    for (const Expr& kid : children(e)) kids.push_back(outside(kid));
+    return with_children(e, kids);
   }
 
   void rebuild(size_t node) {

@@ -327,13 +327,8 @@ class Inference {
     if (const auto* var = as<VarNode>(e)) return is_complete(e->type) ? e : make_var(var->name, t, e->span);
     if (const auto* global = as<GlobalVarNode>(e)) return is_complete(e->type) ? e : make_global_var(global->name, t);
     std::vector<Expr> kids = children(e);
-    bool changed = false;
-    for (Expr& kid : kids) {
-      const Expr& now = done_.at(kid.get());
-      changed |= !(now == kid);
-      kid = now;
-    }
-    if (!changed && is_complete(e->type)) return e;
+    for (Expr& kid : kids) kid = done_.at(kid.get());
+    if (is_complete(e->type) && kids == children(e)) return e;
     if (const auto* call = as<CallNode>(e)) {
       const bool op = called_op(e);
       Expr callee = op ? call->callee : kids[0];

@@ -68,13 +68,9 @@ class Lifter {
       return with_body(*function, lift(function->body, {}));
     }
     std::vector<Expr> kids = children(e);
-    bool changed = false;
     for (Expr& kid : kids)
-      if (as<FunctionNode>(kid) && !is_closed_function(kid)) {
-        kid = lift(kid, {});
-        changed = true;
-      }
-    return changed ? with_children(e, kids) : e;
+      if (as<FunctionNode>(kid) && !is_closed_function(kid)) kid = lift(kid, {});
+    return with_children(e, kids);
   }
 
   Expr lift(const Expr& e, const Expr& self) {
@@ -127,14 +123,9 @@ Result<Module> eta_expand(const Module& module, PassContext&) {
       return make_function(params, call_function(value, params), {}, {}, type->variables);
     };
     std::vector<Expr> kids = children(e);
-    bool changed = false;
     // The callee of a call is not a value.
-    for (size_t i = as<CallNode>(e) && !called_op(e) ? 1 : 0; i < kids.size(); ++i) {
-      Expr now = expanded(kids[i]);
-      changed |= !(now == kids[i]);
-      kids[i] = now;
-    }
-    return changed ? with_children(e, kids) : e;
+    for (size_t i = as<CallNode>(e) && !called_op(e) ? 1 : 0; i < kids.size(); ++i) kids[i] = expanded(kids[i]);
+    return with_children(e, kids);
   });
 }
 

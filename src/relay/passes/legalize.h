@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Legalize: operators without a kernel of their own become ones that have it.
-// What: space_to_batch_nd and batch_to_space_nd become pads, reshapes, transposes and slices.
+// What: convolutions, pools and resizes in other layouts run in the usual ones, whole islands of 2-D convolutions at
+// once; one_hot, trilu, gather_nd, variance, logsumexp, adaptive pools, mirror_pad, upsampling, space_to_batch_nd and
+// their like become slices, takes, comparisons, reductions and reshapes (legalize_rules.h).
 // Requires: static shapes where such an operator stands; it stays otherwise.
 // Ensures: the same values.
 // Why here: before the rewrites, which then see plain operators only (after FlattenAtrousConv, which wants the
-// originals). Test: tests/relay/passes/legalize*.txt
+// originals). Test: tests/relay/passes/legalize*.txt, python/tests/test_operators.py
 #pragma once
 #include "ir/pass_context.h"
 #include "relay/expr.h"

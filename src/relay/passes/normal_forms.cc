@@ -140,10 +140,7 @@ class Binder {
       const auto& inner = inner_.at(e.get());
       Expr then_branch = closed(inner[0], done(branch->then_branch)),
            else_branch = closed(inner[1], done(branch->else_branch));
-      if (done(branch->condition) == branch->condition && then_branch == branch->then_branch &&
-          else_branch == branch->else_branch)
-        return e;
-      return make_node<IfNode>(done(branch->condition), then_branch, else_branch, e->span);
+      return with_children(e, {done(branch->condition), then_branch, else_branch});
     }
     if (const auto* match = as<MatchNode>(e)) {
       std::vector<Clause> clauses;
@@ -157,18 +154,12 @@ class Binder {
     }
     if (const auto* let = as<LetNode>(e)) {
       Expr body = closed(inner_.at(e.get())[0], done(let->body));
-      if (done(let->value) == let->value && body == let->body) return e;
-      return make_node<LetNode>(let->var, done(let->value), body, e->span);
+      return with_children(e, {let->var, done(let->value), body});
     }
     std::vector<Expr> kids;
-    bool changed = false;
-    for (const Expr& kid : children(e)) {
-      kids.push_back(done(kid));
-      changed |= !(kids.back() == kid);
-    }
-    if (!changed) return e;
+    for (const Expr& kid : children(e)) kids.push_back(done(kid));
     // Types stay: operands are replaced by variables of the same type.
-    if (const auto* call = as<CallNode>(e); call && called_op(e))
+    if (const auto* call = as<CallNode>(e); call && called_op(e) && kids != call->args)
       return make_node<CallNode>(call->callee, kids, call->attrs, call->type, call->span);
     return with_children(e, kids);
   }
@@ -244,13 +235,8 @@ Expr without_lets(const Expr& function) {
       done[frame.e.get()] = done.at(frame.kids[0].get());
       continue;
     }
-    bool changed = false;
-    for (Expr& kid : frame.kids) {
-      const Expr& now = done.at(kid.get());
-      changed |= !(now == kid);
-      kid = now;
-    }
-    done[frame.e.get()] = changed ? with_children(frame.e, frame.kids) : frame.e;
+    for (Expr& kid : frame.kids) kid = done.at(kid.get());
+    done[frame.e.get()] = with_children(frame.e, frame.kids);
   }
   return done.at(function.get());
 }

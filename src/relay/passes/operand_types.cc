@@ -50,7 +50,10 @@ Type convolution_weight(const Reader& r, const TensorTypeNode& data, bool transp
   if (groups <= 0 || channels->second <= 0) return {};
   Shape shape;
   size_t spatial = 0;
-  for (char c : kernel_layout) {
+  // A transposed convolution's kernel starts with the input channels, whatever the classic default "OIHW" says.
+  std::string letters = kernel_layout;
+  if (transposed && letters.starts_with("OI")) std::swap(letters[0], letters[1]);
+  for (char c : letters) {
     if (c == 'O')
       shape.push_back(transposed ? channels->second / groups : channels->second);
     else if (c == 'I')

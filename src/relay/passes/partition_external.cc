@@ -179,10 +179,9 @@ class Partitioner {
 
   void rebuild(const Expr& e) {
     std::vector<Expr> kids = children(e);
-    bool changed = false;
     for (Expr& kid : kids)
-      if (auto now = done_.find(kid.get()); now != done_.end()) changed |= !(now->second == kid), kid = now->second;
-    done_[e.get()] = changed ? with_children(e, kids) : e;
+      if (auto now = done_.find(kid.get()); now != done_.end()) kid = now->second;
+    done_[e.get()] = with_children(e, kids);
   }
 
   void call_region(size_t region) {

@@ -10,6 +10,7 @@ const Pipeline& default_pipeline() {
       "Inline",
       "RemoveUnusedFunctions",
       "DynamicToStatic",
+      "CanonicalizeQnn",
       "FlattenAtrousConv",
       "Legalize",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant

@@ -40,13 +40,8 @@ Expr rewrite_expr(const Expr& root, const Rewrite& rewrite) {
   std::unordered_map<const ExprNode*, Expr> done;
   for (const Expr& e : open_post_order(root)) {
     std::vector<Expr> kids = open_children(e);
-    bool changed = false;
-    for (Expr& kid : kids) {
-      const Expr& now = done.at(kid.get());
-      changed |= !(now == kid);
-      kid = now;
-    }
-    done[e.get()] = rewrite(e, changed ? with_children(e, kids) : e);
+    for (Expr& kid : kids) kid = done.at(kid.get());
+    done[e.get()] = rewrite(e, with_children(e, kids));
   }
   return done.at(root.get());
 }

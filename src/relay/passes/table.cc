@@ -5,6 +5,7 @@
 #include "relay/passes/annotate.h"
 #include "relay/passes/canonicalize_cast.h"
 #include "relay/passes/canonicalize_ops.h"
+#include "relay/passes/canonicalize_qnn.h"
 #include "relay/passes/combine_parallel.h"
 #include "relay/passes/conv1d_to_conv2d.h"
 #include "relay/passes/convert_layout.h"
@@ -49,6 +50,7 @@ std::span<const Pass<Module>> all_passes() {
        backward_fold_scale_axis},
       {{"CanonicalizeCast", 3, "a shared widening cast becomes one for each user"}, canonicalize_cast},
       {{"CanonicalizeOps", 0, "bias_add becomes add"}, canonicalize_ops},
+      {{"CanonicalizeQnn", 0, "quantised operators become plain ones", true}, canonicalize_qnn},
       {{"CombineParallelBatchMatmul", 4, "sibling batch_matmuls of one input become one"},
        combine_parallel_batch_matmul},
       {{"CombineParallelConv2D", 4, "sibling convolutions of one input become one"}, combine_parallel_conv2d},
@@ -83,7 +85,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
-      {{"Legalize", 1, "operators without a kernel become ones that have it"}, legalize},
+      {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},
       {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},

@@ -75,7 +75,7 @@ class Narrowing {
   // The expression over operands that have been converted already.
   Expr converted(const Expr& e, std::vector<Expr> operands) {
     const OpDef* op = called_op(e);
-    if (!op) return operands == children(e) ? e : with_children(e, operands);
+    if (!op) return with_children(e, operands);
     const auto& c = *as<CallNode>(e);
     bool always = is_one_of(*op, kAlways);
     if (always || (is_one_of(*op, kFollow) && are_narrow(operands))) {

@@ -12,7 +12,6 @@
 namespace tilewright::runtime::vm {
 namespace {
 
-constexpr uint64_t kMagic = 0xD225DE2F4214151D;
 constexpr int64_t kMaxRegisters = 1 << 20, kMaxRank = 32;
 
 struct OpcodeInfo {
@@ -232,7 +231,7 @@ Status verify_executable(const Executable& e) {
 
 std::string write_executable(const Executable& e) {
   ByteWriter out;
-  out.write<uint64_t>(kMagic);
+  out.write<uint64_t>(kExecutableMark);
   out.write_string(e.version);
   out.write<uint64_t>(e.devices.size());
   for (const Device& d : e.devices) {
@@ -281,7 +280,7 @@ std::string write_executable(const Executable& e) {
 Result<Executable> read_executable(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
   Executable e;
-  if (in.read<uint64_t>() != kMagic) return bad("this is not a VM program (.ro): its mark is missing");
+  if (in.read<uint64_t>() != kExecutableMark) return bad("this is not a VM program (.ro): its mark is missing");
   const std::string known = e.version;
   e.version = in.read_string(64);
   if (in.ok() && e.version != known)

@@ -14,14 +14,17 @@
 
 namespace tilewright::runtime::vm {
 
+inline constexpr uint64_t kExecutableMark = 0xD225DE2F4214151D;  // a file's first eight bytes
+
 // Name and how its operands are laid out: r a register read, w a register written, n a number of register reads that
 // follow at the end, and other letters as checked in executable.cc.
-#define TW_VM_OPCODES(X)                                                                                              \
-  X(Move, "rw")                                                                                                       \
-  X(Ret, "r") X(Invoke, "fnw*") X(InvokeClosure, "rnw*") X(InvokePacked, "pno*") X(AllocTensor, "rrtttdw*")           \
-      X(AllocTensorReg, "rrrtttw") X(AllocADT, "inw*") X(AllocClosure, "fnw*") X(GetField, "riw") X(If, "rrjj")       \
-          X(LoadConst, "cw") X(Goto, "j") X(GetTag, "rw") X(LoadConsti, "iw") X(Fatal, "") X(AllocStorage, "ratttvw") \
-              X(ShapeOf, "rw") X(ReshapeTensor, "rrw") X(DeviceCopy, "rvvw") X(KillRegister, "w")
+// clang-format off
+#define TW_VM_OPCODES(X)                                                                                            \
+  X(Move, "rw") X(Ret, "r") X(Invoke, "fnw*") X(InvokeClosure, "rnw*") X(InvokePacked, "pno*")                      \
+  X(AllocTensor, "rrtttdw*") X(AllocTensorReg, "rrrtttw") X(AllocADT, "inw*") X(AllocClosure, "fnw*")               \
+  X(GetField, "riw") X(If, "rrjj") X(LoadConst, "cw") X(Goto, "j") X(GetTag, "rw") X(LoadConsti, "iw") X(Fatal, "") \
+  X(AllocStorage, "ratttvw") X(ShapeOf, "rw") X(ReshapeTensor, "rrw") X(DeviceCopy, "rvvw") X(KillRegister, "w")
+// clang-format on
 enum class Opcode : uint8_t {
 #define TW_OPCODE(name, operands) k##name,
   TW_VM_OPCODES(TW_OPCODE)

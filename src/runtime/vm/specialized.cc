@@ -56,6 +56,7 @@ SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> progra
     : program_(std::move(program)),
       specialize_(std::move(specialize)),
       options_(options),
+      arena_(std::make_shared<Arena>()),
       pool_(std::make_shared<MemoryPool>(options.keep_bytes, physical_memory())) {
   early_values_.resize(program_->regions.size());
   last_.resize(program_->regions.size(), entries_.end());
@@ -115,7 +116,13 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
   // Threads cost some microseconds at each step: what is done sooner stays on one.
   double work = 0;
   for (const auto& step : made.artifact->plan().steps) work += step.flops + step.bytes;
-  entry.executor = TW_TRY(Executor::create(made.artifact, {work < kLeastParallelWork ? 1 : options_.threads, -1}));
+  ExecutorOptions with;
+  with.threads = work < kLeastParallelWork ? 1 : options_.threads;
+  auto& team = with.threads == 1 ? alone_ : team_;
+  if (!team) team = make_team(with);
+  with.team = team;
+  with.arena = arena_;
+  entry.executor = TW_TRY(Executor::create(made.artifact, with));
   entries_.push_front(std::move(entry));
   last_[index] = entries_.begin();
   ++kept_of_[index];
@@ -305,15 +312,17 @@ Result<std::vector<Tensor>> ProgramRunner::run(std::vector<Tensor> inputs) {
 }
 
 Result<std::shared_ptr<const Program>> program_of(const Artifact& artifact) {
-  const auto& plan = artifact.plan();
+  auto program = program_of(artifact.plan(), artifact.params());
+  return program.ok() ? std::move(program) : std::move(program).error().at(artifact.path());
+}
+
+Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params) {
   auto kind = plan.metadata.find("kind");
   if (kind == plan.metadata.end() || kind->second != kProgramKind) return std::shared_ptr<const Program>();
   if (plan.params.size() != 1)
-    return Diagnostic(ErrorCode::kBadArtifact, "the artifact lacks its VM program", artifact.path(),
-                      "compile the model again");
-  auto program = read_program({artifact.params() + plan.params[0].offset, static_cast<size_t>(plan.params[0].bytes)});
-  if (!program.ok()) return std::move(program).error().at(artifact.path());
-  return std::shared_ptr<const Program>(std::make_shared<Program>(std::move(*program)));
+    return Diagnostic(ErrorCode::kBadArtifact, "the artifact lacks its VM program", {}, "compile the model again");
+  Program program = TW_TRY(read_program({params + plan.params[0].offset, static_cast<size_t>(plan.params[0].bytes)}));
+  return std::shared_ptr<const Program>(std::make_shared<Program>(std::move(program)));
 }
 
 }  // namespace tilewright::runtime::vm

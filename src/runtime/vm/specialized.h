@@ -74,6 +74,8 @@ class SpecializedFunctions : public PackedFunctions {
   std::shared_ptr<const Program> program_;
   Specialize specialize_;
   SpecializedOptions options_;
+  std::shared_ptr<ThreadTeam> alone_, team_;  // of all executors, one of which runs at a time
+  std::shared_ptr<Arena> arena_;
   std::shared_ptr<MemoryPool> pool_;
   std::vector<HostRegion> host_;                  // by region; without a function for those of other formats
   std::list<Entry> entries_;                      // most recently used first
@@ -109,5 +111,6 @@ class ProgramRunner {
 
 // The program in an artifact, or null when it is an ordinary one. Errors: BadArtifact.
 Result<std::shared_ptr<const Program>> program_of(const Artifact& artifact);
+Result<std::shared_ptr<const Program>> program_of(const plan::Plan& plan, const std::byte* params);
 
 }  // namespace tilewright::runtime::vm

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "tir/passes/simplify.h"
+#include "tir/passes/storage_rewrite.h"
 #include "tir/passes/unroll.h"
 #include "tir/passes/vectorize.h"
 #include "tir/verify.h"
@@ -14,6 +15,7 @@ const KernelPass kKernelPasses[] = {
     {"unroll", unroll},
     {"vectorize", vectorize},
     {"simplify", simplify},
+    {"storage_rewrite", storage_rewrite},
 };
 const int kKernelPassCount = static_cast<int>(std::size(kKernelPasses));
 

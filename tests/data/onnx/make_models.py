@@ -226,7 +226,40 @@ def computed_control():
          [constant("bias", np.float32(0.5)), constant("hundred", np.float32(100)), constant("nothing", np.float32(0)), constant("zero", np.array([0], np.int64))])
 
 
+def computed_functions():
+    """Functions with control flow that data decide: a Loop with a weight and an attribute of the call, an optional
+    input that one call leaves out, an If in a function that a function calls. Names inside mean something else outside."""
+    scale = helper.make_node("Constant", [], ["c"])
+    reference = scale.attribute.add()
+    reference.name, reference.ref_attr_name, reference.type = "value_float", "scale", onnx.AttributeProto.FLOAT
+    body = helper.make_graph(
+        [helper.make_node("Mul", ["v", "w"], ["weighted"]), helper.make_node("Mul", ["weighted", "c"], ["scaled"]),
+         helper.make_node("Clip", ["scaled", "", "top"], ["next"]), helper.make_node("ReduceSum", ["next"], ["sum"], keepdims=0),
+         helper.make_node("Less", ["sum", "x"], ["again"])],
+        "body", [value("i", INT64, []), value("go", TensorProto.BOOL, []), value("v", FLOAT, ["n"])],
+        [value("again", TensorProto.BOOL, []), value("next", FLOAT, ["n"]), value("sum", FLOAT, [])])
+    grow = helper.make_function(
+        "local", "Grow", ["start", "x", "w", "top"], ["y", "sums"],
+        [scale, helper.make_node("Loop", ["", "", "start"], ["last", "sums"], body=body),
+         helper.make_node("Flip", ["last"], ["y"], domain="local")],
+        [helper.make_opsetid("", 13), helper.make_opsetid("local", 1)], attribute_protos=[helper.make_attribute("scale", 2.0)])
+    then = helper.make_graph([helper.make_node("Neg", ["x"], ["t"])], "then", [], [value("t", FLOAT, ["n"])])
+    other = helper.make_graph([helper.make_node("Identity", ["x"], ["e"])], "else", [], [value("e", FLOAT, ["n"])])
+    flip = helper.make_function(
+        "local", "Flip", ["x"], ["y"],
+        [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0), helper.make_node("Constant", [], ["fifty"], value_float=50.0),
+         helper.make_node("Greater", ["most", "fifty"], ["large"]), helper.make_node("If", ["large"], ["y"], then_branch=then, else_branch=other)],
+        [helper.make_opsetid("", 13)])
+    nodes = [helper.make_node("Grow", ["x", "limit", "v"], ["first", "sums"], domain="local"),
+             helper.make_node("Abs", ["first"], ["w"]),
+             helper.make_node("Grow", ["w", "limit", "v", "ninety"], ["second", ""], domain="local", scale=0.9)]
+    save("computed_functions", nodes, [value("x", FLOAT, ["n"]), value("limit", FLOAT, [])],
+         [value("first", FLOAT, ["n"]), value("sums", FLOAT, ["k"]), value("second", FLOAT, ["n"])],
+         [constant("v", np.array([1.5], np.float32)), constant("ninety", np.float32(90))], functions=[grow, flip], domains=["local"])
+
+
 def main():
+    computed_functions()
     free_sizes()
     computed_control()
     dtypes()

@@ -81,14 +81,7 @@ class TVMCModel:
             raise TVMCException(f"the output format '{output_format}' is not supported; use so, or lib.export_library(\"model.a\") for C programs")
         package_path = package_path or self.default_package_path()
         if cross is None:
-            if package_path.endswith(".tar"):
-                executor_factory.export_library(package_path)
-                return package_path
-            with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-                made = os.path.join(folder, "package.tar")
-                executor_factory.export_library(made)
-                with open(made, "rb") as source, open(package_path, "wb") as file:
-                    file.write(source.read())
+            executor_factory.save(package_path, form="package")
             return package_path
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             compiler = cross if callable(cross) else _cc.cross_compiler(cross, options=(cross_options or "").split())

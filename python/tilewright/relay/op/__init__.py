@@ -14,7 +14,10 @@ from ... import _core
 from ..expr import Call, Op, Tuple, TupleWrapper, _like
 from .registry import OpPattern, register_op_attr
 from . import strategy
+from .absent import has_absent, replacement
 from .classic import TABLE as _CLASSIC, register
+from .registrations import (refused, register_compute, register_convert_op_layout, register_external_compiler, register_gradient, register_pattern, register_schedule,
+                            register_shape_func, register_stateful)
 from .rules import register_alter_op_layout, register_legalize
 from .strategy import OpImplementation, OpStrategy, register_strategy
 
@@ -95,17 +98,22 @@ class _Namespace:
             setattr(self, name, _CLASSIC[self._prefix + name])
             return _CLASSIC[self._prefix + name]
         if _info(self._prefix + name) is None:
+            instead = replacement(self._prefix + name)
+            if instead is not None:
+                raise AttributeError(f"no operator is called '{self._prefix}{name}'; instead: {instead}")
+            if self._prefix and has_absent(f"{self._prefix}{name}."):
+                return _Namespace(f"{self._prefix}{name}.")
             near = [n for n in _core.op_names() if n.rsplit(".", 1)[-1] == name]
-            raise AttributeError(f"no operator is called '{self._prefix}{name}'" + (f"; there is {', '.join(near)}" if near else "; 'tilewright ops' lists them"))
+            raise AttributeError(f"no operator is called '{self._prefix}{name}'" + (f"; instead: {', '.join(near)}" if near else "; 'tilewright ops' lists them"))
         made = _operator(self._prefix + name)
         setattr(self, name, made)
         return made
 
     def __dir__(self) -> list[str]:
-        return [n[len(self._prefix):] for n in _core.op_names() if n.startswith(self._prefix) and "." not in n[len(self._prefix):]]
+        return [n[len(self._prefix):] for n in sorted({*_core.op_names(), *_CLASSIC}) if n.startswith(self._prefix) and "." not in n[len(self._prefix):]]
 
 
-nn, image, vision, annotation, dyn = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn."))
+nn, image, vision, annotation, dyn, random, memory, vm = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn.", "random.", "memory.", "vm."))
 _top = _Namespace("")
 tensor = transform = reduce = algorithm = _top  # the classic files of operators
 op = sys.modules[__name__]
@@ -121,7 +129,8 @@ def list_ops() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_top, name)
+    return refused(name) or getattr(_top, name)
 
 
-__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "nn", "register", "register_alter_op_layout", "register_legalize", "register_op_attr", "register_strategy", "strategy", "vision"]
+__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "memory", "nn", "random", "register", "register_alter_op_layout", "register_legalize", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_gradient", "register_op_attr", "register_pattern",
+           "register_schedule", "register_shape_func", "register_stateful", "register_strategy", "strategy", "vision", "vm"]

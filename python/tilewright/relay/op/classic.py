@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..expr import Call, Expr, Function, Tuple, TupleWrapper, Var, _like, const
+from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
+from .composed import TABLE as _COMPOSED
 
 
 def _dtype(x: Any) -> str:
@@ -27,10 +28,17 @@ def _scalar(value: Any, like: Any) -> Any:
     return const(value, _dtype(like)) if isinstance(value, (int, float, np.generic)) else value
 
 
+def _of_dtype(value: Any, dtype: str) -> Any:
+    """A number or expression in a dtype; what is in it already, and what has no type yet, stays."""
+    if isinstance(value, (int, float, bool, np.generic)):
+        return const(value, dtype)
+    return Call("cast", [value], {"dtype": dtype}) if isinstance(value, Expr) and value._typed and _dtype(value) != dtype else value
+
+
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: str = "float32") -> Call:
     if stop is None:
         start, stop = None, start
-    make = lambda v, default: const(default if v is None else v, dtype) if v is None or isinstance(v, (int, float)) else v  # noqa: E731
+    make = lambda v, default: _of_dtype(default if v is None else v, dtype)  # noqa: E731
     return Call("arange", [make(start, 0), make(stop, 0), make(step, 1)], {"dtype": dtype})
 
 
@@ -79,7 +87,7 @@ def tile(data: Any, reps: Any) -> Call:
 
 
 def full(fill_value: Any, shape: Any = (), dtype: str = "") -> Call:
-    fill_value = const(fill_value, dtype or None) if isinstance(fill_value, (int, float, bool)) else fill_value
+    fill_value = _of_dtype(fill_value, dtype) if dtype else const(fill_value) if isinstance(fill_value, (int, float, bool)) else fill_value
     if isinstance(shape, Expr):
         return Call("dyn.full", [fill_value, shape], {"dtype": dtype})
     return Call("full", [fill_value], {"shape": [shape] if isinstance(shape, int) else list(shape), "dtype": dtype})
@@ -95,7 +103,19 @@ def _filled(name: str) -> Any:
 
 
 def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False, dtype: str = "int32") -> Any:
-    k = int(k.data.numpy()) if isinstance(k, Expr) and hasattr(k, "data") else k
+    k = int(k.data.numpy().reshape(-1)[0]) if isinstance(k, Constant) else k
+    if isinstance(k, int) and k < 1:  # all of them, sorted
+        k = _shape(data, "topk")[axis]
+    if isinstance(k, Expr):  # the first k of everything sorted
+        rank = len(_like(data).checked_type.shape)
+        place = axis % rank
+        lead = [Call("strided_slice", [Call("shape_of", [data], {"dtype": "int64"})], {"begin": [0], "end": [place], "strides": [1]})] if place else []
+        end = Call("concatenate", [Tuple([*lead, Call("reshape", [Call("cast", [k], {"dtype": "int64"})], {"newshape": [1]})])], {"axis": 0})
+        edges = [const(np.zeros(place + 1, "int64")), end, const(np.ones(place + 1, "int64"))]
+        order = Call("argsort", [data], {"axis": axis, "is_ascend": is_ascend, "dtype": "int64"})
+        parts = {"values": Call("gather", [data, order], {"axis": place}), "indices": Call("cast", [order], {"dtype": dtype})}
+        cut = {name: Call("dyn.strided_slice", [part, *edges]) for name, part in parts.items()}
+        return TupleWrapper(Tuple([cut["values"], cut["indices"]]), 2) if ret_type == "both" else cut[ret_type]
     call = Call("topk", [data], {"k": k, "axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype})
     return TupleWrapper(call, 2) if ret_type == "both" else call
 
@@ -127,14 +147,16 @@ def scatter_add(data: Any, indices: Any, updates: Any, axis: int) -> Call:
 
 
 def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Call:
-    values = [const(v, dtype) if isinstance(v, (int, float, bool)) else v for v in (on_value, off_value)]
+    values = [_of_dtype(v, dtype) for v in (on_value, off_value)]
     if isinstance(depth, Expr):
         return Call("dyn.one_hot", [indices, *values, depth], {"axis": axis, "dtype": dtype})
     return Call("one_hot", [indices, *values], {"depth": depth, "axis": axis, "dtype": dtype})
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    kind, number = (device.device_type, device.device_id) if hasattr(device, "device_type") else (1, 0)
+    from ...runtime import ndarray
+    device = ndarray.device(device) if isinstance(device, str) else device
+    kind, number = (device.device_type, device.device_id)
     return Call("on_device", [body], {"device_type": int(kind), "device_id": int(number), "constrain_result": constrain_result, "constrain_body": constrain_body})
 
 
@@ -166,11 +188,25 @@ def cast_like(data: Any, dtype_like: Any) -> Call:
     return Call("cast", [data], {"dtype": _like(dtype_like).checked_type.dtype})
 
 
+def _free(x: Any) -> bool:
+    """Whether a size of the expression is not known."""
+    shape = getattr(_like(x).checked_type, "shape", ())
+    return any(not hasattr(d, "value") and not isinstance(d, int) for d in shape)
+
+
+def _sizes(x: Any) -> Call:
+    return Call("shape_of", [x], {"dtype": "int64"})
+
+
 def broadcast_to_like(data: Any, broadcast_type: Any) -> Call:
+    if _free(broadcast_type):
+        return Call("dyn.broadcast_to", [data, _sizes(broadcast_type)])
     return Call("broadcast_to", [data], {"shape": _shape(broadcast_type, "broadcast_to_like")})
 
 
 def reshape_like(data: Any, shape_like: Any, lhs_begin: int = 0, lhs_end: int | None = None, rhs_begin: int = 0, rhs_end: int | None = None) -> Call:
+    if (_free(data) or _free(shape_like)) and (lhs_begin, lhs_end, rhs_begin, rhs_end) == (0, None, 0, None):
+        return Call("dyn.reshape", [data, _sizes(shape_like)])
     own, other = _shape(data, "reshape_like"), _shape(shape_like, "reshape_like")
     end = len(own) if lhs_end is None else lhs_end % (len(own) + 1)
     return Call("reshape", [data], {"newshape": own[:lhs_begin] + other[rhs_begin:rhs_end] + own[end:]})
@@ -185,22 +221,40 @@ def collapse_sum_to(data: Any, shape: Any) -> Any:
 
 
 def collapse_sum_like(data: Any, collapse_type: Any) -> Any:
+    """Sums over the axes that broadcasting would give the other's shape."""
     return collapse_sum_to(data, _shape(collapse_type, "collapse_sum_like"))
 
 
 def slice_like(data: Any, shape_like: Any, axes: Any = None) -> Call:
+    if _free(data) or _free(shape_like):
+        rank, other_rank = (len(_like(x).checked_type.shape) for x in (data, shape_like))
+        wanted = range(other_rank) if not axes else [a % rank for a in axes]
+        part = lambda x, i: Call("strided_slice", [_sizes(x)], {"begin": [i], "end": [i + 1], "strides": [1]})  # noqa: E731
+        ends = Call("concatenate", [Tuple([part(shape_like if i in wanted else data, i) for i in range(rank)])], {"axis": 0})
+        return Call("dyn.strided_slice", [data, const(np.zeros(rank, "int64")), ends, const(np.ones(rank, "int64"))])
     own, other = _shape(data, "slice_like"), _shape(shape_like, "slice_like")
     wanted = range(len(other)) if not axes else [a % len(own) for a in axes]
     end = [other[i] if i in wanted else d for i, d in enumerate(own)]
     return Call("strided_slice", [data], {"begin": [0] * len(own), "end": end, "strides": [1] * len(own)})
 
 
+def where(condition: Any, x: Any, y: Any) -> Call:
+    return Call("where", [_of_dtype(condition, "bool"), x, y])
+
+
 def sequence_mask(data: Any, valid_length: Any, mask_value: float = 0, axis: int = 0) -> Call:
     """What lies beyond the valid length of its batch becomes mask_value; data is (length, batch, ...) or, with axis 1, (batch, length, ...)."""
-    shape = _shape(data, "sequence_mask")
-    steps = const(np.arange(shape[axis]).reshape([-1, 1] if axis == 0 else [1, -1]), "float32")
+    rank = len(_like(data).checked_type.shape)
+    if _free(data):
+        length = Call("take", [_sizes(data), const(axis, "int64")], {"axis": 0})
+        steps = Call("cast", [Call("arange", [const(0, "int64"), length, const(1, "int64")], {"dtype": "int64"})], {"dtype": "float32"})
+    else:
+        steps = const(np.arange(_shape(data, "sequence_mask")[axis]), "float32")
+    steps = Call("reshape", [steps], {"newshape": [-1, 1] if axis == 0 else [1, -1]})
     lengths = Call("reshape", [Call("cast", [valid_length], {"dtype": "float32"})], {"newshape": [1, -1] if axis == 0 else [-1, 1]})
-    inside = Call("reshape", [Call("less", [steps, lengths])], {"newshape": shape[:2] + [1] * (len(shape) - 2)})
+    inside = Call("less", [steps, lengths])
+    if rank > 2:
+        inside = Call("expand_dims", [inside], {"axis": 2, "num_newaxis": rank - 2})
     return Call("where", [inside, data, _scalar(mask_value, data)])
 
 
@@ -244,7 +298,8 @@ def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "")
 
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, scatter, scatter_add, one_hot,
                                                  on_device, device_copy, mean_variance, std, mean_std, flip, cast_like, broadcast_to_like, reshape_like,
-                                                 collapse_sum_to, collapse_sum_like, slice_like, sequence_mask, split, stack)}
+                                                 collapse_sum_to, collapse_sum_like, slice_like, sequence_mask, split, stack, where)}
+TABLE.update(_COMPOSED)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantised operators, as the arithmetic that they stand for."""
+"""Quantised operators."""
 from __future__ import annotations
 
-from . import op
+from . import op, transform
 
-__all__ = ["op"]
+__all__ = ["op", "transform"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""real = scale * (number - zero point). Scales and zero points are numbers or constants, one or one for each channel of `axis`."""
+"""real = scale * (number - zero point). Scales and zero points are constants, expressions or numbers, one or one for each channel of
+`axis`. Calls are `qnn.*` operators until `relay.qnn.transform.CanonicalizeOps` (in every build) writes them out."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,62 +8,122 @@ from typing import Any
 
 import numpy as np
 
-from ..expr import Call, Constant, _like, const
-from ..op import concatenate as _concatenate
+from ..expr import Call, Expr, Tuple, TupleWrapper, _like, const
+from ..op import nn as _nn
+from ..op.registry import register_op_attr
 
 
-def _parameter(value: Any, dtype: str, data: Any, axis: int) -> Any:
-    """Broadcast against the data: a vector stands along its axis."""
-    expr = value if isinstance(value, Constant) else const(value, dtype) if not hasattr(value, "checked_type") else value
-    shape = expr.checked_type.shape
-    if len(shape) == 0 or int(np.prod([int(d) for d in shape])) == 1 and len(shape) <= 1:
-        scalar = expr if len(shape) == 0 else Call("reshape", [expr], {"newshape": []})
-        return scalar if expr.checked_type.dtype == dtype else Call("cast", [scalar], {"dtype": dtype})
-    rank = len(_like(data).checked_type.shape)
-    wide = Call("reshape", [expr], {"newshape": [-1] + [1] * (rank - 1 - axis % rank)})
-    return wide if expr.checked_type.dtype == dtype else Call("cast", [wide], {"dtype": dtype})
+def _scale(value: Any) -> Any:
+    return value if isinstance(value, Expr) else const(np.asarray(value, "float32"))
+
+
+def _zero(value: Any) -> Any:
+    return value if isinstance(value, Expr) else const(np.asarray(value, "int32"))
 
 
 def quantize(data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: str = "int8") -> Call:
-    info = np.iinfo(out_dtype)
-    scaled = Call("round", [Call("divide", [data, _parameter(output_scale, "float32", data, axis)])])
-    moved = Call("add", [scaled, _parameter(output_zero_point, "float32", data, axis)])
-    return Call("cast", [Call("clip", [moved], {"a_min": float(info.min), "a_max": float(info.max)})], {"dtype": out_dtype})
+    return Call("qnn.quantize", [data, _scale(output_scale), _zero(output_zero_point)], {"out_dtype": out_dtype, "axis": axis})
 
 
 def dequantize(data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, out_dtype: str = "float32") -> Call:
-    centred = Call("subtract", [Call("cast", [data], {"dtype": "float32"}), _parameter(input_zero_point, "float32", data, axis)])
-    real = Call("multiply", [centred, _parameter(input_scale, "float32", data, axis)])
-    return real if out_dtype == "float32" else Call("cast", [real], {"dtype": out_dtype})
+    return Call("qnn.dequantize", [data, _scale(input_scale), _zero(input_zero_point)], {"axis": axis, "out_dtype": out_dtype})
 
 
 def requantize(data: Any, input_scale: Any, input_zero_point: Any, output_scale: Any, output_zero_point: Any, axis: int = -1,
-               rounding: str = "UPWARD", compute_dtype: str = "int64", out_dtype: str = "int8") -> Call:
-    """Rounds to the nearest, ties to even."""
-    return quantize(dequantize(data, input_scale, input_zero_point, axis), output_scale, output_zero_point, axis, out_dtype)
+               rounding: str = "None", compute_dtype: str = "None", out_dtype: str = "int8") -> Call:
+    """Rounds ties towards plus infinity ("UPWARD", the default) or away from zero ("TONEAREST")."""
+    return Call("qnn.requantize", [data, _scale(input_scale), _zero(input_zero_point), _scale(output_scale), _zero(output_zero_point)],
+                {"axis": axis, "rounding": rounding, "compute_dtype": compute_dtype, "out_dtype": out_dtype})
+
+
+def simulated_quantize(data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: str = "int8") -> Any:
+    """The numbers that quantize gives, as float32."""
+    if out_dtype == "disable":
+        return _like(data)
+    return Call("cast", [quantize(data, output_scale, output_zero_point, axis, out_dtype)], {"dtype": "float32"})
+
+
+def simulated_dequantize(data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, in_dtype: str = "int8") -> Any:
+    """The real values of float32 numbers that stand for integers."""
+    if in_dtype == "disable":
+        return _like(data)
+    return dequantize(Call("cast", [data], {"dtype": "int32"}), input_scale, input_zero_point, axis)
 
 
 def _binary(name: str) -> Any:
     def make(lhs: Any, rhs: Any, lhs_scale: Any, lhs_zero_point: Any, rhs_scale: Any, rhs_zero_point: Any, output_scale: Any, output_zero_point: Any,
              lhs_axis: int = -1, rhs_axis: int = -1) -> Call:
-        dtype = _like(lhs).checked_type.dtype
-        real = Call(name, [dequantize(lhs, lhs_scale, lhs_zero_point, lhs_axis), dequantize(rhs, rhs_scale, rhs_zero_point, rhs_axis)])
-        return quantize(real, output_scale, output_zero_point, -1, dtype)
+        return Call(f"qnn.{name}", [lhs, rhs, _scale(lhs_scale), _zero(lhs_zero_point), _scale(rhs_scale), _zero(rhs_zero_point), _scale(output_scale),
+                                    _zero(output_zero_point)], {"lhs_axis": lhs_axis, "rhs_axis": rhs_axis})
     make.__name__ = name
     return make
 
 
-add, subtract, mul = _binary("add"), _binary("subtract"), _binary("multiply")
+add, subtract, mul = _binary("add"), _binary("subtract"), _binary("mul")
 
 
-def concatenate(data: Sequence[Any], input_scales: Sequence[Any], input_zero_points: Sequence[Any], output_scale: Any, output_zero_point: Any, axis: int) -> Any:
-    dtype = _like(data[0]).checked_type.dtype
-    return _concatenate([requantize(d, s, z, output_scale, output_zero_point, -1, out_dtype=dtype) for d, s, z in zip(data, input_scales, input_zero_points)], axis=axis)
+def _product(name: str, plain: Call, parameters: Sequence[Any]) -> Call:
+    """The quantised sibling of a plain call."""
+    input_zero, kernel_zero, input_scale, kernel_scale = parameters
+    return Call(name, [*plain.args, _zero(input_zero), _zero(kernel_zero), _scale(input_scale), _scale(kernel_scale)], plain.attrs)
+
+
+def conv2d(data: Any, kernel: Any, input_zero_point: Any, kernel_zero_point: Any, input_scale: Any, kernel_scale: Any, kernel_size: Any, channels: Any,
+           strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
+           out_layout: str = "", out_dtype: str = "int32") -> Call:
+    """Sums in int32; their scale is input_scale * kernel_scale."""
+    plain = _nn.conv2d(data, kernel, strides=strides, padding=padding, dilation=dilation, groups=groups, channels=channels, kernel_size=kernel_size,
+                       data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout, out_dtype=out_dtype)
+    return _product("qnn.conv2d", plain, (input_zero_point, kernel_zero_point, input_scale, kernel_scale))
+
+
+def conv2d_transpose(data: Any, weight: Any, input_zero_point: Any, kernel_zero_point: Any, input_scale: Any, kernel_scale: Any, strides: Any = (1, 1),
+                     padding: Any = (0, 0), dilation: Any = (1, 1), channels: Any = None, kernel_size: Any = None, groups: int = 1, data_layout: str = "NCHW",
+                     kernel_layout: str = "IOHW", out_layout: str = "", output_padding: Any = (0, 0), out_dtype: str = "int32") -> Call:
+    plain = _nn.conv2d_transpose(data, weight, strides=strides, padding=padding, dilation=dilation, channels=channels, kernel_size=kernel_size, groups=groups,
+                                 data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout, output_padding=output_padding,
+                                 out_dtype=out_dtype)
+    return _product("qnn.conv2d_transpose", plain, (input_zero_point, kernel_zero_point, input_scale, kernel_scale))
+
+
+def dense(data: Any, weight: Any, input_zero_point: Any, kernel_zero_point: Any, input_scale: Any, kernel_scale: Any, units: Any,
+          out_dtype: str = "int32") -> Call:
+    return _product("qnn.dense", _nn.dense(data, weight, units, out_dtype), (input_zero_point, kernel_zero_point, input_scale, kernel_scale))
+
+
+def batch_matmul(x: Any, y: Any, x_zero_point: Any, y_zero_point: Any, x_scale: Any, y_scale: Any, out_dtype: str = "int32") -> Call:
+    return _product("qnn.batch_matmul", _nn.batch_matmul(x, y, out_dtype=out_dtype), (x_zero_point, y_zero_point, x_scale, y_scale))
+
+
+def concatenate(data: Sequence[Any], input_scales: Sequence[Any], input_zero_points: Sequence[Any], output_scale: Any, output_zero_point: Any, axis: int) -> Call:
+    fields = data.astuple() if isinstance(data, TupleWrapper) else Tuple(data) if isinstance(data, (list, tuple)) else data
+    return Call("qnn.concatenate", [fields, Tuple([_scale(s) for s in input_scales]), Tuple([_zero(z) for z in input_zero_points]), _scale(output_scale),
+                                    _zero(output_zero_point)], {"axis": axis})
+
+
+def leaky_relu(x: Any, alpha: float, input_scale: Any, input_zero_point: Any, output_scale: Any, output_zero_point: Any) -> Call:
+    return Call("qnn.leaky_relu", [x, _scale(input_scale), _zero(input_zero_point), _scale(output_scale), _zero(output_zero_point)], {"alpha": alpha})
+
+
+def _unary(name: str) -> Any:
+    def make(x: Any, scale: Any, zero_point: Any, output_scale: Any, output_zero_point: Any) -> Call:
+        return Call(f"qnn.{name}", [x, _scale(scale), _zero(zero_point), _scale(output_scale), _zero(output_zero_point)])
+    make.__name__ = name
+    return make
+
+
+tanh, exp, sqrt, rsqrt, erf, sigmoid, log, hardswish = (_unary(n) for n in ("tanh", "exp", "sqrt", "rsqrt", "erf", "sigmoid", "log", "hardswish"))
+
+
+def register_qnn_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
+    """legal_op(attrs, inputs, types) gives what takes the call's place, before every build."""
+    return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"relay.qnn.op has no '{name}'; there are quantize, dequantize, requantize, add, subtract, mul, concatenate. A quantised ONNX model "
-                         "(QDQ or QLinear operators) imports with relay.frontend.from_onnx")
+    raise AttributeError(f"relay.qnn.op has no '{name}'; there are {', '.join(__all__)}. A quantised ONNX model (QDQ or QLinear operators) imports with "
+                         "relay.frontend.from_onnx")
 
 
-__all__ = ["add", "concatenate", "dequantize", "mul", "quantize", "requantize", "subtract"]
+__all__ = ["add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose", "dense", "dequantize", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
+           "quantize", "register_qnn_legalize", "requantize", "rsqrt", "sigmoid", "simulated_dequantize", "simulated_quantize", "sqrt", "subtract", "tanh"]

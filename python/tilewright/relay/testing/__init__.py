@@ -8,6 +8,7 @@ from ...runtime.ndarray import cpu
 from ..expr import Function, const, infer_type, to_module
 from . import dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, resnet, squeezenet, vgg
 from .init import create_workload
+from .temp_op_attr import TempOpAttr
 
 
 def run_infer_type(expr: Any) -> Any:
@@ -62,5 +63,11 @@ def enabled_targets() -> list[tuple[str, Any]]:
 
 ctx_list = enabled_targets
 
-__all__ = ["check_grad", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3", "init", "layers", "lstm", "mlp",
+def __getattr__(name: str) -> Any:
+    if name in ("to_python", "run_as_python", "py_converter"):
+        raise AttributeError(f"relay.testing.{name} is not supported; relay.create_executor(\"debug\", mod).evaluate() runs every program")
+    raise AttributeError(f"relay.testing has no '{name}'; there are {', '.join(__all__)}")
+
+
+__all__ = ["TempOpAttr", "check_grad", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3", "init", "layers", "lstm", "mlp",
            "mobilenet", "rand", "resnet", "run_infer_type", "run_opt_pass", "squeezenet", "vgg"]

@@ -9,6 +9,8 @@
 namespace tilewright::onnx {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 constexpr int64_t kMaxUnrolled = 10'000;  // steps of one loop
 
 Values identity(NodeContext& c) { return {c.value(0)}; }
@@ -95,57 +97,106 @@ Values loop(NodeContext& c) {
   return out;
 }
 
-// Unrolled along the scan axes. Body: (state..., slices...) -> (state..., slices...).
+// A Scan's attributes, and its steps unrolled. Body: (state..., slices...) -> (state..., slices...).
+struct ScanSteps {
+  NodeContext& c;
+  const Graph& body;
+  size_t states, scans;
+  Ints in_axes, in_back, out_axes, out_back;
+
+  Values run(Values state, const std::vector<Expr>& sources) {
+    int64_t steps = -1;
+    for (size_t i = 0; i < scans; ++i) {
+      in_axes[i] = c.axis(in_axes[i], c.rank(sources[i]));
+      int64_t size = c.dims(sources[i])[static_cast<size_t>(in_axes[i])];
+      if (steps >= 0 && size != steps) c.fail_type(format("its scan inputs have {} and {} steps", steps, size));
+      steps = size;
+    }
+    if (steps < 1 || steps > kMaxUnrolled) c.unsupported(format("{} steps", steps));
+    const size_t outputs = body.outputs.size() - states;
+    std::vector<std::vector<Expr>> made(outputs);
+    for (int64_t step = 0; step < steps; ++step) {
+      Values arguments = state;
+      for (size_t i = 0; i < scans; ++i) {
+        int64_t at = in_back[i] != 0 ? steps - 1 - step : step;
+        arguments.push_back(c.squeeze(c.slice(sources[i], in_axes[i], at, at + 1), {in_axes[i]}));
+      }
+      Values result = c.inline_graph(body, arguments);
+      for (size_t i = 0; i < states; ++i) state[i] = result[i];
+      for (size_t i = 0; i < outputs; ++i) {
+        Expr e = result[states + i].expr;
+        if (!e) c.fail_type("its body makes something that is not a tensor");
+        made[i].push_back(c.expand(e, c.axis(out_axes[i], c.rank(e) + 1)));
+      }
+    }
+    for (size_t i = 0; i < outputs; ++i) {
+      if (out_back[i] != 0) std::reverse(made[i].begin(), made[i].end());
+      state.push_back(c.concat(made[i], c.axis(out_axes[i], c.rank(made[i][0]))));
+    }
+    return state;
+  }
+};
+
+// Each sample of a batch by itself, as version 8 has it: its first input, the lengths of the samples, is left out.
+Values scan_of_batch(NodeContext& c, ScanSteps& steps) {
+  if (c.has(0)) c.unsupported("samples of different lengths");
+  const auto inputs = steps.states + steps.scans;
+  if (inputs == 0 || c.rank(c.input(1)) < 1) c.fail_type("its inputs have no axis of samples");
+  const int64_t batch = c.dims(c.input(1))[0];
+  if (batch < 1 || batch > kMaxUnrolled) c.unsupported(format("{} samples", batch));
+  std::vector<std::vector<Expr>> made;
+  for (int64_t b = 0; b < batch; ++b) {
+    Values state;
+    std::vector<Expr> sources;
+    for (size_t i = 0; i < inputs; ++i) {
+      const Expr& whole = c.input(i + 1);
+      if (c.rank(whole) < 1 || c.dims(whole)[0] != batch) c.fail_type("its inputs have different numbers of samples");
+      Expr sample = c.squeeze(c.slice(whole, 0, b, b + 1), {0});
+      if (i < steps.states)
+        state.emplace_back(sample);
+      else
+        sources.push_back(sample);
+    }
+    const Values results = steps.run(std::move(state), sources);
+    made.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].expr) c.fail_type("its body makes something that is not a tensor");
+      made[i].push_back(c.expand(results[i].expr, 0));
+    }
+  }
+  Values out;
+  for (const auto& samples : made) out.emplace_back(c.concat(samples, 0));
+  return out;
+}
+
+// Unrolled along the scan axes.
 Values scan(NodeContext& c) {
-  bool batched = c.opset() < 9;  // version 8 has an axis of batches in front and an optional first input
-  if (batched) c.unsupported("the batched Scan of opset 8");
+  const bool batched = c.opset() < 9;
   const Graph& body = subgraph(c, "body");
-  int64_t scans = c.int_attr("num_scan_inputs");
-  auto inputs = static_cast<int64_t>(c.input_count());
+  const int64_t scans = c.int_attr("num_scan_inputs"),
+                inputs = static_cast<int64_t>(c.input_count()) - static_cast<int64_t>(batched);
   if (scans < 1 || scans > inputs) c.fail(format("it has {} scan inputs of {} inputs", scans, inputs));
-  auto states = static_cast<size_t>(inputs - scans);
-  if (body.inputs.size() != c.input_count() || body.outputs.size() < states) c.fail("its body does not fit its inputs");
-  size_t outputs = body.outputs.size() - states;
+  const auto states = static_cast<size_t>(inputs - scans);
+  if (body.inputs.size() != static_cast<size_t>(inputs) || body.outputs.size() < states)
+    c.fail("its body does not fit its inputs");
+  const size_t outputs = body.outputs.size() - states;
   auto list = [&](const char* name, size_t n) {
-    auto v = c.ints_attr(name, std::vector<int64_t>(n, 0));
+    auto v = c.ints_attr(name, Ints(n, 0));
     if (v.size() != n) c.fail(format("its {} has {} values where {} are needed", name, v.size(), n));
     return v;
   };
-  auto in_axes = list("scan_input_axes", static_cast<size_t>(scans)),
-       in_back = list("scan_input_directions", static_cast<size_t>(scans));
-  auto out_axes = list("scan_output_axes", outputs), out_back = list("scan_output_directions", outputs);
-  int64_t steps = -1;
-  for (size_t i = 0; i < static_cast<size_t>(scans); ++i) {
-    Expr x = c.input(states + i);
-    in_axes[i] = c.axis(in_axes[i], c.rank(x));
-    int64_t size = c.dims(x)[static_cast<size_t>(in_axes[i])];
-    if (steps >= 0 && size != steps) c.fail_type(format("its scan inputs have {} and {} steps", steps, size));
-    steps = size;
-  }
-  if (steps < 1 || steps > kMaxUnrolled) c.unsupported(format("{} steps", steps));
+  const auto n = static_cast<size_t>(scans);
+  ScanSteps steps{c, body, states, n, Ints(n, 0), {}, Ints(outputs, 0), Ints(outputs, 0)};
+  steps.in_back = list(batched ? "directions" : "scan_input_directions", n);
+  if (batched) return scan_of_batch(c, steps);
+  steps.in_axes = list("scan_input_axes", n);
+  steps.out_axes = list("scan_output_axes", outputs);
+  steps.out_back = list("scan_output_directions", outputs);
   Values state;
+  std::vector<Expr> sources;
   for (size_t i = 0; i < states; ++i) state.push_back(c.value(i));
-  std::vector<std::vector<Expr>> made(outputs);
-  for (int64_t step = 0; step < steps; ++step) {
-    Values arguments = state;
-    for (size_t i = 0; i < static_cast<size_t>(scans); ++i) {
-      int64_t at = in_back[i] != 0 ? steps - 1 - step : step;
-      arguments.push_back(c.squeeze(c.slice(c.input(states + i), in_axes[i], at, at + 1), {in_axes[i]}));
-    }
-    Values result = c.inline_graph(body, arguments);
-    for (size_t i = 0; i < states; ++i) state[i] = result[i];
-    for (size_t i = 0; i < outputs; ++i) {
-      Expr e = result[states + i].expr;
-      if (!e) c.fail_type("its body makes something that is not a tensor");
-      made[i].push_back(c.expand(e, c.axis(out_axes[i], c.rank(e) + 1)));
-    }
-  }
-  Values out = state;
-  for (size_t i = 0; i < outputs; ++i) {
-    if (out_back[i] != 0) std::reverse(made[i].begin(), made[i].end());
-    out.push_back(c.concat(made[i], c.axis(out_axes[i], c.rank(made[i][0]))));
-  }
-  return out;
+  for (size_t i = 0; i < n; ++i) sources.push_back(c.input(states + i));
+  return steps.run(std::move(state), sources);
 }
 
 // Sequences.

@@ -194,15 +194,19 @@ Values reverse_sequence(NodeContext& c) {
 
 Values grid_sample(NodeContext& c) {
   Expr x = c.input(0), grid = c.input(1);
-  if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
+  const int64_t rank = c.rank(x);
+  if (rank != 4 && rank != 5) c.unsupported("another number of spatial axes than two or three");
   std::string mode = c.string_attr("mode", "linear"), padding = c.string_attr("padding_mode", "zeros");
   if (mode == "linear") mode = "bilinear";
   if (mode == "cubic") mode = "bicubic";
   if (mode != "bilinear" && mode != "bicubic" && mode != "nearest") c.fail(format("its mode '{}' is unknown", mode));
   if (padding != "zeros" && padding != "border" && padding != "reflection")
     c.fail(format("its padding_mode '{}' is unknown", padding));
-  return {c.call("image.grid_sample", {x, c.transpose(grid, {0, 3, 1, 2})},
-                 make_attrs<relay::GridSampleAttrs>([&](auto& a) {
+  if (rank == 5 && mode == "bicubic") c.unsupported("cubic over three spatial axes");
+  Ints order{0, rank - 1};
+  for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(d);
+  return {c.call("image.grid_sample", {x, c.transpose(grid, order)}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {
+                   if (rank == 5) a.layout = "NCDHW";
                    a.method = mode;
                    a.padding_mode = padding;
                    a.align_corners = c.int_attr("align_corners", 0) != 0;

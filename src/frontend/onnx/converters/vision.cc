@@ -120,8 +120,9 @@ Values max_unpool(NodeContext& c) {
 }
 
 // Bilinear samples of pictures at points known at run time. data (N, C, H, W); batch, y, x: index tensors of one shape
-// P... (batch int64; y and x float, inside the picture by the caller's clamping). Gives (P..., C).
-Expr bilinear(NodeContext& c, const Expr& data, const Expr& batch, const Expr& y, const Expr& x) {
+// P... (batch int64; y and x float, inside the picture by the caller's clamping). Gives (P..., C): sums of the four
+// weighted pixels, or the largest of them.
+Expr bilinear(NodeContext& c, const Expr& data, const Expr& batch, const Expr& y, const Expr& x, bool largest) {
   Ints d = c.dims(data);
   Expr rows = c.reshape(c.transpose(data, {0, 2, 3, 1}), {d[0] * d[2] * d[3], d[1]});
   auto clamped = [&](const Expr& v, int64_t size) {
@@ -151,10 +152,12 @@ Expr bilinear(NodeContext& c, const Expr& data, const Expr& batch, const Expr& y
   auto [v01, w01] = corner(y0, x1, c.mul(c.sub(one, wy), wx));
   auto [v10, w10] = corner(y1, x0, c.mul(wy, c.sub(one, wx)));
   auto [v11, w11] = corner(y1, x1, c.mul(wy, wx));
-  return c.add(c.add(c.mul(v00, w00), c.mul(v01, w01)), c.add(c.mul(v10, w10), c.mul(v11, w11)));
+  auto join = [&](const Expr& a, const Expr& b) { return largest ? c.call("maximum", {a, b}) : c.add(a, b); };
+  return join(join(c.mul(v00, w00), c.mul(v01, w01)), join(c.mul(v10, w10), c.mul(v11, w11)));
 }
 
-// Regions of pictures resampled to one size, each bin the mean of a grid of bilinear samples.
+// Regions of pictures resampled to one size, each bin the mean of a grid of bilinear samples, or the largest weighted
+// pixel that takes part in one.
 Values roi_align(NodeContext& c) {
   Expr data = c.input(0), rois = c.input(1), batches = c.cast(c.input(2), kInt64);
   if (c.rank(data) != 4 || c.rank(rois) != 2 || c.rank(batches) != 1)
@@ -166,7 +169,9 @@ Values roi_align(NodeContext& c) {
   if (height < 1 || width < 1 || samples < 0 || height > 4096 || width > 4096 || samples > 64)
     c.fail("its sizes are out of range");
   if (samples == 0) c.unsupported("sampling_ratio 0, a number of samples that depends on the region");
-  if (c.string_attr("mode", "avg") != "avg") c.unsupported("mode max");
+  const std::string mode = c.string_attr("mode", "avg");
+  if (mode != "avg" && mode != "max") c.fail(format("its mode '{}' is unknown", mode));
+  const bool largest = mode == "max";
   Ints d = c.dims(data);
   int64_t regions = c.dims(rois)[0];
   DataType dtype = c.dtype(rois);
@@ -197,8 +202,8 @@ Values roi_align(NodeContext& c) {
                                   c.call("less_equal", {v, number(static_cast<double>(size))})});
   };
   Expr valid = c.cast(c.call("logical_and", {inside(y, d[2]), inside(x, d[3])}), c.dtype(data));
-  Expr sampled = c.mul(bilinear(c, data, batch, y, x), c.expand(valid, 5));
-  return {c.transpose(c.reduce("mean", sampled, {2, 4}, false), {0, 3, 1, 2})};
+  Expr sampled = c.mul(bilinear(c, data, batch, y, x, largest), c.expand(valid, 5));
+  return {c.transpose(c.reduce(largest ? "max" : "mean", sampled, {2, 4}, false), {0, 3, 1, 2})};
 }
 
 constexpr ConverterEntry kTable[] = {

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of patterns for external code generators. A device's own module (relay.op.contrib.dnnl and the like) is not here."""
+from __future__ import annotations
+
+from typing import Any
+
+from . import register
+from .register import get_pattern_table, register_pattern_table
+
+
+def ndarray_size(data: Any, dtype: str = "int32") -> Any:
+    from ...expr import Call
+    return Call("ndarray_size", [data], {"dtype": dtype})
+
+
+def adaptive_avg_pool2d(data: Any, output_size: Any = None, layout: str = "NCHW") -> Any:
+    from .. import nn
+    return nn.adaptive_avg_pool2d(data, output_size, layout)
+
+
+def adaptive_max_pool2d(data: Any, output_size: Any = None, layout: str = "NCHW") -> Any:
+    from .. import nn
+    return nn.adaptive_max_pool2d(data, output_size, layout)
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"relay.op.contrib has no '{name}'; instead: a code generator of your own (docs/external-codegen.md), with patterns from "
+                         "register_pattern_table; everything else is compiled for the processor")
+
+
+__all__ = ["adaptive_avg_pool2d", "adaptive_max_pool2d", "get_pattern_table", "ndarray_size", "register", "register_pattern_table"]

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Patterns by the name of an external code generator: what MergeComposite takes."""
+from __future__ import annotations
+
+from typing import Any
+
+_tables: dict[str, Any] = {}
+
+
+def register_pattern_table(compiler: str, table: Any = None) -> Any:
+    """`@register_pattern_table("mine")` above a function that gives [(name, pattern) or (name, pattern, check)], or with the list."""
+    def store(made: Any) -> Any:
+        _tables[compiler] = made() if callable(made) else made
+        return made
+    return store if table is None else store(table)
+
+
+def get_pattern_table(compiler: str) -> Any:
+    """The patterns of a code generator, or None."""
+    return _tables.get(compiler)
+
+
+__all__ = ["get_pattern_table", "register_pattern_table"]

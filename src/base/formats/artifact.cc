@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/formats/artifact.h"
+
+#include <cstring>
+
+#include "base/format.h"
+#include "base/formats/seal.h"
+#include "base/hash.h"
+
+namespace tilewright {
+namespace {
+
+Diagnostic bad(std::string what) {
+  return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the model again");
+}
+
+Diagnostic wrong_version(std::string what) {
+  return Diagnostic(ErrorCode::kArtifactVersion, std::move(what), {},
+                    "compile the model again with the version you run");
+}
+
+}  // namespace
+
+Status check_artifact_table(const ArtifactTable& table) {
+  if (std::memcmp(table.magic, kArtifactMagic, sizeof table.magic) != 0)
+    return bad("the table of kernels lacks its mark");
+  if (table.abi != kArtifactAbi || table.table_bytes < sizeof(ArtifactTable))
+    return wrong_version(format("the artifact has ABI {} ({} bytes), this runtime has {} ({} bytes)", table.abi,
+                                table.table_bytes, kArtifactAbi, sizeof(ArtifactTable)));
+  return Ok{};
+}
+
+Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool params_too) {
+  auto seal = TW_TRY(read_artifact_seal(file));
+  if (seal) {
+    TW_TRY_STATUS(check_artifact_seal(file, *seal, params_too));
+    file = file.first(seal->elf_bytes);
+  }
+  ElfImage image = TW_TRY(read_elf(file));
+  const ElfSymbol* table = image.find(kArtifactSymbol);
+  if (!table) {
+    for (const auto& s : image.symbols)
+      if (s.name.starts_with("tw_artifact_v"))
+        return wrong_version(format("the artifact has format {}, this runtime reads {}", s.name.substr(12),
+                                    std::string_view(kArtifactSymbol).substr(12)));
+    for (const char* mark : {"__tvm_module_ctx", "__TVMFuncCall", kImportsSymbol})
+      if (image.find(mark))
+        return wrong_version("the library holds machine code of the classic stack, which this runtime does not run");
+    return bad("the shared library is not a compiled model: it has no table of kernels");
+  }
+  if (!image.file_offset(table->address, sizeof(ArtifactTable)))
+    return bad("the table of kernels lies outside of the file");
+  return image;
+}
+
+Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file) {
+  const ElfImage image = TW_TRY(check_artifact_file(file, true));
+  const uint64_t at = image.find(kArtifactSymbol)->address;
+  ArtifactTable table{};  // its pointers are set when it is loaded
+  std::memcpy(&table, file.data() + *image.file_offset(at, sizeof table), sizeof table);
+  TW_TRY_STATUS(check_artifact_table(table));
+  auto pointed = [&](size_t field, uint64_t bytes) -> std::optional<std::span<const std::byte>> {
+    const auto to = image.pointer_at(at + field);
+    const auto offset = to ? image.file_offset(*to, bytes) : std::nullopt;
+    if (!offset) return std::nullopt;
+    return file.subspan(*offset, bytes);
+  };
+  const auto plan = pointed(offsetof(ArtifactTable, plan), table.plan_bytes);
+  if (!plan) return bad("the execution plan lies outside of the library");
+  if (hash_bytes(plan->data(), plan->size()) != table.plan_hash)
+    return bad("the execution plan does not match its check sum");
+  ArtifactContents out{image.machine, table.kernel_count, *plan, {}, {}};
+  if (table.params_bytes != 0) {
+    const auto params = pointed(offsetof(ArtifactTable, params), table.params_bytes);
+    if (!params) return bad("the weights lie outside of the library");
+    out.params = *params;
+  }
+  if (const ElfSymbol* blob = image.find(kImportsSymbol)) {
+    const auto head = image.file_offset(blob->address, 8);
+    uint64_t bytes = 0;
+    if (head) std::memcpy(&bytes, file.data() + *head, sizeof bytes);
+    const auto all = head && bytes < (uint64_t{1} << 46) ? image.file_offset(blob->address, 8 + bytes) : std::nullopt;
+    if (!all) return bad("the imported modules lie outside of the library");
+    out.imports = {reinterpret_cast<const char*>(file.data() + *all + 8), bytes};
+  }
+  return out;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A whole artifact in the forms that compilers read: LLVM IR, bitcode, assembly; and the way back to an object.
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/IRReader/IRReader.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include "base/format.h"
+#include "base/formats/artifact.h"
+#include "codegen/codegen.h"
+#include "codegen/llvm/kernel.h"
+#include "codegen/llvm/machine.h"
+
+namespace tilewright::codegen {
+namespace {
+
+// The weights as data of the module. In an object they never pass through LLVM (elf_object.cc); a text has no other
+// way.
+void define_params(llvm::Module& module, ByteSpans pieces) {
+  std::string bytes;
+  for (const auto& piece : pieces) bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
+  llvm::Constant* value = llvm::ConstantDataArray::getString(module.getContext(), bytes, false);
+  auto* defined = new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value);
+  defined->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  defined->setAlignment(llvm::Align(4096));
+  defined->setSection(kParamsSection);
+  declared->replaceAllUsesWith(defined);
+  defined->takeName(declared);
+  declared->eraseFromParent();
+}
+
+}  // namespace
+
+Result<std::string> artifact_text(std::span<const tir::PrimFunc> kernels, std::span<const Target* const> targets,
+                                  const plan::Plan& plan, const Target& target, ByteSpans params, bool system_lib,
+                                  std::string_view form) {
+  llvm::LLVMContext context;
+  TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
+  auto whole = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
+  define_params(*whole, params);
+  llvm::Linker linker(*whole);
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    TargetMachinePtr own = make_target_machine(*targets[i], Effort::kKernel);
+    auto module = std::make_unique<llvm::Module>(kernels[i].name, context);
+    module->setTargetTriple(target.mtriple);
+    module->setDataLayout(whole->getDataLayout());
+    module->setPICLevel(llvm::PICLevel::BigPIC);
+    TW_TRY_STATUS(emit_kernel(*module, kernels[i], *targets[i]));
+    optimize_kernels(*module, *own);
+    if (linker.linkInModule(std::move(module)))
+      return Diagnostic(ErrorCode::kInternal, format("kernel {} cannot be joined with the others", kernels[i].name));
+  }
+  if (form == "s") return emit_machine_code(*whole, *machine, /*assembly=*/true);
+  std::string out;
+  llvm::raw_string_ostream stream(out);
+  if (form == "bc")
+    llvm::WriteBitcodeToFile(*whole, stream);
+  else
+    whole->print(stream, nullptr);
+  stream.flush();
+  return out;
+}
+
+Result<IrObject> compile_ir(const std::string& path) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic problem;
+  std::unique_ptr<llvm::Module> module = llvm::parseIRFile(path, problem, context);
+  auto bad = [&](std::string what) {
+    return Diagnostic(ErrorCode::kParseError, std::move(what), path,
+                      "LLVM IR of the compiler's own LLVM version is read");
+  };
+  if (!module) return bad(format("line {}: {}", problem.getLineNo(), problem.getMessage().str()));
+  std::string why;
+  llvm::raw_string_ostream stream(why);
+  if (llvm::verifyModule(*module, &stream)) return bad("malformed LLVM IR: " + stream.str());
+  Target target;
+  target.kind = "llvm";
+  target.mtriple = module->getTargetTriple();
+  target = TW_TRY(resolve_target(std::move(target)));
+  TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
+  if (module->getDataLayout() != machine->createDataLayout()) return bad("its data layout is not this target's");
+  std::string object = TW_TRY(emit_machine_code(*module, *machine, /*assembly=*/false));
+  return IrObject{std::move(object), std::move(target)};
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/cli/inspect_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/formats/artifact.h"
+#include "base/formats/plan.h"
+#include "frontend/graph_json_reader.h"
+#include "frontend/onnx/file_map.h"
+#include "frontend/onnx/proto.h"
+#include "relay/json.h"
+#include "relay/op.h"
+#include "relay/text.h"
+#include "runtime/cpu.h"
+#include "runtime/factory_record.h"
+#include "runtime/params_file.h"
+#include "runtime/vm/executable.h"
+#include "runtime/vm/specialized.h"
+
+namespace tilewright::driver {
+namespace {
+using nlohmann::json;
+
+json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
+
+// A VM program: its inputs, what its functions call, and the bytecode.
+json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
+  json j{{"kind", "vm program"},
+         {"model", plan.model_name},
+         {"compiler", plan.compiler_version},
+         {"target", program.target},
+         {"program_bytes", plan.params_bytes},
+         {"metadata", plan.metadata},
+         {"bytecode", runtime::vm::bytecode_text(program.executable)},
+         {"constants", runtime::vm::constants_text(program.executable)}};
+  for (const auto& t : program.inputs)
+    j["inputs"].push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+  for (const auto& name : program.outputs) j["outputs"].push_back({{"name", name}, {"type", ""}});
+  for (size_t i = 0; i < program.regions.size(); ++i) {
+    const auto& r = program.regions[i];
+    uint64_t bytes = r.source.size();
+    for (const auto& piece : r.pieces) bytes += piece.second;
+    json region{
+        {"name", program.executable.primitives[i]}, {"format", r.format}, {"inputs", r.inputs}, {"bytes", bytes}};
+    if (r.format == "host") region["function"] = r.source;
+    j["regions"].push_back(std::move(region));
+  }
+  return j;
+}
+
+// Of any machine: nothing of the library is loaded.
+Result<json> inspect_artifact(std::span<const std::byte> file) {
+  const ArtifactContents contents = TW_TRY(read_artifact_file(file));
+  const plan::Plan plan = TW_TRY(plan::read_plan(contents.plan));
+  if (plan.kernels.size() != contents.kernels || plan.params_bytes > contents.params.size())
+    return Diagnostic(ErrorCode::kBadArtifact,
+                      format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
+                             plan.kernels.size(), plan.params_bytes, contents.kernels, contents.params.size()),
+                      {}, "compile the model again");
+  if (auto program = TW_TRY(runtime::vm::program_of(plan, contents.params.data()))) return program_json(*program, plan);
+  json j{{"kind", "artifact"},
+         {"machine", elf_machine_name(contents.machine)},
+         {"model", plan.model_name},
+         {"compiler", plan.compiler_version},
+         {"target", plan.target},
+         {"cpu_features", plan.cpu_features},
+         {"arena_bytes", plan.arena_bytes},
+         {"weights_bytes", plan.params_bytes},
+         {"kernels", plan.kernels.size()}};
+  for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
+  for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
+  for (const auto& variant : plan.variants) {
+    json tensors{{"arena_bytes", variant.arena_bytes}, {"steps", variant.steps.size()}};
+    for (const auto& t : variant.inputs) tensors["inputs"].push_back(tensor_json(t));
+    for (const auto& t : variant.outputs) tensors["outputs"].push_back(tensor_json(t));
+    j["variants"].push_back(std::move(tensors));
+  }
+  if (!plan.externals.empty()) j["externals"] = plan.externals;
+  if (const auto missing = runtime::missing_cpu_features(plan.cpu_features);
+      contents.machine == this_elf_machine() && !missing.empty())
+    j["missing_cpu_features"] = missing;
+  if (const size_t imports = plan.imports.size() + contents.imports.size()) j["imported_modules_bytes"] = imports;
+  if (plan.devices.size() > 1) j["devices"] = plan.devices;
+  if (!plan.device_arena_bytes.empty()) j["device_arena_bytes"] = plan.device_arena_bytes;
+  j["steps"] = json::array();
+  for (const auto& s : plan.steps) {
+    json buffers = json::array();
+    for (uint32_t b : s.buffers) {
+      const auto& x = plan.buffers[b];
+      buffers.push_back({{"name", x.name},
+                         {"space", plan::name_of(x.space)},
+                         {"offset", x.offset},
+                         {"bytes", x.bytes},
+                         {"dtype", x.dtype.str()},
+                         {"shape", x.shape},
+                         {"layout", x.layout}});
+      if (plan.devices.size() > 1) buffers.back()["device"] = plan.devices[x.device];
+    }
+    j["steps"].push_back({{"name", s.name},
+                          {"kind", plan::name_of(s.kind)},
+                          {"kernel", plan::callee_of(plan, s)},
+                          {"source", s.source},
+                          {"flops", s.flops},
+                          {"bytes", s.bytes},
+                          {"predicted_us", s.predicted_us},
+                          {"parallel", s.parallel},
+                          {"implementation", s.implementation},
+                          {"buffers", buffers}});
+  }
+  j["weights"] = json::array();
+  for (const auto& p : plan.params)
+    j["weights"].push_back(
+        {{"name", p.name}, {"dtype", p.dtype.str()}, {"shape", p.shape}, {"offset", p.offset}, {"bytes", p.bytes}});
+  j["metadata"] = plan.metadata;
+  return j;
+}
+
+Result<json> inspect_onnx(const std::string& path) {
+  auto model = TW_TRY(onnx::read_model(path));
+  json j{{"kind", "onnx"},
+         {"producer", model.producer},
+         {"ir_version", model.ir_version},
+         {"nodes", model.graph.nodes.size()},
+         {"functions", model.functions.size()}};
+  for (const auto& [domain, version] : model.opsets) j["opsets"][domain.empty() ? "ai.onnx" : domain] = version;
+  std::map<std::string, int> counts;
+  for (const auto& node : model.graph.nodes) ++counts[node.op_type];
+  j["operators"] = counts;
+  uint64_t bytes = 0;
+  for (const auto& t : model.graph.initializers) bytes += t.data.dtype().is_string() ? 0 : t.data.bytes();
+  j["weights_bytes"] = bytes;
+  for (const auto& v : model.graph.inputs) j["inputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
+  for (const auto& v : model.graph.outputs) j["outputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
+  j["metadata"] = model.metadata;
+  return j;
+}
+
+void add_weights(const std::vector<runtime::NamedTensor>& tensors, json* out) {
+  uint64_t bytes = 0;
+  json& list = (*out)["weights"] = json::array();
+  for (const auto& t : tensors) {
+    bytes += t.data.size();
+    list.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}, {"bytes", t.data.size()}});
+  }
+  (*out)["weights_bytes"] = bytes;
+}
+
+Result<json> inspect_params(std::span<const std::byte> file) {
+  const auto tensors = TW_TRY(runtime::read_params_file(file));
+  json j{{"kind", "params"}, {"tensors", tensors.size()}};
+  add_weights(tensors, &j);
+  return j;
+}
+
+Result<json> inspect_executable(std::span<const std::byte> file) {
+  const auto executable = TW_TRY(runtime::vm::read_executable(file));
+  json j{{"kind", "vm executable"},
+         {"layout", executable.version},
+         {"packed_functions", executable.primitives},
+         {"bytecode", runtime::vm::bytecode_text(executable)},
+         {"constants", runtime::vm::constants_text(executable)}};
+  for (const auto& f : executable.functions)
+    j["functions"].push_back({{"name", f.name}, {"parameters", f.params}, {"instructions", f.code.size()}});
+  return j;
+}
+
+json inspect_module(const relay::Module& module, const char* kind) {
+  json j{{"kind", kind}, {"functions", json::array()}};
+  std::map<std::string, int> counts;
+  std::map<const relay::ExprNode*, uint64_t> constants;
+  uint64_t bytes = 0;
+  for (const auto& [name, function] : module.functions) {
+    j["functions"].push_back({{"name", name}, {"type", type_str(function->type)}});
+    for (const relay::Expr& e : relay::post_order(function, true)) {
+      if (const relay::OpDef* op = relay::called_op(e)) ++counts[op->name];
+      const auto* constant = relay::as<relay::ConstantNode>(e);
+      if (constant && constants.emplace(e.get(), 0).second && !constant->data.dtype().is_string())
+        bytes += static_cast<uint64_t>(constant->data.bytes());
+    }
+  }
+  j["operators"] = counts;
+  j["constants_count"] = constants.size();
+  j["weights_bytes"] = bytes;
+  if (const relay::Expr main = module.functions.count("main") ? module.main() : relay::Expr(); main) {
+    const auto* function = relay::as<relay::FunctionNode>(main);
+    for (const relay::Expr& p : function ? function->params : std::vector<relay::Expr>())
+      j["inputs"].push_back({{"name", relay::as<relay::VarNode>(p)->name}, {"type", type_str(p->type)}});
+    if (function) j["outputs"].push_back({{"name", "result"}, {"type", type_str(function->body->type)}});
+  }
+  j["metadata"] = module.metadata;
+  return j;
+}
+
+json graph_json(const frontend::GraphJson& graph) {
+  auto tensor = [&](const frontend::GraphJson::Entry& e) {
+    std::string type = graph.dtypes[graph.entry(e)] + "[";
+    for (int64_t d : graph.shapes[graph.entry(e)]) type += (type.back() == '[' ? "" : ",") + std::to_string(d);
+    return json{{"name", graph.nodes[e.first].name}, {"type", type + "]"}};
+  };
+  json j{{"kind", "graph json"},
+         {"nodes", graph.nodes.size()},
+         {"storage_bytes", graph.storage_bytes()},
+         {"inputs", json::array()},
+         {"outputs", json::array()}};
+  for (size_t node : graph.arguments) j["inputs"].push_back(tensor({node, 0}));
+  for (const auto& head : graph.heads) j["outputs"].push_back(tensor(head));
+  std::map<std::string, int> counts;
+  for (const auto& node : graph.nodes)
+    if (node.is_call) ++counts[node.attrs.at("func_name")];
+  j["operators"] = counts;
+  return j;
+}
+
+// A built model of the classic stack without its kernels: its graph and its parameters.
+Result<json> inspect_factory(std::span<const std::byte> file) {
+  const auto record = TW_TRY(runtime::read_factory_record(file, true));
+  json j = graph_json(TW_TRY(frontend::read_graph_json(record.graph_json)));
+  j["kind"] = "graph executor factory";
+  j["model"] = record.module_name;
+  add_weights(record.params, &j);
+  return j;
+}
+
+Result<json> inspect_json(std::string_view text) {
+  const json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) return Diagnostic(ErrorCode::kParseError, "the file is not valid JSON");
+  if (parsed.contains("arg_nodes")) return graph_json(TW_TRY(frontend::read_graph_json(text)));
+  if (parsed.contains("root") && parsed.contains("nodes"))
+    return inspect_module(TW_TRY(relay::load_json(text)), "relay json");
+  json keys = json::array();
+  for (const auto& [key, value] : parsed.items()) keys.push_back({{"key", key}, {"size", value.size()}});
+  return json{{"kind", "json"}, {"keys", keys}};
+}
+
+// A package of `compile -o model.tar`: its members, and what its library holds.
+Result<json> inspect_package(std::span<const std::byte> file) {
+  auto damaged = [](const char* what) {
+    return Diagnostic(ErrorCode::kBadArtifact, format("the package is damaged: {}", what), {},
+                      "compile the model again");
+  };
+  json j{{"kind", "package"}, {"members", json::array()}};
+  constexpr size_t kBlock = 512;
+  for (size_t at = 0;;) {
+    if (file.size() - at < kBlock) return damaged("it ends early");
+    const char* head = reinterpret_cast<const char*>(file.data() + at);
+    if (head[0] == '\0') return j;
+    if (std::memcmp(head + 257, "ustar", 5) != 0) return damaged("a member has no head");
+    uint64_t bytes = 0;
+    if (static_cast<unsigned char>(head[124]) == 0x80)
+      for (int i = 4; i < 12; ++i) bytes = bytes << 8 | static_cast<unsigned char>(head[124 + i]);
+    else
+      for (int i = 0; i < 11; ++i) {
+        if (head[124 + i] < '0' || head[124 + i] > '7') return damaged("a member's size is no number");
+        bytes = bytes * 8 + static_cast<uint64_t>(head[124 + i] - '0');
+      }
+    const std::string name(head, strnlen(head, 100));
+    at += kBlock;
+    if (bytes > file.size() - at) return damaged("a member is cut off");
+    const auto content = file.subspan(at, bytes);
+    j["members"].push_back({{"name", name}, {"bytes", bytes}});
+    if (name.ends_with(".so")) j["library"] = TW_TRY(inspect_artifact(content));
+    at += std::min<uint64_t>((bytes + kBlock - 1) / kBlock * kBlock, file.size() - at);
+  }
+}
+
+bool is_module_text(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return false;
+  text.remove_prefix(first);
+  return text.starts_with("#[") || text.starts_with("def @") || text.starts_with("fn ");
+}
+
+}  // namespace
+
+Result<json> inspect_file(const std::string& path) {
+  const onnx::SharedBytes mapped = TW_TRY(onnx::map_file(path));
+  const auto bytes = mapped.bytes;
+  const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  // .params and .ro start with eight bytes that nothing else starts with; a factory record with its graph's length.
+  uint64_t mark = 0;
+  if (file.size() >= sizeof mark) std::memcpy(&mark, file.data(), sizeof mark);
+  if (mark == runtime::kParamsMark) return inspect_params(bytes);
+  if (mark == runtime::vm::kExecutableMark) return inspect_executable(bytes);
+  if (file.size() > sizeof mark && mark < (uint64_t{1} << 32) && file[sizeof mark] == '{')
+    return inspect_factory(bytes);
+  if (file.starts_with("\x7f\x45\x4c\x46")) return inspect_artifact(bytes);
+  if (file.size() > 262 && file.substr(257, 5) == "ustar") return inspect_package(bytes);
+  if (file.starts_with("{") || file.starts_with("[")) return inspect_json(file);
+  if (is_module_text(file))
+    return inspect_module(TW_TRY(relay::parse_module(file, {}, {.origin = path, .zero_missing_constants = true})),
+                          "relay text");
+  return inspect_onnx(path);
+}
+
+}  // namespace tilewright::driver

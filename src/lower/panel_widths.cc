@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lower/panel_widths.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/hash.h"
+#include "lower/strategy.h"
+
+namespace tilewright::lower {
+namespace {
+// Two weights of one hash would only share a width.
+uint64_t key_of(const Tensor& weight) { return hash_bytes(weight.raw(), weight.bytes()); }
+}  // namespace
+
+Status PanelWidths::add(const relay::Module& fused, const Target& target) {
+  const relay::Module module = split_groups(fused);
+  const Graph graph = TW_TRY(extract_graph(module));
+  for (const Group& group : graph.groups) {
+    if (group.plain()) continue;
+    const Anchor anchor = find_anchor(*group.function);
+    if (!anchor.call) continue;
+    const Problem problem{graph, group, anchor, target};
+    if (auto product = packed_product(problem)) products_[key_of(problem.input(1).data)].push_back(*product);
+  }
+  return Ok{};
+}
+
+int PanelWidths::vectors(const Tensor& weight, const Target& target) const {
+  auto found = products_.find(key_of(weight));
+  if (found == products_.end()) return 0;
+  std::set<int> widths;  // that one of the products would take by itself
+  for (const topi::GemmProblem& p : found->second) widths.insert(topi::default_config(p, target).nr);
+  int best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (int width : widths) {
+    double sum = 0;
+    for (const topi::GemmProblem& p : found->second)
+      sum += topi::estimate(p, topi::default_config(p, target, width), target).microseconds;
+    if (sum < least) best = width, least = sum;
+  }
+  return best;
+}
+
+}  // namespace tilewright::lower

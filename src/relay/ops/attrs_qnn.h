@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attributes of the quantised operators; convolutions and products have those of their real siblings.
+#pragma once
+#include "ir/attrs.h"
+
+namespace tilewright::relay {
+
+// qnn.quantize: scales and zero points are scalars or vectors along `axis`.
+struct QuantizeAttrs : Attrs<QuantizeAttrs> {
+  static constexpr const char* kName = "relay.attrs.QuantizeAttrs";
+  std::string out_dtype = "int8";
+  int64_t axis = -1;
+  template <class V>
+  void fields(V& v) {
+    v("out_dtype", out_dtype, "int8, uint8, int16 or int32");
+    v("axis", axis, "the axis of a vector of scales");
+  }
+};
+
+// qnn.dequantize
+struct DequantizeAttrs : Attrs<DequantizeAttrs> {
+  static constexpr const char* kName = "relay.attrs.DequantizeAttrs";
+  int64_t axis = -1;
+  std::string out_dtype = "float32";
+  template <class V>
+  void fields(V& v) {
+    v("axis", axis, "the axis of a vector of scales");
+    v("out_dtype", out_dtype, "float32 or float16");
+  }
+};
+
+// qnn.requantize
+struct RequantizeAttrs : Attrs<RequantizeAttrs> {
+  static constexpr const char* kName = "relay.attrs.RequantizeAttrs";
+  int64_t axis = -1;
+  std::string rounding = "None", compute_dtype = "None", out_dtype = "int8";
+  template <class V>
+  void fields(V& v) {
+    v("axis", axis, "the axis of a vector of input scales");
+    v("rounding", rounding, "UPWARD (None): ties towards plus infinity; TONEAREST: away from zero");
+    v("compute_dtype", compute_dtype, "accepted; the product is formed in double");
+    v("out_dtype", out_dtype, "int8, uint8, int16 or int32");
+  }
+};
+
+// qnn.add, subtract and mul: the axes of vectors of scales.
+struct BroadcastAttrs : Attrs<BroadcastAttrs> {
+  static constexpr const char* kName = "relay.attrs.BroadcastAttrs";
+  int64_t lhs_axis = -1, rhs_axis = -1;
+  template <class V>
+  void fields(V& v) {
+    v("lhs_axis", lhs_axis);
+    v("rhs_axis", rhs_axis);
+  }
+};
+
+}  // namespace tilewright::relay

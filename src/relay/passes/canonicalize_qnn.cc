@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/canonicalize_qnn.h"
+
+#include <cmath>
+
+#include "relay/ops/attrs.h"
+#include "relay/ops/attrs_qnn.h"
+#include "relay/passes/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+Expr cast(const Expr& x, DataType dtype) {
+  if (tensor_of(x).dtype == dtype) return x;
+  return call("cast", {x}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), x->span);
+}
+Expr both(const char* op, const Expr& a, const Expr& b) { return call(op, {a, b}, {}, a->span); }
+
+// A scale or zero point as `dtype` beside data of `rank` axes: a scalar, or a vector along `axis`.
+Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
+  const auto& shape = tensor_of(v).shape;
+  if (shape.empty()) return cast(v, dtype);
+  std::vector<int64_t> wide;
+  if (shape[0] != Dim(1)) {
+    wide.assign(static_cast<size_t>(static_cast<int64_t>(rank) - positive_axis(axis, rank)), 1);
+    wide[0] = -1;
+    if (shape[0].is_const()) wide[0] = shape[0].value();
+  }
+  return cast(reshape_to(v, wide), dtype);
+}
+
+// saturate(x + zero point) as integers; x holds whole numbers.
+Expr saturated(const Expr& x, const Expr& zero, DataType to) {
+  const double half = std::ldexp(1.0, to.bits - 1);
+  Expr bounded = call("clip", {both("add", x, zero)}, make_attrs<ClipAttrs>([&](auto& a) {
+                        a.a_min = to.is_uint() ? 0 : -half;
+                        a.a_max = to.is_uint() ? 2 * half - 1 : half - 1;
+                      }),
+                      x->span);
+  return cast(bounded, to);
+}
+
+// Ties towards plus infinity, as the classic requantisation has them.
+Expr rounded_upward(const Expr& x) {
+  return call("floor", {both("add", x, full_constant(0.5, tensor_of(x).dtype))}, {}, x->span);
+}
+Expr rounded_away(const Expr& x) {
+  Expr size = rounded_upward(call("abs", {x}, {}, x->span));
+  return both("multiply", call("sign", {x}, {}, x->span), size);
+}
+
+// The real numbers, as `work`.
+Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType work) {
+  const size_t rank = tensor_of(x).shape.size();
+  const bool narrow = tensor_of(x).dtype.bits <= 16 || work == kFloat64;
+  // Differences of 32-bit integers are exact in int32 only.
+  const DataType first = narrow ? work : kInt32;
+  Expr difference = both("subtract", cast(x, first), beside(zero, rank, axis, first));
+  return both("multiply", cast(difference, work), beside(scale, rank, axis, work));
+}
+
+Expr requantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
+                 const Expr& out_zero, DataType to, bool away) {
+  const size_t rank = tensor_of(x).shape.size();
+  Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
+  Expr ratio = both("divide", beside(scale, rank, axis, kFloat64), beside(out_scale, rank, 0, kFloat64));
+  Expr y = both("multiply", difference, ratio);
+  return saturated(away ? rounded_away(y) : rounded_upward(y), beside(out_zero, rank, 0, kFloat64), to);
+}
+
+Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType to) {
+  const size_t rank = tensor_of(x).shape.size();
+  const DataType work = tensor_of(x).dtype.bits >= 32 ? tensor_of(x).dtype : kFloat32;
+  Expr ratio = both("divide", cast(x, work), beside(scale, rank, axis, work));
+  return saturated(call("round", {ratio}, {}, x->span), beside(zero, rank, axis, work), to);
+}
+
+Expr binary(const Expr& e, const char* op) {
+  const auto& a = attrs_of<BroadcastAttrs>(e);
+  Expr sum = both(op, real(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, kFloat64),
+                  real(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, kFloat64));
+  const size_t rank = tensor_of(e).shape.size();
+  Expr ratio = both("divide", sum, beside(arg(e, 6), rank, 0, kFloat64));
+  return saturated(rounded_upward(ratio), beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
+}
+
+// `terms`: products summed for one output. Sums of differences of 8-bit numbers stay below 2^24 up to 258 of them.
+DataType exact_type(const Expr& e, const std::optional<int64_t>& terms) {
+  const bool bytes = tensor_of(arg(e, 0)).dtype.bits == 8 && tensor_of(arg(e, 1)).dtype.bits == 8;
+  return bytes && terms && *terms <= (1 << 24) / (255 * 255) ? kFloat32 : kFloat64;
+}
+std::optional<int64_t> elements_beside(const Shape& shape, int64_t axis) {
+  int64_t n = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (static_cast<int64_t>(i) == axis) continue;
+    if (!shape[i].is_const()) return std::nullopt;
+    n *= shape[i].value();
+  }
+  return n;
+}
+
+// The real operator on operands without their zero points.
+Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t output_axis,
+                 const std::optional<int64_t>& terms) {
+  const DataType work = exact_type(e, terms);
+  auto centered = [&](const Expr& x, const Expr& zero, int64_t axis) {
+    if (is_uniform(zero, 0)) return cast(x, work);
+    return both("subtract", cast(x, work), beside(zero, tensor_of(x).shape.size(), axis, work));
+  };
+  Expr sum = call(op, {centered(arg(e, 0), arg(e, 2), 0), centered(arg(e, 1), arg(e, 3), output_axis)}, attrs, e->span);
+  return cast(sum, tensor_of(e).dtype);
+}
+// A copy of the attributes whose result has the operands' dtype.
+template <class A>
+AttrsRef in_operand_dtype(const Expr& e) {
+  AttrsRef copy(attrs_of<A>(e).clone());
+  const_cast<A*>(attrs_as<A>(copy))->out_dtype.clear();
+  return copy;
+}
+
+Expr unary(const Expr& e) {
+  const std::string name = called_op(e)->name;
+  Expr x = real(arg(e, 0), arg(e, 1), arg(e, 2), -1, kFloat32);
+  Expr y;
+  if (name == "qnn.hardswish") {
+    Expr gate = call("clip", {both("add", x, full_constant(3, kFloat32))}, make_attrs<ClipAttrs>([](auto& a) {
+                       a.a_min = 0;
+                       a.a_max = 6;
+                     }),
+                     e->span);
+    y = both("divide", both("multiply", x, gate), full_constant(6, kFloat32));
+  } else if (name == "qnn.leaky_relu") {
+    y = call("nn.leaky_relu", {x}, as<CallNode>(e)->attrs, e->span);
+  } else {
+    y = call(name.substr(4), {x}, {}, e->span);
+  }
+  return quantized(y, arg(e, 3), arg(e, 4), -1, tensor_of(e).dtype);
+}
+
+Expr concatenated(const Expr& e) {
+  const auto& types = as_tuple(arg(e, 0)->type)->fields;
+  auto field = [&](size_t operand, size_t i) {
+    const auto* tuple = as<TupleNode>(arg(e, operand));
+    return tuple ? tuple->fields[i] : make_get(arg(e, operand), static_cast<int64_t>(i));
+  };
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < types.size(); ++i)
+    fields.push_back(
+        requantized(field(0, i), field(1, i), field(2, i), -1, arg(e, 3), arg(e, 4), tensor_of(e).dtype, false));
+  return call("concatenate", {make_tuple(std::move(fields))}, as<CallNode>(e)->attrs, e->span);
+}
+
+Expr written_out(const Expr& e) {
+  const OpDef* op = called_op(e);
+  const std::string_view name = op ? op->name : "";
+  if (name.substr(0, 4) != "qnn.") return e;
+  if (name == "qnn.quantize")
+    return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype);
+  if (name == "qnn.dequantize") {
+    const DataType to = tensor_of(e).dtype, work = to.bits >= 32 ? to : kFloat32;
+    return cast(real(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<DequantizeAttrs>(e).axis, work), to);
+  }
+  if (name == "qnn.requantize") {
+    const auto& a = attrs_of<RequantizeAttrs>(e);
+    return requantized(arg(e, 0), arg(e, 1), arg(e, 2), a.axis, arg(e, 3), arg(e, 4), tensor_of(e).dtype,
+                       a.rounding == "TONEAREST");
+  }
+  if (name == "qnn.add") return binary(e, "add");
+  if (name == "qnn.subtract") return binary(e, "subtract");
+  if (name == "qnn.mul") return binary(e, "multiply");
+  if (name == "qnn.concatenate") return concatenated(e);
+  const auto weight = [&]() -> const Shape& { return tensor_of(arg(e, 1)).shape; };
+  if (name == "qnn.conv2d") {
+    const auto o = static_cast<int64_t>(attrs_of<Conv2DAttrs>(e).kernel_layout.find('O'));
+    return contraction(e, "nn.conv2d", in_operand_dtype<Conv2DAttrs>(e), o, elements_beside(weight(), o));
+  }
+  if (name == "qnn.conv2d_transpose")
+    return contraction(e, "nn.conv2d_transpose", in_operand_dtype<Conv2DTransposeAttrs>(e), 1,
+                       elements_beside(weight(), 1));
+  if (name == "qnn.dense")
+    return contraction(e, "nn.dense", in_operand_dtype<DenseAttrs>(e), 0, elements_beside(weight(), 0));
+  if (name == "qnn.batch_matmul") {
+    const Dim& k = tensor_of(arg(e, 0)).shape.back();
+    return contraction(e, "nn.batch_matmul", in_operand_dtype<BatchMatmulAttrs>(e), 0,
+                       k.is_const() ? std::optional<int64_t>(k.value()) : std::nullopt);
+  }
+  return unary(e);
+}
+
+}  // namespace
+
+Result<Module> canonicalize_qnn(const Module& module, PassContext&) {
+  return rewrite_module(module, [](const Expr&, const Expr& e) { return written_out(e); });
+}
+
+}  // namespace tilewright::relay

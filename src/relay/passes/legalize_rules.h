@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of Legalize: one operator in, an equal expression of operators with kernels out; the call itself where the
+// rule does not apply (shapes that are not static, mostly).
+#pragma once
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+// Convolutions, pools and resizes in other than the usual layouts, between transposes.
+Expr in_usual_layout(const Expr& e);
+// Everything else.
+Expr written_in_kernels(const Expr& e);
+// out axis i is axis axes[i].
+Expr transposed(const Expr& x, std::vector<int64_t> axes);
+}  // namespace tilewright::relay

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "topi/reduce_steps.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kMostInList = 16;
+constexpr int64_t kLeastByDigits = 64;
+constexpr int kLeadingBits = 11, kDigits = 4;  // of the 32 bits of an order; its digits have 8
+constexpr int64_t kLeading = int64_t{1} << kLeadingBits, kDigit = 256;
+// Where things lie in the scratch: counts by leading bits, counts by digit, two lists of candidates.
+constexpr int64_t kCounts = kLeading, kFirstList = kLeading + kDigits * kDigit;
+
+bool by_list(const RankProblem& p) { return p.k <= kMostInList; }
+
+// An int32 that is the smaller the earlier the element comes.
+PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
+  const int lanes = x->dtype.lanes;
+  auto constant = [&](int64_t v) { return broadcast(make_int(v, kInt32), lanes); };
+  const PrimExpr lowest = constant(std::numeric_limits<int32_t>::min());
+  PrimExpr order;
+  if (element.is_float()) {
+    const PrimExpr wide = element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
+    PrimExpr bits = reinterpret(kInt32.with_lanes(lanes), wide);
+    bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
+    // Of two negative numbers the one with more bits is smaller.
+    order = binary(ExprKind::kBitXor, bits,
+                   binary(ExprKind::kBitAnd, binary(ExprKind::kShiftRight, bits, constant(31)), constant(0x7fffffff)));
+    order = select(intrinsic(Intrinsic::k_isnan, {wide}), constant(0x7fffffff), order);
+  } else {
+    order = element == kInt32 ? x : cast(kInt32.with_lanes(lanes), x);
+    if (!element.is_int() && element.bits == 32) order = binary(ExprKind::kBitXor, order, lowest);
+    if (!element.is_int() && element.bits < 32) order = order - constant(int64_t{1} << (element.bits - 1));
+    // The digits that count are the upper ones.
+    if (element.bits < 32) order = binary(ExprKind::kShiftLeft, order, constant(32 - element.bits));
+  }
+  return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
+}
+
+// The digits in which elements can differ.
+int digits_of(DataType element) { return element.is_float() ? kDigits : std::max(1, element.bits / 8); }
+
+struct Selection {
+  const RankProblem& p;
+  DataType element;
+  const Operand& input;
+  const View *values, *indices;
+  const KernelContext& context;
+
+  int64_t n() const { return p.shape[p.axis]; }
+  std::vector<int64_t> others() const {
+    auto out = p.shape;
+    out[p.axis] = 1;
+    return out;
+  }
+  Index at(const PrimExpr& line, PrimExpr j) const {
+    Index index = unravel(line, others());
+    index[p.axis] = std::move(j);
+    return index;
+  }
+  PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
+    return order_of(input(at(line, j), lanes, {}), element, p.ascending);
+  }
+  static PrimExpr numbered(const PrimExpr& order, const PrimExpr& j) {
+    return binary(ExprKind::kBitOr, binary(ExprKind::kShiftLeft, cast(kInt64, order), make_int(32)), j);
+  }
+  // The element that is at place t of the result.
+  Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& number) const {
+    PrimExpr low = binary(ExprKind::kBitAnd, number, make_int(0xffffffff));
+    // It is below n; the bound is what the verifier can see.
+    return bind("from", max(min(low, make_int(n() - 1)), make_int(0)), [&](PrimExpr from) {
+      std::vector<Stmt> out;
+      if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
+      if (indices)
+        out.push_back(indices->store(at(line, t), indices->dtype() == kInt64 ? from : cast(indices->dtype(), from)));
+      return seq(std::move(out));
+    });
+  }
+
+  Stmt list(const PrimExpr& line) const {
+    const Buffer best = make_buffer("best", kInt64, p.k, Scope::kStack, 64);
+    const PrimExpr last = make_int(p.k - 1);
+    auto insert = [&](PrimExpr j) {
+      return bind("number", numbered(order(line, j), j), [&](PrimExpr number) {
+        // What is larger moves one place on.
+        std::function<Stmt(int64_t, PrimExpr)> place = [&](int64_t t, PrimExpr carried) -> Stmt {
+          return bind("old", load(best, make_int(t)), [&](PrimExpr old) {
+            Stmt put = store(best, make_int(t), min(carried, old));
+            if (t + 1 == p.k) return put;
+            return bind("carried", max(carried, old), [&](PrimExpr rest) { return seq({put, place(t + 1, rest)}); });
+          });
+        };
+        return make_if(lt(number, load(best, last)), place(0, number));
+      });
+    };
+    std::vector<Stmt> body;
+    for (int64_t t = 0; t < p.k; ++t)
+      body.push_back(store(best, make_int(t), make_int(std::numeric_limits<int64_t>::max())));
+    int64_t blocked = 0;
+    if (p.axis + 1 == p.shape.size()) {
+      // A block of vectors is looked at closely when one of its elements reaches the list.
+      const int lanes = context.target->lanes(32);
+      const int64_t block = std::min<int64_t>(4, n() / lanes) * lanes;
+      if (block > 0) {
+        blocked = n() / block * block;
+        body.push_back(loop("block", blocked / block, [&](PrimExpr b) {
+          PrimExpr first = b * block, least = order(line, first, lanes);
+          for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
+          least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
+          PrimExpr bound = cast(kInt32, binary(ExprKind::kShiftRight, load(best, last), make_int(32)));
+          return make_if(le(least, bound), loop("j", block, [&](PrimExpr j) { return insert(first + j); }));
+        }));
+      }
+    }
+    if (blocked < n()) body.push_back(loop("j", make_int(blocked), make_int(n()), insert));
+    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(best, t)); }));
+    return allocate(best, seq(std::move(body)));
+  }
+
+  Stmt digits(const PrimExpr& line) const {
+    const Buffer& memory = context.scratch;
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
+    const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
+                 below = make_buffer("below", kInt64, 1, Scope::kRegister),
+                 bound = make_buffer("bound", kInt64, 1, Scope::kRegister);
+    const PrimExpr zero = make_int(0);
+    auto add_one = [&](const PrimExpr& place) { return store(memory, place, load(memory, place) + 1); };
+    auto leading = [&](const PrimExpr& order) {
+      return cast(kInt64, binary(ExprKind::kShiftRight, order, make_int(32 - kLeadingBits, kInt32))) + kLeading / 2;
+    };
+    // Digit d of a numbered element, the last one signed.
+    auto digit = [&](const PrimExpr& number, int d) {
+      PrimExpr part = binary(ExprKind::kShiftRight, number, make_int(32 + 8 * d));
+      return d + 1 == kDigits ? part + kDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kDigit - 1));
+    };
+    auto keep = [&](const PrimExpr& order, const PrimExpr& j) {
+      PrimExpr place = load(kept, zero);
+      return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
+    };
+    std::vector<Stmt> body{store(kept, zero, zero), loop("c", kFirstList / 8, [&](PrimExpr c) {
+                             return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8));
+                           })};
+    if (p.k <= n() / 2) {
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("place", leading(order(line, j)), [&](PrimExpr place) { return add_one(place); });
+      }));
+      // The leading bits that the k-th element has.
+      body.push_back(store(below, zero, zero));
+      body.push_back(store(bound, zero, zero));
+      body.push_back(loop("c", kLeading, [&](PrimExpr c) {
+        return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
+                    store(below, zero, load(below, zero) + load(memory, c))});
+      }));
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("order", order(line, j),
+                    [&](PrimExpr order) { return make_if(le(leading(order), load(bound, zero)), keep(order, j)); });
+      }));
+    } else {
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); });
+      }));
+    }
+    const int first = kDigits - digits_of(element);
+    body.push_back(loop("i", zero, load(kept, zero), [&](PrimExpr i) {
+      return bind("number", load(memory, i + kFirstList), [&](PrimExpr number) {
+        std::vector<Stmt> out;
+        for (int d = first; d < kDigits; ++d)
+          out.push_back(
+              bind("place", digit(number, d) + (kCounts + d * kDigit), [&](PrimExpr place) { return add_one(place); }));
+        return seq(std::move(out));
+      });
+    }));
+    int64_t from = kFirstList, to = kFirstList + n();
+    for (int d = first; d < kDigits; ++d) {
+      const int64_t counts = kCounts + d * kDigit;
+      body.push_back(store(below, zero, zero));
+      body.push_back(loop("c", kDigit, [&](PrimExpr c) {
+        return bind("count", load(memory, c + counts), [&](PrimExpr count) {
+          return seq({store(memory, c + counts, load(below, zero)), store(below, zero, load(below, zero) + count)});
+        });
+      }));
+      body.push_back(loop("i", zero, load(kept, zero), [&](PrimExpr i) {
+        return bind("number", load(memory, i + from), [&](PrimExpr number) {
+          return bind("digit", digit(number, d) + counts, [&](PrimExpr digit) {
+            return bind("place", load(memory, digit), [&](PrimExpr place) {
+              return seq({store(memory, place + to, number), store(memory, digit, place + 1)});
+            });
+          });
+        });
+      }));
+      std::swap(from, to);
+    }
+    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + from)); }));
+    return allocate(kept, allocate(below, allocate(bound, seq(std::move(body)))));
+  }
+};
+
+}  // namespace
+
+bool can_select(const RankProblem& p, DataType dtype) {
+  if (dtype.bits > 32 || p.k < 1 || p.shape[p.axis] > std::numeric_limits<int32_t>::max()) return false;
+  return by_list(p) || p.shape[p.axis] > kLeastByDigits;
+}
+
+int64_t select_scratch_bytes(const RankProblem& p) { return by_list(p) ? 0 : (kFirstList + 2 * p.shape[p.axis]) * 8; }
+
+Stmt select_first(const RankProblem& p, DataType dtype, const Operand& input, const View* values, const View* indices,
+                  const KernelContext& context) {
+  if (product(p.shape) == 0 || p.k == 0) return seq({});
+  const Selection selection{p, dtype, input, values, indices, context};
+  return parallel_for(context, "line", product(selection.others()),
+                      [&](PrimExpr line) { return by_list(p) ? selection.list(line) : selection.digits(line); });
+}
+
+Cost select_cost(const RankProblem& p) {
+  const auto n = static_cast<double>(p.shape[p.axis]), k = static_cast<double>(p.k),
+             lines = static_cast<double>(product(p.shape)) / std::max(1.0, n);
+  Cost cost;
+  cost.bytes = lines * n * 4;
+  // Nanoseconds, measured: of elements in random order log(n / k) reach a list once it is full.
+  const double each = by_list(p) ? n * (p.axis + 1 == p.shape.size() ? 0.1 : 1) + k * (1 + std::log(n / k)) * k
+                                 : 4000 + n * 2 + std::min(n, 2 * k) * 8;
+  cost.microseconds = lines * each / 1e3;
+  return cost;
+}
+
+}  // namespace tilewright::topi

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user can do wrong with `compile` and `verify`: one error with a code and an exit code each, and no file left.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <protozero/pbf_writer.hpp>
+
+#include "driver/build.h"
+#include "driver/cli/commands.h"
+#include "driver/command.h"
+#include "runtime/artifact_maker.h"
+#include "test_folders.h"
+#include "tilewright/runtime.h"
+
+namespace tilewright::driver {
+namespace {
+
+using testing::command;
+using testing::read_file;
+using testing::Said;
+using testing::TempFolder;
+using testing::write_file;
+
+const std::string kModel = TW_TEST_DATA "/onnx/convnet.onnx";
+const std::string kShape = "x=1x3x8x8";
+
+size_t entries(const std::string& folder) {
+  return static_cast<size_t>(
+      std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
+}
+
+TEST(BadInput, OfCompile) {
+  TempFolder in, out;
+  const std::string bytes = read_file(kModel);
+  std::string strange = bytes;
+  strange.replace(strange.find("Relu"), 4, "Rely");
+  write_file(in / "cut.onnx", bytes.substr(0, bytes.size() / 2));
+  write_file(in / "text.onnx", "this is no model");
+  write_file(in / "strange.onnx", strange);
+  struct {
+    std::vector<std::string> words;
+    int code;
+    const char* says;
+  } cases[] = {
+      {{in / "absent.onnx"}, kExitInput, "error[E102 FileNotFound]"},
+      {{in / "cut.onnx"}, kExitInput, "error[E201 MalformedModel]"},
+      {{in / "text.onnx"}, kExitInput, "error[E201 MalformedModel]"},
+      {{in / "strange.onnx"}, kExitInput, "error[E202 UnsupportedOp]"},
+      {{in / "strange.onnx"}, kExitInput, "Rely"},
+      {{kModel, "--shape", "z=1x3x8x8"}, kExitInput, "error[E504 UnknownInput]"},
+      {{kModel, "--shape", "x=1x5x8x8"}, kExitInput, "error["},
+      {{kModel, "--shape", "x=banana"}, kExitUsage, "error[E101 InvalidArgument]"},
+      {{kModel, "--shape", kShape, "-o", "/proc/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
+      {{kModel, "--shape", kShape, "-o", out / "no/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
+      {{kModel, "--shape", kShape, "-o", out / "no/m.tar"}, kExitBuild, "error[E103 CannotWrite]"},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> words{"compile"};
+    words.insert(words.end(), c.words.begin(), c.words.end());
+    if (std::find(words.begin(), words.end(), "-o") == words.end()) words.insert(words.end(), {"-o", out / "m.so"});
+    const Said said = command(words);
+    EXPECT_EQ(said.code, c.code) << c.says << "\n" << said.error;
+    EXPECT_NE(said.error.find(c.says), std::string::npos) << said.error;
+    EXPECT_EQ(entries(out / "."), 0u) << said.error;
+  }
+}
+
+// A limit on the size of files stands for the disk that is full: writing fails in the same places.
+TEST(BadInput, AFullDiskLeavesNoFile) {
+  TempFolder out;
+  for (const char* form : {"m.so", "m.a", "m.o", "m.tar"}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(SIGXFSZ, SIG_IGN);
+      rlimit size{4096, 4096};
+      setrlimit(RLIMIT_FSIZE, &size);
+      const std::string path = out / form;
+      const char* words[] = {"tilewright",   "compile", kModel.c_str(), "--shape",
+                             kShape.c_str(), "-o",      path.c_str(),   "--quiet"};
+      _exit(tw_compiler_main(8, words));
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status)) << form << ": signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), kExitBuild) << form;
+    EXPECT_EQ(entries(out / "."), 0u) << form;
+  }
+}
+
+// A folder in the layout of the ONNX backend tests; the compiled model itself says what is expected.
+class CaseTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_ / "cases/convnet/test_data_set_0");
+    std::filesystem::copy_file(kModel, folder_ / "cases/convnet/model.onnx");
+    ASSERT_EQ(command({"compile", kModel, "--shape", kShape, "-o", folder_ / "m.so", "--quiet"}).code, 0);
+    Model model(folder_ / "m.so");
+    Executor executor(model, 1);
+    std::vector<float> x(192);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i % 37);
+    executor.set_input("x", x, {1, 3, 8, 8});
+    executor.run();
+    write("input_0.pb", "x", Tensor::from<float>(kFloat32, {1, 3, 8, 8}, x));
+    const DLTensor y = executor.output(0);
+    output_ = model.outputs()[0].name;
+    const auto values = executor.output<float>(0);
+    expected_ =
+        Tensor::from<float>(kFloat32, {y.shape, y.shape + y.ndim}, std::vector<float>(values.begin(), values.end()));
+    write("output_0.pb", output_, expected_);
+  }
+  void write(const std::string& name, const std::string& tensor, const Tensor& data) const {
+    std::string bytes;  // a TensorProto: dims, data_type, name, raw_data
+    {
+      protozero::pbf_writer proto(bytes);
+      for (int64_t d : data.shape()) proto.add_int64(1, d);
+      proto.add_int32(2, 1);
+      proto.add_string(8, tensor);
+      proto.add_bytes(9, reinterpret_cast<const char*>(data.raw()), data.bytes());
+    }
+    write_file(folder_ / ("cases/convnet/test_data_set_0/" + name), bytes);
+  }
+  TempFolder folder_;
+  std::string output_;
+  Tensor expected_;
+};
+
+TEST_F(CaseTest, PassesFailsAndRunsOutOfTime) {
+  Said said = command({"verify", folder_ / "cases"});
+  EXPECT_EQ(said.code, kExitOk) << said.out << said.error;
+  EXPECT_NE(said.out.find("1 passed, 0 failed, 0 unsupported"), std::string::npos) << said.out;
+
+  said = command({"verify", folder_ / "cases/convnet", "--time-limit", "0"});
+  EXPECT_EQ(said.code, kExitMismatch);
+  EXPECT_NE(said.out.find("convnet: failed: TimeLimit the case took more than 0 s"), std::string::npos) << said.out;
+
+  Tensor wrong = Tensor::zeros(expected_.dtype(), expected_.shape());
+  for (int64_t i = 0; i < wrong.size(); ++i) wrong.set_double(i, expected_.at_double(i) + 1);
+  write("output_0.pb", output_, wrong);
+  said = command({"verify", folder_ / "cases"});
+  EXPECT_EQ(said.code, kExitMismatch);
+  EXPECT_NE(said.out.find("0 passed, 1 failed, 0 unsupported"), std::string::npos) << said.out;
+}
+
+TEST_F(CaseTest, AFolderWithoutCasesIsAnError) {
+  std::filesystem::create_directory(folder_ / "empty");
+  const Said said = command({"verify", folder_ / "cases", folder_ / "empty"});
+  EXPECT_EQ(said.code, kExitInput);
+  EXPECT_NE(said.error.find("error[E102 FileNotFound]"), std::string::npos) << said.error;
+}
+
+}  // namespace
+}  // namespace tilewright::driver
