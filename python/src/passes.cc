@@ -8,6 +8,7 @@
 #include "relay.h"
 #include "relay/passes/combine_parallel.h"
 #include "relay/passes/eliminate_common_subexpr.h"
+#include "relay/passes/fake_quantization_to_integer.h"
 #include "relay/passes/pipeline.h"
 #include "relay/passes/to_mixed_precision.h"
 
@@ -38,7 +39,8 @@ class PythonInstrument : public PassInstrument {
   PyObject* bridge_;  // borrowed: the Python caller holds it while passes run
 };
 
-// The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), dtype.
+// The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), hard_fail,
+// dtype.
 Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   const Pass<relay::Module>* known = find_pass<relay::Module>(relay::all_passes(), name);
   if (!known) raise(unknown_pass(name, pass_names<relay::Module>(relay::all_passes())));
@@ -55,6 +57,10 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
       nb::gil_scoped_acquire gil;
       return relay::eliminate_common_subexpr_except(
           m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
+    };
+  } else if (arguments.contains("hard_fail")) {
+    pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"])](const relay::Module& m, PassContext&) {
+      return relay::fake_quantization_to_integer(m, hard_fail);
     };
   } else if (arguments.contains("dtype")) {
     pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))),

@@ -82,6 +82,30 @@ class Arguments(unittest.TestCase):
         cat = tw.IRModule.from_expr(relay.Function(parts, relay.concatenate(parts, axis=0)))
         self.assertEqual(calls(transform.SplitArgs(4)(cat)).count("concatenate") > 1, True)
 
+    def test_fake_quantization(self):
+        rng = np.random.default_rng(0)
+        x, y = relay.var("x", shape=(1, 4, 8, 8), dtype="uint8"), relay.var("y", shape=(1, 6, 4, 4), dtype="uint8")
+        w = relay.const(rng.integers(-127, 128, (6, 4, 3, 3)).astype("int8"))
+        scale, zero = lambda v: relay.const(np.array(v, "float32")), lambda v: relay.const(v, "int32")  # noqa: E731
+        real = relay.nn.conv2d(relay.qnn.op.dequantize(x, scale(0.04), zero(120)), relay.qnn.op.dequantize(w, scale([0.01] * 6), zero(0), axis=0),
+                               channels=6, kernel_size=(3, 3), padding=(1, 1))
+        real = relay.nn.relu(relay.nn.bias_add(real, relay.const(np.linspace(-1, 1, 6).astype("float32"))))
+        q = relay.qnn.op.quantize(relay.nn.avg_pool2d(relay.qnn.op.dequantize(relay.qnn.op.quantize(real, scale(0.1), zero(3), out_dtype="uint8"), scale(0.1), zero(3)),
+                                                      pool_size=(2, 2), strides=(2, 2)), scale(0.09), zero(5), out_dtype="uint8")
+        sum_ = relay.add(relay.qnn.op.dequantize(q, scale(0.09), zero(5)), relay.qnn.op.dequantize(y, scale(0.02), zero(100)))
+        mod = tw.IRModule.from_expr(relay.Function([x, y], relay.qnn.op.quantize(sum_, scale(0.1), zero(60), out_dtype="uint8")))
+        after = transform.FakeQuantizationToInteger(hard_fail=True)(transform.InferType()(mod))
+        self.assertEqual([c for c in calls(after) if c in ("nn.conv2d", "qnn.dequantize", "qnn.quantize", "nn.relu")], [])
+        self.assertEqual(calls(after).count("qnn.conv2d"), 1)
+        data = [rng.integers(0, 256, s).astype("uint8") for s in ((1, 4, 8, 8), (1, 6, 4, 4))]
+        outs = [relay.create_executor("graph", mod=m).evaluate()(*data).numpy().astype(int) for m in (mod, after)]
+        self.assertGreater(np.ptp(outs[0]), 20)
+        self.assertLessEqual(np.abs(outs[0] - outs[1]).max(), 1)
+        soft = tw.IRModule.from_expr(relay.Function([x], relay.qnn.op.quantize(relay.nn.softmax(relay.qnn.op.dequantize(x, scale(0.04), zero(120))), scale(0.01), zero(0))))
+        self.assertIn("nn.softmax", calls(transform.FakeQuantizationToInteger()(soft)))
+        with self.assertRaisesRegex(tw.Error, "nn.softmax"):
+            transform.FakeQuantizationToInteger(hard_fail=True, use_qat=True)(soft)
+
     def test_gradient(self):
         x = relay.var("x", shape=(3,))
         f = relay.Function([x], x * x)
@@ -92,8 +116,9 @@ class Arguments(unittest.TestCase):
             transform.gradient(f, mode="third_order")
 
     def test_what_is_missing_names_what_to_use(self):
-        for name in ("Defunctionalization", "PartitionGraph", "ToCPS"):
-            with self.assertRaisesRegex(AttributeError, "instead"):
+        for name, instead in (("Defunctionalization", "LambdaLift"), ("AnnotateTarget", "MergeComposite"), ("PartitionGraph", "relay.ext"),
+                              ("MergeCompilerRegions", "relay.ext"), ("ToCPS", "relay.vm.compile"), ("UnCPS", "relay.vm.compile")):
+            with self.assertRaisesRegex(AttributeError, f"no pass '{name}'; instead: .*{instead}"):
                 getattr(transform, name)
 
 

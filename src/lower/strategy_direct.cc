@@ -145,6 +145,45 @@ std::shared_ptr<Choice> max_pool(const Problem& p) {
   });
 }
 
+// Sums in the accumulator's dtype; integers are divided towards zero.
+template <class A>
+std::shared_ptr<Choice> average_pool(const Problem& p) {
+  const A attrs = p.attrs<A>();
+  if (attrs.layout != A().layout || !numeric(p.arg_dtype(0))) return nullptr;
+  const auto data = p.arg_shape(0);
+  const size_t spatial = data.size() - 2;
+  auto pad = [=](size_t d) { return attrs.padding.size() == 1 ? attrs.padding[0] : attrs.padding[d]; };
+  topi::DirectProblem problem{p.out_shape(), attrs.pool_size, topi::accumulator_dtype(p.arg_dtype(0))};
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    auto x = scope.anchor_operand(anchor, 0);
+    auto term = [=](const Index& at, const Index& r) {
+      Index from{at[0], at[1]};
+      PrimExpr inside;
+      for (size_t d = 0; d < r.size(); ++d) {
+        from.push_back(at[d + 2] * attrs.strides[d] + r[d] * attrs.dilation[d] - pad(d));
+        inside = both(inside, between(from.back(), data[d + 2]));
+      }
+      return if_inside(inside, read(x, from, problem.dtype), tir::make_const(problem.dtype, 0));
+    };
+    auto divided = [=, rest = scope.epilogue(anchor)](PrimExpr total, const Index& at, const PrimExpr& mask) {
+      PrimExpr taps = tir::make_int(1);
+      for (size_t d = 0; d < spatial; ++d) {
+        const int64_t after = attrs.padding.size() == 2 * spatial ? attrs.padding[d + spatial] : pad(d);
+        PrimExpr start = at[d + 2] * attrs.strides[d] - pad(d);
+        auto below = [&](int64_t bound) {
+          return topi::taps_below(start, bound, attrs.pool_size[d], attrs.dilation[d]);
+        };
+        taps = taps * (attrs.count_include_pad ? below(data[d + 2] + after) : below(data[d + 2]) - below(0));
+      }
+      return rest(tir::div(std::move(total), tir::cast(problem.dtype, tir::max(taps, tir::make_int(1)))), at, mask);
+    };
+    return topi::direct_reduction(problem, term, scope.output(), divided, context);
+  };
+  return choice;
+}
+
 std::shared_ptr<Choice> batch_matmul(const Problem& p) {
   const auto attrs = p.attrs<BatchMatmulAttrs>();
   const auto a_shape = p.arg_shape(0), b_shape = p.arg_shape(1), out = p.out_shape();
@@ -443,6 +482,9 @@ constexpr Implementation kImplementations[] = {
     {"cumsum", "cumsum", kLastResort, cumulative<false>},
     {"einsum", "einsum.direct", kLastResort, einsum},
     {"image.grid_sample", "grid_sample.direct", kLastResort, grid_sample},
+    {"nn.avg_pool1d", "avg_pool1d.direct", kLastResort, average_pool<AvgPool1DAttrs>},
+    {"nn.avg_pool2d", "avg_pool2d.direct", kLastResort, average_pool<AvgPool2DAttrs>},
+    {"nn.avg_pool3d", "avg_pool3d.direct", kLastResort, average_pool<AvgPool3DAttrs>},
     {"nn.batch_matmul", "batch_matmul.direct", kLastResort, batch_matmul},
     {"nn.conv1d", "conv1d.direct", kLastResort, convolution<Conv1DAttrs>},
     {"nn.conv1d_transpose", "conv1d_transpose.direct", kLastResort, transposed_convolution<Conv1DTransposeAttrs>},

@@ -121,6 +121,27 @@ TEST(DirectKernels, ContractionsOfOtherTypesAndRanks) {
                         p.pool_size = {3, 2};
                         p.padding = {1, 1, 1, 0};
                       })));
+  for (DataType t : {kInt32, kUInt8, kInt8, kFloat64}) {
+    Expr whole = input("whole", {1, 2, 7, 6}, t);
+    for (bool counted : {false, true})
+      check({whole}, call("nn.avg_pool2d", {whole}, make_attrs<AvgPool2DAttrs>([&](auto& p) {
+                            p.pool_size = {3, 2};
+                            p.strides = {2, 1};
+                            p.dilation = {1, 2};
+                            p.padding = {1, 1, 2, 0};
+                            p.ceil_mode = true;
+                            p.count_include_pad = counted;
+                          })));
+    check({whole}, call("nn.relu", {call("nn.global_avg_pool2d", {whole}, make_default_attrs<GlobalPool2DAttrs>())}));
+    check({whole}, call("nn.global_max_pool2d", {whole}, make_default_attrs<GlobalPool2DAttrs>()));
+    Expr line = input("line", {1, 2, 7}, t);
+    check({line}, call("nn.avg_pool1d", {line}, make_attrs<AvgPool1DAttrs>([](auto& p) { p.pool_size = {3}; })));
+    Expr box = input("box", {1, 2, 4, 3, 5}, t);
+    check({box}, call("nn.avg_pool3d", {box}, make_attrs<AvgPool3DAttrs>([](auto& p) {
+                        p.pool_size = {2, 3, 2};
+                        p.padding = {1, 0, 1, 0, 1, 0};
+                      })));
+  }
   Expr activations = input("activations", {2, 7, 3, 3});
   check({activations}, call("nn.lrn", {activations}, make_attrs<LRNAttrs>([](auto& l) { l.size = 4; })));
 }

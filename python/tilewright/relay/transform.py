@@ -23,7 +23,6 @@ _INSTEAD = {
     "ToCPS": "relay.vm.compile runs calls of any depth without it", "UnCPS": "relay.vm.compile runs calls of any depth without it",
     "to_cps": "relay.vm.compile runs calls of any depth without it", "un_cps": "relay.vm.compile runs calls of any depth without it",
     "LazyGradientInit": "FirstOrderGradient followed by PartialEvaluate and DeadCodeElimination",
-    "FakeQuantizationToInteger": "models whose QDQ pairs surround operators compile to integer kernels without it",
     "ManifestAlloc": "the compiler plans memory itself", "ManifestLifetimes": "the compiler plans memory itself", "MemoryPlan": "the compiler plans memory itself",
     "SimplifyFCTranspose": "ConvertTransposedMatmul", "RemoveStandaloneReshapes": "reshapes take no kernel and no copy", "InlinePrimitives": "Inline",
     "InlineCompilerFunctionsBoundTo": "Inline", "SimplifyExprPostAlterOp": "SimplifyExpr", "CapturePostDfsIndexInSpans": "AnnotateSpans",
@@ -90,6 +89,12 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
         keep = bool(context.config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
         return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep})._run(mod, context)
     return ModulePass(PassInfo(4, "ToMixedPrecision"), run)
+
+
+def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:
+    """Real arithmetic between a dequantize and a quantize becomes integer arithmetic. Error: 204, with hard_fail, for an operator that
+    has no integer form; without it what is around it stays real. Regions that end without a quantize, which use_qat asks for, stay real."""
+    return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail})
 
 
 def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
@@ -267,6 +272,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
-           "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
+           "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
            "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential",
            "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast"]

@@ -417,6 +417,19 @@ Expr adaptive(const Expr& e) {
   return shape_of(x) == out ? x : e;
 }
 
+// Pools of everything, of other dtypes than the kernel's, as reductions.
+Expr global_pool(const Expr& e) {
+  const auto& a = attrs_of<GlobalPool2DAttrs>(e);
+  if (tensor_of(e).dtype == kFloat32 || a.layout != "NCHW" || !(a.out_layout.empty() || a.out_layout == a.layout))
+    return e;
+  return call(is_call_to(e, "nn.global_avg_pool2d") ? "mean" : "max", {arg(e, 0)},
+              make_attrs<ReduceAttrs>([&](auto& r) {
+                r.axis = Ints{2, 3};
+                r.keepdims = true;
+              }),
+              e->span);
+}
+
 // --- others
 
 // The statistics of batch_norm come out as they went in.
@@ -456,6 +469,8 @@ const std::map<std::string_view, Rule>& rules() {
       {"nn.adaptive_max_pool2d", adaptive<AdaptivePool2DAttrs>},
       {"nn.adaptive_max_pool3d", adaptive<AdaptivePool3DAttrs>},
       {"nn.avg_pool3d", avg_pool3d},
+      {"nn.global_avg_pool2d", global_pool},
+      {"nn.global_max_pool2d", global_pool},
       {"nn.batch_norm", batch_norm},
       {"nn.batch_to_space_nd", batch_to_space},
       {"nn.dense", dense_of_others},

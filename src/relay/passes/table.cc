@@ -13,6 +13,7 @@
 #include "relay/passes/dead_code.h"
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
+#include "relay/passes/fake_quantization_to_integer.h"
 #include "relay/passes/fast_math.h"
 #include "relay/passes/first_order_gradient.h"
 #include "relay/passes/flatten_atrous_conv.h"
@@ -66,6 +67,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true},
        expand_normalization},
       {{"EtaExpand", 1, "globals and constructors used as values become functions"}, eta_expand},
+      {{"FakeQuantizationToInteger", 0, "real arithmetic between dequantize and quantize becomes integer arithmetic"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(fake_quantization_to_integer)},
       {{"FastMath", 4, "exp, tanh, erf and softmax approximated"}, fast_math},
       {{"FirstOrderGradient", 0, "functions give their result and its gradient by each parameter"},
        first_order_gradient},

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// FakeQuantizationToInteger: real arithmetic between qnn.dequantize and qnn.quantize becomes integer arithmetic.
+// What: where everything between a quantize and the dequantizes above it has a rule, and every scale and zero point is
+//   constant, products become qnn.conv2d, qnn.conv2d_transpose, qnn.dense and qnn.batch_matmul, biases int32
+//   constants, sums and elementwise functions their qnn siblings, what moves values moves integers, means become sums
+//   of a smaller scale; the quantize becomes a requantize, or nothing where scales agree.
+// Requires: typed module.
+// Ensures: results within one step of the output's scale per operator that rounds; a region with anything else in it
+//   stays whole, and with hard_fail is an error that names the operator. Values that others read stay real for them.
+// Why here: on request, before CanonicalizeQnn. Not in the default pipeline, which keeps the model's own roundings.
+// Test: tests/relay/passes/fake_quantization*.txt, tests/relay/fake_quantization_test.cc
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> fake_quantization_to_integer(const Module& module, PassContext& context);
+// Errors, when hard_fail: UnsupportedOp.
+Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail);
+}  // namespace tilewright::relay
