@@ -2,6 +2,7 @@
 #include "topi/depthwise.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "topi/register_tile.h"
 
@@ -9,39 +10,67 @@ namespace tilewright::topi {
 
 using namespace tir;
 
+namespace {
+
+// Weights that occupy registers.
+int64_t held_taps(const DepthwiseProblem& p, HeldTaps held) {
+  return held == HeldTaps::kAll ? p.kernel_height * p.kernel_width : held == HeldTaps::kRow ? p.kernel_width : 1;
+}
+
+// Input pixels that `width` outputs side by side meet in a row of the window.
+int64_t span_of(const DepthwiseProblem& p, int64_t width) {
+  return (width - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
+}
+
+double tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
+  if (width == 0) return 0;
+  // Vectors of 512 bits: one multiply-add and one load a cycle; narrower ones: two, and of loads one and a half.
+  const bool wide = target.vector_bits >= 512;
+  const double n = static_cast<double>(width), taps = static_cast<double>(p.kernel_height * p.kernel_width);
+  const int64_t loads = held == HeldTaps::kOne
+                            ? p.kernel_height * p.kernel_width * (width + 1)
+                            : p.kernel_height * (std::min(span_of(p, width), width * p.kernel_width) +
+                                                 (held == HeldTaps::kRow ? p.kernel_width : 0));
+  const double sums = std::max(n / (wide ? 1 : 2), 4.2) * taps;
+  return std::max(sums, static_cast<double>(loads) / (wide ? 1 : 1.5)) + 12 + 2 * n;
+}
+
+double row_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
+  return static_cast<double>(p.out_width / c.tile_width) * tile_cycles(p, c.held, c.tile_width, target) +
+         tile_cycles(p, c.held, p.out_width % c.tile_width, target);
+}
+
+double input_bytes(const DepthwiseProblem& p) {
+  return 4.0 * static_cast<double>(p.batch * round_up(p.channels, p.lanes) * p.in_height * p.in_width);
+}
+
+}  // namespace
+
 DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) {
-  DepthwiseConfig c;
-  const int64_t taps = p.kernel_height * p.kernel_width;
-  // Weights, accumulators and one loaded input share the registers.
-  const int64_t registers = target.vector_registers;
-  c.weights_in_registers = taps + 1 + 4 <= registers;
-  int64_t room = registers - 1 - (c.weights_in_registers ? taps : 1);
-  int64_t widest = std::clamp<int64_t>(room, 1, 14);
+  DepthwiseConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
   // The widest tile wastes least on loop overhead; 7 to 8 accumulators already hide the latency, so a tile that divides
   // the row wins over a wider one that leaves a tail.
-  int64_t best = 1;
-  double best_cost = 1e30;
-  for (int64_t w = 1; w <= std::min<int64_t>(widest, p.out_width); ++w) {
-    auto tile = [&](int64_t n) {
-      return n ? std::max<double>(static_cast<double>(n), 4.2) * taps + 12 + 2.0 * n : 0.0;
-    };
-    double cost = (p.out_width / w) * tile(w) + tile(p.out_width % w);
-    if (cost < best_cost * 0.995) best = w, best_cost = cost;
+  for (HeldTaps held : {HeldTaps::kAll, HeldTaps::kRow, HeldTaps::kOne}) {
+    // Weights, accumulators and one loaded input share the registers.
+    const int64_t room = target.vector_registers - 1 - held_taps(p, held);
+    if (room < 4 && held != HeldTaps::kOne) continue;
+    for (int64_t w = 1; w <= std::min<int64_t>({std::max<int64_t>(room, 1), 14, p.out_width}); ++w) {
+      const DepthwiseConfig c{static_cast<int>(w), held};
+      const double cycles = row_cycles(p, c, target);
+      if (cycles < best_cycles * 0.995) best = c, best_cycles = cycles;
+    }
   }
-  c.tile_width = static_cast<int>(best);
-  return c;
+  return best;
 }
 
 Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
   const double taps = static_cast<double>(p.kernel_height * p.kernel_width);
   const double blocks = static_cast<double>(ceil_div(p.channels, p.lanes));
-  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
-  auto tile = [&](double n) { return n > 0 ? std::max(n / per_cycle, 4.2) * taps + 12 + 2.0 * n : 0.0; };
   Cost cost;
   cost.flops = 2 * taps * p.batch * p.channels * p.out_height * p.out_width;
-  cost.bytes = 4 * blocks * p.lanes * p.batch * (p.in_height * p.in_width + p.out_height * p.out_width);
-  double cycles = p.batch * blocks * p.out_height *
-                  ((p.out_width / c.tile_width) * tile(c.tile_width) + tile(p.out_width % c.tile_width));
+  cost.bytes = input_bytes(p) + 4 * blocks * p.lanes * p.batch * (p.out_height * p.out_width);
+  const double cycles = p.batch * blocks * p.out_height * row_cycles(p, c, target);
   double rate = cost.bytes <= target.l2_bytes ? target.l2_gbps : target.l3_gbps;
   cost.microseconds = std::max(cycles / cycles_per_microsecond(target), cost.bytes / (rate * 1e3));
   return cost;
@@ -52,8 +81,11 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
   const int v = p.lanes;
   const int64_t blocks = ceil_div(p.channels, v), kw = p.kernel_width, taps = p.kernel_height * kw;
   const int64_t data_h = data.strides[2], data_w = data.strides[3];
+  // Input from beyond the second level: rows lie pages apart, and hardware follows a stream within a page only.
+  const int64_t element = static_cast<int64_t>(data.dtype().bytes());
+  const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->l2_bytes);
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
-  const Buffer tap = make_buffer("tap", vector, c.weights_in_registers ? taps : 1, Scope::kRegister);
+  const Buffer tap = make_buffer("tap", vector, held_taps(p, c.held), Scope::kRegister);
   const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
   auto widened = [&](PrimExpr value) { return value->dtype == vector ? value : cast(vector, value); };
   auto weight = [&](const PrimExpr& at, int64_t t) { return widened(load(weights.buffer, ramp(at + t * v, 1, v))); };
@@ -71,16 +103,15 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
       auto input = [&](PrimExpr row, int64_t column) {
         return widened(load(data.buffer, ramp(row + column * data_w, 1, v)));
       };
-      // One row of taps: each input pixel is loaded once and meets every tap that uses it.
-      auto row_by_pixel = [&](PrimExpr row, int64_t kh) {
+      // One row of taps, held from `first` on: each input pixel is loaded once and meets every tap that uses it.
+      auto row_by_pixel = [&](PrimExpr row, int64_t first) {
         std::vector<Stmt> steps;
-        const int64_t span = (width - 1) * p.stride_width + (kw - 1) * p.dilation_width + 1;
-        for (int64_t x = 0; x < span; ++x) {
+        for (int64_t x = 0; x < span_of(p, width); ++x) {
           std::vector<Stmt> uses;
           for (int64_t k = 0; k < kw; ++k) {
             int64_t rest = x - k * p.dilation_width;
             if (rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= width) continue;
-            uses.push_back(accumulate(rest / p.stride_width, load(pixel, at(0)), load(tap, at(kh * kw + k))));
+            uses.push_back(accumulate(rest / p.stride_width, load(pixel, at(0)), load(tap, at(first + k))));
           }
           if (uses.empty()) continue;
           steps.push_back(store(pixel, at(0), input(row, x)));
@@ -98,13 +129,35 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
         }
         return seq(std::move(steps));
       };
-      if (c.weights_in_registers) {
-        for (int64_t kh = 0; kh < p.kernel_height; ++kh)
-          body.push_back(row_by_pixel(data_at + kh * p.dilation_height * data_h, kh));
+      auto row_at = [&](const PrimExpr& kh) { return data_at + kh * (p.dilation_height * data_h); };
+      // Hints for what the output row below reads first where this tile stands, in shares after each row of taps: more
+      // at once than the core's line buffers take would stall it.
+      const int64_t line = 64 / element, lines = ceil_div(((width * p.stride_width - 1) * data_w + v), line),
+                    share = ceil_div(lines, p.kernel_height);
+      auto ask_ahead = [&](const PrimExpr& kh) {
+        std::vector<Stmt> hints;
+        const PrimExpr from = data_at + kh * (share * line);
+        for (int64_t r = 0; rows_ahead && r < p.stride_height; ++r)
+          for (int64_t i = 0; i < share; ++i)
+            hints.push_back(prefetch(data.buffer,
+                                     from + (((p.kernel_height - 1) * p.dilation_height + 1 + r) * data_h + i * line)));
+        return seq(std::move(hints));
+      };
+      if (c.held == HeldTaps::kAll) {
+        for (int64_t kh = 0; kh < p.kernel_height; ++kh) {
+          body.push_back(row_by_pixel(row_at(make_int(kh)), kh * kw));
+          body.push_back(ask_ahead(make_int(kh)));
+        }
       } else {
         body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) {
-          return bind("row", data_at + kh * (p.dilation_height * data_h),
-                      [&](PrimExpr row) { return row_by_tap(row, kh); });
+          return bind("row", row_at(kh), [&](PrimExpr row) {
+            if (c.held == HeldTaps::kOne) return seq({row_by_tap(row, kh), ask_ahead(kh)});
+            std::vector<Stmt> steps;
+            for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, at(k), weight(weights_at + kh * (kw * v), k)));
+            steps.push_back(row_by_pixel(row, 0));
+            steps.push_back(ask_ahead(kh));
+            return seq(std::move(steps));
+          });
         }));
       }
       for (int i = 0; i < width; ++i) {
@@ -143,7 +196,7 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
         return bind("h", at[2], [&](PrimExpr h) {
           return bind("weights_at", block * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
             std::vector<Stmt> body;
-            if (c.weights_in_registers)
+            if (c.held == HeldTaps::kAll)
               for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
             body.push_back(row(n, block, h, weights_at));
             return seq(std::move(body));

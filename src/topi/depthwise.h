@@ -15,9 +15,13 @@ struct DepthwiseProblem {
   int lanes = 16;
 };
 
+// Which weights stay in registers: all of a small window for a row of tiles, a row of the window while a tile's pixels
+// pass it, or one tap at a time.
+enum class HeldTaps { kAll, kRow, kOne };
+
 struct DepthwiseConfig {
-  int tile_width = 7;                // output pixels accumulated side by side
-  bool weights_in_registers = true;  // all taps loaded once per row of tiles (small kernels)
+  int tile_width = 7;  // output pixels accumulated side by side
+  HeldTaps held = HeldTaps::kAll;
   bool operator==(const DepthwiseConfig&) const = default;
 };
 

@@ -84,55 +84,97 @@ Tensor random_tensor(const Shape& shape, uint32_t seed) {
   return t;
 }
 
-TEST(Depthwise, AgainstLoops) {
+struct DepthwiseCase {
+  int64_t n, c, h, w, k, s, d, pad;
+};
+DepthwiseProblem problem_of(const DepthwiseCase& q, int64_t v) {
+  DepthwiseProblem p;
+  p.batch = q.n, p.channels = q.c, p.in_height = q.h, p.in_width = q.w, p.kernel_height = p.kernel_width = q.k;
+  p.stride_height = p.stride_width = q.s, p.dilation_height = p.dilation_width = q.d;
+  p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = q.pad, p.lanes = static_cast<int>(v);
+  p.out_height = (q.h + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
+  p.out_width = (q.w + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
+  return p;
+}
+
+// Depthwise kernels under the configurations that `configs` gives for each problem.
+void check_depthwise(const std::vector<DepthwiseCase>& cases,
+                     const std::function<std::vector<DepthwiseConfig>(const DepthwiseProblem&)>& configs) {
   KernelSet set;
   std::vector<Check> checks;
   const int64_t v = set.target().lanes(32);
-  struct Case {
-    int64_t n, c, h, w, k, s, d, pad;
-  };
-  for (Case q : {Case{1, 32, 14, 14, 3, 1, 1, 1},
-                 {2, 20, 9, 11, 3, 2, 1, 1},
-                 {1, 16, 7, 7, 5, 1, 1, 2},
-                 {1, 40, 13, 15, 5, 2, 1, 2},
-                 {1, 16, 10, 10, 3, 1, 2, 2},
-                 {1, 17, 12, 20, 7, 1, 1, 3},
-                 {1, 16, 3, 3, 1, 1, 1, 0},
-                 {1, 16, 6, 40, 3, 3, 1, 0}}) {
-    DepthwiseProblem p;
-    p.batch = q.n, p.channels = q.c, p.in_height = q.h, p.in_width = q.w, p.kernel_height = p.kernel_width = q.k;
-    p.stride_height = p.stride_width = q.s, p.dilation_height = p.dilation_width = q.d;
-    p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = q.pad, p.lanes = static_cast<int>(v);
-    p.out_height = (q.h + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
-    p.out_width = (q.w + 2 * q.pad - q.d * (q.k - 1) - 1) / q.s + 1;
-    const int64_t blocks = ceil_div(q.c, v);
-    View data = view_with_halo("data", {q.n, blocks, q.h, q.w, v}, {0, 0, q.pad, q.pad, 0}, {0, 0, q.pad, q.pad, 0},
-                               kFloat32, true);
-    View weights = param("weights", {blocks, q.k, q.k, v}), out = result({q.n, blocks, p.out_height, p.out_width, v});
-    int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
-      return depthwise_conv2d_nchwc(p, default_config(p, set.target()), data, weights, out, twice_plus_one(), context);
-    });
-    Tensor filter = random_tensor({q.c, 1, q.k, q.k}, 5);
-    std::vector<Memory> inputs;
-    inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.c; }));
-    inputs.push_back(copy_of(pack_depthwise_weights(filter, static_cast<int>(v))));
-    Memory values = inputs[0];
-    checks.push_back({format("c{} {}x{} k{} s{} d{}", q.c, q.h, q.w, q.k, q.s, q.d), out, std::move(inputs), kernel,
-                      [=](const Shape& i) {
-                        double sum = 0;
-                        int64_t c = i[1] * v + i[4];
-                        for (int64_t y = 0; y < q.k && c < q.c; ++y)
-                          for (int64_t x = 0; x < q.k; ++x) {
-                            int64_t h = i[2] * q.s - q.pad + y * q.d, w = i[3] * q.s - q.pad + x * q.d;
-                            if (h < 0 || w < 0 || h >= q.h || w >= q.w) continue;
-                            sum += double{values[flat_at(data, {i[0], i[1], h, w, i[4]})]} *
-                                   filter.as<float>()[(c * q.k + y) * q.k + x];
-                          }
-                        return 2 * sum + 1;
-                      },
-                      2.0 * q.k});
-  }
+  for (const DepthwiseCase& q : cases)
+    for (const DepthwiseConfig& config : configs(problem_of(q, v))) {
+      const DepthwiseProblem p = problem_of(q, v);
+      const int64_t blocks = ceil_div(q.c, v);
+      View data = view_with_halo("data", {q.n, blocks, q.h, q.w, v}, {0, 0, q.pad, q.pad, 0}, {0, 0, q.pad, q.pad, 0},
+                                 kFloat32, true);
+      View weights = param("weights", {blocks, q.k, q.k, v}), out = result({q.n, blocks, p.out_height, p.out_width, v});
+      int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
+        return depthwise_conv2d_nchwc(p, config, data, weights, out, twice_plus_one(), context);
+      });
+      Tensor filter = random_tensor({q.c, 1, q.k, q.k}, 5);
+      std::vector<Memory> inputs;
+      inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.c; }));
+      inputs.push_back(copy_of(pack_depthwise_weights(filter, static_cast<int>(v))));
+      Memory values = inputs[0];
+      checks.push_back({format("c{} {}x{} k{} s{} d{} w{} held {}", q.c, q.h, q.w, q.k, q.s, q.d, config.tile_width,
+                               static_cast<int>(config.held)),
+                        out, std::move(inputs), kernel,
+                        [=](const Shape& i) {
+                          double sum = 0;
+                          int64_t c = i[1] * v + i[4];
+                          for (int64_t y = 0; y < q.k && c < q.c; ++y)
+                            for (int64_t x = 0; x < q.k; ++x) {
+                              int64_t h = i[2] * q.s - q.pad + y * q.d, w = i[3] * q.s - q.pad + x * q.d;
+                              if (h < 0 || w < 0 || h >= q.h || w >= q.w) continue;
+                              sum += double{values[flat_at(data, {i[0], i[1], h, w, i[4]})]} *
+                                     filter.as<float>()[(c * q.k + y) * q.k + x];
+                            }
+                          return 2 * sum + 1;
+                        },
+                        2.0 * q.k});
+    }
   run_checks(set, checks);
+}
+
+TEST(Depthwise, AgainstLoops) {
+  check_depthwise({{1, 32, 14, 14, 3, 1, 1, 1},
+                   {2, 20, 9, 11, 3, 2, 1, 1},
+                   {1, 16, 7, 7, 5, 1, 1, 2},
+                   {1, 40, 13, 15, 5, 2, 1, 2},
+                   {1, 16, 10, 10, 3, 1, 2, 2},
+                   {1, 17, 12, 20, 7, 1, 1, 3},
+                   {1, 16, 3, 3, 1, 1, 1, 0},
+                   {1, 16, 6, 40, 3, 3, 1, 0},
+                   {2, 160, 47, 51, 3, 2, 1, 1}},  // beyond the second-level cache
+                  [](const DepthwiseProblem& p) { return std::vector{default_config(p, host_target())}; });
+}
+
+TEST(Depthwise, EveryWayToHoldTaps) {
+  check_depthwise(
+      {{1, 20, 9, 11, 3, 2, 1, 1}, {1, 17, 8, 13, 5, 1, 2, 4}, {1, 160, 53, 67, 3, 1, 1, 1}},
+      [](const DepthwiseProblem&) {
+        return std::vector<DepthwiseConfig>{
+            {3, HeldTaps::kAll}, {4, HeldTaps::kRow}, {5, HeldTaps::kRow}, {1, HeldTaps::kRow}, {4, HeldTaps::kOne}};
+      });
+}
+
+TEST(Depthwise, RowsOfTheWindowStayInRegistersWhereAllDoNotFit) {
+  Target narrow = host_target();
+  narrow.vector_bits = 256, narrow.vector_registers = 16;
+  Target wide = host_target();
+  wide.vector_bits = 512, wide.vector_registers = 32;
+  auto held = [](int64_t kernel, const Target& target) {
+    const DepthwiseProblem p = problem_of({1, 64, 28, 60, kernel, 1, 1, kernel / 2}, target.lanes(32));
+    const DepthwiseConfig c = default_config(p, target);
+    return c.held;
+  };
+  EXPECT_EQ(held(3, wide), HeldTaps::kAll);
+  EXPECT_EQ(held(7, wide), HeldTaps::kRow);
+  EXPECT_EQ(held(5, narrow), HeldTaps::kRow);
+  EXPECT_EQ(held(7, narrow), HeldTaps::kRow);
+  EXPECT_EQ(held(15, narrow), HeldTaps::kOne);
 }
 
 TEST(Conv2dTranspose, AgainstLoops) {
