@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/format.h"
 #include "topi/reduce_steps.h"
@@ -90,12 +91,17 @@ double input_bytes(const Conv2dProblem& p) {
   return 4.0 * rows * static_cast<double>(p.in_channels * p.in_height * p.in_width);
 }
 
+// Whether each tile asks for the next one's pixels: the planes of an input from beyond the second level are more
+// streams than hardware follows, each of them a few lines long.
+bool prefetches_pixels(const Conv2dProblem& p, const Target& target) {
+  return !p.plain_data && static_cast<double>(p.batch) * input_bytes(p) > static_cast<double>(target.l2_bytes);
+}
+
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Loops l = derive(p, c);
   Target machine = target;
   if (p.split > 1) machine.vector_bits /= p.split;
-  double channels = static_cast<double>(p.in_channels / p.groups);
-  double steps = p.plain_data ? channels : round_up(p.in_channels / p.groups, c.ic_unroll);
+  double steps = static_cast<double>(p.in_channels / p.groups);
   double columns = static_cast<double>(p.kernel_width), tail_columns = columns;
   if (skips_padding(p, c)) {
     const WindowAxis across = columns_of(p);
@@ -175,10 +181,7 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
     c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
     return;
   }
-  const int64_t rest = (p.in_channels / p.groups) % p.lanes;
-  c->ic_unroll = p.lanes >= 16 ? 4 : p.lanes;
-  // A shorter last block is walked in whole steps; its padding lanes meet zero weights.
-  while (rest != 0 && c->ic_unroll > 1 && c->ic_unroll / 2 >= rest) c->ic_unroll /= 2;
+  c->ic_unroll = static_cast<int>(std::min<int64_t>(p.lanes >= 16 ? 4 : p.lanes, p.in_channels / p.groups));
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
   if (p.lanes < 8 && c->ic_unroll == p.lanes) {  // 8 channels are a long enough body, three taps of them a slow one
     if (step * p.kernel_width <= 512) c->tap_unroll = 1;
@@ -302,10 +305,14 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
   const int unroll = c.ic_unroll;
   const bool prefetches = l.panel * c.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
-  const int64_t block_steps = ceil_div(l.ic_block, unroll);
-  const int64_t last_steps = ceil_div(p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block, unroll);
-  TW_ICHECK(!p.plain_data || l.ic_block % unroll == 0, "conv2d_nchwc: plain data is unrolled whole");
-  TW_ICHECK(v % unroll == 0 || p.plain_data, "conv2d_nchwc: the unroll divides the block");
+  const int64_t last_channels = p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block;
+  const int64_t block_steps = l.ic_block / unroll, last_steps = last_channels / unroll;
+  const int last_rest = static_cast<int>(last_channels % unroll);  // channels of the last block beyond its whole steps
+  TW_ICHECK(l.ic_blocks == 1 || l.ic_block % unroll == 0, "conv2d_nchwc: the unroll divides the block");
+
+  const int64_t element = static_cast<int64_t>(data.dtype().bytes());
+  const bool pixels_ahead = prefetches_pixels(p, *context.target);
+  const int64_t new_taps = p.stride_width / std::gcd(p.stride_width, p.dilation_width);
 
   struct Taps {
     PrimExpr begin, end;
@@ -333,6 +340,21 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
     auto pixel_offset = [&](int r) {
       return (r / tile_w) * p.stride_height * data_h + (r % tile_w) * p.stride_width * data_w;
     };
+    // Hints for what the next tile along the row reads first with this tap.
+    auto next_pixels = [&](const PrimExpr& data_k, const PrimExpr& kw) {
+      std::vector<Stmt> hints;
+      if (!pixels_ahead) return hints;
+      const int64_t next = tile_w * p.stride_width * data_w * element;
+      int64_t line = 0;
+      for (int r = 0; r < c.tile_height * tile_w; ++r) {
+        const int64_t byte = pixel_offset(r) * element;
+        if (r % tile_w != 0 && byte < line) continue;
+        hints.push_back(prefetch(data.buffer, data_k + (byte + next) / element));
+        line = byte + 64;
+      }
+      if (new_taps < p.kernel_width) hints = {make_if(le(make_int(p.kernel_width - new_taps), kw), seq(hints))};
+      return hints;
+    };
     PrimExpr origin = n * data_n + group * group_step + h0 * (p.stride_height * data_h) +
                       w0 * (p.stride_width * data_w) + (data.offset - p.pad_top * data_h - p.pad_left * data_w);
     return bind("data_at", origin, [&](PrimExpr data_at) {
@@ -345,26 +367,35 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                                              kw * (p.dilation_width * data_w));
                 PrimExpr weights_k =
                     weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
+                auto channels = [&](const PrimExpr& first, int count) {
+                  PrimExpr data_ic = data_k + first * data_c, weights_ic = weights_k + first * int64_t{v};
+                  std::vector<Stmt> body;
+                  for (int u = 0; u < count; ++u) {
+                    for (int col = 0; prefetches && col < cols; ++col)
+                      prefetch_ahead(&body, weights.buffer, weights_ic + col * l.panel, u * v, v, kPrefetchBytes);
+                    body.push_back(acc.step(
+                        [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
+                        [&](int col) {
+                          return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
+                        }));
+                  }
+                  return seq(std::move(body));
+                };
+                const bool alike = l.ic_blocks == 1 || block_steps == last_steps;
+                const PrimExpr is_last = eq(icb, make_int(l.ic_blocks - 1));
                 PrimExpr steps =
-                    block_steps == last_steps || l.ic_blocks == 1
-                        ? make_int(last_steps)
-                        : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(last_steps), make_int(block_steps));
-                return bind("steps", steps, [&](PrimExpr steps) {
-                  return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
-                    PrimExpr data_ic = data_k + ic * (unroll * data_c), weights_ic = weights_k + ic * (unroll * v);
-                    std::vector<Stmt> body;
-                    for (int u = 0; u < unroll; ++u) {
-                      for (int col = 0; prefetches && col < cols; ++col)
-                        prefetch_ahead(&body, weights.buffer, weights_ic + col * l.panel, u * v, v, kPrefetchBytes);
-                      body.push_back(acc.step(
-                          [&](int r) { return load(data.buffer, data_ic + (pixel_offset(r) + u * data_c)); },
-                          [&](int col) {
-                            return load(weights.buffer, ramp(weights_ic + (col * l.panel + u * v), 1, acc.lanes(col)));
-                          }));
-                    }
-                    return seq(std::move(body));
-                  });
-                });
+                    alike ? make_int(last_steps) : select(is_last, make_int(last_steps), make_int(block_steps));
+                std::vector<Stmt> parts = next_pixels(data_k, kw);
+                if (alike ? last_steps > 0 : block_steps > 0)
+                  parts.push_back(bind("steps", steps, [&](PrimExpr steps) {
+                    return loop("ic", make_int(0), steps,
+                                [&](PrimExpr ic) { return channels(ic * int64_t{unroll}, unroll); });
+                  }));
+                if (last_rest) {
+                  Stmt rest = channels(make_int(last_steps * unroll), last_rest);
+                  parts.push_back(l.ic_blocks == 1 ? rest : make_if(is_last, rest));
+                }
+                return seq(std::move(parts));
               });
             });
           });

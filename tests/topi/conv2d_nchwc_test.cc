@@ -2,6 +2,7 @@
 #include "topi/conv2d_nchwc.h"
 
 #include "harness.h"
+#include "tir/text.h"
 #include "topi/pack.h"
 
 namespace tilewright::topi::testing {
@@ -148,6 +149,44 @@ TEST(Conv2dNchwc, WindowsStridesDilationHalo) {
          make_case(2, 16, 16, 12, 10, 3, 3, 1, 2, 2), make_case(1, 18, 36, 9, 30, 5, 5, 1, 1, 2, 1, false, 1, 0),
          make_case(1, 16, 48, 7, 7, 3, 3, 1, 1, 1, 1, false, 0, 1), make_case(1, 16, 16, 10, 40, 1, 7, 1, 1, 0),
          make_case(1, 33, 17, 11, 11, 3, 3, 2, 1, 0), make_case(1, 16, 96, 4, 4, 4, 4, 1, 1, 0)});
+}
+
+TEST(Conv2dNchwc, ChannelsBeyondWholeSteps) {
+  check({make_case(1, 9, 17, 7, 9, 1, 1, 1, 1, 0), make_case(1, 33, 24, 6, 8, 3, 3, 1, 1, 1),
+         make_case(2, 13, 16, 7, 6, 3, 3, 2, 1, 1), make_case(1, 31, 40, 5, 5, 2, 2, 1, 1, 0),
+         make_case(1, 3, 16, 6, 6, 1, 1, 1, 1, 0), make_case(1, 46, 16, 5, 7, 1, 3, 1, 1, 0)});
+  const Target target = host_target();
+  // The 33rd channel has a step of its own; the others keep theirs, and no channel of padding is summed.
+  const Conv2dProblem whole = make_case(1, 32, 64, 20, 20, 3, 3, 1, 1, 1).p;
+  const Conv2dProblem more = make_case(1, 33, 64, 20, 20, 3, 3, 1, 1, 1).p;
+  const Conv2dConfig config = default_config(whole, target, false);
+  EXPECT_EQ(default_config(more, target, false).ic_unroll, config.ic_unroll);
+  EXPECT_LT(estimate(more, config, target).microseconds, 1.04 * estimate(whole, config, target).microseconds);
+}
+
+TEST(Conv2dNchwc, PixelsAskedForAheadWhereTheInputIsBeyondTheSecondLevel) {
+  const Target target = host_target();
+  const int64_t v = target.lanes(32), size = static_cast<int64_t>(std::sqrt(target.l2_bytes / (4.0 * 8 * v))) + 2;
+  auto hints = [&](const Conv2dProblem& p) {
+    auto view = [](const char* name, const std::vector<int64_t>& shape) {
+      return make_view(tir::make_buffer(name, kFloat32, product(shape)), shape);
+    };
+    KernelContext context;
+    context.target = &target;
+    return tir::to_text(conv2d_nchwc(
+                            p, default_config(p, target, false),
+                            view("data", {p.batch, ceil_div(p.in_channels, v), p.in_height, p.in_width, v}),
+                            view("weights", packed_weight_shape(p)),
+                            view("out", {p.batch, ceil_div(p.out_channels, v), p.out_height, p.out_width, v}),
+                            [](tir::PrimExpr value, const Index&, const tir::PrimExpr&) { return value; }, context))
+               .find("prefetch data") != std::string::npos;
+  };
+  const Case far[] = {make_case(1, 8 * v, v, size, size, 1, 1, 1, 1, 0),
+                      make_case(1, 8 * v, v, size, size, 2, 2, 2, 1, 0),
+                      make_case(2, 8 * v, v, size, size, 3, 3, 2, 1, 0)};
+  for (const Case& c : far) EXPECT_TRUE(hints(c.p)) << c.name();
+  EXPECT_FALSE(hints(make_case(1, 8 * v, v, 14, 14, 1, 1, 1, 1, 0).p));
+  check({far[0], far[1], far[2]});
 }
 
 TEST(Conv2dNchwc, TapsThatMeetOnlyPadding) {
