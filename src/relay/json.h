@@ -3,6 +3,7 @@
 // "b64ndarrays", "attrs"}, a node for every object, references by index. What it wrote is read; what is written here
 // has its layout. Texts end in a section of the same form that holds their constants.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,19 @@ std::string save_json(const Module& module);
 // TypeMismatch and UnknownOp from building the calls. Symbols and `?` come back as the classic stack's Any.
 Result<Module> load_json(std::string_view text);
 
-// The metadata section of a text: constants by index.
+// The metadata section of a text: constants by index, and attributes that the classic stack keeps out of its text.
 std::string save_constants(const std::vector<Tensor>& constants);
-Result<std::vector<Tensor>> load_constants(std::string_view text);
+class TextMetadata {
+ public:
+  static Result<TextMetadata> load(std::string_view text);
+  const std::vector<Tensor>& constants() const { return constants_; }
+  // meta[kind][index] as the attributes of a call of `op`. Errors: ParseError where there is no such thing.
+  Result<AttrsRef> attributes(const OpDef& op, const std::string& kind, int64_t index) const;
+
+ private:
+  struct Content;
+  std::shared_ptr<Content> content_;
+  std::vector<Tensor> constants_;
+};
 
 }  // namespace tilewright::relay

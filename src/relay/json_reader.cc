@@ -265,6 +265,24 @@ class Reader {
     return out;
   }
 
+  // Entry `index` of the list `kind` at the root as attributes of `op`.
+  Result<AttrsRef> listed_attributes(const OpDef& op, const std::string& kind, int64_t index) {
+    const int64_t root = nodes_.root();
+    const std::vector<std::string> keys = nodes_.keys(root);
+    const std::vector<int64_t> lists = nodes_.list(root);
+    for (size_t i = 0; i < std::min(keys.size(), lists.size()); ++i) {
+      if (keys[i] != kind) continue;
+      const std::vector<int64_t> ids = nodes_.list(lists[i]);
+      if (index < 0 || index >= static_cast<int64_t>(ids.size())) break;
+      const int64_t id = ids[static_cast<size_t>(index)];
+      const AttrsRef made = op.make_attrs ? op.make_attrs() : AttrsRef();
+      if (!made || nodes_.kind(id) != kind || kind != made->type_name())
+        return wrong(format("{} does not take {}", op.name, kind.substr(0, 64)), id);
+      return attributes(op, id);
+    }
+    return wrong(format("the metadata has no {} number {}", kind.substr(0, 64), index));
+  }
+
  private:
   std::string name_of(int64_t id) const { return nodes_.text(nodes_.reference(id, "name_hint")); }
 
@@ -608,10 +626,21 @@ Result<Module> load_json(std::string_view text) {
   return Reader(std::move(nodes)).module();
 }
 
-Result<std::vector<Tensor>> load_constants(std::string_view text) {
+struct TextMetadata::Content {
+  Reader reader;
+};
+
+Result<TextMetadata> TextMetadata::load(std::string_view text) {
   Nodes nodes;
   TW_TRY_STATUS(nodes.load(text));
-  return Reader(std::move(nodes)).constants();
+  TextMetadata out;
+  out.content_ = std::make_shared<Content>(Content{Reader(std::move(nodes))});
+  out.constants_ = TW_TRY(out.content_->reader.constants());
+  return out;
+}
+
+Result<AttrsRef> TextMetadata::attributes(const OpDef& op, const std::string& kind, int64_t index) const {
+  return content_->reader.listed_attributes(op, kind, index);
 }
 
 }  // namespace tilewright::relay

@@ -82,7 +82,7 @@ Result<Expr> TextParser::postfix(int depth) {
   }
 }
 
-Result<TextParser::Arguments> TextParser::arguments(int depth) {
+Result<TextParser::Arguments> TextParser::arguments(int depth, bool of_operator) {
   Arguments out;
   TW_TRY_STATUS(expect("("));
   while (!lexer_.peek().is(")")) {
@@ -94,8 +94,13 @@ Result<TextParser::Arguments> TextParser::arguments(int depth) {
       Literal value = TW_TRY(parse_literal(lexer_));
       out.attrs.push_back({name.text, std::move(value), at});
     } else {
-      if (!out.attrs.empty()) return unexpected(token, "an attribute");
-      out.values.push_back(TW_TRY(expression(depth + 1)));
+      if (!out.attrs.empty() || out.listed) return unexpected(token, "an attribute");
+      attributes_may_stand_ = of_operator && token.is_name("meta");
+      Expr value = TW_TRY(expression(depth + 1));
+      if (attributes_)
+        out.listed = *std::exchange(attributes_, std::nullopt);
+      else
+        out.values.push_back(std::move(value));
     }
     if (!accept(",")) break;
   }
@@ -204,12 +209,18 @@ Result<Expr> TextParser::operator_call(const Token& token, int depth) {
     return lexer_.error(token.begin, format("no operator is called {}", token.text.substr(0, 128)),
                         ErrorCode::kUnknownOp, did_you_mean(token.text, names, "'tilewright ops' lists them all"));
   }
-  Arguments args = TW_TRY(arguments(depth + 1));
+  Arguments args = TW_TRY(arguments(depth + 1, true));
   // The classic text writes split's two forms under one name.
   for (NamedLiteral& attr : args.attrs)
     if (token.text == "split" && attr.name == "indices_or_sections" && attr.value.kind == Literal::kInt)
       attr.name = "sections";
   AttrsRef attrs = op->make_attrs ? op->make_attrs() : AttrsRef();
+  if (args.listed) {
+    auto listed = metadata_ ? metadata_->attributes(*op, args.listed->kind, args.listed->index)
+                            : Result<AttrsRef>(Diagnostic(ErrorCode::kParseError, "the text has no metadata section"));
+    if (!listed.ok()) return lexer_.error(args.listed->at, listed.error().message);
+    attrs = *listed;
+  }
   TW_TRY_STATUS(assign_attributes(attrs, op->name, args.attrs, lexer_));
   auto call = try_call(op->name, std::move(args.values), std::move(attrs), span_at(token.begin));
   if (!call.ok()) return placed(call.error(), token.begin);
@@ -333,9 +344,18 @@ Result<Pattern> TextParser::pattern(const Type& type, int depth) {
 }
 
 Result<Expr> TextParser::meta_constant(int depth) {
-  size_t at = lexer_.peek().begin;
-  int64_t index = TW_TRY(skip_meta());
-  if (index < 0) return lexer_.error(at, "only meta[relay.Constant][i] is an expression");
+  const bool attributes_may_stand = std::exchange(attributes_may_stand_, false);
+  const Meta meta = TW_TRY(meta_reference());
+  const size_t at = meta.at;
+  const int64_t index = meta.index;
+  if (meta.kind != "relay.Constant") {
+    const bool ends = lexer_.peek().is(",") || lexer_.peek().is(")");
+    if (!attributes_may_stand || !ends)
+      return lexer_.error(at,
+                          "only meta[relay.Constant][i] is an expression; attributes are an operator's last argument");
+    attributes_ = meta;
+    return make_tuple({});  // nobody sees it
+  }
   if (auto it = meta_.find(index); it != meta_.end()) return it->second;
   if (index < static_cast<int64_t>(constants_.size()))
     return meta_[index] = make_constant(constants_[static_cast<size_t>(index)], span_at(at));

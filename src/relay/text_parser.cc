@@ -208,14 +208,18 @@ Result<TextParser::Header> TextParser::header(int depth) {
   while (!lexer_.peek().is(")")) {
     Token token = lexer_.next();
     if (token.kind == Token::kLocal) {
-      if (lexer_.peek().is("{")) TW_TRY_STATUS(skip_annotation());
+      if (lexer_.peek().is("{")) TW_TRY_STATUS(skip_between("{", "}"));  // a device, as below
       Type t = incomplete_type();
       if (accept(":")) t = TW_TRY(type(depth + 1));
       out.params.push_back(make_var(token.text, std::move(t), span_at(token.begin)));
     } else if (token.kind == Token::kName || token.kind == Token::kString) {
       TW_TRY_STATUS(expect("="));
-      if (lexer_.peek().is_name("meta")) {  // a virtual device of the classic stack: means nothing here
-        TW_TRY_STATUS(skip_meta());
+      // A virtual device of the classic stack means nothing here.
+      if (lexer_.peek().is_name("meta")) {
+        TW_TRY(meta_reference());
+      } else if (lexer_.peek().is_name("VirtualDevice")) {
+        lexer_.next();
+        TW_TRY_STATUS(skip_between("(", ")"));
       } else {
         size_t value_at = lexer_.peek().begin;
         auto value = TW_TRY(parse_literal(lexer_)).as_attr();
@@ -264,15 +268,20 @@ void TextParser::undeclare() {
   declared_.pop_back();
 }
 
-Status TextParser::skip_annotation() {
-  size_t at = lexer_.peek().begin;
-  for (Token token = lexer_.next(); !token.is("}"); token = lexer_.next())
-    if (token.kind == Token::kEnd || token.kind == Token::kBad)
-      return lexer_.error(at, "an annotation has no closing brace");
+Status TextParser::skip_between(std::string_view open, std::string_view close) {
+  const size_t at = lexer_.peek().begin;
+  TW_TRY_STATUS(expect(open));
+  for (int nested = 1; nested > 0;) {
+    const Token token = lexer_.next();
+    if (token.kind == Token::kEnd) return lexer_.error(at, format("no '{}' closes this '{}'", close, open));
+    if (token.is(open)) ++nested;
+    if (token.is(close)) --nested;
+  }
   return Ok{};
 }
 
-Result<int64_t> TextParser::skip_meta() {
+Result<TextParser::Meta> TextParser::meta_reference() {
+  const size_t at = lexer_.peek().begin;
   TW_TRY_STATUS(expect_name("meta"));
   TW_TRY_STATUS(expect("["));
   Token kind = lexer_.next();
@@ -282,7 +291,7 @@ Result<int64_t> TextParser::skip_meta() {
   Token index = lexer_.next();
   if (index.kind != Token::kInt || index.integer < 0) return unexpected(index, "an index");
   TW_TRY_STATUS(expect("]"));
-  return kind.text == "relay.Constant" ? index.integer : int64_t{-1};
+  return Meta{kind.text, index.integer, at};
 }
 
 // --- blocks
@@ -359,8 +368,8 @@ Result<Module> parse_module(std::string_view text, std::span<const Tensor> const
   static constexpr std::string_view kSection = "\n#[metadata]\n";
   size_t section = text.find(kSection);
   if (section == std::string_view::npos) return TextParser(text, constants, options).module();
-  std::vector<Tensor> own = TW_TRY(load_constants(text.substr(section + kSection.size())));
-  return TextParser(text.substr(0, section + 1), own, options).module();
+  const TextMetadata own = TW_TRY(TextMetadata::load(text.substr(section + kSection.size())));
+  return TextParser(text.substr(0, section + 1), own.constants(), options, &own).module();
 }
 
 }  // namespace tilewright::relay

@@ -3,12 +3,14 @@
 // and dimensions (text_types.cc), definitions and blocks (text_parser.cc), expressions (text_expressions.cc).
 #pragma once
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
+#include "relay/json.h"
 #include "relay/limits.h"
 #include "relay/text.h"
 #include "relay/text_lexer.h"
@@ -21,8 +23,9 @@ inline constexpr int kMaxTextDepth = 200;
 
 class TextParser {
  public:
-  TextParser(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options)
-      : lexer_(text, options.origin), constants_(constants), options_(options) {}
+  TextParser(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options,
+             const TextMetadata* metadata = nullptr)
+      : lexer_(text, options.origin), constants_(constants), options_(options), metadata_(metadata) {}
   Result<Module> module();
 
  private:
@@ -58,9 +61,15 @@ class TextParser {
   Result<Expr> function_rest(int depth);
   void declare(const Expr& var);
   void undeclare();
-  Status skip_annotation();
-  // meta[Kind][i]; returns the index of a constant, or -1 for other kinds.
-  Result<int64_t> skip_meta();
+  // What lies between two brackets of a kind, pairs of them included.
+  Status skip_between(std::string_view open, std::string_view close);
+  // meta[Kind][i]
+  struct Meta {
+    std::string kind;
+    int64_t index = 0;
+    size_t at = 0;
+  };
+  Result<Meta> meta_reference();
   // Statements up to `end`, which is not consumed.
   Result<Expr> block(std::string_view end, int depth);
   Result<Expr> braced(int depth);
@@ -85,10 +94,11 @@ class TextParser {
   struct Arguments {
     std::vector<Expr> values;
     std::vector<NamedLiteral> attrs;
+    std::optional<Meta> listed;  // attributes that stand in the metadata section
   };
   Result<Expr> expression(int depth, int precedence = 0);
   Result<Expr> postfix(int depth);
-  Result<Arguments> arguments(int depth);
+  Result<Arguments> arguments(int depth, bool of_operator = false);
   Result<Expr> primary(int depth);
   Result<Expr> local(const Token& token);
   Result<Expr> number(const Token& token);
@@ -106,6 +116,9 @@ class TextParser {
   Lexer lexer_;
   std::span<const Tensor> constants_;
   const ParseOptions& options_;
+  const TextMetadata* metadata_;                              // may be null
+  bool attributes_may_stand_ = false;                         // an operator's argument begins here
+  std::optional<Meta> attributes_;                            // and was no expression
   std::unordered_map<std::string, Expr> bindings_;            // "%0 = ...": visible to the definition's end
   std::unordered_map<std::string, std::vector<Expr>> scope_;  // parameters and let variables, innermost last
   std::vector<std::string> declared_;

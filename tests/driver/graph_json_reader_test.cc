@@ -6,6 +6,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "driver/build.h"
 #include "driver/graphs.h"
@@ -55,6 +57,42 @@ TEST(GraphJsonReader, ReadsOurs) {
   ASSERT_TRUE(graph.ok()) << graph.error().str();
   EXPECT_EQ(graph->nodes.size(), plan.inputs.size() + plan.params.size() + plan.steps.size());
   EXPECT_EQ(graph->heads.size(), 2u);
+}
+
+// Names of members, of an object's and of each kind of node, with the types of their values.
+std::set<std::string> members(const nlohmann::json& j, const std::string& path = "") {
+  std::set<std::string> out;
+  for (const auto& [key, value] : j.items()) {
+    const std::string here = path + "." + (j.is_object() ? key : "[]");
+    out.insert(here + ": " + std::string(value.type_name()));
+    if (value.is_structured()) {
+      const bool node = path == ".nodes";
+      out.merge(members(value, node ? here + value["op"].get<std::string>() : here));
+    }
+  }
+  return out;
+}
+
+TEST(GraphJsonReader, OursHasTheMembersOfTheClassicOne) {
+  Expr x = input("x", {1, 8, 12, 12});
+  BuildOptions options;
+  options.jobs = 1;
+  auto built =
+      build(relay::Module().with_main(relay::make_function({x}, call("nn.softmax", {relu(conv(x, 8, 8, 3, 1, 1))}))),
+            options);
+  ASSERT_TRUE(built.ok()) << built.error().str();
+  std::set<std::string> ours = members(nlohmann::json::parse(runtime::write_graph_json(built->lowered.plan))),
+                        theirs = members(nlohmann::json::parse(classic()));
+  // Attributes of the fused functions: layouts, and a hash where LabelOps has run.
+  auto of_function = [](const std::string& name) {
+    return name.find("_layout: ") != std::string::npos || name.find("attrs.layout: ") != std::string::npos ||
+           name.find("attrs.hash: ") != std::string::npos;
+  };
+  std::erase_if(ours, of_function);
+  std::erase_if(theirs, of_function);
+  EXPECT_GT(theirs.size(), 20u);
+  for (const std::string& name : theirs) EXPECT_TRUE(ours.count(name)) << name;
+  for (const std::string& name : ours) EXPECT_TRUE(theirs.count(name)) << name;
 }
 
 TEST(GraphJsonReader, EveryLieIsNamed) {

@@ -21,6 +21,8 @@ struct Case {
   int64_t tolerance = 1;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.body; }
+
 constexpr Case kCases[] = {
     {"requantize", "qnn.quantize(qnn.dequantize(%a, 0.5f, 3), 0.7f, 9, out_dtype=\"uint8\")"},
     {"conv2d",
