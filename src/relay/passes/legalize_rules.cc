@@ -391,7 +391,9 @@ template <class A>
 Expr adaptive(const Expr& e) {
   const auto& a = attrs_of<A>(e);
   auto in = shape_of(arg(e, 0)), out = shape_of(e);
-  if (!in || !out || a.layout != A().layout || *in == *out) return *in == *out ? arg(e, 0) : e;
+  if (!in || !out) return e;
+  if (*in == *out) return arg(e, 0);
+  if (a.layout != A().layout) return e;
   bool global = true;  // it has a kernel
   for (size_t k = 2; k < out->size(); ++k) global &= (*out)[k] == 1;
   if (global) return e;
