@@ -83,7 +83,7 @@ typedef struct tw_compiler_options {
  * output appears whole or not at all. */
 TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output,
                                                  const tw_compiler_options* options);
-/* LLVM IR or bitcode that a compilation wrote (.ll, .bc) to a shared library, or to an object (.o). */
+/* LLVM IR or bitcode that a compilation wrote (.ll, .bc) to a shared library, an object (.o) or an archive (.a). */
 TW_COMPILER_API int32_t tw_compiler_compile_ir(const char* ir, const char* output);
 /* Compiles one region of a VM program (a model whose sizes are known only when it runs) for these arguments into a
  * shared library. by_value[i] becomes 1 where the value of argument i, not its shape alone, is compiled in. 0 or an
@@ -99,6 +99,8 @@ TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* sou
                                              void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
+/* Removes the temporary folders of all work under way: for a program that a signal is about to end. */
+TW_COMPILER_API void tw_compiler_remove_work_folders(void);
 /* The compiler's verbs of the tilewright program: argv as main has it. Returns the exit code. */
 TW_COMPILER_API int tw_compiler_main(int argc, const char* const* argv);
 

@@ -2,6 +2,7 @@
 // Writing files so that none is seen half done: a folder beside the target, then a rename.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -14,6 +15,8 @@ class WorkFolder {
  public:
   // Named after `path`, on the same file system, so that a result can be renamed into place. Error: CannotWrite.
   static Result<WorkFolder> beside(const std::string& path);
+  // Below $TMPDIR, or /tmp.
+  static Result<WorkFolder> temporary(const std::string& name);
   WorkFolder(WorkFolder&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
   WorkFolder& operator=(WorkFolder&&) = delete;
   ~WorkFolder();
@@ -23,5 +26,13 @@ class WorkFolder {
   explicit WorkFolder(std::string path) : path_(std::move(path)) {}
   std::string path_;
 };
+
+// Writes a new file of a work folder; errors name `result`, which it will be part of. Error: CannotWrite.
+Status write_part(const std::string& file, std::string_view bytes, const std::string& result);
+// Writes `path` whole or not at all. Error: CannotWrite.
+Status write_whole(const std::string& path, std::string_view bytes);
+
+// Removes the folders of all work under way in this process, for one that is about to end without destructors.
+void remove_work_folders();
 
 }  // namespace tilewright

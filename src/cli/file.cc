@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/format.h"
@@ -51,26 +50,7 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file(const std::string& path, std::span<const std::byte> bytes) {
-  auto fail = [&] { return cannot_write(path, std::strerror(errno)); };
-  std::string temporary = path + format(".tmp{}", getpid());
-  Descriptor file{open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-  if (file.fd < 0) return fail();
-  while (!bytes.empty()) {
-    ssize_t n = write(file.fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      auto error = fail();
-      unlink(temporary.c_str());
-      return error;
-    }
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    auto error = fail();
-    unlink(temporary.c_str());
-    return error;
-  }
-  return Ok{};
+  return write_whole(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 }  // namespace tilewright::cli

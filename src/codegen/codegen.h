@@ -35,10 +35,10 @@ Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, b
 // library that has none in its plan.
 Result<std::string> compile_imports(std::string_view tree, const Target& target);
 // An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The
-// bytes never pass through LLVM. The second form writes it without a copy in memory.
+// bytes never pass through LLVM. The second form writes it without a copy in memory, for the file `result`.
 using ByteSpans = std::span<const std::span<const std::byte>>;
 std::string params_object(ByteSpans pieces, const Target& target);
-Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path);
+Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path, const std::string& result);
 
 // A whole artifact, weights and all, as LLVM IR ("ll"), bitcode ("bc") or assembly ("s"). `targets[i]` is what
 // kernels[i] is compiled for.

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/work_folder.h"
 #include "codegen/codegen.h"
 
 namespace tilewright::codegen {
@@ -106,7 +107,7 @@ std::string params_object(ByteSpans pieces, const Target& target) {
   return out + around.tail;
 }
 
-Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path) {
+Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path, const std::string& result) {
   const Frame around = frame(total_bytes(pieces), target);
   std::ofstream file(path, std::ios::binary);
   file.write(around.head.data(), static_cast<std::streamsize>(around.head.size()));
@@ -114,9 +115,7 @@ Status write_params_object(ByteSpans pieces, const Target& target, const std::st
     file.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
   file.write(around.tail.data(), static_cast<std::streamsize>(around.tail.size()));
   file.close();
-  if (!file)
-    return Diagnostic(ErrorCode::kCannotWrite, "the weights cannot be written", path,
-                      "check the folder's permissions and free space");
+  if (!file) return cannot_write(result, "no space for the weights");
   return Ok{};
 }
 

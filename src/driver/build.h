@@ -101,8 +101,9 @@ Status export_library_and_release(Built* built, const std::string& path, OutputF
 // Writes lib0.o and, when the library imports modules, devc.o (devc.c with `in_c`) into a folder; their names.
 Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c);
 
-// LLVM IR or bitcode of kIr or kBitcode, as a shared library or, by the end of the name, an object. Errors: ParseError,
-// UnknownTarget, CodegenFailed, CannotWrite.
+// LLVM IR or bitcode of kIr or kBitcode as a shared library, an object or an archive; without `form`, by the end of
+// the name. Errors: InvalidArgument (another form), ParseError, UnknownTarget, CodegenFailed, CannotWrite.
+Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form);
 Status compile_ir_file(const std::string& path, const std::string& output);
 
 }  // namespace tilewright::driver

@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "base/work_folder.h"
 #include "codegen/kernel_cache.h"
 #include "driver/build.h"
 #include "driver/cli/commands.h"
@@ -168,5 +169,7 @@ int32_t tw_compiler_compile_ir(const char* ir, const char* output) {
 }
 
 const char* tw_compiler_last_error_message(void) { return last_error.c_str(); }
+
+void tw_compiler_remove_work_folders(void) { remove_work_folders(); }
 
 }  // extern "C"

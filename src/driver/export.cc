@@ -138,11 +138,11 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   std::vector<std::string> names = {"lib0.o"};
   if (out.plan.imports.empty()) return names;
   names.push_back(in_c ? "devc.c" : "devc.o");
-  std::ofstream file(folder + "/" + names.back(), std::ios::binary);
-  file << (in_c ? runtime::imports_to_c(out.plan.imports)
-                : TW_TRY(codegen::compile_imports(out.plan.imports, out.built.target)));
-  file.close();
-  if (!file) return cannot_write(folder + "/" + names.back(), "no space, or the folder vanished");
+  const std::string file = folder + "/" + names.back();
+  TW_TRY_STATUS(write_part(file,
+                           in_c ? runtime::imports_to_c(out.plan.imports)
+                                : TW_TRY(codegen::compile_imports(out.plan.imports, out.built.target)),
+                           file));
   return names;
 }
 
@@ -171,12 +171,8 @@ Status write_package(const Output& out, const std::string& path) {
       !linked.ok())
     return about(std::move(linked).error(), path);
   for (const auto& [name, bytes] : {std::pair{"mod.json", runtime::write_graph_json(out.plan)},
-                                    std::pair{"mod.params", params_file(out.plan, out.weights)}}) {
-    std::ofstream file(folder.path() + "/" + name, std::ios::binary);
-    file << bytes;
-    file.close();
-    if (!file) return cannot_write(path, "no space, or the folder vanished");
-  }
+                                    std::pair{"mod.params", params_file(out.plan, out.weights)}})
+    TW_TRY_STATUS(write_part(folder.path() + "/" + name, bytes, path));
   return pack(folder, {"mod.so", "mod.json", "mod.params"}, path);
 }
 
@@ -190,15 +186,7 @@ Status write_text(const Output& out, const std::string& path, std::string_view f
   const auto pieces = weight_pieces(out.plan, out.weights);
   const std::string text = TW_TRY(
       codegen::artifact_text(lowered.kernels, targets, out.plan, out.built.target, pieces, out.built.system_lib, form));
-  const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
-  const std::string whole = folder.path() + "/text";
-  std::ofstream file(whole, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return cannot_write(path, "no space, or the folder vanished");
-  std::error_code error;
-  fs::rename(whole, path, error);
-  return error ? cannot_write(path, error.message()) : Status(Ok{});
+  return write_whole(path, text);
 }
 
 Status write_output(const Output& out, const std::string& path, OutputForm form) {
@@ -303,13 +291,23 @@ Result<std::vector<std::string>> export_objects(const Built& built, const std::s
   });
 }
 
-Status compile_ir_file(const std::string& path, const std::string& output) {
+Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form) {
   return guarded([&]() -> Status {
+    auto write = form == OutputForm::kLibrary   ? codegen::link_shared
+                 : form == OutputForm::kObject  ? codegen::link_relocatable
+                 : form == OutputForm::kArchive ? codegen::write_archive
+                                                : nullptr;
+    if (!write)
+      return Diagnostic(ErrorCode::kInvalidArgument, "LLVM IR becomes a library, an object or an archive, nothing else",
+                        output, "name the output .so, .o or .a; other forms are written from the model");
     const codegen::IrObject made = TW_TRY(codegen::compile_ir(path));
-    const std::string objects[] = {made.object};
-    if (output_form(output) == OutputForm::kObject) return codegen::link_relocatable(objects, output, made.target);
-    return codegen::link_shared(objects, output, made.target);
+    const std::vector<std::string> objects = {made.object};
+    return write(objects, output, made.target, nullptr, {});
   });
+}
+
+Status compile_ir_file(const std::string& path, const std::string& output) {
+  return compile_ir_file(path, output, output_form(output));
 }
 
 }  // namespace tilewright::driver

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/verify.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <random>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "frontend/onnx/import.h"
 #include "relay/interpreter.h"
 #include "relay/op.h"
@@ -126,23 +124,12 @@ std::vector<int64_t> unravel(int64_t at, const std::vector<int64_t>& shape) {
   return index;
 }
 
-// The library of a build, loaded; its file lives only as long as this.
-struct LoadedBuild {
-  std::filesystem::path path;
-  std::shared_ptr<const runtime::Artifact> artifact;
-  ~LoadedBuild() {
-    artifact.reset();
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-};
-Status load_build(const Built& built, LoadedBuild* out) {
-  std::error_code ignored;
-  out->path = std::filesystem::temp_directory_path(ignored) /
-              format("tilewright-verify-{}-{}.so", getpid(), reinterpret_cast<uintptr_t>(out));
-  TW_TRY_STATUS(export_library(built, out->path.string()));
-  out->artifact = TW_TRY(runtime::Artifact::load(out->path.string()));
-  return Ok{};
+// The library of a build, loaded; the mapping outlives its file.
+Result<std::shared_ptr<const runtime::Artifact>> load_build(const Built& built) {
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-verify"));
+  const std::string path = place.path() + "/model.so";
+  TW_TRY_STATUS(export_library(built, path));
+  return runtime::Artifact::load(path);
 }
 
 Result<std::vector<Tensor>> gather_inputs(const plan::Plan& plan, const VerifyOptions& options) {
@@ -217,9 +204,8 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
   auto built = TW_TRY(build(module, options.build));
-  LoadedBuild loaded;
-  TW_TRY_STATUS(load_build(built, &loaded));
-  const auto& plan = loaded.artifact->plan();
+  const auto artifact = TW_TRY(load_build(built));
+  const auto& plan = artifact->plan();
   if (!plan.externals.empty())
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       format("the model calls '{}' of an external code generator, which only its own device can check",
@@ -228,7 +214,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   auto inputs = TW_TRY(gather_inputs(plan, options));
   VerifyReport report;
   report.steps = plan.steps.size();
-  SteppedRun run(*loaded.artifact, inputs);
+  SteppedRun run(*artifact, inputs);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     run.run_step(i);
     if (!options.layers) continue;

@@ -2,9 +2,9 @@
 #include "ir/pass.h"
 
 #include <chrono>
-#include <fstream>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 
 namespace tilewright::pass_detail {
 namespace {
@@ -13,12 +13,7 @@ Status write_text(PassContext& context, const std::string& stem, const std::stri
   std::error_code error;
   std::filesystem::create_directories(context.dump_dir, error);
   auto path = context.dump_dir / format("{:03}_{}.txt", context.dumped, stem);
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    return Diagnostic(ErrorCode::kCannotWrite, "the text of the module cannot be written", path.string(),
-                      "give a folder that can be written to, with space left");
+  TW_TRY_STATUS(write_whole(path.string(), text));
   ++context.dumped;
   return Ok{};
 }

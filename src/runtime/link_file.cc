@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/work_folder.h"
 
 extern char** environ;
 
@@ -41,21 +42,6 @@ bool is_plain_file(const std::string& path) {
   struct stat info;
   return lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
-
-void remove_all(const std::string& path) {
-  struct stat info;
-  if (lstat(path.c_str(), &info) != 0) return;
-  if (S_ISDIR(info.st_mode))
-    for (const std::string& name : entries_of(path)) remove_all(path + "/" + name);
-  ::remove(path.c_str());
-}
-
-struct TempFolder {
-  std::string path;
-  ~TempFolder() {
-    if (!path.empty()) remove_all(path);
-  }
-};
 
 // The first bytes of a file.
 std::string start_of(const std::string& path, size_t most) {
@@ -123,7 +109,7 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
                     format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
 }
 
-// The library that was made of `path`, which messages name: its folder will be gone.
+// The library that was made of `path`, which messages name: its folder will be gone, and the mapping outlives the file.
 Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
   auto library = LibraryModule::load(file);
   if (library.ok()) return std::shared_ptr<Module>(std::move(*library));
@@ -140,38 +126,33 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
   std::free(absolute);
   if (file.empty() || !is_plain_file(file))
     return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
-  TempFolder folder;
-  const char* temporary = std::getenv("TMPDIR");
-  std::string pattern = std::string(temporary && *temporary ? temporary : "/tmp") + "/tilewright-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr)
-    return Diagnostic(ErrorCode::kCannotWrite, "no folder can be made for temporary files", pattern);
-  folder.path = pattern;
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-link"));
+  const std::string& folder = place.path();
   std::vector<std::string> objects = {file};
   if (form == "tar") {
-    Status unpacked = run({"tar", "-xf", file, "-C", folder.path}, folder.path);
+    Status unpacked = run({"tar", "-xf", file, "-C", folder}, folder);
     if (!unpacked.ok()) return std::move(unpacked).error().at(path);
     objects.clear();
     std::string library;
-    for (const std::string& name : entries_of(folder.path)) {
-      const std::string member = folder.path + "/" + name;
+    for (const std::string& name : entries_of(folder)) {
+      const std::string member = folder + "/" + name;
       if (!is_plain_file(member)) continue;
       if (name.ends_with(".so")) library = member;
       for (const char* end : {".o", ".a", ".c", ".cc", ".cpp"})
         if (name.ends_with(end)) objects.push_back(member);
     }
-    if (!library.empty())
-      return std::shared_ptr<Module>(TW_TRY(LibraryModule::load(library)));  // the mapping outlives the file
+    if (!library.empty()) return load_named(library, path);
     if (objects.empty())
       return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
   }
   FunctionRef compiler = form == "ll" || form == "bc" ? find_global(kLinkIr) : FunctionRef();
   if (compiler) {
-    const Value arguments[] = {Value::string(file), Value::string(folder.path + "/lib.so")};
+    const Value arguments[] = {Value::string(file), Value::string(folder + "/lib.so")};
     const tw_value raw[] = {arguments[0].get(), arguments[1].get()};
     TW_TRY(call(compiler.get(), raw));
-    return load_named(folder.path + "/lib.so", path);
+    return load_named(folder + "/lib.so", path);
   }
-  std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder.path + "/lib.so"};
+  std::vector<std::string> command = {TW_TRY(compiler_for(form)), "-shared", "-fPIC", "-o", folder + "/lib.so"};
   for (const std::string& object : objects) {
     const bool archive = object.ends_with(".a");
     if (archive) command.push_back("-Wl,--whole-archive");
@@ -179,9 +160,9 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
     if (archive) command.push_back("-Wl,--no-whole-archive");
   }
   command.push_back("-lm");
-  Status linked = run(command, folder.path);
+  Status linked = run(command, folder);
   if (!linked.ok()) return std::move(linked).error().at(path);
-  return load_named(folder.path + "/lib.so", path);
+  return load_named(folder + "/lib.so", path);
 }
 
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module) {

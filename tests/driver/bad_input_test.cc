@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a user can do wrong with `compile` and `verify`: one error with a code and an exit code each, and no file left.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -70,26 +71,117 @@ TEST(BadInput, OfCompile) {
   }
 }
 
-// A limit on the size of files stands for the disk that is full: writing fails in the same places.
+// A limit on the size of files stands for the disk that is full: writing fails in the same places, one after the other
+// as the limit grows. A failure inside the linker would end the process.
 TEST(BadInput, AFullDiskLeavesNoFile) {
   TempFolder out;
-  for (const char* form : {"m.so", "m.a", "m.o", "m.tar"}) {
+  const std::string sizes = TW_TEST_DATA "/onnx/free_sizes.onnx";  // a VM program: weights that the linker copies
+  for (const char* form : {"m.so", "m.a", "m.o", "m.tar", "m.ll", "m.bc", "vm.so"}) {
+    const bool program = std::string(form) == "vm.so";
+    bool done = false;
+    for (rlim_t limit = 0; !done; limit += limit < 30000 ? 1500 : limit / 2) {
+      ASSERT_LT(limit, rlim_t{1} << 24) << form;
+      const pid_t child = fork();
+      if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        rlimit size{limit, limit};
+        setrlimit(RLIMIT_FSIZE, &size);
+        const std::string path = out / form;
+        std::vector<const char*> words{"tilewright", "compile",    program ? sizes.c_str() : kModel.c_str(),
+                                       "-o",         path.c_str(), "--quiet"};
+        if (!program) words.insert(words.end(), {"--shape", kShape.c_str()});
+        _exit(tw_compiler_main(static_cast<int>(words.size()), words.data()));
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      ASSERT_TRUE(WIFEXITED(status)) << form << " " << limit << ": signal " << WTERMSIG(status);
+      done = WEXITSTATUS(status) == 0;
+      EXPECT_EQ(entries(out / "."), done ? 1u : 0u) << form << " " << limit;
+      if (done) std::filesystem::remove(out / form);
+      ASSERT_TRUE(done || WEXITSTATUS(status) == kExitBuild) << form << " " << limit << ": " << WEXITSTATUS(status);
+    }
+  }
+}
+
+// What --dump-ir and passes -o write is whole, too.
+TEST(BadInput, AFullDiskLeavesNoText) {
+  TempFolder out;
+  std::filesystem::create_directory(out / "ir");
+  const std::string text = TW_TEST_DATA "/classic/smallnet.relay";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"compile", kModel, "--shape", kShape, "-o", out / "ir/m.so", "--dump-ir", out / "ir"},
+        std::vector<std::string>{"passes", "--run", "FoldConstant", text, "-o", out / "ir/m.txt"}}) {
     const pid_t child = fork();
     if (child == 0) {
       signal(SIGXFSZ, SIG_IGN);
-      rlimit size{4096, 4096};
+      rlimit size{40, 40};
       setrlimit(RLIMIT_FSIZE, &size);
-      const std::string path = out / form;
-      const char* words[] = {"tilewright",   "compile", kModel.c_str(), "--shape",
-                             kShape.c_str(), "-o",      path.c_str(),   "--quiet"};
-      _exit(tw_compiler_main(8, words));
+      std::vector<const char*> argv{"tilewright"};
+      for (const auto& w : words) argv.push_back(w.c_str());
+      _exit(tw_compiler_main(static_cast<int>(argv.size()), argv.data()));
     }
     int status = -1;
     waitpid(child, &status, 0);
-    ASSERT_TRUE(WIFEXITED(status)) << form << ": signal " << WTERMSIG(status);
-    EXPECT_EQ(WEXITSTATUS(status), kExitBuild) << form;
-    EXPECT_EQ(entries(out / "."), 0u) << form;
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), kExitBuild) << words[0];
+    EXPECT_EQ(entries(out / "ir"), 0u) << words[0];
   }
+}
+
+TEST(BadInput, AFolderIsNoText) {
+  TempFolder in;
+  const Said said = command({"passes", "--run", "FoldConstant", in / "."});
+  EXPECT_EQ(said.code, kExitInput);
+  EXPECT_NE(said.error.find("error[E102 FileNotFound]"), std::string::npos) << said.error;
+}
+
+// Ctrl-C at any moment: the program says so, ends by the signal, and leaves neither a file nor a folder.
+TEST(BadInput, InterruptedWorkLeavesNothing) {
+  TempFolder out, temporary;
+  const std::string program = TW_BUILD_DIR "/tilewright", library = out / "m.so", said = out / "said";
+  struct {
+    std::vector<const char*> words;
+    bool ends;
+  } cases[] = {
+      {{program.c_str(), "compile", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", "--quiet", "-o",
+        library.c_str(), nullptr},
+       true},
+      {{program.c_str(), "verify", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache", nullptr}, true},
+      {{program.c_str(), "run", library.c_str(), "--repeat", "100000000", nullptr}, false},
+  };
+  int interrupted = 0;
+  for (const auto& c : cases) {
+    for (int delay_ms = 20; delay_ms < 320; delay_ms += c.ends ? 20 : 150) {
+      if (!c.ends) {
+        ASSERT_EQ(command({"compile", kModel, "--shape", kShape, "-o", library, "--quiet"}).code, 0);
+      }
+      const pid_t child = fork();
+      if (child == 0) {
+        setenv("TMPDIR", (temporary / ".").c_str(), 1);
+        signal(SIGINT, SIG_DFL);
+        dup2(open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+        dup2(open("/dev/null", O_WRONLY), 1);
+        execv(program.c_str(), const_cast<char* const*>(c.words.data()));
+        _exit(99);
+      }
+      usleep(static_cast<useconds_t>(delay_ms) * 1000);
+      kill(child, SIGINT);
+      int status = -1;
+      waitpid(child, &status, 0);
+      const bool by_signal = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+      interrupted += by_signal;
+      EXPECT_TRUE(by_signal || (c.ends && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+          << c.words[1] << " " << status << ": " << read_file(said);
+      if (by_signal && delay_ms > 100) {  // before that it may not have started
+        EXPECT_NE(read_file(said).find("error[E603 Interrupted]"), std::string::npos) << c.words[1];
+      }
+      std::filesystem::remove(library);
+      std::filesystem::remove(said);
+      EXPECT_EQ(entries(out / "."), 0u) << c.words[1] << " after " << delay_ms << " ms";
+      EXPECT_EQ(entries(temporary / "."), 0u) << c.words[1] << " after " << delay_ms << " ms";
+    }
+  }
+  EXPECT_GT(interrupted, 2);
 }
 
 // A folder in the layout of the ONNX backend tests; the compiled model itself says what is expected.

@@ -200,6 +200,16 @@ TEST_F(OutputFormsTest, TextsOfEverythingBecomeTheSameLibrary) {
     EXPECT_EQ(e.code(), static_cast<int>(ErrorCode::kParseError)) << e.what();
   }
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/bad.so"));
+  compile_ir(folder_ + "/m.ll", folder_ + "/from_ir.a");
+  shell("cc -shared -o archive.so -Wl,--whole-archive from_ir.a -Wl,--no-whole-archive -lm");
+  EXPECT_EQ(run(folder_ + "/archive.so"), expected);
+  try {
+    compile_ir(folder_ + "/m.ll", folder_ + "/from_ir.tar");
+    ADD_FAILURE();
+  } catch (const CompileError& e) {
+    EXPECT_EQ(e.code(), static_cast<int>(ErrorCode::kInvalidArgument)) << e.what();
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/from_ir.tar"));
 }
 
 TEST_F(OutputFormsTest, ObjectsAsTheClassicStackLaysThemOut) {

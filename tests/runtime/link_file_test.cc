@@ -79,6 +79,11 @@ TEST_F(LinkFile, WhatIsNoneIsRefused) {
   EXPECT_EQ(load_module_file(folder_ / "bad.tar", "").error().code, ErrorCode::kLinkFailed);
   EXPECT_EQ(load_module_file(folder_ / "empty.tar", "").error().code, ErrorCode::kBadArtifact);
   EXPECT_EQ(load_module_file(folder_ / "none.o", "").error().code, ErrorCode::kFileNotFound);
+  shell("printf 'no library' > mod.so && tar cf broken.tar mod.so");
+  auto broken = load_module_file(folder_ / "broken.tar", "");
+  ASSERT_FALSE(broken.ok());
+  EXPECT_EQ(broken.error().code, ErrorCode::kBadArtifact);
+  EXPECT_EQ(broken.error().where, folder_ / "broken.tar") << "not a file of the folder it was unpacked to";
   auto other = load_module_file(folder_ / "other.o", "");  // an object, but no model
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, ErrorCode::kBadArtifact);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Linking in process with lld. All files of one link, the result too, live in a fresh folder beside the
 // result, which is renamed into place at the end: a failure or a full disk leaves nothing behind.
+#include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/ObjCopy/ConfigManager.h>
@@ -9,12 +10,13 @@
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
@@ -48,15 +50,6 @@ bool is_libm(std::string_view name) {
         (name.size() == known.size() + 1 && name.back() == 'f' && name.substr(0, known.size()) == known))
       return true;
   return false;
-}
-
-// `result` is the file the user asked for: what messages name.
-Status write_file(const fs::path& path, const std::string& bytes, const std::string& result) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (!file) return cannot_write(result, "no space, or the folder vanished");
-  return Ok{};
 }
 
 // The name that a process knows the runtime library by, wherever it was loaded from.
@@ -118,7 +111,7 @@ Result<std::string> library_stub(const std::string& name, const std::set<std::st
                                  const fs::path& folder, const std::string& result) {
   std::vector<std::string> list(functions.begin(), functions.end());
   fs::path object = folder / (name + ".o"), library = folder / name;
-  TW_TRY_STATUS(write_file(object, TW_TRY(stub_object(list, target)), result));
+  TW_TRY_STATUS(write_part(object, TW_TRY(stub_object(list, target)), result));
   TW_TRY_STATUS(
       run_lld({"ld.lld", "-shared", "--soname=" + name, "--build-id=none", "-o", library.string(), object.string()}));
   return library.string();
@@ -164,17 +157,34 @@ Result<Workplace> prepare(std::span<const std::string> objects, const std::strin
   Workplace out{TW_TRY(WorkFolder::beside(path)), {}};
   for (size_t i = 0; i < objects.size(); ++i) {
     out.files.push_back(out.in_folder(format("{}.o", i)));
-    TW_TRY_STATUS(write_file(out.files.back(), objects[i], path));
+    TW_TRY_STATUS(write_part(out.files.back(), objects[i], path));
   }
   if (params != nullptr) {
     out.files.push_back(out.in_folder("params.o"));
-    TW_TRY_STATUS(write_params_object(*params, target, out.files.back()));
+    TW_TRY_STATUS(write_params_object(*params, target, out.files.back(), path));
   }
   if (params_written) params_written();
   return out;
 }
 
+// Asks for the space that a result may take, and gives it back: LLVM ends the process where it cannot write one.
+Status reserve(const Workplace& place, const std::string& path) {
+  constexpr uint64_t kAround = 32 << 10;  // heads, tables, pages that are not full
+  uint64_t bytes = kAround;
+  std::error_code ignored;
+  for (const std::string& file : place.files)
+    if (const uintmax_t size = fs::file_size(file, ignored); !ignored) bytes += size;
+  const std::string file = place.in_folder("space");
+  const int fd = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const bool room = fd >= 0 && (::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) == 0 || errno == EOPNOTSUPP);
+  const std::string why = room ? "" : std::strerror(errno);
+  if (fd >= 0) ::close(fd);
+  fs::remove(file, ignored);
+  return room ? Status(Ok{}) : cannot_write(path, why);
+}
+
 Status link(std::vector<std::string> arguments, const Workplace& place, const std::string& path) {
+  TW_TRY_STATUS(reserve(place, path));
   arguments.insert(arguments.end(), {"-o", place.result()});
   arguments.insert(arguments.end(), place.files.begin(), place.files.end());
   Status linked = run_lld(arguments);
@@ -246,6 +256,8 @@ Status write_archive(std::span<const std::string> objects, const std::string& pa
     member->MemberName = "lib0.o";
     members.push_back(std::move(*member));
   }
+  place.files = {only};
+  TW_TRY_STATUS(reserve(place, path));
 #if LLVM_VERSION_MAJOR >= 18
   constexpr auto kSymbols = llvm::SymtabWritingMode::NormalSymtab;
 #else

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/work_folder.h"
 #include "driver/cli/backend_program.h"
 #include "driver/cli/commands.h"
 #include "frontend/onnx/backend_case.h"
@@ -95,6 +96,9 @@ Outcome run_case(const fs::path& folder) {
 }
 
 Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
+  // What it writes lies here, and goes also when the process is killed.
+  auto place = WorkFolder::temporary("tilewright-case");
+  if (!place.ok()) return from_diagnostic(place.error());
   int channel[2];
   if (pipe(channel) != 0) return {"failed", "no pipe"};
   std::fflush(stdout);
@@ -102,6 +106,7 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
   if (child < 0) return {"failed", "no process"};
   if (child == 0) {
     close(channel[0]);
+    setenv("TMPDIR", place->path().c_str(), 1);
     rlimit memory{static_cast<rlim_t>(limits.megabytes) << 20, static_cast<rlim_t>(limits.megabytes) << 20};
     setrlimit(RLIMIT_AS, &memory);
     rlimit core{0, 0};

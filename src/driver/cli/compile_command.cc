@@ -73,14 +73,14 @@ int run(const Flags& flags) {
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
   std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
+  auto form = output_form(output, flags.form);
+  if (!form.ok()) return fail(form.error());
   if (flags.model.ends_with(".ll") || flags.model.ends_with(".bc")) {
-    Status made = compile_ir_file(flags.model, output);
+    Status made = compile_ir_file(flags.model, output, *form);
     return made.ok() ? static_cast<int>(kExitOk) : fail(made.error());
   }
   options->form = flags.form;
   options->system_lib = flags.system_lib;
-  auto form = output_form(output, flags.form);
-  if (!form.ok()) return fail(form.error());
   options->keep_modules = false;
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this build knows: operators, passes, targets.
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -14,6 +10,7 @@
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "driver/cli/commands.h"
+#include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "lower/compute.h"
 #include "lower/strategy.h"
@@ -39,10 +36,8 @@ Status run_on_text(const Pipeline& passes, const std::string& path, const std::s
   PassContext context;
   context.opt_level = 9;  // they were asked for
   context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file && text.empty())
-    return Diagnostic(ErrorCode::kFileNotFound, "the file cannot be read", path, "check the path and its permissions");
+  const onnx::SharedBytes file = TW_TRY(onnx::map_file(path));
+  const std::string_view text(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   relay::Module module = TW_TRY(relay::parse_module(text, {}, {.origin = path, .zero_missing_constants = true}));
   TW_TRY_STATUS(relay::verify_module(module));
   const std::string made =
@@ -51,11 +46,7 @@ Status run_on_text(const Pipeline& passes, const std::string& path, const std::s
     std::fputs(made.c_str(), stdout);
     return Ok{};
   }
-  std::ofstream out(output, std::ios::binary | std::ios::trunc);
-  out << made;
-  out.close();
-  if (!out) return cannot_write(output, std::strerror(errno));
-  return Ok{};
+  return write_whole(output, made);
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/compiler_hook.h"
 
-#include <cstdlib>
 #include <cstring>
 
-#include "base/format.h"
 #include "base/work_folder.h"
 #include "runtime/dltensor.h"
 #include "runtime/vm/text_view.h"
@@ -16,9 +14,7 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
   return [program = std::move(program), function, message](
              size_t index, std::span<const Tensor> arguments) -> Result<Specialization> {
     const Region& region = program->regions[index];
-    const char* folder = std::getenv("TMPDIR");
-    const WorkFolder place =
-        TW_TRY(WorkFolder::beside(format("{}/tilewright-vm", folder && *folder ? folder : "/tmp")));
+    const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-vm"));
     const std::string file = place.path() + "/region.so";
     std::vector<const char*> names;
     std::vector<DLTensor> views;

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C, a hang-up or a polite end: what is half done is removed before the program ends by that signal.
+#pragma once
+
+namespace tilewright::cli {
+
+// Calls `clean` then, after those of earlier calls. A signal that the program was started to ignore stays ignored.
+void clean_up_when_interrupted(void (*clean)());
+
+}  // namespace tilewright::cli
