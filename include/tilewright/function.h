@@ -51,7 +51,9 @@ class Arg {
   std::size_t size() const { return want(TW_ARRAY, "a list").size; }
   Arg operator[](std::size_t i) const {
     if (i >= size())
-      throw Error(101, "InvalidArgument", "", "error[E101 InvalidArgument]: the list is shorter than that");
+      detail::fail(101, "InvalidArgument",
+                   "the list has " + std::to_string(size()) + " values, not a value " + std::to_string(i),
+                   "size() says how many there are");
     return Arg(value_->as.array[i]);
   }
   const tw_value& raw() const { return *value_; }
@@ -59,9 +61,9 @@ class Arg {
  private:
   const tw_value& want(int32_t kind, const char* name) const {
     if (value_->kind != kind)
-      throw Error(101, "InvalidArgument", "",
-                  std::string("error[E101 InvalidArgument]: a value is not ") + name + " (kind " +
-                      std::to_string(value_->kind) + ")");
+      detail::fail(101, "InvalidArgument",
+                   std::string("a value is not ") + name + " (kind " + std::to_string(value_->kind) + ")",
+                   "docs/runtime.md says what functions take and give");
     return *value_;
   }
   const tw_value* value_;
@@ -74,8 +76,8 @@ class Args {
   std::size_t size() const { return static_cast<std::size_t>(count_); }
   Arg operator[](std::size_t i) const {
     if (i >= size())
-      throw Error(101, "InvalidArgument", "",
-                  "error[E101 InvalidArgument]: argument " + std::to_string(i) + " is missing");
+      detail::fail(101, "InvalidArgument", "argument " + std::to_string(i) + " is missing",
+                   "docs/runtime.md says what functions take and give");
     return Arg(values_[i]);
   }
 
@@ -259,8 +261,8 @@ class ModuleKind {
   virtual std::string type_key() const = 0;
   virtual Function get_function(const std::string& name) = 0;  // empty when there is none
   virtual std::string save() const {
-    throw Error(101, "InvalidArgument", "",
-                "error[E101 InvalidArgument]: a module of type '" + type_key() + "' cannot be written to a file");
+    detail::fail(101, "InvalidArgument", "a module of type '" + type_key() + "' cannot be written to a file",
+                 "give its class a save()");
   }
 };
 
@@ -322,9 +324,8 @@ class Module {
   Function operator[](const std::string& name) const {
     Function f = get_function(name);
     if (!f)
-      throw Error(
-          507, "UnknownFunction", "",
-          "error[E507 UnknownFunction]: the module of type '" + type_key() + "' has no function '" + name + "'");
+      detail::fail(507, "UnknownFunction", "the module of type '" + type_key() + "' has no function '" + name + "'",
+                   "docs/runtime.md lists the functions of modules");
     return f;
   }
   void import_module(const Module& module) const { detail::check(tw_module_import(module_, module.module_)); }
@@ -389,7 +390,8 @@ inline Function global_function(const std::string& name) {
   tw_function* out = nullptr;
   detail::check(tw_function_get_global(name.c_str(), &out));
   if (!out)
-    throw Error(507, "UnknownFunction", "", "error[E507 UnknownFunction]: no global function is named '" + name + "'");
+    detail::fail(507, "UnknownFunction", "no global function is named '" + name + "'",
+                 "check the name, and that its library is loaded");
   return Function(out);
 }
 inline std::vector<std::string> global_function_names() {

@@ -36,6 +36,9 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
+[[noreturn]] inline void fail(int code, const std::string& name, const std::string& message, const std::string& hint) {
+  throw Error(code, name, hint, "error[E" + std::to_string(code) + " " + name + "]: " + message + "\n  hint: " + hint);
+}
 inline void check(int32_t status) {
   if (status == 0) return;
   tw_error_info info{};
@@ -209,9 +212,10 @@ class Executor {
     int64_t count = 1;
     for (int64_t d : shape) count *= d;
     if (count != static_cast<int64_t>(data.size()))
-      throw Error(505, "ShapeMismatch", "",
-                  "error[E505 ShapeMismatch]: input '" + name + "': " + std::to_string(data.size()) +
-                      " values were given for a shape of " + std::to_string(count));
+      detail::fail(505, "ShapeMismatch",
+                   "input '" + name + "': " + std::to_string(data.size()) + " values were given for a shape of " +
+                       std::to_string(count),
+                   "give as many values as the shape has");
     set_input(name, view(data.data(), shape));
   }
   // Uses the caller's memory until it is bound or set anew.
@@ -292,8 +296,8 @@ class Executor {
     using Element = std::remove_const_t<T>;
     DLDataType want = detail::DtypeOf<Element>::value;
     if (t.dtype.code != want.code || t.dtype.bits != want.bits)
-      throw Error(506, "DtypeMismatch", "",
-                  "error[E506 DtypeMismatch]: the tensor has another element type than was asked for");
+      detail::fail(506, "DtypeMismatch", "the tensor has another element type than was asked for",
+                   "the dtypes of inputs() and outputs() say which it has");
     std::size_t count = 1;
     for (int32_t d = 0; d < t.ndim; ++d) count *= static_cast<std::size_t>(t.shape[d]);
     return {static_cast<T*>(t.data), count};

@@ -3,6 +3,8 @@
 // diagnostics raised as tilewright.Error.
 #include "relay.h"
 
+#include "base/advice.h"
+
 namespace tilewright::python {
 namespace {
 PyObject* error_type = nullptr;
@@ -12,7 +14,7 @@ void raise(const Diagnostic& d) {
   nb::object error = nb::borrow(error_type)(d.str());
   error.attr("code") = static_cast<int>(d.code);
   error.attr("name") = error_name(d.code);
-  error.attr("hint") = d.hint;
+  error.attr("hint") = advice(d);
   PyErr_SetObject(error_type, error.ptr());
   throw nb::python_error();
 }

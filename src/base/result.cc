@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/result.h"
 
+#include "base/advice.h"
 #include "base/format.h"
 
 namespace tilewright {
@@ -20,7 +21,7 @@ std::string Diagnostic::str() const {
   std::string out = format("error[E{} {}]: ", static_cast<int>(code), error_name(code));
   if (!where.empty()) out += where + ": ";
   out += message;
-  if (!hint.empty()) out += "\n  hint: " + hint;
+  if (const std::string what = advice(*this); !what.empty()) out += "\n  hint: " + what;
   return out;
 }
 

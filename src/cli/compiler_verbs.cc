@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/format.h"
+#include "cli/interrupt.h"
 #include "cli/verbs.h"
 
 namespace tilewright::cli {
@@ -58,7 +59,10 @@ Result<void*> compiler_symbol(const char* name, const std::string& user) {
       why = error ? error : "";
       continue;
     }
-    void* entry = dlsym(library, name);  // the library stays loaded until the process ends
+    // The library stays loaded until the process ends.
+    if (void* clean = dlsym(library, "tw_compiler_remove_work_folders"))
+      clean_up_when_interrupted(reinterpret_cast<void (*)()>(clean));
+    void* entry = dlsym(library, name);
     if (!entry)
       return Diagnostic(ErrorCode::kLinkFailed, format("the compiler library has no '{}'", name), place,
                         "install matching versions");
@@ -72,45 +76,6 @@ Result<void*> compiler_symbol(const char* name, const std::string& user) {
 Result<int> call_compiler(int argc, const char* const* argv) {
   using Main = int (*)(int, const char* const*);
   return reinterpret_cast<Main>(TW_TRY(compiler_symbol("tw_compiler_main", argv[1])))(argc, argv);
-}
-
-int exit_code_of(int error_number) {
-  switch (static_cast<ErrorCode>(error_number)) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kUnknownTarget:
-    case ErrorCode::kUnknownPass:
-      return 1;
-    case ErrorCode::kAccuracyExceeded:
-    case ErrorCode::kTimeLimit:
-      return 3;
-    case ErrorCode::kCodegenFailed:
-    case ErrorCode::kLinkFailed:
-    case ErrorCode::kCannotWrite:
-      return 4;
-    case ErrorCode::kInternal:
-      return 70;
-    case ErrorCode::kInterrupted:
-      return 130;
-    case ErrorCode::kFileNotFound:
-    case ErrorCode::kLimitExceeded:
-    case ErrorCode::kMalformedModel:
-    case ErrorCode::kUnsupportedOp:
-    case ErrorCode::kUnsupportedModel:
-    case ErrorCode::kFreeDimension:
-    case ErrorCode::kTypeMismatch:
-    case ErrorCode::kUnknownOp:
-    case ErrorCode::kParseError:
-    case ErrorCode::kVerifyFailed:
-    case ErrorCode::kBadArtifact:
-    case ErrorCode::kArtifactVersion:
-    case ErrorCode::kCpuMismatch:
-    case ErrorCode::kUnknownInput:
-    case ErrorCode::kShapeMismatch:
-    case ErrorCode::kDtypeMismatch:
-    case ErrorCode::kUnknownFunction:
-      return 2;
-  }
-  return 70;
 }
 
 }  // namespace tilewright::cli

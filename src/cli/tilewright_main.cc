@@ -5,8 +5,11 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/exit_code.h"
 #include "base/format.h"
 #include "base/near_match.h"
+#include "base/work_folder.h"
+#include "cli/interrupt.h"
 #include "cli/verbs.h"
 #include "tilewright/runtime.h"
 
@@ -18,7 +21,7 @@ using tilewright::ErrorCode;
 int report(const std::string& text, int error_number) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s\n", text.c_str());
-  return tilewright::cli::exit_code_of(error_number);
+  return tilewright::exit_code(static_cast<ErrorCode>(error_number));
 }
 
 int report(const Diagnostic& d) { return report(d.str(), static_cast<int>(d.code)); }
@@ -47,7 +50,7 @@ int run(int argc, char** argv) {
              "\n"
              "'tilewright VERB --help' explains each verb. Results go to standard output, errors to standard error.\n"
              "Exit codes: 0 success, 1 wrong usage, 2 bad input or model, 3 verification failed, 4 build failed,\n"
-             "70 a bug in Tilewright.");
+             "70 a bug in Tilewright, 130 interrupted.");
   tilewright::cli::Action action;
   tilewright::cli::add_run_verb(app, &action);
   tilewright::cli::add_bench_verb(app, &action);
@@ -73,6 +76,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends quietly
+  tilewright::cli::clean_up_when_interrupted(tilewright::remove_work_folders);
   try {
     return run(argc, argv);
   } catch (const tilewright::Error& e) {

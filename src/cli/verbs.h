@@ -29,7 +29,4 @@ Result<int> call_compiler(int argc, const char* const* argv);
 Result<void*> compiler_symbol(const char* name, const std::string& user);
 extern const char* const kCompilerVerbsHelp;
 
-// The process's exit code for an error: 1 usage, 2 bad input or model, 3 verification, 4 build, 70 a bug of ours.
-int exit_code_of(int error_number);
-
 }  // namespace tilewright::cli

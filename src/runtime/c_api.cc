@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/advice.h"
 #include "base/format.h"
 #include "base/version.h"
 #include "runtime/c_support.h"
@@ -77,6 +78,7 @@ bool is_error_code(int32_t code) {
 
 int32_t fail(Diagnostic d) {
   last_error.diagnostic = std::move(d);
+  last_error.diagnostic.hint = advice(last_error.diagnostic);
   last_error.text = last_error.diagnostic.str();
   return static_cast<int32_t>(last_error.diagnostic.code);
 }

@@ -125,6 +125,35 @@ TEST_F(InspectTest, ModulesAndProgramsOfTheClassicStack) {
   EXPECT_EQ(shown(TW_TEST_DATA "/onnx/convnet.onnx")["kind"], "onnx");
 }
 
+TEST_F(InspectTest, OfAFolderTheHintFitsWhatIsInIt) {
+  namespace fs = std::filesystem;
+  auto hint = [&](const std::string& folder) {
+    const Said said = command({"inspect", folder});
+    EXPECT_EQ(said.code, kExitInput) << said.out;
+    EXPECT_NE(said.error.find("E102 FileNotFound]: " + folder + ": this is a folder"), std::string::npos) << said.error;
+    return said.error.substr(said.error.find("hint: ") + 6);
+  };
+  auto has = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  fs::create_directories(folder_ / "empty");
+  has(hint(folder_ / "empty"), "the folder is empty");
+  fs::create_directories(folder_ / "other/inner");
+  write_file(folder_ / "other/photo.jpg", "");
+  has(hint(folder_ / "other"), "name a file");
+  fs::create_directories(folder_ / "models/libraries.so");  // a folder, whatever its name
+  for (const char* name : {"b.params", "a.onnx", "c.so", "d.json"}) write_file(folder_ / "models/" + name, "");
+  has(hint(folder_ / "models"), (folder_ / "models/a.onnx") + ", " + (folder_ / "models/b.params"));
+  has(hint(folder_ / "models"), "or 1 more");
+  fs::create_directories(folder_ / "cases/test_relu/test_data_set_0");
+  write_file(folder_ / "cases/test_relu/model.onnx", "");
+  has(hint(folder_ / "cases/test_relu"), "tilewright verify " + (folder_ / "cases/test_relu"));
+  has(hint(folder_ / "cases"), "inspect " + (folder_ / "cases/test_relu/model.onnx"));
+  const Said device = command({"inspect", "/dev/null"});
+  EXPECT_EQ(device.code, kExitInput);
+  has(device.error, "this is a device or a pipe");
+}
+
 TEST_F(InspectTest, ErrorsAreTyped) {
   struct {
     const char* name;

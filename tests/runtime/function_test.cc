@@ -109,6 +109,29 @@ TEST(Function, ErrorsCrossWithCodeAndHint) {
   EXPECT_EQ(tw_function_call(nullptr, nullptr, 0, nullptr), 101);
 }
 
+// Errors that the headers make themselves.
+TEST(Function, EveryErrorSaysWhatToDo) {
+  auto expect = [](int code, const std::function<void()>& wrong) {
+    try {
+      wrong();
+      ADD_FAILURE() << "no error " << code;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), code) << e.what();
+      EXPECT_FALSE(e.hint().empty()) << e.what();
+      EXPECT_NE(std::string(e.what()).find("\n  hint: " + e.hint()), std::string::npos) << e.what();
+      EXPECT_EQ(std::string(e.what()).rfind("error[E" + std::to_string(code) + " " + e.name() + "]: ", 0), 0u);
+    }
+  };
+  register_function(
+      "test.second", [](Args args) -> Value { return args[1].integer(); }, true);
+  const Function second = global_function("test.second");
+  expect(101, [&] { second(1); });
+  expect(101, [&] { second(1, "text"); });
+  expect(507, [] { global_function("test.absent"); });
+  expect(102, [] { Module::load("/no/such/file.so"); });
+  expect(102, [] { Model("/no/such/file.so"); });
+}
+
 TEST(Function, ContextsAreFreedOnce) {
   static int freed;
   freed = 0;

@@ -13,26 +13,6 @@
 
 namespace tilewright::driver {
 
-int exit_code(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-    case ErrorCode::kUnknownPass:
-    case ErrorCode::kUnknownTarget:
-      return kExitUsage;
-    case ErrorCode::kAccuracyExceeded:
-      return kExitMismatch;
-    case ErrorCode::kCodegenFailed:
-    case ErrorCode::kLinkFailed:
-    case ErrorCode::kCannotWrite:
-      return kExitBuild;
-    case ErrorCode::kInternal:
-    case ErrorCode::kVerifyFailed:
-      return kExitInternal;
-    default:
-      return kExitInput;
-  }
-}
-
 int fail(const Diagnostic& diagnostic) {
   std::fprintf(stderr, "%s\n", diagnostic.str().c_str());
   return exit_code(diagnostic.code);

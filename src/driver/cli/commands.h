@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exit_code.h"
 #include "driver/build.h"
 
 namespace CLI {
@@ -14,9 +15,6 @@ class App;
 
 namespace tilewright::driver {
 
-// Exit codes (docs/cli.md).
-enum ExitCode { kExitOk = 0, kExitUsage = 1, kExitInput = 2, kExitMismatch = 3, kExitBuild = 4, kExitInternal = 70 };
-int exit_code(ErrorCode code);
 // Prints the diagnostic to stderr and gives its exit code.
 int fail(const Diagnostic& diagnostic);
 

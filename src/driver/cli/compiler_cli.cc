@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The entry of the compiler library that the `tilewright` program calls for verbs the runtime alone cannot do.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <new>
 
 #include "base/format.h"
 #include "driver/cli/commands.h"
@@ -32,10 +32,9 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
     std::string what = e.what();
     while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
     return fail(Diagnostic(ErrorCode::kInvalidArgument, what, {}, format("try 'tilewright{} --help'", verb)));
+  } catch (const std::bad_alloc&) {
+    return fail(Diagnostic(ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"));
   } catch (const std::exception& e) {
-    std::fprintf(stderr,
-                 "error[E901 Internal]: %s\n  hint: this is a bug in Tilewright; please report it with the model\n",
-                 e.what());
-    return kExitInternal;
+    return fail(Diagnostic(ErrorCode::kInternal, e.what()));
   }
 }

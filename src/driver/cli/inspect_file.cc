@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,7 @@
 namespace tilewright::driver {
 namespace {
 using nlohmann::json;
+namespace fs = std::filesystem;
 
 json tensor_json(const plan::TensorInfo& t) { return {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}}; }
 
@@ -74,7 +76,7 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
   for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
   for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
   for (const auto& variant : plan.variants) {
-    json tensors{{"arena_bytes", variant.arena_bytes}, {"steps", variant.steps.size()}};
+    json tensors{{"arena_bytes", variant.arena_bytes}, {"steps", variant.steps.size()}, {"inputs", json::array()}};
     for (const auto& t : variant.inputs) tensors["inputs"].push_back(tensor_json(t));
     for (const auto& t : variant.outputs) tensors["outputs"].push_back(tensor_json(t));
     j["variants"].push_back(std::move(tensors));
@@ -274,9 +276,40 @@ bool is_module_text(std::string_view text) {
   return text.starts_with("#[") || text.starts_with("def @") || text.starts_with("fn ");
 }
 
+// What to do with a folder, by what is in it.
+std::string advice_for_folder(const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<std::string> files, models;  // that can be inspected; folders with a model.onnx
+  bool empty = true;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    empty = false;
+    if (fs::exists(entry.path() / "model.onnx", ignored)) models.push_back(entry.path().string());
+    const std::string ending = entry.path().extension().string();
+    for (const char* known : {".onnx", ".so", ".tar", ".params", ".ro", ".json", ".relay", ".txt"})
+      if (ending == known && entry.is_regular_file(ignored)) files.push_back(entry.path().string());
+  }
+  if (empty) return "the folder is empty: name a file";
+  std::sort(files.begin(), files.end());
+  std::sort(models.begin(), models.end());
+  const std::string path = folder.string();
+  if (fs::exists(folder / "model.onnx", ignored) && fs::exists(folder / "test_data_set_0", ignored))
+    return format("it is an ONNX test case: inspect {}, or run it with 'tilewright verify {}'",
+                  (folder / "model.onnx").string(), path);
+  if (!models.empty())
+    return format(
+        "it holds {} folder{} with a model: inspect {}/model.onnx, or run test cases with 'tilewright verify {}'",
+        models.size(), models.size() == 1 ? "" : "s", models[0], path);
+  if (files.empty()) return "nothing in it can be inspected by its name: name a file";
+  std::string list;
+  for (size_t i = 0; i < std::min<size_t>(files.size(), 3); ++i) list += (i ? ", " : "") + files[i];
+  return format("name a file in it: {}{}", list, files.size() > 3 ? format(" or {} more", files.size() - 3) : "");
+}
+
 }  // namespace
 
 Result<json> inspect_file(const std::string& path) {
+  if (std::error_code ignored; fs::is_directory(path, ignored))
+    return Diagnostic(ErrorCode::kFileNotFound, "this is a folder, not a file", path, advice_for_folder(path));
   const onnx::SharedBytes mapped = TW_TRY(onnx::map_file(path));
   const auto bytes = mapped.bytes;
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());

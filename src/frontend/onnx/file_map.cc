@@ -34,7 +34,10 @@ struct Mapping {
 Result<SharedBytes> map_descriptor(int fd, const std::string& path) {
   struct stat info {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
-    return Diagnostic(ErrorCode::kFileNotFound, "this is a folder or a device, not a file", path, "give an ONNX file");
+    return S_ISDIR(info.st_mode)
+               ? Diagnostic(ErrorCode::kFileNotFound, "this is a folder, not a file", path, "name the file in it")
+               : Diagnostic(ErrorCode::kFileNotFound, "this is a device or a pipe, not a file", path,
+                            "write it to a file first");
   auto size = static_cast<size_t>(info.st_size);
   if (size == 0) return SharedBytes{};
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
