@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package on a small ONNX model written here byte by byte. Runs under plain unittest: no packages but numpy."""
 import os
+import re
 import struct
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -175,6 +178,29 @@ class Package(unittest.TestCase):
         executor = tw.contrib.graph_executor.GraphModule(lib["default"](tw.cpu()))
         executor.run(x=X)
         np.testing.assert_allclose(executor.get_output(0).numpy(), EXPECTED, rtol=1e-6)
+
+
+class TestGuide(unittest.TestCase):
+    """docs/python.md names only what is there."""
+
+    def test_every_name_it_writes_out_exists(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "python.md")
+        if not os.path.exists(path):
+            self.skipTest("no docs beside the tests")
+        with open(path, encoding="utf-8") as file:
+            names = set(re.findall(r"(?<![\w./])((?:tw|relay)(?:\.[A-Za-z_]\w*)+)", file.read()))
+        self.assertGreater(len(names), 40)
+        program = f"""if True:
+            import tilewright as tw
+            from tilewright import relay
+            for name in {sorted(names - {"relay.NAME", "relay.nn.mine"})}:
+                found = {{"tw": tw, "relay": relay}}[name.split(".")[0]]
+                for part in name.split(".")[1:]:
+                    found = getattr(found, part)
+        """
+        # A process of its own: what other tests have imported must not help.
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

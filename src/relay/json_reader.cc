@@ -28,6 +28,7 @@ class Nodes {
  public:
   Status load(std::string_view text) {
     document_ = Json::parse(text, nullptr, false);
+    if (document_.is_discarded()) return wrong("the text is not valid JSON");
     if (!document_.is_object() || !document_.contains("nodes") || !document_["nodes"].is_array() ||
         document_["nodes"].empty())
       return wrong("this is not a module: there is no list of nodes");

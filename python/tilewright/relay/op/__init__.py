@@ -129,6 +129,9 @@ def list_ops() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "contrib":  # loaded when asked for: it needs this module
+        import importlib
+        return importlib.import_module(".contrib", __name__)
     return refused(name) or getattr(_top, name)
 
 
