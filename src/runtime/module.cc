@@ -215,7 +215,12 @@ Result<std::shared_ptr<Module>> load_module_file(const std::string& path, std::s
 
 Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, std::string_view bytes) {
   std::string loader = "runtime.module.loadbinary_" + type_key;
-  FunctionRef function = TW_TRY(require_global(loader, "runtime.module.loadbinary_"));
+  FunctionRef function = find_global(loader);
+  if (!function)
+    return Diagnostic(ErrorCode::kUnknownFunction, format("no global function is named '{}'", loader), {},
+                      format("load what registers it first: modules of type '{}' come with a library of their own (run "
+                             "--plugin FILE)",
+                             type_key));
   Value argument = Value::bytes(bytes);
   Value made = TW_TRY(call(function.get(), std::span(&argument.get(), 1)));
   return Arguments(std::span(&made.get(), 1), loader).module(0);

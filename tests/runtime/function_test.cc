@@ -406,6 +406,7 @@ TEST_F(LibraryTest, ImportsTravelWithTheLibrary) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), 507);
     EXPECT_NE(std::string(e.what()).find("loadbinary_test_scale"), std::string::npos);
+    EXPECT_NE(e.hint().find("--plugin"), std::string::npos) << e.hint();
   }
 }
 
