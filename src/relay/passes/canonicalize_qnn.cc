@@ -5,16 +5,10 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
-
-Expr cast(const Expr& x, DataType dtype) {
-  if (tensor_of(x).dtype == dtype) return x;
-  return call("cast", {x}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), x->span);
-}
-Expr both(const char* op, const Expr& a, const Expr& b) { return call(op, {a, b}, {}, a->span); }
 
 // A scale or zero point as `dtype` beside data of `rank` axes: a scalar, or a vector along `axis`.
 Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
@@ -41,12 +35,10 @@ Expr saturated(const Expr& x, const Expr& zero, DataType to) {
 }
 
 // Ties towards plus infinity, as the classic requantisation has them.
-Expr rounded_upward(const Expr& x) {
-  return call("floor", {both("add", x, full_constant(0.5, tensor_of(x).dtype))}, {}, x->span);
-}
+Expr rounded_upward(const Expr& x) { return one("floor", both("add", x, full_constant(0.5, tensor_of(x).dtype))); }
 Expr rounded_away(const Expr& x) {
-  Expr size = rounded_upward(call("abs", {x}, {}, x->span));
-  return both("multiply", call("sign", {x}, {}, x->span), size);
+  Expr size = rounded_upward(one("abs", x));
+  return both("multiply", one("sign", x), size);
 }
 
 // The real numbers, as `work`.
@@ -72,7 +64,7 @@ Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis,
   const size_t rank = tensor_of(x).shape.size();
   const DataType work = tensor_of(x).dtype.bits >= 32 ? tensor_of(x).dtype : kFloat32;
   Expr ratio = both("divide", cast(x, work), beside(scale, rank, axis, work));
-  return saturated(call("round", {ratio}, {}, x->span), beside(zero, rank, axis, work), to);
+  return saturated(one("round", ratio), beside(zero, rank, axis, work), to);
 }
 
 Expr binary(const Expr& e, const char* op) {

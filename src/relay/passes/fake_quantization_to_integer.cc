@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
@@ -54,10 +54,6 @@ Expr zero_expr(const Affine& a) {
   std::vector<int32_t> values(a.zero.begin(), a.zero.end());
   return make_constant(
       Tensor::from<int32_t>(kInt32, {static_cast<int64_t>(values.size())}, std::span<const int32_t>(values)));
-}
-Expr cast(const Expr& x, DataType dtype) {
-  if (tensor_of(x).dtype == dtype) return x;
-  return call("cast", {x}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), x->span);
 }
 
 // The scale and zero point operands of a call, where they are constants that make sense.

@@ -8,19 +8,12 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_batch_blocks.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-Expr cast(const Expr& x, DataType dtype) {
-  if (tensor_of(x).dtype == dtype) return x;
-  return call("cast", {x}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), x->span);
-}
-Expr both(const char* op, const Expr& a, const Expr& b) { return call(op, {a, b}, {}, a->span); }
-Expr one(const char* op, const Expr& a) { return call(op, {a}, {}, a->span); }
 
 std::optional<Ints> shape_of(const Expr& e) {
   const auto* type = as_tensor(e->type);
