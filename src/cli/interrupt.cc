@@ -20,7 +20,7 @@ namespace {
 // A handler may do next to nothing, so a thread waits for it.
 struct Watch {
   pid_t process = getpid();
-  sem_t signalled;
+  sem_t signalled{};
   std::atomic<int> number{0};
   std::mutex mutex;
   std::vector<void (*)()> clean;
