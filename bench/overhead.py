@@ -9,7 +9,8 @@ load     100 MB of weights: loading, and what stays resident
 vm       free sizes beside the static build of the same ones
 start    ResNet-50 and ViT-B/16 in a fresh process: loading and the first run beyond one inference; memory
 compile  ResNet-50, MobileNetV2, ViT-B/16 with an empty kernel cache: seconds and memory
-variants --beside-busy measures `steps` and `start` again beside a process that keeps one core busy
+
+With --beside-busy `steps` and `start` are measured again beside a process that keeps one core busy.
 
 Models come from .cache/zoo (`./dev zoo`); one that is not there is left out, and said. The machine should be idle.
 """

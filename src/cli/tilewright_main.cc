@@ -8,6 +8,7 @@
 #include "base/exit_code.h"
 #include "base/format.h"
 #include "base/near_match.h"
+#include "base/usage.h"
 #include "base/work_folder.h"
 #include "cli/interrupt.h"
 #include "cli/verbs.h"
@@ -63,10 +64,12 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
-    std::string what = e.what();
-    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
-    return report({ErrorCode::kInvalidArgument, what, {}, tilewright::format("try 'tilewright{} --help'", verb)});
+    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
+    std::vector<std::string> options;
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    return report(tilewright::usage_error(e.what(), verb == &app ? "" : verb->get_name(), options,
+                                          std::span(argv + 1, static_cast<size_t>(argc - 1))));
   }
   auto code = action();
   return code.ok() ? *code : report(code.error());

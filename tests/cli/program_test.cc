@@ -117,6 +117,8 @@ TEST_F(ProgramTest, ErrorsAreOneSentenceWithACode) {
   expect_error("run", 1, "MODEL");
   expect_error("run m.so --unknown", 1, "--unknown");
   expect_error("run m.so --threads many", 1, "error[E101");
+  expect_error("run m.so --thread=2", 1, "did you mean --threads?");
+  expect_error("run m.so --zzz", 1, "hint: try 'tilewright run --help'");
   expect_error("run absent.so", 2, "error[E102 FileNotFound]");
   expect_error("run text.so", 2, "error[E501 BadArtifact]");
   expect_error("run m.so --input z=zeros", 2, "error[E504 UnknownInput]");

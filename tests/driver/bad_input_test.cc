@@ -56,6 +56,7 @@ TEST(BadInput, OfCompile) {
       {{kModel, "--shape", "z=1x3x8x8"}, kExitInput, "error[E504 UnknownInput]"},
       {{kModel, "--shape", "x=1x5x8x8"}, kExitInput, "error["},
       {{kModel, "--shape", "x=banana"}, kExitUsage, "error[E101 InvalidArgument]"},
+      {{kModel, "--shapes", "x=1x3x8x8"}, kExitUsage, "did you mean --shape?"},
       {{kModel, "--shape", kShape, "-o", "/proc/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
       {{kModel, "--shape", kShape, "-o", out / "no/m.so"}, kExitBuild, "error[E103 CannotWrite]"},
       {{kModel, "--shape", kShape, "-o", out / "no/m.tar"}, kExitBuild, "error[E103 CannotWrite]"},

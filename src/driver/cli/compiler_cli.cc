@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <new>
 
-#include "base/format.h"
+#include "base/usage.h"
 #include "driver/cli/commands.h"
 
 extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc, const char* const* argv) {
@@ -28,10 +28,12 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   } catch (const CLI::Success& e) {  // --help
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    const std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
-    std::string what = e.what();
-    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
-    return fail(Diagnostic(ErrorCode::kInvalidArgument, what, {}, format("try 'tilewright{} --help'", verb)));
+    const CLI::App* verb = app.get_subcommands().empty() ? &app : app.get_subcommands()[0];
+    std::vector<std::string> options;
+    for (const CLI::Option* option : verb->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+    return fail(usage_error(e.what(), verb == &app ? "" : verb->get_name(), options,
+                            std::span(argv + 1, static_cast<size_t>(argc - 1))));
   } catch (const std::bad_alloc&) {
     return fail(Diagnostic(ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"));
   } catch (const std::exception& e) {
