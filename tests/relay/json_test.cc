@@ -86,7 +86,7 @@ TEST(RelayJson, EveryConstantDtypeRoundTrips) {
 TEST(RelayJson, DamagedFilesAreRefused) {
   for (
       auto [text, message] : std::vector<std::pair<std::string, std::string>>{
-          {"", "not a module"},
+          {"", "not valid JSON"},
           {"[1, 2]", "not a module"},
           {R"({"root": 1, "nodes": [{"type_key": ""}, 3]})", "not an object"},
           {R"({"root": 7, "nodes": [{"type_key": ""}]})", "the root is ''"},
