@@ -93,11 +93,12 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
                 out.shape[rank - 1] <= 64;
   size_t inner = vector ? rank - 1 : rank;  // dimensions that loops cover
   int lanes = vector ? static_cast<int>(out.shape[rank - 1]) : 1;
-  return topi::parallel_for(context, "plane", out.shape[0] * out.shape[1], [&](PrimExpr plane) {
+  return topi::parallel_for(context, "plane", out.shape[0] * out.shape[1], [&](const PrimExpr& plane) {
     std::vector<Stmt> slabs;
     for (size_t d = 2; d < inner; ++d)
-      for (auto [from, to] :
+      for (const auto& range :
            {std::pair{-out.halo_before[d], int64_t{0}}, std::pair{out.shape[d], out.shape[d] + out.halo_after[d]}}) {
+        const int64_t from = range.first, to = range.second;
         if (from == to) continue;
         topi::Index index{floordiv(plane, out.shape[1]), floormod(plane, out.shape[1])};
         std::function<Stmt(size_t)> nest = [&](size_t at) -> Stmt {
@@ -108,7 +109,7 @@ tir::Stmt clear_halo(const topi::View& out, const topi::KernelContext& context) 
           }
           int64_t begin = at < d ? 0 : at == d ? from : -out.halo_before[at];
           int64_t end = at < d ? out.shape[at] : at == d ? to : out.shape[at] + out.halo_after[at];
-          return topi::loop("i", make_int(begin), make_int(end), [&](PrimExpr i) {
+          return topi::loop("i", make_int(begin), make_int(end), [&](const PrimExpr& i) {
             index.push_back(i);
             Stmt body = nest(at + 1);
             index.pop_back();

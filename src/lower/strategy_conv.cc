@@ -230,7 +230,7 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   const Target* target = &p.target;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    const topi::View &x = scope.input(data_input), y = scope.output();
+    const topi::View &x = scope.input(data_input), &y = scope.output();
     auto config = topi::default_config(problem, x, y, *target);
     return topi::conv_direct(problem, config, x, scope.input(weight_input), y, scope.epilogue(anchor), context);
   };

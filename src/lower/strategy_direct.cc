@@ -46,7 +46,7 @@ PrimExpr bounded(PrimExpr value, int64_t extent) {
 
 // The term of one output element, over the anchor's operands.
 using MakeTerm = std::function<topi::DirectTerm(const GroupScope&, const Anchor&)>;
-std::shared_ptr<Choice> direct(const Problem& p, topi::DirectProblem problem, MakeTerm make) {
+std::shared_ptr<Choice> direct(const Problem& p, const topi::DirectProblem& problem, const MakeTerm& make) {
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   choice->emit = [problem, make, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
@@ -123,7 +123,7 @@ std::shared_ptr<Choice> transposed_convolution(const Problem& p) {
 
 template <class A>
 std::shared_ptr<Choice> max_pool(const Problem& p) {
-  const A attrs = p.attrs<A>();
+  const A& attrs = p.attrs<A>();
   if (attrs.layout != A().layout || !numeric(p.arg_dtype(0))) return nullptr;
   const auto data = p.arg_shape(0);
   topi::DirectProblem problem{p.out_shape(), attrs.pool_size, p.arg_dtype(0), true};
@@ -201,7 +201,7 @@ std::shared_ptr<Choice> batch_matmul(const Problem& p) {
       return out;
     };
     return [=](const Index& at, const Index& r) {
-      PrimExpr m = at[at.size() - 2], n = at.back();
+      const PrimExpr &m = at[at.size() - 2], &n = at.back();
       return read(a, attrs.transpose_a ? index(at, a_shape, r[0], m) : index(at, a_shape, m, r[0]), problem.dtype) *
              read(b, attrs.transpose_b ? index(at, b_shape, n, r[0]) : index(at, b_shape, r[0], n), problem.dtype);
     };
@@ -268,7 +268,8 @@ std::shared_ptr<Choice> lrn(const Problem& p) {
       PrimExpr value = read(x, from, problem.dtype);
       return if_inside(between(from[axis], shape[axis]), value * value, tir::make_const(problem.dtype, 0));
     };
-    topi::Epilogue finish = [=, inner = scope.epilogue(anchor)](PrimExpr sum, const Index& at, const PrimExpr& mask) {
+    topi::Epilogue finish = [=, inner = scope.epilogue(anchor)](const PrimExpr& sum, const Index& at,
+                                                                const PrimExpr& mask) {
       const DataType t = problem.dtype;
       PrimExpr base =
           sum * tir::make_const(t, attrs.alpha / static_cast<double>(attrs.size)) + tir::make_const(t, attrs.bias);
@@ -429,7 +430,7 @@ topi::Combination combination(const std::string& name) {
 }
 // Where an update goes, given the indices operand.
 using MakePlace = std::function<topi::Place(const topi::Operand& indices)>;
-std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, MakePlace make) {
+std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, const MakePlace& make) {
   if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
   auto choice = std::make_shared<Choice>();
   choice->parallel = false;  // updates may name one element twice: the order decides

@@ -12,7 +12,7 @@ namespace {
 using namespace relay;
 
 // The epilogue over an output whose leading dimensions were run together: rows come back as their own indices.
-topi::Epilogue expand_rows(topi::Epilogue inner, std::vector<int64_t> shape, size_t kept) {
+topi::Epilogue expand_rows(const topi::Epilogue& inner, const std::vector<int64_t>& shape, size_t kept) {
   return [=](tir::PrimExpr value, const topi::Index& index, const tir::PrimExpr& mask) {
     // index: (kept - 1 collapsed dims..., trailing ones as they are); only the first one was merged.
     size_t merged = shape.size() - (kept - 1);

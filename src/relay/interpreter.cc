@@ -468,10 +468,10 @@ Result<std::vector<Value>> interpret(const Module& module, const std::map<std::s
     ++used;
   }
   if (used != inputs.size())
-    for (auto& [name, value] : inputs)
+    for (const auto& given : inputs)
       if (std::none_of(main->params.begin(), main->params.end(),
-                       [&](const Expr& p) { return as<VarNode>(p)->name == name; }))
-        return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input {}", name));
+                       [&](const Expr& p) { return as<VarNode>(p)->name == given.first; }))
+        return Diagnostic(ErrorCode::kUnknownInput, format("the model has no input {}", given.first));
   Scope scope{{}, &outer, {}};
   return Evaluator(with_module).run(main->body, &scope, 0);
 }

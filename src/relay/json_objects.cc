@@ -26,7 +26,7 @@ std::string base64_encode(const std::string& bytes) {
 
 std::optional<std::string> base64_decode(const std::string& text) {
   static const std::array<int8_t, 256> kValues = [] {
-    std::array<int8_t, 256> out;
+    std::array<int8_t, 256> out{};
     out.fill(-1);
     for (int i = 0; i < 64; ++i) out[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
     return out;

@@ -31,7 +31,6 @@ bool is_double(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleT
 
 VectorMath::VectorMath(llvm::IRBuilderBase& builder, const Target& target)
     : b_(builder),
-      target_(target),
       has_fma_(!is_x86(target) || has_feature(target, "fma")),
       has_scalef_(has_feature(target, "avx512f")) {}
 

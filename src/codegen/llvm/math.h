@@ -55,7 +55,6 @@ class VectorMath {
   V libm(const char* name, V a, V b = nullptr);
 
   llvm::IRBuilderBase& b_;
-  const Target& target_;
   const bool has_fma_, has_scalef_;
 };
 

@@ -13,7 +13,7 @@ namespace tilewright::relay {
 
 struct Layout {
   struct Axis {
-    char letter;         // the capital letter of the axis
+    char letter = 0;     // the capital letter of the axis
     int64_t factor = 0;  // > 0: a block of that many
   };
   std::vector<Axis> axes;
