@@ -26,8 +26,9 @@ class TarWriter {
   void header(const std::string& name, uint64_t bytes) {
     char block[512] = {};
     auto put = [&](size_t at, const std::string& text) {
+      // NOLINTNEXTLINE(bugprone-not-null-terminated-result): fields end in zeros already
       std::memcpy(block + at, text.data(), text.size());
-    };  // NOLINT(bugprone-not-null-terminated-result): fields end in zeros already
+    };
     put(0, name);
     put(100, "0000644");
     put(108, "0000000");
