@@ -43,4 +43,11 @@ int PanelWidths::vectors(const Tensor& weight, const Target& target) const {
   return best;
 }
 
+bool PanelWidths::as_dots(const Tensor& weight, const Target& target) const {
+  auto found = products_.find(key_of(weight));
+  return found == products_.end() ||
+         std::all_of(found->second.begin(), found->second.end(),
+                     [&](const topi::GemmProblem& p) { return topi::packed_as_dots(p, target); });
+}
+
 }  // namespace tilewright::lower

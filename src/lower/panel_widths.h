@@ -20,6 +20,8 @@ class PanelWidths {
   Status add(const relay::Module& fused, const Target& target);
   // Vectors in a panel of this weight; 0 when no product that was added reads it.
   int vectors(const Tensor& weight, const Target& target) const;
+  // Whether all the products that read the weight take it as rows for dot products (topi::packed_as_dots).
+  bool as_dots(const Tensor& weight, const Target& target) const;
 
  private:
   std::unordered_map<uint64_t, std::vector<topi::GemmProblem>> products_;  // by what the weight holds

@@ -36,20 +36,26 @@ std::optional<bool> is_nk(const Problem& p) {
 std::shared_ptr<Choice> packed(const Problem& p) {
   const auto found = packed_product(p);
   if (!found) return nullptr;
-  const topi::GemmProblem problem = *found;
+  topi::GemmProblem problem = *found;
   const bool b_is_nk = *is_nk(p);
   const auto out = p.out_shape();
-  const int panel = p.graph.panels ? p.graph.panels->vectors(p.input(1).data, p.target) : 0;
+  const bool dots = topi::packed_as_dots(problem, p.target) &&
+                    (!p.graph.panels || p.graph.panels->as_dots(p.input(1).data, p.target));
+  if (dots) problem.b = topi::MatrixB::kTransposed;
+  const int panel = p.graph.panels && !dots ? p.graph.panels->vectors(p.input(1).data, p.target) : 0;
   const auto config = topi::default_config(problem, p.target, panel);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, config, p.target);
-  choice->configuration = topi::to_text(config);
-  choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
-  int64_t width = config.nr * p.target.lanes(32);
+  choice->configuration = dots ? topi::dots_text(problem, p.target) : topi::to_text(config);
+  if (!dots) choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
+  // Rows for dot products are one panel of B's transpose, as wide as they are long.
+  const int64_t lanes = p.target.lanes(32), row = topi::round_up(problem.k, lanes);
+  const int64_t width = dots ? row : config.nr * lanes;
   int a_input = p.input_index(0), b_input = p.input_index(1);
-  choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk, width); });
+  choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk != dots, width); });
   Anchor anchor = p.anchor;
-  auto packed_shape = topi::packed_b_shape(problem, config, p.target);
+  const std::vector<int64_t> packed_shape =
+      dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, config, p.target);
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     auto x = collapse_leading(scope.input(static_cast<size_t>(a_input)), 2), y = collapse_leading(scope.output(), 2);
     TW_ICHECK(x && y, "dense operands have halos");

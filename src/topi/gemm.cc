@@ -119,6 +119,13 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   return cost;
 }
 
+bool packed_as_dots(const GemmProblem& p, const Target& target) {
+  // Few rows are streams of B; a long B is better read once for many rows.
+  if (p.b != MatrixB::kPacked || p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
+  if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.l2_bytes) return false;
+  return dot_cycles(p, target) < 0.9 * gemm_cycles(p, default_config(p, target), target);
+}
+
 std::vector<int64_t> packed_b_shape(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   int64_t width = int64_t{lanes_of(p, target)} * c.nr;
   return {ceil_div(p.n, width), p.k, width};

@@ -42,6 +42,9 @@ tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View&
 // kTransposed without scratch: vectors run along K of both operands. gemm turns to it by itself for few rows, and when
 // a panel would not fit the stack.
 double dot_cycles(const GemmProblem& problem, const Target& target);
+std::string dots_text(const GemmProblem& problem, const Target& target);
+// Whether a constant B of few columns is better kept as rows along K (kTransposed): panels would leave lanes empty.
+bool packed_as_dots(const GemmProblem& problem, const Target& target);
 tir::Stmt gemm_dot(const GemmProblem& problem, const View& a, const View& b, const View& out, const Epilogue& epilogue,
                    const KernelContext& context);
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with a transposed activation and few rows or a long reduction: vectors run along K of both operands, nothing
-// is transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one vector of them.
+// Products with a transposed activation and few rows or a long reduction, or with few columns: vectors run along K of
+// both operands, nothing is transposed. A tile is v sums (rows x columns); a tree of shuffles and additions makes one
+// vector of them.
 #include <algorithm>
+#include <limits>
 
+#include "base/format.h"
 #include "topi/gemm.h"
 #include "topi/reduce_steps.h"
 
@@ -12,9 +15,11 @@ using namespace tir;
 
 namespace {
 
-// Columns of a tile of so many rows: v sums, or three quarters of them.
-int64_t columns_of(int64_t rows, int64_t v) { return rows == 3 ? v / 4 : v / rows; }
-int64_t most_rows(int64_t v) { return v >= 16 ? 4 : v >= 8 ? 2 : 1; }
+// Sums of a tile: rows x columns of the result, at most as many as a vector has lanes.
+struct DotTile {
+  int64_t rows, cols;
+};
+
 int lanes_of(const GemmProblem& p, const Target& target) {
   return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
 }
@@ -41,20 +46,43 @@ PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(Pr
   return x[0];
 }
 
-}  // namespace
+double dot_tile_cycles(int64_t rows, int64_t cols, int64_t k, int v, double per_cycle) {
+  const double step =
+      std::max({static_cast<double>(rows * cols) / per_cycle, static_cast<double>(rows + cols) / per_cycle, 4.2});
+  return static_cast<double>(ceil_div(k, v)) * (step + 0.5) + 3.0 * v / per_cycle + 20;
+}
 
-double dot_cycles(const GemmProblem& p, const Target& target) {
+double cycles_with(const GemmProblem& p, const DotTile& t, const Target& target) {
   const int v = lanes_of(p, target);
   const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
   auto row = [&](int64_t rows) {
-    const int64_t cols = columns_of(rows, v);
-    const double step =
-        std::max({static_cast<double>(rows * cols) / per_cycle, static_cast<double>(rows + cols) / per_cycle, 4.2});
-    return static_cast<double>(ceil_div(p.n, cols)) *
-           (static_cast<double>(ceil_div(p.k, v)) * (step + 0.5) + 3.0 * v / per_cycle + 20);
+    double cycles = static_cast<double>(p.n / t.cols) * dot_tile_cycles(rows, t.cols, p.k, v, per_cycle);
+    if (p.n % t.cols) cycles += dot_tile_cycles(rows, p.n % t.cols, p.k, v, per_cycle);
+    return cycles;
   };
-  const int64_t most = most_rows(v), rest = p.m % most;
-  return static_cast<double>(p.batch) * (static_cast<double>(p.m / most) * row(most) + (rest ? row(rest) : 0));
+  return static_cast<double>(p.batch) *
+         (static_cast<double>(p.m / t.rows) * row(t.rows) + (p.m % t.rows ? row(p.m % t.rows) : 0));
+}
+
+DotTile dot_tile(const GemmProblem& p, const Target& target) {
+  const int64_t v = lanes_of(p, target);
+  DotTile best{1, 1};
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t rows = 1; rows <= std::clamp<int64_t>(p.m, 1, v); ++rows)
+    for (int64_t cols = 1; cols <= std::clamp<int64_t>(p.n, 1, v / rows); ++cols) {
+      const double cycles = cycles_with(p, {rows, cols}, target);
+      if (cycles < least * 0.999) best = {rows, cols}, least = cycles;
+    }
+  return best;
+}
+
+}  // namespace
+
+double dot_cycles(const GemmProblem& p, const Target& target) { return cycles_with(p, dot_tile(p, target), target); }
+
+std::string dots_text(const GemmProblem& p, const Target& target) {
+  const DotTile tile = dot_tile(p, target);
+  return format("{} rows x {} columns of dot products", tile.rows, tile.cols);
 }
 
 Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
@@ -65,9 +93,7 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
   const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2];
   const int64_t vectors = p.k / v, tail = p.k % v;
 
-  // `valid` columns are real; the others repeat the last one and are not stored.
-  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols,
-                  int64_t valid) {
+  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols) {
     Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
     Buffer left = make_buffer("left", vector, rows, Scope::kRegister),
            right = make_buffer("right", vector, 1, Scope::kRegister);
@@ -81,9 +107,7 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
           for (int64_t r = 0; r < rows; ++r)
             steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
           for (int64_t c = 0; c < cols; ++c) {
-            steps.push_back(
-                store(right, make_int(0),
-                      widened(load(b.buffer, ramp(b_at + std::min(c, valid - 1) * b_row + k, 1, v), mask))));
+            steps.push_back(store(right, make_int(0), widened(load(b.buffer, ramp(b_at + c * b_row + k, 1, v), mask))));
             for (int64_t r = 0; r < rows; ++r) {
               PrimExpr at = make_int(r * cols + c);
               steps.push_back(
@@ -106,9 +130,12 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
         for (int64_t r = 0; r < rows; ++r) {
           Index index{m0 + r, n0};
           if (rank == 3) index.insert(index.begin(), batch);
+          // Vectors of a power of two, its rest masked: others have no machine form.
+          int lanes = 1;
+          while (lanes < cols) lanes *= 2;
           std::vector<int> own;
-          for (int64_t c = 0; c < cols; ++c) own.push_back(static_cast<int>(r * cols + c));
-          PrimExpr value = cols == v ? all : shuffle({all}, own), mask = tail_mask(static_cast<int>(cols), valid);
+          for (int64_t c = 0; c < lanes; ++c) own.push_back(static_cast<int>(r * cols + std::min(c, cols - 1)));
+          PrimExpr value = cols == v ? all : shuffle({all}, own), mask = tail_mask(lanes, cols);
           PrimExpr var = make_var("sums", value->dtype);
           stores.push_back(let_stmt(var, value, out.store(index, epilogue(var, index, mask), mask)));
         }
@@ -119,32 +146,32 @@ Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& ou
       });
     });
   };
-  // A unit of work is up to kColumns columns of a row tile.
+  // A unit of work is up to kColumns columns of a row tile, whole tiles of them.
   constexpr int64_t kColumns = 128;
-  const int64_t chunks = ceil_div(p.n, kColumns);
+  const DotTile size = dot_tile(p, *context.target);
+  const int64_t part_tiles = kColumns / size.cols, whole = p.n / size.cols, rest = p.n % size.cols;
+  const int64_t parts = std::max<int64_t>(1, ceil_div(ceil_div(p.n, size.cols), part_tiles));
   auto columns = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& part, int64_t rows) {
-    const int64_t cols = columns_of(rows, v), whole = p.n / cols, rest = p.n % cols;
     std::vector<Stmt> body;
     if (whole) {
-      PrimExpr first = part * (kColumns / cols);
-      body.push_back(loop("nt", first, min(first + kColumns / cols, make_int(whole)),
-                          [&](PrimExpr nt) { return tile(batch, m0, nt * cols, rows, cols, cols); }));
+      PrimExpr first = part * part_tiles;
+      body.push_back(loop("nt", first, min(first + part_tiles, make_int(whole)),
+                          [&](PrimExpr nt) { return tile(batch, m0, nt * size.cols, rows, size.cols); }));
     }
     if (rest) {
-      Stmt last = tile(batch, m0, make_int(whole * cols), rows, cols, rest);
-      body.push_back(chunks == 1 ? last : make_if(eq(part, make_int(chunks - 1)), last));
+      Stmt last = tile(batch, m0, make_int(whole * size.cols), rows, rest);
+      body.push_back(parts == 1 ? last : make_if(eq(part, make_int(parts - 1)), last));
     }
     return seq(std::move(body));
   };
-  const int64_t most = most_rows(v), tail_rows = p.m % most;
-  const std::vector<int64_t> units{p.batch, chunks, ceil_div(p.m, most)};
+  const int64_t tail_rows = p.m % size.rows;
+  const std::vector<int64_t> units{p.batch, parts, ceil_div(p.m, size.rows)};
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
-      PrimExpr m0 = at[2] * most;
-      if (tail_rows == 0) return columns(at[0], m0, at[1], most);
-      if (p.m < most) return columns(at[0], m0, at[1], tail_rows);
+      PrimExpr m0 = at[2] * size.rows;
+      if (tail_rows == 0) return columns(at[0], m0, at[1], size.rows);
       return make_if(eq(at[2], make_int(units[2] - 1)), columns(at[0], m0, at[1], tail_rows),
-                     columns(at[0], m0, at[1], most));
+                     columns(at[0], m0, at[1], size.rows));
     });
   });
 }

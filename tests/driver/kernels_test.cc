@@ -97,6 +97,15 @@ TEST(Kernels, ConcatAndSplitOfChannels) {
                     }));
   check({x}, call("add", {conv(make_get(parts, 0), 16, 16, 3, 1, 1), make_get(parts, 1)}));
 }
+// A constant of few columns is kept as rows along the reduction, whichever way it comes.
+TEST(Kernels, ProductsOfFewColumns) {
+  Expr x = input("x", {2, 30, 515});
+  check({x}, relu(call("add", {call("nn.dense", {x, constant({10, 515})}, make_default_attrs<DenseAttrs>()),
+                               constant({10}, 3)})));
+  Expr y = input("y", {61, 515});
+  check({y}, relu(call("nn.matmul", {y, constant({515, 9})},
+                       make_attrs<MatmulAttrs>([](auto& t) { t.transpose_a = t.transpose_b = false; }))));
+}
 TEST(Kernels, DenseAndMatmul) {
   Expr x = input("x", {5, 37});
   check({x}, relu(call("add", {call("nn.dense", {x, constant({50, 37})}, make_default_attrs<DenseAttrs>()),

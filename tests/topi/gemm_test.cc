@@ -160,6 +160,29 @@ TEST(Gemm, FewRowsOfDots) {
          {1, 1, 300, 16, MatrixB::kTransposed}});
 }
 
+// Few columns over many rows; tiles of dot products whose rows and columns leave rests.
+TEST(Gemm, FewColumnsOfDots) {
+  check({{1, 61, 10, 300, MatrixB::kTransposed},
+         {2, 50, 4, 90, MatrixB::kTransposed},
+         {1, 47, 9, 515, MatrixB::kTransposed},
+         {1, 38, 13, 170, MatrixB::kTransposed},
+         {1, 20, 2, 129, MatrixB::kTransposed},
+         {1, 29, 1, 64, MatrixB::kTransposed},
+         {1, 19, 5, 1000, MatrixB::kTransposed}});
+  Target wide = host_target();
+  wide.vector_bits = 512, wide.vector_registers = 32;
+  auto dots = [&](int64_t m, int64_t n, int64_t k) {
+    GemmProblem p;
+    p.m = m, p.n = n, p.k = p.row_stride = k;
+    return packed_as_dots(p, wide);
+  };
+  EXPECT_TRUE(dots(1415, 10, 805));
+  EXPECT_TRUE(dots(1698, 4, 90));
+  EXPECT_FALSE(dots(1415, 16, 805));  // panels without empty lanes
+  EXPECT_FALSE(dots(1415, 10, 20));   // more of the sums' tree than of sums
+  EXPECT_FALSE(dots(2, 10, 805));
+}
+
 // The last column vector at most half full: alone, behind whole ones, over activations.
 TEST(Gemm, ColumnsThatEndInHalfAVector) {
   check({{1, 50, 6, 23},
