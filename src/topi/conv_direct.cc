@@ -18,6 +18,8 @@ struct Extents {
   int64_t oc, ic, height, width;
   int lanes;
   int64_t vectors;  // along the width, the last one perhaps not full
+  int last_lanes;   // of the last one: half of the others' where that holds its columns
+  bool wide;        // vectors of 512 bits
 };
 
 Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
@@ -26,14 +28,20 @@ Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out
   e.height = p.kernel.size() > 1 ? out.shape[out.shape.size() - 2] : 1;
   e.width = out.shape.back();
   e.lanes = e.width == 1 ? 1 : target.lanes(std::max<int>(32, accumulator_dtype(data.dtype()).bits));
+  // 512-bit operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
+  const int bits = accumulator_dtype(data.dtype()).bits;
+  if (e.lanes * bits == 512 && 2 * e.width <= e.lanes) e.lanes /= 2;
+  e.wide = e.lanes * bits == 512;
   e.vectors = ceil_div(e.width, int64_t{e.lanes});
+  const int64_t left = e.width % e.lanes;
+  e.last_lanes = e.wide && e.width > e.lanes && left != 0 && 2 * left <= e.lanes ? e.lanes / 2 : e.lanes;
   return e;
 }
 
 double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
                           const Target& target) {
   const Extents e = extents_of(p, data, out, target);
-  const double per_cycle = target.vector_bits >= 512 && e.lanes > 1 ? 1 : 2;
+  const double per_cycle = e.wide ? 1 : 2, half = e.last_lanes < e.lanes ? 0.5 : 0;
   const double steps = static_cast<double>(product(p.kernel) * e.ic);
   // Vectors are not aligned: half of them cross a cache line. Strided ones are put together from two, others lane by
   // lane.
@@ -53,8 +61,12 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
   };
   const double image = over(e.oc, c.oc_rows, [&](int64_t oc) {
     return over(e.height, c.rows, [&](int64_t rows) {
-      return over(e.vectors, c.vectors,
-                  [&](int64_t vectors) { return tile(static_cast<double>(oc), static_cast<double>(rows * vectors)); });
+      auto of = [&](double vectors) { return tile(static_cast<double>(oc), static_cast<double>(rows) * vectors); };
+      const double cycles =
+          over(e.vectors, c.vectors, [&](int64_t vectors) { return of(static_cast<double>(vectors)); });
+      if (half == 0) return cycles;
+      const int64_t last = e.vectors % c.vectors ? e.vectors % c.vectors : c.vectors;
+      return cycles - of(static_cast<double>(last)) + of(static_cast<double>(last) - half);
     });
   });
   return image * static_cast<double>(product(out.shape) / (out.shape[1] * e.height * e.width) * p.groups);
@@ -101,17 +113,21 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
   // go lane by lane; a row shorter than a vector has no such choice.
   const int64_t left = e.width % v;
   const bool overlaps = left != 0 && e.width > v;
+  const int last_lanes = e.last_lanes;
   const PrimExpr short_row = e.width < v ? tail_mask(v, e.width) : PrimExpr();
-  const PrimExpr own_lanes = overlaps ? le(broadcast(make_int(v - left), v), ramp(make_int(0), 1, v)) : short_row;
+  PrimExpr own_lanes = overlaps ? le(broadcast(make_int(last_lanes - left), v), ramp(make_int(0), 1, v)) : short_row;
+  if (last_lanes < v) own_lanes = logical_and(own_lanes, tail_mask(v, last_lanes));
 
   // Output channels oc0 ..., output rows from place's on, vectors from vector w0 / v on; `ends`: the row's last is
   // among them.
   auto tile = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, const PrimExpr& w0, int oc_rows,
                   int rows, int vectors, bool ends) {
-    RegisterTile acc(oc_rows, rows * vectors, vector);
+    RegisterTile acc(oc_rows, rows * vectors, vector, ends ? last_lanes : v, vectors);
     auto is_last = [&](int col) { return ends && col % vectors == vectors - 1; };
     // Columns are counted from w0.
-    auto column = [&](int col) { return int64_t{col % vectors} * v - (overlaps && is_last(col) ? v - left : 0); };
+    auto column = [&](int col) {
+      return int64_t{col % vectors} * v - (overlaps && is_last(col) ? last_lanes - left : 0);
+    };
     auto unrolled = [&](int d) {
       int64_t steps = int64_t{oc_rows} * rows * vectors;
       for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
@@ -132,7 +148,7 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
           return acc.step([&](int r) { return load(weights.buffer, weights_at + (tap + r * filter)); },
                           [&](int col) {
                             PrimExpr at = from + (int64_t{col / vectors} * step_h + column(col) * step_w);
-                            return load(data.buffer, v > 1 ? ramp(at, step_w, v) : at, short_row);
+                            return load(data.buffer, v > 1 ? ramp(at, step_w, acc.lanes(col)) : at, short_row);
                           });
         };
         Stmt sums = loop("ic", e.ic, [&](PrimExpr i) { return taps_from(0, data_at + i * data.strides[1], i); });

@@ -7,24 +7,25 @@ namespace tilewright::topi {
 
 using namespace tir;
 
-RegisterTile::RegisterTile(int rows, int cols, DataType vector, int last_lanes)
+RegisterTile::RegisterTile(int rows, int cols, DataType vector, int last_lanes, int period)
     : rows_(rows),
       cols_(cols),
+      period_(period > 0 ? period : cols),
       vector_(vector),
       last_(last_lanes > 0 ? vector.with_lanes(last_lanes) : vector),
       acc_(make_buffer("acc", vector, int64_t{rows} * cols, Scope::kRegister)),
       a_(make_buffer("a_row", vector, 1, Scope::kRegister)),
       b_(make_buffer("b_cols", vector, cols, Scope::kRegister)),
-      narrow_acc_(make_buffer("narrow_acc", last_, rows, Scope::kRegister)),
+      narrow_acc_(make_buffer("narrow_acc", last_, int64_t{rows} * (cols / period_), Scope::kRegister)),
       narrow_a_(make_buffer("narrow_a", last_, 1, Scope::kRegister)),
-      narrow_b_(make_buffer("narrow_b", last_, 1, Scope::kRegister)) {}
+      narrow_b_(make_buffer("narrow_b", last_, cols / period_, Scope::kRegister)) {}
 
 PrimExpr RegisterTile::acc(int row, int col) const {
-  return narrow(col) ? load(narrow_acc_, make_int(row)) : load(acc_, make_int(int64_t{row} * cols_ + col));
+  return narrow(col) ? load(narrow_acc_, narrow_at(row, col)) : load(acc_, make_int(int64_t{row} * cols_ + col));
 }
 
 Stmt RegisterTile::set(int row, int col, PrimExpr value) const {
-  return narrow(col) ? store(narrow_acc_, make_int(row), std::move(value))
+  return narrow(col) ? store(narrow_acc_, narrow_at(row, col), std::move(value))
                      : store(acc_, make_int(int64_t{row} * cols_ + col), std::move(value));
 }
 
@@ -42,14 +43,15 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
   const PrimExpr zero = make_int(0);
   std::vector<Stmt> body;
   for (int c = 0; c < cols_; ++c)
-    body.push_back(narrow(c) ? store(narrow_b_, zero, convert(b(c))) : store(b_, make_int(c), convert(b(c))));
+    body.push_back(narrow(c) ? store(narrow_b_, narrow_at(0, c), convert(b(c)))
+                             : store(b_, make_int(c), convert(b(c))));
   for (int r = 0; r < rows_; ++r) {
     PrimExpr element = convert(a(r));
     if (!narrow(0)) body.push_back(store(a_, zero, broadcast(element, vector_.lanes)));
     if (narrow(cols_ - 1)) body.push_back(store(narrow_a_, zero, broadcast(element, last_.lanes)));
     for (int c = 0; c < cols_; ++c) {
       PrimExpr x = narrow(c) ? load(narrow_a_, zero) : load(a_, zero),
-               y = narrow(c) ? load(narrow_b_, zero) : load(b_, make_int(c));
+               y = narrow(c) ? load(narrow_b_, narrow_at(0, c)) : load(b_, make_int(c));
       body.push_back(set(r, c, multiply_add(x, y, acc(r, c))));
     }
   }

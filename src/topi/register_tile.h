@@ -8,10 +8,10 @@ namespace tilewright::topi {
 
 class RegisterTile {
  public:
-  // `vector` is the accumulator's dtype, lanes included. The last column may be narrower (`last_lanes`): b is asked for
-  // that many lanes, and drain gives whole vectors whose other lanes are zero.
-  RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0);
-  int lanes(int col) const { return col == cols_ - 1 ? last_.lanes : vector_.lanes; }
+  // `vector` is the accumulator's dtype, lanes included. The last column may be narrower (`last_lanes`), or the last of
+  // every `period` columns: b is asked for that many lanes, and drain gives whole vectors whose other lanes are zero.
+  RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0, int period = 0);
+  int lanes(int col) const { return col % period_ == period_ - 1 ? last_.lanes : vector_.lanes; }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
   tir::Stmt clear() const;
@@ -24,13 +24,14 @@ class RegisterTile {
   tir::Stmt scope(tir::Stmt body) const;
 
  private:
-  int rows_, cols_;
+  int rows_, cols_, period_;
   DataType vector_, last_;
   tir::PrimExpr acc(int row, int col) const;
   tir::Stmt set(int row, int col, tir::PrimExpr value) const;
-  bool narrow(int col) const { return last_.lanes != vector_.lanes && col == cols_ - 1; }
+  bool narrow(int col) const { return lanes(col) != vector_.lanes; }
+  tir::PrimExpr narrow_at(int row, int col) const { return tir::make_int(row * (cols_ / period_) + col / period_); }
   tir::Buffer acc_, a_, b_;                       // whole vectors
-  tir::Buffer narrow_acc_, narrow_a_, narrow_b_;  // the last column's, where it is narrower
+  tir::Buffer narrow_acc_, narrow_a_, narrow_b_;  // the narrower columns'
 };
 
 // Appends hints for the cache lines that start among the `count` elements from at + first on, `bytes` further. Hardware
