@@ -57,6 +57,19 @@ class Programs(unittest.TestCase):
         with self.assertRaises(TypeError):
             vm_rt.Executable.load_exec("text", loaded)
 
+    def test_results_as_large_as_the_values_say(self):
+        x = relay.var("x", shape=(relay.Any(), 3), dtype="int32")
+        values = relay.unique(relay.reshape(x, (-1,)), is_sorted=True, return_counts=True)
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.Tuple([relay.argwhere(x), values[0], values[2], values[3]])))
+        run = relay.create_executor("vm", mod=mod).evaluate()
+        for data in ([[0, 2, 2], [7, 0, -1]], [[0, 0, 0]], [[5, 5, 5], [1, 1, 1], [0, 9, 9]]):
+            data = np.array(data, "int32")
+            where, found, inverse, counts = (out.numpy() for out in run(data))
+            np.testing.assert_array_equal(where, np.argwhere(data))
+            expected = np.unique(data, return_inverse=True, return_counts=True)
+            for ours, theirs in zip((found, inverse, counts), expected):
+                np.testing.assert_array_equal(ours, theirs.reshape(-1))
+
     def test_arguments(self):
         machine = vm_rt.VirtualMachine(relay.vm.compile(tuple_net(), "llvm"), tw.cpu())
         a, b = np.full((2, 3), 5, "float32"), np.ones((2, 3), "float32")

@@ -2,6 +2,7 @@
 """Relay text under its classic names."""
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -11,7 +12,17 @@ def fromtext(source: str, source_name: str = "from_string") -> Any:
     return read(source)
 
 
-parse = fromtext
+def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
+    """The same; meta[relay.Constant][i] is init_meta_table["relay.Constant"][i] unless the text has a metadata section. A module to
+    begin with is not taken: IRModule.update joins two. Error: 303."""
+    from .relay import fromtext as read
+    if init_module is not None:
+        raise NotImplementedError("parse takes no init_module; parse the text and join the two with IRModule.update")
+    table = dict(init_meta_table or {})
+    constants = table.pop("relay.Constant", [])
+    if table:
+        raise NotImplementedError(f"init_meta_table holds relay.Constant only, not {', '.join(sorted(table))}; a #[metadata] section may hold attributes")
+    return read(source, source_name, [getattr(c, "data", c) for c in constants])
 
 
 def parse_expr(source: str) -> Any:

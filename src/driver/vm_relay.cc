@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Relay functions as VM bytecode. Within one body (of a function, a branch, a clause) operators are gathered into
 // regions: an operator's level is one above that of the control flow it waits for, and the operators of one level that
-// are reached without control flow in between become one packed function. Control flow runs in its order.
+// are reached without control flow in between become one packed function. Control flow runs in its order. One file,
+// because scopes, regions and control flow refer to each other throughout.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -9,6 +10,7 @@
 #include "base/format.h"
 #include "driver/vm.h"
 #include "relay/op.h"
+#include "relay/ops/attrs.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {
@@ -82,6 +84,7 @@ class FunctionCompiler {
   bool is_operator(const Expr& e);
   Status region(Scope& s, int level);
   Result<int64_t> control(Scope& s, const Expr& e);
+  Result<int64_t> host_call(Scope& s, const Expr& e);
   Result<int64_t> closure(Scope& s, const Expr& e);
   Result<int64_t> match(Scope& s, const MatchNode& m);
   void test_pattern(const Pattern& p, int64_t value, Registers* known, std::vector<size_t>* misses);
@@ -172,10 +175,11 @@ class ProgramCompiler {
     program_.regions.push_back(std::move(region));
     return static_cast<int64_t>(program_.regions.size()) - 1;
   }
-  int64_t add_host(const char* function, size_t arguments) {
+  // `function` may be followed by lines of attributes.
+  int64_t add_host(const std::string& function, size_t arguments) {
     runtime::vm::Region region{"host", {}, function, {}};
     for (size_t i = 0; i < arguments; ++i) region.inputs.push_back(format("a{}", i));
-    program_.executable.primitives.push_back(format("host_{}", function));
+    program_.executable.primitives.push_back(format("host_{}", function.substr(0, function.find('\n'))));
     program_.regions.push_back(std::move(region));
     return static_cast<int64_t>(program_.regions.size()) - 1;
   }
@@ -196,8 +200,16 @@ struct FunctionCompiler::Scope {
   std::unordered_set<const ExprNode*> kept;  // operators whose value leaves their region
 };
 
+// An operator whose result is as large as the values say, as the runtime's function and its attributes; else empty.
+std::string host_source(const Expr& e) {
+  if (is_call_to(e, "argwhere")) return "argwhere";
+  if (!is_call_to(e, "unique")) return "";
+  const auto& a = *attrs_as<UniqueAttrs>(as<CallNode>(e)->attrs);
+  return format("Unique\nsorted={}{}", a.sorted ? 1 : 0, a.axis ? format("\naxis={}", *a.axis) : "");
+}
+
 bool FunctionCompiler::is_operator(const Expr& e) {
-  if (called_op(e)) return true;
+  if (called_op(e)) return host_source(e).empty();
   const auto* get = as<TupleGetItemNode>(e);
   return get && is_operator(program_.aliases().resolve(get->tuple));
 }
@@ -489,6 +501,7 @@ Result<int64_t> FunctionCompiler::control(Scope& s, const Expr& e) {
       return out;
     }
     case ExprKind::kCall: {
+      if (called_op(e)) return host_call(s, e);
       const auto* c = as<CallNode>(e);
       std::vector<int64_t> arguments;
       for (const Expr& a : c->args) arguments.push_back(TW_TRY(value_of(s, a)));
@@ -535,6 +548,25 @@ Result<int64_t> FunctionCompiler::control(Scope& s, const Expr& e) {
       return value_of(s, e);
   }
   return Diagnostic(ErrorCode::kInternal, "an expression of no kind");
+}
+
+Result<int64_t> FunctionCompiler::host_call(Scope& s, const Expr& e) {
+  std::vector<int64_t> arguments, results;
+  for (const Expr& a : as<CallNode>(e)->args) arguments.push_back(TW_TRY(value_of(s, a)));
+  const auto* tuple = as_tuple(e->type);
+  for (size_t i = 0; i < (tuple ? tuple->fields.size() : 1); ++i) results.push_back(fresh());
+  std::vector<int64_t> fields{program_.add_host(host_source(e), arguments.size()),
+                              static_cast<int64_t>(arguments.size() + results.size()),
+                              static_cast<int64_t>(results.size())};
+  fields.insert(fields.end(), arguments.begin(), arguments.end());
+  fields.insert(fields.end(), results.begin(), results.end());
+  emit(Opcode::kInvokePacked, std::move(fields));
+  if (!tuple) return results[0];
+  const int64_t out = fresh();
+  fields = {0, static_cast<int64_t>(results.size()), out};
+  fields.insert(fields.end(), results.begin(), results.end());
+  emit(Opcode::kAllocADT, std::move(fields));
+  return out;
 }
 
 Result<int64_t> FunctionCompiler::closure(Scope& s, const Expr& e) {

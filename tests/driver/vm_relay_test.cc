@@ -62,6 +62,29 @@ TEST(VmRelay, OneRegionWithoutControlFlow) {
         {data({5, 8})}, 1);
 }
 
+// As many results as the values say, between regions, and what is computed from them.
+TEST(VmRelay, ResultsAsLargeAsTheValuesSay) {
+  const Tensor x = data({3, 5});
+  check(
+      "def @main(%x: Tensor[(?, 5), float32]) {\n  %0 = nn.relu(%x);\n  %1 = argwhere(%0);\n"
+      "  %2 = multiply(%1, 2i64);\n  (%1, sum(%2), gather_nd(%0, transpose(%1), index_rank=2))\n}",
+      {x});
+  check("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(1)});
+  check("def @main(%x: Tensor[(), float32]) { argwhere(%x) }", {number(0)});
+  const Tensor repeated = Tensor::from<int32_t>(kInt32, {2, 4}, std::vector<int32_t>{7, 3, 7, -1, 3, 3, 9, 7});
+  for (const char* how : {"", ", sorted=False", ", axis=1", ", axis=-1, sorted=False"})
+    check("def @main(%x: Tensor[(2, ?), int32]) {\n  %0 = unique(%x" + std::string(how) +
+              ");\n  (add(%0.0, 1), %0.1, %0.2, cast(%0.3, dtype=\"float32\"))\n}",
+          {repeated});
+  // Inside a branch, and where the result has nothing in it.
+  for (float limit : {-100.0f, 100.0f})
+    check(
+        "def @main(%x: Tensor[(?, 5), float32], %limit: Tensor[(), float32]) {\n  %0 = greater(%x, %limit);\n"
+        "  if (less(%limit, 0f)) { cast(argwhere(%0), dtype=\"float32\") } else { cast(argwhere(%0), "
+        "dtype=\"float32\") }\n}",
+        {x, number(limit)});
+}
+
 TEST(VmRelay, BranchesOnResults) {
   const std::string text =
       "def @main(%x: Tensor[(?, 8), float32], %limit: Tensor[(), float32]) {\n"

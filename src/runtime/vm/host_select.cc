@@ -15,10 +15,10 @@ namespace {
 
 bool is_number(const Tensor& t) { return !t.dtype().is_string() && t.dtype().code != TypeCode::kComplex; }
 
-// The result is (axes, count): the coordinates of one element in each column.
-Status non_zero(HostCall& c) {
+// The coordinates of the elements that are not zero, those of one in each column or in each row.
+Status coordinates(HostCall& c, bool rows) {
   const Tensor x = TW_TRY(c.tensor(0));
-  if (!is_number(x)) return host_error(format("NonZero of {}", x.dtype().str()));
+  if (!is_number(x)) return host_error(format("the coordinates of {}", x.dtype().str()));
   std::vector<int64_t> places;
   if (x.dtype().is_float()) {
     for (int64_t i = 0; i < x.size(); ++i)
@@ -28,18 +28,22 @@ Status non_zero(HostCall& c) {
       if (x.at_int(i) != 0) places.push_back(i);
   }
   const auto n = static_cast<int64_t>(places.size());
-  // A scalar counts as a vector of one element.
-  const std::vector<int64_t> shape = x.rank() == 0 ? std::vector<int64_t>{1} : x.shape();
-  Tensor out = TW_TRY(c.pool.allocate(kInt64, {static_cast<int64_t>(shape.size()), n}));
+  // A scalar counts as a vector of one element for columns.
+  const std::vector<int64_t> shape = x.rank() == 0 && !rows ? std::vector<int64_t>{1} : x.shape();
+  const auto axes = static_cast<int64_t>(shape.size());
+  Tensor out = TW_TRY(c.pool.allocate(kInt64, rows ? std::vector{n, axes} : std::vector{axes, n}));
   auto to = out.as_mutable<int64_t>();
   for (int64_t k = 0; k < n; ++k) {
     int64_t at = places[static_cast<size_t>(k)];
     for (size_t d = shape.size(); d-- > 0; at /= shape[d])
-      to[d * static_cast<size_t>(n) + static_cast<size_t>(k)] = at % shape[d];
+      to[rows ? static_cast<size_t>(k * axes) + d : d * static_cast<size_t>(n) + static_cast<size_t>(k)] =
+          at % shape[d];
   }
   c.give(0, make_tensor(std::move(out)));
   return Ok{};
 }
+Status non_zero(HostCall& c) { return coordinates(c, false); }
+Status argwhere(HostCall& c) { return coordinates(c, true); }
 
 // The slices of an axis (or the elements, without one) that `kept` names.
 Result<Tensor> taken(HostCall& c, const Tensor& x, int64_t axis, const std::vector<int64_t>& kept) {
@@ -276,11 +280,9 @@ Status top_k(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {{"TopK", top_k},
-                                {"NonZero", non_zero},
-                                {"Compress", compress},
-                                {"Unique", unique},
-                                {"NonMaxSuppression", non_max_suppression}};
+constexpr HostEntry kTable[] = {{"TopK", top_k},        {"NonZero", non_zero},
+                                {"argwhere", argwhere}, {"Compress", compress},
+                                {"Unique", unique},     {"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 
