@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <numeric>
 
 #include "base/format.h"
+#include "base/plugin.h"
 #include "cli/file.h"
 #include "cli/input_spec.h"
 #include "cli/profile_page.h"
@@ -78,16 +78,7 @@ namespace {
 
 // A shared library with modules or functions of the user's; it stays loaded.
 Status load_plugin(const std::string& path) {
-  char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for
-  const std::string file = absolute ? absolute : "";
-  std::free(absolute);
-  if (file.empty()) return Diagnostic(ErrorCode::kFileNotFound, "there is no such plug-in", path, "check the path");
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* why = dlerror();
-    return Diagnostic(ErrorCode::kLinkFailed, format("the plug-in cannot be loaded: {}", why ? why : "unknown reason"),
-                      path);
-  }
+  void* library = TW_TRY(open_plugin(path));
   if (auto entry = reinterpret_cast<int32_t (*)()>(dlsym(library, "tw_runtime_plugin"))) detail::check(entry());
   return Ok{};
 }

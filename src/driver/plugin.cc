@@ -2,11 +2,8 @@
 #include "driver/plugin.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <filesystem>
-
-#include "base/format.h"
+#include "base/plugin.h"
 #include "runtime/dltensor.h"
 
 namespace tilewright::driver {
@@ -64,16 +61,7 @@ Result<ExternalCodegen> external_codegen(const tw_external_codegen& given) {
 }
 
 Status load_plugin(const std::string& path, std::vector<ExternalCodegen>* codegens) {
-  std::error_code error;
-  const std::string file = std::filesystem::absolute(path, error).string();  // a bare name would be searched for
-  if (error || access(file.c_str(), R_OK) != 0)
-    return Diagnostic(ErrorCode::kFileNotFound, "the plug-in cannot be read", path, "check the path");
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* why = dlerror();
-    return Diagnostic(ErrorCode::kLinkFailed, format("the plug-in cannot be loaded: {}", why ? why : "unknown reason"),
-                      path);
-  }
+  void* library = TW_TRY(open_plugin(path));
   using Entry = const tw_external_codegen* (*)(uint64_t*);
   auto entry = reinterpret_cast<Entry>(dlsym(library, "tw_compiler_plugin"));
   if (!entry)

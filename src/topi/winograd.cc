@@ -125,10 +125,9 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     });
   };
 
-  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels, which begin at
-  // block `kept_at` of those that are kept.
-  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr kept_at, PrimExpr turn, int rows,
-                      int cols, bool half) {
+  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels.
+  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, int rows, int cols,
+                      bool half) {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
@@ -139,9 +138,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
     PrimExpr ahead = weights_at + distance;
     // The panel that comes next: of the next tile of channels, or of the next point.
-    if (l.turns > 1 && c.points_outside)
-      ahead = weights_at + l.slices * l.panel * c.oc_blocks + turn * blocks * (v / unroll * lines * line);
-    else if (l.turns > 1 && l.phases == 1)
+    if (l.turns > 1 && l.phases == 1)
       ahead = weights_at + l.panel * cols + turn * (l.ic_padded / unroll * lines * line);
     else if (l.turns > 1)
       ahead = weights_at + blocks * (v * row) + turn * blocks * (v / unroll * lines * line);
@@ -172,7 +169,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           });
         });
       });
-      PrimExpr to = point * l.product_stride + first * v + kept_at * (c.block_tiles * v) + products_at;
+      PrimExpr to = point * l.product_stride + first * v + products_at;
       Stmt drain = bind("products_at", to, [&](PrimExpr at) {
         return acc.drain([&](int r, int col, PrimExpr value) {
           return store(scratch, ramp(at + (col * c.block_tiles + r) * v, 1, v), value);
@@ -184,7 +181,6 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
 
   // A point of a block of tiles by one tile of output channels.
   auto products = [&](PrimExpr block, PrimExpr point, PrimExpr oc_tile, int cols, bool half) {
-    const PrimExpr kept_at = c.points_outside ? oc_tile * int64_t{c.oc_blocks} : make_int(0);
     return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
       PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
       return bind("weights_at", at, [&](PrimExpr weights_at) {
@@ -195,13 +191,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                              : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
         if (full > 0 || last > 0)
           body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
-            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) {
-              return multiply(point, of_point, weights_at, kept_at, t, c.rows, cols, half);
-            });
+            return loop("row_tile", make_int(0), tiles,
+                        [&](PrimExpr t) { return multiply(point, of_point, weights_at, t, c.rows, cols, half); });
           }));
         if (const int64_t tail = l.last_tiles % c.rows) {
-          Stmt rest =
-              multiply(point, of_point, weights_at, kept_at, make_int(last), static_cast<int>(tail), cols, half);
+          Stmt rest = multiply(point, of_point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
           body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
         }
         return seq(std::move(body));
@@ -220,8 +214,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
             PrimExpr origin =
                 n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
-            const PrimExpr kept = c.points_outside ? oc : col;
-            return bind("from", kept * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
+            return bind("from", col * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
               return bind("out_at", origin, [&](PrimExpr out_at) {
                 return transform_tile(
                     down.result, across.result, vector,
@@ -271,27 +264,12 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
             return bind("cols", cols, [&](PrimExpr cols) { return transform_result(first, count, oc0, cols); });
           });
         };
-        auto oc_tiles = [&](const std::function<Stmt(PrimExpr)>& body) {
-          return loop("oc_tile", oc_begin, oc_end, body);
-        };
-        auto points = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("point", l.points, body); };
-        auto product = [&](const PrimExpr& point, const PrimExpr& oc_tile) {
-          return of_tile(oc_tile, [&](int cols, bool half) { return products(block, point, oc_tile, cols, half); });
-        };
-        Stmt tiles = c.points_outside
-                         ? seq({points([&](PrimExpr point) {
-                                  return oc_tiles([&](PrimExpr oc_tile) { return product(point, oc_tile); });
-                                }),
-                                oc_tiles(result)})
-                         : oc_tiles([&](PrimExpr oc_tile) {
-                             return seq({of_tile(oc_tile,
-                                                 [&](int cols, bool half) {
-                                                   return points([&](PrimExpr point) {
-                                                     return products(block, point, oc_tile, cols, half);
-                                                   });
-                                                 }),
-                                         result(oc_tile)});
-                           });
+        Stmt tiles = loop("oc_tile", oc_begin, oc_end, [&](PrimExpr oc_tile) {
+          Stmt points = of_tile(oc_tile, [&](int cols, bool half) {
+            return loop("point", l.points, [&](PrimExpr point) { return products(block, point, oc_tile, cols, half); });
+          });
+          return seq({points, result(oc_tile)});
+        });
         return seq({transform_data(first, count), tiles});
       });
     });

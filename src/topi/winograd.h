@@ -15,9 +15,6 @@ struct WinogradConfig {
   int64_t block_tiles = 0;              // tiles transformed at a time
   int rows = 12, oc_blocks = 2;         // of the products' register tile: tiles x blocks of output channels
   int ic_unroll = 4;
-  // A point's products for all output channels, then the next point's, and all products are kept meanwhile: never
-  // chosen yet, since no gain has been measured (docs/performance.md).
-  bool points_outside = false;
   bool operator==(const WinogradConfig&) const = default;
 };
 

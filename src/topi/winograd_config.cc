@@ -41,7 +41,7 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
     return (ceil_div(elements, line) | 1) * line;
   };
   l.data_stride = odd_lines(l.phases * l.ic_blocks * c.block_tiles * p.lanes);
-  l.product_stride = odd_lines((c.points_outside ? l.oc_tiles : 1) * c.oc_blocks * c.block_tiles * p.lanes);
+  l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
   l.turns = ceil_div(l.blocks == 1 ? l.last_tiles : c.block_tiles, c.rows);
   l.prefetches = l.panel * c.oc_blocks * 4 >= 8 << 10;
@@ -234,8 +234,7 @@ WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile
 }
 
 std::string to_text(const WinogradConfig& c) {
-  return format("{}x{} of {} u{}{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll,
-                c.points_outside ? ", points outside" : "");
+  return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll);
 }
 
 std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width,

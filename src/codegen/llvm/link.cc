@@ -249,13 +249,9 @@ Status write_archive(std::span<const std::string> objects, const std::string& pa
   std::error_code error;
   fs::rename(place.result(), only, error);
   if (error) return cannot_write(path, error.message());
-  std::vector<llvm::NewArchiveMember> members;
-  {
-    auto member = llvm::NewArchiveMember::getFile(only, /*Deterministic=*/true);
-    if (!member) return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(member.takeError()), path);
-    member->MemberName = "lib0.o";
-    members.push_back(std::move(*member));
-  }
+  auto member = llvm::NewArchiveMember::getFile(only, /*Deterministic=*/true);
+  if (!member) return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(member.takeError()), path);
+  member->MemberName = "lib0.o";
   place.files = {only};
   TW_TRY_STATUS(reserve(place, path));
 #if LLVM_VERSION_MAJOR >= 18
@@ -263,7 +259,7 @@ Status write_archive(std::span<const std::string> objects, const std::string& pa
 #else
   constexpr bool kSymbols = true;
 #endif
-  if (llvm::Error error = llvm::writeArchive(place.result(), members, kSymbols, llvm::object::Archive::K_GNU,
+  if (llvm::Error error = llvm::writeArchive(place.result(), *member, kSymbols, llvm::object::Archive::K_GNU,
                                              /*Deterministic=*/true, /*Thin=*/false))
     return cannot_write(path, llvm::toString(std::move(error)));
   return move_into_place(place, path);

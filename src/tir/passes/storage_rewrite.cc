@@ -44,8 +44,8 @@ struct Places {
     bool known = true;
     if (mask)
       for_each_expr(mask, [&](const PrimExpr& e) { known &= e->kind != ExprKind::kVar && e->kind != ExprKind::kLoad; });
-    auto [it, fresh] = masks.try_emplace(*at / n, mask ? to_text(mask) : "");
-    constant = known && (fresh || it->second == (mask ? to_text(mask) : ""));
+    const std::string text = mask ? to_text(mask) : "";
+    constant = known && masks.try_emplace(*at / n, text).first->second == text;
   }
   bool fit(const BufferNode& b) const {
     return constant && lanes > 0 && (b.size + lanes - 1) / lanes <= kMaxRegisterScratch;

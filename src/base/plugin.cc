@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/plugin.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "base/format.h"
+
+namespace tilewright {
+
+Result<void*> open_plugin(const std::string& path) {
+  char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for in the system's folders
+  const std::string file = absolute ? absolute : "";
+  std::free(absolute);
+  if (file.empty()) return Diagnostic(ErrorCode::kFileNotFound, "there is no such plug-in", path, "check the path");
+  if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+  const char* why = dlerror();
+  return Diagnostic(ErrorCode::kLinkFailed, format("the plug-in cannot be loaded: {}", why ? why : "unknown reason"),
+                    path);
+}
+
+}  // namespace tilewright
