@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # tw_room(NAME [DEPENDS rooms...]): an object library of every .cc below src/NAME. Folders are globbed, so a new
 # file needs no edit here. Files that belong to a program rather than to the room are named *_main.cc.
+# The standard library's headers cost each file most of a second: they are compiled once for all rooms but base and
+# runtime, parts of which are compiled for size. A file includes what it uses all the same.
+add_library(tw_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
+target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <cmath> <functional> <map> <memory> <numeric>
+                          <optional> <span> <string> <unordered_map> <variant> <vector>)
 function(tw_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
@@ -11,6 +16,9 @@ function(tw_room name)
   add_library(tw_${name} STATIC ${sources})
   set_target_properties(tw_${name} PROPERTIES LINKER_LANGUAGE CXX)
   target_include_directories(tw_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  if(NOT name MATCHES "^(base|runtime)$")
+    target_precompile_headers(tw_${name} REUSE_FROM tw_standard_headers)
+  endif()
   foreach(dep ${ROOM_DEPENDS})
     if(TARGET tw_${dep})
       target_link_libraries(tw_${name} PUBLIC tw_${dep})
