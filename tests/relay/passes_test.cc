@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/checked.h"
 #include "base/format.h"
 #include "relay/interpreter.h"
 #include "relay/passes/table.h"
@@ -132,14 +133,14 @@ Result<TextCase> read_text_case(const std::string& path) {
 
 namespace {
 
-// Inputs for main, the same every time; nothing when a shape is not known.
+// Inputs for main, the same every time; nothing when a shape is not known, or larger than is worth filling.
 std::optional<std::map<std::string, Value>> make_inputs(const Module& module) {
   std::map<std::string, Value> inputs;
   uint64_t state = 42;
   for (const Expr& param : module.main_function()->params) {
     const auto* type = as_tensor(param->type);
     auto shape = type ? static_shape(type->shape) : std::nullopt;
-    if (!shape) return std::nullopt;
+    if (!shape || *checked_element_count(*shape) > (1 << 24)) return std::nullopt;
     Value value = make_value(type->dtype, *shape);
     auto next = [&] {
       return static_cast<int64_t>((state = state * 6364136223846793005u + 1442695040888963407u) >> 40);

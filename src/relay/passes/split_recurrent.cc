@@ -40,10 +40,11 @@ Expr split(const Expr& e, int64_t gates) {
     inner = full_constant(0, tensor_of(args[0]).dtype, {directions, hidden});
   }
   Expr bias = reshape_to(add(input_bias, state_bias, e->span), {directions * width});
-  Expr product =
-      call("nn.dense", {reshape_to(args[0], {x[0] * x[1], x[2]}), reshape_to(args[1], {directions * width, x[2]})},
-           make_default_attrs<DenseAttrs>(), e->span);
-  Expr inputs = reshape_to(add(product, bias, e->span), {x[0], x[1], directions * width});
+  auto product =
+      try_call("nn.dense", {reshape_to(args[0], {x[0] * x[1], x[2]}), reshape_to(args[1], {directions * width, x[2]})},
+               make_default_attrs<DenseAttrs>(), e->span);
+  if (!product.ok()) return e;  // all steps' gates are more than a tensor can hold, though the states are not
+  Expr inputs = reshape_to(add(*product, bias, e->span), {x[0], x[1], directions * width});
   std::vector<Expr> operands{inputs, args[2]};
   if (gru) operands.push_back(inner);
   operands.insert(operands.end(), args.begin() + 4, args.end());
