@@ -152,13 +152,14 @@ std::optional<std::map<std::string, Value>> make_inputs(const Module& module) {
   return inputs;
 }
 
-// What the interpreter computes is the same before and after.
+// What the interpreter computes, where that is no more than it will hold, is the same before and after.
 void expect_same_results(const Module& before, const Module& after) {
   auto inputs = make_inputs(before);
   if (!inputs) return;
   InterpretOptions options;
   options.module = &before;
   auto x = interpret(before, *inputs, options);
+  if (!x.ok() && x.error().code == ErrorCode::kLimitExceeded) return;
   options.module = &after;
   auto y = interpret(after, *inputs, options);
   ASSERT_TRUE(x.ok()) << x.error().str();

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "relay/ops/attrs.h"
@@ -19,10 +18,14 @@ std::optional<Ints> shape_of(const Expr& e) {
   const auto* type = as_tensor(e->type);
   return type ? static_shape(type->shape) : std::nullopt;
 }
-Expr vector_of(const Ints& values, DataType dtype, Ints shape = {}) {
-  if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
-  Tensor data = Tensor::zeros(dtype, std::move(shape));
-  for (size_t i = 0; i < values.size(); ++i) data.set_int(static_cast<int64_t>(i), values[i]);
+// The constant value(0) .. value(count - 1); nothing where such a table would dwarf the model.
+template <class F>
+Expr table_of(int64_t count, F value, Ints shape = {}) {
+  constexpr int64_t kLargest = 1 << 24;
+  if (count < 1 || count > kLargest) return {};
+  if (shape.empty()) shape = {count};
+  Tensor data = Tensor::zeros(kInt64, std::move(shape));
+  for (int64_t i = 0; i < count; ++i) data.set_int(i, value(i));
   return make_constant(std::move(data));
 }
 Expr taken(const Expr& x, const Expr& indices, int64_t axis) {
@@ -193,28 +196,25 @@ Expr one_hot(const Expr& e) {
   auto in = shape_of(arg(e, 0));
   if (!in) return e;
   const int64_t axis = positive_axis(a.axis, in->size() + 1);
-  Ints wide = *in, places(static_cast<size_t>(a.depth)), row(in->size() + 1, 1);
+  Ints wide = *in, row(in->size() + 1, 1);
   wide.insert(wide.begin() + axis, 1);
   row[static_cast<size_t>(axis)] = a.depth;
-  std::iota(places.begin(), places.end(), 0);
+  Expr places = table_of(
+      a.depth, [](int64_t i) { return i; }, row);
+  if (!places) return e;
   Expr index = reshape_to(wrapped(cast(arg(e, 0), kInt64), a.depth), wide);
-  return call(
-      "where",
-      {both("equal", index, vector_of(places, kInt64, row)), cast(arg(e, 1), a.dtype), cast(arg(e, 2), a.dtype)}, {},
-      e->span);
+  return call("where", {both("equal", index, places), cast(arg(e, 1), a.dtype), cast(arg(e, 2), a.dtype)}, {}, e->span);
 }
 
 Expr trilu(const Expr& e) {
   auto in = shape_of(e);
   if (!in || in->size() < 2) return e;
   const int64_t rows = (*in)[in->size() - 2], cols = in->back();
-  Ints distance;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) distance.push_back(c - r);
-  if (distance.empty()) return e;
+  auto place = [](int64_t i) { return i; };
+  Expr row = table_of(rows, place, {rows, 1}), column = table_of(cols, place);
+  if (!row || !column) return e;
   Expr k = cast(reshape_to(arg(e, 1), {}), kInt64);
-  Expr inside = both(attrs_of<TriluAttrs>(e).upper ? "greater_equal" : "less_equal",
-                     vector_of(distance, kInt64, {rows, cols}), k);
+  Expr inside = both(attrs_of<TriluAttrs>(e).upper ? "greater_equal" : "less_equal", both("subtract", column, row), k);
   return call("where", {inside, arg(e, 0), full_constant(0, tensor_of(e).dtype)}, {}, e->span);
 }
 
@@ -258,11 +258,11 @@ Expr gather_nd(const Expr& e) {
   }
   if (!flat) return e;
   for (size_t b = batch; b-- > 0;) {
-    Ints starts(static_cast<size_t>((*in)[b])), row(rest.size(), 1);
-    for (size_t i = 0; i < starts.size(); ++i) starts[i] = static_cast<int64_t>(i) * stride;
+    Ints row(rest.size(), 1);
     row[b] = (*in)[b];
-    if (starts.empty()) return e;
-    flat = both("add", flat, vector_of(starts, kInt64, row));
+    Expr starts = table_of((*in)[b], [=](int64_t i) { return i * stride; }, row);
+    if (!starts) return e;
+    flat = both("add", flat, starts);
     stride *= (*in)[b];
   }
   Ints joined{rows};
@@ -281,12 +281,12 @@ Expr mirror_pad(const Expr& e) {
     if (before == 0 && after == 0) continue;
     if (n == 0 || n + before + after <= 0) return e;
     const int64_t period = n == 1 ? 1 : symmetric ? 2 * n : 2 * n - 2;
-    Ints from;
-    for (int64_t i = -before; i < n + after; ++i) {
-      const int64_t j = (i % period + period) % period;
-      from.push_back(j < n ? j : (symmetric ? period - 1 - j : period - j));
-    }
-    x = taken(x, vector_of(from, kInt64), static_cast<int64_t>(d));
+    Expr from = table_of(n + before + after, [=](int64_t i) {
+      const int64_t j = ((i - before) % period + period) % period;
+      return j < n ? j : (symmetric ? period - 1 - j : period - j);
+    });
+    if (!from) return e;
+    x = taken(x, from, static_cast<int64_t>(d));
   }
   return x;
 }
