@@ -97,8 +97,8 @@ class Value {
   Value(double f) { value_.kind = TW_FLOAT, value_.as.f = f; }
   Value(const std::string& text) { detail::check(tw_value_set_str(&value_, text.data(), text.size())); }
   Value(const char* text) : Value(std::string(text)) {}
-  inline Value(Function function);
-  inline Value(Module module);
+  inline Value(const Function& function);
+  inline Value(const Module& module);
   static Value bytes(const std::string& data) {
     Value v;
     detail::check(tw_value_set_bytes(&v.value_, data.data(), data.size()));
@@ -302,7 +302,7 @@ class Module {
     c.free_context = [](void* self) { delete static_cast<ModuleKind*>(self); };
     tw_module* out = nullptr;
     detail::check(tw_module_create(&c, kind.get(), &out));
-    kind.release();
+    static_cast<void>(kind.release());  // the module has it now
     return Module(out);
   }
   Module(const Module& other) : module_(tw_module_retain(other.module_)) {}
@@ -367,11 +367,11 @@ inline Function Arg::function() const {
 inline Module Arg::module() const { return Module(tw_module_retain(want(TW_MODULE, "a module").as.module)); }
 inline Function Value::function() const { return view().function(); }
 inline Module Value::module() const { return view().module(); }
-inline Value::Value(Function function) {
+inline Value::Value(const Function& function) {
   value_.kind = function ? TW_FUNCTION : TW_NULL;
   value_.as.function = tw_function_retain(function.get());
 }
-inline Value::Value(Module module) {
+inline Value::Value(const Module& module) {
   value_.kind = TW_MODULE;
   value_.as.module = tw_module_retain(module.get());
 }
