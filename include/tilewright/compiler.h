@@ -99,7 +99,8 @@ TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* sou
                                              void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
-/* Removes the temporary folders of all work under way: for a program that a signal is about to end. */
+/* Removes the temporary folders of all work under way: for a program that a signal is about to end. A thread that
+ * still works and wants another one waits, so nothing of the compiler may be called afterwards. */
 TW_COMPILER_API void tw_compiler_remove_work_folders(void);
 /* The compiler's verbs of the tilewright program: argv as main has it. Returns the exit code. */
 TW_COMPILER_API int tw_compiler_main(int argc, const char* const* argv);

@@ -32,7 +32,8 @@ Status write_part(const std::string& file, std::string_view bytes, const std::st
 // Writes `path` whole or not at all. Error: CannotWrite.
 Status write_whole(const std::string& path, std::string_view bytes);
 
-// Removes the folders of all work under way in this process, for one that is about to end without destructors.
+// Removes the folders of all work under way in this process, for one that is about to end without destructors; a thread
+// that wants another folder then waits for that end.
 void remove_work_folders();
 
 }  // namespace tilewright

@@ -41,10 +41,8 @@ void wait_and_end() {
   while (sem_wait(&watch->signalled) != 0) {
   }
   const int number = watch->number;
-  {
-    std::lock_guard lock(watch->mutex);
-    for (auto* clean : watch->clean) clean();
-  }
+  watch->mutex.lock();  // for good: who comes later waits for the end
+  for (auto* clean : watch->clean) clean();
   const Diagnostic d(ErrorCode::kInterrupted, "the work was interrupted", {}, "nothing half written is left");
   std::fprintf(stderr, "%s%s\n", isatty(2) ? "\r\033[K" : "", d.str().c_str());
   signal(number, SIG_DFL);  // the shell sees what ended the program, and says 130 for Ctrl-C

@@ -4,7 +4,8 @@
 
 namespace tilewright::cli {
 
-// Calls `clean` then, after those of earlier calls. A signal that the program was started to ignore stays ignored.
+// Calls `clean` then, after those of earlier calls; once that has begun, a later call waits for the end. A signal that
+// the program was started to ignore stays ignored.
 void clean_up_when_interrupted(void (*clean)());
 
 }  // namespace tilewright::cli
