@@ -9,10 +9,15 @@
 
 namespace tilewright {
 
-Result<void*> open_plugin(const std::string& path) {
-  char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for in the system's folders
-  const std::string file = absolute ? absolute : "";
+std::string absolute_path(const std::string& path) {
+  char* absolute = realpath(path.c_str(), nullptr);
+  std::string file = absolute ? absolute : "";
   std::free(absolute);
+  return file;
+}
+
+Result<void*> open_plugin(const std::string& path) {
+  const std::string file = absolute_path(path);
   if (file.empty()) return Diagnostic(ErrorCode::kFileNotFound, "there is no such plug-in", path, "check the path");
   if (void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
   const char* why = dlerror();

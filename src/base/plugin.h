@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening of shared libraries that a user names.
+// Files that a user names for the dynamic linker, or for another program.
 #pragma once
 #include <string>
 
 #include "base/result.h"
 
 namespace tilewright {
+
+// The whole path of a file that is there, without links; else empty. A bare name would be searched for in the system's
+// folders, and one with a leading dash taken for an option.
+std::string absolute_path(const std::string& path);
 
 // The handle of a shared library, for dlsym; it stays loaded. Errors: kFileNotFound; kLinkFailed with the linker's
 // reason.

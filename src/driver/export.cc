@@ -147,14 +147,17 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   return names;
 }
 
-// Files of a folder as a tar file beside it.
-Status pack(const WorkFolder& folder, const std::vector<std::string>& names, const std::string& path) {
+// Files of a folder, then contents under their names, as a tar file beside it.
+using Contents = std::vector<std::pair<std::string, std::string>>;
+Status pack(const WorkFolder& folder, const std::vector<std::string>& names, const Contents& contents,
+            const std::string& path) {
   std::error_code error;
   const std::string package = folder.path() + "/package";
   std::ofstream out(package, std::ios::binary);
   TarWriter tar(out);
   bool copied = true;
   for (const std::string& name : names) copied = tar.add_file(name, folder.path() + "/" + name) && copied;
+  for (const auto& [name, bytes] : contents) tar.add(name, bytes);
   tar.finish();
   out.close();
   if (!out || !copied) return cannot_write(path, "no space, or the folder vanished");
@@ -171,10 +174,9 @@ Status write_package(const Output& out, const std::string& path) {
           codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", out.built.target, &params);
       !linked.ok())
     return about(std::move(linked).error(), path);
-  for (const auto& [name, bytes] : {std::pair{"mod.json", runtime::write_graph_json(out.plan)},
-                                    std::pair{"mod.params", params_file(out.plan, out.weights)}})
-    TW_TRY_STATUS(write_part(folder.path() + "/" + name, bytes, path));
-  return pack(folder, {"mod.so", "mod.json", "mod.params"}, path);
+  const Contents contents = {{"mod.json", runtime::write_graph_json(out.plan)},
+                             {"mod.params", params_file(out.plan, out.weights)}};
+  return pack(folder, {"mod.so"}, contents, path);
 }
 
 Status write_text(const Output& out, const std::string& path, std::string_view form) {
@@ -188,6 +190,14 @@ Status write_text(const Output& out, const std::string& path, std::string_view f
   const std::string text = TW_TRY(
       codegen::artifact_text(lowered.kernels, targets, out.plan, out.built.target, pieces, out.built.system_lib, form));
   return write_whole(path, text);
+}
+
+// What makes one file of objects; null for the forms that are no such file.
+decltype(&codegen::link_shared) linker_of(OutputForm form) {
+  return form == OutputForm::kLibrary   ? codegen::link_shared
+         : form == OutputForm::kObject  ? codegen::link_relocatable
+         : form == OutputForm::kArchive ? codegen::write_archive
+                                        : nullptr;
 }
 
 Status write_output(const Output& out, const std::string& path, OutputForm form) {
@@ -216,7 +226,7 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
       const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
       auto names = write_objects(out, folder.path(), form == OutputForm::kObjectsC);
       if (!names.ok()) return about(std::move(names).error(), path);
-      return pack(folder, *names, path);
+      return pack(folder, *names, {}, path);
     }
     case OutputForm::kLibrary:
     case OutputForm::kObject:
@@ -226,10 +236,7 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
   const auto objects = TW_TRY(objects_of(out, out.plan));
   const auto pieces = weight_pieces(out.plan, out.weights);
   const codegen::ByteSpans params = pieces;
-  auto write = form == OutputForm::kLibrary  ? codegen::link_shared
-               : form == OutputForm::kObject ? codegen::link_relocatable
-                                             : codegen::write_archive;
-  return write(objects, path, out.built.target, &params, out.written);
+  return linker_of(form)(objects, path, out.built.target, &params, out.written);
 }
 
 struct Form {
@@ -294,10 +301,7 @@ Result<std::vector<std::string>> export_objects(const Built& built, const std::s
 
 Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form) {
   return guarded([&]() -> Status {
-    auto write = form == OutputForm::kLibrary   ? codegen::link_shared
-                 : form == OutputForm::kObject  ? codegen::link_relocatable
-                 : form == OutputForm::kArchive ? codegen::write_archive
-                                                : nullptr;
+    auto* write = linker_of(form);
     if (!write)
       return Diagnostic(ErrorCode::kInvalidArgument, "LLVM IR becomes a library, an object or an archive, nothing else",
                         output, "name the output .so, .o or .a; other forms are written from the model");

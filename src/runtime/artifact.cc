@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/plugin.h"
 #include "runtime/cpu.h"
 
 namespace tilewright::runtime {
@@ -135,9 +136,8 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   artifact->file_ = file.release_descriptor();
   artifact->library_ = dlopen(fresh_name(artifact->file_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!artifact->library_ && access("/proc/self/fd", F_OK) != 0) {
-    char* absolute = realpath(path.c_str(), nullptr);  // a bare name would be searched for in the system's folders
-    artifact->library_ = dlopen(absolute ? absolute : path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    std::free(absolute);
+    const std::string absolute = absolute_path(path);
+    artifact->library_ = dlopen(absolute.empty() ? path.c_str() : absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   }
   link_map* map = nullptr;
   if (!artifact->library_ || dlinfo(artifact->library_, RTLD_DI_LINKMAP, &map) != 0 || !map) {
@@ -191,10 +191,8 @@ Status Artifact::take(const ArtifactTable& table) {
     d.where = path_;
     return d;
   }
-  if (plan->kernels.size() != table.kernel_count || plan->params_bytes > table.params_bytes)
-    return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
-                      plan->kernels.size(), plan->params_bytes, table.kernel_count, table.params_bytes))
-        .at(path_);
+  if (auto fits = check_artifact_plan(*plan, table.kernel_count, table.params_bytes); !fits.ok())
+    return std::move(fits).error().at(path_);
   if (auto missing = missing_cpu_features(plan->cpu_features); !missing.empty())
     return Diagnostic(
         ErrorCode::kCpuMismatch,

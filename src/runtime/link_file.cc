@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/plugin.h"
 #include "base/work_folder.h"
 
 extern char** environ;
@@ -121,9 +122,7 @@ Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::s
 }  // namespace
 
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
-  char* absolute = realpath(path.c_str(), nullptr);  // never begins with a dash
-  const std::string file = absolute ? absolute : "";
-  std::free(absolute);
+  const std::string file = absolute_path(path);
   if (file.empty() || !is_plain_file(file))
     return Diagnostic(ErrorCode::kFileNotFound, "there is no such file", path, "check the path");
   const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-link"));

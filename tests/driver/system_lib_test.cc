@@ -51,13 +51,19 @@ class SystemLibTest : public ::testing::Test {
   std::string folder_;
 };
 
+class SystemLibProgram : public SystemLibTest {
+  void SetUp() override {
+    SystemLibTest::SetUp();
+#if defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "the program is built without sanitizers";
+#endif
+  }
+};
+
 constexpr const char* kLink =
     " -I " TW_SOURCE_DIR "/include -L " TW_BUILD_DIR " -Wl,-rpath," TW_BUILD_DIR " -ltilewright_runtime -lm ";
 
-TEST_F(SystemLibTest, ACProgramFindsItsModelsAndFunctionsByName) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the program is built without sanitizers";
-#endif
+TEST_F(SystemLibProgram, ACProgramFindsItsModelsAndFunctionsByName) {
   compile("first", 8, "first.a");
   compile("second", 3, "second.o");
   std::ofstream(folder_ + "/main.c") << R"(
@@ -140,10 +146,7 @@ int main(void) {
   }
 }
 
-TEST_F(SystemLibTest, ACppProgramHasOneModelAsItsDefault) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the program is built without sanitizers";
-#endif
+TEST_F(SystemLibProgram, ACppProgramHasOneModelAsItsDefault) {
   compile("only", 8, "only.a");
   std::ofstream(folder_ + "/main.cc") << R"(
 #include <cstdio>
@@ -164,10 +167,7 @@ int main() {
 }
 
 // What tells the runtime of a model goes with the shared library that it is in.
-TEST_F(SystemLibTest, ALibraryThatIsClosedTakesItsModelWithIt) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "the program is built without sanitizers";
-#endif
+TEST_F(SystemLibProgram, ALibraryThatIsClosedTakesItsModelWithIt) {
   compile("passing", 8, "passing.so");
   std::ofstream(folder_ + "/main.c") << R"(
 #include <dlfcn.h>

@@ -151,14 +151,16 @@ TEST(VmOnnx, FunctionsWithControlFlow) {
   }
 }
 
+// Bytes.
+int64_t resident() {
+  std::ifstream in("/proc/self/statm");
+  int64_t all = 0, pages = 0;
+  in >> all >> pages;
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
 TEST(VmOnnx, MemoryStaysFlatOverManyShapes) {
   auto vm = runner(compiled(kModel), 2);
-  auto resident = [] {
-    std::ifstream in("/proc/self/statm");
-    int64_t all = 0, pages = 0;
-    in >> all >> pages;
-    return pages * sysconf(_SC_PAGESIZE);
-  };
   int64_t before = 0;
   for (int64_t run = 0; run < 1500; ++run) {
     const int64_t n = run * 7919 % 1500 + 1;  // each once
@@ -179,12 +181,6 @@ TEST(VmOnnx, MemoryStaysFlatOverManyCompilations) {
   auto made = vm_program(Module().with_main(make_function({x}, body)), {});
   ASSERT_TRUE(made.ok()) << made.error().str();
   auto vm = runner(std::make_shared<const runtime::vm::Program>(std::move(*made)), 0);
-  auto resident = [] {
-    std::ifstream in("/proc/self/statm");
-    int64_t all = 0, pages = 0;
-    in >> all >> pages;
-    return pages * sysconf(_SC_PAGESIZE);
-  };
   int64_t before = 0;
   for (int64_t run = 0; run < 130; ++run) {
     auto got = vm->run({Tensor::zeros(kFloat32, {4000 - run, 64})});

@@ -30,6 +30,12 @@ Status check_artifact_table(const ArtifactTable& table) {
   return Ok{};
 }
 
+Status check_artifact_plan(const plan::Plan& plan, uint64_t kernels, uint64_t params_bytes) {
+  if (plan.kernels.size() == kernels && plan.params_bytes <= params_bytes) return Ok{};
+  return bad(format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}", plan.kernels.size(),
+                    plan.params_bytes, kernels, params_bytes));
+}
+
 Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool params_too) {
   auto seal = TW_TRY(read_artifact_seal(file));
   if (seal) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/formats/elf.h"
+#include "base/formats/plan.h"
 #include "base/result.h"
 
 namespace tilewright {
@@ -60,6 +61,9 @@ Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool param
 
 // The mark and the version of a table. Errors: BadArtifact, ArtifactVersion.
 Status check_artifact_table(const ArtifactTable& table);
+
+// Whether a library holds what its plan wants. Error: BadArtifact.
+Status check_artifact_plan(const plan::Plan& plan, uint64_t kernels, uint64_t params_bytes);
 
 // What a library's file holds, read without loading it; views into the file's bytes.
 struct ArtifactContents {

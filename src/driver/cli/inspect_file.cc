@@ -58,11 +58,7 @@ json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
 Result<json> inspect_artifact(std::span<const std::byte> file) {
   const ArtifactContents contents = TW_TRY(read_artifact_file(file));
   const plan::Plan plan = TW_TRY(plan::read_plan(contents.plan));
-  if (plan.kernels.size() != contents.kernels || plan.params_bytes > contents.params.size())
-    return Diagnostic(ErrorCode::kBadArtifact,
-                      format("the plan wants {} kernels and {} bytes of weights, the library has {} and {}",
-                             plan.kernels.size(), plan.params_bytes, contents.kernels, contents.params.size()),
-                      {}, "compile the model again");
+  TW_TRY_STATUS(check_artifact_plan(plan, contents.kernels, contents.params.size()));
   if (auto program = TW_TRY(runtime::vm::program_of(plan, contents.params.data()))) return program_json(*program, plan);
   json j{{"kind", "artifact"},
          {"machine", elf_machine_name(contents.machine)},

@@ -70,6 +70,16 @@ struct ResizeFields : Attrs<D> {
   bool antialias = false;
   std::string out_dtype;
   explicit ResizeFields(const char* l) : layout(l) {}
+  // How positions become values, without the sizes: a resize of other axes that samples as `other` does.
+  template <class O>
+  void sample_as(const ResizeFields<O>& other) {
+    method = other.method;
+    coordinate_transformation_mode = other.coordinate_transformation_mode;
+    rounding_method = other.rounding_method;
+    cubic_alpha = other.cubic_alpha;
+    cubic_exclude = other.cubic_exclude;
+    antialias = other.antialias;
+  }
   template <class V>
   void fields(V& v) {
     v("size", size, "output size of each spatial axis");

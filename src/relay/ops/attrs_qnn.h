@@ -5,6 +5,10 @@
 
 namespace tilewright::relay {
 
+// The range of an integer dtype of up to 32 bits.
+inline int64_t lowest(DataType t) { return t.is_uint() ? 0 : -(int64_t{1} << (t.bits - 1)); }
+inline int64_t highest(DataType t) { return (int64_t{1} << (t.is_uint() ? t.bits : t.bits - 1)) - 1; }
+
 // qnn.quantize: scales and zero points are scalars or vectors along `axis`.
 struct QuantizeAttrs : Attrs<QuantizeAttrs> {
   static constexpr const char* kName = "relay.attrs.QuantizeAttrs";

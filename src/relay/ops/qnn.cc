@@ -64,9 +64,8 @@ void along_axis(const std::vector<int64_t>& shape, int64_t axis, F&& fn) {
 }
 
 int64_t saturate(DataType t, double x) {
-  const double low = t.is_uint() ? 0 : -std::ldexp(1.0, t.bits - 1),
-               high = std::ldexp(1.0, t.is_uint() ? t.bits : t.bits - 1) - 1;
-  return std::isnan(x) ? 0 : static_cast<int64_t>(std::clamp(x, low, high));
+  if (std::isnan(x)) return 0;
+  return static_cast<int64_t>(std::clamp(x, static_cast<double>(lowest(t)), static_cast<double>(highest(t))));
 }
 
 double round_upward(double x) { return std::floor(x + 0.5); }

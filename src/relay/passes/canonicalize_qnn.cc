@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/canonicalize_qnn.h"
 
-#include <cmath>
-
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
 #include "relay/passes/calls.h"
@@ -25,10 +23,9 @@ Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
 
 // saturate(x + zero point) as integers; x holds whole numbers.
 Expr saturated(const Expr& x, const Expr& zero, DataType to) {
-  const double half = std::ldexp(1.0, to.bits - 1);
   Expr bounded = call("clip", {both("add", x, zero)}, make_attrs<ClipAttrs>([&](auto& a) {
-                        a.a_min = to.is_uint() ? 0 : -half;
-                        a.a_max = to.is_uint() ? 2 * half - 1 : half - 1;
+                        a.a_min = static_cast<double>(lowest(to));
+                        a.a_max = static_cast<double>(highest(to));
                       }),
                       x->span);
   return cast(bounded, to);

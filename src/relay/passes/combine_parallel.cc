@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
@@ -170,13 +170,7 @@ class Combiner {
     std::vector<std::pair<Expr, Expr>> out;
     int64_t begin = 0, axis = positive_axis(kind_.out_axis, tensor_of(wide_).shape.size());
     for (size_t i = 0; i < tips_.size(); ++i) {
-      Expr slice = call("strided_slice", {wide_}, make_attrs<StridedSliceAttrs>([&](auto& a) {
-                          a.begin = {begin};
-                          a.end = {begin + sizes_[i]};
-                          a.strides = {1};
-                          a.axes = std::vector<int64_t>{axis};
-                        }),
-                        tips_[i]->span);
+      Expr slice = sliced(wide_, axis, begin, begin + sizes_[i], tips_[i]->span);
       begin += sizes_[i];
       if (!type_equal(slice->type, tips_[i]->type)) return {};
       out.emplace_back(tips_[i], slice);

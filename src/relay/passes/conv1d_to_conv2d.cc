@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
@@ -77,9 +77,6 @@ class Raiser {
   static bool swaps_last(const Expr& e) {
     const auto& axes = attrs_of<TransposeAttrs>(e).axes;
     return axes && axes->size() == 3 && positive_axis((*axes)[0], 3) == 0 && positive_axis((*axes)[1], 3) == 2;
-  }
-  static Expr transposed(const Expr& x, Sizes axes, const Span& span) {
-    return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }), span);
   }
 
   // Records what `e` is with a height; its plain form is made of that.
@@ -189,12 +186,7 @@ class Raiser {
     auto made = try_call("image.resize2d", {x}, make_attrs<Resize2DAttrs>([&](auto& out) {
                            out.size = {1, a.size[0]};
                            if (!a.scales.empty()) out.scales = {1, a.scales[0]};
-                           out.method = a.method;
-                           out.coordinate_transformation_mode = a.coordinate_transformation_mode;
-                           out.rounding_method = a.rounding_method;
-                           out.cubic_alpha = a.cubic_alpha;
-                           out.cubic_exclude = a.cubic_exclude;
-                           out.antialias = a.antialias;
+                           out.sample_as(a);
                            out.out_dtype = a.out_dtype;
                          }),
                          e->span);

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
@@ -29,7 +29,7 @@ Expr swap_last(const Expr& e) {
   std::vector<int64_t> axes(rank);
   std::iota(axes.begin(), axes.end(), 0);
   std::swap(axes[rank - 1], axes[rank - 2]);
-  return call("transpose", {e}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; }), e->span);
+  return transposed(e, std::move(axes), e->span);
 }
 
 template <class A>

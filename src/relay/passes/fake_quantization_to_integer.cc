@@ -41,8 +41,6 @@ bool same_numbers(const Affine& a, const Affine& b) {
                     [](float x, float y) { return near(x, y); }) &&
          (a.uniform() || a.axis == b.axis);
 }
-int64_t lowest(DataType t) { return t.is_uint() ? 0 : -(int64_t{1} << (t.bits - 1)); }
-int64_t highest(DataType t) { return (int64_t{1} << (t.is_uint() ? t.bits : t.bits - 1)) - 1; }
 bool is_byte(DataType t) { return t == kInt8 || t == kUInt8; }
 
 Expr scale_expr(const Affine& a) {

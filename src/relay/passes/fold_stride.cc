@@ -2,7 +2,7 @@
 #include "relay/passes/fold_stride.h"
 
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
@@ -65,8 +65,7 @@ Expr fold(const Expr& e) {
   if (kernel[0] < 16 || (*result)[2] * (*result)[3] < 784) return e;
   const int64_t n = (*data)[0], c = (*data)[1], rows = (*data)[2] / h->stride, columns = (*data)[3] / w->stride;
   Expr phases =
-      call("transpose", {reshape_to(arg(e, 0), {n, c, rows, h->stride, columns, w->stride})},
-           make_attrs<TransposeAttrs>([](auto& a) { a.axes = std::vector<int64_t>{0, 1, 3, 5, 2, 4}; }), e->span);
+      transposed(reshape_to(arg(e, 0), {n, c, rows, h->stride, columns, w->stride}), {0, 1, 3, 5, 2, 4}, e->span);
   return call("nn.conv2d",
               {reshape_to(phases, {n, c * h->stride * w->stride, rows, columns}),
                make_constant(phase_weights(*weights, *h, *w), arg(e, 1)->span)},

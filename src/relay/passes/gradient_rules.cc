@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/passes/calls.h"
 #include "relay/passes/first_order_gradient.h"
-#include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
 namespace {
@@ -15,9 +15,6 @@ Expr subtract(const Expr& a, const Expr& b) { return call("subtract", {a, b}); }
 Expr multiply(const Expr& a, const Expr& b) { return call("multiply", {a, b}); }
 Expr divide(const Expr& a, const Expr& b) { return call("divide", {a, b}); }
 Expr negative(const Expr& a) { return call("negative", {a}); }
-Expr transposed(const Expr& x, std::vector<int64_t> axes) {
-  return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }));
-}
 Expr summed(const Expr& x, std::vector<int64_t> axes, bool keepdims) {
   if (axes.empty()) return x;
   return call("sum", {x}, make_attrs<ReduceAttrs>([&](auto& a) {
@@ -140,14 +137,6 @@ Gradients of_bias_add(const Expr& e, const Expr& g) {
   return {g, summed(g, others, false)};
 }
 
-Expr sliced(const Expr& x, size_t axis, int64_t begin, int64_t end) {
-  return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& a) {
-                a.begin = {begin};
-                a.end = {end};
-                a.strides = {1};
-                a.axes = std::vector<int64_t>{static_cast<int64_t>(axis)};
-              }));
-}
 Gradients of_concatenate(const Expr& e, const Expr& g) {
   const auto* tuple = as<TupleNode>(x_of(e));
   if (!tuple) return {};
@@ -156,7 +145,7 @@ Gradients of_concatenate(const Expr& e, const Expr& g) {
   int64_t at = 0;
   for (const Expr& field : tuple->fields) {
     int64_t size = dims(field)[axis];
-    out.push_back(sliced(g, axis, at, at + size));
+    out.push_back(sliced(g, static_cast<int64_t>(axis), at, at + size));
     at += size;
   }
   return out;
@@ -195,7 +184,7 @@ Gradients of_conv2d(const Expr& e, const Expr& g) {
                    c.dilation = a.strides;
                  }));
   for (size_t axis = 2; axis < 4; ++axis)
-    if (dims(dw)[axis] != kernel[axis]) dw = sliced(dw, axis, 0, kernel[axis]);
+    if (dims(dw)[axis] != kernel[axis]) dw = sliced(dw, static_cast<int64_t>(axis), 0, kernel[axis]);
   return {dx, transposed(dw, {1, 0, 2, 3})};
 }
 Gradients of_global_avg_pool(const Expr& e, const Expr& g) {

@@ -3,16 +3,15 @@
 #include <map>
 
 #include "relay/ops/attrs.h"
+#include "relay/passes/calls.h"
 #include "relay/passes/legalize_rules.h"
-#include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
 
-Expr transposed(const Expr& x, std::vector<int64_t> axes) {
+Expr reordered(const Expr& x, std::vector<int64_t> axes) {
   bool same = true;
   for (size_t i = 0; i < axes.size(); ++i) same &= axes[i] == static_cast<int64_t>(i);
-  if (same) return x;
-  return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }), x->span);
+  return same ? x : transposed(x, std::move(axes), x->span);
 }
 
 namespace {
@@ -26,7 +25,7 @@ bool permutes(std::string a, std::string b) {
 Expr turned(const Expr& x, const std::string& from, const std::string& to) {
   std::vector<int64_t> axes;
   for (char letter : to) axes.push_back(static_cast<int64_t>(from.find(letter)));
-  return transposed(x, std::move(axes));
+  return reordered(x, std::move(axes));
 }
 
 template <class A>

@@ -31,15 +31,6 @@ Expr table_of(int64_t count, F value, Ints shape = {}) {
 Expr taken(const Expr& x, const Expr& indices, int64_t axis) {
   return call("take", {x, indices}, make_attrs<TakeAttrs>([&](auto& a) { a.axis = axis; }), x->span);
 }
-Expr slice(const Expr& x, int64_t axis, int64_t begin, int64_t end) {
-  return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& a) {
-                a.begin = {begin};
-                a.end = {end};
-                a.strides = {1};
-                a.axes = {axis};
-              }),
-              x->span);
-}
 
 // (N, S1, .., R) -> (B1 .. Bm, N, S1/B1, .., R) -> (N * B1 .. Bm, S1/B1, .., R)
 Expr space_to_batch(const Expr& e) {
@@ -70,7 +61,7 @@ Expr space_to_batch(const Expr& e) {
     order.push_back(static_cast<int64_t>(split.size()));
     split.push_back((*in)[d]);
   }
-  return reshape_to(transposed(reshape_to(x, split), order), *out);
+  return reshape_to(reordered(reshape_to(x, split), order), *out);
 }
 
 // (N * B1 .. Bm, S1, .., R) -> (B1 .. Bm, N, S1, .., R) -> (N, S1 * B1, .., R), cropped
@@ -92,7 +83,7 @@ Expr batch_to_space(const Expr& e) {
     split.push_back((*in)[d]);
     joined.push_back((*in)[d]);
   }
-  Expr x = reshape_to(transposed(reshape_to(arg(e, 0), split), order), joined);
+  Expr x = reshape_to(reordered(reshape_to(arg(e, 0), split), order), joined);
   if (joined == *out) return x;
   return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& s) {
                 for (size_t i = 0; i < m; ++i) {
@@ -251,7 +242,8 @@ Expr gather_nd(const Expr& e) {
   int64_t stride = 1;
   for (size_t k = m; k-- > 0;) {
     const int64_t extent = (*in)[batch + k];
-    Expr place = reshape_to(slice(arg(e, 1), 0, static_cast<int64_t>(k), static_cast<int64_t>(k) + 1), rest);
+    Expr place =
+        reshape_to(sliced(arg(e, 1), 0, static_cast<int64_t>(k), static_cast<int64_t>(k) + 1, arg(e, 1)->span), rest);
     place = both("multiply", wrapped(cast(place, kInt64), extent), full_constant(static_cast<double>(stride), kInt64));
     flat = flat ? both("add", flat, place) : place;
     stride *= extent;
@@ -335,12 +327,7 @@ Expr resize3d(const Expr& e) {
     return call("image.resize2d", {x}, make_attrs<Resize2DAttrs>([&](auto& r) {
                   r.size = std::move(size);
                   r.scales = std::move(scales);
-                  r.method = a.method;
-                  r.coordinate_transformation_mode = a.coordinate_transformation_mode;
-                  r.rounding_method = a.rounding_method;
-                  r.cubic_alpha = a.cubic_alpha;
-                  r.cubic_exclude = a.cubic_exclude;
-                  r.antialias = a.antialias;
+                  r.sample_as(a);
                 }),
                 e->span);
   };
@@ -397,7 +384,7 @@ Expr adaptive(const Expr& e) {
     if (from == to || to == 0 || to > 256) continue;
     std::vector<Expr> parts;
     for (int64_t i = 0; i < to; ++i) {
-      Expr part = slice(x, static_cast<int64_t>(k), i * from / to, ((i + 1) * from + to - 1) / to);
+      Expr part = sliced(x, static_cast<int64_t>(k), i * from / to, ((i + 1) * from + to - 1) / to, x->span);
       parts.push_back(call(mean ? "mean" : "max", {part}, make_attrs<ReduceAttrs>([&](auto& r) {
                              r.axis = Ints{static_cast<int64_t>(k)};
                              r.keepdims = true;

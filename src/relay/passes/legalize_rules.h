@@ -9,6 +9,6 @@ namespace tilewright::relay {
 Expr in_usual_layout(const Expr& e);
 // Everything else.
 Expr written_in_kernels(const Expr& e);
-// out axis i is axis axes[i].
-Expr transposed(const Expr& x, std::vector<int64_t> axes);
+// A transpose; x itself where its axes stay.
+Expr reordered(const Expr& x, std::vector<int64_t> axes);
 }  // namespace tilewright::relay

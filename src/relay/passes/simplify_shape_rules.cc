@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 #include "relay/passes/simplify_expr.h"
 
 namespace tilewright::relay {
@@ -37,10 +37,6 @@ std::vector<int64_t> axes_of(const Expr& e) {
   }
   for (int64_t& axis : *axes) axis = positive_axis(axis, rank);
   return *axes;
-}
-
-Expr transposed(const Expr& x, std::vector<int64_t> axes, const Span& span) {
-  return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = std::move(axes); }), span);
 }
 
 Expr merge_transposes(const Expr& e) {
@@ -168,11 +164,7 @@ Expr join_cuts(const Expr& e, const TupleNode& tuple) {
     if (open->begin == 0 && tensor_of(open->source).shape[axis] == Dim(open->end))
       fields.back() = open->source;
     else
-      fields.back() = call("strided_slice", {open->source}, make_attrs<StridedSliceAttrs>([&](auto& a) {
-                             a.begin = {open->begin}, a.end = {open->end}, a.strides = {1};
-                             a.axes = std::vector<int64_t>{static_cast<int64_t>(axis)};
-                           }),
-                           e->span);
+      fields.back() = sliced(open->source, static_cast<int64_t>(axis), open->begin, open->end, e->span);
   }
   if (!joined) return {};
   return fields.size() == 1 ? fields[0] : with_children(e, {make_tuple(std::move(fields), tuple.span)});

@@ -3,20 +3,12 @@
 
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
 
-Expr columns(const Expr& x, int64_t begin, int64_t end) {
-  return call("strided_slice", {x}, make_attrs<StridedSliceAttrs>([&](auto& a) {
-                a.begin = {begin};
-                a.end = {end};
-                a.strides = {1};
-                a.axes = std::vector<int64_t>{1};
-              }),
-              x->span);
-}
+Expr columns(const Expr& x, int64_t begin, int64_t end) { return sliced(x, 1, begin, end, x->span); }
 
 Expr add(const Expr& a, const Expr& b, const Span& span) { return call("add", {a, b}, {}, span); }
 
