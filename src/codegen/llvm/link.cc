@@ -16,10 +16,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
+#include <thread>
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
@@ -58,7 +62,28 @@ std::string runtime_library() {
   return format("libtilewright_runtime.so.{}", text.substr(0, text.find('.')));
 }
 
-// Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again.
+// Calls `body` on a thread of its own, whose end frees what `body` left in thread-local storage.
+void on_own_thread(const std::function<void()>& body) {
+  std::exception_ptr thrown;
+  std::thread thread;
+  try {
+    thread = std::thread([&] {
+      try {
+        body();
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+    });
+  } catch (const std::system_error&) {  // no thread is to be had
+    body();
+    return;
+  }
+  thread.join();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+// Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again. Sections, with
+// some kilobytes of relocations for each link, it keeps until the thread ends.
 Status run_lld(const std::vector<std::string>& arguments) {
   static bool broken = false;
   std::lock_guard guard(llvm_options_lock());  // lld sets and resets options
@@ -69,15 +94,18 @@ Status run_lld(const std::vector<std::string>& arguments) {
   for (const std::string& a : arguments) args.push_back(a.c_str());
   std::string said;
   llvm::raw_string_ostream out(said);
+  int code = 1;
+  on_own_thread([&] {
 #if LLVM_VERSION_MAJOR >= 17
-  const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
-  const lld::Result result = lld::lldMain(args, out, out, drivers);
-  const int code = result.retCode;
+    const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
+    const lld::Result result = lld::lldMain(args, out, out, drivers);
+    code = result.retCode;
 #else
-  const lld::SafeReturn result = lld::safeLldMain(static_cast<int>(args.size()), args.data(), out, out);
-  const int code = result.ret;
+    const lld::SafeReturn result = lld::safeLldMain(static_cast<int>(args.size()), args.data(), out, out);
+    code = result.ret;
 #endif
-  broken = !result.canRunAgain;
+    broken = !result.canRunAgain;
+  });
   out.flush();
   if (code == 0) return Ok{};
   while (!said.empty() && said.back() == '\n') said.pop_back();
@@ -112,8 +140,8 @@ Result<std::string> library_stub(const std::string& name, const std::set<std::st
   std::vector<std::string> list(functions.begin(), functions.end());
   fs::path object = folder / (name + ".o"), library = folder / name;
   TW_TRY_STATUS(write_part(object, TW_TRY(stub_object(list, target)), result));
-  TW_TRY_STATUS(
-      run_lld({"ld.lld", "-shared", "--soname=" + name, "--build-id=none", "-o", library.string(), object.string()}));
+  TW_TRY_STATUS(run_lld({"ld.lld", "-shared", "--soname=" + name, "--build-id=none", "--threads=1", "-o",
+                         library.string(), object.string()}));
   return library.string();
 }
 
