@@ -69,6 +69,23 @@ TEST(OpTyping, ConvolutionErrors) {
             "nn.conv2d_transpose: data (1, 4, 8, 8) has 4 channels, but the kernel (5, 4, 3, 3) takes 5 in 1 groups");
 }
 
+TEST(OpTyping, PoolsThatRoundUp) {
+  auto pooled = [](int64_t size, int64_t window, int64_t stride, bool up, int64_t before = 0) {
+    return type_of("nn.max_pool2d", {var({1, 3, size, 8})}, with<MaxPool2DAttrs>([&](auto& a) {
+                     a.pool_size = {window, 2};
+                     a.strides = {stride, 2};
+                     a.padding = {before, 0, 0, 0};
+                     a.ceil_mode = up;
+                   }));
+  };
+  EXPECT_EQ(pooled(1, 2, 2, true), "Tensor[(1, 3, 1, 4), float32]");
+  EXPECT_EQ(pooled(1, 3, 3, true, 1), "Tensor[(1, 3, 1, 4), float32]");
+  EXPECT_EQ(pooled(3, 2, 2, true), "Tensor[(1, 3, 2, 4), float32]");
+  EXPECT_EQ(pooled(1, 2, 2, false), "nn.max_pool2d: a window of 2 does not fit an axis of 1 with padding 0 and 0");
+  EXPECT_EQ(pooled(1, 2, 1, true), "nn.max_pool2d: a window of 2 does not fit an axis of 1 with padding 0 and 0");
+  EXPECT_EQ(pooled(1, 3, 2, true), "nn.max_pool2d: a window of 3 does not fit an axis of 1 with padding 0 and 0");
+}
+
 TEST(OpTyping, Products) {
   Dim n = Dim::symbol("N");
   EXPECT_EQ(type_of("nn.dense", {var({n, 7, 4}), var({5, 4})}), "Tensor[(N, 7, 5), float32]");

@@ -14,7 +14,9 @@ Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t
                           int64_t after, bool ceil_mode) {
   const int64_t reach = (kernel - 1) * dilation + 1;
   Dim room = in + Dim(before + after - reach);
-  if (room.is_const() && room.value() < 0)
+  // Rounding up, one window may hang over the end of an axis that is shorter than it.
+  const bool hangs = ceil_mode && room.is_const() && room.value() > -stride && in.value() + before > 0;
+  if (room.is_const() && room.value() < 0 && !hangs)
     return type_error(
         format("a window of {} does not fit an axis of {} with padding {} and {}", reach, in.str(), before, after));
   if (!ceil_mode) return floordiv(room, Dim(stride)) + Dim(1);
