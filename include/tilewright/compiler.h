@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tilewright/c_api.h"
 #include "tilewright/dlpack.h"
 #include "tilewright/text_tensor.h"
 
@@ -99,6 +100,8 @@ TW_COMPILER_API int32_t tw_compiler_evaluate(const char* format, const void* sou
                                              void (*give)(void* context, const tw_text_tensor* result), void* context);
 /* "error[E202 UnsupportedOp]: where: message\n  hint: ..." of this thread's last failed call. */
 TW_COMPILER_API const char* tw_compiler_last_error_message(void);
+/* Its parts. */
+TW_COMPILER_API int32_t tw_compiler_last_error(tw_error_info* out);
 /* Removes the temporary folders of all work under way: for a program that a signal is about to end. A thread that
  * still works and wants another one waits, so nothing of the compiler may be called afterwards. */
 TW_COMPILER_API void tw_compiler_remove_work_folders(void);

@@ -46,6 +46,16 @@ inline void check(int32_t status) {
   tw_last_error(&info);
   throw Error(status, info.name, info.hint, tw_last_error_message());
 }
+// Error 505 unless a shape has that many elements.
+inline void check_count(const std::string& name, std::size_t given, const std::vector<int64_t>& shape) {
+  int64_t count = 1;
+  for (int64_t d : shape) count *= d;
+  if (count != static_cast<int64_t>(given))
+    fail(
+        505, "ShapeMismatch",
+        "input '" + name + "': " + std::to_string(given) + " values were given for a shape of " + std::to_string(count),
+        "give as many values as the shape has");
+}
 template <class T>
 struct DtypeOf;
 #define TW_DTYPE_OF(type, code, bits)                 \
@@ -209,13 +219,7 @@ class Executor {
   }
   template <class T>
   void set_input(const std::string& name, const std::vector<T>& data, std::vector<int64_t> shape) {
-    int64_t count = 1;
-    for (int64_t d : shape) count *= d;
-    if (count != static_cast<int64_t>(data.size()))
-      detail::fail(505, "ShapeMismatch",
-                   "input '" + name + "': " + std::to_string(data.size()) + " values were given for a shape of " +
-                       std::to_string(count),
-                   "give as many values as the shape has");
+    detail::check_count(name, data.size(), shape);
     set_input(name, view(data.data(), shape));
   }
   // Uses the caller's memory until it is bound or set anew.

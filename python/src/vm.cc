@@ -66,6 +66,19 @@ class Machine {
     }();
     return python_of(unwrap(std::move(result)));
   }
+  // (the result, (name, source, ns) of each step in order, the table, Chrome's trace)
+  nb::tuple profile(const std::string& name, nb::list arguments) {
+    std::vector<runtime::vm::TraceEvent> events;
+    functions_->set_trace(&events);
+    struct Untraced {
+      runtime::vm::SpecializedFunctions& functions;
+      ~Untraced() { functions.set_trace(nullptr); }
+    } untraced{*functions_};
+    nb::object result = invoke(name, std::move(arguments));
+    nb::list steps;
+    for (const auto& e : events) steps.append(nb::make_tuple(e.name, e.source, e.time.end_ns - e.time.begin_ns));
+    return nb::make_tuple(result, steps, runtime::vm::trace_table(events), runtime::vm::trace_chrome(events));
+  }
   size_t compiled() const { return functions_->compiled(); }
 
  private:
@@ -162,6 +175,7 @@ void bind_vm(nb::module_& m) {
   nb::class_<Machine>(m, "VMMachine", "Runs a program; serves one thread at a time")
       .def(nb::init<const Program&, int>(), nb::arg("program"), nb::arg("threads") = 0)
       .def("invoke", &Machine::invoke)
+      .def("profile", &Machine::profile)
       .def_prop_ro("compiled", &Machine::compiled);
 }
 

@@ -24,6 +24,34 @@ def tuple_net():
 
 
 class Programs(unittest.TestCase):
+    def test_profiles(self):
+        from tilewright.runtime import profiler_vm
+        self.assertTrue(profiler_vm.enabled())
+        machine = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
+        x = np.ones((2, 4), "float32")
+        names = [[call["Name"] for call in machine.profile(x).calls] for _ in range(4)]
+        self.assertEqual(names[0], ["evaluate region_0"])
+        self.assertIn("compile region_0", names[2])
+        self.assertTrue(any("dense" in name for name in names[3]), names)
+        report = machine.profile()
+        self.assertEqual(report.configuration["Executor"], "VM")
+        self.assertIn("Duration (us)", str(report))
+        self.assertIn("traceEvents", report.trace())
+        np.testing.assert_array_equal(machine.get_outputs()[0].numpy(), machine.run(x).numpy())
+        with self.assertRaises(ValueError):
+            machine.profile(x, x)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program.so")
+            relay.vm.compile(free_dense(), "llvm").mod.export_library(path)
+            model = tw.load(path)
+            with self.assertRaises(tw.Error):
+                model.profile()
+            model.set_input("x", x)
+            self.assertIn("region_0", model.profile())
+            self.assertIn("traceEvents", model.profile(form="trace"))
+            with self.assertRaises(tw.Error):
+                model.profile(form="picture")
+
     def test_save_load_and_free_sizes(self):
         exe = relay.vm.compile(free_dense(), "llvm")
         self.assertEqual(exe.get_function_params("main"), ["x"])

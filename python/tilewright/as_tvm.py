@@ -38,7 +38,6 @@ _REPLACEMENTS = {
     **dict.fromkeys(("contrib.nvcc", "contrib.rocm", "contrib.sdaccel", "contrib.spirv"), "models run on the CPU: cpu()"),
     "driver.tvmc.autotuner": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "runtime.load_static_library": "contrib.cc.create_shared links objects",
-    "runtime.profiler_vm": "runtime.vm.VirtualMachine.benchmark; runtime.profiling.Report is for graph executors",
     "contrib.relay_viz": "'tilewright run model.so --profile --html page.html' draws a library's graph; relay.analysis.post_order_visit walks a module",
     "register_object": "runtime.create_module makes objects with functions",
     "contrib.cuda_graph": "contrib.graph_executor",

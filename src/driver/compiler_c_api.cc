@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <new>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -14,6 +13,7 @@
 #include "driver/cli/commands.h"
 #include "driver/plugin.h"
 #include "driver/vm.h"
+#include "runtime/c_support.h"
 #include "runtime/dltensor.h"
 #include "runtime/vm/text_view.h"
 #include "tilewright/compiler.h"
@@ -21,13 +21,7 @@
 namespace {
 
 using namespace tilewright;
-
-thread_local std::string last_error;
-
-int32_t fail(const Diagnostic& d) {
-  last_error = d.str();
-  return static_cast<int32_t>(d.code);
-}
+using runtime::guarded;
 
 std::vector<std::string> list(const char* const* items, uint64_t n) {
   std::vector<std::string> out;
@@ -120,19 +114,6 @@ void give_back_memory() {
 #endif
 }
 
-// Runs `body`; its error, or what it threw, becomes the thread's last message.
-template <class F>
-int32_t guarded(F&& body) {
-  try {
-    Status status = body();
-    return status.ok() ? 0 : fail(status.error());
-  } catch (const std::bad_alloc&) {
-    return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
-  } catch (const std::exception& e) {
-    return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model"});
-  }
-}
-
 }  // namespace
 
 extern "C" {
@@ -168,7 +149,8 @@ int32_t tw_compiler_compile_ir(const char* ir, const char* output) {
   });
 }
 
-const char* tw_compiler_last_error_message(void) { return last_error.c_str(); }
+const char* tw_compiler_last_error_message(void) { return tw_last_error_message(); }
+int32_t tw_compiler_last_error(tw_error_info* out) { return tw_last_error(out); }
 
 void tw_compiler_remove_work_folders(void) { remove_work_folders(); }
 

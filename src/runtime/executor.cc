@@ -72,10 +72,10 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
                                                    const ExecutorOptions& options) {
   if (auto kind = artifact->plan().metadata.find("kind");
       kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
-    return Diagnostic(
-        ErrorCode::kUnsupportedModel, "the artifact is a VM program, whose sizes are known only when it runs",
-        artifact->path(),
-        "run it with `tilewright run` or the VM's interface, or compile the model for fixed sizes with --shape");
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
+                      "run it with `tilewright run` or tilewright::VirtualMachine (tilewright/vm.h), or compile the "
+                      "model for fixed sizes with --shape");
   if (options.generated_entry && (!artifact->entry() || !artifact->plan().variants.empty()))
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       artifact->entry() ? "the artifact has several shapes, and the generated entry runs one"

@@ -72,6 +72,16 @@ class Report:
         return cls(calls, metrics, {"Number of threads": Count(given["threads"]), "Executor": "Graph", "Target": given["target"],
                                     "Repeats": Count(given["repeats"])}, trace, table)
 
+    @classmethod
+    def of_steps(cls, steps: list[tuple[str, str, int]], threads: int, target: str, table: str = "", trace: str = "") -> "Report":
+        """From the steps of a VM program in their order: name, source, nanoseconds."""
+        total = sum(ns for *_, ns in steps) / 1e3
+        calls = [{"Name": name, "Duration (us)": Duration(ns / 1e3), "Percent": Percent(100 * ns / 1e3 / (total or 1.0)), "Device": "cpu0", "Count": Count(1),
+                  "Nodes": source} for name, source, ns in steps]
+        metrics = {"cpu0": {"Duration (us)": Duration(total), "Percent": Percent(100.0), "Device": "cpu0", "Count": Count(1)}}
+        known = {"Number of threads": Count(threads)} if threads else {}  # 0: one per core
+        return cls(calls, metrics, {**known, "Executor": "VM", "Target": target}, trace, table)
+
     def table(self, sort: bool = True, aggregate: bool = True, col_sums: bool = True) -> str:
         """Rows of the same kernel and shapes together, the longest first, then sums and totals."""
         rows = [dict(call) for call in self.calls]

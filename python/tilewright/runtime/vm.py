@@ -12,6 +12,7 @@ from .. import _core
 from .container import ADT
 from .module import BenchmarkResult, Module
 from .ndarray import Device, NDArray, as_array, cpu
+from .profiling import Report
 
 
 class Library:
@@ -141,6 +142,7 @@ class VirtualMachine:
         if memory_cfg is not None and not (memory_cfg in ("naive", "pooled") or isinstance(memory_cfg, dict)):
             raise TypeError(f'memory_cfg is expected be string or dictionary, but received {type(memory_cfg)}: "naive" or "pooled"')
         self._machine = _core.VMMachine(self._exec._program, threads)
+        self._threads = threads
         self._inputs: dict[str, list[Any]] = {}
         self._outputs: dict[str, list[NDArray]] = {}
         self._result: Any = None
@@ -232,12 +234,24 @@ class VirtualMachine:
         names = self._exec.get_function_params(func_name)
         return names.index(input_name) if input_name in names else -1
 
+    def profile(self, *args: Any, func_name: str = "main", collectors: Any = None, **kwargs: Any) -> Report:
+        """One invocation, each kernel, function of the runtime and compilation timed. Without arguments: on those that set_input gave."""
+        if collectors:
+            raise NotImplementedError("metric collectors need hardware counters: 'perf stat' on 'tilewright run' reads them")
+        if args or kwargs:
+            self.set_input(func_name, *args, **kwargs)
+        self._result, steps, table, trace = self._machine.profile(func_name, list(self._inputs.get(func_name, [])))
+        self._result = _to_python(self._result)
+        return Report.of_steps(steps, self._threads, self._exec._program.target, table, trace)
+
     def benchmark(self, device: Any, *args: Any, func_name: str = "main", repeat: int = 5, number: int = 5, min_repeat_ms: int | None = None,
                   limit_zero_time_iterations: int = 100, end_to_end: bool = False, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
                   **kwargs: Any) -> BenchmarkResult:
-        """Seconds of one invocation. The first call, which compiles, is not counted."""
+        """Seconds of one invocation. The first calls, which interpret or compile, are not counted."""
         import time
         self.invoke(func_name, *args, **kwargs)
+        for _ in range(2):
+            self.invoke(func_name)
         values, seconds = list(self._inputs[func_name]), []
         for i in range(repeat):
             count, total, runs = number, 0.0, 0

@@ -15,6 +15,21 @@ Diagnostic bad(const char* what) {
 }
 }  // namespace
 
+Status check_input(const TensorSpec& input, const Tensor& given) {
+  if (input.kind == TensorSpec::Kind::kOther) return Ok{};
+  const std::string where = format("input '{}'", input.name);
+  if (!(given.dtype() == input.dtype))
+    return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", input.dtype.str(), given.dtype().str()),
+                      where);
+  bool fits = input.kind == TensorSpec::Kind::kUnranked || given.shape().size() == input.shape.size();
+  for (size_t d = 0; fits && d < input.shape.size(); ++d)
+    fits = input.shape[d] == -1 || input.shape[d] == given.shape()[d];
+  if (fits) return Ok{};
+  return Diagnostic(
+      ErrorCode::kShapeMismatch,
+      format("the tensor is {}, the model takes {}", shape_str(given.shape()), free_shape_str(input.shape)), where);
+}
+
 std::string free_shape_str(std::span<const int64_t> shape) {
   if (shape.empty()) return "scalar";
   std::string out;

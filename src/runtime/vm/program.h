@@ -42,6 +42,8 @@ struct Program {
   std::string source_of(size_t region) const;
 };
 
+// A tensor for an input. Errors: ShapeMismatch, DtypeMismatch.
+Status check_input(const TensorSpec& input, const Tensor& given);
 // "1x?x8"
 std::string free_shape_str(std::span<const int64_t> shape);
 

@@ -269,20 +269,9 @@ Result<std::vector<Value>> ProgramRunner::run_values(std::vector<Value> inputs) 
     if (!inputs[i])
       return Diagnostic(ErrorCode::kInvalidArgument, "nothing is given", format("input '{}'", specs[i].name));
     if (specs[i].kind == TensorSpec::Kind::kOther) continue;
-    const std::string where = format("input '{}'", specs[i].name);
     if (inputs[i]->kind != Object::Kind::kTensor)
-      return Diagnostic(ErrorCode::kTypeMismatch, "it is not a tensor", where);
-    const Tensor& t = inputs[i]->tensor;
-    if (!(t.dtype() == specs[i].dtype))
-      return Diagnostic(ErrorCode::kDtypeMismatch, format("expected {}, got {}", specs[i].dtype.str(), t.dtype().str()),
-                        where);
-    bool fits = specs[i].kind == TensorSpec::Kind::kUnranked || t.shape().size() == specs[i].shape.size();
-    for (size_t d = 0; fits && d < specs[i].shape.size(); ++d)
-      fits = specs[i].shape[d] == -1 || specs[i].shape[d] == t.shape()[d];
-    if (!fits)
-      return Diagnostic(
-          ErrorCode::kShapeMismatch,
-          format("the tensor is {}, the model takes {}", shape_str(t.shape()), free_shape_str(specs[i].shape)), where);
+      return Diagnostic(ErrorCode::kTypeMismatch, "it is not a tensor", format("input '{}'", specs[i].name));
+    TW_TRY_STATUS(check_input(specs[i], inputs[i]->tensor));
   }
   Value result = TW_TRY(machine_->invoke("main", std::move(inputs)));
   if (program_->outputs.size() == 1) return std::vector<Value>{std::move(result)};

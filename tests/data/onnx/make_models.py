@@ -196,6 +196,18 @@ def free_sizes():
          [value("y", FLOAT, ["a", "b"]), value("total", FLOAT, [])])
 
 
+def texts_and_lists():
+    """Any number of texts, each with an end put on; a sequence of tensors that a further one joins."""
+    end = TensorProto()
+    end.name, end.data_type = "end", TensorProto.STRING
+    end.string_data.append(b"!")
+    nodes = [helper.make_node("StringConcat", ["texts", "end"], ["louder"]), helper.make_node("SequenceInsert", ["list", "x"], ["longer"]),
+             helper.make_node("SequenceLength", ["longer"], ["count"])]
+    save("texts_and_lists", nodes, [value("texts", TensorProto.STRING, ["n"]), helper.make_tensor_sequence_value_info("list", FLOAT, None), value("x", FLOAT, ["m"])],
+         [value("louder", TensorProto.STRING, ["n"]), helper.make_tensor_sequence_value_info("longer", FLOAT, None), value("count", INT64, [])],
+         initializers=[end], opset=20)
+
+
 def computed_control():
     """Control flow and sizes that data decide: a Loop until a sum is large enough, an If on that sum, a Scan of running sums,
     the places of what is above the mean, a Slice to a computed length, a sequence that grows."""
@@ -261,6 +273,7 @@ def computed_functions():
 def main():
     computed_functions()
     free_sizes()
+    texts_and_lists()
     computed_control()
     dtypes()
     shape_chain()
