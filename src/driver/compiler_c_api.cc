@@ -149,8 +149,10 @@ int32_t tw_compiler_compile_ir(const char* ir, const char* output) {
   });
 }
 
-const char* tw_compiler_last_error_message(void) { return tw_last_error_message(); }
-int32_t tw_compiler_last_error(tw_error_info* out) { return tw_last_error(out); }
+const char* tw_compiler_last_error_message(void) { return runtime::last_error_text(); }
+int32_t tw_compiler_last_error(tw_error_info* out) {
+  return guarded([&] { return runtime::last_error_parts(out); });
+}
 
 void tw_compiler_remove_work_folders(void) { remove_work_folders(); }
 

@@ -4,7 +4,6 @@
 
 #include <new>
 
-#include "base/advice.h"
 #include "base/format.h"
 #include "base/version.h"
 #include "runtime/c_support.h"
@@ -55,81 +54,16 @@ int64_t index_of(const std::vector<plan::TensorInfo>& tensors, const char* name)
 
 }  // namespace
 
-namespace tilewright::runtime {
-namespace {
-
-struct LastError {
-  Diagnostic diagnostic;
-  std::string text;  // empty: nothing failed
-};
-thread_local LastError last_error;
-
-bool is_error_code(int32_t code) {
-  switch (static_cast<ErrorCode>(code)) {
-#define TW_CASE(number, name, text) case ErrorCode::k##name:
-    TW_ERROR_CODES(TW_CASE)
-#undef TW_CASE
-    return true;
-  }
-  return false;
-}
-
-}  // namespace
-
-int32_t fail(Diagnostic d) {
-  last_error.diagnostic = std::move(d);
-  last_error.diagnostic.hint = advice(last_error.diagnostic);
-  last_error.text = last_error.diagnostic.str();
-  return static_cast<int32_t>(last_error.diagnostic.code);
-}
-
-int32_t run_guarded(Status (*body)(void*), void* context) noexcept {
-  try {
-    try {
-      Status status = body(context);
-      return status.ok() ? 0 : fail(std::move(status).error());
-    } catch (const std::bad_alloc&) {
-      return fail({ErrorCode::kLimitExceeded, "out of memory", {}, "free memory or raise the limit"});
-    } catch (const std::exception& e) {
-      return fail({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
-    }
-  } catch (...) {  // not even the message could be stored
-    return static_cast<int32_t>(ErrorCode::kInternal);
-  }
-}
-
-void clear_last_error() { last_error = {}; }
-
-Diagnostic take_last_error(int32_t status, const std::string& function) {
-  Diagnostic d = last_error.diagnostic;
-  if (last_error.text.empty())
-    d = {is_error_code(status) ? static_cast<ErrorCode>(status) : ErrorCode::kInvalidArgument,
-         format("{} failed with status {} and did not say why", function, status),
-         {},
-         "it should call tw_set_last_error"};
-  clear_last_error();
-  return d;
-}
-
-}  // namespace tilewright::runtime
-
 extern "C" {
 
-const char* tw_last_error_message(void) { return last_error.text.c_str(); }
+const char* tw_last_error_message(void) { return last_error_text(); }
 
 int32_t tw_set_last_error(int32_t code, const char* message, const char* where, const char* hint) {
-  return fail({is_error_code(code) ? static_cast<ErrorCode>(code) : ErrorCode::kInvalidArgument,
-               message ? message : "a function failed", where ? where : "", hint ? hint : ""});
+  return fail({error_code(code), message ? message : "a function failed", where ? where : "", hint ? hint : ""});
 }
 
 int32_t tw_last_error(tw_error_info* out) {
-  const Diagnostic& d = last_error.diagnostic;
-  bool none = last_error.text.empty();
-  return guarded([&] {
-    return deliver({0, none ? 0 : static_cast<int32_t>(d.code), none ? "" : error_name(d.code), d.message.c_str(),
-                    d.where.c_str(), d.hint.c_str()},
-                   out);
-  });
+  return guarded([&] { return last_error_parts(out); });
 }
 
 const char* tw_version(void) { return version(); }

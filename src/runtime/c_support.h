@@ -20,6 +20,11 @@ namespace tilewright::runtime {
 
 // Stores the error of this thread and gives its number.
 int32_t fail(Diagnostic d);
+// What tw_last_error_message and tw_last_error say.
+const char* last_error_text();
+Status last_error_parts(tw_error_info* out);
+// The error of a number; InvalidArgument for one that has no page in docs/errors.
+ErrorCode error_code(int32_t number);
 // The error that a function of the user's reported by returning `status`; forgets it.
 Diagnostic take_last_error(int32_t status, const std::string& function);
 // Before a user's function is called, so that it is not blamed for an older error.
