@@ -2,6 +2,7 @@
 // Times kernel templates on the shapes that decide real networks and prints GFLOP/s and the share of the FMA peak,
 // which is measured between the kernels' runs: on a shared machine only numbers of the same moment compare.
 //   kernel_bench [filter] [--threads-share N] [--seconds S] [--cold] [--conv IC,OC,HxW,KERNEL,STRIDE,PADDING]
+//                [--gemm BATCH,M,N,K,KIND]   KIND: 0 packed, 1 KxN, 2 NxK
 //   kernel_bench --sweep conv|gemm|all [--seed N] [--count N] ...   random shapes through the whole compiler (sweep.h)
 // --cold: caches are flushed before every run, as if the rest of a large network had run in between.
 // TILE=... forces a configuration, ASM=s|ll prints code, TW_TEST_TARGET="llvm -mcpu=..." compiles for another CPU.
@@ -256,7 +257,7 @@ int run(int argc, char** argv) {
   double seconds = 0.3;
   int threads = 1;
   bool cold = false;
-  const char* shape = nullptr;
+  const char *shape = nullptr, *product = nullptr;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
     if (word == "--seconds" && i + 1 < argc)
@@ -265,12 +266,25 @@ int run(int argc, char** argv) {
       threads = std::atoi(argv[++i]);
     else if (word == "--conv" && i + 1 < argc)
       shape = argv[++i];
+    else if (word == "--gemm" && i + 1 < argc)
+      product = argv[++i];
     else if (word == "--cold")
       cold = true;
     else
       filter = word;
   }
-  Suite s(shape ? "" : filter);
+  Suite s(shape || product ? "" : filter);
+  if (product) {
+    long batch, m, n, k;
+    int kind;
+    if (std::sscanf(product, "%ld,%ld,%ld,%ld,%d", &batch, &m, &n, &k, &kind) != 5 || kind < 0 || kind > 2) {
+      std::fprintf(stderr, "--gemm BATCH,M,N,K,KIND (0 packed, 1 KxN, 2 NxK)\n");
+      return 2;
+    }
+    s.product_of("", m, n, k, static_cast<MatrixB>(kind), batch);
+    s.run(seconds, threads, cold);
+    return 0;
+  }
   if (shape) {
     long ic, oc, height, width, k, stride, pad;
     if (std::sscanf(shape, "%ld,%ld,%ldx%ld,%ld,%ld,%ld", &ic, &oc, &height, &width, &k, &stride, &pad) != 7) {

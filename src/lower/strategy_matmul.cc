@@ -41,7 +41,7 @@ std::shared_ptr<Choice> packed(const Problem& p) {
   const auto out = p.out_shape();
   const bool dots = topi::packed_as_dots(problem, p.target) &&
                     (!p.graph.panels || p.graph.panels->as_dots(p.input(1).data, p.target));
-  if (dots) problem.b = topi::MatrixB::kTransposed;
+  if (dots) problem.b = topi::MatrixB::kTransposed, problem.dots = true;
   const int panel = p.graph.panels && !dots ? p.graph.panels->vectors(p.input(1).data, p.target) : 0;
   const auto config = topi::default_config(problem, p.target, panel);
   auto choice = std::make_shared<Choice>();

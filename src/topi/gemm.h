@@ -9,13 +9,14 @@ namespace tilewright::topi {
 enum class MatrixB {
   kPacked,      // panels (ceil(N / (nr*v)), K, nr*v), zero-padded columns, shared by all batches (pack.h: pack_dense)
   kRowMajor,    // an activation [batch,] K, N
-  kTransposed,  // an activation [batch,] N, K: panels are transposed into scratch first
+  kTransposed,  // an activation [batch,] N, K: panels are turned by the first tile of rows, or before it
 };
 
 struct GemmProblem {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t row_stride = 0;  // of A, in elements: decides about cache-set aliasing
   MatrixB b = MatrixB::kPacked;
+  bool dots = false;  // kTransposed: B's rows are taken as they lie, whatever the cost model says
   DataType dtype = kFloat32;
 };
 

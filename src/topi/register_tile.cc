@@ -58,6 +58,18 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
   return seq(std::move(body));
 }
 
+Stmt RegisterTile::update(int col, const std::function<PrimExpr(int)>& a, PrimExpr b) const {
+  const DataType vector = narrow(col) ? last_ : vector_;
+  std::vector<Stmt> body;
+  if (b->dtype.element() != vector.element()) b = cast(vector, b);
+  for (int r = 0; r < rows_; ++r) {
+    PrimExpr element = a(r);
+    if (element->dtype.element() != vector.element()) element = cast(vector.element(), element);
+    body.push_back(set(r, col, multiply_add(broadcast(element, vector.lanes), b, acc(r, col))));
+  }
+  return seq(std::move(body));
+}
+
 Stmt RegisterTile::drain(const std::function<Stmt(int, int, PrimExpr)>& store) const {
   std::vector<Stmt> body;
   std::vector<int> widen;

@@ -18,6 +18,8 @@ class RegisterTile {
   // acc[r][c] += a(r) * b(c): a gives a scalar (broadcast here), b a vector; both are converted to the accumulator's
   // dtype.
   tir::Stmt step(const std::function<tir::PrimExpr(int)>& a, const std::function<tir::PrimExpr(int)>& b) const;
+  // The same for one column, a's elements used once each: memory operands where the machine has them.
+  tir::Stmt update(int col, const std::function<tir::PrimExpr(int)>& a, tir::PrimExpr b) const;
   // Every accumulator once, row by row.
   tir::Stmt drain(const std::function<tir::Stmt(int row, int col, tir::PrimExpr value)>& store) const;
   // The accumulators live in `body`.

@@ -2,6 +2,8 @@
 #include "topi/transpose.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "topi/reduce_steps.h"
 
@@ -36,6 +38,43 @@ Stmt transpose_tile(DataType element, int lanes, const std::function<PrimExpr(in
   Stmt all = seq(std::move(body));
   for (const Buffer& stage : stages) all = allocate(stage, all);
   return all;
+}
+
+Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
+                     const std::function<Stmt(const std::vector<PrimExpr>&)>& use) {
+  std::vector<std::pair<PrimExpr, PrimExpr>> lets;
+  auto keep = [&](PrimExpr value) {
+    lets.emplace_back(make_var("turned", value->dtype), value);
+    return lets.back().first;
+  };
+  // Rows r, r + 4, r + 8 ... side by side.
+  std::vector<PrimExpr> x;
+  for (int r = 0; r < 4; ++r) {
+    std::vector<PrimExpr> parts;
+    for (int row = r; row < lanes; row += 4) parts.push_back(piece(row));
+    while (parts.size() > 1) {
+      std::vector<PrimExpr> wider;
+      for (size_t i = 0; i < parts.size(); i += 2) {
+        std::vector<int> all(static_cast<size_t>(parts[i]->dtype.lanes) * 2);
+        std::iota(all.begin(), all.end(), 0);
+        wider.push_back(shuffle({parts[i], parts[i + 1]}, all));
+      }
+      parts = std::move(wider);
+    }
+    x.push_back(keep(parts[0]));
+  }
+  // Elements `from` of both vectors in every 128 bits, the second vector's numbered from 4 on.
+  auto pick = [&](size_t i, size_t j, std::array<int, 4> from) {
+    std::vector<int> index;
+    for (int quarter = 0; quarter < lanes; quarter += 4)
+      for (int e : from) index.push_back(e < 4 ? quarter + e : lanes + quarter + e - 4);
+    return keep(shuffle({x[i], x[j]}, index));
+  };
+  x = {pick(0, 1, {0, 4, 1, 5}), pick(0, 1, {2, 6, 3, 7}), pick(2, 3, {0, 4, 1, 5}), pick(2, 3, {2, 6, 3, 7})};
+  x = {pick(0, 2, {0, 1, 4, 5}), pick(0, 2, {2, 3, 6, 7}), pick(1, 3, {0, 1, 4, 5}), pick(1, 3, {2, 3, 6, 7})};
+  Stmt body = use(x);
+  for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
+  return body;
 }
 
 namespace {

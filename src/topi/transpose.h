@@ -10,6 +10,11 @@ namespace tilewright::topi {
 tir::Stmt transpose_tile(DataType element, int lanes, const std::function<tir::PrimExpr(int)>& load,
                          const std::function<tir::Stmt(int, tir::PrimExpr)>& store);
 
+// `lanes` rows by 4 elements as 4 vectors along the rows, named within use: piece(r) gives row r's 4 elements. Pieces
+// are put side by side as they are loaded, so half of transpose_tile's shuffles are left, within 128 bits.
+tir::Stmt transpose_quads(int lanes, const std::function<tir::PrimExpr(int)>& piece,
+                          const std::function<tir::Stmt(const std::vector<tir::PrimExpr>&)>& use);
+
 // out[index] = epilogue(in[index]) where the last dimension is contiguous in out and another one is in `in`: any
 // permutation of dimensions, given as a view of permuted strides.
 bool is_transposing(const View& in, const View& out);

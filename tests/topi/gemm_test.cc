@@ -183,6 +183,30 @@ TEST(Gemm, FewColumnsOfDots) {
   EXPECT_FALSE(dots(2, 10, 805));
 }
 
+// A panel of B's rows is turned by the first tile of rows or before it; reductions of fewer than four steps and ones
+// that end within four; columns in quarters of a vector; a few columns left over as dot products; a panel too large to
+// keep.
+TEST(Gemm, TurnedOnTheWay) {
+  check({{2, 7, 44, 67, MatrixB::kTransposed},
+         {1, 22, 35, 40, MatrixB::kTransposed},
+         {2, 61, 93, 38, MatrixB::kTransposed},
+         {1, 30, 40, 3, MatrixB::kTransposed},
+         {2, 9, 18, 1, MatrixB::kTransposed},
+         {1, 100, 41, 39, MatrixB::kTransposed, 3, 5},
+         {2, 40, 25, 66, MatrixB::kTransposed},
+         {1, 50, 18, 200, MatrixB::kTransposed},
+         {1, 33, 51, 130, MatrixB::kTransposed},
+         {1, 12, 50, 1100, MatrixB::kTransposed}});
+}
+
+// Operands and results beyond the second level of cache, which are asked for ahead of time: the last batch has no next.
+TEST(Gemm, BatchesFromMemory) {
+  check({{6, 20, 150, 400, MatrixB::kRowMajor},
+         {5, 300, 33, 200, MatrixB::kRowMajor},
+         {8, 130, 310, 10, MatrixB::kRowMajor},
+         {6, 20, 150, 400, MatrixB::kTransposed}});
+}
+
 // The last column vector at most half full: alone, behind whole ones, over activations.
 TEST(Gemm, ColumnsThatEndInHalfAVector) {
   check({{1, 50, 6, 23},
