@@ -19,9 +19,6 @@ _INSTEAD = {
     "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
     "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
     "MarkCompilerFunctionsAsExtern": _EXTERNAL,
-    "Defunctionalization": "PartialEvaluate removes functions that are known, LambdaLift makes the others global, and relay.vm.compile runs them as they are",
-    "ToCPS": "relay.vm.compile runs calls of any depth without it", "UnCPS": "relay.vm.compile runs calls of any depth without it",
-    "to_cps": "relay.vm.compile runs calls of any depth without it", "un_cps": "relay.vm.compile runs calls of any depth without it",
     "LazyGradientInit": "FirstOrderGradient followed by PartialEvaluate and DeadCodeElimination",
     "ManifestAlloc": "the compiler plans memory itself", "ManifestLifetimes": "the compiler plans memory itself", "MemoryPlan": "the compiler plans memory itself",
     "SimplifyFCTranspose": "ConvertTransposedMatmul", "RemoveStandaloneReshapes": "reshapes take no kernel and no copy", "InlinePrimitives": "Inline",
@@ -169,6 +166,34 @@ def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Functio
     return named_pass("FirstOrderGradient")._run(module, PassContext.current())["main"]
 
 
+def Defunctionalization(func: Function | None = None, mod: Any = None) -> Any:
+    """Functions as values become data types with an apply function each. `Defunctionalization(func, mod)` gives the function without
+    them and adds what it calls to mod; without a function it is the pass, which takes main. Error: 204 where that cannot be."""
+    return named_pass("Defunctionalization") if func is None else _with_globals("Defunctionalization", func, mod)
+
+
+def to_cps(func: Function, mod: Any = None) -> Function:
+    """The function that gives its result to a function it is passed as its last argument. Functions of mod that it calls are added to it
+    in this form, as NAME_cps."""
+    return _with_globals("ToCPS", func, mod)
+
+
+def un_cps(func: Function) -> Function:
+    """A function that to_cps made, returning its result again; those it takes or gives keep the form."""
+    return _on_expression("UnCPS", func)
+
+
+def _with_globals(name: str, func: Function, mod: Any) -> Function:
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = func
+    out = named_pass(name)._run(module, PassContext.current())
+    if mod is not None:
+        others = out.copy()
+        others._remove("main")
+        mod._update(others)
+    return out["main"]
+
+
 def InferTypeLocal(expr: Expr) -> Any:
     """The type of an expression."""
     return infer_type(expr).checked_type
@@ -272,6 +297,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
-           "DeadCodeElimination", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
+           "DeadCodeElimination", "Defunctionalization", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
            "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential",
-           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast"]
+           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

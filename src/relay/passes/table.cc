@@ -7,10 +7,12 @@
 #include "relay/passes/canonicalize_ops.h"
 #include "relay/passes/canonicalize_qnn.h"
 #include "relay/passes/combine_parallel.h"
+#include "relay/passes/continuations.h"
 #include "relay/passes/conv1d_to_conv2d.h"
 #include "relay/passes/convert_layout.h"
 #include "relay/passes/convert_transposed_matmul.h"
 #include "relay/passes/dead_code.h"
+#include "relay/passes/defunctionalization.h"
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/fake_quantization_to_integer.h"
@@ -61,6 +63,8 @@ std::span<const Pass<Module>> all_passes() {
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(convert_layout)},
       {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
       {{"DeadCodeElimination", 1, "unused bindings disappear"}, dead_code_elimination},
+      {{"Defunctionalization", 1, "functions as values become data types with an apply function each"},
+       defunctionalization},
       {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
       {{"DynamicToStatic", 1, "dyn.* operators with constant shapes become static ones"}, dynamic_to_static},
       {{"EliminateCommonSubexpr", 1, "equal expressions become one"}, eliminate_common_subexpr},
@@ -98,9 +102,11 @@ std::span<const Pass<Module>> all_passes() {
       {{"SplitRecurrent", 0, "recurrent layers become one product and a scan over their steps", true}, split_recurrent},
       {{"ToANormalForm", 1, "every operation is bound by a let"}, to_a_normal_form},
       {{"ToBasicBlockNormalForm", 1, "values used across scopes are bound by a let"}, to_basic_block_normal_form},
+      {{"ToCPS", 1, "main gives its result to a function it is passed, and so does what it calls"}, to_cps},
       {{"ToGraphNormalForm", 1, "let bindings become the values themselves", true}, to_graph_normal_form},
       {{"ToMixedPrecision", 0, "arithmetic in float16 where that is safe"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(to_mixed_precision)},
+      {{"UnCPS", 1, "a main that ToCPS made returns its result again"}, un_cps},
   };
   return kPasses;
 }
