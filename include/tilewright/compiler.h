@@ -78,10 +78,11 @@ typedef struct tw_compiler_options {
   int32_t system_lib;         /* 1: for a program that links the object and asks the runtime for the model by name */
   const char* const* plugins; /* shared libraries with tw_compiler_plugin */
   uint64_t num_plugins;
+  const char* params; /* a Relay module's weights: a .params file, bound to main's parameters by name; null: none */
 } tw_compiler_options;
 
-/* Compiles an ONNX model to a shared library; `options` may be null. 0, or the number of an error (docs/errors/). The
- * output appears whole or not at all. */
+/* Compiles an ONNX model, or a Relay module (its text, or JSON of the classic save_json), to a shared library;
+ * `options` may be null. 0, or the number of an error (docs/errors/). The output appears whole or not at all. */
 TW_COMPILER_API int32_t tw_compiler_compile_onnx(const char* model, const char* output,
                                                  const tw_compiler_options* options);
 /* LLVM IR or bitcode that a compilation wrote (.ll, .bc) to a shared library, an object (.o) or an archive (.a). */
@@ -172,6 +173,7 @@ struct CompileOptions {
   std::string format;                                       // "objects", say; empty: by the end of the output's name
   bool system_lib = false;                                  // for a program that links the object: Module::system_lib()
   std::vector<std::string> plugins;                         // shared libraries with code generators
+  std::string params;                                       // a Relay module's weights: a .params file
   bool kernel_cache =
       true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
@@ -218,6 +220,7 @@ inline void compile(const std::string& model, const std::string& output,
   c.system_lib = options.system_lib ? 1 : 0;
   auto plugins = pointers(options.plugins);
   c.plugins = plugins.data(), c.num_plugins = plugins.size();
+  c.params = options.params.empty() ? nullptr : options.params.c_str();
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
     throw CompileError(code, tw_compiler_last_error_message());
 }

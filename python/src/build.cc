@@ -143,6 +143,7 @@ void bind_build(nb::module_& m) {
       .def_rw("dump_ir", &Options::dump_ir)
       .def_rw("keep_modules", &Options::keep_modules)
       .def_rw("shapes", &Options::shapes)
+      .def_rw("params", &Options::params)
       .def_rw("more_shapes", &Options::more_shapes)
       .def_rw("constants", &Options::constants)
       .def("set_chooser", [](Options& self, nb::object callable) { self.chooser = script_chooser(callable); })

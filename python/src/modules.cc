@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay.h"
+#include "relay/bind.h"
 #include "relay/interpreter.h"
 #include "relay/passes/infer_type.h"
 #include "relay/prelude.h"
@@ -82,28 +83,10 @@ bool has_loose_constructors(const Expr& root) {
   return false;
 }
 
-// main with the parameters that have these names replaced by constants.
 Module bind_params(const Module& module, const Arrays& params) {
-  const FunctionNode* main = module.main_function();
-  if (!main) raise(Diagnostic(ErrorCode::kInvalidArgument, "the module has no function main"));
-  std::map<const VarNode*, Expr> values;
-  std::vector<Expr> kept;
-  for (const Expr& p : main->params) {
-    const auto* var = as<VarNode>(p);
-    auto found = params.find(var->name);
-    if (found == params.end()) {
-      kept.push_back(p);
-      continue;
-    }
-    values[var] = make_constant(tensor_of(found->second));
-  }
-  if (values.empty()) return module;
-  Expr body = substitute(main->body, values);
-  DictAttrs attrs = main->attrs;
-  if (auto names = attrs.find("input_names"); names != attrs.end())
-    if (auto* list = std::get_if<std::vector<std::string>>(&names->second))
-      std::erase_if(*list, [&](const std::string& n) { return params.count(n) != 0; });
-  return module.with_main(make_function(kept, body, attrs, main->span));
+  std::map<std::string, Tensor> constants;
+  for (const auto& [name, array] : params) constants.emplace(name, tensor_of(array));
+  return unwrap(relay::bind_params(module, constants));
 }
 
 std::string text_of(const Module& self, bool metadata) {

@@ -304,6 +304,13 @@ class Builds(unittest.TestCase):
         with open(os.path.join(folder, "all_dtypes.params"), "rb") as file:
             data = file.read()
         self.assertEqual(relay.save_param_dict(relay.load_param_dict(data)), data)
+        with open(os.path.join(folder, "smallnet_io.params"), "rb") as file:
+            run_there = {name: value.numpy() for name, value in relay.load_param_dict(file.read()).items()}
+        for module in "smallnet.relay", "smallnet.json":
+            net = tw.compile(os.path.join(folder, module), params=os.path.join(folder, "smallnet.params"))
+            np.testing.assert_allclose(net(run_there["x"]), run_there["out"], rtol=1e-5)
+        with self.assertRaises(tw.Error):
+            tw.compile(os.path.join(folder, "smallnet_graph.json"))
         with open(os.path.join(folder, "smallnet_graph.json")) as file:
             graph = file.read().encode()
         record = struct.pack("<Q", len(graph)) + graph + struct.pack("<QQ", 0, 0) + struct.pack("<Q", 7) + b"default"

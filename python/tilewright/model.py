@@ -275,9 +275,9 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
             opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
             kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "",
-            plugins: Sequence[str | os.PathLike[str]] = ()) -> Model:
-    """Compiles an ONNX model (path, bytes or ModelProto) or an IRModule for `target` and loads it. A model with sizes that `shapes`
-    leaves free, or with control flow, becomes a ProgramModel.
+            plugins: Sequence[str | os.PathLike[str]] = (), params: str | os.PathLike[str] = "") -> Model:
+    """Compiles an ONNX model (path, bytes or ModelProto), a Relay module's file (text or JSON) or an IRModule for `target` and loads it.
+    A model with sizes that `shapes` leaves free, or with control flow, becomes a ProgramModel.
 
     shapes: sizes of inputs that the model leaves free, by name: (1, 3, 224, 224); several shapes in one library are a list of
     shapes, or a shape with lists in it: (1, 3, 48, [320, 640]), or the command line's "1x3x48x{320,640}".
@@ -286,7 +286,7 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
     (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
     dump_ir: a folder for the module after each pass. plugins: shared libraries with code generators and modules of your own
-    (docs/external-codegen.md). Errors: tilewright.Error.
+    (docs/external-codegen.md). params: the weights of a Relay module's file, a .params file. Errors: tilewright.Error.
     """
     from .runtime.module import load_plugin
     from .target import Target
@@ -300,10 +300,10 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     variants = variants_of(shapes)
     module = _as_module(model)
     if module is not None:
-        if shapes or constants:
-            raise TypeError("shapes and constants are for ONNX models; an IRModule has its shapes, and bind_params makes constants")
+        if shapes or constants or params:
+            raise TypeError("shapes, constants and params are for models in files; an IRModule has its shapes, and bind_params makes constants")
         return load_built(_core.build(module, options), threads)
-    options.shapes, options.more_shapes = variants[0], variants[1:]
+    options.shapes, options.more_shapes, options.params = variants[0], variants[1:], os.fspath(params)
     set_constants(options, constants)
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
     data = b"" if path else onnx_bytes(model)

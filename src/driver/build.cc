@@ -13,6 +13,7 @@
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "driver/guarded.h"
+#include "driver/relay_file.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "lower/merge.h"
@@ -168,6 +169,11 @@ Result<onnx::Model> read(const onnx::SharedBytes& bytes) { return onnx::read_mod
 template <class Source>
 Result<relay::Module> import_model(const Source& source, const BuildOptions& options,
                                    const std::map<std::string, std::vector<int64_t>>& shapes) {
+  if constexpr (std::is_same_v<Source, std::string>)
+    if (TW_TRY(is_relay_file(source))) return read_relay_file(source, options, shapes);
+  if (!options.params.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "an ONNX model holds its weights; --params is for Relay modules",
+                      options.params, "leave it out");
   onnx::ImportOptions import;
   import.shapes = shapes;
   const onnx::Model model = TW_TRY(read(source));

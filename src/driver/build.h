@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole way: a module (or an ONNX file) through passes, lowering and code generation to a library file.
+// The whole way: a module (or a file of one) through passes, lowering and code generation to a library file.
 #pragma once
 #include <functional>
 #include <map>
@@ -35,6 +35,7 @@ struct BuildOptions {
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
   std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes
+  std::string params;  // a Relay module's weights: a .params file, bound to main's parameters of the same names
   // What kernels on other devices are compiled for, by device type (on_device says what is there); missing: `target`.
   // Their memory must be the processor's.
   std::map<int32_t, std::string> device_targets;
@@ -71,7 +72,8 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options);
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
 // What can be said without a model. Errors: UnknownTarget, UnknownPass, InvalidArgument (config).
 Status check_options(const BuildOptions& options);
-// Reads the model, then builds. Errors also: FileNotFound, MalformedModel and the importer's others.
+// Reads the model (ONNX, or a Relay module: driver/relay_file.h), then builds. Errors also: FileNotFound,
+// MalformedModel and the importer's others.
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
 // The same from memory; weights lie inside the bytes.
 Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options);

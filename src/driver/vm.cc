@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/version.h"
 #include "codegen/codegen.h"
+#include "driver/relay_file.h"
 #include "driver/vm_onnx.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
@@ -48,6 +49,12 @@ bool can_be_vm(const std::string& output, const BuildOptions& options) {
 }
 
 Result<bool> needs_vm(const std::string& path, const BuildOptions& options) {
+  if (TW_TRY(is_relay_file(path))) {
+    const relay::Module module = TW_TRY(read_relay_file(path, options, options.shapes));
+    if (has_free_size(module)) return true;
+    auto program = vm_program(module, options);
+    return program.ok() && (program->executable.functions.size() != 1 || program->regions.size() != 1);
+  }
   std::vector<std::string> needed;
   onnx::ImportOptions import;
   import.shapes = options.shapes;
@@ -61,6 +68,10 @@ Result<bool> needs_vm(const std::string& path, const BuildOptions& options) {
 }
 
 Result<Program> vm_program(const std::string& path, const BuildOptions& options) {
+  if (TW_TRY(is_relay_file(path))) {
+    auto program = vm_program(TW_TRY(read_relay_file(path, options, options.shapes)), options);
+    return program.ok() ? std::move(program) : std::move(program).error().at(path);
+  }
   auto bytes = TW_TRY(onnx::map_file(path));
   auto model = onnx::read_model(bytes, "");
   if (!model.ok()) {

@@ -90,6 +90,8 @@ void CompileFlags::add_to(CLI::App* app) {
                   "name=1x3x48x{160,320}: several, in one library");
   app->add_option("--constant", constants,
                   "Values of an input that becomes part of the model: name=1,3,640,640 or name=@tensor.pb");
+  app->add_option("--params", params, "The weights of a Relay module: a .params file, bound by name")
+      ->type_name("FILE");
   app->add_option("--require-pass", required, "Run a pass whatever the level");
   app->add_option("--disable-pass", disabled, "Leave a pass out");
   app->add_option("--plugin", plugins, "A shared library with code generators of your own (docs/external-codegen.md)")
@@ -108,6 +110,7 @@ Result<BuildOptions> CompileFlags::options() const {
   o.jobs = jobs;
   if (!no_kernel_cache) o.kernel_cache = codegen::default_kernel_cache_folder();
   o.dump_ir = dump_ir;
+  o.params = params;
   o.required_passes = required;
   o.disabled_passes = disabled;
   TW_TRY_STATUS(add_shapes(shapes, &o));

@@ -20,7 +20,7 @@ int fail(const Diagnostic& diagnostic);
 
 // The options every compiling verb takes.
 struct CompileFlags {
-  std::string model, target = "llvm", math, dump_ir;
+  std::string model, target = "llvm", math, dump_ir, params;
   int opt_level = 3, jobs = 0;
   std::vector<std::string> shapes, constants, required, disabled, config, plugins;
   bool quiet = false, no_kernel_cache = false;

@@ -152,9 +152,10 @@ int run(const Flags& flags) {
 }  // namespace
 
 Command add_compile(CLI::App* app) {
-  auto* cmd = app->add_subcommand("compile", "Compile an ONNX model to a native library");
+  auto* cmd = app->add_subcommand("compile", "Compile a model to a native library");
   auto flags = std::make_shared<Flags>();
-  cmd->add_option("model", flags->model, "The model file (.onnx); or LLVM IR that a compilation wrote (.ll, .bc)")
+  cmd->add_option("model", flags->model,
+                  "An ONNX model, or a Relay module as text or JSON; or LLVM IR that a compilation wrote (.ll, .bc)")
       ->required();
   cmd->add_option("-o,--output", flags->output,
                   "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
@@ -177,6 +178,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile model.onnx -o model.tar --format objects   # lib0.o, devc.o\n"
       "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
+      "  tilewright compile net.relay --params net.params -o net.so      # what the classic stack saved\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };
 }

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/formats/artifact.h"
 #include "base/formats/plan.h"
+#include "driver/relay_file.h"
 #include "frontend/graph_json_reader.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/proto.h"
@@ -265,13 +266,6 @@ Result<json> inspect_package(std::span<const std::byte> file) {
   }
 }
 
-bool is_module_text(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return false;
-  text.remove_prefix(first);
-  return text.starts_with("#[") || text.starts_with("def @") || text.starts_with("fn ");
-}
-
 // What to do with a folder, by what is in it.
 std::string advice_for_folder(const fs::path& folder) {
   std::error_code ignored;
@@ -318,8 +312,8 @@ Result<json> inspect_file(const std::string& path) {
     return inspect_factory(bytes);
   if (file.starts_with("\x7f\x45\x4c\x46")) return inspect_artifact(bytes);
   if (file.size() > 262 && file.substr(257, 5) == "ustar") return inspect_package(bytes);
-  if (file.starts_with("{") || file.starts_with("[")) return inspect_json(file);
-  if (is_module_text(file))
+  if (is_json(file)) return inspect_json(file);
+  if (is_relay_text(file))
     return inspect_module(TW_TRY(relay::parse_module(file, {}, {.origin = path, .zero_missing_constants = true})),
                           "relay text");
   return inspect_onnx(path);
