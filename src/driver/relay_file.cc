@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/relay_file.h"
 
+#include <filesystem>
 #include <fstream>
 
 #include "base/format.h"
@@ -20,7 +21,12 @@ std::string_view without_space(std::string_view head) {
 }
 
 Result<relay::Module> parse(std::string_view file, const std::string& path) {
-  if (!is_json(file)) return relay::parse_module(file, {}, {.origin = path});
+  if (!is_json(file)) {
+    relay::ParseOptions options;
+    options.origin = std::filesystem::path(path).filename().string();  // the same artifact whatever the folder
+    options.spans = true;
+    return relay::parse_module(file, {}, options);
+  }
   if (file.substr(0, 4096).find("\"arg_nodes\"") != std::string_view::npos ||
       file.find("\"root\"") == std::string_view::npos)
     return Diagnostic(ErrorCode::kMalformedModel, "the JSON is not a Relay module's (save_json of an IRModule)", path,

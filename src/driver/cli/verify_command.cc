@@ -90,7 +90,9 @@ Command add_verify(CLI::App* app) {
   auto* cmd = app->add_subcommand(
       "verify", "Check compiled code against the reference interpreter, or run ONNX backend-test folders");
   auto flags = std::make_shared<Flags>();
-  cmd->add_option("paths", flags->paths, "A model (ONNX, or a Relay module), or folders in the ONNX backend-test layout")->required();
+  cmd->add_option("paths", flags->paths,
+                  "A model (ONNX, or a Relay module), or folders in the ONNX backend-test layout")
+      ->required();
   cmd->add_option("--against", flags->against,
                   "'reference' (the interpreter), or a folder with input_*.pb and output_*.pb");
   flags->add_to(cmd);
