@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
 #include <random>
 
 #include "frontend/onnx_files.h"
 #include "relay/interpreter.h"
+#include "relay/op.h"
+#include "relay/passes/fake_quantization_to_integer.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -85,6 +89,36 @@ TEST(OnnxImport, ShapesBindDimensionsEverywhere) {
   EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
   options.shapes = {{"a", {2, 7}}, {"b", {2, 8}}};
   EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
+}
+
+// What quantisers write stays recognisable: the pass makes integer products of it, and the results stay within two
+// steps of the last scale.
+TEST(OnnxImport, QuantizedModelsBecomeIntegerArithmetic) {
+  auto model = read_model(shared_bytes(file_text(model_path("quantized.onnx"))), "");
+  ASSERT_TRUE(model.ok()) << model.error().str();
+  auto imported = import_onnx(*model);
+  ASSERT_TRUE(imported.ok()) << imported.error().str();
+  auto integers = relay::fake_quantization_to_integer(*imported, true);
+  ASSERT_TRUE(integers.ok()) << integers.error().str();
+  std::map<std::string, int> calls;
+  for (const relay::Expr& e : relay::post_order(integers->main()))
+    if (const relay::OpDef* op = relay::called_op(e)) ++calls[op->name];
+  EXPECT_EQ(calls["qnn.conv2d"], 1);
+  EXPECT_EQ(calls["qnn.dense"], 1);
+  EXPECT_EQ(calls["nn.conv2d"] + calls["nn.dense"] + calls["nn.matmul"], 0);
+  EXPECT_EQ(calls["qnn.quantize"], 1);
+  EXPECT_EQ(calls["qnn.dequantize"], 1);
+  Tensor x(kFloat32, {1, 3, 8, 8});
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * 37 % 101) / 12 - 4);
+  auto before = relay::interpret(*imported, {{"x", relay::value_from(x)}});
+  auto after = relay::interpret(*integers, {{"x", relay::value_from(x)}});
+  ASSERT_TRUE(before.ok() && after.ok());
+  double largest = 0;
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR((*before)[0].f[i], (*after)[0].f[i], 2 * 1.5);
+    largest = std::max(largest, std::fabs((*before)[0].f[i]));
+  }
+  EXPECT_GT(largest, 20);
 }
 
 TEST(OnnxImport, InputsCanBecomeConstants) {

@@ -42,6 +42,12 @@ constexpr Case kCases[] = {
     {"dense",
      "qnn.quantize(nn.dense(qnn.dequantize(reshape(%a, newshape=[4, 36]), 0.05f, 120), qnn.dequantize(reshape(%w, "
      "newshape=[6, 36]), meta[relay.Constant][0], 0, axis=0)), 0.9f, 10, out_dtype=\"uint8\")"},
+    {"matmul",
+     "qnn.quantize(nn.matmul(qnn.dequantize(reshape(%a, newshape=[4, 36]), 0.05f, 120), qnn.dequantize(transpose("
+     "reshape(%w, newshape=[6, 36])), meta[relay.Constant][0], 0, axis=1)), 0.9f, 10, out_dtype=\"uint8\")"},
+    {"matmul_of_a_turned_weight",
+     "qnn.quantize(nn.matmul(qnn.dequantize(reshape(%a, newshape=[4, 36]), 0.05f, 120), qnn.dequantize(reshape(%w, "
+     "newshape=[6, 36]), 0.1f, 4), transpose_b=True), 0.9f, 10, out_dtype=\"uint8\")"},
     {"batch_matmul",
      "qnn.quantize(nn.batch_matmul(qnn.dequantize(reshape(%a, newshape=[4, 6, 6]), 0.05f, 120), "
      "qnn.dequantize(reshape(%b, newshape=[4, 6, 6]), 0.02f, 100)), 0.1f, 10, out_dtype=\"int8\")"},

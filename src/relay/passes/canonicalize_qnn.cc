@@ -146,7 +146,9 @@ Expr written_out(const Expr& e) {
   if (name == "qnn.quantize")
     return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype);
   if (name == "qnn.dequantize") {
-    const DataType to = tensor_of(e).dtype, work = to.bits >= 32 ? to : kFloat32;
+    // Differences of integers of more than 16 bits need more than float32.
+    const bool wide = tensor_of(arg(e, 0)).dtype.bits > 16;
+    const DataType to = tensor_of(e).dtype, work = wide ? kFloat64 : to.bits >= 32 ? to : kFloat32;
     return cast(real(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<DequantizeAttrs>(e).axis, work), to);
   }
   if (name == "qnn.requantize") {

@@ -118,6 +118,7 @@ class Region {
     if (name == "nn.conv2d") return conv2d(e);
     if (name == "nn.conv2d_transpose") return conv2d_transpose(e);
     if (name == "nn.dense") return dense(e);
+    if (name == "nn.matmul") return matmul(e);
     if (name == "nn.batch_matmul") return batch_matmul(e);
     if (name == "multiply" || name == "divide")
       if (Found scaled = scaled_by_constant(e)) return scaled;
@@ -134,7 +135,7 @@ class Region {
          {"copy", "reshape", "squeeze", "expand_dims", "strided_slice", "nn.batch_flatten", "split",
           "nn.depth_to_space", "nn.space_to_depth", "repeat", "tile", "reverse", "broadcast_to", "max", "min"})
       if (name == f) return moved(e, direct);
-    if (name == "transpose") return transposed(e, direct);
+    if (name == "transpose") return turned(e, direct);
     if (name == "nn.pad") return padded(e, direct);
     if (name == "concatenate") return concatenated(e, direct);
     if (name == "nn.avg_pool2d") return average_pool(e);
@@ -187,6 +188,21 @@ class Region {
   }
   Found dense(const Expr& e) {
     return product_call<DenseAttrs>(e, "qnn.dense", product(e, 0, static_cast<int64_t>(tensor_of(e).shape.size()) - 1));
+  }
+  // As a dense layer of the weight turned.
+  Found matmul(const Expr& e) {
+    const auto& a = attrs_of<MatmulAttrs>(e);
+    if (a.transpose_a || tensor_of(arg(e, 1)).shape.size() != 2) return std::nullopt;
+    auto o = product(e, a.transpose_b ? 0 : 1, static_cast<int64_t>(tensor_of(e).shape.size()) - 1);
+    if (!o) return std::nullopt;
+    if (!a.transpose_b) o->args[1] = transposed(o->args[1], {1, 0}, arg(e, 1)->span);
+    auto made = try_call("qnn.dense", o->args, make_attrs<DenseAttrs>([&](auto& d) {
+                           d.units = a.units;
+                           d.out_dtype = "int32";
+                         }),
+                         e->span);
+    if (!made.ok()) return std::nullopt;
+    return Quantized{*made, o->as};
   }
   Found batch_matmul(const Expr& e) {
     auto o = product(e, -1, 0);
@@ -341,7 +357,7 @@ class Region {
     return Quantized{*made, x->as};
   }
 
-  Found transposed(const Expr& e, bool direct) {
+  Found turned(const Expr& e, bool direct) {
     Found x = integers(arg(e, 0), direct);
     if (!x) return x;
     const size_t rank = tensor_of(e).shape.size();

@@ -270,7 +270,42 @@ def computed_functions():
          [constant("v", np.array([1.5], np.float32)), constant("ninety", np.float32(90))], functions=[grow, flip], domains=["local"])
 
 
+def quantized():
+    """Convolution and product between quantised values, as quantisers write them: QuantizeLinear, DequantizeLinear around real operators."""
+    nodes, params = [], []
+
+    def scale_and_zero(name, scale, zero, dtype):
+        params.append(constant(name + "_scale", np.array(scale, np.float32)))
+        params.append(constant(name + "_zero", np.array(zero, dtype)))
+        return [name + "_scale", name + "_zero"]
+
+    def through(x, name, scale, zero, dtype=np.uint8):
+        pair = scale_and_zero(name, scale, zero, dtype)
+        nodes.append(helper.make_node("QuantizeLinear", [x, *pair], [name + "_q"], name + "_quantize"))
+        nodes.append(helper.make_node("DequantizeLinear", [name + "_q", *pair], [name], name + "_dequantize"))
+        return name
+
+    def weight(name, data, scale, zero, **attributes):
+        params.append(constant(name + "_q", data))
+        nodes.append(helper.make_node("DequantizeLinear", [name + "_q", *scale_and_zero(name, scale, zero, data.dtype)], [name], **attributes))
+        return name
+
+    numbers = np.random.default_rng(5)
+    w_scale = (np.arange(8) + 1).astype(np.float32) / 512
+    w = weight("w", numbers.integers(-127, 128, (8, 3, 3, 3)).astype(np.int8), w_scale, np.zeros(8), axis=0)
+    b = weight("b", numbers.integers(-900, 900, 8).astype(np.int32), np.float32(0.05) * w_scale, np.zeros(8), axis=0)
+    v = weight("v", numbers.integers(-127, 128, (128, 5)).astype(np.int8), 0.01, 3)
+    nodes.append(helper.make_node("Conv", [through("x", "a", 0.05, 120), w, b], ["c"], "conv", pads=[1, 1, 1, 1]))
+    nodes.append(helper.make_node("Relu", ["c"], ["r"]))
+    nodes.append(helper.make_node("MaxPool", [through("r", "d", 0.1, 0)], ["m"], kernel_shape=[2, 2], strides=[2, 2]))
+    nodes.append(helper.make_node("Flatten", [through("m", "e", 0.1, 0)], ["f"]))
+    nodes.append(helper.make_node("MatMul", ["f", v], ["p"], "product"))
+    through("p", "y", 1.5, 7, np.int8)
+    save("quantized", nodes, [value("x", FLOAT, [1, 3, 8, 8])], [value("y", FLOAT, [1, 5])], params)
+
+
 def main():
+    quantized()
     computed_functions()
     free_sizes()
     texts_and_lists()

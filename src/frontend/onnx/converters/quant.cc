@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantised operators, written out in arithmetic: scaling, rounding to even and saturating are exact in float32 for
-// 8-bit values; products of 8-bit integers are summed in float32 where the sums stay below 2^24, else in double.
+// Quantised operators. QuantizeLinear and DequantizeLinear are qnn.quantize and qnn.dequantize where these have their
+// form, so that passes see what is quantised; the others, whose rounding to even no qnn operator has, are written out
+// in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values; products of 8-bit
+// integers are summed in float32 where the sums stay below 2^24, else in double.
 #include "base/format.h"
 #include "frontend/onnx/converters/linear.h"
+#include "relay/ops/attrs_qnn.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -49,11 +52,29 @@ Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType
   return c.cast(bounded, to);
 }
 
+// Scales and zero points that are scalars or vectors along an axis, of integers that qnn operators take.
+bool has_qnn_form(NodeContext& c, const Expr& scale, DataType quantized) {
+  return c.rank(scale) <= 1 && c.dtype(scale).is_float() && (!c.has(2) || c.rank(c.input(2)) <= 1) &&
+         quantized.is_integral() && quantized.bits >= 8 && quantized.bits <= 32;
+}
+// The axis of such vectors, checked; any where there are none.
+int64_t vector_axis(NodeContext& c, const Expr& scale, const Expr& x) {
+  const bool vector = c.rank(scale) == 1 && !(c.shape(scale)[0] == Dim(1));
+  return vector ? c.axis(c.int_attr("axis", 1), c.rank(x)) : -1;
+}
+Expr zero_point(NodeContext& c, DataType quantized) { return c.has(2) ? c.input(2) : c.scalar(0, quantized); }
+
 Values quantize(NodeContext& c) {
   Expr x = c.input(0), scale = c.input(1);
   int64_t axis = c.int_attr("axis", 1), block = c.int_attr("block_size", 0);
   DataType to = c.has(2) ? c.dtype(c.input(2)) : c.dtype_attr("output_dtype", kUInt8);
   DataType work = c.dtype(x).is_float() && c.dtype(x).bits >= 32 ? c.dtype(x) : kFloat32;
+  if (has_qnn_form(c, scale, to))
+    return {c.call("qnn.quantize", {c.dtype(x).is_float() ? x : c.cast(x, work), scale, zero_point(c, to)},
+                   make_attrs<relay::QuantizeAttrs>([&](auto& a) {
+                     a.out_dtype = to.str();
+                     a.axis = vector_axis(c, scale, x);
+                   }))};
   Expr ratio = c.div(c.cast(x, work), c.cast(spread(c, scale, x, axis, block), work));
   if (to.is_float()) return {c.cast(ratio, to)};
   Expr zero = c.has(2) ? spread(c, c.input(2), x, axis, block) : Expr();
@@ -72,8 +93,15 @@ Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& z
 
 Values dequantize(NodeContext& c) {
   DataType to = c.opset() >= 23 ? c.dtype_attr("output_dtype", c.dtype(c.input(1))) : c.dtype(c.input(1));
-  return {dequantized(c, c.input(0), c.input(1), c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1),
-                      c.int_attr("block_size", 0), to)};
+  const Expr x = c.input(0), scale = c.input(1);
+  if (has_qnn_form(c, scale, c.dtype(x)))
+    return {c.call("qnn.dequantize", {x, scale, zero_point(c, c.dtype(x))},
+                   make_attrs<relay::DequantizeAttrs>([&](auto& a) {
+                     a.out_dtype = to.str();
+                     a.axis = vector_axis(c, scale, x);
+                   }))};
+  return {
+      dequantized(c, x, scale, c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1), c.int_attr("block_size", 0), to)};
 }
 
 Values dynamic_quantize(NodeContext& c) {
