@@ -14,6 +14,16 @@ CLASSIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/
 
 
 class Expressions(unittest.TestCase):
+    def test_pickles(self):
+        import copy
+        import pickle
+        module, _ = relay.testing.mlp.get_workload(1)
+        x = relay.var("x", shape=(2,))
+        for thing in module, module["main"], relay.add(x, x), relay.const(np.arange(3)), relay.TensorType((1, 2), "int8"):
+            for again in pickle.loads(pickle.dumps(thing)), copy.deepcopy(thing):
+                self.assertIs(type(again), type(thing))
+                self.assertTrue(tw.ir.structural_equal(again, thing, map_free_vars=True))
+
     def test_fields(self):
         x, w = relay.var("x", shape=(1, 4)), relay.var("w", shape=(3, 4))
         call = relay.nn.dense(x, w, units=3)

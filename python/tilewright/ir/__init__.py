@@ -109,6 +109,14 @@ def load_json(json_str: str) -> Any:
     return function.body.data if part == "data" else function.body if part == "body" else function
 
 
+def _reduce(self: Any) -> tuple[Any, tuple[str]]:
+    """Modules, expressions and types are pickled as their JSON."""
+    return load_json, (save_json(self),)
+
+
+for _class in (_core.IRModule, _core.Expr, _core.Type):
+    _class.__reduce__ = _reduce
+
 # Says in a file's attributes which part of main was saved.
 _PART = "tilewright_part"
 

@@ -2,6 +2,7 @@
 #include "relay/passes/convert_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include "base/format.h"
@@ -21,7 +22,28 @@ struct Placed {
   bool lies_as(const Placed& other) const { return from == other.from && to == other.to; }
 };
 
-std::string usual_kernel(const std::string& data) { return data == "NHWC" ? "HWIO" : "OIHW"; }
+// The layouts that each operator may be given: of its data, channels first and last, and of its kernel.
+struct Layouts {
+  const char* op;
+  std::array<const char*, 2> data, kernel;  // no kernel: null
+};
+constexpr Layouts kLayouts[] = {
+    {"nn.conv1d", {"NCW", "NWC"}, {"OIW", "WIO"}},
+    {"nn.conv2d", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
+    {"nn.conv3d", {"NCDHW", "NDHWC"}, {"OIDHW", "DHWIO"}},
+    {"nn.max_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.avg_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.global_max_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.global_avg_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.adaptive_max_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.adaptive_avg_pool2d", {"NCHW", "NHWC"}, {}},
+    {"image.resize2d", {"NCHW", "NHWC"}, {}},
+};
+const Layouts* layouts_of(std::string_view op) {
+  const auto* found =
+      std::find_if(std::begin(kLayouts), std::end(kLayouts), [&](const Layouts& l) { return op == l.op; });
+  return found == std::end(kLayouts) ? nullptr : found;
+}
 
 Expr transformed(const Expr& x, const std::string& from, const std::string& to) {
   if (from == to) return x;
@@ -85,6 +107,10 @@ class Converter {
     Placed out;
     if (name == "nn.conv2d")
       out = convolution<Conv2DAttrs>(e);
+    else if (name == "nn.conv1d")
+      out = convolution<Conv1DAttrs>(e);
+    else if (name == "nn.conv3d")
+      out = convolution<Conv3DAttrs>(e);
     else if (name == "nn.max_pool2d")
       out = pool<MaxPool2DAttrs>(e);
     else if (name == "nn.avg_pool2d")
@@ -120,7 +146,10 @@ class Converter {
     if (wanted == desired_.end() || !(a.out_layout.empty() || a.out_layout == a.data_layout)) return {};
     const std::string& data = wanted->second[0] == "default" ? a.data_layout : wanted->second[0];
     std::string kernel = wanted->second.size() > 1 ? wanted->second[1] : "default";
-    if (kernel == "default") kernel = data == a.data_layout ? a.kernel_layout : usual_kernel(data);
+    if (kernel == "default") {
+      const Layouts& known = *layouts_of(called_op(e)->name);
+      kernel = data == a.data_layout ? a.kernel_layout : known.kernel[data == known.data[1]];
+    }
     if (data == a.data_layout && kernel == a.kernel_layout) return {};
     Expr x = data == a.data_layout ? plain(arg(e, 0)) : lying(arg(e, 0), a.data_layout, data);
     Expr w = transformed(plain(arg(e, 1)), a.kernel_layout, kernel);
@@ -135,19 +164,23 @@ class Converter {
     return {*made, a.data_layout, data};
   }
 
-  // Operators with a layout attribute that take any.
+  // Operators with a layout attribute that take any: the one they are wanted in, or their operand's.
   template <class A>
   Placed pool(const Expr& e) {
     const auto& a = attrs_of<A>(e);
     const Placed& p = at(arg(e, 0));
-    if (!p.moved() || a.layout != p.from) return {};
-    auto made = try_call(called_op(e)->name, {p.expr}, make_attrs<A>([&](auto& out) {
+    auto wanted = desired_.find(called_op(e)->name);
+    const bool chosen = wanted != desired_.end() && wanted->second[0] != "default";
+    if (!chosen && (!p.moved() || a.layout != p.from)) return {};
+    const std::string to = chosen ? wanted->second[0] : p.to;
+    if (to == a.layout) return {};
+    auto made = try_call(called_op(e)->name, {lying(arg(e, 0), a.layout, to)}, make_attrs<A>([&](auto& out) {
                            out = a;
-                           out.layout = p.to;
+                           out.layout = to;
                          }),
                          e->span);
     if (!made.ok()) return {};
-    return {*made, p.from, p.to};
+    return {*made, a.layout, to};
   }
 
   // The same axis of the moved value.
@@ -288,20 +321,28 @@ std::vector<std::string> parts(const std::string& text, char separator) {
 
 Status check(const DesiredLayouts& desired) {
   for (auto& [op, layouts] : desired) {
-    if (op != "nn.conv2d")
+    const Layouts* known = layouts_of(op);
+    if (!known) {
+      std::string names;
+      for (const Layouts& each : kLayouts) names += (names.empty() ? "" : ", ") + std::string(each.op);
       return Diagnostic(ErrorCode::kInvalidArgument, format("ConvertLayout does not choose the layout of '{}'", op), "",
-                        "nn.conv2d decides; the operators around it follow");
-    static constexpr std::string_view kData[] = {"default", "NCHW", "NHWC"};
-    if (layouts.empty() || layouts.size() > 2 ||
-        std::find(std::begin(kData), std::end(kData), layouts[0]) == std::end(kData))
-      return Diagnostic(ErrorCode::kInvalidArgument,
-                        format("the layouts wanted for {} are not a data layout and a kernel layout", op), "",
-                        "for instance nn.conv2d=NHWC,HWIO; data layouts are NCHW and NHWC");
+                        "it chooses for " + names + "; the operators around them follow");
+    }
+    const bool has_kernel = known->kernel[0] != nullptr;
+    if (layouts.empty() || layouts.size() > (has_kernel ? 2 : 1) ||
+        (layouts[0] != "default" && layouts[0] != known->data[0] && layouts[0] != known->data[1]))
+      return Diagnostic(
+          ErrorCode::kInvalidArgument,
+          format("the layouts wanted for {} are not a data layout{}", op, has_kernel ? " and a kernel layout" : ""), "",
+          format("for instance {}={}{}; data layouts are {} and {}", op, known->data[1],
+                 has_kernel ? std::string(",") + known->kernel[1] : "", known->data[0], known->data[1]));
     if (layouts.size() == 2 && layouts[1] != "default") {
-      std::string sorted = layouts[1];
+      std::string sorted = layouts[1], usual = known->kernel[0];
       std::sort(sorted.begin(), sorted.end());
-      if (sorted != "HIOW")
-        return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is not a kernel layout of four axes", layouts[1]));
+      std::sort(usual.begin(), usual.end());
+      if (sorted != usual)
+        return Diagnostic(ErrorCode::kInvalidArgument,
+                          format("'{}' is not a kernel layout of {} axes", layouts[1], usual.size()));
     }
   }
   return Ok{};

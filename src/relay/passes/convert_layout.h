@@ -4,7 +4,7 @@
 // usual
 //   kernel) run in the layout wanted; pools, normalisations, elementwise operators, concatenates, pads and reductions
 //   around them follow, so that layout_transform stands only where such an island begins and ends.
-// Requires: typed module; islands hold 4-D tensors. Ensures: the same values; results keep their layout.
+// Requires: typed module. Ensures: the same values; results keep their layout.
 // Why here: on request, before the default pipeline, whose AlterOpLayout knows NCHW.
 // Test: tests/relay/passes/convert_layout*.txt
 #pragma once
