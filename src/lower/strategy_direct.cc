@@ -379,7 +379,7 @@ std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool
   if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
   auto choice = std::make_shared<Choice>();
   if (const DataType dtype = p.arg_dtype(0); topi::can_select(problem, dtype)) {
-    choice->cost = topi::select_cost(problem);
+    choice->cost = topi::select_cost(problem, dtype);
     choice->configuration = "select";
     choice->parallel = topi::product(problem.shape) > problem.shape[problem.axis];
     choice->scratch_bytes = topi::select_scratch_bytes(problem);

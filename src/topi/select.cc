@@ -22,6 +22,16 @@ constexpr int64_t kCounts = kLeading, kFirstList = kLeading + kDigits * kDigit;
 
 bool by_list(const RankProblem& p) { return p.k <= kMostInList; }
 
+// The digits in which elements can differ.
+int digits_of(DataType element) { return element.is_float() ? kDigits : std::max(1, element.bits / 8); }
+
+// Long lines of which few are wanted: so many candidates are gathered before all but the first k of them are left out.
+int64_t candidates(const RankProblem& p) { return round_up(std::max<int64_t>(512, 4 * p.k), 64); }
+bool by_threshold(const RankProblem& p, DataType element) {
+  return !by_list(p) && p.axis + 1 == p.shape.size() && digits_of(element) % 2 == 0 &&
+         p.shape[p.axis] >= 4 * candidates(p);
+}
+
 // An int32 that is the smaller the earlier the element comes.
 PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
   const int lanes = x->dtype.lanes;
@@ -45,9 +55,6 @@ PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
   }
   return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
 }
-
-// The digits in which elements can differ.
-int digits_of(DataType element) { return element.is_float() ? kDigits : std::max(1, element.bits / 8); }
 
 struct Selection {
   const RankProblem& p;
@@ -126,50 +133,24 @@ struct Selection {
     return allocate(best, seq(std::move(body)));
   }
 
-  Stmt digits(const PrimExpr& line) const {
+  Stmt clear(int64_t first, int64_t count) const {
+    return loop("c", count / 8, [&](PrimExpr c) {
+      return store(context.scratch, ramp(c * 8 + first, 1, 8), broadcast(make_int(0), 8));
+    });
+  }
+
+  // Sorts the first list digit by digit, each time from one list to the other; counts by digit are zero before.
+  Stmt sort(const Buffer& kept, const Buffer& below) const {
     const Buffer& memory = context.scratch;
-    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
-    const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
-                 below = make_buffer("below", kInt64, 1, Scope::kRegister),
-                 bound = make_buffer("bound", kInt64, 1, Scope::kRegister);
     const PrimExpr zero = make_int(0);
     auto add_one = [&](const PrimExpr& place) { return store(memory, place, load(memory, place) + 1); };
-    auto leading = [&](const PrimExpr& order) {
-      return cast(kInt64, binary(ExprKind::kShiftRight, order, make_int(32 - kLeadingBits, kInt32))) + kLeading / 2;
-    };
     // Digit d of a numbered element, the last one signed.
     auto digit = [&](const PrimExpr& number, int d) {
       PrimExpr part = binary(ExprKind::kShiftRight, number, make_int(32 + 8 * d));
       return d + 1 == kDigits ? part + kDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kDigit - 1));
     };
-    auto keep = [&](const PrimExpr& order, const PrimExpr& j) {
-      PrimExpr place = load(kept, zero);
-      return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
-    };
-    std::vector<Stmt> body{store(kept, zero, zero), loop("c", kFirstList / 8, [&](PrimExpr c) {
-                             return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8));
-                           })};
-    if (p.k <= n() / 2) {
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("place", leading(order(line, j)), [&](PrimExpr place) { return add_one(place); });
-      }));
-      // The leading bits that the k-th element has.
-      body.push_back(store(below, zero, zero));
-      body.push_back(store(bound, zero, zero));
-      body.push_back(loop("c", kLeading, [&](PrimExpr c) {
-        return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
-                    store(below, zero, load(below, zero) + load(memory, c))});
-      }));
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j),
-                    [&](PrimExpr order) { return make_if(le(leading(order), load(bound, zero)), keep(order, j)); });
-      }));
-    } else {
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); });
-      }));
-    }
     const int first = kDigits - digits_of(element);
+    std::vector<Stmt> body;
     body.push_back(loop("i", zero, load(kept, zero), [&](PrimExpr i) {
       return bind("number", load(memory, i + kFirstList), [&](PrimExpr number) {
         std::vector<Stmt> out;
@@ -199,6 +180,108 @@ struct Selection {
       }));
       std::swap(from, to);
     }
+    return seq(std::move(body));
+  }
+
+  // The first elements are candidates; of the others those that come before the k-th candidate of the time, which
+  // blocks of vectors are asked for. When a list is full, it is sorted and its first k stay. Where the line's order
+  // lets too many in, it is counted by digits instead.
+  Stmt threshold(const PrimExpr& line) const {
+    const Buffer& memory = context.scratch;
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
+    const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
+                 below = make_buffer("below", kInt64, 1, Scope::kRegister),
+                 sorts = make_buffer("sorts", kInt64, 1, Scope::kRegister),
+                 bound = make_buffer("bound", kInt32, 1, Scope::kRegister);
+    const PrimExpr zero = make_int(0);
+    const int64_t capacity = candidates(p), most_sorts = std::max<int64_t>(8, n() / 8 / (capacity - p.k));
+    const int lanes = context.target->lanes(32);
+    const int64_t block = 4 * lanes;
+    auto keep = [&](const PrimExpr& order, const PrimExpr& j) {
+      return bind("place", load(kept, zero), [&](PrimExpr place) {
+        return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
+      });
+    };
+    auto look = [&](PrimExpr j) {
+      return bind("order", order(line, j),
+                  [&](PrimExpr order) { return make_if(lt(order, load(bound, zero)), keep(order, j)); });
+    };
+    auto reaches = [&](PrimExpr order) {
+      return lt(lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {order}) : order, load(bound, zero));
+    };
+    auto refine = [&] {
+      return seq({clear(kCounts, kDigits * kDigit), sort(kept, below), store(kept, zero, make_int(p.k)),
+                  store(bound, zero,
+                        cast(kInt32, binary(ExprKind::kShiftRight, load(memory, make_int(kFirstList + p.k - 1)),
+                                            make_int(32)))),
+                  store(sorts, zero, load(sorts, zero) + 1)});
+    };
+    std::vector<Stmt> body{
+        store(kept, zero, zero), store(sorts, zero, zero),
+        loop("j", capacity,
+             [&](PrimExpr j) { return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); }); }),
+        refine()};
+    // Positions grow, so equal elements that come later stay out.
+    const int64_t head = capacity + (n() - capacity) % block;
+    if (head > capacity) body.push_back(loop("j", make_int(capacity), make_int(head), look));
+    const int64_t blocks = (n() - head) / block;
+    body.push_back(loop("block", blocks, [&](PrimExpr b) {
+      PrimExpr first = b * block + head, least = order(line, first, lanes);
+      for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
+      Stmt closely = loop("vector", block / lanes, [&](PrimExpr i) {
+        return bind("at", first + i * int64_t{lanes}, [&](PrimExpr at) {
+          return make_if(reaches(order(line, at, lanes)), loop("j", lanes, [&](PrimExpr j) { return look(at + j); }));
+        });
+      });
+      Stmt full = make_if(le(make_int(capacity - block), load(kept, zero)), refine());
+      return make_if(logical_and(reaches(least), lt(load(sorts, zero), make_int(most_sorts))), seq({closely, full}));
+    }));
+    body.push_back(
+        make_if(lt(load(sorts, zero), make_int(most_sorts)),
+                seq({clear(kCounts, kDigits * kDigit), sort(kept, below),
+                     loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + kFirstList)); })}),
+                digits(line)));
+    return allocate(kept, allocate(below, allocate(sorts, allocate(bound, seq(std::move(body))))));
+  }
+
+  Stmt digits(const PrimExpr& line) const {
+    const Buffer& memory = context.scratch;
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
+    const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
+                 below = make_buffer("below", kInt64, 1, Scope::kRegister),
+                 bound = make_buffer("bound", kInt64, 1, Scope::kRegister);
+    const PrimExpr zero = make_int(0);
+    auto add_one = [&](const PrimExpr& place) { return store(memory, place, load(memory, place) + 1); };
+    auto leading = [&](const PrimExpr& order) {
+      return cast(kInt64, binary(ExprKind::kShiftRight, order, make_int(32 - kLeadingBits, kInt32))) + kLeading / 2;
+    };
+    auto keep = [&](const PrimExpr& order, const PrimExpr& j) {
+      PrimExpr place = load(kept, zero);
+      return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
+    };
+    std::vector<Stmt> body{store(kept, zero, zero), clear(0, kFirstList)};
+    if (p.k <= n() / 2) {
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("place", leading(order(line, j)), [&](PrimExpr place) { return add_one(place); });
+      }));
+      // The leading bits that the k-th element has.
+      body.push_back(store(below, zero, zero));
+      body.push_back(store(bound, zero, zero));
+      body.push_back(loop("c", kLeading, [&](PrimExpr c) {
+        return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
+                    store(below, zero, load(below, zero) + load(memory, c))});
+      }));
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("order", order(line, j),
+                    [&](PrimExpr order) { return make_if(le(leading(order), load(bound, zero)), keep(order, j)); });
+      }));
+    } else {
+      body.push_back(loop("j", n(), [&](PrimExpr j) {
+        return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); });
+      }));
+    }
+    body.push_back(sort(kept, below));
+    const int64_t from = kFirstList + (digits_of(element) % 2 ? n() : 0);
     body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + from)); }));
     return allocate(kept, allocate(below, allocate(bound, seq(std::move(body)))));
   }
@@ -217,18 +300,23 @@ Stmt select_first(const RankProblem& p, DataType dtype, const Operand& input, co
                   const KernelContext& context) {
   if (product(p.shape) == 0 || p.k == 0) return seq({});
   const Selection selection{p, dtype, input, values, indices, context};
-  return parallel_for(context, "line", product(selection.others()),
-                      [&](PrimExpr line) { return by_list(p) ? selection.list(line) : selection.digits(line); });
+  return parallel_for(context, "line", product(selection.others()), [&](PrimExpr line) {
+    return by_list(p)               ? selection.list(line)
+           : by_threshold(p, dtype) ? selection.threshold(line)
+                                    : selection.digits(line);
+  });
 }
 
-Cost select_cost(const RankProblem& p) {
+Cost select_cost(const RankProblem& p, DataType dtype) {
   const auto n = static_cast<double>(p.shape[p.axis]), k = static_cast<double>(p.k),
              lines = static_cast<double>(product(p.shape)) / std::max(1.0, n);
   Cost cost;
   cost.bytes = lines * n * 4;
   // Nanoseconds, measured: of elements in random order log(n / k) reach a list once it is full.
   const double each = by_list(p) ? n * (p.axis + 1 == p.shape.size() ? 0.1 : 1) + k * (1 + std::log(n / k)) * k
-                                 : 4000 + n * 2 + std::min(n, 2 * k) * 8;
+                      : by_threshold(p, dtype) ? n * 0.15 + static_cast<double>(candidates(p)) * 8 *
+                                                                std::log2(n / static_cast<double>(candidates(p)))
+                                               : 4000 + n * 2 + std::min(n, 2 * k) * 8;
   cost.microseconds = lines * each / 1e3;
   return cost;
 }

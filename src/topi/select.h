@@ -16,6 +16,6 @@ int64_t select_scratch_bytes(const RankProblem& problem);
 // `values` and `indices` may each be null.
 tir::Stmt select_first(const RankProblem& problem, DataType dtype, const Operand& input, const View* values,
                        const View* indices, const KernelContext& context);
-Cost select_cost(const RankProblem& problem);
+Cost select_cost(const RankProblem& problem, DataType dtype);
 
 }  // namespace tilewright::topi

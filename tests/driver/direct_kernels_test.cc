@@ -84,6 +84,37 @@ TEST(DirectKernels, SelectsTheFirst) {
     }
 }
 
+// Dozens of a long line: in random order; rising, so that every element is a candidate; all equal; mostly NaN.
+TEST(DirectKernels, SelectsDozensOfALongLine) {
+  for (DataType dtype : {kFloat32, kFloat16, kInt32})
+    for (int way = 0; way < 4; ++way)
+      for (bool ascending : {false, true}) {
+        SCOPED_TRACE(dtype.str() + " way " + std::to_string(way) + (ascending ? " up" : " down"));
+        const std::vector<int64_t> shape{2, 9001};
+        Expr x = input("x", shape, dtype);
+        Tensor values(dtype, shape);
+        for (int64_t i = 0; i < values.size(); ++i) {
+          const auto mixed = static_cast<int64_t>(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u >> 44);
+          const int64_t v = way == 0      ? mixed % 30000 - 15000
+                            : way == 1    ? i
+                            : way == 2    ? 7
+                            : mixed % 500 ? 1 << 20
+                                          : mixed;
+          if (way == 3 && v == 1 << 20 && dtype.is_float())
+            values.set_double(i, std::nan(""));
+          else if (dtype.is_float())
+            values.set_double(i, static_cast<double>(v) * 0.5);
+          else
+            values.set_int(i, v);
+        }
+        check({x}, call("topk", {x}, make_attrs<TopKAttrs>([&](auto& a) {
+                          a.k = 50, a.axis = 1, a.is_ascend = ascending, a.dtype = kInt64;
+                        })),
+              {{"x", values}});
+        if (HasFailure()) return;
+      }
+}
+
 TEST(DirectKernels, ScattersAndReverses) {
   Expr data = input("data", {9, 8}), at = input("at", {6, 8}, kInt64), updates = input("updates", {6, 8});
   for (const char* how : {"update", "add", "mul", "min", "max"}) {
