@@ -74,22 +74,31 @@ double panels_cycles(const GemmProblem& p, const GemmConfig& c, const Target& ta
   return cycles * static_cast<double>(p.batch);
 }
 
-// Columns of B^T beyond whole (half) vectors that are dearer in one of their own than as dot products: one to three,
-// mostly.
+// Rows of A under a panel are shared out in such chunks; B's turned panel serves all of them.
+constexpr int64_t kChunk = 8;
+
+double dots_beside_panels(const GemmProblem& rest, const Target& target) {
+  const double turning = rest.b == MatrixB::kRowMajor ? 1.5 * static_cast<double>(rest.batch * rest.n * rest.k) : 0;
+  return 1.1 * dot_cycles(rest, target) + turning;
+}
+
+// Columns of an activation B beyond whole (half) vectors that are dearer in one of their own than as dot products: one
+// to three, mostly.
 int64_t columns_of_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   const int64_t half = lanes_of(p, target) / (target.vector_bits >= 512 ? 2 : 1), columns = p.n % half;
-  if (p.b != MatrixB::kTransposed || columns == 0 || p.n < half || p.k < lanes_of(p, target)) return 0;
-  // A is read twice.
-  if (p.batch * p.m * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.l2_bytes) return 0;
+  if (p.b == MatrixB::kPacked || columns == 0 || p.n < half || p.k < lanes_of(p, target)) return 0;
+  if (columns * p.k * static_cast<int64_t>(p.dtype.bytes()) > kMaxScratchBytes / 4) return 0;
+  // They belong to the last panel, which one thread computes.
+  if (p.b == MatrixB::kRowMajor && p.batch < 8 && p.m / c.mr > kChunk) return 0;
   GemmProblem whole = p, rest = p;
   whole.n -= columns, rest.n = columns;
-  return panels_cycles(whole, c, target) + 1.1 * dot_cycles(rest, target) < panels_cycles(p, c, target) ? columns : 0;
+  return panels_cycles(whole, c, target) + dots_beside_panels(rest, target) < panels_cycles(p, c, target) ? columns : 0;
 }
 
 double gemm_cycles(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   GemmProblem whole = p, rest = p;
   rest.n = columns_of_dots(p, c, target), whole.n -= rest.n;
-  return panels_cycles(whole, c, target) + (rest.n ? dot_cycles(rest, target) : 0);
+  return panels_cycles(whole, c, target) + (rest.n ? dots_beside_panels(rest, target) : 0);
 }
 
 // Whether a turned panel has a place: on the stack, or nowhere because one tile of rows is all that needs it.
@@ -183,22 +192,11 @@ std::vector<int64_t> packed_b_shape(const GemmProblem& p, const GemmConfig& c, c
 Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& b, const View& out,
           const Epilogue& epilogue, const KernelContext& context) {
   const int v = lanes_of(p, *context.target);
-  const int64_t width = int64_t{v} * c.nr, panels = ceil_div(p.n, width), last = p.n - (panels - 1) * width;
+  const int64_t dots = columns_of_dots(p, c, *context.target), columns = p.n - dots;
+  const int64_t width = int64_t{v} * c.nr, panels = ceil_div(columns, width), last = columns - (panels - 1) * width;
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
   if (p.b == MatrixB::kTransposed && takes_dots(p, c, *context.target))
     return gemm_dot(p, a, b, out, epilogue, context);
-  if (const int64_t columns = columns_of_dots(p, c, *context.target)) {
-    GemmProblem whole = p, rest = p;
-    whole.n -= columns, rest.n = columns;
-    View b_rest = b, out_rest = out;
-    b_rest.offset += whole.n * b.strides[b.rank() - 2], b_rest.shape[b.rank() - 2] = columns;
-    out_rest.offset += whole.n, out_rest.shape.back() = columns;
-    auto shifted = [&](PrimExpr value, Index index, const PrimExpr& mask) {
-      index.back() = index.back() + whole.n;
-      return epilogue(std::move(value), index, mask);
-    };
-    return seq({gemm(whole, c, a, b, out, epilogue, context), gemm_dot(rest, a, b_rest, out_rest, shifted, context)});
-  }
   const int a_rank = a.rank(), out_rank = out.rank();
   const int64_t a_batch = a_rank == 3 && a.shape[0] > 1 ? a.strides[0] : 0, a_row = a.strides[a_rank - 2];
   const bool packed = p.b == MatrixB::kPacked, transposed = p.b == MatrixB::kTransposed;
@@ -329,8 +327,7 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
 
   const int turning = transposed ? column_of_rows(p, c, c.nr, *context.target).turning : 0;
   const int64_t row_tiles = (p.m - turning) / c.mr, row_tail = (p.m - turning) % c.mr;
-  const int64_t chunk =
-      transposed ? std::max<int64_t>(1, row_tiles) : std::max<int64_t>(1, std::min<int64_t>(row_tiles, 8));
+  const int64_t chunk = std::max<int64_t>(1, transposed || dots ? row_tiles : std::min<int64_t>(row_tiles, kChunk));
   const int64_t chunks = std::max<int64_t>(1, ceil_div(row_tiles, chunk));
   // The row tiles of one unit under one panel.
   auto column = [&](PrimExpr batch, PrimExpr panel, PrimExpr part, int64_t valid) {
@@ -394,15 +391,42 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
     });
   };
 
+  // What the dot products of the last columns read beside A: B's rows, or a turned copy of few columns.
+  auto rest = [&](PrimExpr batch) {
+    GemmProblem few = p;
+    few.n = dots;
+    View rows = b, result = out;
+    result.offset += columns, result.shape.back() = dots;
+    auto shifted = [&](PrimExpr value, Index index, const PrimExpr& mask) {
+      index.back() = index.back() + columns;
+      return epilogue(std::move(value), index, mask);
+    };
+    if (transposed) {
+      rows.offset += columns * b.strides[b.rank() - 2], rows.shape[b.rank() - 2] = dots;
+      return dots_of_batch(few, a, rows, result, shifted, *context.target, batch);
+    }
+    const Buffer copy = make_buffer("few", b.dtype(), dots * p.k, Scope::kStack, 64);
+    Stmt turn = loop("k", p.k, [&](PrimExpr k) {
+      std::vector<Stmt> body;
+      for (int64_t n = 0; n < dots; ++n)
+        body.push_back(store(copy, k + n * p.k, load(b.buffer, batch * b_batch + k * b_k + (b.offset + columns + n))));
+      return seq(std::move(body));
+    });
+    return allocate(
+        copy,
+        seq({turn, dots_of_batch(few, a, make_view(copy, {dots, p.k}), result, shifted, *context.target, batch)}));
+  };
+
   const std::vector<int64_t> units{p.batch, panels, chunks};
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     Index at = unravel(unit, units);
     return bind("batch", at[0], [&](PrimExpr batch) {
       return bind("panel_number", at[1], [&](PrimExpr panel) {
         return bind("part", at[2], [&](PrimExpr part) {
-          if (last == width) return column(batch, panel, part, width);
-          if (panels == 1) return column(batch, panel, part, last);
-          return make_if(eq(panel, make_int(panels - 1)), column(batch, panel, part, last),
+          if (panels == 1) return seq({column(batch, panel, part, last), dots ? rest(batch) : seq({})});
+          if (last == width && !dots) return column(batch, panel, part, width);
+          return make_if(eq(panel, make_int(panels - 1)),
+                         seq({column(batch, panel, part, last), dots ? rest(batch) : seq({})}),
                          column(batch, panel, part, width));
         });
       });

@@ -46,6 +46,9 @@ double dot_cycles(const GemmProblem& problem, const Target& target);
 std::string dots_text(const GemmProblem& problem, const Target& target);
 // Whether a constant B of few columns is better kept as rows along K (kTransposed): panels would leave lanes empty.
 bool packed_as_dots(const GemmProblem& problem, const Target& target);
+// One batch of few columns, serially; b without batch is shared.
+tir::Stmt dots_of_batch(const GemmProblem& problem, const View& a, const View& b, const View& out,
+                        const Epilogue& epilogue, const Target& target, const tir::PrimExpr& batch);
 tir::Stmt gemm_dot(const GemmProblem& problem, const View& a, const View& b, const View& out, const Epilogue& epilogue,
                    const KernelContext& context);
 

@@ -85,66 +85,88 @@ std::string dots_text(const GemmProblem& p, const Target& target) {
   return format("{} rows x {} columns of dot products", tile.rows, tile.cols);
 }
 
-Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
-              const KernelContext& context) {
-  const int v = lanes_of(p, *context.target), rank = out.rank();
+namespace {
+// A tile of dot products at (m0, n0) of a batch's result.
+Stmt tile_of_dots(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
+                  const Target& target, const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows,
+                  int64_t cols) {
+  const int v = lanes_of(p, target), rank = out.rank();
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
   auto batch_stride = [](const View& view) { return view.rank() == 3 && view.shape[0] > 1 ? view.strides[0] : 0; };
   const int64_t a_row = a.strides[a.rank() - 2], b_row = b.strides[b.rank() - 2];
   const int64_t vectors = p.k / v, tail = p.k % v;
-
-  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols) {
-    Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
-    Buffer left = make_buffer("left", vector, rows, Scope::kRegister),
-           right = make_buffer("right", vector, 1, Scope::kRegister);
-    return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
-      return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
-        std::vector<Stmt> body;
-        for (int64_t i = 0; i < rows * cols; ++i) body.push_back(store(acc, make_int(i), make_const(vector, 0)));
-        auto widened = [&](PrimExpr x) { return x->dtype == vector ? x : cast(vector, x); };
-        auto step = [&](const PrimExpr& k, const PrimExpr& mask) {
-          std::vector<Stmt> steps;
-          for (int64_t r = 0; r < rows; ++r)
-            steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
-          for (int64_t c = 0; c < cols; ++c) {
-            steps.push_back(store(right, make_int(0), widened(load(b.buffer, ramp(b_at + c * b_row + k, 1, v), mask))));
-            for (int64_t r = 0; r < rows; ++r) {
-              PrimExpr at = make_int(r * cols + c);
-              steps.push_back(
-                  store(acc, at, multiply_add(load(left, make_int(r)), load(right, make_int(0)), load(acc, at))));
-            }
+  Buffer acc = make_buffer("acc", vector, rows * cols, Scope::kRegister);
+  Buffer left = make_buffer("left", vector, rows, Scope::kRegister),
+         right = make_buffer("right", vector, 1, Scope::kRegister);
+  return bind("a_at", batch * batch_stride(a) + m0 * a_row + a.offset, [&](PrimExpr a_at) {
+    return bind("b_at", batch * batch_stride(b) + n0 * b_row + b.offset, [&](PrimExpr b_at) {
+      std::vector<Stmt> body;
+      for (int64_t i = 0; i < rows * cols; ++i) body.push_back(store(acc, make_int(i), make_const(vector, 0)));
+      auto widened = [&](PrimExpr x) { return x->dtype == vector ? x : cast(vector, x); };
+      auto step = [&](const PrimExpr& k, const PrimExpr& mask) {
+        std::vector<Stmt> steps;
+        for (int64_t r = 0; r < rows; ++r)
+          steps.push_back(store(left, make_int(r), widened(load(a.buffer, ramp(a_at + r * a_row + k, 1, v), mask))));
+        for (int64_t c = 0; c < cols; ++c) {
+          steps.push_back(store(right, make_int(0), widened(load(b.buffer, ramp(b_at + c * b_row + k, 1, v), mask))));
+          for (int64_t r = 0; r < rows; ++r) {
+            PrimExpr at = make_int(r * cols + c);
+            steps.push_back(
+                store(acc, at, multiply_add(load(left, make_int(r)), load(right, make_int(0)), load(acc, at))));
           }
-          return seq(std::move(steps));
-        };
-        if (vectors) body.push_back(loop("k", vectors, [&](PrimExpr k) { return step(k * int64_t{v}, {}); }));
-        if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
-        std::vector<PrimExpr> sums;
-        for (int64_t i = 0; i < v; ++i)
-          sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
-        std::vector<std::pair<PrimExpr, PrimExpr>> lets;
-        PrimExpr all = sums_of(sums, v, [&](PrimExpr value) -> PrimExpr {
-          lets.emplace_back(make_var("pair", vector), value);
-          return lets.back().first;
-        });
-        std::vector<Stmt> stores;
-        for (int64_t r = 0; r < rows; ++r) {
-          Index index{m0 + r, n0};
-          if (rank == 3) index.insert(index.begin(), batch);
-          // Vectors of a power of two, its rest masked: others have no machine form.
-          int lanes = 1;
-          while (lanes < cols) lanes *= 2;
-          std::vector<int> own;
-          for (int64_t c = 0; c < lanes; ++c) own.push_back(static_cast<int>(r * cols + std::min(c, cols - 1)));
-          PrimExpr value = cols == v ? all : shuffle({all}, own), mask = tail_mask(lanes, cols);
-          PrimExpr var = make_var("sums", value->dtype);
-          stores.push_back(let_stmt(var, value, out.store(index, epilogue(var, index, mask), mask)));
         }
-        Stmt finish = seq(std::move(stores));
-        for (size_t i = lets.size(); i-- > 0;) finish = let_stmt(lets[i].first, lets[i].second, finish);
-        body.push_back(finish);
-        return allocate(acc, allocate(left, allocate(right, seq(std::move(body)))));
+        return seq(std::move(steps));
+      };
+      if (vectors) body.push_back(loop("k", vectors, [&](PrimExpr k) { return step(k * int64_t{v}, {}); }));
+      if (tail) body.push_back(step(make_int(vectors * v), tail_mask(v, tail)));
+      std::vector<PrimExpr> sums;
+      for (int64_t i = 0; i < v; ++i) sums.push_back(i < rows * cols ? load(acc, make_int(i)) : make_const(vector, 0));
+      std::vector<std::pair<PrimExpr, PrimExpr>> lets;
+      PrimExpr all = sums_of(sums, v, [&](PrimExpr value) -> PrimExpr {
+        lets.emplace_back(make_var("pair", vector), value);
+        return lets.back().first;
       });
+      std::vector<Stmt> stores;
+      for (int64_t r = 0; r < rows; ++r) {
+        Index index{m0 + r, n0};
+        if (rank == 3) index.insert(index.begin(), batch);
+        // Vectors of a power of two, its rest masked: others have no machine form.
+        int lanes = 1;
+        while (lanes < cols) lanes *= 2;
+        std::vector<int> own;
+        for (int64_t c = 0; c < lanes; ++c) own.push_back(static_cast<int>(r * cols + std::min(c, cols - 1)));
+        PrimExpr value = cols == v ? all : shuffle({all}, own), mask = tail_mask(lanes, cols);
+        PrimExpr var = make_var("sums", value->dtype);
+        stores.push_back(let_stmt(var, value, out.store(index, epilogue(var, index, mask), mask)));
+      }
+      Stmt finish = seq(std::move(stores));
+      for (size_t i = lets.size(); i-- > 0;) finish = let_stmt(lets[i].first, lets[i].second, finish);
+      body.push_back(finish);
+      return allocate(acc, allocate(left, allocate(right, seq(std::move(body)))));
     });
+  });
+}
+}  // namespace
+
+Stmt dots_of_batch(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
+                   const Target& target, const PrimExpr& batch) {
+  const DotTile size = dot_tile(p, target);
+  auto columns = [&](const PrimExpr& m0, int64_t rows) {
+    std::vector<Stmt> body;
+    for (int64_t n0 = 0; n0 < p.n; n0 += size.cols)
+      body.push_back(
+          tile_of_dots(p, a, b, out, epilogue, target, batch, m0, make_int(n0), rows, std::min(size.cols, p.n - n0)));
+    return seq(std::move(body));
+  };
+  std::vector<Stmt> body{loop("mt", p.m / size.rows, [&](PrimExpr mt) { return columns(mt * size.rows, size.rows); })};
+  if (p.m % size.rows) body.push_back(columns(make_int(p.m / size.rows * size.rows), p.m % size.rows));
+  return seq(std::move(body));
+}
+
+Stmt gemm_dot(const GemmProblem& p, const View& a, const View& b, const View& out, const Epilogue& epilogue,
+              const KernelContext& context) {
+  auto tile = [&](const PrimExpr& batch, const PrimExpr& m0, const PrimExpr& n0, int64_t rows, int64_t cols) {
+    return tile_of_dots(p, a, b, out, epilogue, *context.target, batch, m0, n0, rows, cols);
   };
   // A unit of work is up to kColumns columns of a row tile, whole tiles of them.
   constexpr int64_t kColumns = 128;

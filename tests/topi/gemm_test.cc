@@ -199,6 +199,15 @@ TEST(Gemm, TurnedOnTheWay) {
          {1, 12, 50, 1100, MatrixB::kTransposed}});
 }
 
+// The last few columns of an activation as dot products, B as it lies or turned, beside one panel or several.
+TEST(Gemm, FewColumnsBesideWholeVectors) {
+  check({{9, 42, 17, 65, MatrixB::kRowMajor},
+         {8, 150, 41, 33, MatrixB::kRowMajor, 3, 5},
+         {1, 100, 18, 200, MatrixB::kRowMajor},
+         {3, 60, 81, 48, MatrixB::kTransposed},
+         {2, 154, 9, 80, MatrixB::kTransposed}});
+}
+
 // Operands and results beyond the second level of cache, which are asked for ahead of time: the last batch has no next.
 TEST(Gemm, BatchesFromMemory) {
   check({{6, 20, 150, 400, MatrixB::kRowMajor},
