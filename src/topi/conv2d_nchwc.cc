@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/format.h"
+#include "tir/walk.h"
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 
@@ -283,6 +284,9 @@ HaloNeed halo_need(const Conv2dProblem& p) {
           after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width)};
 }
 
+// Reductions up to this length wait for the lines of their results; very short ones (a few blocks) for the hints.
+constexpr int64_t kShortReduction = 1024, kBlocksForHints = 4;
+
 Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& data, const View& weights, const View& out,
                   const Epilogue& epilogue, const KernelContext& context) {
   const Loops l = derive(p, c);
@@ -334,6 +338,19 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       return bind("tap_end", end, [&](PrimExpr end) { return body({begin, max(begin, end)}); });
     });
   };
+  // The result's index of an output block's pixel.
+  auto place_of = [&](const PrimExpr& n, const PrimExpr& block, PrimExpr h, PrimExpr w) {
+    if (c.flatten) {
+      h = floordiv(w, p.out_width);
+      w = floormod(w, p.out_width);
+    }
+    if (p.split == 1) return Index{n, block, h, w, make_int(0)};
+    return Index{n, floordiv(block, p.split), h, w, floormod(block, p.split) * int64_t{v}};
+  };
+  const bool result_ahead =
+      2 * product(out.shape) * static_cast<int64_t>(out.dtype().bytes()) >= context.target->l2_bytes &&
+      p.kernel_height * p.kernel_width * (p.in_channels / p.groups) <= kShortReduction &&
+      l.ic_blocks >= kBlocksForHints;
   // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of image n.
   auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols, bool half) {
     RegisterTile acc(c.tile_height * tile_w, cols, vector, half ? v / 2 : v);
@@ -355,13 +372,35 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       if (new_taps < p.kernel_width) hints = {make_if(le(make_int(p.kernel_width - new_taps), kw), seq(hints))};
       return hints;
     };
+    // Hints for the lines of the result, and of a residual as large, that come from beyond the second level: pixels
+    // side by side, shared out over the input's blocks.
+    auto result_pixels = [&](const PrimExpr& icb) {
+      std::vector<Stmt> hints;
+      const int64_t share = ceil_div(tile_w, l.ic_blocks);
+      auto ask = [&](const Buffer& buffer, const PrimExpr& first) {
+        for (int64_t i = 0; i < share; ++i)
+          hints.push_back(prefetch(buffer, first + (icb * share + i) * out.strides[3]));
+      };
+      for (int r = 0; result_ahead && r < c.tile_height; ++r)
+        for (int col = 0; col < cols; ++col) {
+          const Index at = place_of(n, oc0 + col, h0 + r, w0);
+          for_each_expr(epilogue(make_const(vector, 0), at, {}), [&](const PrimExpr& e) {
+            const auto* read = as<LoadNode>(e);
+            const auto* lanes = read ? as<RampNode>(read->index) : nullptr;
+            if (lanes && read->buffer->size >= product(out.shape)) ask(read->buffer, lanes->base);
+          });
+          ask(out.buffer, out.flat(at));
+        }
+      return hints;
+    };
     PrimExpr origin = n * data_n + group * group_step + h0 * (p.stride_height * data_h) +
                       w0 * (p.stride_width * data_w) + (data.offset - p.pad_top * data_h - p.pad_left * data_w);
     return bind("data_at", origin, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * l.panel + weights.offset, [&](PrimExpr weights_at) {
         auto sums = [&](const Taps& down, const Taps& across) {
           return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-            return taps("kh", down, c.tap_unroll >= 2, [&](PrimExpr kh) {
+            std::vector<Stmt> block = result_pixels(icb);
+            block.push_back(taps("kh", down, c.tap_unroll >= 2, [&](PrimExpr kh) {
               return taps("kw", across, c.tap_unroll >= 1, [&](PrimExpr kw) {
                 PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
                                              kw * (p.dilation_width * data_w));
@@ -397,7 +436,8 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                 }
                 return seq(std::move(parts));
               });
-            });
+            }));
+            return seq(std::move(block));
           });
         };
         Stmt reduce = with_taps(rows_of(p), h0, c.tile_height, [&](Taps down) {
@@ -407,19 +447,10 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                               h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
         Stmt drain = bind("out_at", out_origin, [&](PrimExpr out_at) {
           return acc.drain([&](int r, int col, PrimExpr value) {
-            PrimExpr h = h0 + (r / tile_w), w = w0 + (r % tile_w);
-            if (c.flatten) {
-              h = floordiv(w, p.out_width);
-              w = floormod(w, p.out_width);
-            }
-            Index index{n, oc0 + col, h, w, make_int(0)};
+            Index index = place_of(n, oc0 + col, h0 + (r / tile_w), w0 + (r % tile_w));
             PrimExpr at = make_int((r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] +
                                    (p.split == 1 ? col * out.strides[1] : 0));
-            if (p.split > 1) {
-              at = at + part_at(index[1], out.strides[1]);
-              index[4] = floormod(index[1], p.split) * int64_t{v};
-              index[1] = floordiv(index[1], p.split);
-            }
+            if (p.split > 1) at = at + part_at(oc0 + col, out.strides[1]);
             return store(out.buffer, ramp(out_at + at, 1, v), epilogue(value, index, {}));
           });
         });
