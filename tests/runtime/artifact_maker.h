@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -64,8 +65,10 @@ inline void make_artifact(const ArtifactSource& a, const std::string& path) {
   for (const auto& k : a.plan.kernels) c += k + ",";
   c += "};\n__attribute__((aligned(64))) const unsigned char tw_plan[] = {" + byte_list(plan.data(), plan.size()) +
        "};\n";
-  c += "__attribute__((aligned(4096), section(\".tw_params\"))) const unsigned char tw_params[] = {" +
-       byte_list(a.params.data(), a.params.size() * 4) + "};\n";
+  size_t listed = a.params.size();  // zeros at the end go without saying
+  while (listed > 0 && a.params[listed - 1] == 0) --listed;
+  c += format("__attribute__((aligned(4096), section(\".tw_params\"))) const unsigned char tw_params[{}] = {{{}}};\n",
+              std::max<size_t>(a.params.size() * 4, 1), byte_list(a.params.data(), listed * 4));
   c += format(
       "const struct {{ char magic[8]; uint32_t abi, table_bytes; const void* plan; uint64_t plan_bytes; const void* "
       "params;"

@@ -2,6 +2,8 @@
 // Loading artifacts: good ones load, every kind of damage is an error with a code, none is a crash.
 #include <sys/wait.h>
 
+#include <cstdio>
+#include <fstream>
 #include <random>
 
 #include "runtime/artifact.h"
@@ -36,6 +38,38 @@ TEST(Loader, LoadsWithAndWithoutSeal) {
     ASSERT_TRUE(artifact.ok()) << artifact.error().str();
     EXPECT_EQ((*artifact)->plan().model_name, "small");
     EXPECT_EQ((*artifact)->kernels().size(), 2u);
+  }
+}
+
+// The line of /proc/self/smaps that starts with `field`, of the mapping that holds the address.
+std::string mapping_field(const void* address, std::string_view field) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long first = 0, last = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &first, &last) == 2)
+      inside = first <= reinterpret_cast<uint64_t>(address) && reinterpret_cast<uint64_t>(address) < last;
+    else if (inside && line.starts_with(field))
+      return line;
+  }
+  return {};
+}
+
+// Weights that have to be read from disk come in huge pages, in one mapping; small ones do not ask for any.
+TEST(Loader, LargeWeightsAreReadIntoHugePages) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) GTEST_SKIP() << "a system without huge pages";
+  TempFolder folder;
+  for (bool large : {false, true}) {
+    ArtifactSource source = small_model();
+    source.plan.params_bytes = large ? 4 << 20 : 64;
+    source.params.resize(source.plan.params_bytes / 4);
+    make_artifact(source, folder / "m.so");
+    auto artifact = Artifact::load(folder / "m.so");
+    ASSERT_TRUE(artifact.ok()) << artifact.error().str();
+    const std::byte* first = (*artifact)->params();
+    const std::string flags = mapping_field(first, "VmFlags:");
+    EXPECT_EQ(flags.find(" hg") != std::string::npos, large) << flags;
+    EXPECT_EQ(flags, mapping_field(first + source.plan.params_bytes - 1, "VmFlags:"));
   }
 }
 
