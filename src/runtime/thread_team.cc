@@ -39,18 +39,19 @@ void WaitWord::advance() {
 }
 
 template <class Spinning>
-void WaitWord::wait_while(uint32_t old, int spin_us, const Spinning& spinning) {
-  if (load() != old) return;
+bool WaitWord::wait_while(uint32_t old, int spin_us, const Spinning& spinning) {
+  if (load() != old) return false;
   if (spin_us > 0) {
     auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(spin_us);
     do {
       for (int i = 0; i < 32; ++i) {
-        if (load() != old) return;
+        if (load() != old) return false;
         pause();
       }
     } while (spinning() && std::chrono::steady_clock::now() < end);
   }
   sleep_while(old);
+  return true;
 }
 
 void WaitWord::sleep_while(uint32_t old) {
@@ -66,6 +67,7 @@ ThreadTeam::ThreadTeam(int threads, int spin_us)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
+  seen(0);
   workers_.reserve(static_cast<size_t>(threads) - 1);
   try {
     for (int tid = 1; tid < threads; ++tid) workers_.emplace_back([this, tid] { worker(tid); });
@@ -96,10 +98,30 @@ void ThreadTeam::run(Work work, void* context) {
   start_.advance();
   work(context, 0, size_);
   barrier(0);
+  settled_.store(true, std::memory_order_relaxed);
 }
 
 void ThreadTeam::seen(int tid) {
   places_[static_cast<size_t>(tid)].processor.store(sched_getcpu(), std::memory_order_relaxed);
+}
+
+void ThreadTeam::spread(int tid) {
+  seen(tid);
+  if (tid == 0 || settled_.load(std::memory_order_relaxed)) return;
+  const Place& mine = places_[static_cast<size_t>(tid)];
+  const int here = mine.processor.load(std::memory_order_relaxed);
+  auto shares = [&](const Place& p) { return &p != &mine && p.processor.load(std::memory_order_relaxed) == here; };
+  if (std::none_of(places_.begin(), places_.end(), shares)) return;
+  std::lock_guard<std::mutex> lock(spreading_);
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;  // more processors than the set holds
+  cpu_set_t free = allowed;
+  for (const Place& p : places_)
+    if (const int there = p.processor.load(std::memory_order_relaxed); there >= 0)
+      CPU_CLR(static_cast<size_t>(there), &free);
+  if (CPU_COUNT(&free) == 0 || sched_setaffinity(0, sizeof free, &free) != 0) return;
+  sched_setaffinity(0, sizeof allowed, &allowed);  // it is there now, and free to go wherever the system wants it
+  seen(tid);
 }
 
 bool ThreadTeam::may_spin(int tid) const {
@@ -120,18 +142,19 @@ void ThreadTeam::barrier(int tid) {
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
     arrived_.store(0, std::memory_order_relaxed);
     phase_.advance();
-  } else {
-    phase_.wait_while(phase, spin_us_, [&] { return may_spin(tid); });
+  } else if (phase_.wait_while(phase, spin_us_, [&] { return may_spin(tid); })) {
+    spread(tid);
   }
 }
 
 void ThreadTeam::worker(int tid) {
   auto caller_elsewhere = [this] { return places_[0].processor.load(std::memory_order_relaxed) != sched_getcpu(); };
+  spread(tid);
   for (uint32_t begun = 0;;) {
     start_.wait_while(begun, spin_us_, caller_elsewhere);
     ++begun;
     if (stop_) return;
-    seen(tid);
+    spread(tid);
     work_(context_, tid, size_);
     barrier(tid);
   }

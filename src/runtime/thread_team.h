@@ -2,12 +2,15 @@
 // A fixed team of threads that enter a run together, meet at barriers and leave together. The caller is thread 0.
 // Waiting threads spin for a bounded time, then sleep in the kernel: a meeting of busy threads costs about 0.1 us, and
 // an idle or oversubscribed machine is left alone. A thread that waits for one of its own processor sleeps at once,
-// since spinning would only hold up what it waits for. Threads are never pinned.
+// since spinning would only hold up what it waits for. Threads are never pinned, but one that begins on a processor
+// where another of the team is moves to a free one first: a system of virtual processors may leave both there for a
+// tenth of a second.
 #pragma once
 #include <sys/types.h>
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -19,9 +22,9 @@ class WaitWord {
   uint32_t load() const { return word_.load(std::memory_order_acquire); }
   // Changes the word and wakes whoever sleeps on it.
   void advance();
-  // Spins for at most `spin_us`, and for as long as spinning() says that it may help.
+  // Spins for at most `spin_us`, and for as long as spinning() says that it may help. Whether it slept.
   template <class Spinning>
-  void wait_while(uint32_t old, int spin_us, const Spinning& spinning);
+  bool wait_while(uint32_t old, int spin_us, const Spinning& spinning);
 
  private:
   void sleep_while(uint32_t old);
@@ -55,6 +58,9 @@ class ThreadTeam {
 
   void worker(int tid);
   void seen(int tid);
+  // Notes where the thread is. Until the first run is over a worker that is where another thread was moves to where
+  // none was, if it may.
+  void spread(int tid);
   // Nobody who is missing at the meeting where thread `tid` waits was last seen on its processor.
   bool may_spin(int tid) const;
 
@@ -68,6 +74,8 @@ class ThreadTeam {
   alignas(64) WaitWord phase_;
   alignas(64) std::atomic<int> arrived_{0};
   std::vector<Place> places_;  // by thread
+  std::mutex spreading_;       // one finds its place after the other
+  std::atomic<bool> settled_{false};
   std::vector<std::thread> workers_;
 };
 

@@ -50,6 +50,36 @@ TEST(ThreadTeam, EveryThreadSeesWhatTheOthersWroteBeforeTheyMet) {
   }
 }
 
+// Where the threads of a run are, and where they may be.
+struct Places {
+  int processor[2] = {-1, -1};
+  cpu_set_t allowed[2];
+
+  static void work(void* self, int tid, int) {
+    auto& p = *static_cast<Places*>(self);
+    p.processor[tid] = sched_getcpu();
+    sched_getaffinity(0, sizeof p.allowed[tid], &p.allowed[tid]);
+  }
+};
+
+// A system of virtual processors starts a thread where its maker is, and leaves both there for many milliseconds.
+TEST(ThreadTeam, FirstRunsUseTwoProcessorsAndPinNothing) {
+  cpu_set_t before;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one processor";
+  constexpr int kTeams = 40;
+  int apart = 0;
+  for (int i = 0; i < kTeams; ++i) {
+    Places places;
+    ThreadTeam team(2, 100);
+    ASSERT_EQ(team.size(), 2);
+    team.run(&Places::work, &places);
+    apart += places.processor[0] != places.processor[1];
+    for (const cpu_set_t& allowed : places.allowed) EXPECT_TRUE(CPU_EQUAL(&allowed, &before));
+  }
+  EXPECT_GT(apart, kTeams / 2);
+}
+
 // Two threads that share a processor get by without spinning at each other: 500 meetings after a wait of 1 ms each took
 // half a second at least.
 TEST(ThreadTeam, ThreadsOfOneProcessorDoNotSpin) {
