@@ -121,6 +121,36 @@ TEST(OnnxImport, QuantizedModelsBecomeIntegerArithmetic) {
   EXPECT_GT(largest, 20);
 }
 
+// Without offsets a deformable convolution is the plain one; what does not fit its window is an error.
+TEST(OnnxImport, DeformableConvolutions) {
+  auto model = [](std::vector<int64_t> offsets, int64_t sets) {
+    Model m = model_of({node("DeformConv", {"x", "w", "o"}, {"y"}, {int_attribute("offset_group", sets)}),
+                        node("Conv", {"x", "w"}, {"z"}), node("Sub", {"y", "z"}, {"d"})},
+                       {"x", "w", "o"}, "d", 19);
+    const std::vector<int64_t> shapes[] = {{1, 4, 5, 6}, {3, 4, 2, 3}, std::move(offsets)};
+    for (size_t i = 0; i < 3; ++i) {
+      m.graph.inputs[i].type.shape.emplace();
+      for (int64_t size : shapes[i]) m.graph.inputs[i].type.shape->push_back({size, ""});
+    }
+    m.graph.outputs[0].type.shape.reset();
+    return m;
+  };
+  auto r = import_onnx(model({1, 24, 4, 4}, 2));
+  ASSERT_TRUE(r.ok()) << r.error().str();
+  Tensor x(kFloat32, {1, 4, 5, 6}), w(kFloat32, {3, 4, 2, 3});
+  for (Tensor* t : {&x, &w})
+    for (int64_t i = 0; i < t->size(); ++i) t->set_double(i, static_cast<double>(i * 37 % 101) / 50 - 1);
+  auto out = relay::interpret(*r, {{"x", relay::value_from(x)},
+                                   {"w", relay::value_from(w)},
+                                   {"o", relay::value_from(Tensor::zeros(kFloat32, {1, 24, 4, 4}))}});
+  ASSERT_TRUE(out.ok()) << out.error().str();
+  ASSERT_EQ((*out)[0].shape, (std::vector<int64_t>{1, 3, 4, 4}));
+  for (double v : (*out)[0].f) EXPECT_NEAR(v, 0, 1e-5);
+  for (auto& [offsets, sets] : std::vector<std::pair<std::vector<int64_t>, int64_t>>{
+           {{1, 12, 4, 4}, 2}, {{1, 24, 4, 3}, 2}, {{2, 24, 4, 4}, 2}, {{1, 36, 4, 4}, 3}, {{1, 24, 4, 4}, 0}})
+    EXPECT_FALSE(error_of(model(offsets, sets)).message.empty());
+}
+
 TEST(OnnxImport, InputsCanBecomeConstants) {
   Model m = model_of({node("Add", {"a", "b"}, {"y"})}, {"a", "b"}, "y");
   ImportOptions options;

@@ -350,8 +350,72 @@ Values global_lp_pool(NodeContext& c) {
   return {c.call("power", {sum, c.scalar_like(1 / p, x)})};
 }
 
+// Every tap of the window reads where its offset points, between elements; a product with the weight sums the taps.
+Values deform_conv(NodeContext& c) {
+  Expr x = c.input(0), weight = c.input(1), offset = c.input(2);
+  if (c.rank(x) != 4 || c.rank(weight) != 4 || c.rank(offset) != 4)
+    c.unsupported("another number of spatial axes than two");
+  const Ints d = c.dims(x), k = c.dims(weight), o = c.dims(offset);
+  const Window w = read_window(c, x, c.ints_attr("kernel_shape", {k[2], k[3]}));
+  const int64_t groups = c.int_attr("group", 1), sets = c.int_attr("offset_group", 1);
+  for (int64_t size : {d[0], d[1], d[2], d[3], k[0], w.kernel[0] * w.kernel[1]})
+    if (size < 1 || size > (1 << 24)) c.unsupported(format("an axis or a window of {}", size));
+  if (groups < 1 || sets < 1 || d[1] % sets != 0 || d[1] % groups != 0 || d[1] / groups != k[1] || k[0] % groups != 0)
+    c.fail_type(format("{} channels do not divide into {} groups and {} sets of offsets", d[1], groups, sets));
+  const int64_t taps = w.kernel[0] * w.kernel[1], places = c.product(o, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t room = d[i + 2] + w.pads[i] + w.pads[i + 2] - (w.kernel[i] - 1) * w.dilations[i] - 1;
+    if (w.kernel[i] != k[i + 2] || d[i + 2] < 1 || room < 0 || o[i + 2] != room / w.strides[i] + 1)
+      c.fail_type("its offsets, window and weight do not fit its input");
+  }
+  if (o[0] != d[0] || o[1] != sets * taps * 2) c.fail_type(format("its offsets have {} channels", o[1]));
+  if (places > (1 << 24) / taps) c.unsupported(format("{} places of {} taps", places, taps));
+  // Where taps read without offsets, along one axis from -1 to 1 between the outer edges of the elements.
+  auto positions = [&](size_t axis) {
+    Tensor t(c.dtype(x), {1, taps, 1, places});
+    const auto size = static_cast<double>(d[axis + 2]);
+    for (int64_t i = 0; i < t.size(); ++i) {
+      const int64_t tap = i / places, place = i % places;
+      const int64_t at = axis == 0 ? place / o[3] : place % o[3], step = axis == 0 ? tap / k[3] : tap % k[3];
+      const int64_t pixel = at * w.strides[axis] - w.pads[axis] + step * w.dilations[axis];
+      t.set_double(i, (2 * static_cast<double>(pixel) + 1) / size - 1);
+    }
+    return c.constant_of(t);
+  };
+  const Expr rows = positions(0), columns = positions(1);
+  const Expr moves = c.reshape(offset, {d[0], sets * taps, 2, places});
+  const Expr masks = c.has(4) ? c.reshape(c.input(4), {d[0], sets, taps, places}) : Expr();
+  std::vector<Expr> read;
+  for (int64_t set = 0; set < sets; ++set) {
+    const Expr own = c.slice(moves, 1, set * taps, (set + 1) * taps);
+    auto moved = [&](int64_t axis, const Expr& from) {
+      const double scale = 2 / static_cast<double>(d[static_cast<size_t>(axis) + 2]);
+      return c.add(c.mul(c.slice(own, 2, axis, axis + 1), c.scalar_like(scale, x)), from);
+    };
+    const Expr grid = c.transpose(c.concat({moved(1, columns), moved(0, rows)}, 2), {0, 2, 1, 3});
+    const int64_t channels = d[1] / sets;
+    Expr values = c.call("image.grid_sample", {c.slice(x, 1, set * channels, (set + 1) * channels), grid},
+                         make_attrs<relay::GridSampleAttrs>([](auto& a) {
+                           a.method = "bilinear";
+                           a.padding_mode = "zeros";
+                           a.align_corners = false;
+                         }));
+    if (masks) values = c.mul(values, c.slice(masks, 1, set, set + 1));
+    read.push_back(values);
+  }
+  Expr all = c.reshape(c.concat(std::move(read), 1), {d[0], d[1] * taps, o[2], o[3]});
+  Expr y = c.call("nn.conv2d", {all, c.reshape(weight, {k[0], k[1] * taps, 1, 1})},
+                  make_attrs<relay::Conv2DAttrs>([&](auto& a) {
+                    a.groups = groups;
+                    a.channels = k[0];
+                    a.kernel_size = Ints{1, 1};
+                  }));
+  return {add_bias(c, y, 3)};
+}
+
 constexpr ConverterEntry kTable[] = {
     {"Conv", 1, conv},
+    {"DeformConv", 19, deform_conv},
     {"ConvTranspose", 1, conv_transpose},
     {"MaxPool", 1, max_pool},
     {"AveragePool", 1, average_pool},
