@@ -151,9 +151,11 @@ def start(folder, args):
         for threads in (1, 2):
             for busy in beside(args):
                 runs = rounds_of(library, threads, args, busy, 1.0)
-                extra = sorted(r["load_ms"] + r["first_ms"] - r["min_ms"] for r in runs)
-                row(f"{name}: loading and first run beyond one inference, {label(threads, busy)}, least and median", "< 6 ms",
-                    f"{extra[0]:.1f}, {extra[len(extra) // 2]:.1f} ms", extra[len(extra) // 2] < 6)
+                # A first run is one inference of many: beside the usual one of its process, and beside the fastest.
+                usual, fastest = (sorted(r["load_ms"] + r["first_ms"] - r[one] for r in runs) for one in ("median_ms", "min_ms"))
+                middle = len(runs) // 2
+                row(f"{name}: loading and first run beyond the median inference, {label(threads, busy)}, median", "< 6 ms",
+                    f"{usual[middle]:.1f} ms (beyond the fastest: least {fastest[0]:.1f}, median {fastest[middle]:.1f})", usual[middle] < 6)
         memory(runs, name)
         library.unlink()
 

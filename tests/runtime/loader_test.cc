@@ -68,6 +68,7 @@ TEST(Loader, LargeWeightsAreReadIntoHugePages) {
     ASSERT_TRUE(artifact.ok()) << artifact.error().str();
     const std::byte* first = (*artifact)->params();
     const std::string flags = mapping_field(first, "VmFlags:");
+    if (flags.empty()) GTEST_SKIP() << "a system that does not say what mappings asked for";
     EXPECT_EQ(flags.find(" hg") != std::string::npos, large) << flags;
     EXPECT_EQ(flags, mapping_field(first + source.plan.params_bytes - 1, "VmFlags:"));
   }
