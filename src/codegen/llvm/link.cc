@@ -10,6 +10,7 @@
 #include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,17 +63,21 @@ std::string runtime_library() {
   return format("libtilewright_runtime.so.{}", text.substr(0, text.find('.')));
 }
 
-// Calls `body` on a thread of its own, whose end frees what `body` left in thread-local storage.
+// Calls `body` on a thread of its own, whose end frees what `body` left in thread-local storage. LLVM may give the
+// thread another stack for signals; whoever gave it the first one gets that back.
 void on_own_thread(const std::function<void()>& body) {
   std::exception_ptr thrown;
   std::thread thread;
   try {
     thread = std::thread([&] {
+      stack_t signals{};
+      const bool known = sigaltstack(nullptr, &signals) == 0;
       try {
         body();
       } catch (...) {
         thrown = std::current_exception();
       }
+      if (known) sigaltstack(&signals, nullptr);
     });
   } catch (const std::system_error&) {  // no thread is to be had
     body();

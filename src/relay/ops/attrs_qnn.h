@@ -5,9 +5,9 @@
 
 namespace tilewright::relay {
 
-// The range of an integer dtype of up to 32 bits.
-inline int64_t lowest(DataType t) { return t.is_uint() ? 0 : -(int64_t{1} << (t.bits - 1)); }
-inline int64_t highest(DataType t) { return (int64_t{1} << (t.is_uint() ? t.bits : t.bits - 1)) - 1; }
+// The range of an integer dtype; that of uint64 as far as int64 goes.
+inline int64_t lowest(DataType t) { return t.is_uint() ? 0 : INT64_MIN >> (64 - t.bits); }
+inline int64_t highest(DataType t) { return INT64_MAX >> (t.is_uint() && t.bits < 64 ? 63 - t.bits : 64 - t.bits); }
 
 // qnn.quantize: scales and zero points are scalars or vectors along `axis`.
 struct QuantizeAttrs : Attrs<QuantizeAttrs> {

@@ -65,7 +65,8 @@ void along_axis(const std::vector<int64_t>& shape, int64_t axis, F&& fn) {
 
 int64_t saturate(DataType t, double x) {
   if (std::isnan(x)) return 0;
-  return static_cast<int64_t>(std::clamp(x, static_cast<double>(lowest(t)), static_cast<double>(highest(t))));
+  if (x >= static_cast<double>(highest(t))) return highest(t);  // 2^63 is a double and no int64
+  return x <= static_cast<double>(lowest(t)) ? lowest(t) : static_cast<int64_t>(x);
 }
 
 double round_upward(double x) { return std::floor(x + 0.5); }
