@@ -92,9 +92,9 @@ Status specialize(const char* format, const onnx::SharedBytes& source, const cha
   return driver::export_library_and_release(&built, output, driver::OutputForm::kLibrary);
 }
 
-Status evaluate(const char* format, onnx::SharedBytes source, const char* const* names, const tw_text_tensor* arguments,
-                uint64_t count, uint8_t* by_value, void (*give)(void* context, const tw_text_tensor* result),
-                void* context) {
+Status evaluate(const char* format, const onnx::SharedBytes& source, const char* const* names,
+                const tw_text_tensor* arguments, uint64_t count, uint8_t* by_value,
+                void (*give)(void* context, const tw_text_tensor* result), void* context) {
   std::map<std::string, Tensor> values;
   for (uint64_t i = 0; i < count; ++i) values[names[i]] = TW_TRY(runtime::vm::tensor_of(arguments[i]));
   std::vector<std::string> used;

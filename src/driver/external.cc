@@ -228,8 +228,9 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
         auto graph = external_graph(*as<FunctionNode>(alone), "match");
         if (!graph.ok()) return false;  // a free size, say
         auto taken = codegen.supports(graph->json);
-        if (!taken.ok()) problem = std::move(taken).error();
-        return taken.ok() && *taken;
+        if (taken.ok()) return *taken;
+        problem = std::move(taken).error();
+        return false;
       };
     out = TW_TRY(partition_external(out, compiler, mod_name));
     TW_TRY_STATUS(std::move(problem));

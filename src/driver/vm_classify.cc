@@ -311,7 +311,7 @@ Result<Treatment> classify(const Language& language, const Node& n, const VmScop
     return made;
   }
   if (op == "If" || op == "Loop" || op == "Scan" || op == "SequenceMap") {
-    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && n.inputs.size() > 0 && language.version() < 9)
+    if (op == "Scan" && int_attribute(n, "num_scan_inputs", 0) > 0 && !n.inputs.empty() && language.version() < 9)
       return finish(Treatment::kRegion);
     if (!TW_TRY(control_is_settled(language, n, scope))) return finish(Treatment::kControl);
     if (op == "If") t.values = {n.inputs[0]};

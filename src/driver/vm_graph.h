@@ -77,8 +77,8 @@ class GraphCompiler {
     std::vector<int64_t> lists;
   };
   struct Counter {
-    int64_t i, one;
-    size_t head, leave = 0;
+    int64_t i = 0, one = 0;
+    size_t head = 0, leave = 0;
     bool bounded = false;
   };
   // A called function's body as a model of its own.

@@ -20,7 +20,7 @@ struct Range {
 using Set = std::vector<Range>;
 
 struct Step {
-  enum Kind { kSet, kSplit, kJump, kBegin, kEnd, kBoundary, kInside, kMatch } kind;
+  enum Kind { kSet, kSplit, kJump, kBegin, kEnd, kBoundary, kInside, kMatch } kind = kMatch;
   Set set;
   size_t to = 0, other = 0;  // of kSplit and kJump
 };
