@@ -63,11 +63,11 @@ Result<Module> with_shapes(const Module& module, const std::map<std::string, std
     params.back() = make_var(var->name, tensor_type(to_shape(given->second), type->dtype), p->span);
     values[var] = params.back();
   }
-  for (const auto& [name, shape] : shapes)
+  for (const auto& given : shapes)
     if (std::none_of(main->params.begin(), main->params.end(),
-                     [&](const Expr& p) { return as<VarNode>(p)->name == name; }))
-      return Diagnostic(ErrorCode::kUnknownInput, format("main has no parameter '{}' to give a shape for", name), {},
-                        "its parameters are " + (names.empty() ? "none" : names));
+                     [&](const Expr& p) { return as<VarNode>(p)->name == given.first; }))
+      return Diagnostic(ErrorCode::kUnknownInput, format("main has no parameter '{}' to give a shape for", given.first),
+                        {}, "its parameters are " + (names.empty() ? "none" : names));
   if (values.empty()) return module;
   PassContext context;
   return infer_type(
