@@ -93,6 +93,20 @@ class Span {
   std::size_t size_;
 };
 
+namespace detail {
+template <class T>
+Span<T> typed(const DLTensor& t) {
+  using Element = std::remove_const_t<T>;
+  DLDataType want = DtypeOf<Element>::value;
+  if (t.dtype.code != want.code || t.dtype.bits != want.bits)
+    fail(506, "DtypeMismatch", "the tensor has another element type than was asked for",
+         "the dtype of input(index) or output(index) says which it has");
+  std::size_t count = 1;
+  for (int32_t d = 0; d < t.ndim; ++d) count *= static_cast<std::size_t>(t.shape[d]);
+  return {static_cast<T*>(t.data), count};
+}
+}  // namespace detail
+
 struct TensorInfo {
   std::string name, dtype;  // "input", "float32"
   std::vector<int64_t> shape;
@@ -247,11 +261,11 @@ class Executor {
   }
   template <class T>
   Span<T> input(uint64_t index) const {
-    return typed<T>(input(index));
+    return detail::typed<T>(input(index));
   }
   template <class T>
   Span<const T> output(uint64_t index) const {
-    return typed<const T>(output(index));
+    return detail::typed<const T>(output(index));
   }
   void load_params(const void* data, uint64_t bytes) {
     detail::check(tw_executor_load_params(executor_.get(), data, bytes));
@@ -295,17 +309,6 @@ class Executor {
     void operator()(tw_executor* e) const { tw_executor_free(e); }
     void operator()(tw_profile* p) const { tw_profile_free(p); }
   };
-  template <class T>
-  static Span<T> typed(const DLTensor& t) {
-    using Element = std::remove_const_t<T>;
-    DLDataType want = detail::DtypeOf<Element>::value;
-    if (t.dtype.code != want.code || t.dtype.bits != want.bits)
-      detail::fail(506, "DtypeMismatch", "the tensor has another element type than was asked for",
-                   "the dtypes of inputs() and outputs() say which it has");
-    std::size_t count = 1;
-    for (int32_t d = 0; d < t.ndim; ++d) count *= static_cast<std::size_t>(t.shape[d]);
-    return {static_cast<T*>(t.data), count};
-  }
   Model model_;
   std::unique_ptr<tw_executor, Free> executor_;
 };

@@ -120,13 +120,7 @@ class VirtualMachine {
   }
   template <class T>
   void set_input(const std::string& name, const T* data, std::vector<int64_t> shape) {
-    set_input(name, DLTensor{const_cast<T*>(data),
-                             {kDLCPU, 0},
-                             static_cast<int32_t>(shape.size()),
-                             detail::DtypeOf<T>::value,
-                             shape.data(),
-                             nullptr,
-                             0});
+    set_input(name, Executor::view(data, shape));
   }
   template <class T>
   void set_input(const std::string& name, const std::vector<T>& data, std::vector<int64_t> shape) {
@@ -165,13 +159,7 @@ class VirtualMachine {
   }
   template <class T>
   Span<const T> output(uint64_t index, uint64_t item = 0) const {
-    const DLTensor tensor = output(index, item);
-    constexpr DLDataType want = detail::DtypeOf<T>::value;
-    if (tensor.dtype.code != want.code || tensor.dtype.bits != want.bits)
-      detail::fail(506, "DtypeMismatch", outputs_.at(index) + " has another dtype", "read it as what it is");
-    std::size_t count = 1;
-    for (int32_t d = 0; d < tensor.ndim; ++d) count *= static_cast<std::size_t>(tensor.shape[d]);
-    return {static_cast<const T*>(tensor.data), count};
+    return detail::typed<const T>(output(index, item));
   }
   std::vector<std::string> texts(uint64_t index, uint64_t item = 0) const {
     const tw_text_tensor value = item_of(index, item);

@@ -52,7 +52,7 @@ Result<std::map<std::string, Tensor>> read_weights(const std::string& path) {
 
 bool is_relay_text(std::string_view head) {
   head = without_space(head);
-  return head.starts_with("#[") || head.starts_with("def @") || head.starts_with("fn ") || head.starts_with("fn (");
+  return head.starts_with("#[") || head.starts_with("def @") || head.starts_with("fn ");
 }
 
 bool is_json(std::string_view head) {

@@ -133,11 +133,14 @@ Status run(tw_vm* vm) {
   return Ok{};
 }
 
+Status check_place(size_t count, uint64_t index, const char* kind) {
+  if (index < count) return Ok{};
+  return Diagnostic(ErrorCode::kUnknownInput, format("there is no {} {}; there are {}", kind, index, count));
+}
+
 Result<const tw_vm::Output*> output_at(const tw_vm* vm, uint64_t index) {
   TW_REQUIRE(vm);
-  if (index >= vm->program->outputs.size())
-    return Diagnostic(ErrorCode::kUnknownInput,
-                      format("there is no output {}; there are {}", index, vm->program->outputs.size()));
+  TW_TRY_STATUS(check_place(vm->program->outputs.size(), index, "output"));
   if (index >= vm->outputs.size())
     return Diagnostic(ErrorCode::kInvalidArgument, "no run has given outputs yet", {}, "call tw_vm_run");
   return &vm->outputs[index];
@@ -165,9 +168,7 @@ uint64_t tw_vm_num_outputs(const tw_vm* vm) { return vm ? vm->program->outputs.s
 int32_t tw_vm_get_input_info(const tw_vm* vm, uint64_t index, tw_tensor_info* out) {
   return guarded([&]() -> Status {
     TW_REQUIRE(vm);
-    if (index >= vm->inputs.size())
-      return Diagnostic(ErrorCode::kUnknownInput,
-                        format("there is no input {}; there are {}", index, vm->inputs.size()));
+    TW_TRY_STATUS(check_place(vm->inputs.size(), index, "input"));
     const TensorSpec& input = vm->program->inputs[index];
     const bool ranked = input.kind == TensorSpec::Kind::kTensor;
     const bool plain = input.kind != TensorSpec::Kind::kOther && !input.dtype.is_string();
@@ -182,9 +183,7 @@ int32_t tw_vm_get_output_name(const tw_vm* vm, uint64_t index, const char** name
   return guarded([&]() -> Status {
     TW_REQUIRE(vm);
     TW_REQUIRE(name);
-    if (index >= vm->program->outputs.size())
-      return Diagnostic(ErrorCode::kUnknownInput,
-                        format("there is no output {}; there are {}", index, vm->program->outputs.size()));
+    TW_TRY_STATUS(check_place(vm->program->outputs.size(), index, "output"));
     *name = vm->program->outputs[index].c_str();
     return Ok{};
   });

@@ -11,7 +11,6 @@
 
 namespace tilewright::runtime {
 namespace {
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr uint64_t kPrefault = uint64_t{64}
                                << 20;  // larger arenas are touched by the first run only where it needs them
 }  // namespace

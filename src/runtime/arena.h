@@ -9,6 +9,8 @@
 
 namespace tilewright::runtime {
 
+inline constexpr uint64_t kHugePage = uint64_t{2} << 20;  // bytes
+
 class Arena {
  public:
   Arena() = default;

@@ -17,12 +17,11 @@
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/plugin.h"
+#include "runtime/arena.h"
 #include "runtime/cpu.h"
 
 namespace tilewright::runtime {
 namespace {
-
-constexpr uint64_t kHugePage = uint64_t{2} << 20;
 
 // A file mapped for reading while it is checked.
 class MappedFile {

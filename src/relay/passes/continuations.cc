@@ -12,14 +12,6 @@
 namespace tilewright::relay {
 namespace {
 
-bool holds_function(const Type& type) {
-  if (as_func(type)) return true;
-  if (as_tensor(type)) return false;
-  for (const Type& part : parts_of(type))
-    if (holds_function(part)) return true;
-  return false;
-}
-
 // fn (..., fn (R) -> A) -> A with A a type variable of its own, its last.
 bool takes_continuation(const FunctionNode& function) {
   const Type& result = as_func(function.type)->result;
@@ -186,12 +178,7 @@ class Converter {
 Result<Module> to_cps(const Module& module, PassContext& context) {
   const auto* main = module.main_function();
   if (!main || is_closed_function(module.main()) || takes_continuation(*main)) return module;
-  for (auto& [name, type] : module.types)
-    for (const Expr& constructor : type.constructors)
-      for (const Type& field : as_func(constructor->type)->args)
-        if (holds_function(field))
-          return Diagnostic(ErrorCode::kUnsupportedModel, format("the data type {} holds functions", name), {},
-                            "run PartialEvaluate or LambdaLift instead");
+  TW_TRY_STATUS(check_first_order_data(module));
   Module out = module;
   std::map<std::string, std::string> names;
   std::vector<std::string> waiting;

@@ -18,15 +18,6 @@ namespace {
 constexpr size_t kMostCopies = 4096;
 constexpr size_t kLongestTypes = 1 << 14;  // of one copy, as text
 
-bool holds(const Type& type, TypeKind kind) {
-  if (type->kind == kind) return true;
-  if (as_tensor(type)) return false;
-  for (const Type& part : parts_of(type))
-    if (holds(part, kind)) return true;
-  return false;
-}
-bool holds_function(const Type& type) { return holds(type, TypeKind::kFunc); }
-
 Diagnostic unsupported(std::string message) {
   return {ErrorCode::kUnsupportedModel, std::move(message), {}, "run PartialEvaluate first"};
 }
@@ -428,10 +419,7 @@ Result<Module> defunctionalization(const Module& module, PassContext& context) {
   if (!main->type_variables.empty()) return unsupported("main is polymorphic");
   for (const Type& type : parts_of(main->type))
     if (holds_function(type)) return unsupported(format("main takes or gives functions: {}", type_str(type)));
-  for (auto& [name, type] : module.types)
-    for (const Expr& constructor : type.constructors)
-      for (const Type& field : as_func(constructor->type)->args)
-        if (holds_function(field)) return unsupported(format("the data type {} holds functions", name));
+  TW_TRY_STATUS(check_first_order_data(module));
   Module first_order_types = TW_TRY(Copier(module).run());
   Module lifted = TW_TRY(lambda_lift(first_order_types, context));
   return Encoder(lifted).run();

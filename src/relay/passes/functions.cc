@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/functions.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/format.h"
@@ -81,6 +82,23 @@ Expr applied(const FunctionNode& function, const std::vector<Expr>& args) {
     Type now = substitute_types(call->type, types);
     return now == call->type ? e : Expr(make_node<CallNode>(call->callee, call->args, call->attrs, now, call->span));
   });
+}
+
+bool holds_function(const Type& type) {
+  if (as_func(type)) return true;
+  if (as_tensor(type)) return false;
+  const std::vector<Type> parts = parts_of(type);
+  return std::any_of(parts.begin(), parts.end(), holds_function);
+}
+
+Status check_first_order_data(const Module& module) {
+  for (auto& [name, type] : module.types)
+    for (const Expr& constructor : type.constructors)
+      for (const Type& field : as_func(constructor->type)->args)
+        if (holds_function(field))
+          return Diagnostic(ErrorCode::kUnsupportedModel, format("the data type {} holds functions", name), {},
+                            "run PartialEvaluate first");
+  return Ok{};
 }
 
 std::set<std::string> reached_from(const Module& module, const std::string& start) {

@@ -17,6 +17,10 @@
 namespace tilewright::relay {
 // The function's body over a call's arguments. What the body binds gets variables of its own in each copy.
 Expr applied(const FunctionNode& function, const std::vector<Expr>& args);
+// Whether it is a function type or has one in it.
+bool holds_function(const Type& type);
+// Error: UnsupportedModel when a constructor of the module's data types takes functions.
+Status check_first_order_data(const Module& module);
 // The globals a function calls, directly or through others.
 std::set<std::string> reached_from(const Module& module, const std::string& start);
 Result<Module> defuse_ops(const Module& module, PassContext& context);
