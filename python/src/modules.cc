@@ -2,6 +2,8 @@
 // Modules of the graph IR: functions and data types by name.
 #include <algorithm>
 
+#include <nanobind/stl/optional.h>
+
 #include "relay.h"
 #include "relay/bind.h"
 #include "relay/interpreter.h"
@@ -205,6 +207,19 @@ void bind_modules(nb::module_& m) {
       .def("bind_params", bind_params)
       .def("_completed", completed, "With every type inferred")
       .def("_with_prelude", [](const Module& self) { return unwrap(with_prelude(self)); })
+      .def("_with_tensor_arrays",
+           [](const Module& self, const std::string& dtype, const std::map<std::string, std::vector<int64_t>>& shapes,
+              std::optional<int64_t> batch_dim) {
+             relay::TensorArrays of;
+             of.dtype = unwrap(parse_dtype(dtype));
+             of.batch_dim = batch_dim;
+             for (auto [name, field] : {std::pair{"shape", &of.shape},
+                                        {"indices", &of.indices_shape},
+                                        {"value", &of.value_shape},
+                                        {"lengths", &of.lengths_shape}})
+               if (auto found = shapes.find(name); found != shapes.end()) *field = found->second;
+             return unwrap(relay::with_tensor_arrays(self, of));
+           })
       .def("_verify", [](const Module& self) { unwrap(verify_module(self)); })
       .def_prop_ro("metadata", [](const Module& self) { return self.metadata; })
       .def("_set_metadata",

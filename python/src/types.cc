@@ -272,10 +272,10 @@ void bind_types(nb::module_& m) {
       .def("__str__", [](const AttrsRef& self) { return attrs_str(self); });
   m.def(
       "make_attrs",
-      [](const std::string& op, nb::object values) {
+      [](const std::string& op, nb::object values) -> nb::object {
         const relay::OpDef* def = relay::find_op(op);
         if (!def) raise(Diagnostic(ErrorCode::kUnknownOp, "no operator is called " + op));
-        if (nb::isinstance<AttrsRef>(values)) return nb::cast<AttrsRef>(values);
+        if (nb::isinstance<AttrsRef>(values)) return nb::object(values);
         AttrsRef attrs = def->make_attrs ? def->make_attrs() : AttrsRef();
         std::vector<relay::NamedLiteral> literals;
         ListFields lists;
@@ -298,7 +298,7 @@ void bind_types(nb::module_& m) {
           }
         relay::Lexer lexer("", "attributes");
         unwrap(relay::assign_attributes(attrs, op, literals, lexer));
-        return attrs;
+        return attrs ? nb::cast(attrs) : nb::none();
       },
       any, any);
 }

@@ -560,5 +560,40 @@ class Tvmc(unittest.TestCase):
             self.assertNotIn("Traceback", done.stderr)
 
 
+class Modules(unittest.TestCase):
+    def test_static_libraries_are_linked_in(self):
+        mod, params = relay.testing.mlp.get_workload(1)
+        lib = relay.build(mod, "llvm", params=params)
+        module = lib.get_lib()
+        self.assertTrue(module.is_dso_exportable)
+        self.assertEqual(module.get_function("get_func_names")(), list(lib.function_metadata))
+        self.assertTrue(module.get_function("_get_target_string")().startswith("llvm"))
+        with tempfile.TemporaryDirectory() as folder:
+            source, obj, out = (os.path.join(folder, name) for name in ("f.cc", "f.o", "net.so"))
+            with open(source, "w", encoding="utf-8") as file:
+                file.write("extern \"C\" int seventeen() { return 17; }\n")
+            subprocess.run([tw.contrib.cc.get_cc(), "-c", "-fPIC", source, "-o", obj], check=True)
+            static = tw.runtime.load_static_library(obj, ["seventeen"])
+            self.assertEqual((static.type_key, static.format, static.get_function("get_func_names")()), ("static_library", "o", ["seventeen"]))
+            module.import_module(static)
+            lib.export_library(out)
+            self.assertEqual(ctypes.CDLL(out).seventeen(), 17)
+            run = tw.contrib.graph_executor.GraphModule(tw.runtime.load_module(out)["default"](tw.cpu()))
+            run.run(data=np.ones((1, 1, 28, 28), "float32"))
+            self.assertAlmostEqual(float(run.get_output(0).numpy().sum()), 1, places=5)
+            with self.assertRaisesRegex(ValueError, "cannot hold a static library"):
+                lib.export_library(os.path.join(folder, "net.o"))
+            with self.assertRaisesRegex(ValueError, "no ELF object"):
+                tw.runtime.load_static_library(source, [])
+
+    def test_hashes_are_the_same_in_every_process(self):
+        code = "from tilewright import relay, ir; print(ir.structural_hash(relay.testing.mlp.get_workload(1)[0]))"
+        made = {subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout for seed in ("1", "2")}
+        self.assertEqual(len(made), 1)
+
+    def test_nodes_by_key(self):
+        self.assertEqual(tw.ir.make_node("relay.attrs.Conv2DAttrs", strides=[2, 2]).strides, [2, 2])
+
+
 if __name__ == "__main__":
     unittest.main()

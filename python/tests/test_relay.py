@@ -183,6 +183,70 @@ class Analyses(unittest.TestCase):
         self.assertEqual(analysis.unmatched_cases(relay.Match(v, [clause, relay.Clause(relay.PatternWildcard(), h)]), mod), [])
 
 
+class TensorArrays(unittest.TestCase):
+    x = np.arange(6, dtype="float32").reshape(3, 2)
+
+    def run_both(self, mod, *args):
+        """The result of the interpreter and of the virtual machine, which must agree."""
+        text = relay.fromtext(mod.astext())
+        tw.ir.assert_structural_equal(text, mod)
+        results = [relay.create_executor(kind, mod=mod, device=tw.cpu(), target="llvm").evaluate()(*args) for kind in ("debug", "vm")]
+        arrays = [(r.fields[0] if hasattr(r, "fields") else r).numpy() for r in results]
+        np.testing.assert_array_equal(*arrays)
+        return arrays[0]
+
+    def test_of_any_rank(self):
+        mod = tw.IRModule()
+        p = relay.Prelude(mod)
+        x = relay.var("x", shape=(3, 2))
+        f = {name: p.get_global_var("tensor_array" + name, "float32") for name in ("", "_unstack_tensor2", "_stack", "_read", "_write", "_gather", "_scatter", "_split", "_concat")}
+        one, two = (p.get_tensor_ctor(c, "float32") for c in ("tensor1", "tensor2"))
+        self.assertEqual(p.get_type("tensor_t", "float32").name_hint, "tensor_float32_t")
+        rows = f["_unstack_tensor2"](x)
+        ints = lambda *v: relay.const(np.array(v, "int32"))  # noqa: E731
+        cases = {"reversed": (f["_stack"](p.rev(rows)), self.x[::-1]), "read": (f["_read"](rows, relay.const(1)), self.x[1]),
+                 "gathered": (f["_gather"](rows, ints(2, 0)), self.x[[2, 0]]),
+                 "split": (f["_read"](f["_split"](f[""](relay.const(2)), two(x), ints(1, 2)), relay.const(1)), self.x[1:]),
+                 "and joined": (f["_concat"](f["_split"](f[""](relay.const(2)), two(x), ints(1, 2))), self.x),
+                 "scattered": (f["_stack"](f["_scatter"](rows, ints(1), p.cons(one(relay.const([9.0, 8.0])), p.nil()))), np.array([[0, 1], [9, 8], [4, 5]]))}
+        for name, (body, expected) in cases.items():
+            with self.subTest(name):
+                mod["main"] = relay.Function([x], body)
+                np.testing.assert_array_equal(self.run_both(mod, self.x), expected)
+
+    def test_of_one_shape(self):
+        for shape in ((3, 2), (relay.Any(), 2)):
+            mod = tw.IRModule()
+            p = relay.Prelude(mod)
+            arrays = relay.prelude.StaticTensorArrayOps(p, "float32", shape)
+            arrays.register()
+            x = relay.var("x", shape=(3, 2))
+            tensor = arrays.get_ctor("tensor_constructor")
+            both = p.cons(tensor(x), p.cons(tensor(x), p.nil()))
+            self.assertEqual(str(relay.prelude.get_tensor_array_shape(both, "float32", p)), str(tuple(shape)))
+            for name, body, expected in (("data", arrays.get_global_var("tensor_get_data")(tensor(x)), self.x),
+                                         ("stack", arrays.get_global_var("tensor_array_stack")(both), np.stack([self.x] * 2)),
+                                         ("concat", arrays.get_global_var("tensor_array_concat")(arrays.get_global_var("tensor_array_split")(
+                                             p.get_global_var_static("tensor_array", "float32", (relay.Any(), 2))(relay.const(2)), tensor(x),
+                                             relay.const(np.array([2, 1], "int32")))), self.x)):
+                with self.subTest(shape=str(shape), name=name):
+                    mod["main"] = relay.Function([x], body)
+                    np.testing.assert_array_equal(self.run_both(mod, self.x), expected)
+
+    def test_of_known_operands(self):
+        mod = tw.IRModule()
+        arrays = relay.prelude.StaticTensorArrayOps(relay.Prelude(mod), "float32", (relay.Any(), 2))
+        arrays.register()
+        arrays.define_tensor_array_split((4, 2), (3,), True)
+        self.assertEqual([str(t) for t in mod[arrays.get_name("tensor_array_split")].checked_type.arg_types][1:], ["static_tensor_float32_4_2_t", "Tensor[(3), int32]"])
+        name = arrays.get_name("tensor_array_scatter", {"indices": (5,)})
+        self.assertEqual(name, "tensor_array_scatter_float32_any_2_indices_5")
+        arrays.define_tensor_array_scatter((5,))
+        self.assertEqual(str(mod[name].checked_type.arg_types[1]), "Tensor[(5), int32]")
+        with self.assertRaises(ValueError):
+            arrays.get_global_var("tensor_array_fold")
+
+
 class Networks(unittest.TestCase):
     def test_are_the_classic_ones(self):
         for name, arguments in {"mlp": {"batch_size": 1}, "dcgan": {"batch_size": 1}, "squeezenet": {}, "mobilenet": {}, "resnet": {"num_layers": 18},

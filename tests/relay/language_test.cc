@@ -85,8 +85,7 @@ TEST(InferType, RefusesWhatDoesNotFit) {
   }
 }
 
-TEST(Prelude, IsTypedAndSound) {
-  auto module = with_prelude(parsed("def @main(%x: float32) -> float32 { %x }"));
+void expect_typed_and_sound(Result<Module> module) {
   ASSERT_TRUE(module.ok()) << module.error().str();
   PassContext context;
   auto complete = infer_type(*module, context);
@@ -97,6 +96,35 @@ TEST(Prelude, IsTypedAndSound) {
   auto again = parse_module(text.text);
   ASSERT_TRUE(again.ok()) << again.error().str();
   EXPECT_TRUE(structural_equal(*complete, *again));
+}
+
+const char* const kSomeMain = "def @main(%x: float32) -> float32 { %x }";
+
+TEST(Prelude, IsTypedAndSound) { expect_typed_and_sound(with_prelude(parsed(kSomeMain))); }
+
+TEST(Prelude, TensorArraysAreTypedAndSound) {
+  TensorArrays any;
+  any.dtype = kFloat32;
+  expect_typed_and_sound(with_tensor_arrays(parsed(kSomeMain), any));
+  using Shape = std::vector<int64_t>;
+  for (const Shape& shape : {Shape{}, Shape{4}, Shape{-1, 3}, Shape{2, 3, 5}}) {
+    TensorArrays fixed = any;
+    fixed.shape = shape;
+    expect_typed_and_sound(with_tensor_arrays(parsed(kSomeMain), fixed));
+    fixed.batch_dim = 1;
+    expect_typed_and_sound(with_tensor_arrays(parsed(kSomeMain), fixed));
+    fixed.indices_shape = fixed.lengths_shape = Shape{2};
+    fixed.batch_dim.reset();
+    auto general = with_tensor_arrays(parsed(kSomeMain), any);
+    expect_typed_and_sound(with_tensor_arrays(*general, fixed));
+  }
+}
+
+TEST(Prelude, TensorArraysOfASizeTooLargeAreRefused) {
+  TensorArrays huge;
+  huge.dtype = kInt8;
+  huge.shape = std::vector<int64_t>{int64_t{1} << 62, 8};
+  EXPECT_FALSE(with_tensor_arrays(parsed(kSomeMain), huge).ok());
 }
 
 // What partial evaluation makes of a program over lists is plain arithmetic with the right value.

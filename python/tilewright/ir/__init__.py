@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
 from typing import Any
 
@@ -67,12 +68,14 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """Equal for what is structurally equal."""
+    """Equal for what is structurally equal, in every process."""
+    def of(parts: Any) -> int:
+        return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little") >> 1
     if isinstance(node, (list, tuple)):
-        return hash(tuple(structural_hash(n, map_free_vars) for n in node))
+        return of([structural_hash(n, map_free_vars) for n in node])
     if isinstance(node, _core.IRModule):
-        return hash(tuple(sorted((g.name_hint, _core.structural_hash(f)) for g, f in node.functions.items())))
-    return _core.structural_hash(_pair(node, node, map_free_vars)[0]) if isinstance(node, _core.Expr) else hash(node)
+        return of(sorted((g.name_hint, _core.structural_hash(f)) for g, f in node.functions.items()))
+    return _core.structural_hash(_pair(node, node, map_free_vars)[0]) if isinstance(node, _core.Expr) else of(str(node))
 
 
 def save_json(node: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..contrib import cc, tar
-from ..runtime.module import Module, import_tree, load_module
+from ..runtime.module import Module, StaticLibrary, import_tree, load_module
 from ..runtime.ndarray import NDArray
 from ..target import DEVICES, Target
 from .backend import Executor, Runtime
@@ -48,6 +48,17 @@ class BuiltLibrary(Module):
         super().__init__(handle)
         self._factory = factory
 
+    format, is_dso_exportable = "o", True
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        """The function; the classic questions to a module of machine code among them (get_func_names, get_const_vars, _get_target_string)."""
+        asked = {"get_func_names": lambda: list(self._factory.function_metadata), "get_const_vars": list,
+                 "_get_target_string": lambda: str(self._factory.target[0]), "__tvm_is_system_module": lambda: bool(self._factory._built and self._factory._built.system_lib)}
+        return asked[name] if name in asked else super().get_function(name, query_imports)
+
+    def import_module(self, module: Module) -> None:
+        self._factory.import_module(module)
+
     def export_library(self, file_name: str | os.PathLike[str], fcompile: Callable[..., Any] | None = None, addons: Any = None,
                        workspace_dir: str | None = None, **kwargs: Any) -> str:
         return self._factory.export_library(file_name, fcompile, addons, workspace_dir, **kwargs)
@@ -76,6 +87,7 @@ class ExecutorFactoryModule:
         self._library: BuiltLibrary | None = None
         self._file: bytes | None = None  # the exported library, where there is no `built`: after unpickling
         self._imports: list[Module] = []
+        self._static: list[StaticLibrary] = []
         self.libmod_name = name
         self.target = target
         self.executor = executor
@@ -111,7 +123,7 @@ class ExecutorFactoryModule:
                     self._built.export_library(path)
                 self._library = BuiltLibrary(load_module(path)._handle, self)  # the mapping outlives the file
             for module in self._imports:
-                self._library.import_module(module)
+                Module.import_module(self._library, module)
         return self._library
 
     def _own_name(self, name: str) -> str:
@@ -127,10 +139,13 @@ class ExecutorFactoryModule:
         return self.module["default"](*args)
 
     def import_module(self, module: Module) -> None:
-        """The library carries the module: its kind must be able to save itself (docs/runtime.md)."""
+        """The library carries the module: its kind must be able to save itself (docs/runtime.md). A static library's objects are linked in."""
+        if isinstance(module, StaticLibrary):
+            self._static.append(module)
+            return
         self._imports.append(module)
         if self._library is not None:
-            self._library.import_module(module)
+            Module.import_module(self._library, module)
 
     def get_lib(self) -> BuiltLibrary:
         return self.module
@@ -196,9 +211,11 @@ class ExecutorFactoryModule:
         path = os.fspath(file_name)
         added = [os.fspath(f) for f in ([addons] if isinstance(addons, (str, os.PathLike)) else addons or [])]
         kwargs = {key: value for key, value in kwargs.items() if value is not None}
+        if fcompile is None and self._static and path.endswith(".o"):
+            raise ValueError("one object cannot hold a static library; export .a, .so or .tar")
         if fcompile is None and path.endswith(".tar"):
             fcompile = tar.tar
-        if fcompile is None and (kwargs or added):
+        if fcompile is None and (kwargs or added or self._static):
             fcompile = cc.create_staticlib if path.endswith(".a") else cc.create_shared
         if getattr(fcompile, "need_system_lib", False) and self._built is not None and not self._built.system_lib:
             raise ValueError(f"{fcompile} needs a build for a system library: Runtime(\"cpp\", {{\"system-lib\": True}})")
@@ -213,6 +230,9 @@ class ExecutorFactoryModule:
                 given = ["lib0.so"]
                 with open(os.path.join(folder, given[0]), "wb") as file:
                     file.write(self._file)
+            for number, static in enumerate(self._static):
+                added.append(os.path.join(folder, f"static{number}.o"))
+                static.save(added[-1])
             try:
                 fcompile(made, [*(os.path.join(folder, name) for name in given), *added], **kwargs)
                 os.replace(made, path)

@@ -7,10 +7,10 @@ from . import container, executor, profiling, vm
 from . import ndarray as nd
 from .data_type import DataType, DataTypeCode
 from .container import ADT, ShapeTuple, String, tuple_object
-from .module import (BenchmarkResult, Module, create_module, enabled, load_module, load_param_dict, load_param_dict_from_file, load_plugin, num_threads,
+from .module import (BenchmarkResult, Module, create_module, enabled, load_module, load_static_library, load_param_dict, load_param_dict_from_file, load_plugin, num_threads,
                      save_param_dict, save_param_dict_to_file, system_lib)
 from .ndarray import (Device, NDArray, array, cpu, cuda, device, empty, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
 
 __all__ = ["ADT", "BenchmarkResult", "DataType", "DataTypeCode", "Device", "Module", "NDArray", "PackedFunc", "ShapeTuple", "String", "array", "container", "convert", "cpu", "create_module", "cuda", "device", "enabled",
-           "empty", "executor", "ext_dev", "gpu", "hexagon", "load_module", "load_param_dict", "load_param_dict_from_file", "load_plugin", "metal", "nd", "num_threads", "opencl", "rocm", "vpi", "vulkan", "webgpu",
+           "empty", "executor", "ext_dev", "gpu", "hexagon", "load_module", "load_static_library", "load_param_dict", "load_param_dict_from_file", "load_plugin", "metal", "nd", "num_threads", "opencl", "rocm", "vpi", "vulkan", "webgpu",
            "profiling", "save_param_dict", "save_param_dict_to_file", "system_lib", "tuple_object", "vm"]

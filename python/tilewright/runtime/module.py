@@ -51,6 +51,9 @@ class Module:
     def type_key(self) -> str:
         return self._handle.type_key
 
+    format = ""  # of what `save` writes: "o" where that is an object for a linker
+    is_dso_exportable = False  # whether an exported library holds it as code
+
     def get_function(self, name: str, query_imports: bool = False) -> Any:
         """The function. AttributeError when there is none."""
         found = self._handle.get_function(name, query_imports)
@@ -155,6 +158,26 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
     return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
 
 
+class StaticLibrary(Module):
+    """An object that goes into the libraries of the modules that import it, as it is."""
+
+    format, is_dso_exportable = "o", True
+
+    def __init__(self, path: str, func_names: Iterable[str]):
+        with open(path, "rb") as file:
+            self._data = file.read()
+        if not self._data.startswith(b"\x7fELF"):
+            raise ValueError(f"{path} is no ELF object")
+        names = list(func_names)
+        super().__init__(create_module("static_library", {"get_func_names": lambda: names}, self._data)._handle, os.path.abspath(path))
+
+
+def load_static_library(path: str | os.PathLike[str], func_names: Iterable[str] = ()) -> StaticLibrary:
+    """An object file to import into a module: export_library links it in. func_names: what it defines, for `get_func_names`. ValueError:
+    another kind of file."""
+    return StaticLibrary(os.fspath(path), func_names)
+
+
 def system_lib(symbol_prefix: str = "") -> Module:
     """What is linked into the process: models built with Runtime("cpp", {"system-lib": True}), as imported modules and by name, and
     functions that C code registered. symbol_prefix goes before the names that are asked for."""
@@ -253,4 +276,4 @@ def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray
         return load_param_dict(file.read())
 
 
-__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_static_library", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]
