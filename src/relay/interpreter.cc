@@ -424,6 +424,29 @@ Status check_input(const std::string& name, const Type& type, const Value& v, st
   return Ok{};
 }
 
+// The expansion on these values. Integers stay visible to it, since they may decide sizes.
+Result<std::vector<Value>> evaluate_composed(const OpDef& def, std::span<const Value> inputs,
+                                             std::span<const size_t> fields_per_operand, const AttrsRef& attrs,
+                                             int64_t max_elements) {
+  std::vector<Expr> operands;
+  std::vector<Type> types;
+  Environment values;
+  size_t at = 0;
+  for (size_t n : fields_per_operand) {
+    std::vector<Expr> fields;
+    for (size_t i = 0; i < std::max<size_t>(n, 1); ++i) {
+      const Value& v = inputs[at++];
+      fields.push_back(v.dtype.is_integral() ? known_operand(v) : make_var("operand", type_of(v)));
+      if (as<VarNode>(fields.back())) values[fields.back().get()] = {v};
+    }
+    operands.push_back(n ? make_tuple(std::move(fields)) : fields[0]);
+    types.push_back(operands.back()->type);
+  }
+  InterpretOptions options;
+  options.max_elements = max_elements;
+  return evaluate(TW_TRY(def.expand(TypeArgs{types, operands, attrs})), values, options);
+}
+
 }  // namespace
 
 Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs,
@@ -439,8 +462,13 @@ Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> 
       operands.push_back(n ? make_tuple(std::move(fields)) : fields[0]);
     }
     type = TW_TRY(infer_call_type(def, operands, attrs));
+    const auto *made = as_tensor(type), *expected = out_type ? as_tensor(out_type) : nullptr;
+    if (made && expected && made->shape.size() != expected->shape.size())
+      return Diagnostic(ErrorCode::kShapeMismatch, format("its result has {} dimensions, the graph says {}",
+                                                          made->shape.size(), expected->shape.size()));
   }
   TW_TRY_STATUS(within_limit(type, max_elements));
+  if (!def.evaluate) return evaluate_composed(def, inputs, fields_per_operand, attrs, max_elements);
   return def.evaluate(EvalArgs{inputs, attrs, type});
 }
 

@@ -74,6 +74,11 @@ const TensorTypeNode& TypeArgs::tensor(size_t i) const {
   return *as_tensor(types[i]);
 }
 
+Result<Type> result_type(const OpDef& def, const TypeArgs& args) {
+  if (def.infer_type) return def.infer_type(args);
+  return TW_TRY(def.expand(args))->type;
+}
+
 Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs) {
   const std::string name = def.name;
   auto fail = [&](std::string message) { return Diagnostic(ErrorCode::kTypeMismatch, std::move(message), name); };
@@ -87,7 +92,7 @@ Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const
     types.push_back(arg->type);
   }
   TypeArgs type_args{types, args, attrs};
-  Result<Type> type = def.infer_type(type_args);
+  Result<Type> type = result_type(def, type_args);
   if (!type.ok()) return std::move(type).error().at(name);
   if (const Type* wrong = oversized(*type))
     return fail(format("its result {} is larger than any tensor can be", type_str(*wrong)));

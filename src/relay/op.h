@@ -42,6 +42,7 @@ struct TypeArgs {
   std::span<const Type> types;  // one per argument, complete
   std::span<const Expr> args;   // the arguments themselves (constants decide some output shapes)
   const AttrsRef& attrs;
+  Span span = {};
   const TensorTypeNode& tensor(size_t i) const;  // argument i as a tensor type (a bug if it is not)
 };
 struct EvalArgs {
@@ -71,12 +72,18 @@ struct OpDef {
   Result<std::vector<Value>> (*evaluate)(const EvalArgs&) = nullptr;
   // A fresh attribute struct of the op's type, or null when it has none (used by the parser).
   AttrsRef (*make_attrs)() = nullptr;
+  // Of a composed operator: the call written in other operators. Its type and its reference result follow from that,
+  // where infer_type and evaluate are null. Errors: TypeMismatch; FreeDimension while the sizes that decide it are not
+  // known, and then infer_type gives the type. Written with ops/composition.h; the pass ExpandComposed runs it.
+  Result<Expr> (*expand)(const TypeArgs&) = nullptr;
   bool stateful = false;  // random, side effects: never folded, never merged
 };
 
 // Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.
 std::span<const OpDef> all_ops();
 const OpDef* find_op(std::string_view name);
+// The type that the operator's own rule gives, or that its expansion has.
+Result<Type> result_type(const OpDef& def, const TypeArgs& args);
 // Checks the operands of a call (their number, that they are tensors) and infers its type; incomplete when an operand
 // is.
 Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs);

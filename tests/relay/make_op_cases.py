@@ -4,15 +4,14 @@
 Needs numpy, onnx and onnxruntime. Run it from the repository's root after adding a case:
   python3 tests/relay/make_op_cases.py
 """
-import pathlib
-
 import numpy as np
 import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from op_case_file import case, write
+
 rng = np.random.default_rng(7)
-lines = []
 
 
 def f(*shape, low=-2.0, high=2.0):
@@ -34,35 +33,6 @@ def ort(kind, inputs, outputs=1, opset=21, **attrs):
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     got = session.run(None, {n: np.asarray(x) for n, x in zip(names, inputs) if n})
     return got if outputs > 1 else got[0]
-
-
-def text(value):
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if isinstance(value, (list, tuple)):
-        if value and isinstance(value[0], (list, tuple)):
-            return ";".join(",".join(str(v) for v in row) for row in value)
-        return " ".join(str(v) for v in value)
-    return str(value)
-
-
-def tensor(tag, x):
-    x = np.asarray(x)
-    if x.dtype.kind == "f":
-        data = " ".join("%.7g" % v for v in x.ravel())
-    else:
-        data = " ".join(str(int(v)) for v in x.ravel())
-    lines.append(f"{tag} {x.dtype} {' '.join(map(str, x.shape))} : {data}".replace("  ", " "))
-
-
-def case(op, inputs, outputs, tuple_operand=False, **attrs):
-    lines.append(f"op {op}" + (" tuple" if tuple_operand else ""))
-    for name, value in attrs.items():
-        lines.append(f"attr {name} {text(value)}")
-    for x in inputs:
-        tensor("in", x)
-    for x in outputs if isinstance(outputs, (list, tuple)) else [outputs]:
-        tensor("out", x)
 
 
 def convolutions():
@@ -546,7 +516,4 @@ def quantised():
 for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention,
              annotations, batch_blocks, dynamic, quantised):
     make()
-path = pathlib.Path(__file__).resolve().parents[2] / "tests/data/relay/op_cases.txt"
-path.parent.mkdir(parents=True, exist_ok=True)
-path.write_text("# Made by tests/relay/make_op_cases.py with onnxruntime %s and numpy.\n" % onnxruntime.__version__ + "\n".join(lines) + "\n")
-print(sum(line.startswith("op ") for line in lines), "cases,", path.stat().st_size, "bytes")
+write("op_cases.txt", f"tests/relay/make_op_cases.py with onnxruntime {onnxruntime.__version__} and numpy")

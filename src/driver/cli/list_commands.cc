@@ -25,6 +25,7 @@ namespace {
 // How an operator is compiled: "computed" (a compute definition), the names of its kernels, or "-" (interpreter only).
 std::string lowering_of(const relay::OpDef& op) {
   if (lower::find_compute(op.name)) return "computed";
+  if (op.expand) return "composed";
   std::string out;
   for (const auto* i : lower::implementations_of(op.name)) out += (out.empty() ? "" : ", ") + std::string(i->name);
   return out.empty() ? "-" : out;

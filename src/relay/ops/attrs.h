@@ -3,6 +3,7 @@
 // not have are marked "ours". An empty out_dtype means "as the input".
 #pragma once
 #include "relay/ops/attrs_image.h"
+#include "relay/ops/attrs_indexing.h"
 #include "relay/ops/attrs_nn.h"
 #include "relay/ops/attrs_recurrent.h"
 #include "relay/ops/attrs_reduce.h"

@@ -23,4 +23,13 @@ inline OpDef define_op(const char* name, const char* doc, std::vector<ArgDoc> op
   return d;
 }
 
+// A composed operator: everything follows from its expansion, but for the type where one is given.
+inline OpDef define_composed(const char* name, const char* doc, std::vector<ArgDoc> operands, OpPattern pattern,
+                             Result<Expr> (*expand)(const TypeArgs&), AttrsRef (*make)() = nullptr,
+                             Result<Type> (*type)(const TypeArgs&) = nullptr) {
+  OpDef d = define_op(name, doc, std::move(operands), pattern, type, nullptr, make);
+  d.expand = expand;
+  return d;
+}
+
 }  // namespace tilewright::relay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/ops/dynamic.h"
 
+#include "relay/interpreter.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/define.h"
 #include "relay/ops/reference.h"
@@ -104,8 +105,8 @@ Result<Type> dynamic_type(const TypeArgs& args) {
   }
   if (values.size() == d.deciding) {
     AttrsRef attrs = static_attrs(d, args.attrs, values);
-    return find_op(d.static_name)
-        ->infer_type(TypeArgs{args.types.first(d.operands), args.args.first(d.operands), attrs});
+    return result_type(*find_op(d.static_name),
+                       TypeArgs{args.types.first(d.operands), args.args.first(d.operands), attrs});
   }
   size_t rank = d.operands ? args.tensor(0).shape.size() : 0;
   const Shape& length = args.tensor(d.operands).shape;
@@ -144,11 +145,8 @@ Result<std::vector<Value>> dynamic_eval(const EvalArgs& args) {
   Type type = TW_TRY(infer_call_type(op, operands, attrs));
   if (type->kind == TypeKind::kIncomplete || !static_shape(as_tensor(type)->shape))
     return eval_error("its result has no known size");
-  const auto* expected = as_tensor(args.out_type);
-  if (expected && expected->shape.size() != as_tensor(type)->shape.size())
-    return eval_error(format("its result has {} dimensions, the graph says {}", as_tensor(type)->shape.size(),
-                             expected->shape.size()));
-  return op.evaluate(EvalArgs{args.inputs.first(d.operands), attrs, type});
+  const std::vector<size_t> plain(d.operands, 0);
+  return evaluate_op(op, args.inputs.first(d.operands), plain, attrs, type);
 }
 
 template <size_t... kRows>

@@ -9,7 +9,10 @@ const Pipeline& default_pipeline() {
       "ToGraphNormalForm",
       "Inline",
       "RemoveUnusedFunctions",
+      "ExpandComposed",
       "DynamicToStatic",
+      // What became static, and what was waiting for values that are constants now.
+      "ExpandComposed",
       "CanonicalizeQnn",
       "FlattenAtrousConv",
       "Legalize",

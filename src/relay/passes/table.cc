@@ -15,6 +15,7 @@
 #include "relay/passes/defunctionalization.h"
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
+#include "relay/passes/expand_composed.h"
 #include "relay/passes/fake_quantization_to_integer.h"
 #include "relay/passes/fast_math.h"
 #include "relay/passes/first_order_gradient.h"
@@ -68,6 +69,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
       {{"DynamicToStatic", 1, "dyn.* operators with constant shapes become static ones"}, dynamic_to_static},
       {{"EliminateCommonSubexpr", 1, "equal expressions become one"}, eliminate_common_subexpr},
+      {{"ExpandComposed", 0, "composed operators become the operators they are made of", true}, expand_composed},
       {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true},
        expand_normalization},
       {{"EtaExpand", 1, "globals and constructors used as values become functions"}, eta_expand},

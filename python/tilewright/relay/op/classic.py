@@ -184,8 +184,17 @@ def flip(data: Any, axis: int) -> Call:
     return Call("reverse", [data], {"axis": axis})
 
 
-def cast_like(data: Any, dtype_like: Any) -> Call:
-    return Call("cast", [data], {"dtype": _like(dtype_like).checked_type.dtype})
+def collapse_sum_to(data: Any, shape: Any) -> Call:
+    """Sums over the axes that broadcasting `shape` to the data's sizes would repeat."""
+    sizes = shape.data.numpy() if isinstance(shape, Constant) else shape
+    if isinstance(sizes, Expr):
+        return Call("collapse_sum_to", [data, sizes], {})
+    sizes = [int(s) for s in sizes]
+    return Call("collapse_sum_to", [data, const(np.array(sizes, "int32"))], {"shape": sizes})
+
+
+def where(condition: Any, x: Any, y: Any) -> Call:
+    return Call("where", [_of_dtype(condition, "bool"), x, y])
 
 
 def _free(x: Any) -> bool:
@@ -196,50 +205,6 @@ def _free(x: Any) -> bool:
 
 def _sizes(x: Any) -> Call:
     return Call("shape_of", [x], {"dtype": "int64"})
-
-
-def broadcast_to_like(data: Any, broadcast_type: Any) -> Call:
-    if _free(broadcast_type):
-        return Call("dyn.broadcast_to", [data, _sizes(broadcast_type)])
-    return Call("broadcast_to", [data], {"shape": _shape(broadcast_type, "broadcast_to_like")})
-
-
-def reshape_like(data: Any, shape_like: Any, lhs_begin: int = 0, lhs_end: int | None = None, rhs_begin: int = 0, rhs_end: int | None = None) -> Call:
-    if (_free(data) or _free(shape_like)) and (lhs_begin, lhs_end, rhs_begin, rhs_end) == (0, None, 0, None):
-        return Call("dyn.reshape", [data, _sizes(shape_like)])
-    own, other = _shape(data, "reshape_like"), _shape(shape_like, "reshape_like")
-    end = len(own) if lhs_end is None else lhs_end % (len(own) + 1)
-    return Call("reshape", [data], {"newshape": own[:lhs_begin] + other[rhs_begin:rhs_end] + own[end:]})
-
-
-def collapse_sum_to(data: Any, shape: Any) -> Any:
-    own = _shape(data, "collapse_sum_to")
-    wanted = [1] * (len(own) - len(shape)) + [int(s) for s in shape]
-    axes = [i for i, (have, want) in enumerate(zip(own, wanted)) if have != want]
-    summed = Call("sum", [data], {"axis": axes, "keepdims": True}) if axes else _like(data)
-    return summed if len(shape) == len(own) else Call("reshape", [summed], {"newshape": list(shape)})
-
-
-def collapse_sum_like(data: Any, collapse_type: Any) -> Any:
-    """Sums over the axes that broadcasting would give the other's shape."""
-    return collapse_sum_to(data, _shape(collapse_type, "collapse_sum_like"))
-
-
-def slice_like(data: Any, shape_like: Any, axes: Any = None) -> Call:
-    if _free(data) or _free(shape_like):
-        rank, other_rank = (len(_like(x).checked_type.shape) for x in (data, shape_like))
-        wanted = range(other_rank) if not axes else [a % rank for a in axes]
-        part = lambda x, i: Call("strided_slice", [_sizes(x)], {"begin": [i], "end": [i + 1], "strides": [1]})  # noqa: E731
-        ends = Call("concatenate", [Tuple([part(shape_like if i in wanted else data, i) for i in range(rank)])], {"axis": 0})
-        return Call("dyn.strided_slice", [data, const(np.zeros(rank, "int64")), ends, const(np.ones(rank, "int64"))])
-    own, other = _shape(data, "slice_like"), _shape(shape_like, "slice_like")
-    wanted = range(len(other)) if not axes else [a % len(own) for a in axes]
-    end = [other[i] if i in wanted else d for i, d in enumerate(own)]
-    return Call("strided_slice", [data], {"begin": [0] * len(own), "end": end, "strides": [1] * len(own)})
-
-
-def where(condition: Any, x: Any, y: Any) -> Call:
-    return Call("where", [_of_dtype(condition, "bool"), x, y])
 
 
 def sequence_mask(data: Any, valid_length: Any, mask_value: float = 0, axis: int = 0) -> Call:
@@ -297,8 +262,7 @@ def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "")
 
 
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, scatter, scatter_add, one_hot,
-                                                 on_device, device_copy, mean_variance, std, mean_std, flip, cast_like, broadcast_to_like, reshape_like,
-                                                 collapse_sum_to, collapse_sum_like, slice_like, sequence_mask, split, stack, where)}
+                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sequence_mask, split, stack, where)}
 TABLE.update(_COMPOSED)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
