@@ -7,6 +7,12 @@ import tempfile
 import textwrap
 import unittest
 
+import numpy as np
+
+import tilewright as tw
+from tilewright import relay
+from tilewright.contrib import graph_executor
+
 
 class Scripts(unittest.TestCase):
     def script(self, text):
@@ -205,6 +211,39 @@ class Scripts(unittest.TestCase):
             else:
                 raise AssertionError
         ''')
+
+
+class IntegerProducts(unittest.TestCase):
+    """Sums of products of integers are exact, however the kernels sum them."""
+
+    def built(self, expr, **inputs):
+        module = graph_executor.GraphModule(relay.build(tw.IRModule.from_expr(expr), "llvm")["default"](tw.cpu()))
+        module.run(**inputs)
+        return module.get_output(0).numpy()
+
+    def test_convolutions(self):
+        random = np.random.default_rng(3)
+        # Few terms, sums near the limit of float32, and more than one part.
+        for channels, size in ((16, 14), (64, 9), (512, 5)):
+            for zero in (0, 3):
+                x = random.integers(-128, 128, (1, channels, size, size)).astype("int8")
+                w = random.integers(-127, 128, (32, channels, 3, 3)).astype("int8")
+                padded = np.pad(x.astype("int64") - zero, ((0, 0), (0, 0), (1, 1), (1, 1)))
+                windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+                expected = np.einsum("nchwij,kcij->nkhw", windows, w.astype("int64"), optimize=True)
+                scalar = lambda v, t="int32": relay.const(np.array(v, t))  # noqa: E731
+                conv = relay.qnn.op.conv2d(relay.var("x", shape=x.shape, dtype="int8"), relay.const(w), scalar(zero), scalar(0), scalar(1, "float32"), scalar(1, "float32"),
+                                           kernel_size=(3, 3), channels=32, padding=(1, 1), out_dtype="int32")
+                with self.subTest(channels=channels, zero=zero):
+                    np.testing.assert_array_equal(self.built(conv, x=x), expected)
+
+    def test_products(self):
+        random = np.random.default_rng(4)
+        for k in (7, 300, 5000):
+            a, b = random.integers(0, 256, (9, k)).astype("uint8"), random.integers(-128, 128, (13, k)).astype("int8")
+            product = relay.nn.dense(relay.var("a", shape=a.shape, dtype="uint8"), relay.var("b", shape=b.shape, dtype="int8"), out_dtype="int32")
+            with self.subTest(k=k):
+                np.testing.assert_array_equal(self.built(product, a=a, b=b), a.astype("int64") @ b.astype("int64").T)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and pools.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "lower/strategy.h"
@@ -130,6 +131,13 @@ bool weights_from_memory(const Graph& graph) {
 // kernel. Larger estimates take smaller tiles, at last the direct kernel.
 constexpr double kWinogradErrorBudget = 1e-5;
 
+// Weights of products of integers (IntegerProducts), whose sums are exact in every order but not through Winograd's
+// fractions.
+bool whole_numbers(const Tensor& weights) {
+  auto values = weights.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
+}
+
 // Winograd with tiles of `tile` output pixels along each axis that has taps.
 template <int tile>
 std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
@@ -140,6 +148,7 @@ std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
   const int tile_height = problem.kernel_height == 1 ? 1 : tile, tile_width = problem.kernel_width == 1 ? 1 : tile;
   if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem))
     return nullptr;
+  if (whole_numbers(p.input(1).data)) return nullptr;
   if (topi::winograd_error(p.input(1).data, problem, tile_height, tile_width) > kWinogradErrorBudget) return nullptr;
   const bool from_memory = weights_from_memory(p.graph);
   const topi::WinogradConfig config = topi::winograd_config(problem, tile_height, tile_width, from_memory, p.target);

@@ -73,28 +73,11 @@ Expr binary(const Expr& e, const char* op) {
   return saturated(rounded_upward(ratio), beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
 }
 
-// `terms`: products summed for one output. Sums of differences of 8-bit numbers stay below 2^24 up to 258 of them.
-DataType exact_type(const Expr& e, const std::optional<int64_t>& terms) {
-  const bool bytes = tensor_of(arg(e, 0)).dtype.bits == 8 && tensor_of(arg(e, 1)).dtype.bits == 8;
-  return bytes && terms && *terms <= (1 << 24) / (255 * 255) ? kFloat32 : kFloat64;
-}
-std::optional<int64_t> elements_beside(const Shape& shape, int64_t axis) {
-  int64_t n = 1;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (static_cast<int64_t>(i) == axis) continue;
-    if (!shape[i].is_const()) return std::nullopt;
-    n *= shape[i].value();
-  }
-  return n;
-}
-
-// The real operator on operands without their zero points.
-Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t output_axis,
-                 const std::optional<int64_t>& terms) {
-  const DataType work = exact_type(e, terms);
+// The integer operator on operands without their zero points.
+Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t output_axis) {
   auto centered = [&](const Expr& x, const Expr& zero, int64_t axis) {
-    if (is_uniform(zero, 0)) return cast(x, work);
-    return both("subtract", cast(x, work), beside(zero, tensor_of(x).shape.size(), axis, work));
+    if (is_uniform(zero, 0)) return cast(x, kInt32);
+    return both("subtract", cast(x, kInt32), beside(zero, tensor_of(x).shape.size(), axis, kInt32));
   };
   Expr sum = call(op, {centered(arg(e, 0), arg(e, 2), 0), centered(arg(e, 1), arg(e, 3), output_axis)}, attrs, e->span);
   return cast(sum, tensor_of(e).dtype);
@@ -160,21 +143,14 @@ Expr written_out(const Expr& e) {
   if (name == "qnn.subtract") return binary(e, "subtract");
   if (name == "qnn.mul") return binary(e, "multiply");
   if (name == "qnn.concatenate") return concatenated(e);
-  const auto weight = [&]() -> const Shape& { return tensor_of(arg(e, 1)).shape; };
   if (name == "qnn.conv2d") {
     const auto o = static_cast<int64_t>(attrs_of<Conv2DAttrs>(e).kernel_layout.find('O'));
-    return contraction(e, "nn.conv2d", in_operand_dtype<Conv2DAttrs>(e), o, elements_beside(weight(), o));
+    return contraction(e, "nn.conv2d", in_operand_dtype<Conv2DAttrs>(e), o);
   }
   if (name == "qnn.conv2d_transpose")
-    return contraction(e, "nn.conv2d_transpose", in_operand_dtype<Conv2DTransposeAttrs>(e), 1,
-                       elements_beside(weight(), 1));
-  if (name == "qnn.dense")
-    return contraction(e, "nn.dense", in_operand_dtype<DenseAttrs>(e), 0, elements_beside(weight(), 0));
-  if (name == "qnn.batch_matmul") {
-    const Dim& k = tensor_of(arg(e, 0)).shape.back();
-    return contraction(e, "nn.batch_matmul", in_operand_dtype<BatchMatmulAttrs>(e), 0,
-                       k.is_const() ? std::optional<int64_t>(k.value()) : std::nullopt);
-  }
+    return contraction(e, "nn.conv2d_transpose", in_operand_dtype<Conv2DTransposeAttrs>(e), 1);
+  if (name == "qnn.dense") return contraction(e, "nn.dense", in_operand_dtype<DenseAttrs>(e), 0);
+  if (name == "qnn.batch_matmul") return contraction(e, "nn.batch_matmul", in_operand_dtype<BatchMatmulAttrs>(e), 0);
   return unary(e);
 }
 

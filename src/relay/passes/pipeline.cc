@@ -15,6 +15,7 @@ const Pipeline& default_pipeline() {
       "ExpandComposed",
       "CanonicalizeQnn",
       "FlattenAtrousConv",
+      "IntegerProducts",
       "Legalize",
       // One form of everything: plain arithmetic instead of batch_norm, add instead of bias_add, dense for constant
       // weights.

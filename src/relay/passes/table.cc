@@ -29,6 +29,7 @@
 #include "relay/passes/fuse_composites.h"
 #include "relay/passes/fuse_ops.h"
 #include "relay/passes/infer_type.h"
+#include "relay/passes/integer_products.h"
 #include "relay/passes/lambda_lift.h"
 #include "relay/passes/legalize.h"
 #include "relay/passes/normal_forms.h"
@@ -92,6 +93,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"FuseOps", 0, "groups operators into the functions that become kernels", true}, fuse_ops},
       {{"InferType", 0, "completes missing types"}, infer_type},
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
+      {{"IntegerProducts", 0, "products of integers become exact products of floats"}, integer_products},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
       {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},

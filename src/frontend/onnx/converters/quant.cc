@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantised operators. QuantizeLinear and DequantizeLinear are qnn.quantize and qnn.dequantize where these have their
 // form, so that passes see what is quantised; the others, whose rounding to even no qnn operator has, are written out
-// in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values; products of 8-bit
-// integers are summed in float32 where the sums stay below 2^24, else in double.
+// in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values. Products are integer
+// ones; the pass IntegerProducts makes them fast.
 #include "base/format.h"
 #include "frontend/onnx/converters/linear.h"
 #include "relay/ops/attrs_qnn.h"
@@ -116,34 +116,34 @@ Values dynamic_quantize(NodeContext& c) {
   return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
 }
 
-// float32 while sums of `terms` products of differences of 8-bit integers are exact in it.
-DataType exact_type(int64_t terms) { return terms <= (1 << 24) / (255 * 255) ? kFloat32 : kFloat64; }
-
-// value - zero_point as `work`; a vector of zero points runs along `axis`.
-Expr centered(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis, DataType work) {
-  Expr value = c.cast(x, work);
-  return zero_point ? c.sub(value, c.cast(spread(c, zero_point, x, axis, 0), work)) : value;
+// value - zero_point in int32; a vector of zero points runs along `axis`.
+Expr centered(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis) {
+  Expr value = c.cast(x, kInt32);
+  return zero_point ? c.sub(value, c.cast(spread(c, zero_point, x, axis, 0), kInt32)) : value;
 }
 
 Values matmul_integer(NodeContext& c) {
   if (c.rank(c.input(0)) < 1) c.fail_type("its operand is a scalar");
-  DataType work = exact_type(c.dims(c.input(0)).back());
-  Expr a = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), c.rank(c.input(0)) - 2, work);
-  Expr b = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), -1, work);
-  return {c.cast(matmul_of(c, a, b), kInt32)};
+  Expr a = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), c.rank(c.input(0)) - 2);
+  Expr b = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), -1);
+  return {matmul_of(c, a, b)};
+}
+
+// The sum of products in the result's scale, as its integers.
+Values rescaled(NodeContext& c, const Expr& sum, const Expr& scale, const Expr& other_scale) {
+  Expr ratio = c.div(c.mul(c.cast(scale, kFloat64), c.cast(other_scale, kFloat64)), c.cast(c.input(6), kFloat64));
+  return {to_integers(c, c.mul(c.cast(sum, kFloat64), ratio), c.input(7), c.dtype(c.input(7)))};
 }
 
 Values qlinear_matmul(NodeContext& c) {
   Expr a = c.input(0), b = c.input(3);
   if (c.rank(a) < 1) c.fail_type("its operand is a scalar");
-  DataType work = exact_type(c.dims(a).back());
-  Expr product = matmul_of(c, centered(c, a, c.input(2), c.rank(a) - 2, work), centered(c, b, c.input(5), -1, work));
-  auto wide = [&](const Expr& s, int64_t axis) { return c.cast(spread(c, s, product, axis, 0), work); };
-  Expr ratio = c.div(c.mul(wide(c.input(1), c.rank(product) - 2), wide(c.input(4), -1)), c.cast(c.input(6), work));
-  return {to_integers(c, c.mul(product, ratio), c.input(7), c.dtype(c.input(7)))};
+  Expr product = matmul_of(c, centered(c, a, c.input(2), c.rank(a) - 2), centered(c, b, c.input(5), -1));
+  return rescaled(c, product, spread(c, c.input(1), product, c.rank(product) - 2, 0),
+                  spread(c, c.input(4), product, -1, 0));
 }
 
-// A two-dimensional convolution in double, with the attributes of Conv.
+// A two-dimensional convolution of integers, with the attributes of Conv.
 Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
   if (c.rank(x) != 4) c.unsupported("another number of spatial axes than two");
   Ints kernel = {c.dims(w)[2], c.dims(w)[3]};
@@ -163,24 +163,16 @@ Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
                 }));
 }
 
-// Products summed for one output of a convolution.
-int64_t conv_terms(NodeContext& c, const Expr& w) { return c.product(c.dims(w), 1); }
-
 Values conv_integer(NodeContext& c) {
-  DataType work = exact_type(conv_terms(c, c.input(1)));
-  Expr x = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), 1, work);
-  Expr w = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), 0, work);
-  return {c.cast(integer_conv(c, x, w), kInt32)};
+  Expr x = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), 1);
+  Expr w = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), 0);
+  return {integer_conv(c, x, w)};
 }
 
 Values qlinear_conv(NodeContext& c) {
-  // A bias has 32 bits.
-  DataType work = c.has(8) ? kFloat64 : exact_type(conv_terms(c, c.input(3)));
-  Expr y = integer_conv(c, centered(c, c.input(0), c.input(2), 1, work), centered(c, c.input(3), c.input(5), 0, work));
-  if (c.has(8)) y = c.add(y, c.expand(c.cast(c.input(8), work), 1, c.rank(y) - 2));
-  Expr w_scale = c.cast(spread(c, c.input(4), y, 1, 0), work);
-  Expr ratio = c.div(c.mul(c.cast(c.input(1), work), w_scale), c.cast(c.input(6), work));
-  return {to_integers(c, c.mul(y, ratio), c.input(7), c.dtype(c.input(7)))};
+  Expr y = integer_conv(c, centered(c, c.input(0), c.input(2), 1), centered(c, c.input(3), c.input(5), 0));
+  if (c.has(8)) y = c.add(y, c.expand(c.cast(c.input(8), kInt32), 1, c.rank(y) - 2));
+  return rescaled(c, y, c.input(1), spread(c, c.input(4), y, 1, 0));
 }
 
 constexpr ConverterEntry kTable[] = {
