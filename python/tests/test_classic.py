@@ -29,10 +29,10 @@ class PassContexts(unittest.TestCase):
         keys = transform.PassContext.list_configs()
         self.assertGreaterEqual(len(keys), 40)
         for key, info in keys.items():
-            good = {"bool": True, "int": 3, "string": "x", "list of strings": [], "object": {}}[info["type"]]
+            good = {"bool": True, "int": 3, "float": 0.5, "string": "x", "list of strings": [], "object": {}}[info["type"]]
             transform.PassContext(config={key: good})
             with self.assertRaises((tw.Error, AttributeError, TypeError)):
-                transform.PassContext(config={key: 2.5})
+                transform.PassContext(config={key: "x" if info["type"] == "float" else 2.5})
         transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16, "explicit_unroll": True}, "tir.noalias": 1,
                                       "tir.add_lower_pass": [(1, print)]})
         for bad in ({"relay.FuseOps.max_dept": 1}, {"tir.UnrollLoop": {"auto_max_stp": 1}}, {"tir.UnrollLoop": {"auto_max_step": "x"}}):
@@ -59,8 +59,10 @@ class PassContexts(unittest.TestCase):
         self.assertGreater(kernels, len(relay.build(mod)._built.kernels))
 
     def test_passes_by_name(self):
+        arguments = {"ConvertLayout": [{"nn.conv2d": ["NHWC", "default"]}], "DenseToSparse": [["w"], [[3, 16, 1, 3, 3]]], "SimplifyFCTranspose": [["w"]],
+                     "Conv2dToSparse": [["w"], [[3, 16, 3, 3]], "NHWC", 1], "Conv2dToSparse2": ["NHWC", 1, (16, 1), 0.5]}
         for name in transform.pass_names():
-            made = getattr(relay.transform, name)(*[{"nn.conv2d": ["NHWC", "default"]}] if name == "ConvertLayout" else [])
+            made = getattr(relay.transform, name)(*arguments.get(name, []))
             self.assertEqual(made.info.name, name)
         with self.assertRaisesRegex(AttributeError, "FoldConstant"):
             relay.transform.FoldConstnt

@@ -31,6 +31,29 @@ class Arguments(unittest.TestCase):
         with self.assertRaises(tw.Error):
             transform.CombineParallelDense(min_num_branches=1)(branches(2))
 
+    def test_flexible_shape_dispatch(self):
+        rng = np.random.default_rng(1)
+        w = rng.standard_normal((6, 10)).astype("float32")
+        x, y = relay.var("x", shape=(4, 10)), relay.var("y", shape=(4, 10))
+        mod = tw.IRModule.from_expr(relay.Function([x, y], relay.Tuple([relay.nn.dense(x, relay.const(w)), relay.add(x, y)])))
+        for auto_pad in (False, True):
+            made = transform.FlexibleShapeDispatch([2, 8], auto_pad=auto_pad, input_indices=[0, 1])(mod)
+            self.assertEqual({g.name_hint for g in made.get_global_vars()}, {"main", "main_2", "main_8", "main_any"})
+            machine = tw.runtime.vm.VirtualMachine(relay.vm.compile(made, "llvm"), tw.cpu())
+            for n in (1, 2, 5, 8, 11):
+                a, b = rng.standard_normal((2, n, 10)).astype("float32")
+                out = machine.invoke("main", a, b)
+                np.testing.assert_allclose(out[0].numpy(), a @ w.T, rtol=1e-4, atol=1e-4)
+                np.testing.assert_array_equal(out[1].numpy(), a + b)
+        with self.assertRaisesRegex(ValueError, "no input 3"):
+            transform.FlexibleShapeDispatch([2], input_indices=[3])(mod)
+
+    def test_spans_of_post_order(self):
+        x = relay.var("x", shape=(4,))
+        out = transform.CapturePostDfsIndexInSpans()(tw.IRModule.from_expr(relay.Function([x], relay.add(x, relay.exp(x)))))["main"]
+        self.assertEqual((out.span.source_name.name, out.span.line, out.span.column), ("index", 5, -1))
+        self.assertEqual((out.body.span.line, out.body.span.column, out.body.args[1].span.line), (4, 5, 3))
+
     def test_fuse_levels(self):
         x = relay.var("x", shape=(4,))
         mod = tw.IRModule.from_expr(relay.Function([x], relay.exp(relay.negative(x))))

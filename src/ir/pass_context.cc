@@ -9,19 +9,31 @@
 namespace tilewright {
 namespace {
 
-constexpr const char *kBoolType = "bool", *kIntType = "int", *kStringType = "string", *kListType = "list of strings",
-                     *kObjectType = "object";
+constexpr const char *kBoolType = "bool", *kIntType = "int", *kFloatType = "float", *kStringType = "string",
+                     *kListType = "list of strings", *kObjectType = "object";
 
 // The classic keys and our own, sorted. An object is given as the text of a JSON object. Keys of what another tool or
 // device does are accepted so that scripts run; their line says that they have no effect.
 constexpr ConfigKeyInfo kKeys[] = {
+    {"relay.Conv2dToSparse.kernel_size", kIntType, "height and width of Conv2dToSparse's kernels (default 1)"},
+    {"relay.Conv2dToSparse.layout", kStringType, "layout of Conv2dToSparse's convolutions (default NHWC)"},
+    {"relay.Conv2dToSparse.weights", kListType,
+     "weights that Conv2dToSparse replaces, with the sizes of data, indices and indptr: name=4,16,1,4,3"},
+    {"relay.Conv2dToSparse2.blocksize", kListType, "rows and columns of Conv2dToSparse2's blocks (default 1 and 1)"},
+    {"relay.Conv2dToSparse2.kernel_size", kIntType, "height and width of Conv2dToSparse2's kernels (default 1)"},
+    {"relay.Conv2dToSparse2.layout", kStringType, "layout of Conv2dToSparse2's convolutions (default NHWC)"},
+    {"relay.Conv2dToSparse2.sparsity_threshold", kFloatType,
+     "the part of a weight that must be left out, at least (default 0)"},
     {"relay.ConvertLayout.desired_layouts", kListType,
      "layouts wanted by ConvertLayout, for instance nn.conv2d=NHWC,HWIO"},
+    {"relay.DenseToSparse.weights", kListType,
+     "weights that DenseToSparse replaces, with the sizes of data, indices and indptr: name=4,16,1,4,3"},
     {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
     {"relay.FuseOps.in_place", kBoolType,
      "concatenations that their operands are written straight into stay apart (default true)"},
     {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
     {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
+    {"relay.SimplifyFCTranspose.target_weight_name", kListType, "weights that SimplifyFCTranspose replaces"},
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
     {"relay.backend.use_auto_scheduler", kBoolType,
@@ -71,7 +83,7 @@ constexpr ConfigKeyInfo kKeys[] = {
 };
 
 const char* type_of(const ConfigValue& value) {
-  static constexpr const char* kNames[] = {kBoolType, kIntType, "float", kStringType, kListType};
+  static constexpr const char* kNames[] = {kBoolType, kIntType, kFloatType, kStringType, kListType};
   return kNames[value.index()];
 }
 

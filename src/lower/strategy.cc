@@ -49,8 +49,9 @@ size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared
 
 std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
-  for (auto table : {attention_implementations(), conv_implementations(), matmul_implementations(),
-                     recurrent_implementations(), reduce_implementations(), direct_implementations()})
+  for (auto table :
+       {attention_implementations(), conv_implementations(), matmul_implementations(), recurrent_implementations(),
+        reduce_implementations(), sparse_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;

@@ -513,7 +513,39 @@ def quantised():
     case("qnn.leaky_relu", [x, s(0.5), z(120), s(0.25), z(60)], saturated(np.round(np.where(value < 0, value * 0.5, value) / 0.25) + 60, "uint8"), alpha=0.5)
 
 
+def sparse():
+    """By the dense matrix: random numbers of their own, so that the other cases stay as they are."""
+    own = np.random.default_rng(11)
+    draw = lambda *shape: np.round(own.uniform(-2, 2, shape), 3).astype(np.float32)  # noqa: E731
+    indices, indptr = np.array([0, 3, 1, 2, 0], "int32"), np.array([0, 2, 2, 5], "int32")
+
+    def dense(values):
+        r, c = values.shape[1:]
+        out = np.zeros((3 * r, 4 * c), np.float32)
+        for row in range(3):
+            for e in range(indptr[row], indptr[row + 1]):
+                out[row * r:row * r + r, indices[e] * c:indices[e] * c + c] = values[e]
+        return out
+
+    x, single, blocks = draw(2, 4), draw(5), draw(5, 2, 3)
+    case("nn.sparse_dense", [x, single, indices, indptr], x @ dense(single.reshape(5, 1, 1)).T)
+    wide = draw(2, 12)
+    case("nn.sparse_dense", [wide, blocks, indices, indptr], wide @ dense(blocks).T)
+    case("nn.sparse_dense", [wide, blocks, indices, indptr], dense(blocks) @ wide.T, sparse_lhs=True)
+    case("nn.internal.sparse_dense_padded", [x, single, indices, indptr], x @ dense(single.reshape(5, 1, 1)).T)
+    rows = draw(3, 4)
+    case("nn.sparse_add", [rows, single, indices, indptr], rows + dense(single.reshape(5, 1, 1)))
+    square = np.array([0, 2, 3, 5, 5], "int32")
+    case("nn.sparse_transpose", [single, indices, square],
+         [single[[0, 4, 2, 3, 1]], np.array([0, 2, 1, 2, 0], "int32"), np.array([0, 2, 3, 4, 5], "int32")])
+    image = draw(1, 2, 3, 4)
+    weight = draw(5, 2)
+    case("nn.sparse_conv2d", [image, weight, indices, indptr], image @ dense(weight.reshape(5, 2, 1)).T)
+    case("nn.sparse_conv2d", [image.transpose(0, 3, 1, 2).copy(), weight.reshape(5, 2, 1), indices, indptr],
+         (image @ dense(weight.reshape(5, 2, 1)).T).transpose(0, 3, 1, 2).copy(), layout="NCHW")
+
+
 for make in (convolutions, products, pools, norms, elementwise, broadcast, transforms, indexing, sorting, reductions, pads, images, recurrent, attention,
-             annotations, batch_blocks, dynamic, quantised):
+             annotations, batch_blocks, dynamic, quantised, sparse):
     make()
 write("op_cases.txt", f"tests/relay/make_op_cases.py with onnxruntime {onnxruntime.__version__} and numpy")

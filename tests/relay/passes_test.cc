@@ -110,12 +110,18 @@ Result<TextCase> read_text_case(const std::string& path) {
       out.context.target->vector_bits = std::stoi(value_of("// vector_bits:"));
     } else if (line.rfind("// config:", 0) == 0) {
       auto pair = split(value_of("// config:"), '=');
-      bool number = pair[1].find_first_not_of("-0123456789") == std::string::npos;
       std::string rest = trimmed(value_of("// config:").substr(value_of("// config:").find('=') + 1));
-      if (number)
-        TW_TRY_STATUS(out.context.set_config(pair[0], int64_t{std::stoll(pair[1])}));
-      else
+      std::string type;
+      for (const ConfigKeyInfo& key : all_config_keys())
+        if (pair[0] == key.name) type = key.type;
+      if (type == "string")
+        TW_TRY_STATUS(out.context.set_config(pair[0], rest));
+      else if (type == "float")
+        TW_TRY_STATUS(out.context.set_config(pair[0], std::stod(rest)));
+      else if (type == "list of strings")
         TW_TRY_STATUS(out.context.set_config(pair[0], split(rest, ';')));
+      else
+        TW_TRY_STATUS(out.context.set_config(pair[0], int64_t{std::stoll(rest)}));
     } else if (line.rfind("// outputs: differ", 0) == 0) {
       out.same_outputs = false;
     } else if (line.rfind("// error:", 0) == 0) {
@@ -233,6 +239,24 @@ TEST(PassTable, EveryPassHasATextTest) {
   }
   for (const Pass<Module>& pass : all_passes())
     EXPECT_NE(all.find(pass.info.name), std::string::npos) << pass.info.name << " has no file in tests/relay/passes";
+}
+
+// x: 0, add: 1, nn.relu: 2, their calls 4 and 3, the function 5, which has x as its parameter.
+TEST(PassTable, CapturePostDfsIndexInSpans) {
+  Expr x = make_var("x", tensor_type({3}, kFloat32));
+  Expr relu = call("nn.relu", {x});
+  PassContext context;
+  auto out = run_passes(Module().with_main(make_function({x}, call("add", {x, relu}))), {"CapturePostDfsIndexInSpans"},
+                        context);
+  ASSERT_TRUE(out.ok()) << out.error().str();
+  const auto* main = out->main_function();
+  ASSERT_TRUE(main->span);
+  EXPECT_EQ(*main->span, "index:5:-1");
+  EXPECT_EQ(*main->body->span, "index:4:5");
+  EXPECT_EQ(*main->params[0]->span, "index:0:5");
+  const auto& args = as<CallNode>(main->body)->args;
+  EXPECT_EQ(args[0], main->params[0]);
+  EXPECT_EQ(*args[1]->span, "index:3:4");
 }
 
 TEST(PassTable, UserPassesTakePart) {

@@ -51,7 +51,7 @@ def setrecursionlimit(limit: int) -> None:
 
 def __getattr__(name: str) -> typing.Any:
     """Operators of the top level (relay.add, relay.reshape ...), and parts that are loaded when asked for."""
-    if name in ("qnn", "te_compiler", "testing", "vm"):
+    if name in ("data_dep_optimization", "qnn", "te_compiler", "testing", "vm"):
         import importlib
         return importlib.import_module(f".{name}", __name__)
     if name == "random":

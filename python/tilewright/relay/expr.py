@@ -37,7 +37,7 @@ class Span(str):
 
     @property
     def source_name(self) -> SourceName:
-        return SourceName(self)
+        return SourceName(re.sub(r":-?\d+:-?\d+$", "", self))
 
 
 class Expr(_core.Expr):
@@ -114,7 +114,10 @@ class Expr(_core.Expr):
 
     @property
     def span(self) -> Span | None:
-        return None if self._span is None else Span(self._span)
+        if self._span is None:
+            return None
+        place = re.fullmatch(r"(.*):(-?\d+):(-?\d+)", self._span)  # what AnnotateSpans and CapturePostDfsIndexInSpans write
+        return Span(self._span, int(place[2]), None, int(place[3])) if place else Span(self._span)
 
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """Text that `parser.parse_expr` reads: free variables stand above the expression, constants below it."""

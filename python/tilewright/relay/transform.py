@@ -19,13 +19,10 @@ _INSTEAD = {
     "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
     "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
     "MarkCompilerFunctionsAsExtern": _EXTERNAL,
-    "LazyGradientInit": "FirstOrderGradient followed by PartialEvaluate and DeadCodeElimination",
     "ManifestAlloc": "the compiler plans memory itself", "ManifestLifetimes": "the compiler plans memory itself", "MemoryPlan": "the compiler plans memory itself",
-    "SimplifyFCTranspose": "ConvertTransposedMatmul", "RemoveStandaloneReshapes": "reshapes take no kernel and no copy", "InlinePrimitives": "Inline",
-    "InlineCompilerFunctionsBoundTo": "Inline", "SimplifyExprPostAlterOp": "SimplifyExpr", "CapturePostDfsIndexInSpans": "AnnotateSpans",
-    "FlexibleShapeDispatch": "relay.vm.compile takes free sizes; tilewright.compile with several shapes makes variants",
-    "Conv2dToSparse2": "sparse weights run dense", "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
-    "DenseToSparse": "sparse weights run dense", "Conv2dToSparse": "sparse weights run dense",
+    "RemoveStandaloneReshapes": "reshapes take no kernel and no copy",
+    "InlineCompilerFunctionsBoundTo": "Inline",
+    "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
     "MetaScheduleLayoutRewrite": "weights are packed for the chosen kernels", "AutoSchedulerLayoutRewrite": "weights are packed for the chosen kernels",
 }
 
@@ -122,6 +119,36 @@ def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
 def SplitArgs(max_function_args: int = -1) -> Pass:
     """A concatenate of more fields becomes several."""
     return named_pass("SplitArgs", options={"relay.SplitArgs.max_function_args": max_function_args})
+
+
+def SimplifyFCTranspose(target_weight_name: Sequence[str]) -> Pass:
+    """Dense layers whose weight is the transpose of a parameter named here take a parameter NAME.T instead, last among the parameters."""
+    return named_pass("SimplifyFCTranspose", options={"relay.SimplifyFCTranspose.target_weight_name": [str(n) for n in target_weight_name]})
+
+
+def _weights(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> list[str]:
+    if len(names) != len(shapes):
+        raise ValueError(f"{len(names)} weights and the shapes of {len(shapes)}")
+    return [f"{name}={','.join(str(int(d)) for d in shape)}" for name, shape in zip(names, shapes)]
+
+
+def DenseToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]]) -> Pass:
+    """Dense layers of the parameters named here become nn.sparse_dense of NAME.data, NAME.indices and NAME.indptr, whose sizes weight_shape
+    has, one after another. relay.analysis.sparse_dense.process_params makes both lists. Error: 101 for sizes that are not the weight's."""
+    return named_pass("DenseToSparse", options={"relay.DenseToSparse.weights": _weights(weight_name, weight_shape)})
+
+
+def Conv2dToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]], layout: str, kernel_size: int) -> Pass:
+    """The same for convolutions of one layout and kernel size (1, or 3 with padding 1), without strides."""
+    return named_pass("Conv2dToSparse", options={"relay.Conv2dToSparse.weights": _weights(weight_name, weight_shape), "relay.Conv2dToSparse.layout": layout,
+                                                 "relay.Conv2dToSparse.kernel_size": int(kernel_size)})
+
+
+def Conv2dToSparse2(layout: str, kernel_size: int, blocksize: Sequence[int], sparsity_threshold: float) -> Pass:
+    """Convolutions whose weight is a constant, where at least that part of it is outside of the blocks that hold something."""
+    key = "relay.Conv2dToSparse2."
+    return named_pass("Conv2dToSparse2", options={key + "layout": layout, key + "kernel_size": int(kernel_size), key + "blocksize": [str(int(b)) for b in blocksize],
+                                                  key + "sparsity_threshold": float(sparsity_threshold)})
 
 
 def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
@@ -246,6 +273,21 @@ class _Untyped(ExprMutator):
         return self._values.get(var, var)
 
 
+class FlexibleShapeDispatch:
+    """`FlexibleShapeDispatch(buckets=[1, 8])(mod)`: main takes any size of an axis. Sizes in `buckets` have functions of their own, others one
+    of free size; with auto_pad they are padded to the next bucket, and the padding's part of the result is cut off. All inputs of
+    input_indices (the first, where there are none) share the axis; affects_output says that the result has it, too."""
+
+    def __init__(self, buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0, input_indices: Sequence[int] | None = None,
+                 affects_output: bool = True):
+        self.buckets, self.axis, self.auto_pad, self.pad_value = list(buckets), axis, auto_pad, pad_value
+        self.input_indices, self.affects_output = input_indices, affects_output
+
+    def __call__(self, mod: Any) -> Any:
+        from .flexible_shape import flexible_dispatch
+        return flexible_dispatch(mod, self.buckets, self.axis, self.auto_pad, self.pad_value, self.input_indices, self.affects_output)
+
+
 def recast(expr: Function, dtype: str, out_dtype: str, ops: Sequence[str] = ("nn.conv2d",), skip_layers: Sequence[int] = ()) -> Function:
     """The operands of `ops` cast to dtype, their results (out_dtype) back to what they were; layers in skip_layers, counted from the
     first, stay, and so do negative ones counted from the last."""
@@ -296,7 +338,7 @@ def __dir__() -> list[str]:
     return [*globals(), *(n for n, _, _ in _core.pass_infos())]
 
 
-__all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "ConvertLayout",
-           "DeadCodeElimination", "Defunctionalization", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
-           "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential",
+__all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
+           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
+           "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
            "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

@@ -7,4 +7,5 @@
 #include "relay/ops/attrs_nn.h"
 #include "relay/ops/attrs_recurrent.h"
 #include "relay/ops/attrs_reduce.h"
+#include "relay/ops/attrs_sparse.h"
 #include "relay/ops/attrs_transform.h"

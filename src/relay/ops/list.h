@@ -5,5 +5,5 @@
 #define TW_OP_FAMILIES(X)                                                                         \
   X(attention) X(batch_blocks) X(broadcast) X(composed_like) X(create) X(device) X(dynamic) X(einsum) X(elementwise) X(image) X(index) X(layout) \
   X(nn_conv) X(nn_dense) \
-  X(nn_norm) X(nn_pool) X(pad) X(qnn) X(recurrent) X(reduce) X(sort) X(transform)
+  X(nn_norm) X(nn_pool) X(pad) X(qnn) X(recurrent) X(reduce) X(sort) X(sparse) X(transform)
 // clang-format on

@@ -6,6 +6,7 @@
 #include "relay/passes/canonicalize_cast.h"
 #include "relay/passes/canonicalize_ops.h"
 #include "relay/passes/canonicalize_qnn.h"
+#include "relay/passes/capture_post_dfs_index.h"
 #include "relay/passes/combine_parallel.h"
 #include "relay/passes/continuations.h"
 #include "relay/passes/conv1d_to_conv2d.h"
@@ -13,6 +14,7 @@
 #include "relay/passes/convert_transposed_matmul.h"
 #include "relay/passes/dead_code.h"
 #include "relay/passes/defunctionalization.h"
+#include "relay/passes/div_to_mul.h"
 #include "relay/passes/dynamic_to_static.h"
 #include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/expand_composed.h"
@@ -29,14 +31,18 @@
 #include "relay/passes/fuse_composites.h"
 #include "relay/passes/fuse_ops.h"
 #include "relay/passes/infer_type.h"
+#include "relay/passes/inline_primitives.h"
 #include "relay/passes/integer_products.h"
 #include "relay/passes/lambda_lift.h"
+#include "relay/passes/lazy_gradient_init.h"
 #include "relay/passes/legalize.h"
 #include "relay/passes/normal_forms.h"
 #include "relay/passes/partial_evaluate.h"
 #include "relay/passes/plan_devices.h"
 #include "relay/passes/simplify_expr.h"
+#include "relay/passes/simplify_fc_transpose.h"
 #include "relay/passes/simplify_inference.h"
+#include "relay/passes/sparse_weights.h"
 #include "relay/passes/split_args.h"
 #include "relay/passes/split_recurrent.h"
 #include "relay/passes/to_mixed_precision.h"
@@ -56,11 +62,15 @@ std::span<const Pass<Module>> all_passes() {
       {{"CanonicalizeCast", 3, "a shared widening cast becomes one for each user"}, canonicalize_cast},
       {{"CanonicalizeOps", 0, "bias_add becomes add"}, canonicalize_ops},
       {{"CanonicalizeQnn", 0, "quantised operators become plain ones", true}, canonicalize_qnn},
+      {{"CapturePostDfsIndexInSpans", 0, "spans become places in post order and what dominates them"},
+       capture_post_dfs_index_in_spans},
       {{"CombineParallelBatchMatmul", 4, "sibling batch_matmuls of one input become one"},
        combine_parallel_batch_matmul},
       {{"CombineParallelConv2D", 4, "sibling convolutions of one input become one"}, combine_parallel_conv2d},
       {{"CombineParallelDense", 4, "sibling dense layers of one input become one"}, combine_parallel_dense},
       {{"Conv1DToConv2D", 1, "1-D convolutions and pools become 2-D ones of height 1"}, conv1d_to_conv2d},
+      {{"Conv2dToSparse", 4, "convolutions take named weights as blocks"}, conv2d_to_sparse},
+      {{"Conv2dToSparse2", 5, "convolutions take constants that are mostly zero as blocks"}, conv2d_to_sparse2},
       {{"ConvertLayout", 3, "convolutions and what is around them in another layout"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(convert_layout)},
       {{"ConvertTransposedMatmul", 1, "transposes disappear into matrix products"}, convert_transposed_matmul},
@@ -68,6 +78,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"Defunctionalization", 1, "functions as values become data types with an apply function each"},
        defunctionalization},
       {{"DefuseOps", 0, "calls of fused functions become their bodies"}, defuse_ops},
+      {{"DenseToSparse", 4, "dense layers take named weights as blocks"}, dense_to_sparse},
+      {{"DivToMul", 0, "divisions by constants become multiplications"}, div_to_mul},
       {{"DynamicToStatic", 1, "dyn.* operators with constant shapes become static ones"}, dynamic_to_static},
       {{"EliminateCommonSubexpr", 1, "equal expressions become one"}, eliminate_common_subexpr},
       {{"ExpandComposed", 0, "composed operators become the operators they are made of", true}, expand_composed},
@@ -93,14 +105,19 @@ std::span<const Pass<Module>> all_passes() {
       {{"FuseOps", 0, "groups operators into the functions that become kernels", true}, fuse_ops},
       {{"InferType", 0, "completes missing types"}, infer_type},
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
+      {{"InlinePrimitives", 0, "fused functions that are bound or global stand where they are called"},
+       inline_primitives},
       {{"IntegerProducts", 0, "products of integers become exact products of floats"}, integer_products},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
+      {{"LazyGradientInit", 1, "zeros and ones are made where they are needed"}, lazy_gradient_init},
       {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},
       {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},
       {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},
+      {{"SimplifyExprPostAlterOp", 0, "the same once more behind AlterOpLayout"}, simplify_expr},
+      {{"SimplifyFCTranspose", 4, "dense layers take named weights transposed already"}, simplify_fc_transpose},
       {{"SimplifyInference", 0, "training-time operators become arithmetic"}, simplify_inference},
       {{"SplitArgs", 1, "a concatenate of too many fields becomes several"}, split_args},
       {{"SplitRecurrent", 0, "recurrent layers become one product and a scan over their steps", true}, split_recurrent},

@@ -5,7 +5,6 @@ from __future__ import annotations
 _CHOSEN = "the compiler chooses the algorithm and packs weights itself: call {}"
 _NMS = "a detection model's ONNX export (NonMaxSuppression) runs on the virtual machine; or run this step in numpy"
 _MEMORY = "the compiler plans memory itself; it is no part of a script's Relay"
-_SPARSE = "make the tensor dense and use {}"
 
 INSTEAD: dict[str, str] = {
     **dict.fromkeys(("nn.contrib_conv2d_winograd_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform", "nn.contrib_conv2d_gemm_weight_transform",
@@ -16,8 +15,6 @@ INSTEAD: dict[str, str] = {
                      "vision.proposal", "vision.nms"), _NMS),
     "vision.roi_pool": "vision.roi_align with mode=\"max\", or the ONNX export of the model",
     **dict.fromkeys(("memory.alloc_storage", "memory.alloc_tensor", "memory.kill", "vm.shape_of", "vm.invoke_tvm_op", "vm.reshape_tensor", "call_lowered"), _MEMORY),
-    **dict.fromkeys(("nn.sparse_dense", "nn.internal.sparse_dense_padded", "nn.sparse_add"), _SPARSE.format("nn.dense or add")),
-    "nn.sparse_conv2d": _SPARSE.format("nn.conv2d"), "nn.sparse_transpose": _SPARSE.format("transpose"),
     **dict.fromkeys(("sparse_fill_empty_rows", "sparse_reshape"), "sparse_to_dense, then dense operators"),
     **dict.fromkeys(("nn.bitserial_conv2d", "nn.bitserial_dense", "nn.bitpack"), "qnn.conv2d or qnn.dense on 8-bit integers"),
     **dict.fromkeys(("nn.max_pool2d_grad", "nn.avg_pool2d_grad"), "relay.transform.gradient of the function that pools"),

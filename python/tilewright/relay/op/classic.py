@@ -10,6 +10,7 @@ import numpy as np
 from ... import _core
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
 from .composed import TABLE as _COMPOSED
+from .sparse import TABLE as _SPARSE
 
 
 def _dtype(x: Any) -> str:
@@ -264,6 +265,7 @@ def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "")
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, scatter, scatter_add, one_hot,
                                                  on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sequence_mask, split, stack, where)}
 TABLE.update(_COMPOSED)
+TABLE.update(_SPARSE)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 

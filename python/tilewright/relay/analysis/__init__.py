@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _core
-from ..ir import ty
-from .adt import Match, PatternConstructor, PatternTuple, PatternVar
-from .expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, Tuple, Var, _like, free_vars, infer_type
+from ... import _core
+from ...ir import ty
+from ..adt import Match, PatternConstructor, PatternTuple, PatternVar
+from ..expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, Tuple, Var, _like, free_vars, infer_type
 
 
 def post_order_visit(expr: Any, fvisit: Callable[[Expr], None]) -> None:
@@ -154,8 +154,8 @@ def check_constant(expr: Any) -> bool:
 
 def check_basic_block_normal_form(expr: Any) -> bool:
     """No expression is shared between a branch and what is outside of it without a let."""
-    from ..ir import structural_equal
-    from .transform import ToBasicBlockNormalForm
+    from ...ir import structural_equal
+    from ..transform import ToBasicBlockNormalForm
     whole = expr if isinstance(expr, Function) else Function(free_vars(expr), expr)
     return structural_equal(ToBasicBlockNormalForm()(_core.IRModule({"main": whole}))["main"], infer_type(whole))
 
@@ -191,7 +191,7 @@ def list_fake_quantized_op_freqs(mod: Any) -> dict[str, int]:
 
 def extract_fused_functions(mod: Any) -> dict[str, Function]:
     """The primitive functions of main after FuseOps, by a name made of their operators."""
-    from .transform import FuseOps, InferType
+    from ..transform import FuseOps, InferType
     fused = FuseOps()(InferType()(mod))
     out: dict[str, Function] = {}
     for e in _core.post_order(fused["main"]):
@@ -253,7 +253,7 @@ def detect_feature(a: Any, b: Any = None) -> set[int]:
 
 def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
     """Constructors of a match's type that no clause covers, as patterns over wildcards."""
-    from .adt import PatternWildcard
+    from ..adt import PatternWildcard
     covered: set[str] = set()
     for clause in match.clauses:
         if not isinstance(clause.lhs, (PatternConstructor, PatternTuple)):
@@ -268,7 +268,7 @@ def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
 
 def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]:
     """What each function marked with Compiler gets and gives when main runs on `data`: {GlobalVar: {"inputs": [...], "outputs": [...]}}."""
-    from .build_module import create_executor
+    from ..build_module import create_executor
     main = mod["main"]
     calls = [e for e in _core.post_order(main) if isinstance(e, Call) and isinstance(e.op, GlobalVar) and "Compiler" in mod[e.op].attrs]
     if not calls:
@@ -314,6 +314,8 @@ def _product(numbers: Sequence[int]) -> int:
     return out
 
 
+from . import sparse_conv2d, sparse_dense  # noqa: E402
+
 __all__ = ["Feature", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
            "count_layers", "detect_feature", "extract_fused_functions", "extract_intermdeiate_expr", "free_type_vars", "free_vars", "get_calibration_data",
-           "get_total_mac_number", "list_fake_quantized_op_freqs", "list_op_freqs", "post_order_visit", "search_fc_transpose", "unmatched_cases", "well_formed"]
+           "get_total_mac_number", "list_fake_quantized_op_freqs", "list_op_freqs", "post_order_visit", "search_fc_transpose", "sparse_conv2d", "sparse_dense", "unmatched_cases", "well_formed"]

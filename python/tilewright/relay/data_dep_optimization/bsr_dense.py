@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dense layers whose weights are mostly zero."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..analysis.sparse_dense import process_params
+from ..transform import DenseToSparse
+from .utils import run_pass
+
+
+def convert(func: Any, params: dict[str, Any], blocksize: tuple[int, int], sparsity_threshold: float) -> tuple[Any, dict[str, Any]]:
+    """(the function with nn.sparse_dense, params with blocks in place of weights of which at least that part is zero)."""
+    before = dict(params)
+    found = process_params(func, params, blocksize, sparsity_threshold)
+    return run_pass(func, DenseToSparse(found.weight_name, found.weight_shape), params, before), params
+
+
+__all__ = ["convert"]

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators on sparse matrices.
+#include "lower/strategy.h"
+#include "relay/ops/attrs.h"
+#include "topi/sparse.h"
+
+namespace tilewright::lower {
+namespace {
+using namespace relay;
+
+bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
+
+// (blocks, rows, columns) as (blocks, columns, rows)
+Tensor turned_blocks(const Tensor& t) {
+  const int64_t blocks = t.shape()[0], rows = t.shape()[1], columns = t.shape()[2];
+  Tensor out(t.dtype(), {blocks, columns, rows});
+  for (int64_t b = 0; b < blocks; ++b)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        out.set_double((b * columns + c) * rows + r, t.at_double((b * rows + r) * columns + c));
+  return out;
+}
+
+std::shared_ptr<Choice> sparse_dense(const Problem& p) {
+  if (!p.anchor.direct() || p.attrs<SparseDenseAttrs>().sparse_lhs) return nullptr;
+  const auto data = p.arg_shape(0), values = p.arg_shape(1), starts = p.arg_shape(3);
+  const bool blocks = values.size() == 3;
+  topi::SparseProblem problem{data[0], data[1], starts[0] - 1, values[0]};
+  if (blocks) problem.block_rows = values[1], problem.block_columns = values[2];
+  problem.dtype = topi::accumulator_dtype(p.arg_dtype(0));
+  auto config = topi::sparse_config(problem, p.target);
+  // Narrower floats are converted one by one.
+  if (p.arg_dtype(0) != problem.dtype) config = {};
+  // Blocks one column wide lie as the kernel wants them; constants of several are turned.
+  const bool turns = blocks && problem.block_columns > 1 && config.form == topi::SparseForm::kAlongBlocks;
+  if (turns && !p.constant(1)) config = {};
+  const bool repacked = turns && p.constant(1);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, config, p.target);
+  choice->configuration = topi::to_text(config);
+  choice->scratch_bytes = topi::sparse_scratch_bytes(problem, config);
+  if (repacked) choice->repacks.emplace_back(p.input_index(1), turned_blocks);
+  choice->emit = [=, anchor = p.anchor, at = p.input_index(1), x = p.input_index(0)](
+                     const GroupScope& scope, const topi::KernelContext& context) {
+    topi::View w = scope.input(static_cast<size_t>(at));
+    if (repacked)
+      w = topi::make_view(w.buffer, {problem.blocks, problem.block_columns, problem.block_rows});
+    else if (blocks)
+      w = {w.buffer, {w.shape[0], w.shape[2], w.shape[1]}, {w.strides[0], w.strides[2], w.strides[1]}, w.offset, {},
+           {}};
+    else
+      w = {w.buffer, {w.shape[0], 1, 1}, {w.strides[0], 1, 1}, w.offset, {}, {}};
+    return topi::sparse_product(problem, config, scope.input(static_cast<size_t>(x)), w,
+                                scope.anchor_operand(anchor, 2), scope.anchor_operand(anchor, 3), scope.output(),
+                                scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> sparse_add(const Problem& p) {
+  if (!whole_group(p)) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->cost.bytes = 2.0 * static_cast<double>(topi::product(p.out_shape())) * p.arg_dtype(0).bits / 8.0;
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->emit = [anchor = p.anchor, count = p.arg_shape(1)[0]](const GroupScope& scope,
+                                                                const topi::KernelContext& context) {
+    auto operand = [&](size_t i) { return scope.anchor_operand(anchor, i); };
+    return topi::sparse_add(scope.output(), count, operand(0), operand(1), operand(2), operand(3), context);
+  };
+  return choice;
+}
+
+std::shared_ptr<Choice> sparse_transpose(const Problem& p) {
+  if (!whole_group(p)) return nullptr;
+  auto choice = std::make_shared<Choice>();
+  choice->parallel = false;
+  choice->cost.bytes = 2.0 * static_cast<double>(p.arg_shape(0)[0] + p.arg_shape(2)[0]) * 8;
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3) * 8;
+  choice->emit = [anchor = p.anchor, count = p.arg_shape(0)[0], rows = p.arg_shape(2)[0] - 1](
+                     const GroupScope& scope, const topi::KernelContext&) {
+    auto operand = [&](size_t i) { return scope.anchor_operand(anchor, i); };
+    return topi::sparse_transpose(rows, count, operand(0), operand(1), operand(2), scope.output(0), scope.output(1),
+                                  scope.output(2));
+  };
+  return choice;
+}
+
+constexpr Implementation kImplementations[] = {
+    {"nn.sparse_add", "sparse_add", 10, sparse_add},
+    {"nn.sparse_dense", "sparse_dense", 10, sparse_dense},
+    {"nn.sparse_transpose", "sparse_transpose", 10, sparse_transpose},
+};
+
+}  // namespace
+
+std::span<const Implementation> sparse_implementations() { return kImplementations; }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrices of few elements: values, their columns and where each row begins among them (CSR), or the same of blocks
+// (BSR). Columns and row starts beyond their bounds count as the nearest ones that are inside, wherever they are only
+// known when the operator runs; constants that leave their bounds are refused.
+#include "relay/ops/sparse.h"
+
+#include <algorithm>
+
+#include "relay/interpreter.h"
+#include "relay/ops/attrs.h"
+#include "relay/ops/define.h"
+#include "relay/ops/reference.h"
+#include "relay/ops/typing.h"
+
+namespace tilewright::relay {
+namespace {
+
+const char* const kForms = "values are (elements) of single numbers or (blocks, rows, columns)";
+
+Status is_index(const TypeArgs& args, size_t i) {
+  const auto& t = args.tensor(i);
+  if (t.shape.size() != 1 || !t.dtype.is_integral() || t.dtype.bits < 8)
+    return type_error(format("{} is not a vector of integers", type_str(args.types[i])));
+  return Ok{};
+}
+
+// Operands 1 to 3 of a matrix with `columns` columns of blocks. Constants are looked at.
+Status check_structure(const TypeArgs& args, const Dim& columns) {
+  TW_TRY_STATUS(is_index(args, 2));
+  TW_TRY_STATUS(is_index(args, 3));
+  const auto& values = args.tensor(1);
+  if (dims_differ(values.shape[0], args.tensor(2).shape[0]))
+    return type_error(
+        format("there are {} values and {} columns", values.shape[0].str(), args.tensor(2).shape[0].str()));
+  if (args.tensor(3).shape[0] == Dim(0))
+    return type_error("indptr is empty: it has one value more than there are rows");
+  if (const Tensor* indices = constant_operand(args, 2); indices && columns.is_const())
+    for (int64_t at : int_values(*indices))
+      if (at < 0 || at >= columns.value()) return type_error(format("column {} is outside of {}", at, columns.value()));
+  if (const Tensor* starts = constant_operand(args, 3)) {
+    int64_t before = 0;
+    for (int64_t at : int_values(*starts)) {
+      if (at < before || (values.shape[0].is_const() && at > values.shape[0].value()))
+        return type_error(format("indptr goes from {} to {} among {} values", before, at, values.shape[0].str()));
+      before = at;
+    }
+  }
+  return Ok{};
+}
+
+// Columns of blocks in `length` columns. Errors: no multiple.
+Result<Dim> block_columns(const Dim& length, const Dim& width) {
+  if (!width.is_const() || width.value() < 1) return type_error(format("blocks are {} columns wide", width.str()));
+  if (length.is_const() && length.value() % width.value() != 0)
+    return type_error(format("blocks of {} columns do not divide {}", width.value(), length.value()));
+  return floordiv(length, width);
+}
+
+Result<Type> sparse_dense_type(const TypeArgs& args) {
+  const auto &x = args.tensor(0), &values = args.tensor(1);
+  TW_TRY_STATUS(product_dtypes(args));
+  if (x.dtype != values.dtype)
+    return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
+  if (x.shape.size() != 2) return type_error(format("the dense operand {} is no matrix", shape_str(x.shape)));
+  const size_t rank = values.shape.size();
+  if (rank != 1 && rank != 3)
+    return type_error(format("the sparse matrix has values {}; {}", shape_str(values.shape), kForms));
+  Dim columns = TW_TRY(block_columns(x.shape[1], rank == 3 ? values.shape[2] : Dim(1)));
+  TW_TRY_STATUS(check_structure(args, columns));
+  Dim rows = (args.tensor(3).shape[0] - Dim(1)) * (rank == 3 ? values.shape[1] : Dim(1));
+  if (attrs_of<SparseDenseAttrs>(args).sparse_lhs) return tensor_type({rows, x.shape[0]}, x.dtype);
+  return tensor_type({x.shape[0], rows}, x.dtype);
+}
+
+// out[m, b * rows + j] = sum over the blocks of row b and their columns c of x[m, column * columns + c] * value[., j,
+// c]
+Result<std::vector<Value>> eval_sparse_dense(const EvalArgs& args) {
+  const Value &x = args.inputs[0], &values = args.inputs[1], &indices = args.inputs[2], &starts = args.inputs[3];
+  const bool single = values.shape.size() == 1, swapped = args.as<SparseDenseAttrs>().sparse_lhs;
+  const int64_t blocks = values.shape[0], rows = single ? 1 : values.shape[1], columns = single ? 1 : values.shape[2];
+  const int64_t m = x.shape[0], k = x.shape[1], down = starts.shape[0] - 1, n = down * rows;
+  const int64_t across = k / columns;
+  Value out = out_value(args);
+  if (out.is_float()) out.bound.assign(static_cast<size_t>(out.size()), 0.0);
+  const double u = unit_roundoff(out.dtype) * kSumSlack;
+  auto start = [&](int64_t row) { return std::clamp<int64_t>(starts.i[static_cast<size_t>(row)], 0, blocks); };
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t c = 0; c < n; ++c) {
+      const int64_t row = c / rows, j = c % rows, to = swapped ? c * m + r : r * n + c;
+      double sum = 0, squares = 0, spread = 0;
+      uint64_t whole = 0;
+      for (int64_t e = start(row); across > 0 && e < start(row + 1); ++e) {
+        const int64_t column = std::clamp<int64_t>(indices.i[static_cast<size_t>(e)], 0, across - 1);
+        for (int64_t i = 0; i < columns; ++i) {
+          const auto a = static_cast<size_t>(r * k + column * columns + i),
+                     b = static_cast<size_t>((e * rows + j) * columns + i);
+          if (!out.is_float()) {
+            whole += static_cast<uint64_t>(x.i[a]) * static_cast<uint64_t>(values.i[b]);
+            continue;
+          }
+          const double term = x.f[a] * values.f[b];
+          const double error = bound_at(x, static_cast<int64_t>(a)) * std::fabs(values.f[b]) +
+                               bound_at(values, static_cast<int64_t>(b)) * std::fabs(x.f[a]);
+          sum += term;
+          squares += term * term;
+          spread += error * error;
+        }
+      }
+      if (!out.is_float()) {
+        out.i[static_cast<size_t>(to)] = wrap_int(out.dtype, static_cast<int64_t>(whole));
+        continue;
+      }
+      out.f[static_cast<size_t>(to)] = sum;
+      out.bound[static_cast<size_t>(to)] = u * std::sqrt(squares) + std::sqrt(spread);
+    }
+  return one(std::move(out));
+}
+
+Result<Type> sparse_add_type(const TypeArgs& args) {
+  const auto &x = args.tensor(0), &values = args.tensor(1);
+  if (x.shape.size() != 2) return type_error(format("the dense operand {} is no matrix", shape_str(x.shape)));
+  if (x.dtype != values.dtype)
+    return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
+  TW_TRY_STATUS(number_dtype(x.dtype));
+  if (values.shape.size() != 1)
+    return type_error(format("the sparse matrix has values {}, not (elements)", shape_str(values.shape)));
+  TW_TRY_STATUS(check_structure(args, x.shape[1]));
+  if (dims_differ(args.tensor(3).shape[0], x.shape[0] + Dim(1)))
+    return type_error(format("indptr has {} values for {} rows; one more is needed", args.tensor(3).shape[0].str(),
+                             x.shape[0].str()));
+  return args.types[0];
+}
+
+Result<std::vector<Value>> eval_sparse_add(const EvalArgs& args) {
+  const Value &values = args.inputs[1], &indices = args.inputs[2], &starts = args.inputs[3];
+  Value out = args.inputs[0];
+  const int64_t m = out.shape[0], n = out.shape[1], count = values.shape[0];
+  if (out.is_float() && out.bound.empty()) out.bound.assign(static_cast<size_t>(out.size()), 0.0);
+  auto start = [&](int64_t row) { return std::clamp<int64_t>(starts.i[static_cast<size_t>(row)], 0, count); };
+  for (int64_t row = 0; row < m; ++row)
+    for (int64_t e = start(row); n > 0 && e < start(row + 1); ++e) {
+      const auto from = static_cast<size_t>(e),
+                 to = static_cast<size_t>(row * n + std::clamp<int64_t>(indices.i[from], 0, n - 1));
+      if (!out.is_float()) {
+        out.i[to] = wrap_int(
+            out.dtype, static_cast<int64_t>(static_cast<uint64_t>(out.i[to]) + static_cast<uint64_t>(values.i[from])));
+        continue;
+      }
+      out.f[to] += values.f[from];
+      out.bound[to] += bound_at(values, e) + unit_roundoff(out.dtype) * std::fabs(out.f[to]);
+    }
+  return one(std::move(out));
+}
+
+Result<Type> sparse_transpose_type(const TypeArgs& args) {
+  const auto &values = args.tensor(0), &starts = args.tensor(2);
+  if (values.shape.size() != 1)
+    return type_error(format("the sparse matrix has values {}, not (elements)", shape_str(values.shape)));
+  TW_TRY_STATUS(number_dtype(values.dtype));
+  TW_TRY_STATUS(is_index(args, 1));
+  TW_TRY_STATUS(is_index(args, 2));
+  if (dims_differ(values.shape[0], args.tensor(1).shape[0]))
+    return type_error(
+        format("there are {} values and {} columns", values.shape[0].str(), args.tensor(1).shape[0].str()));
+  if (starts.shape[0] == Dim(0)) return type_error("indptr is empty: it has one value more than there are rows");
+  return tuple_type({args.types[0], args.types[1], args.types[2]});
+}
+
+// Elements by column, those of one column in the order of their rows, by counting. What the row starts leave out stays
+// zero at the end; what they name twice ends in the last place.
+Result<std::vector<Value>> eval_sparse_transpose(const EvalArgs& args) {
+  const Value &values = args.inputs[0], &indices = args.inputs[1], &starts = args.inputs[2];
+  const int64_t n = starts.shape[0] - 1, count = values.shape[0];
+  Value data = out_value(args, 0), rows = out_value(args, 1), begins = out_value(args, 2);
+  if (data.is_float() && !values.bound.empty()) data.bound.assign(static_cast<size_t>(count), 0.0);
+  std::vector<int64_t> next(static_cast<size_t>(n) + 1, 0);
+  auto each = [&](auto&& use) {
+    auto start = [&](int64_t row) { return std::clamp<int64_t>(starts.i[static_cast<size_t>(row)], 0, count); };
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t e = start(row); e < start(row + 1); ++e)
+        use(row, static_cast<size_t>(e),
+            static_cast<size_t>(std::clamp<int64_t>(indices.i[static_cast<size_t>(e)], 0, n - 1)));
+  };
+  each([&](int64_t, size_t, size_t column) { ++next[column + 1]; });
+  for (size_t c = 0; c < static_cast<size_t>(n); ++c) {
+    next[c + 1] += next[c];
+    begins.i[c] = wrap_int(begins.dtype, next[c]);
+  }
+  begins.i[static_cast<size_t>(n)] = wrap_int(begins.dtype, count);
+  each([&](int64_t row, size_t from, size_t column) {
+    const auto at = static_cast<size_t>(std::min(next[column]++, count - 1));
+    if (data.is_float())
+      data.f[at] = values.f[from];
+    else
+      data.i[at] = values.i[from];
+    if (!data.bound.empty()) data.bound[at] = values.bound[from];
+    rows.i[at] = wrap_int(rows.dtype, row);
+  });
+  std::vector<Value> out;
+  for (Value* v : {&data, &rows, &begins}) out.push_back(std::move(*v));
+  return out;
+}
+
+Result<Type> sparse_conv2d_type(const TypeArgs& args) {
+  const auto& a = attrs_of<SparseConv2DAttrs>(args);
+  const auto &x = args.tensor(0), &values = args.tensor(1);
+  TW_TRY_STATUS(product_dtypes(args));
+  if (x.dtype != values.dtype)
+    return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
+  if (a.layout != "NHWC" && a.layout != "NCHW")
+    return type_error(format("layout \"{}\" is not NHWC or NCHW", a.layout));
+  if (a.kernel_size != std::vector<int64_t>{1, 1} && a.kernel_size != std::vector<int64_t>{3, 3})
+    return type_error("kernel_size is not [1, 1] or [3, 3]");
+  if (x.shape.size() != 4) return type_error(format("data {} is not in layout {}", shape_str(x.shape), a.layout));
+  const size_t rank = values.shape.size(), channel = a.layout == "NHWC" ? 3 : 1;
+  if (rank != 2 && rank != 3)
+    return type_error(format("the sparse matrix has values {}, not (blocks, rows) or (blocks, rows, columns)",
+                             shape_str(values.shape)));
+  const Dim taps(a.kernel_size[0] * a.kernel_size[1]);
+  Dim columns = TW_TRY(block_columns(x.shape[channel] * taps, rank == 3 ? values.shape[2] : Dim(1)));
+  TW_TRY_STATUS(check_structure(args, columns));
+  Shape out = x.shape;
+  out[channel] = (args.tensor(3).shape[0] - Dim(1)) * values.shape[1];
+  return tensor_type(std::move(out), x.dtype);
+}
+
+// The classic operator's own form: the sparse matrix has a row for each output channel; its columns are the channels of
+// one position, of 3x3 in the order of the layout's kernels (HWI or IHW).
+Expr product_of_conv2d(const Expr& e) {
+  const auto* node = as<CallNode>(e);
+  const auto& a = *attrs_as<SparseConv2DAttrs>(node->attrs);
+  auto shape = static_shape(as_tensor(node->args[0]->type)->shape);
+  auto result = static_shape(as_tensor(e->type)->shape);
+  auto blocks = static_shape(as_tensor(node->args[1]->type)->shape);
+  if (!shape || !result || !blocks) return {};
+  auto reshaped = [&](const Expr& x, std::vector<int64_t> to) {
+    return call("reshape", {x},
+                make_attrs<ReshapeAttrs>([&](auto& r) { r.newshape = std::move(to), r.allowzero = true; }), e->span);
+  };
+  auto turned = [&](const Expr& x, std::vector<int64_t> axes) {
+    return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& t) { t.axes = std::move(axes); }), e->span);
+  };
+  const bool last = a.layout == "NHWC";
+  const size_t down = last ? 1 : 2;  // the height's axis
+  const int64_t height = (*shape)[down], width = (*shape)[down + 1], channels = (*shape)[last ? 3 : 1];
+  const int64_t positions = (*shape)[0] * height * width;
+  Expr x = node->args[0];
+  int64_t depth = channels;
+  if (a.kernel_size[0] == 3) {
+    std::vector<std::vector<int64_t>> widths(4, {0, 0});
+    widths[down] = widths[down + 1] = {1, 1};
+    Expr zero = make_constant(Tensor::zeros(as_tensor(e->type)->dtype, {}));
+    Expr padded = call("nn.pad", {x, zero}, make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }), e->span);
+    std::vector<Expr> windows;
+    for (int64_t i = 0; i < 9; ++i)
+      windows.push_back(
+          call("strided_slice", {padded}, make_attrs<StridedSliceAttrs>([&](auto& s) {
+                 s.begin = {i / 3, i % 3};
+                 s.end = {i / 3 + height, i % 3 + width};
+                 s.strides = {1, 1};
+                 s.axes = std::vector<int64_t>{static_cast<int64_t>(down), static_cast<int64_t>(down) + 1};
+               }),
+               e->span));
+    depth = 9 * channels;
+    // (N, H, W, 9, C) or (N, C, 9, H, W)
+    x = call("stack", {make_tuple(std::move(windows), e->span)},
+             make_attrs<StackAttrs>([&](auto& s) { s.axis = last ? 3 : 2; }), e->span);
+    x = last ? x : reshaped(x, {(*shape)[0], depth, height, width});
+  }
+  if (!last) x = turned(x, {0, 2, 3, 1});
+  Expr values = blocks->size() == 3 ? node->args[1] : reshaped(node->args[1], {(*blocks)[0], (*blocks)[1], 1});
+  Expr y =
+      call("nn.sparse_dense", {reshaped(x, {positions, depth}), values, node->args[2], node->args[3]}, {}, e->span);
+  const int64_t made = (*result)[last ? 3 : 1];
+  y = reshaped(y, {(*shape)[0], height, width, made});
+  return last ? y : turned(y, {0, 3, 1, 2});
+}
+
+Result<std::vector<Value>> eval_sparse_conv2d(const EvalArgs& args) {
+  std::vector<Expr> operands;
+  Environment values;
+  for (const Value& v : args.inputs) {
+    operands.push_back(make_var("x", tensor_type(to_shape(v.shape), v.dtype)));
+    values[operands.back().get()] = {v};
+  }
+  Expr whole = TW_TRY(try_call("nn.sparse_conv2d", operands, args.attrs));
+  return evaluate(product_of_conv2d(whole), values);
+}
+
+const std::vector<ArgDoc>& matrix_operands() {
+  static const std::vector<ArgDoc> kOperands = {{"dense_data", "a matrix"},
+                                                {"sparse_data", "(elements) or (blocks, rows, columns)"},
+                                                {"sparse_indices", "the column of each"},
+                                                {"sparse_indptr", "where each row begins, and the end"}};
+  return kOperands;
+}
+
+}  // namespace
+
+Expr sparse_product_of(const Expr& e) {
+  const auto* node = as<CallNode>(e);
+  const OpDef* def = called_op(e);
+  if (!def) return {};
+  const std::string_view op = def->name;
+  if (op == "nn.sparse_conv2d") return product_of_conv2d(e);
+  if (op != "nn.sparse_dense" && op != "nn.internal.sparse_dense_padded") return {};
+  const bool swapped = attrs_as<SparseDenseAttrs>(node->attrs)->sparse_lhs;
+  if (op == "nn.sparse_dense" && !swapped) return {};
+  Expr product = call("nn.sparse_dense", node->args, {}, e->span);
+  if (!swapped) return product;
+  return call("transpose", {product}, make_attrs<TransposeAttrs>([](auto& t) {
+                t.axes = std::vector<int64_t>{1, 0};
+              }),
+              e->span);
+}
+
+std::vector<OpDef> sparse_ops() {
+  const std::vector<ArgDoc> csr = {{"sparse_data", "(elements)"},
+                                   {"sparse_indices", "the column of each"},
+                                   {"sparse_indptr", "where each row begins, and the end"}};
+  const std::vector<ArgDoc> image = {{"dense_data", "in the layout"},
+                                     {"sparse_data", "(blocks, rows) or (blocks, rows, columns)"},
+                                     {"sparse_indices", "the column of each"},
+                                     {"sparse_indptr", "where each row begins, and the end"}};
+  return {
+      define_op("nn.internal.sparse_dense_padded",
+                "nn.sparse_dense; rows may be filled up with zeros, as kernels of graphics processors want them.",
+                matrix_operands(), OpPattern::kOutEWiseFusable, sparse_dense_type, eval_sparse_dense,
+                make_default_attrs<SparseDenseAttrs>),
+      define_op("nn.sparse_add", "A matrix and a sparse one (CSR) of the same size.", matrix_operands(),
+                OpPattern::kOpaque, sparse_add_type, eval_sparse_add, nullptr),
+      define_op("nn.sparse_conv2d",
+                "Convolution 1x1, or 3x3 with padding 1, by a sparse matrix of output channels (BSR).", image,
+                OpPattern::kOutEWiseFusable, sparse_conv2d_type, eval_sparse_conv2d,
+                make_default_attrs<SparseConv2DAttrs>),
+      define_op("nn.sparse_dense", "(M, K) times the transpose of a sparse (N, K) matrix (CSR or BSR) -> (M, N).",
+                matrix_operands(), OpPattern::kOutEWiseFusable, sparse_dense_type, eval_sparse_dense,
+                make_default_attrs<SparseDenseAttrs>),
+      define_op("nn.sparse_transpose", "The transpose of a square sparse matrix (CSR): data, indices and indptr.", csr,
+                OpPattern::kOpaque, sparse_transpose_type, eval_sparse_transpose,
+                make_default_attrs<SparseTransposeAttrs>),
+  };
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// LazyGradientInit: tensors of zeros or ones are made where they are needed, if at all.
+// What: constants of only zeros or only ones (more than one element), zeros, ones, zeros_like and ones_like are known
+// by
+//   their value through add, subtract, multiply, negative, transposes, reshapes, broadcasts and sums of zeros: x + 0 is
+//   x, x * 1 is x, x * 0 is 0 (also where x is not finite). What other operators, functions and results still need is a
+//   call of zeros or ones in their place, which holds no memory until then.
+// Requires: typed module; only tensors of known shapes are touched.
+// Ensures: the same results, where what is multiplied by zero is finite.
+// Why here: behind FirstOrderGradient, which seeds with ones and has zeros for what nothing depends on.
+// Test: tests/relay/passes/lazy_gradient_init*.txt
+#pragma once
+#include "ir/pass_context.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+Result<Module> lazy_gradient_init(const Module& module, PassContext& context);
+}  // namespace tilewright::relay
