@@ -9,6 +9,7 @@
 #include "relay/passes/combine_parallel.h"
 #include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/fake_quantization_to_integer.h"
+#include "relay/passes/lambda_lift.h"
 #include "relay/passes/pipeline.h"
 #include "relay/passes/to_mixed_precision.h"
 
@@ -40,7 +41,7 @@ class PythonInstrument : public PassInstrument {
 };
 
 // The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), hard_fail,
-// dtype.
+// expand_constructor and expand_global_var, dtype and keep.
 Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   const Pass<relay::Module>* known = find_pass<relay::Module>(relay::all_passes(), name);
   if (!known) raise(unknown_pass(name, pass_names<relay::Module>(relay::all_passes())));
@@ -61,6 +62,11 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   } else if (arguments.contains("hard_fail")) {
     pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"])](const relay::Module& m, PassContext&) {
       return relay::fake_quantization_to_integer(m, hard_fail);
+    };
+  } else if (arguments.contains("expand_constructor")) {
+    pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),
+                globals = nb::cast<bool>(arguments["expand_global_var"])](const relay::Module& m, PassContext&) {
+      return relay::eta_expand(m, constructors, globals);
     };
   } else if (arguments.contains("dtype")) {
     pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))),

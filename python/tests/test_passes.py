@@ -48,6 +48,28 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no input 3"):
             transform.FlexibleShapeDispatch([2], input_indices=[3])(mod)
 
+    def test_skipped_layers(self):
+        x, w, v = relay.var("x", shape=(1, 8, 6, 6)), relay.var("w", shape=(8, 8, 3, 3)), relay.var("v", shape=(8, 8, 3, 3))
+        made = lambda a, k: relay.nn.relu(relay.nn.conv2d(a, k, padding=(1, 1), channels=8, kernel_size=(3, 3)))  # noqa: E731
+        mod = tw.IRModule.from_expr(relay.Function([x, w, v], made(made(made(x, w), v), w)))
+        layouts = lambda m: [e.attrs.data_layout for e in tw._core.post_order(m["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d"]  # noqa: E731
+        convert = transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})
+        self.assertEqual(layouts(convert(mod)), ["NHWC"] * 3)
+        with transform.LayoutConfig(skip_layers=[0, 2]):
+            out = convert(mod)
+        self.assertEqual(layouts(out), ["NCHW", "NHWC", "NCHW"])
+        self.assertFalse(any(isinstance(e, relay.Function) and e.attrs.get("Primitive") for e in tw._core.post_order(out["main"])))
+        self.assertEqual(layouts(convert(mod)), ["NHWC"] * 3)
+
+    def test_eta_expand_by_kind(self):
+        mod = tw.parser.fromtext("""#[version = "0.0.5"]
+type Box[A] { Full(A), Empty }
+def @f(%x: float32) -> float32 { exp(%x) }
+def @twice[A](%g: fn (float32) -> A, %x: float32) -> A { %g(%x) }
+def @main(%x: float32) -> (float32, Box[float32]) { (@twice(@f, %x), @twice(Full, %x)) }""")
+        count = lambda m: sum(isinstance(e, relay.Function) for e in tw._core.post_order(m["main"])) - 1  # noqa: E731
+        self.assertEqual([count(transform.EtaExpand(*flags)(mod)) for flags in ((), (True,), (False, True), (True, True))], [0, 1, 1, 2])
+
     def test_spans_of_post_order(self):
         x = relay.var("x", shape=(4,))
         out = transform.CapturePostDfsIndexInSpans()(tw.IRModule.from_expr(relay.Function([x], relay.add(x, relay.exp(x)))))["main"]

@@ -34,6 +34,45 @@ def like():
     case("collapse_sum_to", [f(2, 3, 4), i64(4)], f(2, 3, 4).sum((0, 1)), shape=[4])
 
 
-for make in (like,):
+def winograd():
+    """Tiles of two outputs by the filter matrix that every text has (points 0, -1, 1 and infinity); results by the definition of a convolution."""
+    g = np.array([[1, 0, 0], [0.5, -0.5, 0.5], [0.5, 0.5, 0.5], [0, 0, 1]])
+
+    def convolve(x, w, pad):
+        spatial = x.ndim - 2
+        x = np.pad(x, [(0, 0)] * 2 + [(p, p) for p in pad]).astype(np.float64)
+        windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=tuple(range(2, x.ndim)))
+        letters = "xyz"[:spatial]
+        return np.einsum(f"nc{letters}{letters.upper()},oc{letters.upper()}->no{letters}", windows, w).astype(np.float32)
+
+    x, w = f(1, 3, 5, 6), f(2, 3, 3, 3)
+    points = np.einsum("ea,fb,ocab->efoc", g, g, w).astype(np.float32)
+    case("nn.contrib_conv2d_winograd_weight_transform", [w], points, tile_size=2)
+    turned = points.transpose(0, 1, 3, 2).copy()
+    name = "nn.contrib_conv2d_winograd_without_weight_transform"
+    case(name, [x, turned], convolve(x, w, (1, 1)), tile_size=2, padding=[1, 1, 1, 1], channels=2, kernel_size=[3, 3])
+    case(name, [x, turned], convolve(x, w, (0, 0)), tile_size=2)
+    case(name, [x.transpose(0, 2, 3, 1).copy(), turned], convolve(x, w, (1, 1)).transpose(0, 2, 3, 1).copy(), tile_size=2, padding=[1], kernel_size=[3, 3],
+         data_layout="NHWC")
+    case(name, [x, points.reshape(4, 4, 1, 2, 3).transpose(0, 1, 2, 4, 3).copy()], convolve(x, w, (1, 1)), tile_size=2, padding=[1, 1], kernel_size=[3, 3])
+    x, w = f(1, 2, 4, 5, 4), f(3, 2, 3, 3, 3)
+    points = np.einsum("ea,fb,gd,ocabd->efgoc", g, g, g, w).astype(np.float32)
+    case("nn.contrib_conv3d_winograd_weight_transform", [w], points, tile_size=2)
+    case("nn.contrib_conv3d_winograd_without_weight_transform", [x, points.transpose(0, 1, 2, 4, 3).copy()], convolve(x, w, (1, 1, 1)), tile_size=2,
+         padding=[1, 1, 1], channels=3, kernel_size=[3, 3, 3])
+    w = f(3, 2, 1, 3, 3)
+    points = np.einsum("fb,gd,ocabd->afgoc", g, g, w).astype(np.float32)
+    case("nn.contrib_conv3d_winograd_weight_transform", [w], points, tile_size=2)
+    case("nn.contrib_conv3d_winograd_without_weight_transform", [x, points.transpose(0, 1, 2, 4, 3).copy()], convolve(x, w, (0, 1, 1)), tile_size=2,
+         padding=[0, 1, 1], kernel_size=[1, 3, 3])
+    x, w = f(1, 5, 6, 3), f(3, 3, 3, 5)
+    flat = np.pad(w.reshape(27, 5), [(0, 5), (0, 3)])
+    panels = flat.reshape(4, 8, 2, 4).transpose(2, 0, 3, 1).copy()
+    case("nn.contrib_conv2d_gemm_weight_transform", [w], panels, tile_rows=4, tile_cols=8)
+    case("nn.contrib_conv2d_gemm_without_weight_transform", [x, panels], convolve(x.transpose(0, 3, 1, 2), w.transpose(3, 2, 0, 1), (1, 1)).transpose(0, 2, 3, 1).copy(),
+         padding=[1, 1, 1, 1], channels=5, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="HWIO")
+
+
+for make in (like, winograd,):
     make()
 write("op_cases_composed.txt", "tests/relay/make_composed_cases.py with numpy")

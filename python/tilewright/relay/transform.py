@@ -61,9 +61,67 @@ def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
     return named_pass("EliminateCommonSubexpr", {"fskip": fskip} if fskip else {})
 
 
+class LayoutConfig:
+    """`with LayoutConfig(skip_layers=[0]): mod = ConvertLayout(...)(mod)`: convolutions (nn.conv2d) by their number, counted from the first,
+    keep their layout."""
+
+    current: "LayoutConfig | None" = None
+
+    def __init__(self, skip_layers: Sequence[int] | None = None):
+        self.skip_layers = list(skip_layers or [])
+        self._outer: LayoutConfig | None = None
+
+    def __enter__(self) -> "LayoutConfig":
+        self._outer, LayoutConfig.current = LayoutConfig.current, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LayoutConfig.current = self._outer
+
+
+class _Fence(ExprMutator):
+    """Convolutions by their number as fused functions, which passes leave alone; `open_fences` takes them out again."""
+
+    def __init__(self, layers: Sequence[int]):
+        super().__init__()
+        self._layers, self._next = frozenset(layers), 0
+
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(a) for a in call.args]
+        made = Call(call.op if isinstance(call.op, Op) else self.visit(call.op), args, call.attrs)
+        if not (isinstance(call.op, Op) and call.op.name == "nn.conv2d"):
+            return made
+        self._next += 1
+        if self._next - 1 not in self._layers:
+            return made
+        params = [Var(f"p{i}", a.checked_type) for i, a in enumerate(call.args)]
+        return Call(Function(params, Call(call.op, params, call.attrs), attrs={"Primitive": 1, "LayoutFence": 1}), args)
+
+
+class _Open(ExprMutator):
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(a) for a in call.args]
+        if isinstance(call.op, Function) and call.op.attrs.get("LayoutFence"):
+            return Call(call.op.body.op, args, call.op.body.attrs)
+        return Call(call.op if isinstance(call.op, Op) else self.visit(call.op), args, call.attrs)
+
+
 def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
     """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error: 101 for an operator or layout that it does not know."""
     def run(mod: Any, context: PassContext) -> Any:
+        skipped = LayoutConfig.current.skip_layers if LayoutConfig.current else []
+        if not skipped:
+            return convert(mod, context)
+        fenced = mod._completed()
+        fence = _Fence(skipped)
+        for g, function in fenced.functions.items():
+            fenced[g] = fence.visit(function)
+        out = convert(fenced, context).copy()
+        for g, function in out.functions.items():
+            out[g] = _Open().visit(function)
+        return out
+
+    def convert(mod: Any, context: PassContext) -> Any:
         from .op.registrations import convert_layouts
         mod, rest = convert_layouts(mod, {op: [layouts] if isinstance(layouts, str) else list(layouts) for op, layouts in desired_layouts.items()})
         wanted = [f"{op}={','.join(layouts)}" for op, layouts in rest.items()]
@@ -160,8 +218,8 @@ def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
 
 
 def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
-    """Constructors and globals used as values become functions; both kinds are expanded."""
-    return named_pass("EtaExpand")
+    """Constructors, globals or both, used as values, become functions that call them."""
+    return named_pass("EtaExpand", {"expand_constructor": expand_constructor, "expand_global_var": expand_global_var})
 
 
 def PlanDevices(config: Any = None) -> Pass:
@@ -203,6 +261,11 @@ def to_cps(func: Function, mod: Any = None) -> Function:
     """The function that gives its result to a function it is passed as its last argument. Functions of mod that it calls are added to it
     in this form, as NAME_cps."""
     return _with_globals("ToCPS", func, mod)
+
+
+def ToCPS(expr: Function | None = None, mod: Any = None) -> Any:
+    """to_cps of a function; without one the pass, which takes main."""
+    return named_pass("ToCPS") if expr is None else to_cps(expr, mod)
 
 
 def un_cps(func: Function) -> Function:
@@ -339,6 +402,6 @@ def __dir__() -> list[str]:
 
 
 __all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
-           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift",
+           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift", "LayoutConfig",
            "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
-           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]
+           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToCPS", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

@@ -2,15 +2,10 @@
 // Matrices of few elements: values, their columns and where each row begins among them (CSR), or the same of blocks
 // (BSR). Columns and row starts beyond their bounds count as the nearest ones that are inside, wherever they are only
 // known when the operator runs; constants that leave their bounds are refused.
-#include "relay/ops/sparse.h"
-
 #include <algorithm>
 
-#include "relay/interpreter.h"
-#include "relay/ops/attrs.h"
-#include "relay/ops/define.h"
+#include "relay/ops/composition.h"
 #include "relay/ops/reference.h"
-#include "relay/ops/typing.h"
 
 namespace tilewright::relay {
 namespace {
@@ -226,65 +221,46 @@ Result<Type> sparse_conv2d_type(const TypeArgs& args) {
 
 // The classic operator's own form: the sparse matrix has a row for each output channel; its columns are the channels of
 // one position, of 3x3 in the order of the layout's kernels (HWI or IHW).
-Expr product_of_conv2d(const Expr& e) {
-  const auto* node = as<CallNode>(e);
-  const auto& a = *attrs_as<SparseConv2DAttrs>(node->attrs);
-  auto shape = static_shape(as_tensor(node->args[0]->type)->shape);
-  auto result = static_shape(as_tensor(e->type)->shape);
-  auto blocks = static_shape(as_tensor(node->args[1]->type)->shape);
-  if (!shape || !result || !blocks) return {};
-  auto reshaped = [&](const Expr& x, std::vector<int64_t> to) {
-    return call("reshape", {x},
-                make_attrs<ReshapeAttrs>([&](auto& r) { r.newshape = std::move(to), r.allowzero = true; }), e->span);
-  };
-  auto turned = [&](const Expr& x, std::vector<int64_t> axes) {
-    return call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& t) { t.axes = std::move(axes); }), e->span);
-  };
+Result<Expr> expand_sparse_conv2d(const TypeArgs& args) {
+  Composition c(args);
+  const auto& a = attrs_of<SparseConv2DAttrs>(args);
+  const std::vector<int64_t> shape = TW_TRY(known_sizes(args, 0)), blocks = TW_TRY(known_sizes(args, 1)),
+                             starts = TW_TRY(known_sizes(args, 3));
   const bool last = a.layout == "NHWC";
-  const size_t down = last ? 1 : 2;  // the height's axis
-  const int64_t height = (*shape)[down], width = (*shape)[down + 1], channels = (*shape)[last ? 3 : 1];
-  const int64_t positions = (*shape)[0] * height * width;
-  Expr x = node->args[0];
+  const int64_t down = last ? 1 : 2;  // the height's axis
+  const int64_t batch = shape[0], height = shape[static_cast<size_t>(down)],
+                width = shape[static_cast<size_t>(down) + 1], channels = shape[last ? 3 : 1];
+  Expr x = c[0];
   int64_t depth = channels;
   if (a.kernel_size[0] == 3) {
     std::vector<std::vector<int64_t>> widths(4, {0, 0});
-    widths[down] = widths[down + 1] = {1, 1};
-    Expr zero = make_constant(Tensor::zeros(as_tensor(e->type)->dtype, {}));
-    Expr padded = call("nn.pad", {x, zero}, make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }), e->span);
+    widths[static_cast<size_t>(down)] = widths[static_cast<size_t>(down) + 1] = {1, 1};
+    Expr padded = c.pad(x, widths, c.number(0, args.tensor(0).dtype));
     std::vector<Expr> windows;
     for (int64_t i = 0; i < 9; ++i)
-      windows.push_back(
-          call("strided_slice", {padded}, make_attrs<StridedSliceAttrs>([&](auto& s) {
-                 s.begin = {i / 3, i % 3};
-                 s.end = {i / 3 + height, i % 3 + width};
-                 s.strides = {1, 1};
-                 s.axes = std::vector<int64_t>{static_cast<int64_t>(down), static_cast<int64_t>(down) + 1};
-               }),
-               e->span));
+      windows.push_back(c.slice(c.slice(padded, down, i / 3, i / 3 + height), down + 1, i % 3, i % 3 + width));
     depth = 9 * channels;
     // (N, H, W, 9, C) or (N, C, 9, H, W)
-    x = call("stack", {make_tuple(std::move(windows), e->span)},
-             make_attrs<StackAttrs>([&](auto& s) { s.axis = last ? 3 : 2; }), e->span);
-    x = last ? x : reshaped(x, {(*shape)[0], depth, height, width});
+    x = c.call<StackAttrs>("stack", {c.tuple(std::move(windows))}, [&](auto& s) { s.axis = last ? 3 : 2; });
+    if (!last) x = c.reshape(x, {batch, depth, height, width});
   }
-  if (!last) x = turned(x, {0, 2, 3, 1});
-  Expr values = blocks->size() == 3 ? node->args[1] : reshaped(node->args[1], {(*blocks)[0], (*blocks)[1], 1});
-  Expr y =
-      call("nn.sparse_dense", {reshaped(x, {positions, depth}), values, node->args[2], node->args[3]}, {}, e->span);
-  const int64_t made = (*result)[last ? 3 : 1];
-  y = reshaped(y, {(*shape)[0], height, width, made});
-  return last ? y : turned(y, {0, 3, 1, 2});
+  if (!last) x = c.transpose(x, {0, 2, 3, 1});
+  Expr values = blocks.size() == 3 ? c[1] : c.reshape(c[1], {blocks[0], blocks[1], 1});
+  Expr y = c.call("nn.sparse_dense", {c.reshape(x, {batch * height * width, depth}), values, c[2], c[3]});
+  y = c.reshape(y, {batch, height, width, (starts[0] - 1) * blocks[1]});
+  return c.result(last ? y : c.transpose(y, {0, 3, 1, 2}));
 }
 
-Result<std::vector<Value>> eval_sparse_conv2d(const EvalArgs& args) {
-  std::vector<Expr> operands;
-  Environment values;
-  for (const Value& v : args.inputs) {
-    operands.push_back(make_var("x", tensor_type(to_shape(v.shape), v.dtype)));
-    values[operands.back().get()] = {v};
-  }
-  Expr whole = TW_TRY(try_call("nn.sparse_conv2d", operands, args.attrs));
-  return evaluate(product_of_conv2d(whole), values);
+// With the sparse matrix on the left; the other way round it has a kernel.
+Result<Expr> expand_sparse_dense(const TypeArgs& args) {
+  Composition c(args);
+  Expr product = c.call("nn.sparse_dense", {c[0], c[1], c[2], c[3]});
+  if (attrs_of<SparseDenseAttrs>(args).sparse_lhs) return c.result(c.transpose(product, {1, 0}));
+  return c.result(product);
+}
+Result<Expr> expand_left_side(const TypeArgs& args) {
+  if (attrs_of<SparseDenseAttrs>(args).sparse_lhs) return expand_sparse_dense(args);
+  return Diagnostic(ErrorCode::kFreeDimension, "a sparse right side stays as it is");
 }
 
 const std::vector<ArgDoc>& matrix_operands() {
@@ -295,24 +271,12 @@ const std::vector<ArgDoc>& matrix_operands() {
   return kOperands;
 }
 
-}  // namespace
-
-Expr sparse_product_of(const Expr& e) {
-  const auto* node = as<CallNode>(e);
-  const OpDef* def = called_op(e);
-  if (!def) return {};
-  const std::string_view op = def->name;
-  if (op == "nn.sparse_conv2d") return product_of_conv2d(e);
-  if (op != "nn.sparse_dense" && op != "nn.internal.sparse_dense_padded") return {};
-  const bool swapped = attrs_as<SparseDenseAttrs>(node->attrs)->sparse_lhs;
-  if (op == "nn.sparse_dense" && !swapped) return {};
-  Expr product = call("nn.sparse_dense", node->args, {}, e->span);
-  if (!swapped) return product;
-  return call("transpose", {product}, make_attrs<TransposeAttrs>([](auto& t) {
-                t.axes = std::vector<int64_t>{1, 0};
-              }),
-              e->span);
+OpDef with_expansion(OpDef def, Result<Expr> (*expand)(const TypeArgs&)) {
+  def.expand = expand;
+  return def;
 }
+
+}  // namespace
 
 std::vector<OpDef> sparse_ops() {
   const std::vector<ArgDoc> csr = {{"sparse_data", "(elements)"},
@@ -323,19 +287,21 @@ std::vector<OpDef> sparse_ops() {
                                      {"sparse_indices", "the column of each"},
                                      {"sparse_indptr", "where each row begins, and the end"}};
   return {
-      define_op("nn.internal.sparse_dense_padded",
-                "nn.sparse_dense; rows may be filled up with zeros, as kernels of graphics processors want them.",
-                matrix_operands(), OpPattern::kOutEWiseFusable, sparse_dense_type, eval_sparse_dense,
-                make_default_attrs<SparseDenseAttrs>),
+      define_composed("nn.internal.sparse_dense_padded",
+                      "nn.sparse_dense; rows may be filled up with zeros, as kernels of graphics processors want them.",
+                      matrix_operands(), OpPattern::kOutEWiseFusable, expand_sparse_dense,
+                      make_default_attrs<SparseDenseAttrs>, sparse_dense_type),
       define_op("nn.sparse_add", "A matrix and a sparse one (CSR) of the same size.", matrix_operands(),
                 OpPattern::kOpaque, sparse_add_type, eval_sparse_add, nullptr),
-      define_op("nn.sparse_conv2d",
-                "Convolution 1x1, or 3x3 with padding 1, by a sparse matrix of output channels (BSR).", image,
-                OpPattern::kOutEWiseFusable, sparse_conv2d_type, eval_sparse_conv2d,
-                make_default_attrs<SparseConv2DAttrs>),
-      define_op("nn.sparse_dense", "(M, K) times the transpose of a sparse (N, K) matrix (CSR or BSR) -> (M, N).",
-                matrix_operands(), OpPattern::kOutEWiseFusable, sparse_dense_type, eval_sparse_dense,
-                make_default_attrs<SparseDenseAttrs>),
+      define_composed("nn.sparse_conv2d",
+                      "Convolution 1x1, or 3x3 with padding 1, by a sparse matrix of output channels (BSR).", image,
+                      OpPattern::kOutEWiseFusable, expand_sparse_conv2d, make_default_attrs<SparseConv2DAttrs>,
+                      sparse_conv2d_type),
+      with_expansion(
+          define_op("nn.sparse_dense", "(M, K) times the transpose of a sparse (N, K) matrix (CSR or BSR) -> (M, N).",
+                    matrix_operands(), OpPattern::kOutEWiseFusable, sparse_dense_type, eval_sparse_dense,
+                    make_default_attrs<SparseDenseAttrs>),
+          expand_left_side),
       define_op("nn.sparse_transpose", "The transpose of a square sparse matrix (CSR): data, indices and indptr.", csr,
                 OpPattern::kOpaque, sparse_transpose_type, eval_sparse_transpose,
                 make_default_attrs<SparseTransposeAttrs>),

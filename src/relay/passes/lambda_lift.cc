@@ -113,11 +113,12 @@ Result<Module> lambda_lift(const Module& module, PassContext&) {
   return out.functions == module.functions ? module : out;
 }
 
-Result<Module> eta_expand(const Module& module, PassContext&) {
-  return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
-    auto expanded = [](const Expr& value) -> Expr {
+Result<Module> eta_expand(const Module& module, bool constructors, bool globals) {
+  return rewrite_module(module, [=](const Expr&, const Expr& e) -> Expr {
+    auto expanded = [=](const Expr& value) -> Expr {
       const auto* type = as_func(value->type);
-      if (!type || !(as<GlobalVarNode>(value) || as<ConstructorNode>(value))) return value;
+      if (!type || !((globals && as<GlobalVarNode>(value)) || (constructors && as<ConstructorNode>(value))))
+        return value;
       std::vector<Expr> params;
       for (const Type& t : type->args) params.push_back(make_var(format("eta_{}", params.size()), t));
       return make_function(params, call_function(value, params), {}, {}, type->variables);
@@ -128,5 +129,7 @@ Result<Module> eta_expand(const Module& module, PassContext&) {
     return with_children(e, kids);
   });
 }
+
+Result<Module> eta_expand(const Module& module, PassContext&) { return eta_expand(module, true, true); }
 
 }  // namespace tilewright::relay

@@ -14,4 +14,6 @@
 namespace tilewright::relay {
 Result<Module> lambda_lift(const Module& module, PassContext& context);
 Result<Module> eta_expand(const Module& module, PassContext& context);
+// One kind of them, both, or neither.
+Result<Module> eta_expand(const Module& module, bool constructors, bool globals);
 }  // namespace tilewright::relay

@@ -2,7 +2,6 @@
 #include "relay/passes/legalize.h"
 
 #include "relay/ops/attrs.h"
-#include "relay/ops/sparse.h"
 #include "relay/passes/convert_layout.h"
 #include "relay/passes/legalize_rules.h"
 #include "relay/passes/rewrite.h"
@@ -27,7 +26,6 @@ Result<Module> legalize(const Module& module, PassContext&) {
   // Whole islands first: transposes stand at their borders only.
   if (has_other_layouts(module)) usual = TW_TRY(convert_layout(module, {{"nn.conv2d", {"NCHW", "OIHW"}}}));
   auto legal = [](const Expr&, const Expr& e) {
-    if (Expr product = sparse_product_of(e)) return product;
     Expr out = in_usual_layout(e);
     return out == e ? written_in_kernels(e) : out;
   };

@@ -2,14 +2,11 @@
 """Names of the classic operator namespace that are not here, each with what to use instead."""
 from __future__ import annotations
 
-_CHOSEN = "the compiler chooses the algorithm and packs weights itself: call {}"
 _NMS = "a detection model's ONNX export (NonMaxSuppression) runs on the virtual machine; or run this step in numpy"
 _MEMORY = "the compiler plans memory itself; it is no part of a script's Relay"
 
 INSTEAD: dict[str, str] = {
-    **dict.fromkeys(("nn.contrib_conv2d_winograd_without_weight_transform", "nn.contrib_conv2d_winograd_weight_transform", "nn.contrib_conv2d_gemm_weight_transform",
-                     "nn.contrib_conv2d_gemm_without_weight_transform", "nn.contrib_conv2d_winograd_nnpack_weight_transform"), _CHOSEN.format("nn.conv2d")),
-    **dict.fromkeys(("nn.contrib_conv3d_winograd_without_weight_transform", "nn.contrib_conv3d_winograd_weight_transform"), _CHOSEN.format("nn.conv3d")),
+    "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the compiler chooses the algorithm and packs weights itself: call nn.conv2d",
     **dict.fromkeys(("auto_scheduler_layout_transform", "meta_schedule_layout_transform"), "layout_transform"),
     **dict.fromkeys(("vision.non_max_suppression", "vision.all_class_non_max_suppression", "vision.get_valid_counts", "vision.multibox_transform_loc",
                      "vision.proposal", "vision.nms"), _NMS),
