@@ -51,7 +51,7 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
   for (auto table :
        {attention_implementations(), conv_implementations(), matmul_implementations(), recurrent_implementations(),
-        reduce_implementations(), sparse_implementations(), direct_implementations()})
+        reduce_implementations(), sparse_implementations(), vision_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;

@@ -80,6 +80,7 @@ std::span<const Implementation> matmul_implementations();
 std::span<const Implementation> recurrent_implementations();
 std::span<const Implementation> reduce_implementations();
 std::span<const Implementation> sparse_implementations();
+std::span<const Implementation> vision_implementations();
 std::span<const Implementation> direct_implementations();  // of last resort
 std::vector<const Implementation*> implementations_of(std::string_view op);
 

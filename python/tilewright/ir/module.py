@@ -54,9 +54,14 @@ def _get_type(self: Any, name: str) -> list[Any]:
 
 
 def _import_from_std(self: Any, file_to_import: str) -> None:
-    """prelude.rly: List, Option, Tree and what works on them. core.rly and gradient.rly add nothing: operators need no aliases."""
+    """prelude.rly: List, Option, Tree and what works on them. nat.rly: natural numbers. core.rly and gradient.rly add nothing:
+    operators need no aliases."""
+    if file_to_import == "nat.rly":
+        from ..relay.testing.nat import TEXT
+        self._update(_from_text(TEXT))
+        return
     if file_to_import not in ("prelude.rly", "core.rly", "gradient.rly"):
-        raise FileNotFoundError(f"there is no standard library file '{file_to_import}'; there is prelude.rly")
+        raise FileNotFoundError(f"there is no standard library file '{file_to_import}'; there are prelude.rly and nat.rly")
     if file_to_import == "prelude.rly":
         self._update(self._with_prelude())
 

@@ -18,9 +18,13 @@ from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, RefCreate
                    fromtext, var)
 from .expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from .op import annotation, image, nn, vision
+from .executors import ConstructorValue
+from .loops import for_loop, while_loop
 from .prelude import Prelude
 from .scope_builder import ScopeBuilder
 from .type_functor import TypeFunctor, TypeMutator, TypeVisitor
+from .with_fields import (CallWithFields, ConstantWithFields, FunctionWithFields, IfWithFields, LetWithFields, MatchWithFields, RefCreateWithFields, RefReadWithFields,
+                          RefWriteWithFields, TupleGetItemWithFields, TupleWithFields, VarWithFields)
 
 function = expr  # classic files
 param_dict = runtime
@@ -61,10 +65,12 @@ def __getattr__(name: str) -> typing.Any:
     return getattr(op, name)
 
 
-__all__ = ["Any", "BuildModule", "Call", "Clause", "Constant", "Constructor", "Executor", "Expr", "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType", "Function", "GlobalTypeVar",
-           "GlobalVar", "GraphExecutorFactory", "IRModule", "If", "IncompleteType", "Let", "Match", "PatternConstructor", "PatternTuple", "PatternVar",
-           "PatternWildcard", "Prelude", "RefCreate", "RefRead", "RefType", "RefWrite", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple",
-           "TupleGetItem", "TupleType", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "adt", "analysis",
-           "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern", "expr", "expr_functor", "frontend", "fromtext", "loops",
-           "image", "load_param_dict", "nn", "op", "optimize", "parse", "prelude", "pretty_print", "save_param_dict", "scalar_type", "scope_builder",
-           "transform", "ty", "type_functor", "var", "vision"]
+__all__ = ["Any", "BuildModule", "Call", "CallWithFields", "Clause", "Constant", "ConstantWithFields", "Constructor", "ConstructorValue", "Executor", "Expr",
+           "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType", "Function", "FunctionWithFields", "GlobalTypeVar", "GlobalVar", "GraphExecutorFactory",
+           "IRModule", "If", "IfWithFields", "IncompleteType", "Let", "LetWithFields", "Match", "MatchWithFields", "PatternConstructor", "PatternTuple",
+           "PatternVar", "PatternWildcard", "Prelude", "RefCreate", "RefCreateWithFields", "RefRead", "RefReadWithFields", "RefType", "RefWrite",
+           "RefWriteWithFields", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleGetItemWithFields", "TupleType",
+           "TupleWithFields", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",
+           "analysis", "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern",
+           "expr", "expr_functor", "for_loop", "fromtext", "frontend", "image", "load_param_dict", "loops", "nn", "op", "optimize", "parse", "prelude",
+           "pretty_print", "save_param_dict", "scalar_type", "scope_builder", "transform", "ty", "type_functor", "var", "vision", "while_loop"]

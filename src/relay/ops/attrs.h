@@ -9,3 +9,4 @@
 #include "relay/ops/attrs_reduce.h"
 #include "relay/ops/attrs_sparse.h"
 #include "relay/ops/attrs_transform.h"
+#include "relay/ops/attrs_vision.h"

@@ -124,4 +124,47 @@ struct GridSampleAttrs : Attrs<GridSampleAttrs> {
   }
 };
 
+// image.affine_grid
+struct AffineGridAttrs : Attrs<AffineGridAttrs> {
+  static constexpr const char* kName = "relay.attrs.AffineGridAttrs";
+  std::vector<int64_t> target_shape;
+  template <class V>
+  void fields(V& v) {
+    v("target_shape", target_shape, "rows and columns of the grid");
+  }
+};
+
+// image.crop_and_resize
+struct CropAndResizeAttrs : Attrs<CropAndResizeAttrs> {
+  static constexpr const char* kName = "relay.attrs.CropAndResizeAttrs";
+  std::vector<int64_t> crop_size;
+  std::string layout = "NCHW", method = "bilinear";
+  double extrapolation_value = 0;
+  std::string out_dtype;
+  template <class V>
+  void fields(V& v) {
+    v("crop_size", crop_size, "rows and columns of every box");
+    v("layout", layout, "NCHW or NHWC");
+    v("method", method, "bilinear or nearest_neighbor");
+    v("extrapolation_value", extrapolation_value, "outside the picture");
+    v("out_dtype", out_dtype);
+  }
+};
+
+// image.dilation2d
+struct Dilation2DAttrs : Attrs<Dilation2DAttrs> {
+  static constexpr const char* kName = "relay.attrs.Dilation2DAttrs";
+  std::vector<int64_t> strides = {1, 1}, padding = {0, 0}, dilations = {1, 1};
+  std::string data_layout = "NCHW", kernel_layout = "IHW", out_dtype;
+  template <class V>
+  void fields(V& v) {
+    v("strides", strides);
+    v("padding", padding, "1, 2 or 4 values: all sides, rows and columns, or top, left, bottom, right");
+    v("dilations", dilations);
+    v("data_layout", data_layout, "NCHW or NHWC");
+    v("kernel_layout", kernel_layout, "IHW or HWI");
+    v("out_dtype", out_dtype);
+  }
+};
+
 }  // namespace tilewright::relay

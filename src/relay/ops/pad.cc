@@ -45,6 +45,7 @@ int64_t source_of(int64_t i, int64_t n, std::string_view mode) {
 Value pad_value(const Value& in, const Widths& widths, std::string_view mode, const std::vector<int64_t>& shape,
                 const Value* fill) {
   const size_t rank = shape.size();
+  if (product(shape, 0, rank) == 0) return make_value(in.dtype, shape);  // other axes may be of any size
   std::vector<int64_t> strides = row_major_strides(in.shape), index(static_cast<size_t>(product(shape, 0, rank)), 0);
   std::vector<int64_t> own = row_major_strides(shape);
   for (size_t k = 0; k < rank; ++k) {

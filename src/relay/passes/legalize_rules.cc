@@ -374,10 +374,20 @@ Expr adaptive(const Expr& e) {
   if (!in || !out) return e;
   if (*in == *out) return arg(e, 0);
   if (a.layout != A().layout) return e;
-  bool global = true;  // it has a kernel
-  for (size_t k = 2; k < out->size(); ++k) global &= (*out)[k] == 1;
-  if (global) return e;
+  bool global = true;
+  Ints all;
+  for (size_t k = 2; k < out->size(); ++k) {
+    global &= (*out)[k] == 1;
+    all.push_back(static_cast<int64_t>(k));
+  }
   const bool mean = std::string_view(called_op(e)->name).find("avg") != std::string_view::npos;
+  if (global && out->size() == 4 && tensor_of(e).dtype == kFloat32) return e;  // it has a kernel
+  if (global)
+    return call(mean ? "mean" : "max", {arg(e, 0)}, make_attrs<ReduceAttrs>([&](auto& r) {
+                  r.axis = all;
+                  r.keepdims = true;
+                }),
+                e->span);
   Expr x = arg(e, 0);
   for (size_t k = 2; k < in->size(); ++k) {
     const int64_t from = (*in)[k], to = (*out)[k];

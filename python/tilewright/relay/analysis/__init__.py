@@ -284,6 +284,67 @@ def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]
     return out
 
 
+def all_dtypes(expr: Any) -> set[str]:
+    """The dtypes of all tensors of an expression."""
+    out: set[str] = set()
+
+    def of(t: Any) -> None:
+        if isinstance(t, ty.TensorType):
+            out.add(str(t.dtype))
+        for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *([t.ret_type] if isinstance(t, ty.FuncType) else [])]:
+            of(part)
+    for e in _core.post_order(infer_type(_like(expr))):
+        if not isinstance(e, Op):
+            of(e.checked_type)
+    return out
+
+
+class CallGraph:
+    """Which functions of a module call which: `graph.global_call_count("main")`, `graph.is_recursive(var)`; its text lists every function."""
+
+    def __init__(self, module: Any):
+        self.module = module
+        self._calls: dict[str, list[str]] = {}
+        for name, function in module.functions.items():
+            self._calls[name.name_hint] = self._called(function)
+
+    @staticmethod
+    def _called(function: Any) -> list[str]:
+        """One name for each use."""
+        out = []
+        for e in _core.post_order(function):
+            out += [c.name_hint for c in _core.children(e) if isinstance(c, GlobalVar)]
+        return out
+
+    def _name(self, var: Any) -> str:
+        name = var if isinstance(var, str) else var.name_hint
+        if name not in self._calls:
+            raise ValueError(f"the module has no function '{name}'; there are {', '.join(sorted(self._calls))}")
+        return name
+
+    def ref_count(self, var: Any) -> int:
+        """How often a function is used by others."""
+        name = self._name(var)
+        return sum(calls.count(name) for calls in self._calls.values())
+
+    def global_call_count(self, var: Any) -> int:
+        """How often a function uses others."""
+        return len(self._calls[self._name(var)])
+
+    def is_recursive(self, var: Any) -> bool:
+        """Whether a function calls itself."""
+        name = self._name(var)
+        return name in self._calls[name]
+
+    def print_var(self, var: Any) -> str:
+        name = self._name(var)
+        lines = [f"Call graph node: {name} is used by {self.ref_count(name)}"]
+        return "\n".join(lines + [f"  calls {c}" for c in self._calls[name]]) + "\n"
+
+    def __str__(self) -> str:
+        return "".join(self.print_var(name) for name in sorted(self._calls))
+
+
 def search_fc_transpose(expr: Any) -> list[str]:
     """Names of the weights that go through a transpose into nn.dense."""
     return [e.args[1].args[0].name_hint for e in _core.post_order(_like(expr))
@@ -316,6 +377,6 @@ def _product(numbers: Sequence[int]) -> int:
 
 from . import sparse_conv2d, sparse_dense  # noqa: E402
 
-__all__ = ["Feature", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
+__all__ = ["CallGraph", "Feature", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
            "count_layers", "detect_feature", "extract_fused_functions", "extract_intermdeiate_expr", "free_type_vars", "free_vars", "get_calibration_data",
            "get_total_mac_number", "list_fake_quantized_op_freqs", "list_op_freqs", "post_order_visit", "search_fc_transpose", "sparse_conv2d", "sparse_dense", "unmatched_cases", "well_formed"]

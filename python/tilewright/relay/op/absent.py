@@ -2,21 +2,17 @@
 """Names of the classic operator namespace that are not here, each with what to use instead."""
 from __future__ import annotations
 
-_NMS = "a detection model's ONNX export (NonMaxSuppression) runs on the virtual machine; or run this step in numpy"
 _MEMORY = "the compiler plans memory itself; it is no part of a script's Relay"
 
 INSTEAD: dict[str, str] = {
     "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the compiler chooses the algorithm and packs weights itself: call nn.conv2d",
     **dict.fromkeys(("auto_scheduler_layout_transform", "meta_schedule_layout_transform"), "layout_transform"),
-    **dict.fromkeys(("vision.non_max_suppression", "vision.all_class_non_max_suppression", "vision.get_valid_counts", "vision.multibox_transform_loc",
-                     "vision.proposal", "vision.nms"), _NMS),
-    "vision.roi_pool": "vision.roi_align with mode=\"max\", or the ONNX export of the model",
+    "vision.nms": "vision.non_max_suppression",
     **dict.fromkeys(("memory.alloc_storage", "memory.alloc_tensor", "memory.kill", "vm.shape_of", "vm.invoke_tvm_op", "vm.reshape_tensor", "call_lowered"), _MEMORY),
     **dict.fromkeys(("sparse_fill_empty_rows", "sparse_reshape"), "sparse_to_dense, then dense operators"),
     **dict.fromkeys(("nn.bitserial_conv2d", "nn.bitserial_dense", "nn.bitpack"), "qnn.conv2d or qnn.dense on 8-bit integers"),
     **dict.fromkeys(("nn.max_pool2d_grad", "nn.avg_pool2d_grad"), "relay.transform.gradient of the function that pools"),
     "nn.fifo_buffer": "concatenate of the buffer and the new part, strided_slice of the result; the buffer as input and output",
-    "nn.deformable_conv2d": "export the model to ONNX with the operator written out (image.grid_sample and nn.conv2d)",
     "debug": "contrib.debugger.debug_executor shows every tensor",
     **dict.fromkeys(("annotation.compiler_begin", "annotation.compiler_end", "annotation.with_funcid"),
                     "functions with the attribute Compiler go to the external code generator of that name (docs/external-codegen.md)"),

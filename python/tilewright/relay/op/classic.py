@@ -11,6 +11,7 @@ from ... import _core
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
 from .composed import TABLE as _COMPOSED
 from .sparse import TABLE as _SPARSE
+from .detection import TABLE as _DETECTION
 
 
 def _dtype(x: Any) -> str:
@@ -266,6 +267,7 @@ TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_s
                                                  on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sequence_mask, split, stack, where)}
 TABLE.update(_COMPOSED)
 TABLE.update(_SPARSE)
+TABLE.update(_DETECTION)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 

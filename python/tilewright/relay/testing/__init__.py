@@ -6,8 +6,9 @@ from typing import Any
 
 from ...runtime.ndarray import cpu
 from ..expr import Function, const, infer_type, to_module
-from . import dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, resnet, squeezenet, vgg
+from . import dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, nat, resnet, resnet_3d, squeezenet, synthetic, vgg, yolo_detection
 from .init import create_workload
+from .nat import count, make_nat_expr, make_nat_value
 from .temp_op_attr import TempOpAttr
 
 
@@ -57,6 +58,16 @@ def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: floa
         np.testing.assert_allclose(grads[i].numpy(), approximate, atol=atol, rtol=rtol)
 
 
+def count_ops(expr: Any) -> Any:
+    """How often each operator is called, by name."""
+    from collections import Counter
+    from ..analysis import post_order_visit
+    from ..expr import Call, Op
+    out: Counter[str] = Counter()
+    post_order_visit(expr, lambda e: out.update([e.op.name]) if isinstance(e, Call) and isinstance(e.op, Op) else None)
+    return out
+
+
 def enabled_targets() -> list[tuple[str, Any]]:
     return [("llvm", cpu())]
 
@@ -66,8 +77,15 @@ ctx_list = enabled_targets
 def __getattr__(name: str) -> Any:
     if name in ("to_python", "run_as_python", "py_converter"):
         raise AttributeError(f"relay.testing.{name} is not supported; relay.create_executor(\"debug\", mod).evaluate() runs every program")
+    if name == "darknet":
+        import importlib
+        return importlib.import_module(".darknet", __name__)
+    if name == "gradient":
+        from ..transform import gradient
+        return gradient
     raise AttributeError(f"relay.testing has no '{name}'; there are {', '.join(__all__)}")
 
 
-__all__ = ["TempOpAttr", "check_grad", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3", "init", "layers", "lstm", "mlp",
-           "mobilenet", "rand", "resnet", "run_infer_type", "run_opt_pass", "squeezenet", "vgg"]
+__all__ = ["TempOpAttr", "check_grad", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3",
+           "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "rand", "resnet", "resnet_3d", "run_infer_type",
+           "run_opt_pass", "squeezenet", "synthetic", "vgg", "yolo_detection"]

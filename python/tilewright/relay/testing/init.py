@@ -72,7 +72,7 @@ class Xavier(Initializer):
 
 
 class Constant(Initializer):
-    def __init__(self, value: float):
+    def __init__(self, value: float = 0.0):
         self.value = value
 
     def _init_weight(self, name: str, arr: np.ndarray) -> None:

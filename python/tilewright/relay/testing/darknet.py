@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures as Darknet's networks take them, and the numbers of its layers and activations. Files are read with OpenCV, or Pillow without it."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class LAYERTYPE:
+    """Layers, by Darknet's numbers."""
+    (CONVOLUTIONAL, DECONVOLUTIONAL, CONNECTED, MAXPOOL, SOFTMAX, DETECTION, DROPOUT, CROP, ROUTE, COST, NORMALIZATION, AVGPOOL, LOCAL, SHORTCUT, ACTIVE,
+     RNN, GRU, LSTM, CRNN, BATCHNORM, NETWORK, XNOR, REGION, YOLO, REORG, UPSAMPLE, LOGXENT, L2NORM, BLANK) = range(29)
+
+
+class ACTIVATION:
+    """Activations, by Darknet's numbers."""
+    LOGISTIC, RELU, RELIE, LINEAR, RAMP, TANH, PLSE, LEAKY, ELU, LOGGY, STAIR, HARDTAN, LHTAN = range(13)
+
+
+def _read(path: str) -> Any:
+    """A picture as (height, width, blue green red)."""
+    try:
+        import cv2
+        return cv2.imread(path)
+    except ImportError:
+        from PIL import Image
+        return np.asarray(Image.open(path).convert("RGB"))[..., ::-1]
+
+
+def _resized(picture: Any, width: int, height: int) -> Any:
+    try:
+        import cv2
+        return cv2.resize(picture, (width, height), interpolation=cv2.INTER_CUBIC)
+    except ImportError:
+        from PIL import Image
+        return np.asarray(Image.fromarray(np.ascontiguousarray(picture)).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def convert_image(image: Any) -> Any:
+    """(height, width, blue green red) of bytes as (channels, height, width) from 0 to 1; the channels stay in this order."""
+    return np.divide(np.asarray(image).transpose((2, 0, 1)), 255.0)
+
+
+def load_image_color(test_image: str) -> Any:
+    return convert_image(_read(test_image))
+
+
+def load_image(img: str, resize_width: int, resize_height: int) -> Any:
+    """A picture scaled into a frame of this size, its sides kept in proportion; grey around it."""
+    picture = _read(img)
+    height, width, channels = picture.shape
+    new_w, new_h = (resize_width, height * resize_width // width) if resize_width / width < resize_height / height else (width * resize_height // height, resize_height)
+    out = np.full((channels, resize_height, resize_width), 0.5)
+    top, left = (resize_height - new_h) // 2, (resize_width - new_w) // 2
+    out[:, top:top + new_h, left:left + new_w] = convert_image(_resized(picture, new_w, new_h))
+    return out
+
+
+__all__ = ["ACTIVATION", "LAYERTYPE", "convert_image", "load_image", "load_image_color"]

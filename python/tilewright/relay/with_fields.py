@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of expressions with some parts exchanged: `FunctionWithFields(f, body=new)`. Parts that are not given stay; where nothing differs,
+the expression itself comes back."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .adt import Match
+from .expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var, _like
+
+
+def _copier(kind: Any, names: tuple[str, ...], make: Callable[..., Any]) -> Any:
+    def copy(node: Any, *parts: Any, virtual_device: Any = None, span: Any = None, **named: Any) -> Any:
+        if not isinstance(node, kind):
+            raise TypeError(f"{kind.__name__}WithFields takes a {kind.__name__}, not a {type(node).__name__}")
+        if virtual_device is not None:
+            raise NotImplementedError("devices are annotated with relay.annotation.on_device")
+        unknown = set(named) - set(names)
+        if unknown or len(parts) > len(names):
+            raise TypeError(f"{kind.__name__}WithFields has the fields {', '.join(names)}")
+        given = {**{n: p for n, p in zip(names, parts) if p is not None}, **{n: p for n, p in named.items() if p is not None}}
+        old = {n: getattr(node, n) for n in names}
+        if span is None and all(old[n] is v or n != "data" and old[n] == v for n, v in given.items()):
+            return node
+        return make(*{**old, **given}.values(), span if span is not None else node._span)
+    copy.__name__ = f"{kind.__name__}WithFields"
+    return copy
+
+
+FunctionWithFields = _copier(Function, ("params", "body", "ret_type", "type_params", "attrs"), lambda p, b, r, t, a, s: Function(p, b, r, t, a, s))
+CallWithFields = _copier(Call, ("op", "args", "attrs", "type_args"), lambda o, a, at, t, s: Call(o, a, at, t, s))
+LetWithFields = _copier(Let, ("var", "value", "body"), lambda v, x, b, s: Let(v, x, b, s))
+IfWithFields = _copier(If, ("cond", "true_branch", "false_branch"), lambda c, t, f, s: If(c, t, f, s))
+TupleWithFields = _copier(Tuple, ("fields",), lambda f, s: Tuple(f, s))
+TupleGetItemWithFields = _copier(TupleGetItem, ("tuple_value", "index"), lambda t, i, s: TupleGetItem(t, i, s))
+RefCreateWithFields = _copier(RefCreate, ("value",), lambda v, s: RefCreate(v))
+RefReadWithFields = _copier(RefRead, ("ref",), lambda r, s: RefRead(_like(r)))
+RefWriteWithFields = _copier(RefWrite, ("ref", "value"), lambda r, v, s: RefWrite(r, v))
+MatchWithFields = _copier(Match, ("data", "clauses", "complete"), lambda d, c, complete, s: Match(d, c, complete))
+ConstantWithFields = _copier(Constant, ("data",), lambda d, s: Constant(d, s))
+
+
+def VarWithFields(variable: Var, vid: Any = None, type_annotation: Any = None, virtual_device: Any = None, span: Any = None) -> Var:
+    """A variable is itself (`vid`) here: with another name or type it is another variable."""
+    if not isinstance(variable, Var):
+        raise TypeError(f"VarWithFields takes a Var, not a {type(variable).__name__}")
+    if virtual_device is not None:
+        raise NotImplementedError("devices are annotated with relay.annotation.on_device")
+    name = variable.name_hint if vid is None else getattr(vid, "name_hint", vid)
+    if name == variable.name_hint and type_annotation in (None, variable.type_annotation) and span is None:
+        return variable
+    return Var(name, variable.type_annotation if type_annotation is None else type_annotation, span)
+
+
+__all__ = ["CallWithFields", "ConstantWithFields", "FunctionWithFields", "IfWithFields", "LetWithFields", "MatchWithFields", "RefCreateWithFields",
+           "RefReadWithFields", "RefWriteWithFields", "TupleGetItemWithFields", "TupleWithFields", "VarWithFields"]
