@@ -11,6 +11,7 @@
 #include "relay/passes/fake_quantization_to_integer.h"
 #include "relay/passes/lambda_lift.h"
 #include "relay/passes/pipeline.h"
+#include "relay/passes/quantize.h"
 #include "relay/passes/to_mixed_precision.h"
 
 namespace tilewright::python {
@@ -40,6 +41,23 @@ class PythonInstrument : public PassInstrument {
   PyObject* bridge_;  // borrowed: the Python caller holds it while passes run
 };
 
+relay::QuantizeOptions quantize_options(nb::dict given) {
+  relay::QuantizeOptions out;
+  auto dtype = [&](const char* name) { return unwrap(parse_dtype(nb::cast<std::string>(given[name]))); };
+  out.nbit_input = nb::cast<int>(given["nbit_input"]);
+  out.nbit_weight = nb::cast<int>(given["nbit_weight"]);
+  out.dtype_input = dtype("dtype_input");
+  out.dtype_weight = dtype("dtype_weight");
+  out.dtype_activation = dtype("dtype_activation");
+  out.global_scale = nb::cast<double>(given["global_scale"]);
+  out.max_weight_scale = nb::cast<bool>(given["max_weight_scale"]);
+  out.skip_dense_layer = nb::cast<bool>(given["skip_dense_layer"]);
+  out.skip_conv_layers = nb::cast<std::vector<int64_t>>(given["skip_conv_layers"]);
+  out.round_for_shift = nb::cast<bool>(given["round_for_shift"]);
+  out.to_nearest = nb::cast<bool>(given["to_nearest"]);
+  return out;
+}
+
 // The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), hard_fail,
 // expand_constructor and expand_global_var, dtype and keep.
 Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
@@ -67,6 +85,14 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
     pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),
                 globals = nb::cast<bool>(arguments["expand_global_var"])](const relay::Module& m, PassContext&) {
       return relay::eta_expand(m, constructors, globals);
+    };
+  } else if (arguments.contains("quantize")) {
+    const auto options = quantize_options(nb::cast<nb::dict>(arguments["quantize"]));
+    std::vector<double> scales;
+    if (arguments.contains("scales")) scales = nb::cast<std::vector<double>>(arguments["scales"]);
+    pass.run = [=](const relay::Module& m, PassContext&) {
+      if (name == "QuantizeCalibrate") return relay::quantize_calibrate(m, options, scales);
+      return name == "QuantizeRealize" ? relay::quantize_realize(m, options) : relay::quantize_annotate(m, options);
     };
   } else if (arguments.contains("dtype")) {
     pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))),
@@ -128,6 +154,7 @@ void bind_passes(nb::module_& m) {
       out.append(nb::make_tuple(pass.info.name, pass.info.opt_level, pass.info.doc));
     return out;
   });
+  m.def("simulated_inputs", [](const relay::Module& m) { return unwrap(relay::simulated_inputs(m)); });
   m.def("config_keys", [] {
     nb::list out;
     for (const ConfigKeyInfo& key : all_config_keys()) out.append(nb::make_tuple(key.name, key.type, key.doc));

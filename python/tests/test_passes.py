@@ -401,5 +401,74 @@ class Registration(unittest.TestCase):
             relay.frontend.onnx.unregister_converter("Cust")
 
 
+class Quantization(unittest.TestCase):
+    """relay.quantize: the classic settings, calibration, and how far integers are from floats."""
+
+    @classmethod
+    def setUpClass(cls):
+        random = np.random.default_rng(5)
+        weight = lambda *shape: relay.const((random.standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype("float32"))  # noqa: E731
+        x = relay.var("x", shape=(1, 3, 16, 16))
+        body = relay.nn.relu(relay.nn.conv2d(x, weight(16, 3, 3, 3), padding=(1, 1)))
+        side = relay.nn.conv2d(body, weight(16, 16, 1, 1))
+        body = relay.nn.relu(relay.add(relay.nn.bias_add(relay.nn.conv2d(body, weight(16, 16, 3, 3), padding=(1, 1)), weight(16)), side))
+        body = relay.concatenate([relay.nn.max_pool2d(body, (2, 2), (2, 2)), relay.nn.avg_pool2d(body, (2, 2), (2, 2))], 1)
+        cls.mod = tw.IRModule.from_expr(relay.nn.dense(relay.nn.batch_flatten(relay.nn.conv2d(body, weight(8, 32, 1, 1))), weight(10, 512)))
+        cls.data = random.standard_normal((1, 3, 16, 16)).astype("float32")
+        cls.floats = cls.run_on_data(cls.mod)
+
+    @classmethod
+    def run_on_data(cls, mod):
+        module = tw.contrib.graph_executor.GraphModule(relay.build(mod, "llvm")["default"](tw.cpu()))
+        module.run(x=cls.data)
+        return module.get_output(0).numpy()
+
+    def quantized(self, **settings):
+        with relay.quantize.qconfig(**settings):
+            return relay.quantize.quantize(self.mod, dataset=[{"x": self.data}])
+
+    def products(self, mod):
+        """dtypes of the operands of convolutions and dense layers, in order."""
+        found = []
+        relay.analysis.post_order_visit(mod["main"], lambda e: found.append(e.args[0].checked_type.dtype) if isinstance(e, relay.Call) and getattr(e.op, "name", "") in
+                                        ("nn.conv2d", "nn.dense") else None)
+        return found
+
+    def test_modes(self):
+        for settings in ({"global_scale": 4.0}, {"calibrate_mode": "kl_divergence", "weight_scale": "max"}, {"calibrate_mode": "percentile", "weight_scale": "max"},
+                         {"calibrate_mode": "percentile", "rounding": "TONEAREST", "calibrate_chunk_by": 2}):
+            with self.subTest(**settings):
+                mod = self.quantized(**settings)
+                self.assertEqual(self.products(mod), ["float32", "int8", "int8", "int8", "float32"])
+                error = np.abs(self.run_on_data(mod) - self.floats).max() / np.abs(self.floats).max()
+                self.assertLess(error, 0.08)
+                self.assertGreater(error, 1e-5)  # integers it was
+
+    def test_what_is_skipped(self):
+        self.assertEqual(self.products(self.quantized(skip_conv_layers=[1, 3], skip_dense_layer=False)), ["int8", "float32", "int8", "float32", "int8"])
+
+    def test_simulation_is_near_the_integers(self):
+        simulated, real = (self.run_on_data(self.quantized(global_scale=4.0, do_simulation=s)) for s in (True, False))
+        np.testing.assert_allclose(simulated, real, atol=0.05 * np.abs(self.floats).max())
+
+    def test_settings(self):
+        with relay.quantize.qconfig(nbit_input=4, global_scale=2.0) as config:
+            self.assertIs(relay.quantize.current_qconfig(), config)
+            self.assertEqual(config.get_nbit_by_kind(relay.quantize.QAnnotateKind.INPUT), 4)
+            annotated = relay.quantize.annotate()(relay.quantize.prerequisite_optimize(self.mod))
+            calibrated = relay.quantize.calibrate()(annotated)
+            self.assertIn("0.25f", calibrated.astext(False))  # 2 / 2^3
+            self.assertIn("a_max=7f", relay.quantize.realize()(calibrated).astext(False))
+        self.assertEqual(relay.quantize.current_qconfig().nbit_input, 8)
+        for settings, text in (({"bits": 8}, "no setting 'bits'"), ({"calibrate_mode": "guess"}, "calibrate_mode is"), ({"nbit_input": 16}, "between 2 and 8"),
+                               ({"partition_conversions": "enabled"}, "disabled")):
+            with self.assertRaisesRegex(ValueError, text):
+                relay.quantize.qconfig(**settings)
+        with relay.quantize.qconfig(calibrate_mode="kl_divergence"), self.assertRaisesRegex(ValueError, "dataset"):
+            relay.quantize.quantize(self.mod)
+        with self.assertRaisesRegex(tw.Error, "2 scales are given for"):
+            tw.transform.named_pass("QuantizeCalibrate", {"quantize": relay.quantize.current_qconfig()._options(), "scales": [1.0, 2.0]})(annotated)
+
+
 if __name__ == "__main__":
     unittest.main()

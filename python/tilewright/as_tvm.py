@@ -30,7 +30,6 @@ _REPLACEMENTS = {
     "topi": "kernels are chosen from built-in implementations",
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
-    "relay.quantize": "quantise the model before export to ONNX",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
     **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
     **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",

@@ -34,6 +34,13 @@ def like():
     case("collapse_sum_to", [f(2, 3, 4), i64(4)], f(2, 3, 4).sum((0, 1)), shape=[4])
 
 
+def quantization():
+    x, number = f(3, 5), lambda v: np.array(v, np.float32)  # noqa: E731
+    expected = np.clip(np.round(x / np.float32(0.3)), -4, 5) * np.float32(0.3)
+    case("relay.op.annotation.simulated_quantize", [x, number(0.3), number(-4), number(5)], expected)
+    case("relay.op.annotation.simulated_quantize", [x, number(0.3), number(-4), number(5)], expected, kind=2, sign=False)
+
+
 def winograd():
     """Tiles of two outputs by the filter matrix that every text has (points 0, -1, 1 and infinity); results by the definition of a convolution."""
     g = np.array([[1, 0, 0], [0.5, -0.5, 0.5], [0.5, 0.5, 0.5], [0, 0, 1]])
@@ -73,6 +80,6 @@ def winograd():
          padding=[1, 1, 1, 1], channels=5, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="HWIO")
 
 
-for make in (like, winograd,):
+for make in (like, quantization, winograd,):
     make()
 write("op_cases_composed.txt", "tests/relay/make_composed_cases.py with numpy")

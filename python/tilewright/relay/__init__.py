@@ -55,13 +55,13 @@ def setrecursionlimit(limit: int) -> None:
 
 def __getattr__(name: str) -> typing.Any:
     """Operators of the top level (relay.add, relay.reshape ...), and parts that are loaded when asked for."""
-    if name in ("data_dep_optimization", "qnn", "te_compiler", "testing", "vm"):
+    if name in ("data_dep_optimization", "qnn", "quantize", "te_compiler", "testing", "vm"):
         import importlib
         return importlib.import_module(f".{name}", __name__)
     if name == "random":
         return op.random
-    if name in ("quantize", "collage", "debug"):
-        raise AttributeError(f"relay.{name} is not supported; " + ("quantise the model before export to ONNX" if name == "quantize" else "docs/migrating.md lists what is"))
+    if name in ("collage", "debug"):
+        raise AttributeError(f"relay.{name} is not supported; docs/migrating.md lists what is")
     return getattr(op, name)
 
 

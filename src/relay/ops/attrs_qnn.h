@@ -58,4 +58,18 @@ struct BroadcastAttrs : Attrs<BroadcastAttrs> {
   }
 };
 
+// relay.op.annotation.simulated_quantize
+struct SimulatedQuantizeAttrs : Attrs<SimulatedQuantizeAttrs> {
+  static constexpr const char* kName = "relay.attrs.SimulatedQuantizeAttrs";
+  int64_t kind = 1;
+  bool sign = true;
+  std::string rounding = "round";
+  template <class V>
+  void fields(V& v) {
+    v("kind", kind, "1: an input, 2: a weight, 3: a result");
+    v("sign", sign, "of both signs");
+    v("rounding", rounding, "round");
+  }
+};
+
 }  // namespace tilewright::relay

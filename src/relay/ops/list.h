@@ -3,7 +3,7 @@
 #pragma once
 // clang-format off
 #define TW_OP_FAMILIES(X)                                                                         \
-  X(attention) X(batch_blocks) X(broadcast) X(composed_image) X(composed_like) X(composed_vision) \
+  X(attention) X(batch_blocks) X(broadcast) X(composed_image) X(composed_like) X(composed_quantize) X(composed_vision) \
   X(composed_winograd) X(create) X(device) X(dynamic) X(einsum) X(elementwise) X(image) X(index) X(layout) \
   X(nn_conv) X(nn_dense) X(nn_norm) X(nn_pool) X(pad) X(qnn) X(recurrent) X(reduce) X(sort) X(sparse) \
   X(transform) X(vision)

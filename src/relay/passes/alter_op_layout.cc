@@ -227,7 +227,7 @@ class Rewriter {
   template <class A>
   Placed pool(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<A>(c->attrs);
-    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" ||
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || tensor(c->args[0])->dtype != kFloat32 ||
         !(attrs.out_layout.empty() || attrs.out_layout == "NCHW"))
       return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
@@ -240,7 +240,9 @@ class Rewriter {
 
   Placed resize(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Resize2DAttrs>(c->attrs);
-    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || c->args.size() != 1) return {};
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || c->args.size() != 1 ||
+        tensor(c->args[0])->dtype != kFloat32)
+      return {};
     AttrsRef made = make_attrs<Resize2DAttrs>([&](auto& a) {
       a = attrs;
       a.layout = layout_;

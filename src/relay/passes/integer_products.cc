@@ -184,9 +184,16 @@ double largest_sum(const Tensor& weights, const Product& p, int64_t begin, int64
   return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
 }
 
+// Maxima in windows of small numbers, for which there are float kernels in blocks of channels.
+Expr pooled_in_floats(const Expr& e) {
+  if (!range_of(arg(e, 0))) return e;
+  return cast(call(called_op(e)->name, {as_float(arg(e, 0))}, as<CallNode>(e)->attrs, e->span), tensor_of(e).dtype);
+}
+
 Expr in_exact_floats(const Expr& e) {
   const auto* type = as_tensor(e->type);
   if (!type || !type->dtype.is_integral() || !called_op(e)) return e;
+  if (is_call_to(e, "nn.max_pool2d") || is_call_to(e, "nn.global_max_pool2d")) return pooled_in_floats(e);
   auto product = product_of(e);
   if (!product || !as_tensor(arg(e, 0)->type) || !as_tensor(arg(e, 0)->type)->dtype.is_integral()) return e;
   const Expr data = folded(arg(e, 0)).value_or(arg(e, 0)), weight = folded(arg(e, 1)).value_or(arg(e, 1));

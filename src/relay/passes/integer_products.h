@@ -3,7 +3,8 @@
 // What: where no sum of products can leave float32's whole numbers (2^24), by the ranges of the operands (dtypes,
 // casts,
 //   differences, constants) and the weights themselves, the operands become float32 and the result an integer again.
-//   Reductions that are too long for that are cut along the channels, whose parts are added as integers.
+//   Reductions that are too long for that are cut along the channels, whose parts are added as integers. Maxima in
+//   windows of small integers are those of floats, too.
 // Requires: typed module. Ensures: the same values; products whose operands have no known range stay.
 // Why here: before Legalize, which gives products of integers that are left to plain loops. Integer kernels of their
 //   own would be faster still; float ones are tuned, and every quantised network goes through them.

@@ -39,6 +39,7 @@
 #include "relay/passes/normal_forms.h"
 #include "relay/passes/partial_evaluate.h"
 #include "relay/passes/plan_devices.h"
+#include "relay/passes/quantize.h"
 #include "relay/passes/simplify_expr.h"
 #include "relay/passes/simplify_fc_transpose.h"
 #include "relay/passes/simplify_inference.h"
@@ -115,6 +116,12 @@ std::span<const Pass<Module>> all_passes() {
       {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},
       {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
+      {{"QuantizeAnnotate", 0, "simulated quantisation stands where values become small integers"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(quantize_annotate)},
+      {{"QuantizeCalibrate", 0, "simulated quantisations get their scales"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(quantize_calibrate)},
+      {{"QuantizeRealize", 0, "simulated quantisation becomes integer arithmetic"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(quantize_realize)},
       {{"RemoveUnusedFunctions", 1, "global functions main does not reach disappear"}, remove_unused_functions},
       {{"SimplifyExpr", 1, "local rewrites to fewer or cheaper operators"}, simplify_expr},
       {{"SimplifyExprPostAlterOp", 0, "the same once more behind AlterOpLayout"}, simplify_expr},
