@@ -237,6 +237,16 @@ class IntegerProducts(unittest.TestCase):
                 with self.subTest(channels=channels, zero=zero):
                     np.testing.assert_array_equal(self.built(conv, x=x), expected)
 
+    def test_what_onnxruntime_quantises(self):
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "data", "onnx", "quantized_microsoft")
+        model, saved = tw.compile(path + ".onnx"), np.load(path + ".npz")
+        results = dict(zip((t.name for t in model.outputs), model(x=saved["x"], image=saved["image"])))
+        self.assertEqual(len(results), 10)
+        for name, found in results.items():
+            with self.subTest(name):
+                self.assertEqual(found.dtype, saved[name].dtype)
+                np.testing.assert_allclose(found, saved[name], rtol=1e-6 if found.dtype == np.float32 else 0, atol=1e-6)
+
     def test_products(self):
         random = np.random.default_rng(4)
         for k in (7, 300, 5000):

@@ -304,8 +304,37 @@ def quantized():
     save("quantized", nodes, [value("x", FLOAT, [1, 3, 8, 8])], [value("y", FLOAT, [1, 5])], params)
 
 
+def quantized_microsoft():
+    """What onnxruntime's quantisation writes besides ONNX's own operators; quantized_microsoft.npz has inputs and what onnxruntime makes of them."""
+    rng = np.random.default_rng(17)
+    scale, zero = (constant(n, np.array(v, d)) for n, v, d in (("s", 0.04, "float32"), ("z", 120, "uint8")))
+    other_scale, other_zero = (constant(n, np.array(v, d)) for n, v, d in (("s2", 0.055, "float32"), ("z2", 131, "uint8")))
+    weight = constant("w", rng.integers(-128, 128, (6, 5)).astype("int8"))
+    weight_scale = constant("ws", np.linspace(0.01, 0.03, 5, dtype="float32"))
+    weight_zero = constant("wz", np.zeros(5, "int8"))
+    bias, real_bias = constant("b", rng.integers(-900, 900, 5).astype("int32")), constant("rb", rng.standard_normal(5).astype("float32"))
+    one_scale, one_zero = constant("os", np.array(0.02, "float32")), constant("oz", np.array(3, "int8"))
+    own = lambda op, inputs, output, **attrs: helper.make_node(op, inputs, [output], domain="com.microsoft", **attrs)  # noqa: E731
+    nodes = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("QuantizeLinear", ["x", "s2", "z2"], ["r"]),
+             helper.make_node("QuantizeLinear", ["image", "s", "z"], ["i"]),
+             own("QLinearAdd", ["q", "s", "z", "r", "s2", "z2", "s2", "z2"], "sum"), own("QLinearMul", ["q", "s", "z", "r", "s2", "z2", "s", "z"], "product"),
+             own("QLinearSigmoid", ["q", "s", "z", "s", "z"], "gate"), own("QLinearLeakyRelu", ["q", "s", "z", "s2", "z2"], "leaky", alpha=0.2),
+             own("QLinearConcat", ["s", "z", "q", "s", "z", "r", "s2", "z2"], "joined", axis=1),
+             own("QLinearGlobalAveragePool", ["i", "s", "z", "s2", "z2"], "pooled", channels_last=0),
+             own("QGemm", ["q", "s", "z", "w", "ws", "wz", "b", "s2", "z2"], "gemm", alpha=1.0),
+             own("QGemm", ["q", "s", "z", "w", "ws", "wz", "b"], "real_gemm", alpha=0.5),
+             own("MatMulIntegerToFloat", ["q", "w", "s", "os", "z", "oz", "rb"], "real_product"),
+             own("DynamicQuantizeMatMul", ["x", "w", "os", "oz", "rb"], "dynamic")]
+    byte, real = TensorProto.UINT8, FLOAT
+    outputs = [value(n, byte, s) for n, s in (("sum", [4, 6]), ("product", [4, 6]), ("gate", [4, 6]), ("leaky", [4, 6]), ("joined", [4, 12]), ("pooled", [1, 3, 1, 1]), ("gemm", [4, 5]))]
+    outputs += [value(n, real, [4, 5]) for n in ("real_gemm", "real_product", "dynamic")]
+    save("quantized_microsoft", nodes, [value("x", FLOAT, [4, 6]), value("image", FLOAT, [1, 3, 4, 5])], outputs,
+         [scale, zero, other_scale, other_zero, weight, weight_scale, weight_zero, bias, real_bias, one_scale, one_zero], domains=["com.microsoft"])
+
+
 def main():
     quantized()
+    quantized_microsoft()
     computed_functions()
     free_sizes()
     texts_and_lists()

@@ -3,6 +3,8 @@
 // form, so that passes see what is quantised; the others, whose rounding to even no qnn operator has, are written out
 // in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values. Products are integer
 // ones; the pass IntegerProducts makes them fast.
+#include <array>
+
 #include "base/format.h"
 #include "frontend/onnx/converters/linear.h"
 #include "relay/ops/attrs_qnn.h"
@@ -104,7 +106,8 @@ Values dequantize(NodeContext& c) {
       dequantized(c, x, scale, c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1), c.int_attr("block_size", 0), to)};
 }
 
-Values dynamic_quantize(NodeContext& c) {
+// Operand 0 as uint8, its scale and its zero point, by its own range.
+std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
   Expr x = c.input(0), zero = c.scalar(0, kFloat32);
   Ints axes;
   for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
@@ -114,6 +117,10 @@ Values dynamic_quantize(NodeContext& c) {
   Expr scale = c.div(c.sub(high, low), c.scalar(255, kFloat32));
   Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
   return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
+}
+Values dynamic_quantize(NodeContext& c) {
+  auto [integers, scale, zero_point] = dynamically_quantized(c);
+  return {integers, scale, zero_point};
 }
 
 // value - zero_point in int32; a vector of zero points runs along `axis`.
@@ -175,6 +182,80 @@ Values qlinear_conv(NodeContext& c) {
   return rescaled(c, y, c.input(1), spread(c, c.input(4), y, 1, 0));
 }
 
+// --- com.microsoft: what onnxruntime's quantisation writes beside the operators above
+
+Expr optional(NodeContext& c, int64_t i) { return c.has(i) ? c.input(i) : Expr(); }
+
+// Operands first, first + 1 and first + 2 are a value, its scale and its zero point, which may be missing.
+Expr real_operand(NodeContext& c, int64_t first) {
+  return dequantized(c, c.input(first), c.input(first + 1), optional(c, first + 2), 0, 0, kFloat32);
+}
+// y as integers of the scale and the zero point that operands `scale` and scale + 1 are.
+Values quantized_result(NodeContext& c, const Expr& y, int64_t scale, DataType like) {
+  Expr ratio = c.div(y, c.cast(c.input(scale), kFloat32));
+  return {to_integers(c, ratio, optional(c, scale + 1), like)};
+}
+template <Expr (NodeContext::*op)(const Expr&, const Expr&) const>
+Values qlinear_binary(NodeContext& c) {
+  Expr y = (c.*op)(real_operand(c, 0), real_operand(c, 3));
+  return quantized_result(c, y, 6, c.dtype(c.input(0)));
+}
+Values qlinear_sigmoid(NodeContext& c) {
+  return quantized_result(c, c.call("sigmoid", {real_operand(c, 0)}), 3, c.dtype(c.input(0)));
+}
+Values qlinear_leaky_relu(NodeContext& c) {
+  const double alpha = c.float_attr("alpha", 0.01);
+  Expr y = c.call("nn.leaky_relu", {real_operand(c, 0)},
+                  make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha; }));
+  return quantized_result(c, y, 3, c.dtype(c.input(0)));
+}
+Values qlinear_global_average_pool(NodeContext& c) {
+  if (c.int_attr("channels_last", 0) != 0) c.unsupported("channels_last");
+  Expr x = real_operand(c, 0);
+  Ints axes;
+  for (int64_t i = 2; i < c.rank(x); ++i) axes.push_back(i);
+  return quantized_result(c, c.reduce("mean", x, axes, true), 3, c.dtype(c.input(0)));
+}
+// The result's scale and zero point, then a value, its scale and its zero point again and again.
+Values qlinear_concat(NodeContext& c) {
+  const auto count = static_cast<int64_t>(c.all_inputs().size());
+  if (count < 5 || count % 3 != 2) c.fail("it takes a scale, a zero point and triples of value, scale and zero point");
+  std::vector<Expr> parts;
+  for (int64_t i = 2; i < count; i += 3) parts.push_back(real_operand(c, i));
+  const int64_t axis = c.axis(c.int_attr("axis", 1), c.rank(parts[0]));
+  Expr y = c.call("concatenate", {relay::make_tuple(std::move(parts))},
+                  make_attrs<relay::ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
+  return quantized_result(c, y, 0, c.dtype(c.input(2)));
+}
+Values qgemm(NodeContext& c) {
+  const bool trans_a = c.int_attr("transA", 0) != 0, trans_b = c.int_attr("transB", 0) != 0;
+  auto turned = [&](const Expr& e, bool turn) { return turn ? transposed_matrix(c, e) : e; };
+  // Zero points of B, one for each column of the product.
+  Expr a = turned(centered(c, c.input(0), c.input(2), -1), trans_a);
+  Expr b = turned(centered(c, c.input(3), c.input(5), trans_b ? 0 : -1), trans_b);
+  Expr sum = matmul_of(c, a, b);
+  if (c.has(6)) sum = c.add(sum, c.cast(c.input(6), kInt32));
+  Expr scale = c.mul(c.cast(c.input(1), kFloat64), c.cast(spread(c, c.input(4), sum, -1, 0), kFloat64));
+  Expr y = c.mul(c.cast(sum, kFloat64), c.mul(scale, c.scalar(c.float_attr("alpha", 1), kFloat64)));
+  if (!c.has(7)) return {c.cast(y, kFloat32)};
+  return {to_integers(c, c.div(y, c.cast(c.input(7), kFloat64)), optional(c, 8),
+                      c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
+}
+// A product of integers in float32: (scales of a and b), then the bias.
+Values scaled_product(NodeContext& c, const Expr& sum, const Expr& a_scale, const Expr& b_scale, const Expr& bias) {
+  Expr y = c.mul(c.cast(sum, kFloat32), c.mul(a_scale, spread(c, b_scale, sum, -1, 0)));
+  return {bias ? c.add(y, bias) : y};
+}
+Values matmul_integer_to_float(NodeContext& c) {
+  Expr a = centered(c, c.input(0), optional(c, 4), -1), b = centered(c, c.input(1), optional(c, 5), -1);
+  return scaled_product(c, matmul_of(c, a, b), c.input(2), c.input(3), optional(c, 6));
+}
+Values dynamic_quantize_matmul(NodeContext& c) {
+  const auto [a, a_scale, a_zero] = dynamically_quantized(c);
+  Expr sum = matmul_of(c, centered(c, a, a_zero, -1), centered(c, c.input(1), optional(c, 3), -1));
+  return scaled_product(c, sum, a_scale, c.input(2), optional(c, 4));
+}
+
 constexpr ConverterEntry kTable[] = {
     {"QuantizeLinear", 10, quantize},
     {"DequantizeLinear", 10, dequantize},
@@ -183,6 +264,15 @@ constexpr ConverterEntry kTable[] = {
     {"QLinearMatMul", 10, qlinear_matmul},
     {"ConvInteger", 10, conv_integer},
     {"QLinearConv", 10, qlinear_conv},
+    {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, "com.microsoft"},
+    {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "com.microsoft"},
+    {"QGemm", 1, qgemm, "com.microsoft"},
+    {"QLinearAdd", 1, qlinear_binary<&NodeContext::add>, "com.microsoft"},
+    {"QLinearConcat", 1, qlinear_concat, "com.microsoft"},
+    {"QLinearGlobalAveragePool", 1, qlinear_global_average_pool, "com.microsoft"},
+    {"QLinearLeakyRelu", 1, qlinear_leaky_relu, "com.microsoft"},
+    {"QLinearMul", 1, qlinear_binary<&NodeContext::mul>, "com.microsoft"},
+    {"QLinearSigmoid", 1, qlinear_sigmoid, "com.microsoft"},
 };
 
 }  // namespace
