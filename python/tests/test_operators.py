@@ -91,6 +91,65 @@ class Made(unittest.TestCase):
         sample = lambda r, c: sum(wr * wc * y[0, :, int(r) + dr, int(c) + dc] for dr, wr in ((0, 1 - r % 1), (1, r % 1)) for dc, wc in ((0, 1 - c % 1), (1, c % 1)))  # noqa: E731
         np.testing.assert_allclose(got[11].reshape(2), np.mean([sample(r, c) for r in (1.75, 3.25) for c in (1.75, 3.25)], axis=0), rtol=1e-4, atol=1e-5)
 
+    def test_losses_gradients_and_sparse_tensors(self):
+        x, k = rand(1, 2, 4, 4), relay.var("x", shape=(1, 2, 4, 4))
+        pooled = relay.nn.max_pool2d(k, (2, 2), (2, 2))
+        back = relay.nn.max_pool2d_grad(relay.nn.relu(pooled), k, (2, 2), (2, 2))
+        shared = relay.nn.avg_pool2d_grad(pooled, k, (2, 2), (2, 2))
+        where, shape = relay.sparse_reshape(relay.const(np.array([[0, 1], [2, 3]])), relay.const(np.array([3, 4])), relay.const(np.array([2, -1])))
+        weight = relay.nn.conv2d_backward_weight(pooled, k, strides=(2, 2), kernel_size=(2, 2))
+        got = run([back, shared, where, shape, weight, relay.debug(k), relay.nn.correlation(k, k, 1, 1, 1, 1, 1, True)], {"x": x})
+        blocks = x.reshape(1, 2, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(1, 2, 2, 2, 4)
+        top = blocks.max(-1)
+        hit = np.where(np.arange(4) == blocks.argmax(-1)[..., None], np.maximum(top, 0)[..., None], 0)
+        unblock = lambda b: b.reshape(1, 2, 2, 2, 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(1, 2, 4, 4)  # noqa: E731
+        np.testing.assert_allclose(got[0], unblock(hit), rtol=1e-5)
+        np.testing.assert_allclose(got[1], unblock(np.broadcast_to(top[..., None] / 4, blocks.shape)), rtol=1e-5)
+        np.testing.assert_array_equal(got[2], [[0, 1], [1, 5]])
+        np.testing.assert_array_equal(got[3], [2, 6])
+        expected = np.einsum("noyx,ncyxk->ock", top, blocks).reshape(2, 2, 2, 2)
+        np.testing.assert_allclose(got[4], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(got[5], x)
+        np.testing.assert_allclose(got[6][0, 4], (x * x).mean(axis=(0, 1)), rtol=1e-5)
+        # Values decide how many rows there are.
+        places, rows = relay.var("p", shape=(3, 2), dtype="int64"), relay.var("s", shape=(2,), dtype="int64")
+        filled = relay.sparse_fill_empty_rows(places, relay.const(np.array([1, 2, 3])), rows, relay.const(9))
+        for size, expected in ((4, [[0, 1], [1, 0], [2, 0], [2, 2], [3, 0]]), (3, [[0, 1], [1, 0], [2, 0], [2, 2]])):
+            got = run([filled[0], filled[1], filled[2]], {"p": np.array([[0, 1], [2, 0], [2, 2]]), "s": np.array([size, 5])}, "vm")
+            np.testing.assert_array_equal(got[0], expected)
+            np.testing.assert_array_equal(got[1], [1, 9, 2, 3, 9][:size + 1])
+            np.testing.assert_array_equal(got[2], [False, True, False, True][:size])
+
+    def test_random(self):
+        key = relay.random.threefry_key(7)
+        left, right = relay.random.threefry_split(key)
+        after, words = relay.random.threefry_generate(left, (3, 5))
+        _, unit = relay.random.uniform(right, (4000,), low=-2.0, high=2.0)
+        _, wide = relay.random.normal(after, (4000,), "float64", mean=1.0, scale=3.0)
+        _, drawn = relay.random.multinomial(right, relay.const(np.array([1.0, 0.0, 3.0], "float32")), 4000)
+        one = run([words, unit, wide, drawn], {})
+        for same, other in zip(one, run([words, unit, wide, drawn], {}, "debug")):
+            np.testing.assert_allclose(same, other, rtol=0 if same.dtype.kind in "ui" else 1e-9, atol=0)
+        self.assertEqual((one[0].dtype, one[0].shape, len(np.unique(one[0]))), (np.dtype("uint64"), (3, 5), 15))
+        self.assertTrue(-2 <= one[1].min() < -1.99 and 1.99 < one[1].max() < 2 and abs(one[1].mean()) < 0.1)
+        self.assertTrue(abs(one[2].mean() - 1) < 0.2 and abs(one[2].std() - 3) < 0.2)
+        self.assertTrue(abs((one[3] == 2).mean() - 0.75) < 0.05 and not (one[3] == 1).any())
+        with self.assertRaisesRegex(tw.Error, "no generator"):
+            relay.testing.run_infer_type(relay.random.threefry_split(relay.const(np.zeros(4, "uint64")))[0])
+
+    def test_computed_sizes(self):
+        x = rand(1, 2, 3, 4)
+        a, n, h = relay.var("x", shape=x.shape), relay.var("n", shape=(2,), dtype="int64"), relay.var("h", shape=(), dtype="float32")
+        width = relay.var("w", shape=(4, 2), dtype="int64")
+        outputs = [relay.nn.pad(a, width, 2.0), relay.image.resize2d(a, n, method="nearest_neighbor", coordinate_transformation_mode="asymmetric", rounding_method="floor"),
+                   relay.nn.upsampling(a, h, 2.0), relay.sparse_to_dense(relay.const(np.array([[0, 1]])), n, relay.const(np.array([5], "int32")))]
+        values = {"x": x, "w": np.array([[0, 0], [1, 0], [0, 2], [0, 0]]), "n": np.array([6, 4]), "h": np.float32(2)}
+        got = run(outputs, values, "vm")
+        dense = np.zeros((6, 4), "int32")
+        dense[0, 1] = 5
+        for one, other in zip(got, (np.pad(x, values["w"], constant_values=2), x.repeat(2, 2), x.repeat(2, 2).repeat(2, 3), dense)):
+            np.testing.assert_array_equal(one, other)
+
     def test_topk(self):
         x = rand(3, 5)
         a, k = relay.var("x", shape=x.shape), relay.var("k", shape=(1,), dtype="int64")

@@ -25,6 +25,7 @@ using runtime::vm::Program;
 
 // Values of more bytes than this are never compiled in: they are data.
 constexpr uint64_t kLargestKeyBytes = 4096;
+constexpr int64_t kMostDecidingFloats = 4;
 
 // Of an input, or of a result whose size its operand's data say.
 bool has_free_size(const relay::Module& module) {
@@ -196,10 +197,18 @@ Result<Built> build_relay_region(const onnx::SharedBytes& source, const std::map
   // Sizes that small integers decide: those are compiled in.
   for (const auto& [name, t] : arguments)
     if ((t.dtype().is_integral() || t.dtype().is_bool()) && t.bytes() <= kLargestKeyBytes) by_value->push_back(name);
-  if (by_value->empty()) return built;
-  PassContext context;
-  return build(TW_TRY(relay::dynamic_to_static(TW_TRY(with_arguments(module, arguments, *by_value)), context)),
-               options);
+  auto decided = [&]() -> Result<Built> {
+    PassContext context;
+    return build(TW_TRY(relay::dynamic_to_static(TW_TRY(with_arguments(module, arguments, *by_value)), context)),
+                 options);
+  };
+  if (!by_value->empty()) built = decided();
+  if (built.ok() || built.error().code != ErrorCode::kFreeDimension) return built;
+  // Or a few numbers: scales.
+  const size_t integers = by_value->size();
+  for (const auto& [name, t] : arguments)
+    if (t.dtype().is_float() && t.size() <= kMostDecidingFloats) by_value->push_back(name);
+  return by_value->size() == integers ? std::move(built) : decided();
 }
 
 }  // namespace

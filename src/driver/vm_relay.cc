@@ -11,6 +11,7 @@
 #include "driver/vm.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
+#include "relay/passes/expand_composed.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {
@@ -618,7 +619,10 @@ Result<int64_t> FunctionCompiler::match(Scope& s, const MatchNode& m) {
 }  // namespace
 
 Result<Program> vm_program(const Module& module, const BuildOptions& options) {
-  return ProgramCompiler(module).run(options);
+  // What composed operators are made of may be functions of the runtime.
+  PassContext context;
+  const Module expanded = TW_TRY(relay::expand_composed(module, context));
+  return ProgramCompiler(expanded).run(options);
 }
 
 }  // namespace tilewright::driver

@@ -165,6 +165,7 @@ class Lowering {
         group.choice = *choice;
         continue;
       }
+      if (choice.error().code == ErrorCode::kFreeDimension) return choice.error();
       std::string line = (choice.error().where.empty() ? "" : choice.error().where + ": ") + choice.error().message;
       if (std::find(missing.begin(), missing.end(), line) == missing.end()) missing.push_back(line);
     }

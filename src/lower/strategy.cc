@@ -186,6 +186,15 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
 
 Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
                                                             const Target& target, const KernelChooser& chooser) {
+  for (const Expr& e : relay::post_order(group.function->body))
+    if (const auto* op = relay::called_op(e);
+        op && op->expand && !find_compute(op->name) && implementations_of(op->name).empty()) {
+      const auto& call = *relay::as<relay::CallNode>(e);  // it waits for sizes or values
+      std::vector<Type> types;
+      for (const Expr& operand : call.args) types.push_back(operand->type);
+      auto expansion = op->expand(relay::TypeArgs{types, call.args, call.attrs});
+      if (!expansion.ok()) return std::move(expansion).error().at(op->name);
+    }
   Anchor anchor = find_anchor(*group.function);
   if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
   Problem problem{graph, group, anchor, target};

@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "driver/graphs.h"
 #include "relay/op_cases.h"
+#include "relay/passes/expand_composed.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {
@@ -42,11 +43,17 @@ TEST(Composed, EveryCaseCompiles) {
     VerifyOptions options;
     options.build.jobs = 1;
     auto module = module_of(*op, c, attrs, false, &options.inputs);
-    if (!module.ok()) {  // a size that an operand's value decides
+    const auto waits = [](const relay::Module& m) {
+      const Expr& body = m.main_function()->body;
+      return relay::expanded(body) == body;
+    };
+    if (!module.ok() || waits(*module)) {  // what an operand's value decides
       options.inputs.clear();
       module = module_of(*op, c, attrs, true, &options.inputs);
     }
     ASSERT_TRUE(module.ok()) << module.error().str();
+    // A result as large as the data say needs the virtual machine: python/tests/test_operators.py
+    if (c.op == "sparse_fill_empty_rows") continue;
     auto text = print_module(*module, {.metadata = true}).text;
     auto again = relay::parse_module(text);
     ASSERT_TRUE(again.ok()) << text << again.error().str();

@@ -60,7 +60,7 @@ def __getattr__(name: str) -> typing.Any:
         return importlib.import_module(f".{name}", __name__)
     if name == "random":
         return op.random
-    if name in ("collage", "debug"):
+    if name == "collage":
         raise AttributeError(f"relay.{name} is not supported; docs/migrating.md lists what is")
     return getattr(op, name)
 

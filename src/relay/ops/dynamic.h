@@ -12,7 +12,7 @@ namespace tilewright::relay {
 
 struct StaticForm {
   const OpDef* op = nullptr;
-  size_t operands = 0;  // how many leading operands stay
+  std::vector<Expr> operands;  // those that stay
   AttrsRef attrs;
 };
 // The static operator of a call of a dyn.* one whose deciding operands are constants; nothing for anything else.

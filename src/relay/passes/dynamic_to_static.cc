@@ -17,8 +17,7 @@ Result<Module> dynamic_to_static(const Module& module, PassContext& context) {
       auto form = static_form(e);
       if (!form || failure) return e;
       const auto& c = *as<CallNode>(e);
-      auto made = try_call(form->op->name, {c.args.begin(), c.args.begin() + static_cast<int64_t>(form->operands)},
-                           form->attrs, c.span);
+      auto made = try_call(form->op->name, form->operands, form->attrs, c.span);
       if (!made.ok()) {
         failure = made.error();
         return e;

@@ -13,7 +13,7 @@ from typing import Any
 from ... import _core
 from ..expr import Call, Op, Tuple, TupleWrapper, _like
 from .registry import OpPattern, register_op_attr
-from . import strategy
+from . import random, strategy
 from .absent import has_absent, replacement
 from .classic import TABLE as _CLASSIC, register
 from .registrations import (refused, register_compute, register_convert_op_layout, register_external_compiler, register_gradient, register_pattern, register_schedule,
@@ -23,7 +23,7 @@ from .strategy import OpImplementation, OpStrategy, register_strategy
 
 # Operators that take one tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
-_OUTPUTS = {"nn.batch_norm": 3}
+_OUTPUTS = {"nn.batch_norm": 3, "sparse_reshape": 2, "sparse_fill_empty_rows": 3}
 _PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
 
 
@@ -101,8 +101,9 @@ class _Namespace:
             instead = replacement(self._prefix + name)
             if instead is not None:
                 raise AttributeError(f"no operator is called '{self._prefix}{name}'; instead: {instead}")
-            if self._prefix and has_absent(f"{self._prefix}{name}."):
-                return _Namespace(f"{self._prefix}{name}.")
+            below = f"{self._prefix}{name}."
+            if self._prefix and (has_absent(below) or any(known.startswith(below) for known in _core.op_names())):
+                return _Namespace(below)
             near = [n for n in _core.op_names() if n.rsplit(".", 1)[-1] == name]
             raise AttributeError(f"no operator is called '{self._prefix}{name}'" + (f"; instead: {', '.join(near)}" if near else "; 'tilewright ops' lists them"))
         made = _operator(self._prefix + name)
@@ -113,7 +114,7 @@ class _Namespace:
         return [n[len(self._prefix):] for n in sorted({*_core.op_names(), *_CLASSIC}) if n.startswith(self._prefix) and "." not in n[len(self._prefix):]]
 
 
-nn, image, vision, annotation, dyn, random, memory, vm = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn.", "random.", "memory.", "vm."))
+nn, image, vision, annotation, dyn, memory, vm = (_Namespace(p) for p in ("nn.", "image.", "vision.", "annotation.", "dyn.", "memory.", "vm."))
 _top = _Namespace("")
 tensor = transform = reduce = algorithm = _top  # the classic files of operators
 op = sys.modules[__name__]

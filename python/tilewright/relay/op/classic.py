@@ -9,7 +9,6 @@ import numpy as np
 
 from ... import _core
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
-from .composed import TABLE as _COMPOSED
 from .sparse import TABLE as _SPARSE
 from .detection import TABLE as _DETECTION
 
@@ -108,16 +107,9 @@ def topk(data: Any, k: Any = 1, axis: int = -1, ret_type: str = "both", is_ascen
     k = int(k.data.numpy().reshape(-1)[0]) if isinstance(k, Constant) else k
     if isinstance(k, int) and k < 1:  # all of them, sorted
         k = _shape(data, "topk")[axis]
-    if isinstance(k, Expr):  # the first k of everything sorted
-        rank = len(_like(data).checked_type.shape)
-        place = axis % rank
-        lead = [Call("strided_slice", [Call("shape_of", [data], {"dtype": "int64"})], {"begin": [0], "end": [place], "strides": [1]})] if place else []
-        end = Call("concatenate", [Tuple([*lead, Call("reshape", [Call("cast", [k], {"dtype": "int64"})], {"newshape": [1]})])], {"axis": 0})
-        edges = [const(np.zeros(place + 1, "int64")), end, const(np.ones(place + 1, "int64"))]
-        order = Call("argsort", [data], {"axis": axis, "is_ascend": is_ascend, "dtype": "int64"})
-        parts = {"values": Call("gather", [data, order], {"axis": place}), "indices": Call("cast", [order], {"dtype": dtype})}
-        cut = {name: Call("dyn.strided_slice", [part, *edges]) for name, part in parts.items()}
-        return TupleWrapper(Tuple([cut["values"], cut["indices"]]), 2) if ret_type == "both" else cut[ret_type]
+    if isinstance(k, Expr):
+        call = Call("dyn.topk", [data, k], {"axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype})
+        return TupleWrapper(call, 2) if ret_type == "both" else call
     call = Call("topk", [data], {"k": k, "axis": axis, "ret_type": ret_type, "is_ascend": is_ascend, "dtype": dtype})
     return TupleWrapper(call, 2) if ret_type == "both" else call
 
@@ -133,19 +125,46 @@ def meshgrid(data: Any, indexing: str = "ij") -> TupleWrapper:
 
 
 def pad(data: Any, pad_width: Any, pad_value: Any = 0, pad_mode: str = "constant") -> Call:
+    if isinstance(pad_width, Constant):
+        pad_width = pad_width.data.numpy().tolist()
+    if isinstance(pad_width, Expr):
+        return Call("dyn.nn.pad", [data, pad_width, _scalar(pad_value, data)], {"pad_mode": pad_mode})
     return Call("nn.pad", [data, _scalar(pad_value, data)], {"pad_width": [list(p) for p in pad_width], "pad_mode": pad_mode})
+
+
+def _scales(name: str, data: Any, scales: dict[str, Any], attrs: dict[str, Any]) -> Call:
+    """An upsampling, whose scales are numbers or computed."""
+    scales = {k: float(v.data.numpy()) if isinstance(v, Constant) else v for k, v in scales.items()}
+    if any(isinstance(v, Expr) for v in scales.values()):
+        return Call(f"dyn.{name}", [data, *(v if isinstance(v, Expr) else const(v, "float32") for v in scales.values())], attrs)
+    return Call(name, [data], {**{k: float(v) for k, v in scales.items()}, **attrs})
+
+
+def upsampling(data: Any, scale_h: Any = 1, scale_w: Any = 1, layout: str = "NCHW", method: str = "nearest_neighbor", align_corners: bool = False) -> Call:
+    return _scales("nn.upsampling", data, {"scale_h": scale_h, "scale_w": scale_w}, {"layout": layout, "method": method, "align_corners": align_corners})
+
+
+def upsampling3d(data: Any, scale_d: Any = 1, scale_h: Any = 1, scale_w: Any = 1, layout: str = "NCDHW", method: str = "nearest_neighbor",
+                 coordinate_transformation_mode: str = "half_pixel") -> Call:
+    return _scales("nn.upsampling3d", data, {"scale_d": scale_d, "scale_h": scale_h, "scale_w": scale_w},
+                   {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode})
+
+
+def resize2d(data: Any, size: Any, roi: Any = None, layout: str = "NCHW", method: str = "linear", coordinate_transformation_mode: str = "half_pixel",
+             rounding_method: str = "", cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0, out_dtype: Any = None) -> Call:
+    attrs = {"layout": layout, "method": method, "coordinate_transformation_mode": coordinate_transformation_mode, "rounding_method": rounding_method,
+             "cubic_alpha": cubic_alpha, "cubic_exclude": cubic_exclude, "extrapolation_value": extrapolation_value, **({"out_dtype": out_dtype} if out_dtype else {})}
+    size = size.data.numpy().tolist() if isinstance(size, Constant) else size
+    roi = roi.data.numpy().tolist() if isinstance(roi, Constant) else [] if roi is None else roi
+    if isinstance(size, Expr) or isinstance(roi, Expr):
+        return Call("dyn.image.resize2d", [data, size if isinstance(size, Expr) else const(np.array(size, "int64")),
+                                           roi if isinstance(roi, Expr) else const(np.array(roi, "float32"))], attrs)
+    size = [size, size] if isinstance(size, (int, np.integer)) else size
+    return Call("image.resize2d", [data], {"size": [int(s) for s in size], "roi": [float(r) for r in roi], **attrs})
 
 
 def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Call:
     return Call("nn.mirror_pad", [data], {"pad_width": [list(p) for p in pad_width], "mode": mode})
-
-
-def scatter(data: Any, indices: Any, updates: Any, axis: int) -> Call:
-    return Call("scatter_elements", [data, indices, updates], {"axis": axis})
-
-
-def scatter_add(data: Any, indices: Any, updates: Any, axis: int) -> Call:
-    return Call("scatter_elements", [data, indices, updates], {"axis": axis, "reduction": "add"})
 
 
 def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Call:
@@ -199,42 +218,6 @@ def where(condition: Any, x: Any, y: Any) -> Call:
     return Call("where", [_of_dtype(condition, "bool"), x, y])
 
 
-def _free(x: Any) -> bool:
-    """Whether a size of the expression is not known."""
-    shape = getattr(_like(x).checked_type, "shape", ())
-    return any(not hasattr(d, "value") and not isinstance(d, int) for d in shape)
-
-
-def _sizes(x: Any) -> Call:
-    return Call("shape_of", [x], {"dtype": "int64"})
-
-
-def sequence_mask(data: Any, valid_length: Any, mask_value: float = 0, axis: int = 0) -> Call:
-    """What lies beyond the valid length of its batch becomes mask_value; data is (length, batch, ...) or, with axis 1, (batch, length, ...)."""
-    rank = len(_like(data).checked_type.shape)
-    if _free(data):
-        length = Call("take", [_sizes(data), const(axis, "int64")], {"axis": 0})
-        steps = Call("cast", [Call("arange", [const(0, "int64"), length, const(1, "int64")], {"dtype": "int64"})], {"dtype": "float32"})
-    else:
-        steps = const(np.arange(_shape(data, "sequence_mask")[axis]), "float32")
-    steps = Call("reshape", [steps], {"newshape": [-1, 1] if axis == 0 else [1, -1]})
-    lengths = Call("reshape", [Call("cast", [valid_length], {"dtype": "float32"})], {"newshape": [1, -1] if axis == 0 else [-1, 1]})
-    inside = Call("less", [steps, lengths])
-    if rank > 2:
-        inside = Call("expand_dims", [inside], {"axis": 2, "num_newaxis": rank - 2})
-    return Call("where", [inside, data, _scalar(mask_value, data)])
-
-
-def cross_entropy(predictions: Any, targets: Any) -> Call:
-    total = Call("sum", [Call("multiply", [Call("log", [predictions]), targets])])
-    return Call("negative", [Call("divide", [total, const(float(_shape(predictions, "cross_entropy")[0]), _dtype(predictions))])])
-
-
-def cross_entropy_with_logits(predictions: Any, targets: Any) -> Call:
-    total = Call("sum", [Call("multiply", [predictions, targets])])
-    return Call("negative", [Call("divide", [total, const(float(_shape(predictions, "cross_entropy_with_logits")[0]), _dtype(predictions))])])
-
-
 def fast_gelu(x: Any) -> Call:
     return Call("nn.gelu", [x])
 
@@ -263,13 +246,94 @@ def dense(data: Any, weight: Any, units: int | None = None, out_dtype: str = "")
     return Call("nn.dense", [data, weight], {k: v for k, v in (("units", units), ("out_dtype", out_dtype)) if v})
 
 
-TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, scatter, scatter_add, one_hot,
-                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sequence_mask, split, stack, where)}
-TABLE.update(_COMPOSED)
+def _list(value: Any) -> Any:
+    """Numbers of an argument that the classic signature takes as a list, as one, or as a constant."""
+    value = value.data.numpy() if isinstance(value, Constant) else value.numpy() if hasattr(value, "numpy") and not isinstance(value, Expr) else value
+    return value if isinstance(value, Expr) else [int(v) for v in np.reshape(np.asarray(value), -1)]
+
+
+def sparse_to_dense(sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0) -> Call:
+    """Values at places, () or (count) or (count, rank), in a tensor of one default value."""
+    shape, default = _list(output_shape), _scalar(default_value, sparse_values)
+    if isinstance(shape, Expr):
+        return Call("dyn.sparse_to_dense", [sparse_indices, shape, sparse_values, default])
+    return Call("sparse_to_dense", [sparse_indices, sparse_values, default], {"output_shape": shape})
+
+
+def strided_set(data: Any, v: Any, begin: Any, end: Any, strides: Any = None) -> Call:
+    """data with data[begin:end:strides] = v."""
+    parts = [p if isinstance(p, Expr) else const(np.array([int(i) for i in p], "int64")) for p in (begin, end, [1] if strides is None else strides)]
+    return Call("strided_set", [data, v, *parts])
+
+
+def matrix_set_diag(data: Any, diagonal: Any, k: Any = 0, align: str = "RIGHT_LEFT") -> Call:
+    """data with its diagonals k[0]..k[1] (or k) replaced; shorter ones lie right or left in their row, as `align` says for those above and below."""
+    low, high = (int(k), int(k)) if isinstance(k, (int, np.integer)) else (int(k[0]), int(k[-1]))
+    above, below = align.split("_")
+    return Call("matrix_set_diag", [data, diagonal], {"k1": low, "k2": high, "super_diag_right_align": above == "RIGHT", "sub_diag_right_align": below == "RIGHT"})
+
+
+def dft(re_data: Any, im_data: Any, inverse: Any = False) -> TupleWrapper:
+    """The discrete Fourier transform of the last axis: (real part, imaginary part)."""
+    flag = inverse.data.numpy() if isinstance(inverse, Constant) else inverse
+    return TupleWrapper(Call("dft", [re_data, im_data], {"inverse": bool(flag)}), 2)
+
+
+def stft(data: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, normalized: bool = False,
+         onesided: bool = True) -> Call:
+    """The short-time Fourier transform of (batch, time): (batch, frequencies, frames, 2)."""
+    length = n_fft if win_length is None else win_length
+    window = const(np.ones(length, _dtype(data))) if window is None else window
+    return Call("stft", [data, window], {"n_fft": n_fft, "hop_length": n_fft // 4 if hop_length is None else hop_length, "win_length": length, "normalized": normalized,
+                                         "onesided": onesided})
+
+
+def correlation(data1: Any, data2: Any, kernel_size: int, max_displacement: int, stride1: int, stride2: int, padding: Any, is_multiply: bool,
+                layout: str = "NCHW") -> Call:
+    """Means of products (or absolute differences) of patches of two images, one channel for each displacement."""
+    return Call("nn.correlation", [data1, data2], {"kernel_size": kernel_size, "max_displacement": max_displacement, "stride1": stride1, "stride2": stride2,
+                                                   "padding": _list(padding), "is_multiply": bool(is_multiply), "layout": layout})
+
+
+def _four(padding: Any) -> list[int]:
+    pads = _list(padding)
+    return pads * 4 if len(pads) == 1 else pads * 2 if len(pads) == 2 else pads
+
+
+def conv2d_backward_weight(grad: Any, data: Any, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: Any = None,
+                           kernel_size: Any = None, grad_layout: str = "NCHW", data_layout: str = "NCHW", kernel_layout: str = "OIHW", out_dtype: str = "") -> Call:
+    """The gradient of a convolution by its weight."""
+    attrs = {"strides": _list(strides), "padding": _four(padding), "dilation": _list(dilation), "groups": groups, "channels": channels, "kernel_size": kernel_size,
+             "data_layout": grad_layout, "kernel_layout": data_layout, "out_layout": kernel_layout, "out_dtype": out_dtype}
+    return Call("nn.conv2d_backward_weight", [grad, data], {k: v for k, v in attrs.items() if v is not None and v != ""})
+
+
+def max_pool2d_grad(out_grad: Any, data: Any, pool_size: Any = (1, 1), strides: Any = (1, 1), padding: Any = (0, 0), layout: str = "NCHW", out_layout: str = "",
+                    ceil_mode: bool = False) -> Call:
+    """The gradient of nn.max_pool2d: the first largest element of each window gets it."""
+    return Call("nn.max_pool2d_grad", [out_grad, data], {"pool_size": _list(pool_size), "strides": _list(strides), "padding": _four(padding), "layout": layout,
+                                                         "out_layout": out_layout, "ceil_mode": ceil_mode})
+
+
+def avg_pool2d_grad(out_grad: Any, data: Any, pool_size: Any = (1, 1), strides: Any = (1, 1), padding: Any = (0, 0), layout: str = "NCHW", out_layout: str = "",
+                    ceil_mode: bool = False, count_include_pad: bool = False) -> Call:
+    """The gradient of nn.avg_pool2d: the elements of each window share it."""
+    return Call("nn.avg_pool2d_grad", [out_grad, data], {"pool_size": _list(pool_size), "strides": _list(strides), "padding": _four(padding), "layout": layout,
+                                                         "out_layout": out_layout, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
+
+
+def debug(expr: Any, debug_func: Any = None) -> Call:
+    """The expression itself: nothing is called while a model runs; contrib.debugger.debug_executor shows every tensor."""
+    return Call("debug", [expr], {"debug_func": getattr(debug_func, "__name__", "") if debug_func is not None else ""})
+
+
+TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, one_hot,
+                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, stack, where)}
 TABLE.update(_SPARSE)
 TABLE.update(_DETECTION)
+TABLE["image.resize2d"] = resize2d
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
-TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, cross_entropy, cross_entropy_with_logits, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
+TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 
 
 def register(op_name: str, describe: str = "", expand: Any = None) -> Any:
