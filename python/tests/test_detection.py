@@ -146,6 +146,56 @@ class Heads(unittest.TestCase):
             relay.vision.nms
 
 
+class References(unittest.TestCase):
+    """topi.testing says what operators compute: beside the compiled ones."""
+
+    def test_operators(self):
+        from tilewright.topi import testing as ref
+        x, w, v = (rng.normal(size=s).astype("float32") for s in ((2, 4, 9, 8), (6, 2, 3, 3), (2, 3, 4, 5, 6)))
+        a, rois = relay.var("x", shape=x.shape), np.array([[0, 1, 2, 15, 9], [1, 4, 0, 11, 17]], "float32")
+        moves = rng.normal(size=(2, 18, 9, 8)).astype("float32")
+        wide, up = rng.normal(size=(6, 4, 3, 3)).astype("float32"), rng.normal(size=(4, 5, 3, 2)).astype("float32")
+        c, nn = relay.const, relay.nn
+        pairs = [
+            (nn.conv2d(a, c(w), strides=(2, 1), padding=(1, 1), groups=2), ref.conv2d_nchw_python(x, w, (2, 1), 1, 2)),
+            (nn.conv2d(relay.transpose(a, [0, 2, 3, 1]), c(wide.transpose(2, 3, 1, 0)), data_layout="NHWC", kernel_layout="HWIO", padding=(1, 1), channels=6, kernel_size=(3, 3)),
+             ref.conv2d_nhwc_python(x.transpose(0, 2, 3, 1), wide.transpose(2, 3, 1, 0), 1, "SAME")),
+            (nn.conv2d_transpose(a, c(up), strides=(2, 2), padding=(1, 0), output_padding=(1, 1), channels=5, kernel_size=(3, 2)),
+             ref.conv2d_transpose_nchw_python(x, up, (2, 2), (1, 0), (1, 1))),
+            (nn.avg_pool2d(a, (3, 2), (2, 2), padding=(1, 0, 0, 1)), ref.poolnd_python(x, (3, 2), (2, 2), (1, 1), (1, 0), (0, 1), "avg", False)),
+            (nn.max_pool2d(a, (3, 3), (2, 2), padding=(1, 1, 1, 1), ceil_mode=True), ref.poolnd_python(x, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), "max", ceil_mode=True)),
+            (nn.adaptive_avg_pool2d(a, (4, 3)), ref.adaptive_pool(x, (4, 3), "avg", "NCHW")),
+            (nn.global_avg_pool3d(c(v)), ref.adaptive_pool(v, (1, 1, 1), "avg", "NCDHW")),
+            (nn.softmax(a, axis=1), ref.softmax_python(x)), (nn.log_softmax(a, axis=-1), ref.log_softmax_python(x, -1)),
+            (nn.lrn(a, 3, 1, 1.0, 0.5, 0.75), ref.lrn_python(x, 3, 1, 1.0, 0.5, 0.75)), (nn.dilate(a, [1, 1, 2, 3]), ref.dilate_python(x, [1, 1, 2, 3])),
+            (nn.space_to_depth(relay.strided_slice(a, [0], [8], [1], axes=[2]), 2), ref.space_to_depth_python(x[:, :, :8], 2)),
+            (nn.depth_to_space(a, 2), ref.depth_to_space_python(x, 2)),
+            (relay.image.resize2d(a, (18, 12), method="linear", coordinate_transformation_mode="half_pixel"), ref.resize2d_python(x, (2, 1.5), "NCHW", "bilinear", "half_pixel")),
+            (relay.image.resize2d(a, (5, 4), method="linear", coordinate_transformation_mode="align_corners"), ref.resize2d_python(x, (5 / 9, 0.5), "NCHW", "bilinear", "align_corners")),
+            (relay.vision.roi_align(a, c(rois), (3, 2), 0.5, -1), ref.roi_align_nchw_python(x, rois, (3, 2), 0.5, -1)),
+            (relay.vision.roi_pool(a, c(rois), (3, 2), 0.5), ref.roi_pool_nchw_python(x, rois, (3, 2), 0.5)),
+            (nn.deformable_conv2d(a, c(moves), c(wide), padding=(1, 1), channels=6, kernel_size=(3, 3)), ref.deformable_conv2d_nchw_python(x, moves, wide, 1, 1, 1, 1, 1)),
+            (nn.batch_matmul(relay.reshape(a, [8, 9, 8]), c(w.reshape(4, 3, 9)[:, :, :8].repeat(2, 0))), ref.batch_matmul(x.reshape(8, 9, 8), w.reshape(4, 3, 9)[:, :, :8].repeat(2, 0))),
+            (relay.one_hot(c(np.array([0, 2], "int32")), c(3.0), c(-1.0), 4, -1, "float32"), ref.one_hot(np.array([0, 2]), 3.0, -1.0, 4, -1, "float32"))]
+        got = run([p for p, _ in pairs], {"x": x})
+        for place, (one, (_, other)) in enumerate(zip(got, pairs)):
+            self.assertEqual(one.shape, other.shape, place)
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3, err_msg=f"pair {place}")
+        self.assertIs(tw.topi.testing, ref)
+        relay.te_compiler.get().clear()
+
+    def test_regions_of_an_onnx_model(self):
+        """A number of samples that depends on the region; its bins beside the classic operator's."""
+        from onnx import helper as h
+        value = lambda n, t, s: h.make_tensor_value_info(n, t, s)  # noqa: E731
+        node = h.make_node("RoiAlign", ["x", "r", "b"], ["y"], output_height=3, output_width=2, sampling_ratio=0, spatial_scale=0.5, coordinate_transformation_mode="output_half_pixel")
+        graph = h.make_graph([node], "g", [value("x", 1, (2, 5, 9, 8)), value("r", 1, (2, 4)), value("b", 7, (2,))], [value("y", 1, (2, 5, 3, 2))])
+        mod, _ = relay.frontend.from_onnx(h.make_model(graph, opset_imports=[h.make_opsetid("", 16)], ir_version=8))
+        x, rois = rng.normal(size=(2, 5, 9, 8)).astype("float32"), np.array([[0, 1, 2, 15, 9], [1, 4, 0, 11, 17]], "float32")
+        got = relay.create_executor("graph", mod).evaluate()(x, rois[:, 1:], rois[:, 0].astype("int64"))
+        np.testing.assert_allclose(got.numpy(), tw.topi.testing.roi_align_nchw_python(x, rois, (3, 2), 0.5, -1), rtol=1e-4, atol=1e-5)
+
+
 class Testing(unittest.TestCase):
     def test_networks(self):
         for name, args, shape in (("synthetic", {}, (1, 3, 24, 12)), ("resnet_3d", {"image_shape": (3, 4, 32, 32), "num_classes": 7}, (1, 7)),

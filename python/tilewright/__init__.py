@@ -31,7 +31,7 @@ def import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -
 
 _core._set_types(NDArray, Device)
 
-from . import contrib, driver, error, ir, parser, relay, rpc, runtime, support, target, testing, tir, transform  # noqa: E402
+from . import contrib, driver, error, ir, parser, relay, rpc, runtime, support, target, testing, tir, topi, transform  # noqa: E402
 from .ir import instrument  # noqa: E402
 from .runtime import DataType, nd  # noqa: E402
 from .target import Target  # noqa: E402
@@ -42,4 +42,4 @@ TVMError = Error
 __all__ = ["DataType", "Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu", "cuda",
            "device", "driver", "error", "ext_dev", "get_global_func", "gpu", "hexagon", "import_onnx", "instrument", "ir", "list_global_func_names", "load",
            "metal", "nd", "opencl", "parser", "register_func", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "testing", "tir",
-           "transform", "vpi", "vulkan", "webgpu"]
+           "topi", "transform", "vpi", "vulkan", "webgpu"]

@@ -27,7 +27,7 @@ _REPLACEMENTS = {
     "lower": "relay.build; 'tilewright compile --dump-ir' shows loops",
     "te": "kernels are chosen from built-in implementations; write a model in Relay or ONNX",
     "tir": "loop IR is inspected with 'tilewright compile --dump-ir'; tir.IntImm, Any and Var are there",
-    "topi": "kernels are chosen from built-in implementations",
+    "topi": "kernels are chosen from built-in implementations; topi.testing is there",
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",

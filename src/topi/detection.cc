@@ -307,23 +307,40 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
   return bins.each([&](const Index& bin, const PrimExpr& picture) {
     return samples(bin[0], bin[1], 2, 4, p.rows, p.data[1], [&](const Samples& vertical) {
       return samples(bin[0], bin[2], 1, 3, p.columns, p.data[2], [&](const Samples& horizontal) {
+        // One row of samples, or one sample of it, at a time: what its pixels add to the channels.
+        auto add = [&](const Place& y, const std::vector<Place>& row) {
+          return channels(p.data[3], bins.lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
+            PrimExpr all;
+            for (const Place& x : row) {
+              auto term = [&](const PrimExpr& line, const PrimExpr& column, const PrimExpr& weight) {
+                return spread(weight, n) * bins.pixel(picture, line, column, c, n, mask);
+              };
+              const PrimExpr v00 = term(y.before, x.before, y.weight_before * x.weight_before),
+                             v01 = term(y.before, x.after, y.weight_before * x.weight_after),
+                             v10 = term(y.after, x.before, y.weight_after * x.weight_before),
+                             v11 = term(y.after, x.after, y.weight_after * x.weight_after);
+              const PrimExpr value =
+                  p.mode == Mode::kMaxPixel ? max(max(v00, v01), max(v10, v11)) : v00 + v01 + v10 + v11;
+              all = !all ? value : average ? all + value : max(all, value);
+            }
+            return bins.set_sum(c, average ? bins.sum(c) + all : max(bins.sum(c), all));
+          });
+        };
+        std::vector<Place> row;
+        std::function<Stmt(const Place&, int64_t)> whole_row = [&](const Place& y, int64_t ix) -> Stmt {
+          if (ix == p.samples) return add(y, row);
+          return place(horizontal, make_int(ix), p.data[2], [&](const Place& x) {
+            row.push_back(x);
+            Stmt rest = whole_row(y, ix + 1);
+            row.pop_back();
+            return rest;
+          });
+        };
         Stmt gather = loop("iy", zero, vertical.count, [&](PrimExpr iy) {
           return place(vertical, iy, p.data[1], [&](const Place& y) {
+            if (p.samples > 0 && p.samples <= 4) return whole_row(y, 0);
             return loop("ix", zero, horizontal.count, [&](PrimExpr ix) {
-              return place(horizontal, ix, p.data[2], [&](const Place& x) {
-                return channels(p.data[3], bins.lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
-                  auto term = [&](const PrimExpr& row, const PrimExpr& column, const PrimExpr& weight) {
-                    return spread(weight, n) * bins.pixel(picture, row, column, c, n, mask);
-                  };
-                  const PrimExpr v00 = term(y.before, x.before, y.weight_before * x.weight_before),
-                                 v01 = term(y.before, x.after, y.weight_before * x.weight_after),
-                                 v10 = term(y.after, x.before, y.weight_after * x.weight_before),
-                                 v11 = term(y.after, x.after, y.weight_after * x.weight_after);
-                  const PrimExpr value =
-                      p.mode == Mode::kMaxPixel ? max(max(v00, v01), max(v10, v11)) : v00 + v01 + v10 + v11;
-                  return bins.set_sum(c, average ? bins.sum(c) + value : max(bins.sum(c), value));
-                });
-              });
+              return place(horizontal, ix, p.data[2], [&](const Place& x) { return add(y, {x}); });
             });
           });
         });

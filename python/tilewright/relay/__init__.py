@@ -10,7 +10,7 @@ from ..ir import ty
 from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeKind, TypeVar, scalar_type)
 from ..runtime import load_param_dict, save_param_dict
 from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, loops, op, prelude, scope_builder, transform, type_functor
-from .adt import Clause, Constructor, Match, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
+from .adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
 from .backend import Executor, Runtime
 from . import build_module
 from .build_module import BuildModule, GraphExecutorFactory, build, build_config, create_executor, optimize
@@ -67,7 +67,7 @@ def __getattr__(name: str) -> typing.Any:
 
 __all__ = ["Any", "BuildModule", "Call", "CallWithFields", "Clause", "Constant", "ConstantWithFields", "Constructor", "ConstructorValue", "Executor", "Expr",
            "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType", "Function", "FunctionWithFields", "GlobalTypeVar", "GlobalVar", "GraphExecutorFactory",
-           "IRModule", "If", "IfWithFields", "IncompleteType", "Let", "LetWithFields", "Match", "MatchWithFields", "PatternConstructor", "PatternTuple",
+           "IRModule", "If", "IfWithFields", "IncompleteType", "Let", "LetWithFields", "Match", "MatchWithFields", "Pattern", "PatternConstructor", "PatternTuple",
            "PatternVar", "PatternWildcard", "Prelude", "RefCreate", "RefCreateWithFields", "RefRead", "RefReadWithFields", "RefType", "RefWrite",
            "RefWriteWithFields", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleGetItemWithFields", "TupleType",
            "TupleWithFields", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",

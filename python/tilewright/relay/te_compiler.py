@@ -29,4 +29,18 @@ def get_valid_implementations(op: Any, attrs: Any, inputs: Any, out_type: Any = 
     return [name for name, *_ in select_implementation(op, attrs, inputs, out_type, target)[1]]
 
 
-__all__ = ["get_valid_implementations", "select_implementation"]
+class TECompiler:
+    """The compiler of kernels as classic scripts see it."""
+
+    def clear(self) -> None:
+        """Nothing: no kernel is kept from one build to the next."""
+
+    def items(self) -> list[Any]:
+        return []
+
+
+def get() -> TECompiler:
+    return TECompiler()
+
+
+__all__ = ["TECompiler", "get", "get_valid_implementations", "select_implementation"]

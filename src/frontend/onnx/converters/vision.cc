@@ -119,47 +119,10 @@ Values max_unpool(NodeContext& c) {
       c.call("nn.pad", {y, c.scalar_like(0, y)}, make_attrs<relay::PadAttrs>([&](auto& a) { a.pad_width = widths; }))};
 }
 
-// Bilinear samples of pictures at points known at run time. data (N, C, H, W); batch, y, x: index tensors of one shape
-// P... (batch int64; y and x float, inside the picture by the caller's clamping). Gives (P..., C): sums of the four
-// weighted pixels, or the largest of them.
-Expr bilinear(NodeContext& c, const Expr& data, const Expr& batch, const Expr& y, const Expr& x, bool largest) {
-  Ints d = c.dims(data);
-  Expr rows = c.reshape(c.transpose(data, {0, 2, 3, 1}), {d[0] * d[2] * d[3], d[1]});
-  auto clamped = [&](const Expr& v, int64_t size) {
-    return c.call("clip", {v}, make_attrs<relay::ClipAttrs>([&](auto& a) {
-                    a.a_min = 0;
-                    a.a_max = static_cast<double>(size - 1);
-                  }));
-  };
-  auto whole = [&](double v) { return c.scalar(v, kInt64); };
-  Expr cy = clamped(y, d[2]), cx = clamped(x, d[3]);
-  Expr fy = c.call("floor", {cy}), fx = c.call("floor", {cx});
-  Expr wy = c.sub(cy, fy), wx = c.sub(cx, fx);
-  Expr y0 = c.cast(fy, kInt64), x0 = c.cast(fx, kInt64);
-  Expr y1 = c.call("minimum", {c.add(y0, whole(1)), whole(static_cast<double>(d[2] - 1))});
-  Expr x1 = c.call("minimum", {c.add(x0, whole(1)), whole(static_cast<double>(d[3] - 1))});
-  Expr one = c.scalar_like(1, wy);
-  auto corner = [&](const Expr& iy, const Expr& ix, const Expr& weight) {
-    Expr place =
-        c.add(c.mul(c.add(c.mul(batch, whole(static_cast<double>(d[2]))), iy), whole(static_cast<double>(d[3]))), ix);
-    Expr values = c.call("take", {rows, place}, make_attrs<relay::TakeAttrs>([](auto& a) {
-                           a.axis = 0;
-                           a.mode = "clip";
-                         }));
-    return std::pair(values, c.expand(c.cast(weight, c.dtype(data)), c.rank(weight)));
-  };
-  auto [v00, w00] = corner(y0, x0, c.mul(c.sub(one, wy), c.sub(one, wx)));
-  auto [v01, w01] = corner(y0, x1, c.mul(c.sub(one, wy), wx));
-  auto [v10, w10] = corner(y1, x0, c.mul(wy, c.sub(one, wx)));
-  auto [v11, w11] = corner(y1, x1, c.mul(wy, wx));
-  auto join = [&](const Expr& a, const Expr& b) { return largest ? c.call("maximum", {a, b}) : c.add(a, b); };
-  return join(join(c.mul(v00, w00), c.mul(v01, w01)), join(c.mul(v10, w10), c.mul(v11, w11)));
-}
-
 // Regions of pictures resampled to one size, each bin the mean of a grid of bilinear samples, or the largest weighted
 // pixel that takes part in one.
 Values roi_align(NodeContext& c) {
-  Expr data = c.input(0), rois = c.input(1), batches = c.cast(c.input(2), kInt64);
+  Expr data = c.input(0), rois = c.input(1), batches = c.cast(c.input(2), c.dtype(rois));
   if (c.rank(data) != 4 || c.rank(rois) != 2 || c.rank(batches) != 1)
     c.fail_type("its operands must have rank 4, 2 and 1");
   int64_t height = c.int_attr("output_height", 1), width = c.int_attr("output_width", 1),
@@ -168,42 +131,18 @@ Values roi_align(NodeContext& c) {
   bool half_pixel = c.opset() >= 16 && c.string_attr("coordinate_transformation_mode", "half_pixel") == "half_pixel";
   if (height < 1 || width < 1 || samples < 0 || height > 4096 || width > 4096 || samples > 64)
     c.fail("its sizes are out of range");
-  if (samples == 0) c.unsupported("sampling_ratio 0, a number of samples that depends on the region");
   const std::string mode = c.string_attr("mode", "avg");
   if (mode != "avg" && mode != "max") c.fail(format("its mode '{}' is unknown", mode));
-  const bool largest = mode == "max";
-  Ints d = c.dims(data);
-  int64_t regions = c.dims(rois)[0];
-  DataType dtype = c.dtype(rois);
-  auto number = [&](double v) { return c.scalar(v, dtype); };
-  auto edge = [&](int64_t i) {  // (regions, 1, 1, 1, 1)
-    Expr e = c.sub(c.mul(c.slice(rois, 1, i, i + 1), number(scale)), number(half_pixel ? 0.5 : 0));
-    return c.reshape(e, {regions, 1, 1, 1, 1});
-  };
-  // Axes: region, bin row, sample row, bin column, sample column.
-  auto coordinates = [&](const Expr& low, const Expr& high, int64_t bins, bool vertical) {
-    Expr extent = c.sub(high, low);
-    if (!half_pixel) extent = c.call("maximum", {extent, number(1)});
-    Expr bin = c.div(extent, number(static_cast<double>(bins)));
-    Tensor steps(dtype, vertical ? Ints{1, bins, samples, 1, 1} : Ints{1, 1, 1, bins, samples});
-    for (int64_t b = 0; b < bins; ++b)
-      for (int64_t s = 0; s < samples; ++s)
-        steps.set_double(b * samples + s,
-                         static_cast<double>(b) + (static_cast<double>(s) + 0.5) / static_cast<double>(samples));
-    return c.add(low, c.mul(bin, c.constant_of(steps)));
-  };
-  Ints all = {regions, height, samples, width, samples};
-  Expr y = c.broadcast_to(coordinates(edge(1), edge(3), height, true), all);
-  Expr x = c.broadcast_to(coordinates(edge(0), edge(2), width, false), all);
-  Expr batch = c.broadcast_to(c.reshape(batches, {regions, 1, 1, 1, 1}), all);
-  // Points more than one pixel outside count as zero.
-  auto inside = [&](const Expr& v, int64_t size) {
-    return c.call("logical_and", {c.call("greater_equal", {v, number(-1)}),
-                                  c.call("less_equal", {v, number(static_cast<double>(size))})});
-  };
-  Expr valid = c.cast(c.call("logical_and", {inside(y, d[2]), inside(x, d[3])}), c.dtype(data));
-  Expr sampled = c.mul(bilinear(c, data, batch, y, x, largest), c.expand(valid, 5));
-  return {c.transpose(c.reduce(largest ? "max" : "mean", sampled, {2, 4}, false), {0, 3, 1, 2})};
+  Expr regions = c.concat({c.reshape(batches, {c.dims(rois)[0], 1}), rois}, 1);
+  Expr bins = c.call("vision.region_align", {c.transpose(data, {0, 2, 3, 1}), regions},
+                     make_attrs<relay::RegionAlignAttrs>([&](auto& a) {
+                       a.pooled_size = {height, width};
+                       a.spatial_scale = scale;
+                       a.sample_ratio = samples;
+                       a.mode = mode == "max" ? "max_pixel" : "avg";
+                       a.half_pixel = half_pixel;
+                     }));
+  return {c.transpose(bins, {0, 3, 1, 2})};
 }
 
 constexpr ConverterEntry kTable[] = {
