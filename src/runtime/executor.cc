@@ -70,6 +70,8 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact,
                                                    const ExecutorOptions& options) {
+  if (options.threads < 0)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("{} threads: a number from 0 on is needed", options.threads));
   if (auto kind = artifact->plan().metadata.find("kind");
       kind != artifact->plan().metadata.end() && kind->second == vm::kProgramKind)
     return Diagnostic(ErrorCode::kUnsupportedModel,

@@ -79,8 +79,11 @@ TEST_F(CApiTest, NullAndOldStructuresAreHandled) {
   EXPECT_EQ(tw_module_get_info(module, &info), 0);
   EXPECT_STREQ(info.name, "small");
   EXPECT_EQ(info.num_inputs, 0x5555555555555555u);
-  tw_executor_options options{offsetof(tw_executor_options, spin_us), 3, 12345};
+  tw_executor_options options{sizeof options, -3, -1};
   tw_executor* executor = nullptr;
+  EXPECT_EQ(tw_executor_create(module, &options, &executor), 101);
+  EXPECT_EQ(executor, nullptr);
+  options = {offsetof(tw_executor_options, spin_us), 3, 12345};
   ASSERT_EQ(tw_executor_create(module, &options, &executor), 0);
   tw_module_free(module);  // the executor keeps what it needs
   EXPECT_EQ(tw_executor_num_threads(executor), 3);

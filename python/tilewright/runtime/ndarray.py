@@ -86,6 +86,8 @@ def as_array(value: Any) -> np.ndarray:
         array = np.from_dlpack(value)
     else:
         array = np.asarray(value)
+        if array.dtype == object:
+            raise TypeError(f"a {type(value).__name__} is no tensor: numpy has no dtype for it")
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
