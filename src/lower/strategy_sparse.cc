@@ -29,11 +29,14 @@ std::shared_ptr<Choice> sparse_dense(const Problem& p) {
   if (blocks) problem.block_rows = values[1], problem.block_columns = values[2];
   problem.dtype = topi::accumulator_dtype(p.arg_dtype(0));
   auto config = topi::sparse_config(problem, p.target);
-  // Narrower floats are converted one by one.
-  if (p.arg_dtype(0) != problem.dtype) config = {};
+  auto one_by_one = [&] {
+    config = {};
+    config.chains = 4;
+  };
+  if (p.arg_dtype(0) != problem.dtype) one_by_one();  // narrower floats are converted
   // Blocks one column wide lie as the kernel wants them; constants of several are turned.
   const bool turns = blocks && problem.block_columns > 1 && config.form == topi::SparseForm::kAlongBlocks;
-  if (turns && !p.constant(1)) config = {};
+  if (turns && !p.constant(1)) one_by_one();
   const bool repacked = turns && p.constant(1);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, config, p.target);

@@ -208,20 +208,25 @@ class Product {
   }
 
   Stmt one_by_one(const PrimExpr& first, int64_t rows, const PrimExpr& row) const {
+    const int chains = c_.chains;
     auto element_of = [&](const PrimExpr& r, const PrimExpr& j) {
-      Buffer acc = make_buffer("acc", p_.dtype, 1, Scope::kRegister);
-      std::vector<Stmt> body{store(acc, make_int(0), make_const(p_.dtype, 0))};
-      body.push_back(each_of_row(starts_, row, p_.blocks, [&](PrimExpr e) {
+      Buffer acc = make_buffer("acc", p_.dtype, chains, Scope::kRegister);
+      std::vector<Stmt> body;
+      for (int i = 0; i < chains; ++i) body.push_back(store(acc, make_int(i), make_const(p_.dtype, 0)));
+      body.push_back(blocks_of(row, chains, [&](PrimExpr e, int chain) {
         return bind("column", column_of(e), [&](PrimExpr column) {
           return loop("i", p_.block_columns, [&](PrimExpr i) {
             PrimExpr x = c_.turned ? load(context_.scratch, (column + i) * c_.rows + r)
                                    : converted(data_.load({first + r, column + i}));
-            return store(acc, make_int(0), multiply_add(x, converted(values_.load({e, i, j})), load(acc, make_int(0))));
+            return store(acc, make_int(chain),
+                         multiply_add(x, converted(values_.load({e, i, j})), load(acc, make_int(chain))));
           });
         });
       }));
+      PrimExpr sum = load(acc, make_int(0));
+      for (int i = 1; i < chains; ++i) sum = sum + load(acc, make_int(i));
       const Index at{first + r, row * p_.block_rows + j};
-      body.push_back(out_.store(at, epilogue_(load(acc, make_int(0)), at, {})));
+      body.push_back(out_.store(at, epilogue_(sum, at, {})));
       return allocate(acc, seq(std::move(body)));
     };
     return loop("r", rows,
@@ -242,8 +247,10 @@ bool is_empty(const SparseProblem& p) { return p.blocks == 0 || p.k < p.block_co
 }  // namespace
 
 SparseConfig sparse_config(const SparseProblem& p, const Target& target) {
+  SparseConfig scalar;
+  scalar.chains = 4;
+  if (p.dtype != kFloat32 || is_empty(p)) return scalar;
   SparseConfig c;
-  if (p.dtype != kFloat32 || is_empty(p)) return c;
   const int widest = target.lanes(32);
   c.rows = static_cast<int>(std::min<int64_t>(p.m, widest));
   c.turned = c.rows == widest && c.rows * p.k * 4 <= kMostTurnedBytes;
@@ -257,7 +264,7 @@ SparseConfig sparse_config(const SparseProblem& p, const Target& target) {
       while (c.rows * c.columns * c.chains < 4 && tile_fits(c.rows, c.columns * c.chains * 2, target)) c.chains *= 2;
       return c;
     }
-  if (!c.turned) return {};
+  if (!c.turned) return scalar;
   c.form = SparseForm::kAlongData;
   c.lanes = widest;
   c.chains = 4;
@@ -277,7 +284,7 @@ Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& targe
   cost.bytes = 4.0 * (elements + static_cast<double>(p.m * (p.k + p.n())));
   // A step takes as long as its multiply-adds, which wait for each other where there are few.
   const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
-  double cycles = cost.flops;  // scalar: the sums are one chain
+  double cycles = cost.flops / 2 * 1.3;  // scalar: an element's loads and the clamping of its column
   if (c.form != SparseForm::kScalar) {
     const double at_once = c.form == SparseForm::kAlongBlocks ? c.rows * c.columns * c.chains : c.chains;
     cycles = cost.flops / 2 / c.lanes / std::min(per_cycle, at_once / 4);
