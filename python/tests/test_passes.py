@@ -48,6 +48,23 @@ class Arguments(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "no input 3"):
             transform.FlexibleShapeDispatch([2], input_indices=[3])(mod)
 
+    def test_manifest_memory(self):
+        x = relay.var("x", shape=(4, 3))
+        mod = transform.FuseOps(0)(transform.InferType()(tw.IRModule.from_expr(relay.Function([x], relay.tanh(relay.exp(x))))))
+        mod = transform.ManifestLifetimes()(transform.ManifestAlloc(None)(transform.ToANormalForm()(mod)))
+        self.assertEqual(relay.analysis.list_op_freqs(mod)["vm.invoke_tvm_op"], 2)
+        text = mod.astext()
+        self.assertIn("memory.kill", text)
+        self.assertTrue(tw.ir.structural_equal(tw.parser.fromtext(text), mod))
+        data = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
+        module = tw.contrib.graph_executor.GraphModule(relay.build(mod, "llvm")["default"](tw.cpu()))
+        module.set_input("x", data)
+        module.run()
+        np.testing.assert_allclose(module.get_output(0).numpy(), np.tanh(np.exp(data)), rtol=1e-5)
+        storage = relay.op.memory.alloc_storage(relay.const(48, "int64"), relay.const(64, "int64"))
+        tensor = relay.op.memory.alloc_tensor(storage, relay.const(0, "int64"), relay.const(np.array([4, 3])), assert_shape=(4, 3))
+        self.assertEqual(tensor.checked_type, x.type_annotation)
+
     def test_skipped_layers(self):
         x, w, v = relay.var("x", shape=(1, 8, 6, 6)), relay.var("w", shape=(8, 8, 3, 3)), relay.var("v", shape=(8, 8, 3, 3))
         made = lambda a, k: relay.nn.relu(relay.nn.conv2d(a, k, padding=(1, 1), channels=8, kernel_size=(3, 3)))  # noqa: E731

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/format.h"
+#include "relay/ops/memory.h"
 
 namespace tilewright::relay {
 namespace {
@@ -58,7 +59,7 @@ std::string place_of(const Expr& e) {
 // Scopes of variables and the results of one Function body, Let or branch being evaluated.
 struct Scope {
   Environment values;
-  const Scope* outer = nullptr;
+  Scope* outer = nullptr;
   std::unordered_map<const ExprNode*, int> uses;  // still to come, of the nodes evaluated in this scope
   const std::vector<Value>* find(const ExprNode* e) const {
     for (const Scope* s = this; s; s = s->outer) {
@@ -66,6 +67,11 @@ struct Scope {
       if (it != s->values.end()) return &it->second;
     }
     return nullptr;
+  }
+  // Another value for a variable, wherever it is known.
+  void assign(const ExprNode* e, const Value& value) {
+    for (Scope* s = this; s; s = s->outer)
+      if (auto it = s->values.find(e); it != s->values.end()) it->second = {value};
   }
 };
 
@@ -346,8 +352,40 @@ class Evaluator {
     return as<FunctionNode>(callee);
   }
 
+  // Memory that a program writes down: a tensor that was allocated is zero until a function's result is written there.
+  Result<std::vector<Value>> memory_call(std::string_view op, const CallNode& c, Scope* scope, int depth) {
+    if (op == "memory.alloc_storage") return stored({});
+    if (op == "memory.alloc_tensor") {
+      const auto* type = as_tensor(c.type);
+      TW_TRY_STATUS(within_limit(c.type, options_.max_elements));
+      return std::vector<Value>{make_value(type->dtype, *static_shape(type->shape))};
+    }
+    if (op != "vm.invoke_tvm_op") return std::vector<Value>{};
+    const Object* object = TW_TRY(object_of(*scope->find(c.args[0].get())));
+    const auto* f = object->callee && object->callee->kind == ExprKind::kFunction
+                        ? static_cast<const FunctionNode*>(object->callee)
+                        : nullptr;
+    if (!f) return Diagnostic(ErrorCode::kUnknownFunction, "what is invoked is not a function");
+    const auto& operands = *scope->find(c.args[1].get());
+    Scope around{object->captured, nullptr, {}}, inner{{}, &around, {}}, body{{}, &inner, {}};
+    auto at = operands.begin();
+    for (const Expr& param : f->params) {
+      const auto n = static_cast<std::ptrdiff_t>(field_count(param->type));
+      if (operands.end() - at < n) return Diagnostic(ErrorCode::kTypeMismatch, "a function lacks operands");
+      inner.values[param.get()] = {at, at + n};
+      at += n;
+    }
+    const std::vector<Value> results = TW_TRY(run(f->body, &body, depth + 1));
+    const auto* places = as<TupleNode>(c.args[2]);
+    if (!places || places->fields.size() != results.size())
+      return Diagnostic(ErrorCode::kTypeMismatch, "results are written into a tuple of as many variables");
+    for (size_t i = 0; i < results.size(); ++i) scope->assign(places->fields[i].get(), results[i]);
+    return std::vector<Value>{};
+  }
+
   Result<std::vector<Value>> call(const CallNode& c, Scope* scope, int depth) {
     if (const auto* op = as<OpNode>(c.callee)) {
+      if (is_memory_op(op->def->name)) return memory_call(op->def->name, c, scope, depth);
       std::vector<Value> flat;
       std::vector<size_t> fields;
       if (c.args.size() == 1) {  // borrowed

@@ -80,6 +80,11 @@ def winograd():
          padding=[1, 1, 1, 1], channels=5, kernel_size=[3, 3], data_layout="NHWC", kernel_layout="HWIO")
 
 
-for make in (like, quantization, winograd,):
+def memory():
+    case("vm.shape_of", [f(2, 3)], np.array([2, 3]), dtype="int64")
+    case("vm.reshape_tensor", [f(2, 3), i64(3, 2)], f(2, 3).reshape(3, 2), newshape=[3, 2])
+
+
+for make in (like, quantization, winograd, memory):
     make()
 write("op_cases_composed.txt", "tests/relay/make_composed_cases.py with numpy")

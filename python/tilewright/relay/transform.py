@@ -19,7 +19,7 @@ _INSTEAD = {
     "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
     "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
     "MarkCompilerFunctionsAsExtern": _EXTERNAL,
-    "ManifestAlloc": "the compiler plans memory itself", "ManifestLifetimes": "the compiler plans memory itself", "MemoryPlan": "the compiler plans memory itself",
+    "MemoryPlan": "the compiler plans memory itself",
     "RemoveStandaloneReshapes": "reshapes take no kernel and no copy",
     "InlineCompilerFunctionsBoundTo": "Inline",
     "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
@@ -226,6 +226,11 @@ def PlanDevices(config: Any = None) -> Pass:
     return named_pass("PlanDevices")
 
 
+def ManifestAlloc(cpu_virtual_device: Any = None, targets: Any = None) -> Pass:
+    """Results of fused functions get storage and tensors of their own. There is one memory: what the arguments say makes no difference."""
+    return named_pass("ManifestAlloc")
+
+
 def LambdaLift() -> Pass:
     return named_pass("LambdaLift")
 
@@ -403,5 +408,5 @@ def __dir__() -> list[str]:
 
 __all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
            "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift", "LayoutConfig",
-           "Legalize", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
+           "Legalize", "ManifestAlloc", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
            "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToCPS", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

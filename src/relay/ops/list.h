@@ -23,6 +23,7 @@
   X(image) \
   X(index) \
   X(layout) \
+  X(memory) \
   X(nn_conv) \
   X(nn_dense) \
   X(nn_norm) \

@@ -6,6 +6,7 @@ namespace tilewright::relay {
 const Pipeline& default_pipeline() {
   static const Pipeline kPipeline = {
       // Kernels and plans know graphs only: programs with bindings and local functions become them first.
+      "ElideMemory",
       "ToGraphNormalForm",
       "Inline",
       "RemoveUnusedFunctions",

@@ -36,6 +36,7 @@
 #include "relay/passes/lambda_lift.h"
 #include "relay/passes/lazy_gradient_init.h"
 #include "relay/passes/legalize.h"
+#include "relay/passes/manifest_memory.h"
 #include "relay/passes/normal_forms.h"
 #include "relay/passes/partial_evaluate.h"
 #include "relay/passes/plan_devices.h"
@@ -86,6 +87,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"ExpandComposed", 0, "composed operators become the operators they are made of", true}, expand_composed},
       {{"ExpandNormalization", 0, "batch_norm, dropout and norms without a kernel become arithmetic", true},
        expand_normalization},
+      {{"ElideMemory", 0, "storage and tensors that a program writes down become values", true}, elide_memory},
       {{"EtaExpand", 1, "globals and constructors used as values become functions"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(eta_expand)},
       {{"FakeQuantizationToInteger", 0, "real arithmetic between dequantize and quantize becomes integer arithmetic"},
@@ -114,6 +116,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
       {{"LazyGradientInit", 1, "zeros and ones are made where they are needed"}, lazy_gradient_init},
       {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},
+      {{"ManifestAlloc", 0, "results of fused functions get storage and tensors of their own"}, manifest_alloc},
+      {{"ManifestLifetimes", 0, "values end behind their last use"}, manifest_lifetimes},
       {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"QuantizeAnnotate", 0, "simulated quantisation stands where values become small integers"},

@@ -8,7 +8,7 @@ INSTEAD: dict[str, str] = {
     "nn.contrib_conv2d_winograd_nnpack_weight_transform": "the compiler chooses the algorithm and packs weights itself: call nn.conv2d",
     **dict.fromkeys(("auto_scheduler_layout_transform", "meta_schedule_layout_transform"), "layout_transform"),
     "vision.nms": "vision.non_max_suppression",
-    **dict.fromkeys(("memory.alloc_storage", "memory.alloc_tensor", "memory.kill", "vm.shape_of", "vm.invoke_tvm_op", "vm.reshape_tensor", "call_lowered"), _MEMORY),
+    **dict.fromkeys(("call_lowered",), _MEMORY),
     **dict.fromkeys(("nn.bitserial_conv2d", "nn.bitserial_dense", "nn.bitpack"), "qnn.conv2d or qnn.dense on 8-bit integers"),
     **dict.fromkeys(("annotation.compiler_begin", "annotation.compiler_end"),
                     "functions with the attribute Compiler go to the external code generator of that name (docs/external-codegen.md)"),

@@ -9,6 +9,7 @@ import numpy as np
 
 from ... import _core
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
+from .memory import TABLE as _MEMORY
 from .sparse import TABLE as _SPARSE
 from .detection import TABLE as _DETECTION
 
@@ -332,6 +333,7 @@ TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_s
 TABLE.update(_SPARSE)
 TABLE.update(_DETECTION)
 TABLE["image.resize2d"] = resize2d
+TABLE.update(_MEMORY)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
 TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 

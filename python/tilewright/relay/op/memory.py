@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory written down in a program, as ManifestAlloc does it: storage, tensors in it, kernels that write them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..expr import Call, Tuple, _like
+
+
+def alloc_storage(size: Any, alignment: Any, device: Any = None, dtype_hint: str = "float32") -> Call:
+    kind, number = (1, 0) if device is None else (int(device.device_type), int(device.device_id))
+    return Call("memory.alloc_storage", [_like(size), _like(alignment)], {"dtype": dtype_hint, "device_type": kind, "device_id": number})
+
+
+def alloc_tensor(storage: Any, offset: Any, shape: Any, dtype: str = "float32", assert_shape: Sequence[int] | None = None) -> Call:
+    return Call("memory.alloc_tensor", [_like(storage), _like(offset), _like(shape)],
+                {"dtype": dtype, **({} if assert_shape is None else {"assert_shape": [int(d) for d in assert_shape]})})
+
+
+def shape_of(expr: Any) -> Call:
+    return Call("vm.shape_of", [_like(expr)], {"dtype": "int64"})
+
+
+def invoke_tvm_op(func: Any, inputs: Any, outputs: Any) -> Call:
+    """Runs a function; its results are written into the tensors of `outputs`."""
+    as_tuple = lambda v: v if not isinstance(v, (list, tuple)) else Tuple(list(v))  # noqa: E731
+    return Call("vm.invoke_tvm_op", [func, as_tuple(inputs), as_tuple(outputs)])
+
+
+def reshape_tensor(data: Any, shape: Any, newshape: Sequence[int] = ()) -> Call:
+    return Call("vm.reshape_tensor", [_like(data), _like(shape)], {"newshape": [int(d) for d in newshape]})
+
+
+TABLE: dict[str, Any] = {**{f"memory.{f.__name__}": f for f in (alloc_storage, alloc_tensor)},
+                         **{f"vm.{f.__name__}": f for f in (shape_of, invoke_tvm_op, reshape_tensor)}}
