@@ -241,6 +241,23 @@ TEST(Gradient, EqualsDifferences) {
                   "%x: Tensor[(1, 2, 5, 4), float32], %w: Tensor[(3, 2, 3, 2), float32]");
 }
 
+TEST(Gradient, OfPoolsIndicesAndComposedOperators) {
+  const std::string image = "%x: Tensor[(1, 2, 5, 4), float32]";
+  for (const char* body :
+       {"nn.max_pool2d(%x * %x, pool_size=[3, 2], strides=[2, 1], padding=[1, 0, 0, 1])",
+        "%0 = nn.avg_pool2d(%x, pool_size=[2, 3], strides=[1, 2], padding=[1, 1, 0, 1], count_include_pad=True);\n%0 * "
+        "%0",
+        "%0 = nn.dilate(%x, strides=[1, 1, 2, 3]);\n%0 * %0",
+        "slice_like(%x * %x, nn.max_pool2d(%x, pool_size=[2, 2]))", "hardswish(%x) * reshape_like(%x, %x)"})
+    expect_gradient(body, image);
+  const std::string scores = "%x: Tensor[(3, 4), float32], %y: Tensor[(3, 4), float32], %w: Tensor[(4), float32]";
+  for (const char* body : {"nn.cross_entropy(%x, %y) * sum(%w)", "nn.cross_entropy_with_logits(%x * %y, %y) * sum(%w)",
+                           "nn.nll_loss(%x * %y, cast(argmax(%y, axis=[1]), dtype=\"int64\"), %w)",
+                           "collapse_sum_like(%x * %y, %w) * %w", "take(%x * %y, argmax(%y, axis=[0]), axis=0) * %w",
+                           "gather(%x * %y, argsort(%y, axis=1, dtype=\"int64\"), axis=1) * %w"})
+    expect_gradient(body, scores);
+}
+
 TEST(Gradient, AnOperatorWithoutARuleIsNamed) {
   PassContext context;
   auto result = first_order_gradient(parsed("def @main(%x: Tensor[(4), float32]) { cumsum(%x) }"), context);

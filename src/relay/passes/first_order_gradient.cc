@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "relay/ops/attrs.h"
+#include "relay/passes/expand_composed.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
@@ -104,6 +105,15 @@ Result<Module> first_order_gradient(const Module& module, PassContext&) {
   Module out = module;
   for (auto& [name, function] : out.functions) {
     if (!as<FunctionNode>(function) || is_closed_function(function)) continue;
+    // The gradient of a composed operator is that of what it is made of.
+    for (bool changed = true; changed;) {
+      changed = false;
+      function = rewrite_expr(function, [&](const Expr&, const Expr& e) {
+        Expr made = called_op(e) && !has_gradient_rule(e) ? expanded(e) : e;
+        changed |= !(made == e);
+        return made;
+      });
+    }
     const auto& node = *as<FunctionNode>(function);
     Backward backward;
     auto body = backward.run(node);

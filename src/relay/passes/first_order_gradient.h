@@ -22,4 +22,5 @@ Result<Module> first_order_gradient(const Module& module, PassContext& context);
 // no rule.
 using Gradients = std::vector<Expr>;
 std::optional<Gradients> operand_gradients(const Expr& call, const Expr& gradient);
+bool has_gradient_rule(const Expr& call);
 }  // namespace tilewright::relay

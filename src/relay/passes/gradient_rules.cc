@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/attrs_training.h"
 #include "relay/passes/calls.h"
 #include "relay/passes/first_order_gradient.h"
 
@@ -193,6 +194,80 @@ Gradients of_global_avg_pool(const Expr& e, const Expr& g) {
   return {broadcast(divide(g, scalar(static_cast<double>(shape[2] * shape[3]), g)), shape)};
 }
 
+// Windows hand their gradient to their elements.
+template <class A>
+Gradients of_pool(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<A>(e);
+  if (a.layout != "NCHW" || !(a.out_layout.empty() || a.out_layout == "NCHW")) return {};
+  auto made = try_call(std::is_same_v<A, MaxPool2DAttrs> ? "nn.max_pool2d_grad" : "nn.avg_pool2d_grad", {g, x_of(e)},
+                       as<CallNode>(e)->attrs, e->span);
+  return made.ok() ? Gradients{*made} : Gradients{};
+}
+
+Expr added_at(const Expr& x, const Expr& indices, const Expr& g, int64_t axis) {
+  return call("scatter_elements", {zeros_like(x), indices, g}, make_attrs<ScatterElementsAttrs>([&](auto& a) {
+                a.axis = axis;
+                a.reduction = "add";
+              }));
+}
+Gradients of_gather(const Expr& e, const Expr& g) {
+  return {added_at(x_of(e), y_of(e), g, attrs_of<GatherAttrs>(e).axis), Expr()};
+}
+// Of a vector or a flattened tensor, and of the rows of a matrix.
+Gradients of_take(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<TakeAttrs>(e);
+  const std::vector<int64_t> shape = dims(x_of(e)), index = dims(y_of(e));
+  const bool flat = !a.axis || shape.size() == 1;
+  if (a.batch_dims || a.mode != "clip" || !(flat || (shape.size() == 2 && positive_axis(*a.axis, 2) == 0))) return {};
+  int64_t count = 1, picks = 1;
+  for (int64_t d : shape) count *= d;
+  for (int64_t d : index) picks *= d;
+  const int64_t rows = flat ? count : shape[0], columns = flat ? 1 : shape[1];
+  Expr at = call("clip", {call("cast", {y_of(e)}, make_attrs<CastAttrs>([](auto& c) { c.dtype = kInt64; }))},
+                 make_attrs<ClipAttrs>([&](auto& c) {
+                   c.a_min = 0;
+                   c.a_max = static_cast<double>(rows - 1);
+                 }));
+  at = broadcast(reshape_to(at, {picks, 1}), {picks, columns});
+  Expr base = full_constant(0, tensor_of(x_of(e)).dtype, {rows, columns});
+  return {reshape_to(added_at(base, at, reshape_to(g, {picks, columns}), 0), shape), Expr()};
+}
+
+// What was cut away gets zeros.
+Gradients of_strided_slice(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<StridedSliceAttrs>(e);
+  const std::vector<int64_t> in = dims(x_of(e)), out = dims(e);
+  if (a.slice_mode != "end") return {};
+  std::vector<int64_t> steps(in.size(), 1);
+  std::vector<std::vector<int64_t>> widths(in.size(), {0, 0});
+  for (size_t i = 0; i < a.begin.size(); ++i) {
+    const auto axis = static_cast<size_t>(a.axes ? positive_axis((*a.axes)[i], in.size()) : static_cast<int64_t>(i));
+    const int64_t n = in[axis], step = i < a.strides.size() ? a.strides[i] : 1;
+    if (step < 1 || out[axis] == 0) return {};
+    const int64_t begin = std::clamp<int64_t>(a.begin[i] < 0 ? a.begin[i] + n : a.begin[i], 0, n);
+    steps[axis] = out[axis] == 1 ? 1 : step;
+    widths[axis] = {begin, n - begin - ((out[axis] - 1) * steps[axis] + 1)};
+  }
+  Expr spread = g;
+  if (std::any_of(steps.begin(), steps.end(), [](int64_t s) { return s != 1; }))
+    spread = call("nn.dilate", {g}, make_attrs<DilateAttrs>([&](auto& d) { d.strides = steps; }));
+  return {call("nn.pad", {spread, scalar(0, g)}, make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }))};
+}
+Gradients of_pad(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<PadAttrs>(e);
+  if (a.pad_mode != "constant") return {};
+  std::vector<int64_t> shape = dims(x_of(e));
+  Expr inner = g;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (a.pad_width[i][0] < 0 || a.pad_width[i][1] < 0) return {};
+    if (a.pad_width[i][0] || a.pad_width[i][1])
+      inner = sliced(inner, static_cast<int64_t>(i), a.pad_width[i][0], a.pad_width[i][0] + shape[i]);
+  }
+  if (as<ConstantNode>(y_of(e))) return {inner, Expr()};
+  auto total = [](const Expr& x) { return call("sum", {x}, make_attrs<ReduceAttrs>([](auto&) {})); };
+  return {inner, subtract(total(g), total(inner))};
+}
+
 struct Entry {
   std::string_view name;
   Rule rule;
@@ -224,6 +299,7 @@ constexpr Entry kRules[] = {
      }},
     {"exp", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, e)}; }},
     {"expand_dims", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"gather", of_gather},
     {"log", [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, x_of(e))}; }},
     {"max", of_extreme},
     {"maximum", [](const Expr& e, const Expr& g) { return chosen(e, g, "greater_equal"); }},
@@ -235,6 +311,7 @@ constexpr Entry kRules[] = {
        return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))};
      }},
     {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }},
+    {"nn.avg_pool2d", of_pool<AvgPool2DAttrs>},
     {"nn.batch_flatten", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
     {"nn.batch_matmul", of_product<BatchMatmulAttrs>},
     {"nn.bias_add", of_bias_add},
@@ -248,6 +325,8 @@ constexpr Entry kRules[] = {
      }},
     {"nn.log_softmax", of_log_softmax},
     {"nn.matmul", of_product<MatmulAttrs>},
+    {"nn.max_pool2d", of_pool<MaxPool2DAttrs>},
+    {"nn.pad", of_pad},
     {"nn.relu",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))};
@@ -270,11 +349,13 @@ constexpr Entry kRules[] = {
     {"split", of_split},
     {"sqrt", [](const Expr& e, const Expr& g) -> Gradients { return {divide(multiply(g, scalar(0.5, g)), e)}; }},
     {"squeeze", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"strided_slice", of_strided_slice},
     {"subtract",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {collapsed(g, x_of(e)), collapsed(negative(g), y_of(e))};
      }},
     {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
+    {"take", of_take},
     {"tanh",
      [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; }},
     {"transpose", of_transpose},
@@ -291,6 +372,11 @@ constexpr Entry kRules[] = {
 };
 
 }  // namespace
+
+bool has_gradient_rule(const Expr& e) {
+  return std::any_of(std::begin(kRules), std::end(kRules),
+                     [&](const Entry& entry) { return entry.name == called_op(e)->name; });
+}
 
 std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
   for (const Entry& entry : kRules)

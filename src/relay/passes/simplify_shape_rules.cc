@@ -5,6 +5,7 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/passes/calls.h"
+#include "relay/passes/expand_composed.h"
 #include "relay/passes/simplify_expr.h"
 
 namespace tilewright::relay {
@@ -225,7 +226,21 @@ Expr constant_where(const Expr& e) {
   return same_tensor_type(chosen, e) ? chosen : Expr();
 }
 
+// What takes only sizes or a dtype from another tensor, when those are known.
+Expr concrete(const Expr& e) {
+  Expr out = expanded(e);
+  return is_call_to(out, "dyn.reshape") || is_call_to(out, "dyn.broadcast_to") || is_call_to(out, "dyn.strided_slice")
+             ? e
+             : out;
+}
+
 constexpr SimplifyRule kRules[] = {
+    {"broadcast_to_like", concrete},
+    {"cast_like", concrete},
+    {"collapse_sum_like", concrete},
+    {"collapse_sum_to", concrete},
+    {"reshape_like", concrete},
+    {"slice_like", concrete},
     {"add", add_before_reshape},
     {"reshape", merge_reshapes},
     {"squeeze", merge_reshapes},
