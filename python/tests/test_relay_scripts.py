@@ -213,6 +213,30 @@ class Scripts(unittest.TestCase):
         ''')
 
 
+class Inputs(unittest.TestCase):
+    def test_may_have_the_names_of_parameters(self):
+        key, value = relay.var("key", shape=(2,)), relay.var("value", shape=(2,))
+        mod = tw.IRModule.from_expr(relay.Function([key, value], key - value))
+        for kind in ("graph", "aot", "vm", "debug"):
+            with self.subTest(kind):
+                run = relay.create_executor(kind, mod, tw.cpu(), "llvm").evaluate()
+                np.testing.assert_array_equal(run(np.ones(2, "float32"), np.full(2, 3, "float32")).numpy(), [-2, -2])
+
+    def test_extremes_of_bools(self):
+        x = relay.var("x", shape=(2, 3), dtype="bool")
+        for op, expected in ((relay.min, [False, True]), (relay.max, [True, True])):
+            run = relay.create_executor("graph", tw.IRModule.from_expr(relay.Function([x], op(x, axis=1))), tw.cpu(), "llvm").evaluate()
+            np.testing.assert_array_equal(run(np.array([[True, False, True], [True, True, True]])).numpy(), expected)
+
+    def test_reductions_of_a_scalar(self):
+        for dtype in ("float32", "int32", "bool"):
+            x = relay.var("x", shape=(), dtype=dtype)
+            for op in (relay.min, relay.max, *(() if dtype == "bool" else (relay.sum, relay.prod, relay.mean)), *((relay.all, relay.any) if dtype == "bool" else ())):
+                with self.subTest(dtype=dtype, op=op.__name__):
+                    run = relay.create_executor("graph", tw.IRModule.from_expr(relay.Function([x], op(x))), tw.cpu(), "llvm").evaluate()
+                    self.assertEqual(run(np.array(1, dtype)).numpy(), 1)
+
+
 class IntegerProducts(unittest.TestCase):
     """Sums of products of integers are exact, however the kernels sum them."""
 

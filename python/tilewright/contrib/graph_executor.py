@@ -28,7 +28,10 @@ class GraphModule:
         if key is not None:
             self._set_input(key, self._converted(key, value))
             self._bound.pop(("in", self._index(key)), None)
-        for name, tensor in params.items():
+        self._set_named(params)
+
+    def _set_named(self, tensors: Mapping[str, Any]) -> None:
+        for name, tensor in tensors.items():
             try:
                 self.set_input(name, tensor)
             except Exception as error:
@@ -56,7 +59,7 @@ class GraphModule:
 
     def run(self, **inputs: Any) -> None:
         if inputs:
-            self.set_input(**inputs)
+            self._set_named(inputs)
         self._run()
 
     def get_num_outputs(self) -> int:
@@ -109,7 +112,7 @@ class GraphModule:
         if collectors:
             raise NotImplementedError("hardware counters are not collected; run 'perf stat' around the process")
         if inputs:
-            self.set_input(**inputs)
+            self._set_named(inputs)
         text, trace = (self.module["profile"](repeats, form) for form in ("json", "trace"))
         return Report.of_profile(text, self.module["profile"](repeats, "table"), trace)
 
@@ -121,7 +124,7 @@ class GraphModule:
                   repeats_to_cooldown: int = 1, inputs: Mapping[str, Any] | None = None, **more: Any) -> BenchmarkResult:
         """`number` runs measured together, `repeat` times; end_to_end copies inputs in and outputs out each time."""
         given = {**(inputs or {}), **more}
-        self.set_input(**given)
+        self._set_named(given)
         if not end_to_end:
             return self.module.time_evaluator(func_name, device, number, repeat, min_repeat_ms or 0, limit_zero_time_iterations,
                                               cooldown_interval_ms, repeats_to_cooldown)()

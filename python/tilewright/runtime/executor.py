@@ -2,6 +2,7 @@
 """The ahead-of-time executor: the whole model is one generated function, which runs on the caller's thread."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .module import Module
@@ -21,7 +22,10 @@ class AotModule:
             dtypes = self.get_input_info()[1]
             name = list(dtypes)[key] if isinstance(key, int) and 0 <= key < len(dtypes) else key
             self.module["set_input"](key, value if isinstance(value, NDArray) else as_dtype(value, dtypes.get(str(name))))
-        for name, tensor in params.items():
+        self._set_named(params)
+
+    def _set_named(self, tensors: Mapping[str, Any]) -> None:
+        for name, tensor in tensors.items():
             if self.get_input_index(name) >= 0:
                 self.set_input(name, tensor)
 
@@ -36,7 +40,7 @@ class AotModule:
 
     def run(self, **inputs: Any) -> None:
         if inputs:
-            self.set_input(**inputs)
+            self._set_named(inputs)
         self.module["run"]()
 
     def get_num_outputs(self) -> int:

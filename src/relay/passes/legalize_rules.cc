@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/legalize_rules.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -104,6 +105,19 @@ Expr all_or_any(const Expr& e) {
   return cast(call(*kExtreme, {cast(arg(e, 0), kInt32)}, as<CallNode>(e)->attrs, e->span), kBool);
 }
 constexpr const char *kMin = "min", *kMax = "max";
+// Of bools, as all and any are.
+Expr extreme(const Expr& e) {
+  if (tensor_of(e).dtype != kBool) return e;
+  return cast(call(called_op(e)->name, {cast(arg(e, 0), kInt32)}, as<CallNode>(e)->attrs, e->span), kBool);
+}
+
+// A reduction of a scalar is the scalar.
+bool of_a_scalar(const Expr& e) {
+  static const std::string_view kReductions[] = {"all", "any", "logsumexp", "max", "mean", "min", "prod", "sum"};
+  const OpDef* op = called_op(e);
+  return op && std::find(std::begin(kReductions), std::end(kReductions), op->name) != std::end(kReductions) &&
+         tensor_of(arg(e, 0)).shape.empty() && same_tensor_type(e, arg(e, 0));
+}
 
 AttrsRef kept(const ReduceAttrs& a) {
   return make_attrs<ReduceAttrs>([&](auto& k) {
@@ -444,6 +458,8 @@ using Rule = Expr (*)(const Expr&);
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> kRules = {
       {"all", all_or_any<&kMin>},
+      {"max", extreme},
+      {"min", extreme},
       {"any", all_or_any<&kMax>},
       {"argmax", flat_argument},
       {"argmin", flat_argument},
@@ -481,6 +497,7 @@ const std::map<std::string_view, Rule>& rules() {
 }  // namespace
 
 Expr written_in_kernels(const Expr& e) {
+  if (of_a_scalar(e)) return arg(e, 0);
   if (const auto* get = as<TupleGetItemNode>(e))
     if (const auto* tuple = as<TupleNode>(get->tuple)) return tuple->fields[static_cast<size_t>(get->index)];
   const OpDef* op = called_op(e);

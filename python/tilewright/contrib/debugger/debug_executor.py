@@ -55,7 +55,7 @@ class GraphModuleDebug(GraphModule):
             repeats_to_cooldown: int = 1, sort_by_time: bool = True, **inputs: Any) -> None:
         """Runs node by node and keeps every output, measures each node, dumps, and prints the table."""
         if inputs:
-            self.set_input(**inputs)
+            self._set_named(inputs)
         datum, outputs = self.debug_datum, {}
         for i, node in enumerate(self.nodes):
             if node["op"] != "null":
