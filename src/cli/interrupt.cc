@@ -51,6 +51,11 @@ void wait_and_end() {
 
 }  // namespace
 
+int unless_interrupted(int code) {
+  while (watch != nullptr && watch->number != 0) pause();
+  return code;
+}
+
 void clean_up_when_interrupted(void (*clean)()) {
   if (watch == nullptr) {
     watch = new Watch;

@@ -8,4 +8,7 @@ namespace tilewright::cli {
 // the program was started to ignore stays ignored.
 void clean_up_when_interrupted(void (*clean)());
 
+// The exit code; where the user has interrupted the program it does not return, and the program ends by the signal.
+int unless_interrupted(int code);
+
 }  // namespace tilewright::cli

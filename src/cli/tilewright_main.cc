@@ -75,11 +75,7 @@ int run(int argc, char** argv) {
   return code.ok() ? *code : report(code.error());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends quietly
-  tilewright::cli::clean_up_when_interrupted(tilewright::remove_work_folders);
+int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const tilewright::Error& e) {
@@ -89,4 +85,12 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return report({ErrorCode::kInternal, e.what(), {}, "please report this with the model and the command"});
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_DFL);  // `tilewright run ... | head` ends quietly
+  tilewright::cli::clean_up_when_interrupted(tilewright::remove_work_folders);
+  return tilewright::cli::unless_interrupted(run_and_report(argc, argv));
 }

@@ -193,6 +193,40 @@ TEST(BadInput, InterruptedWorkLeavesNothing) {
   EXPECT_GT(interrupted, 2);
 }
 
+// Somebody removes the folder that the linker writes into, just then: its fatal errors are errors, not the program's
+// end.
+TEST(BadInput, WorkFoldersThatVanish) {
+  TempFolder out;
+  const std::string program = TW_BUILD_DIR "/tilewright", library = out / "m.so", said = out / "said";
+  int failed = 0;
+  for (int tries = 0; tries < 40 && failed < 3; ++tries) {
+    const pid_t child = fork();
+    if (child == 0) {
+      dup2(open(said.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+      execl(program.c_str(), program.c_str(), "compile", kModel.c_str(), "--shape", kShape.c_str(), "--no-kernel-cache",
+            "--quiet", "-o", library.c_str(), nullptr);
+      _exit(99);
+    }
+    int status = -1;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      std::error_code ignored;
+      for (const auto& folder : std::filesystem::directory_iterator(out / ".", ignored))
+        for (const auto& file : std::filesystem::directory_iterator(folder.path(), ignored))
+          if (file.path().filename().string().find(".tmp") != std::string::npos)  // what becomes the library
+            std::filesystem::remove_all(folder.path(), ignored);
+    }
+    ASSERT_TRUE(WIFEXITED(status)) << status;
+    const int code = WEXITSTATUS(status);
+    EXPECT_TRUE(code == 0 || code == kExitBuild || code == kExitInput) << code << ": " << read_file(said);
+    if (code != 0) {
+      EXPECT_NE(read_file(said).find("error[E"), std::string::npos) << code;
+    }
+    failed += code != 0;
+    std::filesystem::remove(library);
+  }
+  EXPECT_GT(failed, 0);
+}
+
 // A folder in the layout of the ONNX backend tests; the compiled model itself says what is expected.
 class CaseTest : public ::testing::Test {
  protected:

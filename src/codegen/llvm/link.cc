@@ -8,6 +8,7 @@
 #include <llvm/ObjCopy/ObjCopy.h>
 #include <llvm/Object/ArchiveWriter.h>
 #include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/CrashRecoveryContext.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <signal.h>
@@ -87,6 +88,15 @@ void on_own_thread(const std::function<void()>& body) {
   if (thrown) std::rethrow_exception(thrown);
 }
 
+// While there is one, what lld calls fatal comes back to whoever called it. Without, it ends the process.
+class Recoverable {
+ public:
+  Recoverable() { llvm::CrashRecoveryContext::Enable(); }
+  ~Recoverable() { llvm::CrashRecoveryContext::Disable(); }
+  Recoverable(const Recoverable&) = delete;
+  Recoverable& operator=(const Recoverable&) = delete;
+};
+
 // Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again. Sections, with
 // some kilobytes of relocations for each link, it keeps until the thread ends.
 Status run_lld(const std::vector<std::string>& arguments) {
@@ -100,6 +110,7 @@ Status run_lld(const std::vector<std::string>& arguments) {
   std::string said;
   llvm::raw_string_ostream out(said);
   int code = 1;
+  Recoverable recoverable;
   on_own_thread([&] {
 #if LLVM_VERSION_MAJOR >= 17
     const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
