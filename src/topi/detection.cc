@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 namespace tilewright::topi {
 
@@ -74,7 +75,7 @@ struct Suppression {
       return bind("x0", corner(0), [&](PrimExpr x0) {
         return bind("y0", corner(1), [&](PrimExpr y0) {
           return bind("x1", corner(2), [&](PrimExpr x1) {
-            return bind("y1", corner(3), [&](PrimExpr y1) {
+            return bind("y1", corner(3), [&](const PrimExpr& y1) {
               std::array<PrimExpr, kParts> box{p.pixels ? x0 : min(x0, x1), p.pixels ? y0 : min(y0, y1),
                                                p.pixels ? x1 : max(x0, x1), p.pixels ? y1 : max(y0, y1)};
               const double end = p.pixels ? 1 : 0;
@@ -82,15 +83,16 @@ struct Suppression {
               if (p.pixels) width = width + number(end), height = height + number(end);
               box[kClass] = kind ? kind : number(0);
               return bind("area", width * height, [&](PrimExpr area) {
-                box[kArea] = area;
-                Stmt look = loop("k", zero, floordiv(load(counts, make_int(1)) + (lanes - 1), lanes), [&](PrimExpr k) {
-                  PrimExpr hit = hits(box, k * lanes, load(counts, make_int(1)), threshold);
-                  if (lanes > 1) hit = intrinsic(Intrinsic::k_reduce_max, {hit});
-                  return store(flags, make_int(1), max(load(flags, make_int(1)), hit));
-                });
+                box[kArea] = std::move(area);
+                Stmt look =
+                    loop("k", zero, floordiv(load(counts, make_int(1)) + (lanes - 1), lanes), [&](const PrimExpr& k) {
+                      PrimExpr hit = hits(box, k * lanes, load(counts, make_int(1)), threshold);
+                      if (lanes > 1) hit = intrinsic(Intrinsic::k_reduce_max, {hit});
+                      return store(flags, make_int(1), max(load(flags, make_int(1)), hit));
+                    });
                 // Into the list; a new vector of it begins as zeros.
                 std::vector<Stmt> put;
-                Stmt list = bind("at", min(load(counts, make_int(1)), make_int(p.count - 1)), [&](PrimExpr at) {
+                Stmt list = bind("at", min(load(counts, make_int(1)), make_int(p.count - 1)), [&](const PrimExpr& at) {
                   std::vector<Stmt> clear, parts;
                   for (int part = 0; part < kParts; ++part) {
                     PrimExpr to = at + part * length;
@@ -115,11 +117,11 @@ struct Suppression {
     return bind("valid", max(min(whole(o.valid({r}, 1, {})), make_int(p.count)), zero), [&](PrimExpr valid) {
       return bind("limit", whole(o.max_output_size({}, 1, {})), [&](PrimExpr limit) {
         return bind("threshold", value(o.iou_threshold, {}), [&](PrimExpr threshold) {
-          Stmt greedy = loop("j", p.count, [&](PrimExpr j) {
+          Stmt greedy = loop("j", p.count, [&](const PrimExpr& j) {
             Stmt look = bind("i", bounded(o.order({r, j}, 1, {}), p.count), [&](PrimExpr i) {
               Stmt rest = p.count_all ? seq({add_one(0), stays()}) : stays();
               Stmt better = p.classes ? bind("class", value(o.classes, {r, i}),
-                                             [&](PrimExpr kind) { return compare(i, kind, threshold); })
+                                             [&](const PrimExpr& kind) { return compare(i, kind, threshold); })
                                       : compare(i, {}, threshold);
               return make_if(gt(value(o.scores, {r, i}), number(0)), better, rest);
             });
@@ -128,7 +130,7 @@ struct Suppression {
                         make_if(logical_and(lt(j, valid), room), look), keep.store({r, j}, load(flags, zero))});
           });
           if (!p.pixels) {
-            Stmt all = loop("j", p.count, [&](PrimExpr j) {
+            Stmt all = loop("j", p.count, [&](const PrimExpr& j) {
               return keep.store({r, j}, select(lt(j, valid), flag_one, flag_zero));
             });
             greedy = make_if(gt(threshold, number(0)), greedy, all);
@@ -145,7 +147,7 @@ struct Suppression {
 Stmt channels(int64_t count, int lanes, const std::function<Stmt(PrimExpr, int, PrimExpr)>& step) {
   const int64_t whole = count / lanes;
   std::vector<Stmt> parts;
-  if (whole > 0) parts.push_back(loop("c", whole, [&](PrimExpr c) { return step(c * lanes, lanes, {}); }));
+  if (whole > 0) parts.push_back(loop("c", whole, [&](const PrimExpr& c) { return step(c * lanes, lanes, {}); }));
   if (count % lanes)
     parts.push_back(step(make_int(whole * lanes), lanes, lanes > 1 ? tail_mask(lanes, count % lanes) : PrimExpr()));
   return seq(std::move(parts));
@@ -167,14 +169,15 @@ struct Bins {
     return store(context.scratch, lanes > 1 ? ramp(at, 1, lanes) : at, std::move(value));
   }
   Stmt fill(const PrimExpr& value) const {
-    return channels(p.data[3], lanes, [&](PrimExpr c, int n, const PrimExpr&) { return set_sum(c, spread(value, n)); });
+    return channels(p.data[3], lanes,
+                    [&](const PrimExpr& c, int n, const PrimExpr&) { return set_sum(c, spread(value, n)); });
   }
   PrimExpr pixel(const PrimExpr& picture, const PrimExpr& y, const PrimExpr& x, const PrimExpr& c, int n,
                  const PrimExpr& mask) const {
     return as_type(data({picture, y, x, c}, n, mask), p.dtype);
   }
   Stmt write(const Index& bin, const std::function<PrimExpr(PrimExpr)>& finish) const {
-    return channels(p.data[3], lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
+    return channels(p.data[3], lanes, [&](const PrimExpr& c, int n, const PrimExpr& mask) {
       PrimExpr value = finish(sum(c));
       Index at = bin;
       at.push_back(c);
@@ -185,14 +188,14 @@ struct Bins {
   Stmt each(const std::function<Stmt(const Index&, const PrimExpr& picture)>& body) const {
     const std::vector<int64_t> extents{p.regions, p.rows, p.columns};
     if (product(extents) == 0 || product(p.data) == 0) return seq({});
-    return parallel_for(context, "bin", product(extents), [&](PrimExpr unit) {
+    return parallel_for(context, "bin", product(extents), [&](const PrimExpr& unit) {
       const Index at = unravel(unit, extents);
       return bind("region", at[0], [&](PrimExpr region) {
         return bind("row", at[1], [&](PrimExpr row) {
           return bind("column", at[2], [&](PrimExpr column) {
             PrimExpr which = as_type(regions({region, make_int(0)}, 1, {}), p.dtype);
             which = max(min(which, number(static_cast<double>(p.data[0] - 1))), number(0));  // also for NaN
-            return bind("picture", bounded(which, p.data[0]), [&](PrimExpr picture) {
+            return bind("picture", bounded(which, p.data[0]), [&](const PrimExpr& picture) {
               return body({region, row, column}, picture);
             });
           });
@@ -219,7 +222,7 @@ Stmt suppress(const SuppressProblem& p, const SuppressOperands& o, const View& k
                 context.scratch->size * context.scratch->dtype.bits / 8 >= suppress_scratch_bytes(p, *context.target),
             "suppress: scratch");
   const Suppression loops{p, o, keep, context, context.target->lanes(p.dtype.bits), list_length(p, *context.target)};
-  return parallel_for(context, "row", p.rows, [&](PrimExpr row) { return loops.row(row); });
+  return parallel_for(context, "row", p.rows, [&](const PrimExpr& row) { return loops.row(row); });
 }
 
 Stmt compact(int64_t rows, int64_t count, const Operand& flags, const View& places, const View& counts,
@@ -233,14 +236,14 @@ Stmt compact(int64_t rows, int64_t count, const Operand& flags, const View& plac
       if (!flag->dtype.is_bool()) flag = ne(flag, make_int(0, flag->dtype));
       // It is at most j; the bound is what the verifier can see.
       Stmt put = bind("at", min(load(found, zero), make_int(count - 1)), [&](PrimExpr at) {
-        return seq({places.store({row, at}, cast(kInt32, j)), store(found, zero, load(found, zero) + 1)});
+        return seq({places.store({row, std::move(at)}, cast(kInt32, j)), store(found, zero, load(found, zero) + 1)});
       });
       return make_if(flag, put);
     });
-    Stmt rest = bind("found_all", load(found, zero), [&](PrimExpr all) {
+    Stmt rest = bind("found_all", load(found, zero), [&](const PrimExpr& all) {
       return seq({loop("j", all, make_int(count),
                        [&](PrimExpr j) {
-                         return places.store({row, j}, make_int(-1, kInt32));
+                         return places.store({row, std::move(j)}, make_int(-1, kInt32));
                        }),
                   counts.store({row}, cast(kInt32, all))});
     });
@@ -275,7 +278,7 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
           PrimExpr many = intrinsic(Intrinsic::k_ceil, {size});
           many =
               min(max(many, number(p.half_pixel ? 0 : 1)), number(static_cast<double>(kMostSamplesPerPixel * extent)));
-          return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, n}); });
+          return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, std::move(n)}); });
         });
       });
     });
@@ -286,7 +289,7 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
   };
   auto place = [&](const Samples& s, const PrimExpr& i, int64_t extent, const std::function<Stmt(Place)>& body) {
     PrimExpr position = s.start + div((real(i) + number(0.5)) * s.size, real(s.count));
-    return bind("position", position, [&](PrimExpr at) {
+    return bind("position", position, [&](const PrimExpr& at) {
       const double last = static_cast<double>(extent - 1);
       PrimExpr inside = logical_and(ge(at, number(-1)), le(at, number(last + 1)));
       // max(NaN, 0) is 0.
@@ -295,7 +298,7 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
           return bind("part", held - real(before), [&](PrimExpr part) {
             return bind("counts", select(inside, number(1), number(0)), [&](PrimExpr counts) {
               return bind("after", min(before + 1, make_int(extent - 1)), [&](PrimExpr after) {
-                return body({before, after, (number(1) - part) * counts, part * counts});
+                return body({before, std::move(after), (number(1) - part) * counts, part * counts});
               });
             });
           });
@@ -336,10 +339,10 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
             return rest;
           });
         };
-        Stmt gather = loop("iy", zero, vertical.count, [&](PrimExpr iy) {
+        Stmt gather = loop("iy", zero, vertical.count, [&](const PrimExpr& iy) {
           return place(vertical, iy, p.data[1], [&](const Place& y) {
             if (p.samples > 0 && p.samples <= 4) return whole_row(y, 0);
-            return loop("ix", zero, horizontal.count, [&](PrimExpr ix) {
+            return loop("ix", zero, horizontal.count, [&](const PrimExpr& ix) {
               return place(horizontal, ix, p.data[2], [&](const Place& x) { return add(y, {x}); });
             });
           });
@@ -347,8 +350,9 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
         return bind("all", vertical.count * horizontal.count, [&](PrimExpr all) {
           // Without samples: 0.
           PrimExpr first = average ? number(0) : select(gt(all, zero), number(-HUGE_VAL), number(0));
-          Stmt put = bins.write(
-              bin, [&](PrimExpr v) { return average ? div(v, spread(real(max(all, make_int(1))), bins.lanes)) : v; });
+          Stmt put = bins.write(bin, [&](const PrimExpr& v) {
+            return average ? div(v, spread(real(max(all, make_int(1))), bins.lanes)) : v;
+          });
           return seq({bins.fill(first), gather, put});
         });
       });
@@ -373,13 +377,13 @@ Stmt region_pool(const RegionProblem& p, const Operand& data, const Operand& reg
                    const std::function<Stmt(PrimExpr, PrimExpr)>& body) {
     return bind("start", rounded(bins.edge(region, low)), [&](PrimExpr start) {
       PrimExpr length = max(rounded(bins.edge(region, high)) - start + 1, make_int(1));
-      return bind("size", div(cast(p.dtype, length), number(static_cast<double>(count))), [&](PrimExpr size) {
+      return bind("size", div(cast(p.dtype, length), number(static_cast<double>(count))), [&](const PrimExpr& size) {
         const PrimExpr epsilon = number(1e-5);
         PrimExpr first = intrinsic(Intrinsic::k_floor, {cast(p.dtype, bin) * size + epsilon}),
                  last = intrinsic(Intrinsic::k_ceil, {cast(p.dtype, bin + 1) * size - epsilon});
         auto held = [&](const PrimExpr& v) { return min(max(cast(kInt64, v) + start, make_int(0)), make_int(extent)); };
         return bind("first", held(first), [&](PrimExpr begin) {
-          return bind("last", held(last), [&](PrimExpr end) { return body(begin, end); });
+          return bind("last", held(last), [&](PrimExpr end) { return body(begin, std::move(end)); });
         });
       });
     });
@@ -389,7 +393,7 @@ Stmt region_pool(const RegionProblem& p, const Operand& data, const Operand& reg
       return range(bin[0], bin[2], 1, 3, p.columns, p.data[2], [&](const PrimExpr& x0, const PrimExpr& x1) {
         Stmt gather = loop("y", y0, y1, [&](PrimExpr y) {
           return loop("x", x0, x1, [&](PrimExpr x) {
-            return channels(p.data[3], bins.lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
+            return channels(p.data[3], bins.lanes, [&](const PrimExpr& c, int n, const PrimExpr& mask) {
               return bins.set_sum(c, max(bins.pixel(picture, y, x, c, n, mask), bins.sum(c)));
             });
           });

@@ -2,6 +2,7 @@
 #include "topi/sparse.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
 #include "topi/injective.h"
@@ -19,7 +20,7 @@ constexpr int64_t kMostTurnedBytes = 512 << 10;
 // Fewer rows than this are read where they lie.
 constexpr int64_t kFewRows = 4;
 
-PrimExpr clamped(PrimExpr value, int64_t last) {
+PrimExpr clamped(const PrimExpr& value, int64_t last) {
   return max(min(value->dtype == kInt64 ? value : cast(kInt64, value), make_int(last)), make_int(0));
 }
 
@@ -27,11 +28,13 @@ PrimExpr clamped(PrimExpr value, int64_t last) {
 Stmt with_row(const Operand& starts, const PrimExpr& row, int64_t count,
               const std::function<Stmt(PrimExpr, PrimExpr)>& body) {
   return bind("begin", clamped(starts({row}, 1, {}), count), [&](PrimExpr begin) {
-    return bind("end", clamped(starts({row + 1}, 1, {}), count), [&](PrimExpr end) { return body(begin, end); });
+    return bind("end", clamped(starts({row + 1}, 1, {}), count),
+                [&](PrimExpr end) { return body(begin, std::move(end)); });
   });
 }
 Stmt each_of_row(const Operand& starts, const PrimExpr& row, int64_t count, const std::function<Stmt(PrimExpr)>& body) {
-  return with_row(starts, row, count, [&](PrimExpr begin, PrimExpr end) { return loop("e", begin, end, body); });
+  return with_row(starts, row, count,
+                  [&](PrimExpr begin, PrimExpr end) { return loop("e", std::move(begin), std::move(end), body); });
 }
 
 class Product {
@@ -56,14 +59,14 @@ class Product {
     auto group = [&](const PrimExpr& first, int64_t rows, bool divided) {
       std::vector<Stmt> body;
       if (c_.turned) body.push_back(turn(first, rows));
-      auto under = [&](PrimExpr row) { return row_of_blocks(first, rows, row); };
+      auto under = [&](const PrimExpr& row) { return row_of_blocks(first, rows, row); };
       body.push_back(divided ? parallel_for(context_, "row", p_.down, under) : loop("row", p_.down, under));
       return seq(std::move(body));
     };
     constexpr int64_t kEnough = 16;
     std::vector<Stmt> body;
     const bool by_group = groups >= kEnough;
-    auto whole = [&](PrimExpr i) { return group(i * c_.rows, c_.rows, !by_group); };
+    auto whole = [&](const PrimExpr& i) { return group(i * c_.rows, c_.rows, !by_group); };
     if (groups > 0)
       body.push_back(by_group ? parallel_for(context_, "group", groups, whole) : loop("group", groups, whole));
     if (left > 0) body.push_back(group(make_int(groups * c_.rows), left, true));
@@ -75,7 +78,7 @@ class Product {
     if (c_.turned) return load(context_.scratch, column * c_.rows + r);
     return converted(data_.load({first + r, column}));
   }
-  PrimExpr converted(PrimExpr value) const {
+  PrimExpr converted(const PrimExpr& value) const {
     return value->dtype.element() == p_.dtype ? value : cast(p_.dtype.with_lanes(value->dtype.lanes), value);
   }
 
@@ -95,7 +98,7 @@ class Product {
             });
       }));
     if (whole < p_.k)
-      body.push_back(loop("column", make_int(whole), make_int(p_.k), [&](PrimExpr column) {
+      body.push_back(loop("column", make_int(whole), make_int(p_.k), [&](const PrimExpr& column) {
         std::vector<Stmt> copies;
         for (int64_t r = 0; r < rows; ++r)
           copies.push_back(store(context_.scratch, column * v + r, data_.load({first + r, column})));
@@ -119,17 +122,17 @@ class Product {
   // The blocks of a row: `chains` at a time, whose sums are separate, then the rest in the first chain.
   Stmt blocks_of(const PrimExpr& row, int chains, const std::function<Stmt(PrimExpr, int)>& block) const {
     return with_row(starts_, row, p_.blocks, [&](PrimExpr begin, PrimExpr end) {
-      if (chains == 1) return loop("e", begin, end, [&](PrimExpr e) { return block(e, 0); });
-      return bind("turns", floordiv(max(end - begin, make_int(0)), chains), [&](PrimExpr turns) {
-        std::vector<Stmt> body{loop("turn", make_int(0), turns, [&](PrimExpr turn) {
+      if (chains == 1) return loop("e", begin, end, [&](PrimExpr e) { return block(std::move(e), 0); });
+      return bind("turns", floordiv(max(end - begin, make_int(0)), chains), [&](const PrimExpr& turns) {
+        std::vector<Stmt> body{loop("turn", make_int(0), turns, [&](const PrimExpr& turn) {
           std::vector<Stmt> several;
           for (int i = 0; i < chains; ++i)
             several.push_back(bind("e", min(begin + turn * chains + i, make_int(p_.blocks - 1)),
-                                   [&](PrimExpr e) { return block(e, i); }));
+                                   [&](const PrimExpr& e) { return block(e, i); }));
           return seq(std::move(several));
         })};
         body.push_back(bind("rest", min(begin + turns * chains, make_int(p_.blocks)), [&](PrimExpr rest) {
-          return loop("e", rest, end, [&](PrimExpr e) { return block(e, 0); });
+          return loop("e", std::move(rest), end, [&](PrimExpr e) { return block(std::move(e), 0); });
         }));
         return seq(std::move(body));
       });
@@ -150,17 +153,17 @@ class Product {
         std::vector<Stmt> steps;
         for (int64_t i = 0; i < p_.block_columns; ++i)
           for (int c = 0; c < columns; ++c)
-            steps.push_back(
-                bind("w", values_.load({e, make_int(i), make_int((vector + c) * c_.lanes)}, c_.lanes), [&](PrimExpr w) {
-                  return tile.update(
-                      chain * columns + c, [&](int r) { return element(first, r, column + i); }, w);
-                }));
+            steps.push_back(bind("w", values_.load({e, make_int(i), make_int((vector + c) * c_.lanes)}, c_.lanes),
+                                 [&](const PrimExpr& w) {
+                                   return tile.update(
+                                       chain * columns + c, [&](int r) { return element(first, r, column + i); }, w);
+                                 }));
         return seq(std::move(steps));
       });
     }));
     // The chains' sums, in order.
     std::vector<std::vector<PrimExpr>> sums(static_cast<size_t>(rows), std::vector<PrimExpr>(columns));
-    tile.drain([&](int r, int c, PrimExpr value) {
+    tile.drain([&](int r, int c, const PrimExpr& value) {
       PrimExpr& sum = sums[static_cast<size_t>(r)][static_cast<size_t>(c % columns)];
       sum = sum ? sum + value : value;
       return seq({});
@@ -182,7 +185,7 @@ class Product {
       std::vector<Stmt> one;
       for (int i = 0; i < chains; ++i) one.push_back(store(acc, make_int(i), make_const(vector, 0)));
       one.push_back(blocks_of(row, chains, [&](PrimExpr e, int chain) {
-        return bind("column", column_of(e), [&](PrimExpr column) {
+        return bind("column", column_of(e), [&](const PrimExpr& column) {
           std::vector<Stmt> steps;
           for (int64_t i = 0; i < p_.block_columns; ++i) {
             PrimExpr w = broadcast(values_.load({e, make_int(i), make_int(j)}), c_.lanes);
@@ -215,7 +218,7 @@ class Product {
       for (int i = 0; i < chains; ++i) body.push_back(store(acc, make_int(i), make_const(p_.dtype, 0)));
       body.push_back(blocks_of(row, chains, [&](PrimExpr e, int chain) {
         return bind("column", column_of(e), [&](PrimExpr column) {
-          return loop("i", p_.block_columns, [&](PrimExpr i) {
+          return loop("i", p_.block_columns, [&](const PrimExpr& i) {
             PrimExpr x = c_.turned ? load(context_.scratch, (column + i) * c_.rows + r)
                                    : converted(data_.load({first + r, column + i}));
             return store(acc, make_int(chain),
@@ -229,8 +232,9 @@ class Product {
       body.push_back(out_.store(at, epilogue_(sum, at, {})));
       return allocate(acc, seq(std::move(body)));
     };
-    return loop("r", rows,
-                [&](PrimExpr r) { return loop("j", p_.block_rows, [&](PrimExpr j) { return element_of(r, j); }); });
+    return loop("r", rows, [&](PrimExpr r) {
+      return loop("j", p_.block_rows, [&](const PrimExpr& j) { return element_of(r, j); });
+    });
   }
 
   const SparseProblem& p_;
@@ -315,12 +319,12 @@ Stmt sparse_add(const View& out, int64_t count, const Operand& data, const Opera
   const int64_t m = out.shape[0], n = out.shape[1];
   if (m == 0 || n == 0) return seq({});
   return parallel_for(context, "row", m, [&](PrimExpr row) {
-    std::vector<Stmt> body{loop("column", n, [&](PrimExpr column) {
+    std::vector<Stmt> body{loop("column", n, [&](const PrimExpr& column) {
       return out.store({row, column}, data({row, column}, 1, {}));
     })};
     if (count > 0)
       body.push_back(each_of_row(starts, row, count, [&](PrimExpr e) {
-        return bind("column", clamped(indices({e}, 1, {}), n - 1), [&](PrimExpr column) {
+        return bind("column", clamped(indices({e}, 1, {}), n - 1), [&](const PrimExpr& column) {
           return out.store({row, column}, out.load({row, column}) + values({e}, 1, {}));
         });
       }));
@@ -333,14 +337,14 @@ Stmt sparse_transpose(int64_t rows, int64_t count, const Operand& values, const 
   const DataType index = out_starts.dtype();
   auto number = [&](int64_t v) { return make_int(v, index); };
   auto zero_fill = [&](const View& view, int64_t n) {
-    return loop("i", n, [&](PrimExpr i) { return view.store({i}, make_const(view.dtype(), 0)); });
+    return loop("i", n, [&](PrimExpr i) { return view.store({std::move(i)}, make_const(view.dtype(), 0)); });
   };
   auto place = [&](const PrimExpr& column) { return out_starts.load({column}); };
   auto each = [&](const std::function<Stmt(PrimExpr row, PrimExpr e, PrimExpr column)>& use) {
     return loop("row", rows, [&](PrimExpr row) {
       return each_of_row(starts, row, count, [&](PrimExpr e) {
         return bind("column", clamped(indices({e}, 1, {}), rows - 1),
-                    [&](PrimExpr column) { return use(row, e, column); });
+                    [&](PrimExpr column) { return use(row, e, std::move(column)); });
       });
     });
   };
@@ -352,20 +356,20 @@ Stmt sparse_transpose(int64_t rows, int64_t count, const Operand& values, const 
     }));
     Buffer sum = make_buffer("sum", index, 1, Scope::kRegister);
     body.push_back(allocate(sum, seq({store(sum, make_int(0), number(0)), loop("column", rows, [&](PrimExpr column) {
-                                        return bind("own", place(column), [&](PrimExpr own) {
+                                        return bind("own", place(column), [&](const PrimExpr& own) {
                                           return seq({out_starts.store({column}, load(sum, make_int(0))),
                                                       store(sum, make_int(0), load(sum, make_int(0)) + own)});
                                         });
                                       })})));
     body.push_back(each([&](const PrimExpr& row, const PrimExpr& e, const PrimExpr& column) {
-      return bind("to", clamped(place(column), count - 1), [&](PrimExpr to) {
+      return bind("to", clamped(place(column), count - 1), [&](const PrimExpr& to) {
         return seq({out_values.store({to}, values({e}, 1, {})),
                     out_rows.store({to}, out_rows.dtype() == kInt64 ? row : cast(out_rows.dtype(), row)),
                     out_starts.store({column}, place(column) + number(1))});
       });
     }));
     // Every column now says where the next one begins.
-    body.push_back(loop("i", rows, [&](PrimExpr i) {
+    body.push_back(loop("i", rows, [&](const PrimExpr& i) {
       PrimExpr column = make_int(rows - 1) - i;
       return out_starts.store({column},
                               intrinsic(Intrinsic::k_if_then_else,

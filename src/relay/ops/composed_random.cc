@@ -196,8 +196,8 @@ Result<Expr> expand_normal(const TypeArgs& args) {
   Composition c(args);
   Ints twice = a.out_shape;
   twice.insert(twice.begin(), 2);
-  auto [state, unit] = TW_TRY(unit_numbers(args, &c, twice, a.out_dtype));
-  auto half = [&](int64_t i) { return c.reshape(c.slice(unit, 0, i, i + 1), a.out_shape); };
+  auto [state, numbers] = TW_TRY(unit_numbers(args, &c, twice, a.out_dtype));
+  auto half = [&, unit = numbers](int64_t i) { return c.reshape(c.slice(unit, 0, i, i + 1), a.out_shape); };
   Expr radius = c.call("sqrt", {c.times(c.call("log", {c.minus(c.number(1, a.out_dtype), half(0))}), -2)});
   Expr wave = c.call("sin", {c.times(half(1), 2 * std::numbers::pi)});
   return c.result(c.tuple({state, c.plus(c.times(c.times(radius, wave), c[2]), c[1])}));

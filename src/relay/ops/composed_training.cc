@@ -197,8 +197,8 @@ Result<Expr> expand_conv2d_backward_weight(const TypeArgs& args) {
 }
 
 struct PoolGradient {
-  Ints data, grad, pads;  // NCHW; top, left, bottom, right
-  int64_t height, width;  // of the padded data, as far as any window reaches
+  Ints data, grad, pads;          // NCHW; top, left, bottom, right
+  int64_t height = 0, width = 0;  // of the padded data, as far as any window reaches
 };
 template <class A>
 Result<PoolGradient> pool_gradient(const TypeArgs& args, const A& a) {

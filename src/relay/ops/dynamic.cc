@@ -15,16 +15,16 @@ namespace {
 using Values = std::vector<Tensor>;  // of the deciding operands
 
 struct Dynamic {
-  const char* name;
-  const char* static_name;
-  const char* doc;
-  size_t operands;  // that stay
-  size_t deciding;  // that become attributes
-  AttrsRef (*attrs)(const AttrsRef& own, const Values& values);
+  const char* name = "";
+  const char* static_name = "";
+  const char* doc = "";
+  size_t operands = 0;  // that stay
+  size_t deciding = 0;  // that become attributes
+  AttrsRef (*attrs)(const AttrsRef& own, const Values& values) = nullptr;
   // The result's rank while the deciding operands are unknown: that of data (and what is added to it), the length of
   // the first deciding operand, the difference of the two, or the larger.
-  enum Rank { kLikeData, kLikeDataPlusOne, kLength, kLessLength, kLongest } rank;
-  AttrsRef (*make)();
+  enum Rank { kLikeData, kLikeDataPlusOne, kLength, kLessLength, kLongest } rank = kLikeData;
+  AttrsRef (*make)() = nullptr;
   size_t first = SIZE_MAX;  // of the deciding operands, where they do not come last
   size_t typed_by = 0;      // the operand whose dtype the result has
   bool numbers = false;     // the deciding operands may be floats

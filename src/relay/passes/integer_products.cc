@@ -166,7 +166,7 @@ std::optional<Product> product_of(const Expr& e) {
 
 // The largest sum of absolute weights over the outputs, of parts [begin, end) of the summed axis.
 double largest_sum(const Tensor& weights, const Product& p, int64_t begin, int64_t end) {
-  const auto shape = weights.shape();
+  const auto& shape = weights.shape();
   auto stride = [&](size_t axis) {
     int64_t out = 1;
     for (size_t i = axis + 1; i < shape.size(); ++i) out *= shape[i];

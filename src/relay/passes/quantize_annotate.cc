@@ -37,7 +37,8 @@ class Annotator {
   }
 
  private:
-  using Rule = Annotated (Annotator::*)(const Expr& e, std::vector<Annotated> args);
+  using Operands = std::vector<Annotated>;
+  using Rule = Annotated (Annotator::*)(const Expr& e, const Operands& args);
 
   Annotated annotated(const Expr& e) {
     static const std::map<std::string_view, Rule> kRules = {{"nn.conv1d", &Annotator::product},
@@ -75,7 +76,7 @@ class Annotator {
       given.clear();
       for (const Expr& field : tuple->fields) given.push_back(done_.at(field.get()));
     }
-    return (this->*rule->second)(e, std::move(given));
+    return (this->*rule->second)(e, given);
   }
 
   Expr simulated(const Expr& x, QuantizeKind kind = QuantizeKind::kInput) {
@@ -111,20 +112,22 @@ class Annotator {
            options_.skip_conv_layers.end();
   }
 
-  Annotated product(const Expr& e, std::vector<Annotated> args) {
+  Annotated product(const Expr& e, const Operands& args) {
     // Weights that the program computes have no scale before it runs.
     if (skipped(e) || (!as<ConstantNode>(args[1].expr) && !is_call_to(e, "nn.batch_matmul"))) return plain(e, args);
     const Expr other =
         as<ConstantNode>(args[1].expr) ? simulated(args[1].expr, QuantizeKind::kWeight) : as_input(args[1]);
     return again(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
   }
-  Annotated scaled(const Expr& e, std::vector<Annotated> args) {
+  Annotated scaled(const Expr& e, const Operands& given) {
+    Operands args = given;
     if (!args[0].kind && args[1].kind) std::swap(args[0], args[1]);
     if (!args[0].kind) return plain(e, args);
     const Expr other = args[1].kind ? as_input(args[1]) : beside(args[1]);
     return again(e, {as_input(args[0]), other}, QuantizeKind::kActivation);
   }
-  Annotated sum(const Expr& e, std::vector<Annotated> args) {
+  Annotated sum(const Expr& e, const Operands& given) {
+    Operands args = given;
     Annotated &a = args[0], &b = args[1];
     if (!a.kind && !b.kind) return plain(e, args);
     if (!a.kind) return again(e, {beside(a), b.expr}, QuantizeKind::kInput);
@@ -133,13 +136,13 @@ class Annotator {
     if (a.kind == b.kind) b.expr = simulated(b.expr);
     return again(e, {a.expr, b.expr}, QuantizeKind::kActivation);
   }
-  Annotated kept(const Expr& e, std::vector<Annotated> args) { return again(e, {args[0].expr}, args[0].kind); }
-  Annotated pooled(const Expr& e, std::vector<Annotated> args) {
+  Annotated kept(const Expr& e, const Operands& args) { return again(e, {args[0].expr}, args[0].kind); }
+  Annotated pooled(const Expr& e, const Operands& args) {
     if (!args[0].kind) return plain(e, args);
     return again(e, {as_input(args[0])},
                  is_call_to(e, "nn.avg_pool2d") ? QuantizeKind::kActivation : QuantizeKind::kInput);
   }
-  Annotated joined(const Expr& e, std::vector<Annotated> args) {
+  Annotated joined(const Expr& e, const Operands& args) {
     bool any = false;
     for (const Annotated& a : args) any = any || a.kind;
     if (!any || !as<TupleNode>(arg(e, 0))) return {with_children(e, {done_.at(arg(e, 0).get()).expr}), std::nullopt};

@@ -54,7 +54,7 @@ struct Parameters {
 };
 Parameters make_parameters(const VarNode& weight, const std::vector<int64_t>& sizes) {
   const size_t rank = sizes.size() - 2;
-  auto parameter = [&](const char* suffix, std::vector<int64_t> shape, DataType dtype) {
+  auto parameter = [&](const char* suffix, const std::vector<int64_t>& shape, DataType dtype) {
     return make_var(weight.name + suffix, tensor_type(to_shape(shape), dtype), weight.span);
   };
   return {parameter(".data", {sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(rank)},
