@@ -14,29 +14,6 @@ std::vector<Expr> operands(const Expr& e) {
   return out;
 }
 
-std::vector<Expr> numbered(const Expr& root) {
-  struct Frame {
-    Expr e;
-    std::vector<Expr> kids;
-    size_t next = 0;
-  };
-  std::vector<Expr> out;
-  std::unordered_map<const ExprNode*, bool> seen{{root.get(), true}};
-  std::vector<Frame> stack;
-  stack.push_back({root, operands(root)});
-  while (!stack.empty()) {
-    Frame& top = stack.back();
-    if (top.next == top.kids.size()) {
-      out.push_back(std::move(top.e));
-      stack.pop_back();
-      continue;
-    }
-    Expr kid = top.kids[top.next++];
-    if (seen.emplace(kid.get(), true).second) stack.push_back({kid, operands(kid)});
-  }
-  return out;
-}
-
 Expr with_span(const Expr& e, const Span& span) {
   switch (e->kind) {
     case ExprKind::kOp:
@@ -85,7 +62,7 @@ Result<Module> capture_post_dfs_index_in_spans(const Module& module, PassContext
   Module out = module;
   for (auto& [name, function] : out.functions) {
     if (!as<FunctionNode>(function)) continue;
-    const std::vector<Expr> order = numbered(function);
+    const std::vector<Expr> order = post_order_over(function, operands);
     std::unordered_map<const ExprNode*, size_t> place;
     for (size_t i = 0; i < order.size(); ++i) place[order[i].get()] = i;
     // Users come later in the order. What all of them go through: the first place where their chains meet.

@@ -11,7 +11,9 @@ namespace {
 
 std::vector<Expr> open_children(const Expr& e) { return is_closed_function(e) ? std::vector<Expr>() : children(e); }
 
-std::vector<Expr> open_post_order(const Expr& root) {
+}  // namespace
+
+std::vector<Expr> post_order_over(const Expr& root, const std::function<std::vector<Expr>(const Expr&)>& operands) {
   struct Frame {
     Expr e;
     std::vector<Expr> kids;
@@ -20,7 +22,7 @@ std::vector<Expr> open_post_order(const Expr& root) {
   std::vector<Expr> out;
   std::unordered_map<const ExprNode*, bool> seen{{root.get(), true}};
   std::vector<Frame> stack;
-  stack.push_back({root, open_children(root)});
+  stack.push_back({root, operands(root)});
   while (!stack.empty()) {
     Frame& top = stack.back();
     if (top.next == top.kids.size()) {
@@ -29,16 +31,14 @@ std::vector<Expr> open_post_order(const Expr& root) {
       continue;
     }
     Expr kid = top.kids[top.next++];
-    if (seen.emplace(kid.get(), true).second) stack.push_back({kid, open_children(kid)});
+    if (seen.emplace(kid.get(), true).second) stack.push_back({kid, operands(kid)});
   }
   return out;
 }
 
-}  // namespace
-
 Expr rewrite_expr(const Expr& root, const Rewrite& rewrite) {
   std::unordered_map<const ExprNode*, Expr> done;
-  for (const Expr& e : open_post_order(root)) {
+  for (const Expr& e : post_order_over(root, open_children)) {
     std::vector<Expr> kids = open_children(e);
     for (Expr& kid : kids) kid = done.at(kid.get());
     done[e.get()] = rewrite(e, with_children(e, kids));
@@ -98,7 +98,7 @@ int64_t positive_axis(int64_t axis, size_t rank) { return axis < 0 ? axis + stat
 UseCounts count_uses(const Expr& root) {
   UseCounts uses;
   ++uses[root.get()];
-  for (const Expr& e : open_post_order(root))
+  for (const Expr& e : post_order_over(root, open_children))
     for (const Expr& kid : open_children(e)) ++uses[kid.get()];
   return uses;
 }

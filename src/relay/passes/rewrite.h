@@ -17,6 +17,9 @@ Module rewrite_module(const Module& module, const Rewrite& rewrite);
 // The same for one expression.
 Expr rewrite_expr(const Expr& root, const Rewrite& rewrite);
 
+// post_order over the operands that `operands` gives for an expression.
+std::vector<Expr> post_order_over(const Expr& root, const std::function<std::vector<Expr>(const Expr&)>& operands);
+
 // The data of a constant, or null.
 const Tensor* constant_data(const Expr& e);
 // The value all elements of a numeric constant share (not strings; -0.0 counts as 0 only where `e` is an integer).
