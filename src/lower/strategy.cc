@@ -49,9 +49,9 @@ size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared
 
 std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
-  for (auto table :
-       {attention_implementations(), conv_implementations(), matmul_implementations(), recurrent_implementations(),
-        reduce_implementations(), sparse_implementations(), vision_implementations(), direct_implementations()})
+  for (auto table : {attention_implementations(), conv_implementations(), conv_transpose_implementations(),
+                     matmul_implementations(), recurrent_implementations(), reduce_implementations(),
+                     sparse_implementations(), vision_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
   return out;
@@ -120,6 +120,32 @@ tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext
   return topi::deinterleave_copy(from, to, topi::convert_epilogue(out.dtype()), context);
 }
 
+// A change of the layout of volumes: that of images, whose planes are the batch. Null where their elements lie apart,
+// or there are many volumes.
+template <class Copy>
+tir::Stmt plane_by_plane(const topi::View& in, const topi::View& out, const topi::Epilogue& epilogue,
+                         const topi::KernelContext& context, const Copy& copy) {
+  if (in.strides.back() != 1 || out.strides.back() != 1 || in.shape[0] > 8) return {};
+  std::vector<tir::Stmt> body;
+  for (int64_t n = 0; n < in.shape[0]; ++n) {
+    auto planes = [n](topi::View view) {
+      view.offset += n * view.strides[0];
+      view.shape[0] = view.shape[2], view.strides[0] = view.strides[2];
+      view.shape.erase(view.shape.begin() + 2), view.strides.erase(view.strides.begin() + 2);
+      view.halo_before.clear(), view.halo_after.clear();
+      return view;
+    };
+    auto place = [&epilogue, n](const tir::PrimExpr& value, const topi::Index& index, const tir::PrimExpr& mask) {
+      topi::Index real = index;
+      real.insert(real.begin() + 2, index[0]);
+      real[0] = tir::make_int(n);
+      return epilogue(value, real, mask);
+    };
+    body.push_back(copy(planes(in), planes(out), place, context));
+  }
+  return tir::seq(std::move(body));
+}
+
 // A transpose or change between plain and blocked channels of an input, with what follows element by element: through
 // registers, v x v elements at a time. Null when the group is something else.
 tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
@@ -130,6 +156,12 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   const topi::Epilogue epilogue = scope.epilogue(anchor);
   if (anchor.op == "layout_transform") {
     const auto& attrs = *attrs_as<LayoutTransformAttrs>(anchor.call->attrs);
+    if (in.rank() == 5 && out.rank() == 6 && attrs.src_layout == "NCDHW" &&
+        attrs.dst_layout == format("NCDHW{}c", out.shape.back()))
+      return plane_by_plane(in, out, epilogue, context, topi::to_blocked);
+    if (in.rank() == 6 && out.rank() == 5 && attrs.dst_layout == "NCDHW" &&
+        attrs.src_layout == format("NCDHW{}c", in.shape.back()))
+      return plane_by_plane(in, out, epilogue, context, topi::from_blocked);
     auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
     if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) &&
         in.strides[3] == 1 && out.strides[4] == 1)

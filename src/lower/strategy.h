@@ -76,6 +76,7 @@ struct Implementation {
 };
 std::span<const Implementation> attention_implementations();
 std::span<const Implementation> conv_implementations();
+std::span<const Implementation> conv_transpose_implementations();
 std::span<const Implementation> matmul_implementations();
 std::span<const Implementation> recurrent_implementations();
 std::span<const Implementation> reduce_implementations();

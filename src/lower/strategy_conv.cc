@@ -4,12 +4,13 @@
 #include <cmath>
 #include <map>
 
+#include "lower/spatial_halo.h"
 #include "lower/strategy.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv2d_nchwc.h"
-#include "topi/conv2d_transpose.h"
 #include "topi/conv_direct.h"
 #include "topi/depthwise.h"
+#include "topi/pack.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
 #include "topi/resize.h"
@@ -27,18 +28,6 @@ Pads pads(const std::vector<int64_t>& p) {
   if (p.size() == 1) return {p[0], p[0], p[0], p[0]};
   if (p.size() == 2) return {p[0], p[1], p[0], p[1]};
   return {p[0], p[1], p[2], p[3]};
-}
-
-// What a reader of `rank`-dimensional data with height and width at 2 and 3 touches beyond it.
-Halo spatial_halo(size_t rank, int64_t top, int64_t left, int64_t bottom, int64_t right) {
-  Halo h;
-  h.before.assign(rank, 0);
-  h.after.assign(rank, 0);
-  h.before[2] = top;
-  h.before[3] = left;
-  h.after[2] = bottom;
-  h.after[3] = right;
-  return h;
 }
 
 // Fields that direct and depthwise problems have in common.
@@ -70,9 +59,10 @@ Halo window_halo(const P& p, size_t rank) {
   auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t before, int64_t in) {
     return std::max<int64_t>(0, (out - 1) * stride + (kernel - 1) * dilation - before - (in - 1));
   };
-  return spatial_halo(rank, p.pad_top, p.pad_left,
-                      after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
-                      after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width));
+  return spatial_halo(rank,
+                      {p.pad_top, p.pad_left,
+                       after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
+                       after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width)});
 }
 
 topi::Conv2dProblem conv_problem(const Problem& p) {
@@ -91,14 +81,46 @@ topi::Conv2dProblem conv_problem(const Problem& p) {
   return problem;
 }
 
-std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
-  const topi::Conv2dProblem problem = conv_problem(p);
-  topi::HaloNeed need = topi::halo_need(problem);
+// nn.conv3d over channel blocks, as AlterOpLayout leaves it: the kernel is the model's.
+bool is_blocked_volume(const Problem& p) {
+  const auto& attrs = p.attrs<Conv3DAttrs>();
+  return p.out_shape().size() == 6 && attrs.kernel_layout == "OIDHW" && p.constant(1);
+}
+topi::Conv2dProblem volume_problem(const Problem& p) {
+  const auto& attrs = p.attrs<Conv3DAttrs>();
+  auto data = p.arg_shape(0), weights = p.arg_shape(1), out = p.out_shape();
+  std::vector<int64_t> pad = attrs.padding;
+  if (pad.size() == 1) pad.assign(3, pad[0]);
+  pad.resize(6, 0);
+  if (attrs.padding.size() <= 3) std::copy(pad.begin(), pad.begin() + 3, pad.begin() + 3);
+  topi::Conv2dProblem c;
+  c.plain_data = data.size() == 5;
+  c.batch = data[0];
+  c.in_channels = weights[1] * attrs.groups, c.out_channels = weights[0], c.groups = attrs.groups;
+  c.in_depth = data[2], c.in_height = data[3], c.in_width = data[4];
+  c.out_depth = out[2], c.out_height = out[3], c.out_width = out[4];
+  c.kernel_depth = weights[2], c.kernel_height = weights[3], c.kernel_width = weights[4];
+  c.stride_depth = attrs.strides[0], c.stride_height = attrs.strides[1], c.stride_width = attrs.strides[2];
+  c.dilation_depth = attrs.dilation[0], c.dilation_height = attrs.dilation[1], c.dilation_width = attrs.dilation[2];
+  c.pad_front = pad[0], c.pad_top = pad[1], c.pad_left = pad[2], c.pad_bottom = pad[4], c.pad_right = pad[5];
+  c.lanes = static_cast<int>(out[5]);
+  return c;
+}
+Tensor pack_volume_weights(const Tensor& weights, const topi::Conv2dProblem& problem) {
+  const auto& s = weights.shape();
+  return topi::pack_conv2d_weights(weights.reshaped({s[0], s[1], s[2] * s[3], s[4]}), problem.lanes,
+                                   problem.plain_data ? s[1] : problem.lanes);
+}
+
+// Direct convolution; weights of volumes are packed on the way.
+std::shared_ptr<Choice> direct_conv(const Problem& p, const topi::Conv2dProblem& problem, bool volume) {
+  const topi::HaloNeed need = topi::halo_need(problem);
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] =
-      spatial_halo(p.arg_shape(0).size(), need.top, need.left, need.bottom, need.right);
+      spatial_halo(p.arg_shape(0).size(), need, volume ? 3 : 2, volume ? 4 : 3);
+  if (volume)
+    choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return pack_volume_weights(t, problem); });
   // 1x1 convolutions run rows together when neither side has gaps; whether they have is known once buffers are planned.
   Anchor anchor = p.anchor;
   int data_input = p.input_index(0), weight_input = p.input_index(1);
@@ -117,6 +139,15 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
     return topi::conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
+}
+
+std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  return direct_conv(p, conv_problem(p), false);
+}
+std::shared_ptr<Choice> direct_conv3d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  return direct_conv(p, volume_problem(p), true);
 }
 
 // Whether the graph's weights are more than stays in the caches from one run to the next.
@@ -138,18 +169,43 @@ bool whole_numbers(const Tensor& weights) {
   return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
 }
 
-// Winograd with tiles of `tile` output pixels along each axis that has taps.
-template <int tile>
-std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
-  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 ||
-      !p.constant(1))
-    return nullptr;
-  const topi::Conv2dProblem problem = conv_problem(p);
+// How a volume is given to a kernel whose tiles lie in planes: taps along the depth alone become taps of rows, and
+// depth and height change places.
+struct Turn {
+  bool on = false;
+  topi::Conv2dProblem operator()(topi::Conv2dProblem c) const {
+    if (!on) return c;
+    std::swap(c.in_depth, c.in_height), std::swap(c.out_depth, c.out_height);
+    std::swap(c.kernel_depth, c.kernel_height), std::swap(c.stride_depth, c.stride_height);
+    std::swap(c.dilation_depth, c.dilation_height), std::swap(c.pad_front, c.pad_top);
+    c.pad_bottom = std::max<int64_t>(0, (c.out_height - 1) * c.stride_height +
+                                            (c.kernel_height - 1) * c.dilation_height + 1 - c.pad_top - c.in_height);
+    return c;
+  }
+  topi::View operator()(topi::View view) const {
+    if (!on) return view;
+    std::swap(view.shape[2], view.shape[3]), std::swap(view.strides[2], view.strides[3]);
+    if (!view.halo_before.empty()) std::swap(view.halo_before[2], view.halo_before[3]);
+    if (!view.halo_after.empty()) std::swap(view.halo_after[2], view.halo_after[3]);
+    return view;
+  }
+  topi::Epilogue operator()(topi::Epilogue inner) const {
+    if (!on) return inner;
+    return [inner = std::move(inner)](const tir::PrimExpr& value, const topi::Index& index, const tir::PrimExpr& mask) {
+      topi::Index real = index;
+      std::swap(real[2], real[3]);
+      return inner(value, real, mask);
+    };
+  }
+};
+
+// Winograd with tiles of `tile` output pixels along each axis of a plane that has taps; `packed` are the weights as the
+// direct kernel has them.
+std::shared_ptr<Choice> winograd_conv(const Problem& p, int tile, const topi::Conv2dProblem& problem, const Turn& turn,
+                                      bool volume, const Tensor& packed) {
   const int tile_height = problem.kernel_height == 1 ? 1 : tile, tile_width = problem.kernel_width == 1 ? 1 : tile;
-  if (!topi::winograd_applies(problem, tile_height, tile_width) || p.arg_shape(1) != topi::packed_weight_shape(problem))
-    return nullptr;
-  if (whole_numbers(p.input(1).data)) return nullptr;
-  if (topi::winograd_error(p.input(1).data, problem, tile_height, tile_width) > kWinogradErrorBudget) return nullptr;
+  if (whole_numbers(packed)) return nullptr;
+  if (topi::winograd_error(packed, problem, tile_height, tile_width) > kWinogradErrorBudget) return nullptr;
   const bool from_memory = weights_from_memory(p.graph);
   const topi::WinogradConfig config = topi::winograd_config(problem, tile_height, tile_width, from_memory, p.target);
   const topi::HaloNeed need = topi::winograd_halo(problem, config);
@@ -159,19 +215,41 @@ std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
     return topi::ranked_winograd_configs(problem, tile_height, tile_width, from_memory, machine);
   };
   choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
+  choice->halos[static_cast<size_t>(p.input_index(0))] =
+      volume ? spatial_halo(6, need, turn.on ? 2 : 3, 4) : spatial_halo(5, need);
   choice->cost = topi::winograd_cost(problem, config, from_memory, p.target);
   choice->scratch_bytes = topi::winograd_scratch_bytes(problem, config);
-  choice->repacks.emplace_back(p.input_index(1),
-                               [=](const Tensor& t) { return topi::winograd_weights(t, problem, config); });
+  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) {
+    return topi::winograd_weights(volume ? pack_volume_weights(t, problem) : t, problem, config);
+  });
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     topi::View w = topi::make_view(scope.input(weight_input).buffer, topi::winograd_weight_shape(problem, config));
-    return topi::conv2d_winograd(problem, config, scope.input(data_input), w, scope.output(), scope.epilogue(anchor),
-                                 context);
+    return topi::conv2d_winograd(problem, config, turn(scope.input(data_input)), w, turn(scope.output()),
+                                 turn(scope.epilogue(anchor)), context);
   };
   return choice;
+}
+template <int tile>
+std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
+  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 ||
+      !p.constant(1))
+    return nullptr;
+  const topi::Conv2dProblem c = conv_problem(p);
+  if (!topi::winograd_applies(c, c.kernel_height == 1 ? 1 : tile, c.kernel_width == 1 ? 1 : tile) ||
+      p.arg_shape(1) != topi::packed_weight_shape(c))
+    return nullptr;
+  return winograd_conv(p, tile, c, {}, false, p.input(1).data);
+}
+template <int tile>
+std::shared_ptr<Choice> winograd_conv3d(const Problem& p) {
+  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  topi::Conv2dProblem c = volume_problem(p);
+  const Turn turn{c.kernel_height == 1 && c.kernel_width == 1};
+  c = turn(c);
+  if (!topi::winograd_applies(c, c.kernel_height == 1 ? 1 : tile, c.kernel_width == 1 ? 1 : tile)) return nullptr;
+  return winograd_conv(p, tile, c, turn, true, pack_volume_weights(p.input(1).data, c));
 }
 
 std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
@@ -246,61 +324,6 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
   return choice;
 }
 
-// nn.conv2d_transpose over blocked data with a constant kernel (IOHW).
-std::shared_ptr<Choice> transposed_conv2d(const Problem& p) {
-  const auto& attrs = p.attrs<Conv2DTransposeAttrs>();
-  auto data = p.arg_shape(0), out = p.out_shape();
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || data.size() != 5 || !p.constant(1) ||
-      attrs.kernel_layout != "IOHW" || attrs.dilation != std::vector<int64_t>{1, 1})
-    return nullptr;
-  auto weights = p.arg_shape(1);
-  Pads pad = pads(attrs.padding);
-  topi::Conv2dTransposeProblem problem;
-  problem.batch = data[0];
-  problem.in_channels = weights[0];
-  problem.out_channels = weights[1] * attrs.groups;
-  problem.in_height = data[2];
-  problem.in_width = data[3];
-  problem.out_height = out[2];
-  problem.out_width = out[3];
-  problem.kernel_height = weights[2];
-  problem.kernel_width = weights[3];
-  problem.stride_height = attrs.strides[0];
-  problem.stride_width = attrs.strides[1];
-  problem.pad_top = pad.top;
-  problem.pad_left = pad.left;
-  problem.groups = attrs.groups;
-  problem.lanes = static_cast<int>(data[4]);
-  auto config = topi::default_config(problem, p.target);
-  topi::HaloNeed need = topi::halo_need(problem);
-  auto choice = std::make_shared<Choice>();
-  if (out.size() == 4) {
-    if (!topi::paints_plain_rows(problem)) return nullptr;
-    choice->cost = topi::estimate(problem, config, p.target);
-    choice->repacks.emplace_back(p.input_index(1),
-                                 [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
-    Anchor anchor = p.anchor;
-    auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
-    choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-      return topi::conv2d_transpose_plain_rows(problem, scope.input(data_input), scope.input(weight_input),
-                                               scope.output(), scope.epilogue(anchor), context);
-    };
-    return choice;
-  }
-  choice->cost = topi::estimate(problem, config, p.target);
-  choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, need.top, need.left, need.bottom, need.right);
-  choice->repacks.emplace_back(p.input_index(1),
-                               [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
-  Anchor anchor = p.anchor;
-  auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
-  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    return topi::conv2d_transpose_nchwc(problem, config, scope.input(data_input), scope.input(weight_input),
-                                        scope.output(), scope.epilogue(anchor), context);
-  };
-  return choice;
-}
-
 // image.resize2d by tables of taps.
 std::shared_ptr<Choice> resize2d(const Problem& p) {
   using C = topi::ResizeCoordinates;
@@ -357,6 +380,37 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   return choice;
 }
 
+// Windows over (N, C/v, D, H, W, v) or (N, C, D, H, W).
+template <class A, topi::PoolKind kind>
+std::shared_ptr<Choice> pool3d(const Problem& p) {
+  const auto& attrs = p.attrs<A>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  const bool blocked = data.size() == 6;
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || (!blocked && attrs.layout != "NCDHW")) return nullptr;
+  std::vector<int64_t> pad = attrs.padding;
+  if (pad.size() == 1) pad.assign(6, pad[0]);
+  if (pad.size() == 3) pad.insert(pad.end(), attrs.padding.begin(), attrs.padding.end());
+  topi::PoolProblem problem;
+  problem.kind = kind;
+  problem.in_depth = data[2], problem.in_height = data[3], problem.in_width = data[4];
+  problem.out_depth = out[2], problem.out_height = out[3], problem.out_width = out[4];
+  const auto &kernel = attrs.pool_size, &stride = attrs.strides, &dilation = attrs.dilation;
+  problem.kernel_depth = kernel[0], problem.kernel_height = kernel[1], problem.kernel_width = kernel[2];
+  problem.stride_depth = stride[0], problem.stride_height = stride[1], problem.stride_width = stride[2];
+  problem.dilation_depth = dilation[0], problem.dilation_height = dilation[1], problem.dilation_width = dilation[2];
+  problem.pad_front = pad[0], problem.pad_top = pad[1], problem.pad_left = pad[2];
+  problem.pad_back = pad[3], problem.pad_bottom = pad[4], problem.pad_right = pad[5];
+  if constexpr (kind == topi::PoolKind::kAverage) problem.count_include_pad = attrs.count_include_pad;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, static_cast<double>(data[0] * data[1] * (blocked ? data[5] : 1)), p.target);
+  choice->emit = [=, anchor = p.anchor, input = static_cast<size_t>(p.input_index(0))](
+                     const GroupScope& scope, const topi::KernelContext& context) {
+    auto emit = blocked ? topi::pool_nchwc : topi::pool_nchw;
+    return emit(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
 // Windows over (N, C/v, H, W, v) or (N, C, H, W).
 template <class A, topi::PoolKind kind>
 std::shared_ptr<Choice> pool2d(const Problem& p) {
@@ -388,7 +442,7 @@ std::shared_ptr<Choice> pool2d(const Problem& p) {
   Anchor anchor = p.anchor;
   auto input = static_cast<size_t>(p.input_index(0));
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    auto emit = blocked ? topi::pool2d_nchwc : topi::pool2d_nchw;
+    auto emit = blocked ? topi::pool_nchwc : topi::pool_nchw;
     return emit(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
@@ -436,8 +490,13 @@ constexpr Implementation kImplementations[] = {
     {"nn.conv1d", "conv1d.direct", 5, plain_conv<Conv1DAttrs>},
     {"nn.conv2d", "conv2d.direct", 5, plain_conv<Conv2DAttrs>},
     {"nn.conv3d", "conv3d.direct", 5, plain_conv<Conv3DAttrs>},
-    {"nn.conv2d_transpose", "conv2d_transpose_nchwc.phases", 10, transposed_conv2d},
+    {"nn.conv3d", "conv3d_ncdhwc.direct", 10, direct_conv3d},
+    {"nn.conv3d", "conv3d_ncdhwc.winograd2", 10, winograd_conv3d<2>},
+    {"nn.conv3d", "conv3d_ncdhwc.winograd3", 10, winograd_conv3d<3>},
+    {"nn.conv3d", "conv3d_ncdhwc.winograd4", 10, winograd_conv3d<4>},
     {"nn.avg_pool2d", "avg_pool2d", 10, pool2d<AvgPool2DAttrs, topi::PoolKind::kAverage>},
+    {"nn.avg_pool3d", "avg_pool3d", 10, pool3d<AvgPool3DAttrs, topi::PoolKind::kAverage>},
+    {"nn.max_pool3d", "max_pool3d", 10, pool3d<MaxPool3DAttrs, topi::PoolKind::kMax>},
     {"nn.global_avg_pool2d", "global_avg_pool2d", 10, global_pool2d<topi::PoolKind::kAverage>},
     {"nn.global_max_pool2d", "global_max_pool2d", 10, global_pool2d<topi::PoolKind::kMax>},
     {"nn.max_pool2d", "max_pool2d", 10, pool2d<MaxPool2DAttrs, topi::PoolKind::kMax>},

@@ -37,6 +37,9 @@ struct WindowAxis {
 WindowAxis rows_of(const Conv2dProblem& p) {
   return {p.in_height, p.out_height, p.kernel_height, p.stride_height, p.dilation_height, p.pad_top};
 }
+WindowAxis planes_of(const Conv2dProblem& p) {
+  return {p.in_depth, p.out_depth, p.kernel_depth, p.stride_depth, p.dilation_depth, p.pad_front};
+}
 WindowAxis columns_of(const Conv2dProblem& p) {
   return {p.in_width, p.out_width, p.kernel_width, p.stride_width, p.dilation_width, p.pad_left};
 }
@@ -82,27 +85,31 @@ Loops derive(const Conv2dProblem& p, const Conv2dConfig& c) {
   l.last_cols = static_cast<int>(l.oc_blocks - (l.oc_tiles - 1) * c.oc_blocks);
   // 512-bit operations cost twice what 256-bit ones do where the units are 256 bits wide, and no less elsewhere.
   l.half = p.lanes == 16 && p.groups == 1 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
-  l.panel = l.ic_blocks * p.kernel_height * p.kernel_width * l.ic_block * p.lanes;
+  l.panel = l.ic_blocks * p.kernel_depth * p.kernel_height * p.kernel_width * l.ic_block * p.lanes;
   return l;
 }
 
-// Bytes of an image that the windows touch: a window less high than its stride leaves rows out.
+// Bytes of the planes that one plane of the output reads, as far as the windows touch them: a window less high than its
+// stride leaves rows out.
 double input_bytes(const Conv2dProblem& p) {
   const double rows = std::min(1.0, static_cast<double>(p.kernel_height) / static_cast<double>(p.stride_height));
-  return 4.0 * rows * static_cast<double>(p.in_channels * p.in_height * p.in_width);
+  const int64_t planes = std::min(p.kernel_depth, p.in_depth);
+  return 4.0 * rows * static_cast<double>(planes * p.in_channels * p.in_height * p.in_width);
 }
 
 // Whether each tile asks for the next one's pixels: the planes of an input from beyond the second level are more
 // streams than hardware follows, each of them a few lines long.
 bool prefetches_pixels(const Conv2dProblem& p, const Target& target) {
-  return !p.plain_data && static_cast<double>(p.batch) * input_bytes(p) > static_cast<double>(target.l2_bytes);
+  const double planes = static_cast<double>(p.batch * (p.kernel_depth == 1 ? p.out_depth : 1));
+  return !p.plain_data && planes * input_bytes(p) > static_cast<double>(target.l2_bytes);
 }
 
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Loops l = derive(p, c);
   Target machine = target;
   if (p.split > 1) machine.vector_bits /= p.split;
-  double steps = static_cast<double>(p.in_channels / p.groups);
+  const WindowAxis depth = planes_of(p);
+  double steps = static_cast<double>(p.in_channels / p.groups) * depth.mean_taps(depth.out, 1);
   double columns = static_cast<double>(p.kernel_width), tail_columns = columns;
   if (skips_padding(p, c)) {
     const WindowAxis across = columns_of(p);
@@ -131,13 +138,13 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   const double shared =
       static_cast<double>(std::max<int64_t>(0, (p.kernel_height - 1) * p.dilation_height + 1 - p.stride_height));
   cycles += again * (0.5 * weights / 16 + shared * input / static_cast<double>(p.in_height) / 5);
-  return cycles * static_cast<double>(p.batch);
+  return cycles * static_cast<double>(p.batch * p.out_depth);
 }
 
 // How much longer than an even share the longest of `threads` takes.
 double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
   const Loops l = derive(p, c);
-  const int64_t per_tile = l.bands * l.band, units = p.batch * p.groups * l.oc_tiles * per_tile;
+  const int64_t per_tile = l.bands * l.band, units = p.batch * p.out_depth * p.groups * l.oc_tiles * per_tile;
   std::vector<int64_t> work(static_cast<size_t>(threads), 0);
   int64_t all = 0;
   for (int t = 0; t < threads; ++t) {
@@ -159,7 +166,7 @@ double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
 // The longest units that still give a few threads even shares; finding a unit's place must not weigh beside its work.
 void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
   const Conv2dConfig longest = *c;
-  const int64_t steps = p.in_channels / p.groups * p.kernel_height * p.kernel_width;
+  const int64_t steps = p.in_channels / p.groups * p.kernel_depth * p.kernel_height * p.kernel_width;
   const int64_t tile = steps * c->tile_height * c->tile_width * c->oc_blocks;
   double best = 1e9;
   for (int chunk = longest.chunk; chunk >= 1; --chunk) {
@@ -167,7 +174,7 @@ void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
     Conv2dConfig shorter = longest;
     shorter.chunk = chunk;
     const Loops l = derive(p, shorter);
-    if (p.batch * p.groups * l.oc_tiles * l.bands * l.band > 256) {
+    if (p.batch * p.out_depth * p.groups * l.oc_tiles * l.bands * l.band > 256) {
       if (best > 1.01) *c = shorter;
       return;
     }
@@ -192,10 +199,33 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
 
 }  // namespace
 
+PixelStrides pixel_strides(const View& view, bool plain) {
+  const std::vector<int64_t>& s = view.strides;
+  const size_t rank = s.size() + (plain ? 1 : 0);
+  TW_ICHECK(rank == 5 || rank == 6, "pixel_strides: rank");
+  const bool depth = rank == 6;
+  return {s[0], s[1], depth ? s[2] : 0, s[depth ? 3 : 2], s[depth ? 4 : 3], plain ? s[1] : s.back()};
+}
+
+Index pixel_index(const View& view, const PrimExpr& n, const PrimExpr& block, const PrimExpr& d, const PrimExpr& h,
+                  const PrimExpr& w, const PrimExpr& lane) {
+  if (view.rank() == 5) return {n, block, h, w, lane};
+  return {n, block, d, h, w, lane};
+}
+
+TapRange depth_taps(const Conv2dProblem& p, const PrimExpr& first, const PrimExpr& last) {
+  const WindowAxis axis = planes_of(p);
+  if (axis.taps(0, 1) == axis.kernel && axis.taps(axis.out - 1, 1) == axis.kernel)
+    return {make_int(0), make_int(axis.kernel)};
+  return {taps_below(last * axis.stride - axis.pad, 0, axis.kernel, axis.dilation),
+          taps_below(first * axis.stride - axis.pad, axis.in, axis.kernel, axis.dilation)};
+}
+
 bool can_flatten(const Conv2dProblem& p, const View& data, const View& out) {
+  const PixelStrides from = pixel_strides(data, p.plain_data), to = pixel_strides(out, false);
   return !p.plain_data && p.kernel_height == 1 && p.kernel_width == 1 && p.stride_height == 1 && p.stride_width == 1 &&
-         p.pad_top + p.pad_left + p.pad_bottom + p.pad_right == 0 && data.strides[2] == p.in_width * data.strides[3] &&
-         out.strides[2] == p.out_width * out.strides[3] && p.in_width == p.out_width && p.out_height > 1;
+         p.pad_top + p.pad_left + p.pad_bottom + p.pad_right == 0 && from.height == p.in_width * from.width &&
+         to.height == p.out_width * to.width && p.in_width == p.out_width && p.out_height > 1;
 }
 
 namespace {
@@ -257,12 +287,13 @@ std::string to_text(const Conv2dConfig& c) {
 }
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
-  double pixels = static_cast<double>(p.batch * p.out_height * p.out_width);
-  double taps = static_cast<double>(p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
+  double pixels = static_cast<double>(p.batch * p.out_depth * p.out_height * p.out_width);
+  double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
   Cost cost;
   cost.flops = 2 * pixels * p.out_channels * taps;
   double weights = 4 * taps * p.out_channels;
-  cost.bytes = 4.0 * p.batch * p.in_channels * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
+  cost.bytes =
+      4.0 * p.batch * p.in_channels * p.in_depth * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
   const double compute = conv_cycles(p, c, target) / cycles_per_microsecond(target);
   const double stream = weights / (target.dram_gbps * 1e3);
   cost.microseconds = std::max(compute, stream);
@@ -272,7 +303,7 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
 
 std::vector<int64_t> packed_weight_shape(const Conv2dProblem& p) {
   Loops l = derive(p, Conv2dConfig{});
-  return {p.groups * l.oc_blocks, l.ic_blocks, p.kernel_height, p.kernel_width, l.ic_block, p.lanes};
+  return {p.groups * l.oc_blocks, l.ic_blocks, p.kernel_depth * p.kernel_height, p.kernel_width, l.ic_block, p.lanes};
 }
 
 HaloNeed halo_need(const Conv2dProblem& p) {
@@ -294,10 +325,9 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   TW_ICHECK(l.height % c.tile_height == 0, "conv2d_nchwc: the tile's height divides the output's");
   TW_ICHECK(c.tile_height == 1 || !c.flatten, "conv2d_nchwc: flattened rows have height 1");
   TW_ICHECK(p.groups == 1 || (p.out_channels / p.groups) % v == 0, "conv2d_nchwc: groups hold whole blocks");
-  // Element strides of data, whichever layout.
-  const int64_t data_n = data.strides[0], data_block = p.plain_data ? 0 : data.strides[1];
-  const int64_t data_h = data.strides[2], data_w = data.strides[3];
-  const int64_t data_c = p.plain_data ? data.strides[1] : data.strides[4];
+  const PixelStrides from = pixel_strides(data, p.plain_data), to = pixel_strides(out, false);
+  const int64_t data_n = from.image, data_block = p.plain_data ? 0 : from.block, data_d = from.depth;
+  const int64_t data_h = from.height, data_w = from.width, data_c = from.channel;
   // Where input block `icb` of a group begins, and output block `block`: a part of a wider one where groups are narrow.
   auto part_at = [&](const PrimExpr& block, int64_t step) {
     return floordiv(block, p.split) * step + floormod(block, p.split) * int64_t{v};
@@ -318,9 +348,7 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   const bool pixels_ahead = prefetches_pixels(p, *context.target);
   const int64_t new_taps = p.stride_width / std::gcd(p.stride_width, p.dilation_width);
 
-  struct Taps {
-    PrimExpr begin, end;
-  };
+  using Taps = TapRange;
   auto taps = [](const char* name, const Taps& range, bool unrolled, const std::function<Stmt(PrimExpr)>& body) {
     if (!unrolled) return loop(name, range.begin, range.end, body);
     std::vector<Stmt> all;
@@ -338,21 +366,37 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       return bind("tap_end", end, [&](PrimExpr end) { return body({begin, max(begin, end)}); });
     });
   };
+  auto with_planes = [&](const PrimExpr& d, const std::function<Stmt(Taps)>& body) {
+    const TapRange range = depth_taps(p, d, d);
+    return bind("plane_begin", range.begin, [&](PrimExpr begin) {
+      return bind("plane_end", range.end, [&](PrimExpr end) {
+        return body({begin, constant_value(end) ? end : max(begin, end)});
+      });
+    });
+  };
   // The result's index of an output block's pixel.
-  auto place_of = [&](const PrimExpr& n, const PrimExpr& block, PrimExpr h, PrimExpr w) {
+  struct Image {
+    PrimExpr n, d;  // and the plane of the result
+  };
+  auto image_of = [&](const PrimExpr& plane) {
+    if (p.out_depth == 1) return Image{plane, make_int(0)};
+    return Image{floordiv(plane, p.out_depth), floormod(plane, p.out_depth)};
+  };
+  auto place_of = [&](const Image& image, const PrimExpr& block, PrimExpr h, PrimExpr w) {
     if (c.flatten) {
       h = floordiv(w, p.out_width);
       w = floormod(w, p.out_width);
     }
-    if (p.split == 1) return Index{n, block, h, w, make_int(0)};
-    return Index{n, floordiv(block, p.split), h, w, floormod(block, p.split) * int64_t{v}};
+    if (p.split == 1) return pixel_index(out, image.n, block, image.d, h, w, make_int(0));
+    return pixel_index(out, image.n, floordiv(block, p.split), image.d, h, w, floormod(block, p.split) * int64_t{v});
   };
   const bool result_ahead =
       2 * product(out.shape) * static_cast<int64_t>(out.dtype().bytes()) >= context.target->l2_bytes &&
-      p.kernel_height * p.kernel_width * (p.in_channels / p.groups) <= kShortReduction &&
+      p.kernel_depth * p.kernel_height * p.kernel_width * (p.in_channels / p.groups) <= kShortReduction &&
       l.ic_blocks >= kBlocksForHints;
-  // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of image n.
-  auto tile = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols, bool half) {
+  // One register tile: pixels (h0 + r, w0 + i) x blocks oc0 ... of an image's plane.
+  auto tile = [&](const Image& image, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr w0, int tile_w, int cols,
+                  bool half) {
     RegisterTile acc(c.tile_height * tile_w, cols, vector, half ? v / 2 : v);
     auto pixel_offset = [&](int r) {
       return (r / tile_w) * p.stride_height * data_h + (r % tile_w) * p.stride_width * data_w;
@@ -378,12 +422,11 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
       std::vector<Stmt> hints;
       const int64_t share = ceil_div(tile_w, l.ic_blocks);
       auto ask = [&](const Buffer& buffer, const PrimExpr& first) {
-        for (int64_t i = 0; i < share; ++i)
-          hints.push_back(prefetch(buffer, first + (icb * share + i) * out.strides[3]));
+        for (int64_t i = 0; i < share; ++i) hints.push_back(prefetch(buffer, first + (icb * share + i) * to.width));
       };
       for (int r = 0; result_ahead && r < c.tile_height; ++r)
         for (int col = 0; col < cols; ++col) {
-          const Index at = place_of(n, oc0 + col, h0 + r, w0);
+          const Index at = place_of(image, oc0 + col, h0 + r, w0);
           for_each_expr(epilogue(make_const(vector, 0), at, {}), [&](const PrimExpr& e) {
             const auto* read = as<LoadNode>(e);
             const auto* lanes = read ? as<RampNode>(read->index) : nullptr;
@@ -393,19 +436,20 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
         }
       return hints;
     };
-    PrimExpr origin = n * data_n + group * group_step + h0 * (p.stride_height * data_h) +
-                      w0 * (p.stride_width * data_w) + (data.offset - p.pad_top * data_h - p.pad_left * data_w);
+    PrimExpr origin = image.n * data_n + image.d * (p.stride_depth * data_d) + group * group_step +
+                      h0 * (p.stride_height * data_h) + w0 * (p.stride_width * data_w) +
+                      (data.offset - p.pad_front * data_d - p.pad_top * data_h - p.pad_left * data_w);
     return bind("data_at", origin, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * l.panel + weights.offset, [&](PrimExpr weights_at) {
-        auto sums = [&](const Taps& down, const Taps& across) {
-          return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-            std::vector<Stmt> block = result_pixels(icb);
-            block.push_back(taps("kh", down, c.tap_unroll >= 2, [&](PrimExpr kh) {
+        auto sums = [&](const Taps& planes, const Taps& down, const Taps& across) {
+          auto window = [&](const PrimExpr& icb, const PrimExpr& kd) {
+            return taps("kh", down, c.tap_unroll >= 2, [&](PrimExpr kh) {
               return taps("kw", across, c.tap_unroll >= 1, [&](PrimExpr kw) {
-                PrimExpr data_k = data_at + (input_block(group, icb) + kh * (p.dilation_height * data_h) +
-                                             kw * (p.dilation_width * data_w));
+                PrimExpr data_k = data_at + (input_block(group, icb) + kd * (p.dilation_depth * data_d) +
+                                             kh * (p.dilation_height * data_h) + kw * (p.dilation_width * data_w));
                 PrimExpr weights_k =
-                    weights_at + ((icb * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
+                    weights_at +
+                    (((icb * p.kernel_depth + kd) * p.kernel_height + kh) * p.kernel_width + kw) * (l.ic_block * v);
                 auto channels = [&](const PrimExpr& first, int count) {
                   PrimExpr data_ic = data_k + first * data_c, weights_ic = weights_k + first * int64_t{v};
                   std::vector<Stmt> body;
@@ -436,21 +480,27 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
                 }
                 return seq(std::move(parts));
               });
-            }));
+            });
+          };
+          return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+            std::vector<Stmt> block = result_pixels(icb);
+            block.push_back(taps("kd", planes, false, [&](PrimExpr kd) { return window(icb, kd); }));
             return seq(std::move(block));
           });
         };
-        Stmt reduce = with_taps(rows_of(p), h0, c.tile_height, [&](Taps down) {
-          return with_taps(columns_of(p), w0, tile_w, [&](Taps across) { return sums(down, across); });
+        Stmt reduce = with_planes(image.d, [&](Taps planes) {
+          return with_taps(rows_of(p), h0, c.tile_height, [&](Taps down) {
+            return with_taps(columns_of(p), w0, tile_w, [&](Taps across) { return sums(planes, down, across); });
+          });
         });
-        PrimExpr out_origin = n * out.strides[0] + (p.split == 1 ? oc0 * out.strides[1] : make_int(0)) +
-                              h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
+        PrimExpr out_origin = image.n * to.image + (p.split == 1 ? oc0 * to.block : make_int(0)) + image.d * to.depth +
+                              h0 * to.height + w0 * to.width + out.offset;
         Stmt drain = bind("out_at", out_origin, [&](PrimExpr out_at) {
           return acc.drain([&](int r, int col, PrimExpr value) {
-            Index index = place_of(n, oc0 + col, h0 + (r / tile_w), w0 + (r % tile_w));
-            PrimExpr at = make_int((r / tile_w) * out.strides[2] + (r % tile_w) * out.strides[3] +
-                                   (p.split == 1 ? col * out.strides[1] : 0));
-            if (p.split > 1) at = at + part_at(oc0 + col, out.strides[1]);
+            Index index = place_of(image, oc0 + col, h0 + (r / tile_w), w0 + (r % tile_w));
+            PrimExpr at =
+                make_int((r / tile_w) * to.height + (r % tile_w) * to.width + (p.split == 1 ? col * to.block : 0));
+            if (p.split > 1) at = at + part_at(oc0 + col, to.block);
             return store(out.buffer, ramp(out_at + at, 1, v), epilogue(value, index, {}));
           });
         });
@@ -460,36 +510,37 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   };
 
   // The width tiles of one unit.
-  auto row = [&](PrimExpr n, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr chunk, int cols, bool half) {
+  auto row = [&](const Image& image, PrimExpr group, PrimExpr oc0, PrimExpr h0, PrimExpr chunk, int cols, bool half) {
     std::vector<Stmt> body;
     if (l.width_tiles > 0) {
       PrimExpr first = chunk * l.chunk;
       PrimExpr end = l.width_tiles % l.chunk == 0 ? first + l.chunk : min(first + l.chunk, make_int(l.width_tiles));
       body.push_back(loop("wt", first, end, [&](PrimExpr wt) {
-        return tile(n, group, oc0, h0, wt * c.tile_width, c.tile_width, cols, half);
+        return tile(image, group, oc0, h0, wt * c.tile_width, c.tile_width, cols, half);
       }));
     }
     if (l.width_tail) {
-      Stmt tail =
-          tile(n, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail), cols, half);
+      Stmt tail = tile(image, group, oc0, h0, make_int(l.width_tiles * c.tile_width), static_cast<int>(l.width_tail),
+                       cols, half);
       body.push_back(l.chunks == 1 ? tail : make_if(eq(chunk, make_int(l.chunks - 1)), tail));
     }
     return seq(std::move(body));
   };
 
   // A band's pixels for all output channels, then the next band's: its input is in the near caches meanwhile.
-  const std::vector<int64_t> units{p.batch, p.groups, l.bands, l.oc_tiles, l.band};
+  const std::vector<int64_t> units{p.batch * p.out_depth, p.groups, l.bands, l.oc_tiles, l.band};
   const int64_t places = l.row_tiles * l.chunks;
   Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
     return bind_all(unravel(unit, units), [&](Index at) {
       return bind("place", at[2] * l.band + at[4], [&](PrimExpr place) {
-        const PrimExpr n = at[0], group = at[1], oc_tile = at[3];
+        const Image image = image_of(at[0]);
+        const PrimExpr group = at[1], oc_tile = at[3];
         Stmt one = bind("h0", floordiv(place, l.chunks) * c.tile_height, [&](PrimExpr h0) {
           return bind("chunk", floormod(place, l.chunks), [&](PrimExpr chunk) {
             return bind("oc0", group * l.oc_blocks + oc_tile * c.oc_blocks, [&](PrimExpr oc0) {
-              Stmt last = row(n, group, oc0, h0, chunk, l.last_cols, l.half);
+              Stmt last = row(image, group, oc0, h0, chunk, l.last_cols, l.half);
               if (l.oc_tiles == 1) return last;
-              Stmt other = row(n, group, oc0, h0, chunk, c.oc_blocks, false);
+              Stmt other = row(image, group, oc0, h0, chunk, c.oc_blocks, false);
               if (l.last_cols == c.oc_blocks && !l.half) return other;
               return make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
             });
@@ -502,12 +553,14 @@ Stmt conv2d_nchwc(const Conv2dProblem& p, const Conv2dConfig& c, const View& dat
   // The rest of the last wide block belongs to no group.
   const int64_t blocks = p.groups * l.oc_blocks;
   if (blocks % p.split == 0) return all;
-  const std::vector<int64_t> pixels{p.batch, p.out_height, p.out_width};
+  const std::vector<int64_t> pixels{p.batch * p.out_depth, p.out_height, p.out_width};
   Stmt rest = parallel_for(context, "pixel", product(pixels), [&](PrimExpr pixel) {
     Index at = unravel(pixel, pixels);
+    const Image image = image_of(at[0]);
     std::vector<Stmt> parts;
     for (int64_t part = blocks; part % p.split != 0; ++part) {
-      const Index index{at[0], make_int(part / p.split), at[1], at[2], make_int(part % p.split * v)};
+      const Index index =
+          pixel_index(out, image.n, make_int(part / p.split), image.d, at[1], at[2], make_int(part % p.split * v));
       parts.push_back(out.store(index, epilogue(make_const(vector, 0), index, {})));
     }
     return seq(std::move(parts));

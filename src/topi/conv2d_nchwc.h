@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Direct convolution on channel-blocked activations: a tile of output pixels x blocks of output channels stays in
 // registers while the reduction over input channels and taps runs; padding is the input's halo, so no border code.
+// Volumes are planes one after another: taps along the depth are one more part of the reduction, and those that meet
+// only padding there are left out, so the depth needs no halo.
 #pragma once
 #include "topi/view.h"
 
@@ -12,10 +14,12 @@ struct Conv2dProblem {
   int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
   int64_t dilation_height = 1, dilation_width = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  int64_t in_depth = 1, out_depth = 1;  // planes; 1: views have no such dimension, or one of a single plane
+  int64_t kernel_depth = 1, stride_depth = 1, dilation_depth = 1, pad_front = 0;
   int64_t groups = 1;  // in_channels/groups and out_channels/groups are multiples of lanes when > 1
   int lanes = 16;      // channels of a block; blocked data, packed weights and output share it
   int split = 1;       // blocks of data and output hold so many times as many: groups that do not fill one of theirs
-  bool plain_data = false;  // data is (N, C, H, W): stems with few channels
+  bool plain_data = false;  // data is (N, C, [D,] H, W): stems with few channels
 };
 
 struct Conv2dConfig {
@@ -36,7 +40,7 @@ std::string to_text(const Conv2dConfig& config);
 std::vector<RankedConfig> ranked_configs(const Conv2dProblem& problem, const Target& target, bool may_flatten);
 Conv2dConfig default_config(const Conv2dProblem& problem, const Target& target, bool may_flatten);
 Cost estimate(const Conv2dProblem& problem, const Conv2dConfig& config, const Target& target);
-// Packed weights: (OC/v, IC/g/v, kh, kw, v of input, v of output); with plain data (OC/v, 1, kh, kw, IC, v).
+// Packed weights: (OC/v, IC/g/v, kd*kh, kw, v of input, v of output); with plain data (OC/v, 1, kd*kh, kw, IC, v).
 // Independent of the configuration. topi::pack_conv2d_weights (pack.h) makes them.
 std::vector<int64_t> packed_weight_shape(const Conv2dProblem& problem);
 // Elements that data's halo must have before and after each of (height, width); "after" may be less than the padding
@@ -46,10 +50,25 @@ struct HaloNeed {
 };
 HaloNeed halo_need(const Conv2dProblem& problem);
 
-// data: (N, ceil(IC/v), H, W, v) or plain (N, C, H, W), halo >= halo_need. weights: packed, contiguous.
-// out: (N, ceil(OC/v), OH, OW, v), any strides but v contiguous. Padding lanes of data must be zero (finite at least);
-// those of out get epilogue(0).
+// data: (N, ceil(IC/v), [D,] H, W, v) or plain (N, C, [D,] H, W), halo >= halo_need. weights: packed, contiguous.
+// out: (N, ceil(OC/v), [OD,] OH, OW, v), any strides but v contiguous. Padding lanes of data must be zero (finite at
+// least); those of out get epilogue(0).
 tir::Stmt conv2d_nchwc(const Conv2dProblem& problem, const Conv2dConfig& config, const View& data, const View& weights,
                        const View& out, const Epilogue& epilogue, const KernelContext& context);
+
+// Element strides of a view's dimensions, whichever it has; depth 0 where there is none. `block`: a block of channels,
+// or a channel of plain data; `channel`: a channel of a block, or of plain data.
+struct PixelStrides {
+  int64_t image, block, depth, height, width, channel;
+};
+PixelStrides pixel_strides(const View& view, bool plain);
+// An index of `view`: with the depth if it has one.
+Index pixel_index(const View& view, const tir::PrimExpr& n, const tir::PrimExpr& block, const tir::PrimExpr& d,
+                  const tir::PrimExpr& h, const tir::PrimExpr& w, const tir::PrimExpr& lane);
+// Taps [begin, end) along the depth that read planes inside the data for some of the outputs first .. last.
+struct TapRange {
+  tir::PrimExpr begin, end;
+};
+TapRange depth_taps(const Conv2dProblem& problem, const tir::PrimExpr& first, const tir::PrimExpr& last);
 
 }  // namespace tilewright::topi

@@ -31,8 +31,10 @@ std::vector<AxisPhase> axis_phases(int64_t out, int64_t kernel, int64_t stride, 
 }
 
 struct Phase {
-  AxisPhase h, w;
+  AxisPhase d, h, w;
   int64_t weights;  // offset of its packed weights
+  int64_t taps() const { return d.taps * h.taps * w.taps; }
+  int64_t pixels() const { return d.count * h.count * w.count; }
 };
 
 std::vector<Phase> phases_of(const Conv2dTransposeProblem& p) {
@@ -40,11 +42,12 @@ std::vector<Phase> phases_of(const Conv2dTransposeProblem& p) {
   int64_t blocks =
       p.groups * ceil_div(p.out_channels / p.groups, p.lanes) * ceil_div(p.in_channels / p.groups, p.lanes);
   int64_t offset = 0;
-  for (const AxisPhase& h : axis_phases(p.out_height, p.kernel_height, p.stride_height, p.pad_top))
-    for (const AxisPhase& w : axis_phases(p.out_width, p.kernel_width, p.stride_width, p.pad_left)) {
-      phases.push_back({h, w, offset});
-      offset += blocks * h.taps * w.taps * p.lanes * p.lanes;
-    }
+  for (const AxisPhase& d : axis_phases(p.out_depth, p.kernel_depth, p.stride_depth, p.pad_front))
+    for (const AxisPhase& h : axis_phases(p.out_height, p.kernel_height, p.stride_height, p.pad_top))
+      for (const AxisPhase& w : axis_phases(p.out_width, p.kernel_width, p.stride_width, p.pad_left)) {
+        phases.push_back({d, h, w, offset});
+        offset += blocks * phases.back().taps() * p.lanes * p.lanes;
+      }
   return phases;
 }
 
@@ -54,6 +57,7 @@ Conv2dProblem as_conv(const Conv2dTransposeProblem& p, const Phase& phase) {
   c.in_height = p.in_height, c.in_width = p.in_width, c.out_height = phase.h.count, c.out_width = phase.w.count;
   c.kernel_height = phase.h.taps, c.kernel_width = phase.w.taps;
   c.pad_top = phase.h.pad, c.pad_left = phase.w.pad;
+  c.in_depth = p.in_depth, c.out_depth = phase.d.count, c.kernel_depth = phase.d.taps, c.pad_front = phase.d.pad;
   c.groups = p.groups, c.lanes = p.lanes;
   return c;
 }
@@ -65,7 +69,7 @@ Conv2dConfig default_config(const Conv2dTransposeProblem& p, const Target& targe
   int64_t most = -1;
   for (const Phase& phase : phases_of(p)) {
     Conv2dProblem c = as_conv(p, phase);
-    int64_t work = c.out_height * c.out_width * std::max<int64_t>(1, c.kernel_height * c.kernel_width);
+    int64_t work = phase.pixels() * std::max<int64_t>(1, phase.taps());
     if (work > most) largest = c, most = work;
   }
   Conv2dConfig config = default_config(largest, target, false);
@@ -84,7 +88,7 @@ Cost estimate(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const
   Cost total;
   for (const Phase& phase : phases_of(p)) {
     Conv2dProblem c = as_conv(p, phase);
-    if (c.kernel_height * c.kernel_width == 0 || c.out_height * c.out_width == 0) continue;
+    if (phase.taps() == 0 || phase.pixels() == 0) continue;
     Cost cost = estimate(c, config, target);
     total.flops += cost.flops, total.bytes += cost.bytes, total.microseconds += cost.microseconds;
   }
@@ -94,7 +98,7 @@ Cost estimate(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const
 HaloNeed halo_need(const Conv2dTransposeProblem& p) {
   HaloNeed need;
   for (const Phase& phase : phases_of(p)) {
-    if (phase.h.taps * phase.w.taps == 0 || phase.h.count * phase.w.count == 0) continue;
+    if (phase.taps() == 0 || phase.pixels() == 0) continue;
     HaloNeed h = halo_need(as_conv(p, phase));
     need.top = std::max(need.top, h.top), need.left = std::max(need.left, h.left);
     need.bottom = std::max(need.bottom, h.bottom), need.right = std::max(need.right, h.right);
@@ -108,20 +112,22 @@ Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTranspos
   std::vector<Tensor> parts;
   int64_t total = 0;
   for (const Phase& phase : phases_of(p)) {
-    if (phase.h.taps * phase.w.taps == 0) continue;
-    // The phase's taps as an ordinary (OC, IC/groups, kh, kw) kernel.
-    Tensor kernel(weights.dtype(), {p.out_channels, ic, phase.h.taps, phase.w.taps});
+    if (phase.taps() == 0) continue;
+    // The phase's taps as an ordinary (OC, IC/groups, kd*kh, kw) kernel.
+    Tensor kernel(weights.dtype(), {p.out_channels, ic, phase.d.taps * phase.h.taps, phase.w.taps});
     std::byte* to = kernel.mutable_raw();
     for (int64_t o = 0; o < p.out_channels; ++o)
       for (int64_t i = 0; i < ic; ++i)
-        for (int64_t y = 0; y < phase.h.taps; ++y)
-          for (int64_t x = 0; x < phase.w.taps; ++x, to += element) {
-            int64_t kh = phase.h.phase + p.stride_height * (phase.h.taps - 1 - y);
-            int64_t kw = phase.w.phase + p.stride_width * (phase.w.taps - 1 - x);
-            int64_t row = (o / oc * ic + i) * oc + o % oc;
-            __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element,
-                             element);
-          }
+        for (int64_t z = 0; z < phase.d.taps; ++z)
+          for (int64_t y = 0; y < phase.h.taps; ++y)
+            for (int64_t x = 0; x < phase.w.taps; ++x, to += element) {
+              int64_t kd = phase.d.phase + p.stride_depth * (phase.d.taps - 1 - z);
+              int64_t kh = phase.h.phase + p.stride_height * (phase.h.taps - 1 - y);
+              int64_t kw = phase.w.phase + p.stride_width * (phase.w.taps - 1 - x);
+              int64_t row = ((o / oc * ic + i) * oc + o % oc) * p.kernel_depth + kd;
+              __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element,
+                               element);
+            }
     parts.push_back(pack_conv2d_weights(kernel, p.lanes, p.lanes));
     total += parts.back().size();
   }
@@ -139,23 +145,28 @@ Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const Conv2dConfig&
                             const KernelContext& context) {
   std::vector<Stmt> body;
   for (const Phase& phase : phases_of(p)) {
-    if (phase.h.count * phase.w.count == 0) continue;
+    if (phase.pixels() == 0) continue;
     View part = out, kernel = weights;
-    part.shape[2] = phase.h.count, part.shape[3] = phase.w.count;
-    part.offset += phase.h.first * out.strides[2] + phase.w.first * out.strides[3];
-    part.strides[2] *= p.stride_height, part.strides[3] *= p.stride_width;
+    const size_t deep = out.rank() == 6 ? 1 : 0;  // the height's place is 2 without a depth
+    auto every = [&](size_t axis, const AxisPhase& at, int64_t stride) {
+      part.shape[axis] = at.count, part.offset += at.first * out.strides[axis], part.strides[axis] *= stride;
+    };
+    if (deep) every(2, phase.d, p.stride_depth);
+    every(2 + deep, phase.h, p.stride_height);
+    every(3 + deep, phase.w, p.stride_width);
     kernel.offset += phase.weights;
     auto place = [&](const Index& index) {
       Index real = index;
-      real[2] = index[2] * p.stride_height + phase.h.first;
-      real[3] = index[3] * p.stride_width + phase.w.first;
+      if (deep) real[2] = index[2] * p.stride_depth + phase.d.first;
+      real[2 + deep] = index[2 + deep] * p.stride_height + phase.h.first;
+      real[3 + deep] = index[3 + deep] * p.stride_width + phase.w.first;
       return real;
     };
     Conv2dProblem conv = as_conv(p, phase);
-    if (conv.kernel_height * conv.kernel_width == 0) {
+    if (phase.taps() == 0) {
       // Strides beyond the kernel leave pixels that no tap reaches.
       const DataType vector = accumulator_dtype(data.dtype()).with_lanes(p.lanes);
-      const std::vector<int64_t> units(part.shape.begin(), part.shape.begin() + 4);
+      const std::vector<int64_t> units(part.shape.begin(), part.shape.end() - 1);
       body.push_back(parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
         Index index = unravel(unit, units);
         index.push_back(make_int(0));

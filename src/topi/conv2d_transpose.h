@@ -12,7 +12,9 @@ struct Conv2dTransposeProblem {
   int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;  // output padding is in the output's extents
   int64_t kernel_height = 1, kernel_width = 1, stride_height = 1, stride_width = 1;
   int64_t pad_top = 0, pad_left = 0;  // removed from the output
-  int64_t groups = 1;                 // as in Conv2dProblem
+  // Volumes, as in Conv2dProblem.
+  int64_t in_depth = 1, out_depth = 1, kernel_depth = 1, stride_depth = 1, pad_front = 0;
+  int64_t groups = 1;  // as in Conv2dProblem
   int lanes = 16;
 };
 
@@ -20,7 +22,7 @@ struct Conv2dTransposeProblem {
 Conv2dConfig default_config(const Conv2dTransposeProblem& problem, const Target& target);
 Cost estimate(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const Target& target);
 HaloNeed halo_need(const Conv2dTransposeProblem& problem);
-// (IC, OC/groups, kh, kw) -> one flat tensor: phase after phase, each as pack_conv2d_weights lays it out.
+// (IC, OC/groups, [kd,] kh, kw) -> one flat tensor: phase after phase, each as pack_conv2d_weights lays it out.
 Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);
 
 // Views as for conv2d_nchwc.

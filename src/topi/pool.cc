@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "topi/reduce_steps.h"
+
 namespace tilewright::topi {
 
 using namespace tir;
@@ -40,6 +42,12 @@ Interior interior(int64_t out, int64_t stride, int64_t kernel, int64_t dilation,
   return {first, std::max(first, last)};
 }
 
+Stmt bind_window(const std::string& name, const Window& window, const std::function<Stmt(Window)>& body) {
+  return bind((name + "_lo").c_str(), window.lo, [&](PrimExpr lo) {
+    return bind((name + "_hi").c_str(), window.hi, [&](PrimExpr hi) { return body({lo, hi, window.counted}); });
+  });
+}
+
 class Pool {
  public:
   Pool(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue, bool blocked, int lanes)
@@ -48,20 +56,27 @@ class Pool {
         out_(out),
         epilogue_(epilogue),
         blocked_(blocked),
+        volume_(data.rank() == (blocked ? 6 : 5)),
+        depth_stride_(volume_ ? data.strides[2] : 0),
+        height_stride_(data.strides[volume_ ? 3 : 2]),
+        width_stride_(data.strides[volume_ ? 4 : 3]),
         lanes_(lanes),
         acc_type_(p.kind == PoolKind::kMax ? data.dtype() : accumulator_dtype(data.dtype())) {}
 
-  Stmt row(const PrimExpr& n, const PrimExpr& c, const PrimExpr& h) const {
+  Stmt row(const PrimExpr& n, const PrimExpr& c, const PrimExpr& d, const PrimExpr& h) const {
+    Window planes =
+        clamp_window(d, p_.stride_depth, p_.kernel_depth, p_.dilation_depth, p_.pad_front, p_.pad_back, p_.in_depth);
     Window rows = clamp_window(h, p_.stride_height, p_.kernel_height, p_.dilation_height, p_.pad_top, p_.pad_bottom,
                                p_.in_height);
     Interior middle =
         interior(p_.out_width, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.in_width);
     PrimExpr data_row = n * data_.strides[0] + c * data_.strides[1] + data_.offset +
-                        (h * p_.stride_height + (-p_.pad_top)) * data_.strides[2];
-    return bind("kh_lo", rows.lo, [&](PrimExpr lo) {
-      return bind("kh_hi", rows.hi, [&](PrimExpr hi) {
+                        (d * p_.stride_depth + (-p_.pad_front)) * depth_stride_ +
+                        (h * p_.stride_height + (-p_.pad_top)) * height_stride_;
+    return bind_window("kd", planes, [&](Window planes) {
+      return bind_window("kh", rows, [&](Window rows) {
         return bind("data_row", data_row, [&](PrimExpr data_row) {
-          Place place{n, c, h, {lo, hi, rows.counted}, data_row};
+          Place place{n, c, d, h, planes, rows, data_row};
           std::vector<Stmt> body;
           if (middle.first > 0) body.push_back(border(place, 0, middle.first));
           body.push_back(inner(place, middle));
@@ -74,8 +89,8 @@ class Pool {
 
  private:
   struct Place {
-    PrimExpr n, c, h;
-    Window rows;
+    PrimExpr n, c, d, h;
+    Window planes, rows;
     PrimExpr data_row;
   };
 
@@ -83,11 +98,8 @@ class Pool {
     return loop("w", make_int(first), make_int(last), [&](PrimExpr w) {
       Window columns =
           clamp_window(w, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.pad_right, p_.in_width);
-      return bind("kw_lo", columns.lo, [&](PrimExpr lo) {
-        return bind("kw_hi", columns.hi, [&](PrimExpr hi) {
-          return tile(place, w, 1, blocked_ ? lanes_ : 1, {}, {lo, hi, columns.counted});
-        });
-      });
+      return bind_window("kw", columns,
+                         [&](Window columns) { return tile(place, w, 1, blocked_ ? lanes_ : 1, {}, columns); });
     });
   }
 
@@ -120,8 +132,8 @@ class Pool {
     auto tap = [&](PrimExpr at) {
       std::vector<Stmt> uses;
       for (int i = 0; i < count; ++i) {
-        PrimExpr from = at + i * step * p_.stride_width * data_.strides[3];
-        if (lanes > 1) from = ramp(from, blocked_ ? 1 : p_.stride_width * data_.strides[3], lanes);
+        PrimExpr from = at + i * step * p_.stride_width * width_stride_;
+        if (lanes > 1) from = ramp(from, blocked_ ? 1 : p_.stride_width * width_stride_, lanes);
         PrimExpr value = load(data_.buffer, from, mask), old = load(acc, make_int(i));
         if (value->dtype != vector) value = cast(vector, value);
         uses.push_back(store(acc, make_int(i), p_.kind == PoolKind::kMax ? max(old, value) : old + value));
@@ -131,30 +143,37 @@ class Pool {
     std::vector<Stmt> body;
     PrimExpr neutral = p_.kind == PoolKind::kMax ? lowest(vector) : make_const(vector, 0);
     for (int i = 0; i < count; ++i) body.push_back(store(acc, make_int(i), neutral));
-    PrimExpr column = (w * p_.stride_width + (-p_.pad_left)) * data_.strides[3];
+    PrimExpr column = (w * p_.stride_width + (-p_.pad_left)) * width_stride_;
     body.push_back(bind("column_at", place.data_row + column, [&](PrimExpr column_at) {
-      PrimExpr kh = make_var("kh"), kw = make_var("kw");
-      PrimExpr at = column_at + kh * (p_.dilation_height * data_.strides[2]);
+      PrimExpr kd = make_var("kd"), kh = make_var("kh"), kw = make_var("kw");
+      PrimExpr at = column_at + kh * (p_.dilation_height * height_stride_);
+      if (p_.kernel_depth > 1) at = at + kd * (p_.dilation_depth * depth_stride_);
       const int64_t* whole = constant_value(columns.hi);
       Stmt taps;
       if (constant_value(columns.lo) && whole && *whole * count <= 32) {
         std::vector<Stmt> steps;
         for (int64_t k = *constant_value(columns.lo); k < *whole; ++k)
-          steps.push_back(tap(at + k * p_.dilation_width * data_.strides[3]));
+          steps.push_back(tap(at + k * p_.dilation_width * width_stride_));
         taps = seq(std::move(steps));
       } else {
-        taps = make_for(kw, columns.lo, columns.hi - columns.lo, tap(at + kw * (p_.dilation_width * data_.strides[3])));
+        taps = make_for(kw, columns.lo, columns.hi - columns.lo, tap(at + kw * (p_.dilation_width * width_stride_)));
       }
-      return make_for(kh, place.rows.lo, place.rows.hi - place.rows.lo, taps);
+      taps = make_for(kh, place.rows.lo, place.rows.hi - place.rows.lo, taps);
+      if (p_.kernel_depth == 1) return taps;
+      return make_for(kd, place.planes.lo, place.planes.hi - place.planes.lo, taps);
     }));
     PrimExpr divisor;
     if (p_.kind == PoolKind::kAverage) {
       PrimExpr taps = p_.count_include_pad ? place.rows.counted * columns.counted
                                            : (place.rows.hi - place.rows.lo) * (columns.hi - columns.lo);
+      if (p_.kernel_depth > 1)
+        taps = taps * (p_.count_include_pad ? place.planes.counted : place.planes.hi - place.planes.lo);
       divisor = broadcast(cast(acc_type_, max(taps, make_int(1))), lanes);
     }
     for (int i = 0; i < count; ++i) {
-      Index index{place.n, place.c, place.h, w + i * step};
+      Index index{place.n, place.c};
+      if (volume_) index.push_back(place.d);
+      index.insert(index.end(), {place.h, w + i * step});
       if (blocked_) index.push_back(make_int(0));
       PrimExpr value = load(acc, make_int(i));
       if (divisor) value = div(value, divisor);
@@ -166,35 +185,32 @@ class Pool {
   const PoolProblem& p_;
   const View &data_, &out_;
   const Epilogue& epilogue_;
-  const bool blocked_;
+  const bool blocked_, volume_;
+  const int64_t depth_stride_, height_stride_, width_stride_;
   const int lanes_;
   const DataType acc_type_;
 };
 
-Stmt pool2d(const Pool& pool, const View& out, const KernelContext& context) {
-  const std::vector<int64_t> units{out.shape[0], out.shape[1], out.shape[2]};
+Stmt each_row(const Pool& pool, const PoolProblem& p, const View& out, const KernelContext& context) {
+  const std::vector<int64_t> units{out.shape[0], out.shape[1], p.out_depth, p.out_height};
   return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    Index at = unravel(unit, units);
-    return bind("n", at[0], [&](PrimExpr n) {
-      return bind("c", at[1],
-                  [&](PrimExpr c) { return bind("h", at[2], [&](PrimExpr h) { return pool.row(n, c, h); }); });
-    });
+    return bind_all(unravel(unit, units), [&](Index at) { return pool.row(at[0], at[1], at[2], at[3]); });
   });
 }
 
 }  // namespace
 
-Stmt pool2d_nchwc(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
-                  const KernelContext& context) {
-  return pool2d(Pool(p, data, out, epilogue, true, static_cast<int>(out.shape[4])), out, context);
+Stmt pool_nchwc(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
+                const KernelContext& context) {
+  return each_row(Pool(p, data, out, epilogue, true, static_cast<int>(out.shape.back())), p, out, context);
 }
 
-Stmt pool2d_nchw(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
-                 const KernelContext& context) {
+Stmt pool_nchw(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
+               const KernelContext& context) {
   // Strided lanes would be gathers, dearer than the scalar code.
-  bool vectors = p.stride_width == 1 && data.strides[3] == 1 && out.strides[3] == 1 && p.out_width > 1;
+  bool vectors = p.stride_width == 1 && data.strides.back() == 1 && out.strides.back() == 1 && p.out_width > 1;
   int lanes = vectors ? context.target->lanes(std::max<int>(32, data.dtype().bits)) : 1;
-  return pool2d(Pool(p, data, out, epilogue, false, lanes), out, context);
+  return each_row(Pool(p, data, out, epilogue, false, lanes), p, out, context);
 }
 
 Stmt global_pool_nchwc(PoolKind kind, const View& data, const View& out, const Epilogue& epilogue,
@@ -250,9 +266,9 @@ Stmt global_pool_nchwc(PoolKind kind, const View& data, const View& out, const E
 
 Cost estimate(const PoolProblem& p, double planes, const Target& target) {
   Cost cost;
-  double outputs = planes * p.out_height * p.out_width;
-  cost.flops = outputs * p.kernel_height * p.kernel_width;
-  cost.bytes = 4 * (planes * p.in_height * p.in_width + outputs);
+  double outputs = planes * p.out_depth * p.out_height * p.out_width;
+  cost.flops = outputs * p.kernel_depth * p.kernel_height * p.kernel_width;
+  cost.bytes = 4 * (planes * p.in_depth * p.in_height * p.in_width + outputs);
   cost.microseconds = std::max(cost.bytes / (target.l3_gbps * 1e3), cost.flops / (target.gflops * 0.3e3));
   return cost;
 }

@@ -47,6 +47,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   const WinogradTransform &down = l.down.transform, &across = l.across.transform;
   const DataType vector = kFloat32.with_lanes(v);
   const Buffer scratch = context.scratch;
+  const PixelStrides in = pixel_strides(data, false), result = pixel_strides(out, false);
   auto scratch_at = [&](const PrimExpr& at) { return load(scratch, ramp(at, 1, v)); };
   const int64_t products_at = l.points * l.data_stride;  // where the products start
 
@@ -67,37 +68,63 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   };
 
   // Channel blocks outside, so that each row of the map is one stream that the processor can run ahead of.
-  auto transform_data = [&](PrimExpr first, PrimExpr count) {
-    return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
-      return loop("tile", make_int(0), count, [&](PrimExpr tile) {
-        return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+  auto transform_plane = [&](const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& plane, const PrimExpr& first,
+                             const PrimExpr& count) {
+    return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+      return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+        {
           // Dilated kernels have stride 1.
-          const int64_t step_h = p.stride_height * l.dilation_height * data.strides[2],
-                        step_w = p.stride_width * l.dilation_width * data.strides[3];
-          PrimExpr origin = n * data.strides[0] + icb * data.strides[1] + h0 * (p.stride_height * data.strides[2]) +
-                            w0 * (p.stride_width * data.strides[3]) +
-                            (data.offset - p.pad_top * data.strides[2] - p.pad_left * data.strides[3]);
+          const int64_t step_h = p.stride_height * l.dilation_height * in.height,
+                        step_w = p.stride_width * l.dilation_width * in.width;
+          PrimExpr origin = n * in.image + icb * in.block + plane * in.depth + h0 * (p.stride_height * in.height) +
+                            w0 * (p.stride_width * in.width) +
+                            (data.offset - p.pad_top * in.height - p.pad_left * in.width);
           return bind("from", origin, [&](PrimExpr from) {
-            return bind("to", icb * (c.block_tiles * v) + tile * v, [&](PrimExpr to) {
+            return bind("to", icb * (l.slots * c.block_tiles * v) + (slot * count + tile) * v, [&](PrimExpr to) {
               std::vector<Stmt> phases;
               for (int y = 0; y < l.down.stride; ++y)
                 for (int x = 0; x < l.across.stride; ++x)
                   phases.push_back(transform_tile(
                       l.down.data(y), l.across.data(x), vector,
                       [&](int i, int j) {
-                        return load(
-                            data.buffer,
-                            ramp(from + (i * step_h + y * data.strides[2] + j * step_w + x * data.strides[3]), 1, v));
+                        return load(data.buffer,
+                                    ramp(from + (i * step_h + y * in.height + j * step_w + x * in.width), 1, v));
                       },
                       [&](int i, int j, PrimExpr value) {
                         const int64_t phase = y * l.across.phases(j) + x;
-                        const int64_t place =
-                            (i * across.products() + j) * l.data_stride + phase * (l.ic_blocks * c.block_tiles * v);
+                        const int64_t place = (i * across.products() + j) * l.data_stride +
+                                              phase * (l.ic_blocks * l.slots * c.block_tiles * v);
                         return store(scratch, ramp(to + place, 1, v), value);
                       }));
               return seq(std::move(phases));
             });
           });
+        }
+      });
+    });
+  };
+  // A plane before the first or after the last is zero.
+  auto clear_plane = [&](const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& count) {
+    return loop("phase", l.phases, [&](PrimExpr phase) {
+      return loop("point", l.points, [&](PrimExpr point) {
+        return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+          PrimExpr to = point * l.data_stride + (phase * l.ic_blocks + icb) * (l.slots * c.block_tiles * v) +
+                        (slot * count + tile) * v;
+          return store(scratch, ramp(to, 1, v), make_const(vector, 0));
+        });
+      });
+    });
+  };
+  auto transform_data = [&](PrimExpr first, PrimExpr count) {
+    return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
+      return loop("slot", l.slots, [&](PrimExpr slot) {
+        PrimExpr at = floormod(slot, l.slots_each) * p.stride_depth + floordiv(slot, l.slots_each) - p.pad_front;
+        return bind("plane", l.slots == 1 ? make_int(0) : at, [&](PrimExpr plane) {
+          Stmt inside = transform_plane(icb, slot, plane, first, count);
+          const int64_t last = (l.slots_each - 1) * p.stride_depth + l.remainders - 1 - p.pad_front;
+          if (l.slots == 1 || (p.pad_front == 0 && last < p.in_depth)) return inside;
+          PrimExpr real = logical_and(le(make_int(0), plane), lt(plane, make_int(p.in_depth)));
+          return make_if(real, inside, clear_plane(icb, slot, count));
         });
       });
     });
@@ -125,9 +152,9 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     });
   };
 
-  // The product of one point: tiles first .. first + rows by the output blocks of a tile of channels.
-  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, int rows, int cols,
-                      bool half) {
+  // The product of one point: rows first .. first + rows of a block by the output blocks of a tile of channels.
+  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, PrimExpr count, int rows,
+                      int cols, bool half) {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
@@ -139,40 +166,62 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     PrimExpr ahead = weights_at + distance;
     // The panel that comes next: of the next tile of channels, or of the next point.
     if (l.turns > 1 && l.phases == 1)
-      ahead = weights_at + l.panel * cols + turn * (l.ic_padded / unroll * lines * line);
+      ahead = weights_at + l.panel * cols + turn * (p.kernel_depth * l.ic_padded / unroll * lines * line);
     else if (l.turns > 1)
-      ahead = weights_at + blocks * (v * row) + turn * blocks * (v / unroll * lines * line);
+      ahead = weights_at + blocks * (p.kernel_depth * v * row) +
+              turn * blocks * (p.kernel_depth * v / unroll * lines * line);
     const PrimExpr first = turn * c.rows;
-    return bind("data_at", point * l.data_stride + first * v, [&](PrimExpr data_at) {
-      Stmt reduce = loop("icb", make_int(0), blocks, [&](PrimExpr icb) {
-        const int64_t block_steps = v / unroll;
-        PrimExpr steps =
-            l.last_steps == block_steps || l.ic_blocks == 1
-                ? make_int(l.last_steps)
-                : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
-        return bind("steps", steps, [&](PrimExpr steps) {
-          return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
-            PrimExpr data_k = data_at + (icb * (c.block_tiles * v) + ic * unroll);
-            PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
-            PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (lines * line);
-            std::vector<Stmt> body;
-            for (int64_t i = 0; l.prefetches && i < lines; ++i)
-              body.push_back(prefetch(weights.buffer, ahead_k + i * line));
-            for (int u = 0; u < unroll; ++u) {
-              body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
-                                      [&](int col) {
-                                        return load(weights.buffer,
-                                                    ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
-                                      }));
-            }
-            return seq(std::move(body));
+    return bind("row_at", point * l.data_stride + first * v, [&](PrimExpr row_at) {
+      auto sum = [&](const PrimExpr& data_at, const PrimExpr& weights_at, const PrimExpr& ahead) {
+        return loop("icb", make_int(0), blocks, [&](PrimExpr icb) {
+          const int64_t block_steps = v / unroll;
+          PrimExpr steps =
+              l.last_steps == block_steps || l.ic_blocks == 1
+                  ? make_int(l.last_steps)
+                  : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
+          return bind("steps", steps, [&](PrimExpr steps) {
+            return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
+              PrimExpr data_k = data_at + (icb * (l.slots * c.block_tiles * v) + ic * unroll);
+              PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
+              PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (lines * line);
+              std::vector<Stmt> body;
+              for (int64_t i = 0; l.prefetches && i < lines; ++i)
+                body.push_back(prefetch(weights.buffer, ahead_k + i * line));
+              for (int u = 0; u < unroll; ++u) {
+                body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
+                                        [&](int col) {
+                                          return load(weights.buffer, ramp(weights_k + (u * row + int64_t{col} * v), 1,
+                                                                           acc.lanes(col)));
+                                        }));
+              }
+              return seq(std::move(body));
+            });
           });
         });
-      });
+      };
+      // Taps along the depth whose planes are inside for some row.
+      auto deep = [&](const PrimExpr& k) {
+        PrimExpr slot = k * p.dilation_depth;
+        if (p.stride_depth > 1) slot = floormod(slot, p.stride_depth) * l.slots_each + floordiv(slot, p.stride_depth);
+        // A shorter last block of channels ends each tap's, but where phases follow one another.
+        const PrimExpr channels = l.phases == 1 ? k * l.ic_padded : k * blocks * int64_t{v};
+        return bind("data_at", row_at + slot * count * v, [&](PrimExpr data_at) {
+          return sum(data_at, weights_at + channels * row, ahead + floordiv(channels, unroll) * (lines * line));
+        });
+      };
+      Stmt reduce;
+      if (p.kernel_depth == 1) {
+        reduce = sum(row_at, weights_at, ahead);
+      } else {
+        const TapRange range = depth_taps(p, floordiv(first, count), floordiv(first + (rows - 1), count));
+        reduce = bind("plane_begin", range.begin, [&](PrimExpr begin) {
+          return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, max(begin, end), deep); });
+        });
+      }
       PrimExpr to = point * l.product_stride + first * v + products_at;
       Stmt drain = bind("products_at", to, [&](PrimExpr at) {
         return acc.drain([&](int r, int col, PrimExpr value) {
-          return store(scratch, ramp(at + (col * c.block_tiles + r) * v, 1, v), value);
+          return store(scratch, ramp(at + (col * l.rows(c.block_tiles) + r) * v, 1, v), value);
         });
       });
       return acc.scope(seq({acc.clear(), reduce, drain}));
@@ -180,24 +229,33 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   };
 
   // A point of a block of tiles by one tile of output channels.
-  auto products = [&](PrimExpr block, PrimExpr point, PrimExpr oc_tile, int cols, bool half) {
+  auto products = [&](PrimExpr block, PrimExpr point, PrimExpr oc_tile, PrimExpr count, int cols, bool half) {
     return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
       PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
+      const int64_t full_rows = l.rows(c.block_tiles), last_rows = l.rows(l.last_tiles);
       return bind("weights_at", at, [&](PrimExpr weights_at) {
         std::vector<Stmt> body;
-        const int64_t full = c.block_tiles / c.rows, last = l.last_tiles / c.rows;
+        const int64_t full = full_rows / c.rows, last = last_rows / c.rows;
         PrimExpr tiles = full == last || l.blocks == 1
                              ? make_int(last)
                              : select(eq(block, make_int(l.blocks - 1)), make_int(last), make_int(full));
         if (full > 0 || last > 0)
           body.push_back(bind("row_tiles", tiles, [&](PrimExpr tiles) {
-            return loop("row_tile", make_int(0), tiles,
-                        [&](PrimExpr t) { return multiply(point, of_point, weights_at, t, c.rows, cols, half); });
+            return loop("row_tile", make_int(0), tiles, [&](PrimExpr t) {
+              return multiply(point, of_point, weights_at, t, count, c.rows, cols, half);
+            });
           }));
-        if (const int64_t tail = l.last_tiles % c.rows) {
-          Stmt rest = multiply(point, of_point, weights_at, make_int(last), static_cast<int>(tail), cols, half);
-          body.push_back(l.blocks == 1 ? rest : make_if(eq(block, make_int(l.blocks - 1)), rest));
-        }
+        const int64_t full_tail = full_rows % c.rows, last_tail = last_rows % c.rows;
+        auto tail = [&](int64_t after, int64_t rows) {
+          if (rows == 0) return seq({});
+          return multiply(point, of_point, weights_at, make_int(after), count, static_cast<int>(rows), cols, half);
+        };
+        if (l.blocks == 1 || (full == last && full_tail == last_tail))
+          body.push_back(tail(last, last_tail));
+        else if (full_tail == 0 && last_tail != 0)
+          body.push_back(make_if(eq(block, make_int(l.blocks - 1)), tail(last, last_tail)));
+        else if (full_tail != 0)
+          body.push_back(make_if(eq(block, make_int(l.blocks - 1)), tail(last, last_tail), tail(full, full_tail)));
         return seq(std::move(body));
       });
     });
@@ -210,28 +268,31 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   auto transform_result = [&](PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) {
     return loop("col", make_int(0), cols, [&](PrimExpr col) {
       return bind("oc", oc0 + col, [&](PrimExpr oc) {
-        return loop("tile", make_int(0), count, [&](PrimExpr tile) {
-          return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-            PrimExpr origin =
-                n * out.strides[0] + oc * out.strides[1] + h0 * out.strides[2] + w0 * out.strides[3] + out.offset;
-            return bind("from", col * (c.block_tiles * v) + tile * v + products_at, [&](PrimExpr from) {
-              return bind("out_at", origin, [&](PrimExpr out_at) {
-                return transform_tile(
-                    down.result, across.result, vector,
-                    [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
-                    [&](int i, int j, PrimExpr value) {
-                      const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
-                      Index index{n, oc, h0 + down, w0 + right, make_int(0)};
-                      Stmt one =
-                          store(out.buffer, ramp(out_at + (down * out.strides[2] + right * out.strides[3]), 1, v),
-                                epilogue(value, index, {}));
-                      if (!cut_columns || (j == 0 && !uneven_columns)) return one;
-                      return make_if(lt(index[3], make_int(p.out_width)), one);
-                    },
-                    [&](int i, Stmt row) {
-                      if (!cut_rows || (i == 0 && !uneven_rows)) return row;
-                      return make_if(lt(h0 + i * l.dilation_height, make_int(p.out_height)), row);
-                    });
+        return loop("plane", l.depth, [&](PrimExpr plane) {
+          return loop("tile", make_int(0), count, [&](PrimExpr tile) {
+            return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
+              PrimExpr origin = n * result.image + oc * result.block + plane * result.depth + h0 * result.height +
+                                w0 * result.width + out.offset;
+              PrimExpr row = l.depth == 1 ? tile : plane * count + tile;
+              return bind("from", col * (l.rows(c.block_tiles) * v) + row * v + products_at, [&](PrimExpr from) {
+                return bind("out_at", origin, [&](PrimExpr out_at) {
+                  return transform_tile(
+                      down.result, across.result, vector,
+                      [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
+                      [&](int i, int j, PrimExpr value) {
+                        const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
+                        const PrimExpr column = w0 + right;
+                        const Index index = pixel_index(out, n, oc, plane, h0 + down, column, make_int(0));
+                        Stmt one = store(out.buffer, ramp(out_at + (down * result.height + right * result.width), 1, v),
+                                         epilogue(value, index, {}));
+                        if (!cut_columns || (j == 0 && !uneven_columns)) return one;
+                        return make_if(lt(column, make_int(p.out_width)), one);
+                      },
+                      [&](int i, Stmt row) {
+                        if (!cut_rows || (i == 0 && !uneven_rows)) return row;
+                        return make_if(lt(h0 + i * l.dilation_height, make_int(p.out_height)), row);
+                      });
+                });
               });
             });
           });
@@ -255,7 +316,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
           return l.last_cols == c.oc_blocks && !l.half ? other
                                                        : make_if(eq(oc_tile, make_int(l.oc_tiles - 1)), last, other);
         };
-        auto result = [&](const PrimExpr& oc_tile) {
+        auto results = [&](const PrimExpr& oc_tile) {
           PrimExpr cols =
               l.last_cols == c.oc_blocks || l.oc_tiles == 1
                   ? make_int(l.last_cols)
@@ -266,9 +327,10 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         };
         Stmt tiles = loop("oc_tile", oc_begin, oc_end, [&](PrimExpr oc_tile) {
           Stmt points = of_tile(oc_tile, [&](int cols, bool half) {
-            return loop("point", l.points, [&](PrimExpr point) { return products(block, point, oc_tile, cols, half); });
+            return loop("point", l.points,
+                        [&](PrimExpr point) { return products(block, point, oc_tile, count, cols, half); });
           });
-          return seq({points, result(oc_tile)});
+          return seq({points, results(oc_tile)});
         });
         return seq({transform_data(first, count), tiles});
       });

@@ -18,6 +18,10 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.tiles_high = std::min(l.dilation_height, p.out_height) * l.comb_tiles_high;
   l.tiles_wide = std::min(l.dilation_width, p.out_width) * l.comb_tiles_wide;
   l.tiles = p.batch * l.tiles_high * l.tiles_wide;
+  l.depth = p.out_depth;
+  l.remainders = p.kernel_depth == 1 ? 1 : p.stride_depth;
+  l.slots_each = p.out_depth + (p.kernel_depth - 1) * p.dilation_depth / p.stride_depth;
+  l.slots = l.remainders * l.slots_each;
   l.blocks = ceil_div(l.tiles, c.block_tiles);
   l.last_tiles = l.tiles - (l.blocks - 1) * c.block_tiles;
   l.down = winograd_axis(c.tile_height, static_cast<int>(p.kernel_height), static_cast<int>(p.stride_height));
@@ -33,17 +37,17 @@ WinogradLoops winograd_loops(const Conv2dProblem& p, const WinogradConfig& c) {
   l.last_steps =
       l.phases > 1 ? p.lanes / c.ic_unroll : ceil_div(p.in_channels - (l.ic_blocks - 1) * p.lanes, c.ic_unroll);
   l.ic_padded = (l.ic_blocks - 1) * p.lanes + l.last_steps * c.ic_unroll;
-  l.panel = l.ic_padded * p.lanes;
+  l.panel = p.kernel_depth * l.ic_padded * p.lanes;
   // Points apart by an odd number of cache lines: a tile's points are written and read together and must not share
   // sets.
   auto odd_lines = [&](int64_t elements) {
     const int64_t line = 16;
     return (ceil_div(elements, line) | 1) * line;
   };
-  l.data_stride = odd_lines(l.phases * l.ic_blocks * c.block_tiles * p.lanes);
-  l.product_stride = odd_lines(c.oc_blocks * c.block_tiles * p.lanes);
+  l.data_stride = odd_lines(l.phases * l.ic_blocks * l.slots * c.block_tiles * p.lanes);
+  l.product_stride = odd_lines(c.oc_blocks * l.rows(c.block_tiles) * p.lanes);
   l.half = p.lanes == 16 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
-  l.turns = ceil_div(l.blocks == 1 ? l.last_tiles : c.block_tiles, c.rows);
+  l.turns = ceil_div(l.rows(l.blocks == 1 ? l.last_tiles : c.block_tiles), c.rows);
   l.prefetches = l.panel * c.oc_blocks * 4 >= 8 << 10;
   return l;
 }
@@ -94,12 +98,26 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
                    double data_cycles, double result_cycles) {
   const WinogradLoops l = winograd_loops(p, c);
   const double v = p.lanes, per_point = static_cast<double>(l.slices) / static_cast<double>(l.points);
-  const double ic = static_cast<double>(l.ic_padded) * per_point;
+  // Taps along the depth that meet planes of zeros only are left out where a register tile lies within a plane.
+  double deep = static_cast<double>(p.kernel_depth);
+  if (p.kernel_depth > 1) {
+    int64_t inside = 0;
+    for (int64_t d = 0; d < p.out_depth; ++d)
+      for (int64_t k = 0; k < p.kernel_depth; ++k) {
+        const int64_t plane = d * p.stride_depth + k * p.dilation_depth - p.pad_front;
+        inside += plane >= 0 && plane < p.in_depth;
+      }
+    const double mean = static_cast<double>(inside) / static_cast<double>(p.out_depth);
+    const double apart = std::min(1.0, static_cast<double>(c.block_tiles) / static_cast<double>(c.rows));
+    deep = mean * apart + deep * (1 - apart);
+  }
+  const double ic = static_cast<double>(l.ic_padded) * per_point * deep;
   auto products = [&](double cols) {
     const double panel = static_cast<double>(l.panel) * 4 * cols * per_point;
     auto block = [&](int64_t tiles) {
-      double cycles = static_cast<double>(tiles / c.rows) * tile_cycles(c.rows, cols, ic, panel, target);
-      if (tiles % c.rows) cycles += tile_cycles(static_cast<int>(tiles % c.rows), cols, ic, panel, target);
+      const int64_t rows = l.rows(tiles), rest = rows % c.rows;
+      double cycles = static_cast<double>(rows / c.rows) * tile_cycles(c.rows, cols, ic, panel, target);
+      if (rest) cycles += tile_cycles(static_cast<int>(rest), cols, ic, panel, target);
       return cycles;
     };
     return static_cast<double>(l.points) *
@@ -109,10 +127,11 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double gemm =
       (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) /
       per_microsecond;
-  const double transforms =
-      static_cast<double>(l.tiles) *
-      (static_cast<double>(l.ic_blocks) * data_cycles + static_cast<double>(l.oc_blocks) * result_cycles) /
-      per_microsecond;
+  const int64_t planes = std::min(l.slots, p.in_depth);
+  const double transforms = static_cast<double>(l.tiles) *
+                            (static_cast<double>(l.ic_blocks * planes) * data_cycles +
+                             static_cast<double>(l.oc_blocks * l.depth) * result_cycles) /
+                            per_microsecond;
   // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
   const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4,
                scratch = static_cast<double>(l.scratch()) * 4;
@@ -129,16 +148,16 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const double displaced =
       l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
   // The transforms wait for maps beyond the second level: read, and written after a read.
-  const double maps =
-      4.0 * static_cast<double>(p.batch) * v *
-      static_cast<double>(l.ic_blocks * p.in_height * p.in_width + 2 * l.oc_blocks * p.out_height * p.out_width);
+  const double maps = 4.0 * static_cast<double>(p.batch) * v *
+                      static_cast<double>(l.ic_blocks * p.in_depth * p.in_height * p.in_width +
+                                          2 * l.oc_blocks * p.out_depth * p.out_height * p.out_width);
   const double passage = maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.l3_gbps : target.dram_gbps) * 1e3);
   // Scratch beyond the second level of cache is written and read through the third.
   double spill = 0;
   if (scratch > 0.75 * l2) {
-    const double data = static_cast<double>(l.slices * l.tiles * l.ic_blocks) * v * 4;
+    const double data = static_cast<double>(l.slices * l.tiles * l.slots * l.ic_blocks) * v * 4;
     const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * l2 ? 1 : 0;
-    const double result = static_cast<double>(l.points * l.tiles * l.oc_blocks) * v * 4 * in_second;
+    const double result = static_cast<double>(l.points * l.rows(l.tiles) * l.oc_blocks) * v * 4 * in_second;
     spill = (data + 2 * result) / (target.l3_gbps * 1e3) +
             0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
   }
@@ -146,7 +165,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
     const double most = std::max(a, b), least = std::min(a, b);
     return most + 0.5 * least * least / most;
   };
-  const double data = static_cast<double>(l.tiles * l.ic_blocks) * data_cycles / per_microsecond;
+  const double data = static_cast<double>(l.tiles * planes * l.ic_blocks) * data_cycles / per_microsecond;
   const double alone = together(gemm, traffic);
   return {alone + transforms + spill + displaced + passage, data, together(gemm / 2, traffic_of_two) - alone / 2};
 }
@@ -195,6 +214,22 @@ TransformCycles transforms_of(const Conv2dProblem& p, int tile_height, int tile_
 
 namespace {
 
+// Tiles of a block: whole register tiles in a plane alone; where every plane of a volume adds as many, few enough.
+std::vector<int64_t> block_sizes(int64_t tiles, int64_t rows, int64_t depth) {
+  std::vector<int64_t> sizes{tiles};
+  if (depth == 1) {
+    for (int64_t blocks = 2; blocks <= 64 && sizes.back() != rows; ++blocks) {
+      const int64_t size = round_up(ceil_div(tiles, blocks), rows);
+      if (size != sizes.back() && size < tiles) sizes.push_back(size);
+    }
+    return sizes;
+  }
+  // Even blocks, and no more than 24 sizes of them.
+  for (int64_t blocks = 2; sizes.back() > 1; blocks += 1 + blocks / 6)
+    if (const int64_t size = ceil_div(tiles, blocks); size != sizes.back()) sizes.push_back(size);
+  return sizes;
+}
+
 // Every configuration with its time, stretched by what splitting its work unevenly over a few threads costs.
 void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory, const Target& target,
            const std::function<void(const WinogradConfig&, double)>& visit) {
@@ -206,19 +241,14 @@ void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights
   base.block_tiles = 1;
   const int64_t tiles = winograd_loops(p, base).tiles, oc_blocks = ceil_div(p.out_channels, p.lanes);
   for (int cols = 1; cols <= std::min<int64_t>(oc_blocks, 6); ++cols)
-    for (int rows = 1; rows <= tiles && tile_fits(rows, cols, target) && rows <= 16; ++rows) {
-      int64_t last = 0;
-      for (int64_t blocks = 1; blocks <= 64 && last != rows; ++blocks) {
+    for (int rows = 1; rows <= tiles * p.out_depth && tile_fits(rows, cols, target) && rows <= 16; ++rows)
+      for (const int64_t block_tiles : block_sizes(tiles, rows, p.out_depth)) {
         WinogradConfig c = base;
-        c.rows = rows, c.oc_blocks = cols;
-        c.block_tiles = blocks == 1 ? tiles : round_up(ceil_div(tiles, blocks), rows);
-        if (c.block_tiles == last || (c.block_tiles >= tiles && blocks > 1)) continue;
-        last = c.block_tiles;
+        c.rows = rows, c.oc_blocks = cols, c.block_tiles = block_tiles;
         const Prediction prediction = predict(p, c, weights_from_memory, target, cycles.data, cycles.result);
         const double uneven = 0.4 * (imbalance(p, c, prediction, 2) - 1) + 0.1 * (imbalance(p, c, prediction, 4) - 1);
         visit(c, prediction.microseconds * (1 + std::max(uneven, 0.0)) + prediction.shared);
       }
-    }
 }
 
 }  // namespace
@@ -252,8 +282,9 @@ Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   const TransformCycles cycles = transforms_of(p, c.tile_height, c.tile_width, target);
   const WinogradLoops l = winograd_loops(p, c);
   Cost cost = estimate(p, Conv2dConfig{}, target);  // flops are those of the direct algorithm, so that rates compare
-  cost.bytes += 4 * (static_cast<double>(l.slices * l.panel * l.oc_blocks) -
-                     static_cast<double>(p.in_channels * p.out_channels * p.kernel_height * p.kernel_width));
+  cost.bytes +=
+      4 * (static_cast<double>(l.slices * l.panel * l.oc_blocks) -
+           static_cast<double>(p.in_channels * p.out_channels * p.kernel_depth * p.kernel_height * p.kernel_width));
   const Prediction prediction = predict(p, c, weights_from_memory, target, cycles.data, cycles.result);
   cost.microseconds = prediction.microseconds;
   cost.shared = prediction.shared;

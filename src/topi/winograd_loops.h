@@ -9,8 +9,12 @@ struct WinogradLoops {
   // A dilated kernel is one without dilation over each of the maps of every d-th row and column: its combs.
   int64_t dilation_height, dilation_width;
   int64_t comb_tiles_high, comb_tiles_wide;  // tiles of one comb, along each axis
-  int64_t tiles_high, tiles_wide, tiles;     // of one image, all combs; of all images
+  int64_t tiles_high, tiles_wide, tiles;     // of one plane, all combs; of all images
   int64_t blocks, last_tiles;                // blocks of tiles; tiles of the last block
+  // A block holds its tiles in all planes of the output, plane by plane: its rows. The planes that a row reads are as
+  // many rows further on for each tap along the depth: with a stride, planes of one remainder lie side by side.
+  int64_t depth, slots;            // planes of the output; planes of the data that a block transforms
+  int64_t remainders, slots_each;  // of the depth's stride, as far as taps meet them; slots of one
   WinogradAxis down, across;
   int64_t points;  // of a tile
   int64_t slices;  // products per output and input channel: points times the stride's phases
@@ -18,12 +22,17 @@ struct WinogradLoops {
   int64_t ic_blocks, oc_blocks, oc_tiles,
       last_steps;                       // last_steps: unrolled steps over the last block of input channels
   int64_t ic_padded;                    // input channels that the products run over
-  int64_t panel;                        // weights of one slice and one output block
+  int64_t panel;                        // weights of one slice and one output block, all taps along the depth
   int64_t data_stride, product_stride;  // elements from one point's transformed data (products) to the next's
   int last_cols;                        // blocks of the last tile of output channels
   bool half;                            // its last block is at most half full: computed in half vectors
   bool prefetches;
   int64_t turns;  // register tiles over a block of tiles: each goes over the same panel of weights
+  int64_t rows(int64_t block_tiles) const { return block_tiles * depth; }
+  // The first slot that outputs read with tap `k` along the depth, counted in planes.
+  int64_t slot_of(int64_t k, int64_t stride, int64_t dilation) const {
+    return k * dilation % stride * slots_each + k * dilation / stride;
+  }
   int64_t scratch() const { return points * (data_stride + product_stride); }  // elements
 };
 WinogradLoops winograd_loops(const Conv2dProblem& problem, const WinogradConfig& config);

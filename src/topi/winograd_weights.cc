@@ -16,7 +16,7 @@ std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const Winogra
 
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
-  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
   const WinogradTransform &down = l.down.transform, &across = l.across.transform;
   const int64_t high = down.products(), wide = across.products(), stride_h = p.stride_height, stride_w = p.stride_width;
@@ -28,8 +28,10 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
     const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks,
                   cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
     float* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
-    for (int64_t ic = 0; ic < l.ic_padded; ++ic) {
-      const float* g = from + (ob * l.ic_blocks + ic / v) * taps * v * v + ic % v * v;  // taps lie v * v apart
+    for (int64_t deep_ic = 0; deep_ic < kd * l.ic_padded; ++deep_ic) {
+      const int64_t deep = deep_ic / l.ic_padded, ic = deep_ic % l.ic_padded;
+      // Taps lie v * v apart.
+      const float* g = from + ((ob * l.ic_blocks + ic / v) * kd + deep) * taps * v * v + ic % v * v;
       for (int64_t y = 0; y < stride_h; ++y) {
         std::fill(middle.begin(), middle.end(), 0.0);
         for (int64_t i = 0; i < high; ++i)
@@ -46,8 +48,8 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
               const int64_t down_phases = l.down.phases(static_cast<int>(i)),
                             across_phases = l.across.phases(static_cast<int>(j));
               if (y >= down_phases || x >= across_phases) continue;
-              const int64_t slice =
-                  i * stride_h * l.across.slices() + down_phases * j * stride_w + y * across_phases + x;
+              const int64_t before = i * stride_h * l.across.slices() + down_phases * j * stride_w,
+                            slice = before * kd + deep * down_phases * across_phases + y * across_phases + x;
               float* row = tile_at + (slice * l.ic_padded + ic) * cols * v + col * v;
               double sum[16] = {};
               for (int64_t k = 0; x + k * stride_w < kw; ++k) {
@@ -91,7 +93,7 @@ std::vector<double> error_form(const WinogradTransform& w) {
 }  // namespace
 
 double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
-  const int64_t v = p.lanes, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
+  const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   const WinogradAxis down_axis = winograd_axis(tile_height, static_cast<int>(kh), static_cast<int>(p.stride_height));
   const WinogradAxis across_axis = winograd_axis(tile_width, static_cast<int>(kw), static_cast<int>(p.stride_width));
   const std::vector<double> down = error_form(down_axis.transform), across = error_form(across_axis.transform);
@@ -122,10 +124,11 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
       }
     };
     for (int64_t ic = 0; ic < ic_blocks * v; ++ic)
-      for (int64_t y = 0; y < step_h; ++y)
-        for (int64_t x = 0; x < step_w; ++x)
-          add_phase(from + (ob * ic_blocks + ic / v) * taps * v * v + ic % v * v + (y * kw + x) * v * v,
-                    ceil_div(kh - y, step_h), ceil_div(kw - x, step_w));
+      for (int64_t deep = 0; deep < kd; ++deep)
+        for (int64_t y = 0; y < step_h; ++y)
+          for (int64_t x = 0; x < step_w; ++x)
+            add_phase(from + ((ob * ic_blocks + ic / v) * kd + deep) * taps * v * v + ic % v * v + (y * kw + x) * v * v,
+                      ceil_div(kh - y, step_h), ceil_div(kw - x, step_w));
     for (int64_t o = 0; o < v; ++o) {
       if (!std::isfinite(error[o])) return std::numeric_limits<double>::infinity();
       worst = std::max(worst, error[o]);
@@ -133,7 +136,7 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
     }
   }
   // A product's operands are rounded once or twice and its sum grows over the input channels.
-  const double growth = 1 + static_cast<double>(p.in_channels * step_h * step_w) / 16;
+  const double growth = 1 + static_cast<double>(p.in_channels * kd * step_h * step_w) / 16;
   return signal > 0 ? 0x1p-24 * std::sqrt(growth * worst / signal) : 0;
 }
 

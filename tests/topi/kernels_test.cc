@@ -372,8 +372,8 @@ TEST(Pool, BordersCountsAndLayouts) {
       if (blocked) in_shape.push_back(v), out_shape.push_back(v);
       View data = param("data", in_shape), out = result(out_shape);
       int kernel = set.add({out.buffer, data.buffer}, [&](const KernelContext& context) {
-        return blocked ? pool2d_nchwc(p, data, out, twice_plus_one(), context)
-                       : pool2d_nchw(p, data, out, twice_plus_one(), context);
+        return blocked ? pool_nchwc(p, data, out, twice_plus_one(), context)
+                       : pool_nchw(p, data, out, twice_plus_one(), context);
       });
       std::vector<Memory> inputs;
       inputs.push_back(filled(data, 1));

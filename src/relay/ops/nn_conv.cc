@@ -78,7 +78,9 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   s.channels = a.channels.value_or(o);
-  s.in_channels = logical_in(a).value_or(in_physical);
+  // Blocked data has room for more channels than the kernel takes; the rest is padding.
+  const int64_t block = s.data.block('C'), taken = i * s.groups;
+  s.in_channels = logical_in(a).value_or((taken + block - 1) / block * block == in_physical ? taken : in_physical);
   auto fits = [](int64_t logical, int64_t physical, int64_t block) {
     return logical >= 0 && logical <= physical && (logical + block - 1) / block * block == physical;
   };

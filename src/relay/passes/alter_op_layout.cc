@@ -29,7 +29,8 @@ bool is_finite_op(std::string_view name) {
 
 class Rewriter {
  public:
-  explicit Rewriter(int lanes) : lanes_(lanes), layout_(format("NCHW{}c", lanes)) {}
+  explicit Rewriter(int lanes)
+      : lanes_(lanes), layout_(format("NCHW{}c", lanes)), volume_layout_(format("NCDHW{}c", lanes)) {}
 
   Expr run(const FunctionNode& main) {
     for (const Expr& e : post_order(main.body)) values_[e.get()] = place(e);
@@ -44,6 +45,13 @@ class Rewriter {
     return shape ? *shape : std::vector<int64_t>{};
   }
   bool whole(int64_t channels) const { return channels % lanes_ == 0; }
+  // Images have four dimensions, volumes five.
+  static bool spatial(const std::vector<int64_t>& shape) { return shape.size() == 4 || shape.size() == 5; }
+  static bool one_pixel(const std::vector<int64_t>& shape) {
+    return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
+  }
+  static const char* plain_layout(size_t rank) { return rank == 5 ? "NCDHW" : "NCHW"; }
+  const std::string& blocked_layout(size_t rank) const { return rank == 5 ? volume_layout_ : layout_; }
 
   // The value in its own (plain) layout.
   Expr plain(const Expr& e) {
@@ -52,17 +60,17 @@ class Rewriter {
     auto [it, fresh] = plains_.try_emplace(e.get());
     if (!fresh) return it->second;
     auto shape = dims(e);
-    if (whole(p.channels) && shape[2] == 1 && shape[3] == 1)
+    if (whole(p.channels) && one_pixel(shape))
       return it->second =
                  call("reshape", {p.expr}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = shape; }), e->span);
     return it->second = call("layout_transform", {p.expr}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
-                               a.src_layout = layout_;
-                               a.dst_layout = "NCHW";
+                               a.src_layout = blocked_layout(shape.size());
+                               a.dst_layout = plain_layout(shape.size());
                                a.channels = p.channels;
                              }),
                              e->span);
   }
-  // The value in blocks; e is 4-D NCHW.
+  // The value in blocks; e is NCHW or NCDHW.
   Expr blocked(const Expr& e) {
     Placed& p = values_.at(e.get());
     if (p.blocked()) return p.expr;
@@ -72,14 +80,15 @@ class Rewriter {
   }
   Expr to_blocks(const Expr& x, const Span& span) {
     auto shape = dims(x);
-    if (whole(shape[1]) && shape[2] == 1 && shape[3] == 1) {
-      std::vector<int64_t> to{shape[0], shape[1] / lanes_, 1, 1, lanes_};
+    if (whole(shape[1]) && one_pixel(shape)) {
+      std::vector<int64_t> to(shape.size() + 1, 1);
+      to[0] = shape[0], to[1] = shape[1] / lanes_, to.back() = lanes_;
       if (const auto* constant = as<ConstantNode>(x)) return make_constant(constant->data.reshaped(to), span);
       return call("reshape", {x}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }), span);
     }
     return call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
-                  a.src_layout = "NCHW";
-                  a.dst_layout = layout_;
+                  a.src_layout = plain_layout(shape.size());
+                  a.dst_layout = blocked_layout(shape.size());
                 }),
                 span);
   }
@@ -128,6 +137,10 @@ class Rewriter {
       out = conv2d(e, c);
     else if (name == "nn.conv2d_transpose")
       out = conv2d_transpose(e, c);
+    else if (name == "nn.conv3d")
+      out = conv3d(e, c);
+    else if (name == "nn.conv3d_transpose")
+      out = conv3d_transpose(e, c);
     else if (name == "concatenate")
       out = concatenate(e, c);
     else if (name == "split")
@@ -142,6 +155,10 @@ class Rewriter {
       out = pool<MaxPool2DAttrs>(e, c);
     else if (name == "nn.avg_pool2d")
       out = pool<AvgPool2DAttrs>(e, c);
+    else if (name == "nn.max_pool3d")
+      out = pool<MaxPool3DAttrs>(e, c);
+    else if (name == "nn.avg_pool3d")
+      out = pool<AvgPool3DAttrs>(e, c);
     else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d")
       out = pool<GlobalPool2DAttrs>(e, c);
     else if (name == "image.resize2d")
@@ -224,15 +241,54 @@ class Rewriter {
             rows ? 0 : dims(e)[1]};
   }
 
+  // Volumes: blocked data (but for stems) and result; the weights keep their layout.
+  Placed conv3d(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv3DAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    const bool usual = attrs.data_layout == "NCDHW" && attrs.kernel_layout == "OIDHW" &&
+                       (attrs.out_layout.empty() || attrs.out_layout == "NCDHW");
+    if (!usual || data.size() != 5 || kernel.size() != 5 || tensor(c->args[0])->dtype != kFloat32 ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    const int64_t in = data[1], out = kernel[0], groups = attrs.groups;
+    if (groups != 1 && !(whole(in / groups) && whole(out / groups))) return {};
+    const bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
+    AttrsRef made = make_attrs<Conv3DAttrs>([&](auto& a) {
+      a = attrs;
+      a.channels = out;
+      a.data_layout = stem ? "NCDHW" : volume_layout_;
+      a.out_layout = volume_layout_;
+    });
+    return {call("nn.conv3d", {stem ? plain(c->args[0]) : blocked(c->args[0]), plain(c->args[1])}, made, e->span), out};
+  }
+  Placed conv3d_transpose(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv3DTransposeAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
+                       (attrs.kernel_layout == "IODHW" || attrs.kernel_layout == "OIDHW");
+    const bool groups = attrs.groups == 1 || (whole(kernel[0] / attrs.groups) && whole(kernel[1]));
+    if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != kFloat32 ||
+        attrs.dilation != std::vector<int64_t>{1, 1, 1} ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    AttrsRef made = make_attrs<Conv3DTransposeAttrs>([&](auto& a) {
+      a = attrs;
+      a.data_layout = volume_layout_;
+      a.out_layout = volume_layout_;
+    });
+    return {call("nn.conv3d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span), dims(e)[1]};
+  }
+
   template <class A>
   Placed pool(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<A>(c->attrs);
-    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || tensor(c->args[0])->dtype != kFloat32 ||
-        !(attrs.out_layout.empty() || attrs.out_layout == "NCHW"))
+    const size_t rank = dims(e).size();
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) ||
+        tensor(c->args[0])->dtype != kFloat32 || !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)))
       return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
       a = attrs;
-      a.layout = layout_;
+      a.layout = blocked_layout(rank);
       a.out_layout = "";
     });
     return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
@@ -255,11 +311,12 @@ class Rewriter {
   Placed reduce(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<ReduceAttrs>(c->attrs);
     if (!values_.at(c->args[0].get()).blocked() || !attrs.keepdims || attrs.exclude || !attrs.axis) return {};
+    const auto rank = static_cast<int64_t>(dims(e).size());
     for (int64_t axis : *attrs.axis)
-      if ((axis < 0 ? axis + 4 : axis) < 2) return {};
+      if ((axis < 0 ? axis + rank : axis) < 2) return {};
     AttrsRef made = make_attrs<ReduceAttrs>([&](auto& a) {
       a = attrs;
-      for (int64_t& axis : *a.axis) axis = axis < 0 ? axis + 4 : axis;
+      for (int64_t& axis : *a.axis) axis = axis < 0 ? axis + rank : axis;
     });
     return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
   }
@@ -267,7 +324,7 @@ class Rewriter {
   Placed pad(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<PadAttrs>(c->attrs);
     auto none = [&](size_t d) { return attrs.pad_width[d] == std::vector<int64_t>{0, 0}; };
-    if (!values_.at(c->args[0].get()).blocked() || attrs.pad_width.size() != 4 || !none(0) || !none(1)) return {};
+    if (!values_.at(c->args[0].get()).blocked() || !spatial(dims(e)) || !none(0) || !none(1)) return {};
     AttrsRef made = make_attrs<PadAttrs>([&](auto& a) {
       a = attrs;
       a.pad_width.push_back({0, 0});
@@ -281,7 +338,7 @@ class Rewriter {
     auto result = dims(e);
     int64_t axis = attrs_as<ConcatenateAttrs>(c->attrs)->axis;
     const auto* tuple = as<TupleNode>(c->args[0]);
-    if (!tuple || result.size() != 4 || (axis != 1 && axis != -3)) return {};
+    if (!tuple || !spatial(result) || (axis != 1 && axis != 1 - static_cast<int64_t>(result.size()))) return {};
     bool any = false;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       any = any || values_.at(tuple->fields[i].get()).blocked();
@@ -300,13 +357,13 @@ class Rewriter {
   Placed strided_slice(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
     auto in = dims(c->args[0]), result = dims(e);
-    if (c->args.size() != 1 || in.size() != 4 || result.size() != 4 || !values_.at(c->args[0].get()).blocked())
+    if (c->args.size() != 1 || !spatial(in) || result.size() != in.size() || !values_.at(c->args[0].get()).blocked())
       return {};
     AttrsRef made = make_attrs<StridedSliceAttrs>([&](auto& a) {
       a.axes.emplace();
       for (size_t i = 0; i < attrs.begin.size(); ++i) {
         int64_t axis = attrs.axes ? (*attrs.axes)[i] : static_cast<int64_t>(i);
-        if (axis < 0) axis += 4;
+        if (axis < 0) axis += static_cast<int64_t>(in.size());
         const int64_t extent = in[static_cast<size_t>(axis)], out = result[static_cast<size_t>(axis)];
         const int64_t stride = attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
         const int64_t begin =
@@ -329,7 +386,9 @@ class Rewriter {
   Placed split(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<SplitAttrs>(c->attrs);
     auto shape = dims(c->args[0]);
-    if (!values_.at(c->args[0].get()).blocked() || (attrs.axis != 1 && attrs.axis != -3)) return {};
+    if (!values_.at(c->args[0].get()).blocked() ||
+        (attrs.axis != 1 && attrs.axis != 1 - static_cast<int64_t>(shape.size())))
+      return {};
     std::vector<int64_t> starts = attrs.indices_or_sections;
     if (attrs.sections > 0) {
       starts.clear();
@@ -348,33 +407,34 @@ class Rewriter {
     return {with_children(e, kids), 0};
   }
 
-  // An operand of an elementwise op, shaped to broadcast against (N, C/v, H, W, v); null when it cannot.
-  Expr operand(const Expr& arg, int64_t channels) {
+  // An operand of an elementwise op, shaped to broadcast against (N, C/v, H, W, v) or (N, C/v, D, H, W, v); null when
+  // it cannot. `rank`: of the plain result.
+  Expr operand(const Expr& arg, int64_t channels, size_t rank) {
     auto shape = dims(arg);
     const auto* type = tensor(arg);
     if (!type || (shape.empty() && !type->shape.empty())) return nullptr;
-    if (shape.size() > 4) return nullptr;
+    if (shape.size() > rank) return nullptr;
     auto reshaped = [&](const Expr& x, const std::vector<int64_t>& to) {
       if (const auto* constant = as<ConstantNode>(x)) return make_constant(constant->data.reshaped(to), x->span);
       return call("reshape", {x}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }), x->span);
     };
     bool one = std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d == 1; });
     if (one && !values_.at(arg.get()).blocked()) return reshaped(plain(arg), {});
-    std::vector<int64_t> four(4 - shape.size(), 1);
-    four.insert(four.end(), shape.begin(), shape.end());
-    if (four[1] == channels) {
-      if (shape.size() == 4) return blocked(arg);
-      return to_blocks(reshaped(plain(arg), four), arg->span);
+    std::vector<int64_t> whole(rank - shape.size(), 1);
+    whole.insert(whole.end(), shape.begin(), shape.end());
+    if (whole[1] == channels) {
+      if (shape.size() == rank) return blocked(arg);
+      return to_blocks(reshaped(plain(arg), whole), arg->span);
     }
-    if (four[1] != 1) return nullptr;
-    four.push_back(1);
-    return reshaped(plain(arg), four);
+    if (whole[1] != 1) return nullptr;
+    whole.push_back(1);
+    return reshaped(plain(arg), whole);
   }
 
   Placed elementwise(const Expr& e, const CallNode* c) {
     auto result = dims(e);
     std::string_view name = called_op(e)->name;
-    if (result.size() != 4) return {};
+    if (!spatial(result)) return {};
     int64_t channels = result[1];
     bool any = false;
     for (const Expr& arg : c->args) {
@@ -385,7 +445,7 @@ class Rewriter {
     if (!any || !known || (!whole(channels) && !is_finite_op(name) && !divides_by_scalar(name, c))) return {};
     std::vector<Expr> args;
     for (const Expr& arg : c->args) {
-      Expr x = operand(arg, channels);
+      Expr x = operand(arg, channels, result.size());
       if (!x) return {};
       args.push_back(x);
     }
@@ -400,7 +460,7 @@ class Rewriter {
   }
 
   const int lanes_;
-  const std::string layout_;
+  const std::string layout_, volume_layout_;
   std::unordered_map<const ExprNode*, Placed> values_;
   std::unordered_map<const ExprNode*, Expr> plains_, blockeds_, split_parts_;
 };

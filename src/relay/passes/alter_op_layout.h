@@ -2,7 +2,8 @@
 // AlterOpLayout: activations of convolution networks into channel blocks (NCHW16c for AVX-512, NCHW8c for AVX2).
 // What: 2-D convolutions become nn.contrib_conv2d_NCHWc over packed weights; pools, elementwise ops, channel concats
 // and
-//   spatial reductions between them follow; layout_transform stands only where a blocked island ends.
+//   spatial reductions between them follow; layout_transform stands only where a blocked island ends. 3-D convolutions,
+//   pools and what lies between them likewise in NCDHW16c; their weights keep their layout.
 // Requires: static shapes, BatchNorm folded, constants as weights, bias as add of a (C, 1, 1) constant
 // (CanonicalizeOps). Ensures: the same function of the same inputs; results keep their plain layout.
 //   Groups of whole half blocks (8 of 16 channels) stay blocked over weights OIHW8i8o; other narrow groups leave the

@@ -355,11 +355,12 @@ Expr resize3d(const Expr& e) {
   return reshape_to(x, *out);
 }
 
-// The same by axes: a window's mean is the mean of means, with its padding counted or not.
+// The same by axes: a window's mean is the mean of means, with its padding counted or not. Single precision has a
+// kernel.
 Expr avg_pool3d(const Expr& e) {
   const auto& a = attrs_of<AvgPool3DAttrs>(e);
   auto in = shape_of(arg(e, 0)), out = shape_of(e);
-  if (!in || !out || a.layout != "NCDHW" || !is_float_tensor(e)) return e;
+  if (!in || !out || a.layout != "NCDHW" || !is_float_tensor(e) || tensor_of(e).dtype == kFloat32) return e;
   Ints pad = a.padding;
   if (pad.size() == 1) pad.assign(6, pad[0]);
   if (pad.size() == 3) pad.insert(pad.end(), a.padding.begin(), a.padding.end());

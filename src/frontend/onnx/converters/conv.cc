@@ -227,12 +227,20 @@ Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
   Expr columns = pool(c.reshape(pictures, {d[0], d[1], d[2], c.product(p, 2)}), two_axes(w, 0, -1));
   return c.reshape(columns, {d[0], d[1], c.dims(columns)[2], p[2], p[3]});
 }
+// Volumes that have a kernel of their own; what rounds up and other types go by axes.
+bool pools_volumes(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
+  return w.n == 3 && !ceil_mode && c.dtype(x) == kFloat32;
+}
 Expr max_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
+  if (pools_volumes(c, x, w, ceil_mode))
+    return c.call("nn.max_pool3d", {x}, pool_attrs<relay::MaxPool3DAttrs>(w, ceil_mode, false));
   return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
     return c.call("nn.max_pool2d", {e}, pool_attrs<relay::MaxPool2DAttrs>(two, ceil_mode, false));
   });
 }
 Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
+  if (pools_volumes(c, x, w, ceil_mode))
+    return c.call("nn.avg_pool3d", {x}, pool_attrs<relay::AvgPool3DAttrs>(w, ceil_mode, include_pad));
   return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
     return c.call("nn.avg_pool2d", {e}, pool_attrs<relay::AvgPool2DAttrs>(two, ceil_mode, include_pad));
   });
