@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: made from Python without types (the compiler infers them), and taken apart again.
-#include <unordered_map>
-
-#include "base/hash.h"
 #include "relay.h"
 #include "relay/json.h"
 #include "relay/op.h"
+#include "relay/structural.h"
 #include "relay/text.h"
 
 namespace tilewright::python {
@@ -86,34 +84,6 @@ nb::tuple fields_of(const Expr& e) {
       return nb::make_tuple(wrap(as<RefWriteNode>(e)->reference), wrap(as<RefWriteNode>(e)->value));
   }
   return nb::make_tuple();
-}
-
-// Equal for what is structurally equal: kinds, operators with their attributes, constants, and where each operand
-// stands.
-uint64_t structural_hash(const Expr& root) {
-  std::unordered_map<const ExprNode*, uint64_t> place;
-  uint64_t h = 0;
-  auto mix = [&](uint64_t v) { h = hash_bytes(&v, sizeof v, h); };
-  auto text = [&](const std::string& s) { h = hash_bytes(s.data(), s.size(), h); };
-  for (const Expr& e : post_order(root, true)) {
-    place.emplace(e.get(), place.size());
-    mix(static_cast<uint64_t>(e->kind));
-    for (const Expr& kid : children(e)) mix(place.at(kid.get()));
-    if (const OpDef* op = called_op(e)) {
-      text(op->name);
-      mix(attrs_hash(as<CallNode>(e)->attrs));
-    } else if (const auto* c = as<ConstantNode>(e)) {
-      text(c->data.dtype().str() + shape_str(to_shape(c->data.shape())));
-      h = hash_bytes(c->data.raw(), c->data.bytes(), h);
-    } else if (const auto* global = as<GlobalVarNode>(e)) {
-      text(global->name);
-    } else if (const auto* constructor = as<ConstructorNode>(e)) {
-      text(constructor->name);
-    } else if (const auto* get = as<TupleGetItemNode>(e)) {
-      mix(static_cast<uint64_t>(get->index));
-    }
-  }
-  return h;
 }
 
 Span span_of(nb::handle object) {
@@ -278,8 +248,11 @@ void bind_graphs(nb::module_& m) {
     }
     return wrap(substitute(root, map));
   });
-  m.def("structural_equal", [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
-  m.def("structural_hash", [](const Expr& e) { return structural_hash(e) >> 1; });
+  m.def("structural_equal", [](const Expr& a, const Expr& b, bool map_free_vars) {
+    return structural_equal(a, b, StructuralOptions{.map_free_variables = map_free_vars});
+  });
+  m.def("structural_hash", [](const Expr& e, bool map_free_vars) { return structural_hash(e, map_free_vars) >> 1; });
+  m.def("free_vars", [](const Expr& e) { return wrap_all(free_variables(e)); });
   m.def("load_json", [](const std::string& text) { return unwrap(load_json(text)); });
   m.def("save_json", [](const Module& module) { return save_json(module); });
   m.def(

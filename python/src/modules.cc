@@ -9,6 +9,7 @@
 #include "relay/interpreter.h"
 #include "relay/passes/infer_type.h"
 #include "relay/prelude.h"
+#include "relay/structural.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -149,11 +150,13 @@ void bind_modules(nb::module_& m) {
       .def(
           "__contains__", [](const Module& self, nb::handle name) { return self.functions.count(name_of(name)) != 0; },
           any)
-      .def("structural_equal", [](const Module& a, const Module& b) { return structural_equal(a, b); })
+      .def("structural_equal",
+           [](const Module& a, const Module& b) { return structural_equal(a, b, StructuralOptions{}); })
+      .def("structural_hash", [](const Module& self) { return structural_hash(self) >> 1; })
       .def(
           "__eq__",
           [](const Module& a, nb::handle b) {
-            return nb::isinstance<Module>(b) && structural_equal(a, nb::cast<const Module&>(b));
+            return nb::isinstance<Module>(b) && structural_equal(a, nb::cast<const Module&>(b), StructuralOptions{});
           },
           any)
       .def("__hash__", [](const Module& self) { return self.functions.size(); })
@@ -206,6 +209,7 @@ void bind_modules(nb::module_& m) {
                    })
       .def("bind_params", bind_params)
       .def("_completed", completed, "With every type inferred")
+      .def("_with_distinct_parameters", with_distinct_parameters)
       .def("_with_prelude", [](const Module& self) { return unwrap(with_prelude(self)); })
       .def("_with_tensor_arrays",
            [](const Module& self, const std::string& dtype, const std::map<std::string, std::vector<int64_t>>& shapes,

@@ -4,6 +4,7 @@
 
 #include "relay.h"
 #include "relay/op.h"
+#include "relay/structural.h"
 #include "relay/text_literal.h"
 
 namespace tilewright::python {
@@ -228,7 +229,7 @@ void bind_types(nb::module_& m) {
           "__eq__",
           [](const Type& a, nb::handle b) {
             return nb::isinstance<Type>(b) &&
-                   (a == nb::cast<const Type&>(b) || type_equal(a, nb::cast<const Type&>(b)));
+                   (a == nb::cast<const Type&>(b) || relay::structural_equal(a, nb::cast<const Type&>(b)));
           },
           any)
       .def("__hash__", [](const Type& self) { return std::hash<std::string>()(type_str(self)); })

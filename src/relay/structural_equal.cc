@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
-#include "relay/expr.h"
+#include "relay/structural.h"
 
 namespace tilewright::relay {
 namespace {
 
-// Equality up to the names of variables. Two `?` dims count as equal: each text or model makes its own.
 bool dims_alike(const Dim& a, const Dim& b) {
   if (a == b) return true;
   if (a.is_const() || b.is_const() || a.node()->kind != b.node()->kind) return false;
@@ -45,6 +47,29 @@ bool same_data(const Tensor& a, const Tensor& b) {
   return a.raw() == b.raw() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
+// Numbers within the rounding of a text.
+bool numbers_alike(double a, double b) { return a == b || std::fabs(a - b) < 1e-9; }
+
+bool attrs_alike(const AttrsRef& a, const AttrsRef& b) {
+  if (attrs_equal(a, b)) return true;
+  if (!a || !b || std::string_view(a->type_name()) != b->type_name()) return false;
+  const auto x = attr_texts(a), y = attr_texts(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& p, const auto& q) {
+    if (p == q) return true;
+    // "1e-05f": a real number ends with an f.
+    auto is_real = [](const std::string& s) { return s.size() > 1 && s[0] != '"' && s.back() == 'f'; };
+    return p.first == q.first && is_real(p.second) && is_real(q.second) &&
+           numbers_alike(std::strtod(p.second.c_str(), nullptr), std::strtod(q.second.c_str(), nullptr));
+  });
+}
+
+bool dict_alike(const DictAttrs& a, const DictAttrs& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& p, const auto& q) {
+    const auto *x = std::get_if<double>(&p.second), *y = std::get_if<double>(&q.second);
+    return p.first == q.first && (x && y ? numbers_alike(*x, *y) : p.second == q.second);
+  });
+}
+
 // The part of equality that is not about children.
 bool same_patterns(const Pattern& a, const Pattern& b) {
   if (a->kind != b->kind || a->fields.size() != b->fields.size()) return false;
@@ -69,9 +94,9 @@ bool same_head(const Expr& a, const Expr& b, Variables& variables) {
     case ExprKind::kOp:
       return as<OpNode>(a)->def == as<OpNode>(b)->def;
     case ExprKind::kCall:
-      return called_op(a) == called_op(b) && attrs_equal(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs);
+      return called_op(a) == called_op(b) && attrs_alike(as<CallNode>(a)->attrs, as<CallNode>(b)->attrs);
     case ExprKind::kFunction:
-      return as<FunctionNode>(a)->attrs == as<FunctionNode>(b)->attrs &&
+      return dict_alike(as<FunctionNode>(a)->attrs, as<FunctionNode>(b)->attrs) &&
              as<FunctionNode>(a)->type_variables.size() == as<FunctionNode>(b)->type_variables.size();
     case ExprKind::kConstructor:
       return as<ConstructorNode>(a)->name == as<ConstructorNode>(b)->name &&
@@ -105,24 +130,87 @@ bool same_definition(const TypeDefinition& a, const TypeDefinition& b) {
   return true;
 }
 
+// Expressions that are one node wherever they are used; the others are what they say.
+bool is_shared(const Expr& e) {
+  switch (e->kind) {
+    case ExprKind::kCall:
+    case ExprKind::kFunction:
+    case ExprKind::kLet:
+    case ExprKind::kIf:
+    case ExprKind::kMatch:
+    case ExprKind::kRefCreate:
+    case ExprKind::kRefRead:
+    case ExprKind::kRefWrite:
+      return true;
+    case ExprKind::kTuple:
+      return !as<TupleNode>(e)->fields.empty();
+    case ExprKind::kVar:
+    case ExprKind::kGlobalVar:
+    case ExprKind::kConstant:
+    case ExprKind::kOp:
+    case ExprKind::kTupleGetItem:
+    case ExprKind::kConstructor:
+      return false;
+  }
+  return false;
+}
+
+std::unordered_set<const ExprNode*> set_of_free(const Expr& root) {
+  std::unordered_set<const ExprNode*> out;
+  for (const Expr& e : free_variables(root)) out.insert(e.get());
+  return out;
+}
+
 }  // namespace
 
-bool structural_equal(const Expr& a, const Expr& b) {
+std::vector<Expr> free_variables(const Expr& root) {
+  std::unordered_set<const ExprNode*> bound;
+  const std::vector<Expr> order = post_order(root, true);
+  for (const Expr& e : order) {
+    if (const auto* f = as<FunctionNode>(e))
+      for (const Expr& p : f->params) bound.insert(p.get());
+    if (const auto* let = as<LetNode>(e)) bound.insert(let->var.get());
+    if (const auto* match = as<MatchNode>(e))
+      for (const Clause& clause : match->clauses)
+        for (const Expr& v : pattern_vars(clause.pattern)) bound.insert(v.get());
+  }
+  std::vector<Expr> out;
+  for (const Expr& e : order)
+    if (as<VarNode>(e) && !bound.count(e.get())) out.push_back(e);
+  return out;
+}
+
+bool structural_equal(const Type& a, const Type& b) {
+  Variables variables;
   if (!a || !b) return !a && !b;
+  return types_alike(a, b, variables);
+}
+
+bool structural_equal(const Expr& a, const Expr& b, const StructuralOptions& options) {
+  if (!a || !b) return !a && !b;
+  std::unordered_set<const ExprNode*> fixed;  // free variables that are themselves
+  if (!options.map_free_variables)
+    for (const Expr& side : {a, b}) fixed.merge(set_of_free(side));
   std::vector<std::pair<Expr, Expr>> stack{{a, b}};
   std::set<std::pair<const ExprNode*, const ExprNode*>> seen;
-  std::unordered_map<const ExprNode*, const ExprNode*> left, right;  // variables, one to one
+  // Variables, and with sharing every node that is one wherever it is used: one to one.
+  std::unordered_map<const ExprNode*, const ExprNode*> left, right;
   Variables variables;
   while (!stack.empty()) {
     auto [x, y] = stack.back();
     stack.pop_back();
     if (!seen.insert({x.get(), y.get()}).second) continue;
-    if (!same_head(x, y, variables)) return false;
-    if (x->kind == ExprKind::kVar) {
-      if (left.try_emplace(x.get(), y.get()).first->second != y.get()) return false;
-      if (right.try_emplace(y.get(), x.get()).first->second != x.get()) return false;
+    if (fixed.count(x.get()) || fixed.count(y.get())) {
+      if (!(x == y)) return false;
       continue;
     }
+    if (!same_head(x, y, variables)) return false;
+    const bool variable = x->kind == ExprKind::kVar;
+    if (variable || (options.sharing && is_shared(x))) {
+      if (left.try_emplace(x.get(), y.get()).first->second != y.get()) return false;
+      if (right.try_emplace(y.get(), x.get()).first->second != x.get()) return false;
+    }
+    if (variable) continue;
     std::vector<Expr> kx = children(x), ky = children(y);
     if (kx.size() != ky.size()) return false;
     for (size_t i = 0; i < kx.size(); ++i) stack.emplace_back(kx[i], ky[i]);
@@ -130,14 +218,18 @@ bool structural_equal(const Expr& a, const Expr& b) {
   return true;
 }
 
-bool structural_equal(const Module& a, const Module& b) {
+bool structural_equal(const Expr& a, const Expr& b) { return structural_equal(a, b, {.sharing = false}); }
+
+bool structural_equal(const Module& a, const Module& b, const StructuralOptions& options) {
   if (a.functions.size() != b.functions.size() || a.metadata != b.metadata || a.types.size() != b.types.size())
     return false;
   for (auto x = a.types.begin(), y = b.types.begin(); x != a.types.end(); ++x, ++y)
     if (x->first != y->first || !same_definition(x->second, y->second)) return false;
   for (auto x = a.functions.begin(), y = b.functions.begin(); x != a.functions.end(); ++x, ++y)
-    if (x->first != y->first || !structural_equal(x->second, y->second)) return false;
+    if (x->first != y->first || !structural_equal(x->second, y->second, options)) return false;
   return true;
 }
+
+bool structural_equal(const Module& a, const Module& b) { return structural_equal(a, b, {.sharing = false}); }
 
 }  // namespace tilewright::relay

@@ -16,16 +16,6 @@ from .module import IRModule
 from .ty import (FuncType, GlobalTypeVar, IncompleteType, PrimType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeKind, TypeVar)
 
 
-def _pair(lhs: Any, rhs: Any, map_free_vars: bool) -> tuple[Any, Any]:
-    """The two sides with their free variables, if those stand for each other, as parameters."""
-    from ..relay.expr import Function, free_vars, _like
-    if not isinstance(lhs, (_core.IRModule, _core.Type)):
-        lhs, rhs = _like(lhs), _like(rhs)
-        if map_free_vars:
-            lhs, rhs = Function(free_vars(lhs), lhs), Function(free_vars(rhs), rhs)
-    return lhs, rhs
-
-
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     """Whether two modules, expressions, types, attributes or containers of them say the same; names of bound variables do not count."""
     if isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
@@ -45,18 +35,14 @@ def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
         return lhs.structural_equal(rhs)
     if isinstance(lhs, _core.Type):
         return lhs == rhs
-    from ..relay.expr import free_vars
-    if not map_free_vars and free_vars(lhs) != free_vars(rhs):  # variables from outside are themselves
-        return False
-    lhs, rhs = _pair(lhs, rhs, map_free_vars)
-    return _core.structural_equal(lhs, rhs) or _equal_when_typed(lhs, rhs)
+    return _core.structural_equal(lhs, rhs, map_free_vars) or _equal_when_typed(lhs, rhs, map_free_vars)
 
 
-def _equal_when_typed(lhs: Any, rhs: Any) -> bool:
+def _equal_when_typed(lhs: Any, rhs: Any, map_free_vars: bool) -> bool:
     """What a text leaves out is found when it is read: two expressions of which one lacks types."""
     from ..relay.expr import infer_type
     try:
-        return _core.structural_equal(infer_type(lhs), infer_type(rhs))
+        return _core.structural_equal(infer_type(lhs), infer_type(rhs), map_free_vars)
     except _core.Error:
         return False
 
@@ -68,14 +54,14 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """Equal for what is structurally equal, in every process."""
+    """Equal for what is structurally equal, in every process; a free variable is itself unless map_free_vars."""
     def of(parts: Any) -> int:
         return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little") >> 1
     if isinstance(node, (list, tuple)):
         return of([structural_hash(n, map_free_vars) for n in node])
     if isinstance(node, _core.IRModule):
-        return of(sorted((g.name_hint, _core.structural_hash(f)) for g, f in node.functions.items()))
-    return _core.structural_hash(_pair(node, node, map_free_vars)[0]) if isinstance(node, _core.Expr) else of(str(node))
+        return node.structural_hash()
+    return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
 
 
 def save_json(node: Any) -> str:

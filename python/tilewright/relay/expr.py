@@ -480,10 +480,7 @@ def bind(expr: Expr, binds: Mapping[Any, Any]) -> Expr:
 
 def free_vars(expr: Any) -> list[Var]:
     """Variables that no function, let or pattern binds, in the order they are met."""
-    from .analysis import bound_vars
-    expr = _like(expr)
-    bound = set(bound_vars(expr))
-    return [e for e in _core.post_order(expr) if isinstance(e, Var) and e not in bound]
+    return _core.free_vars(_like(expr))
 
 
 def as_function(expr: Any) -> Function:
