@@ -2,9 +2,9 @@
 // The pattern language: patterns, match, rewrite, partition.
 #include "relay/dataflow_pattern.h"
 
-#include <unordered_set>
-
 #include "relay.h"
+#include "relay/passes/infer_type.h"
+#include "relay/structural.h"
 
 namespace tilewright::python {
 namespace {
@@ -17,23 +17,21 @@ std::vector<DFPattern> patterns_of(nb::handle sequence) {
   return out;
 }
 
-// What each pattern of the tree matched, as lists of one.
+// What each pattern of the tree matched.
 nb::dict found_by_pattern(const DFPattern& root, const MatchMap& found) {
   nb::dict out;
-  std::vector<DFPattern> waiting{root};
-  std::unordered_set<const DFPatternNode*> seen;
-  while (!waiting.empty()) {
-    DFPattern p = waiting.back();
-    waiting.pop_back();
-    if (!seen.insert(p.get()).second) continue;
-    if (Expr e = found.find(p)) {
-      nb::list one;
-      one.append(wrap(e));
-      out[nb::cast(p)] = one;
-    }
-    for (const DFPattern& part : p->parts) waiting.push_back(part);
-  }
+  for (const DFPattern& p : post_order(root)) out[nb::cast(p)] = wrap_all(found.all(p));
   return out;
+}
+
+// With the types that can be known; a graph that a callback left without a fit keeps its gaps.
+Result<Expr> typed(const Expr& graph, const Module& module) {
+  Module whole = module;
+  const bool is_function = as<FunctionNode>(graph);
+  whole.functions["main"] = is_function ? graph : make_function(free_variables(graph), graph);
+  PassContext context;
+  Module done = TW_TRY(infer_type(whole, context));
+  return is_function ? done.main() : done.main_function()->body;
 }
 
 }  // namespace
@@ -49,6 +47,7 @@ void bind_patterns(nb::module_& m) {
           any)
       .def("__hash__", [](const DFPattern& self) { return std::hash<const void*>()(self.get()); });
   m.def("pattern_wildcard", [] { return wildcard(); });
+  m.def("pattern_redirect", [](const DFPattern& from, const DFPattern& to) { redirect(from, to); });
   m.def("pattern_var", [](const std::string& name) { return is_var(name); });
   m.def("pattern_constant", [] { return is_constant(); });
   m.def("pattern_expr", [](const Expr& e) { return is_expr(e); });
@@ -89,20 +88,22 @@ void bind_patterns(nb::module_& m) {
   });
 
   m.def("pattern_match", [](const DFPattern& p, const Expr& e) { return match(p, e).has_value(); });
-  // rules: (pattern, callback(pre, post, node_map), once)
-  m.def("pattern_rewrite", [](nb::list rules, const Expr& graph) {
+  // rules: (pattern, callback(pre, post, node_map), once, with types)
+  m.def("pattern_rewrite", [](nb::list rules, const Expr& graph, const Module& module) {
     std::vector<RewriteRule> list;
     for (nb::handle r : rules) {
       DFPattern pattern = nb::cast<DFPattern>(r[0]);
       nb::object callback = r[1];
-      list.push_back({pattern,
-                      [pattern, callback](const Expr& matched, const MatchMap& found) -> Result<Expr> {
-                        nb::object made = callback(wrap(matched), wrap(matched), found_by_pattern(pattern, found));
-                        if (!nb::isinstance<Expr>(made))
-                          throw nb::type_error("the callback of a pattern gives an expression");
-                        return nb::cast<Expr>(made);
-                      },
-                      nb::cast<bool>(r[2])});
+      RewriteRule rule{
+          pattern,
+          [pattern, callback](const Expr& before, const Expr& after, const MatchMap& found) -> Result<Expr> {
+            nb::object made = callback(wrap(before), wrap(after), found_by_pattern(pattern, found));
+            if (!nb::isinstance<Expr>(made)) throw nb::type_error("the callback of a pattern gives an expression");
+            return nb::cast<Expr>(made);
+          },
+          nb::cast<bool>(r[2])};
+      if (nb::cast<bool>(r[3])) rule.typed = [&module](const Expr& e) { return typed(e, module); };
+      list.push_back(std::move(rule));
     }
     return wrap(unwrap(rewrite(list, graph)));
   });

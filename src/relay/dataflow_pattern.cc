@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/dataflow_pattern.h"
 
-#include <algorithm>
-#include <array>
 #include <unordered_set>
 
 #include "base/format.h"
@@ -24,6 +22,10 @@ DFPattern made(DFPatternKind kind, std::vector<DFPattern> parts = {},
 }  // namespace
 
 DFPattern wildcard() { return made(DFPatternKind::kWildcard); }
+void redirect(const DFPattern& wildcard, DFPattern pattern) {
+  TW_ICHECK(wildcard->kind == DFPatternKind::kWildcard, "only a wildcard can be redirected");
+  const_cast<DFPatternNode*>(wildcard.get())->parts = {std::move(pattern)};
+}
 DFPattern is_var(std::string name) {
   return made(DFPatternKind::kVar, {}, [&](auto& n) { n.name = std::move(name); });
 }
@@ -87,60 +89,121 @@ DFPattern DFPattern::dominates(const DFPattern& parent, const DFPattern& path) c
 
 Expr MatchMap::find(const DFPattern& pattern) const {
   auto it = found_.find(pattern.get());
-  return it == found_.end() ? Expr() : it->second;
+  return it == found_.end() || it->second.empty() ? Expr() : it->second.front();
 }
 Expr MatchMap::at(const DFPattern& pattern) const {
   Expr e = find(pattern);
   TW_ICHECK(e, "the pattern had no part in the match");
   return e;
 }
+std::vector<Expr> MatchMap::all(const DFPattern& pattern) const {
+  auto it = found_.find(pattern.get());
+  return it == found_.end() ? std::vector<Expr>() : it->second;
+}
+
+std::vector<DFPattern> post_order(const DFPattern& root) {
+  std::vector<DFPattern> out;
+  std::unordered_set<const DFPatternNode*> seen;
+  std::function<void(const DFPattern&)> visit = [&](const DFPattern& p) {
+    if (!seen.insert(p.get()).second) return;
+    for (const DFPattern& part : p->parts) visit(part);
+    out.push_back(p);
+  };
+  visit(root);
+  return out;
+}
+
+// The graph's expressions with their users, and which of them dominates which: nothing reaches the result but through
+// its dominator.
+class DFMatcher::Graph {
+ public:
+  explicit Graph(const Expr& root) : order_(post_order_over(root, inputs)) {
+    for (size_t i = 0; i < order_.size(); ++i) index_[order_[i].get()] = i;
+    users_.resize(order_.size());
+    for (const Expr& e : order_)
+      for (const Expr& kid : inputs(e)) users_[index_.at(kid.get())].push_back(e);
+    find_dominators();
+  }
+  static std::vector<Expr> inputs(const Expr& e) {
+    const auto* f = as<FunctionNode>(e);
+    return f && f->primitive() ? std::vector<Expr>() : children(e);
+  }
+  const std::vector<Expr>& order() const { return order_; }
+  const std::vector<Expr>& users(const Expr& e) const {
+    static const std::vector<Expr> kNone;
+    auto it = index_.find(e.get());
+    return it == index_.end() ? kNone : users_[it->second];
+  }
+  // What `e` dominates immediately.
+  const std::vector<Expr>& dominated(const Expr& e) const {
+    static const std::vector<Expr> kNone;
+    auto it = index_.find(e.get());
+    return it == index_.end() ? kNone : dominated_[it->second];
+  }
+
+ private:
+  static constexpr size_t kNone = static_cast<size_t>(-1);
+  void find_dominators() {
+    dominated_.resize(order_.size());
+    std::vector<size_t> parent(order_.size(), kNone), depth(order_.size(), 1);
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (users_[i].empty()) continue;
+      size_t common = index_.at(users_[i][0].get());
+      for (const Expr& user : users_[i]) {
+        size_t other = index_.at(user.get());
+        while (common != other && common != kNone && other != kNone) {
+          size_t& deeper = depth[common] >= depth[other] ? common : other;
+          deeper = parent[deeper];
+        }
+        if (other == kNone) common = kNone;
+        if (common == kNone) break;
+      }
+      parent[i] = common;
+      if (common == kNone) continue;
+      depth[i] = depth[common] + 1;
+      dominated_[common].push_back(order_[i]);
+    }
+  }
+
+  std::vector<Expr> order_;
+  std::unordered_map<const ExprNode*, size_t> index_;
+  std::vector<std::vector<Expr>> users_, dominated_;
+};
 
 // Matches with backtracking: what an attempt found is forgotten when it fails.
-class DFMatcher {
+class DFMatcher::Attempt {
  public:
-  explicit DFMatcher(Expr graph) : graph_(std::move(graph)) {}
+  explicit Attempt(const Graph& graph) : graph_(graph) {}
+  Matches take() {
+    for (const DFPattern& p : made_) found_.erase(p.get());
+    return std::move(found_);
+  }
 
   bool matches(const DFPattern& p, const Expr& e) {
-    if (auto it = found_.find(p.get()); it != found_.end()) return it->second == e;
-    size_t mark = order_.size();
-    if (!one(*p.get(), e)) {
+    if (memoize_)
+      if (auto it = found_.find(p.get()); it != found_.end()) return it->second.front() == e;
+    // Patterns that hold themselves go as deep as the graph, which may be deeper than the stack.
+    constexpr int kDeepest = 2000;
+    if (depth_ > kDeepest) return false;
+    ++depth_;
+    const size_t mark = order_.size();
+    const bool fits = one(p, e);
+    --depth_;
+    if (!fits) {
       forget(mark);
       return false;
     }
-    found_[p.get()] = e;
+    found_[p.get()].push_back(e);
     order_.push_back(p.get());
     return true;
   }
 
-  MatchMap result() const {
-    MatchMap out;
-    std::unordered_set<const ExprNode*> seen, leaves;
-    for (const DFPatternNode* p : order_)
-      if (is_leaf(p->kind)) leaves.insert(found_.at(p).get());
-    for (const DFPatternNode* p : order_) {
-      const Expr& e = found_.at(p);
-      if (!is_leaf(p->kind) && p->kind != DFPatternKind::kOp && !as<OpNode>(e) &&
-          !(is_wrapper(p->kind) && leaves.count(e.get())) && seen.insert(e.get()).second)
-        out.inner_.push_back(e);
-    }
-    for (const Expr& e : between_)
-      if (seen.insert(e.get()).second) out.inner_.push_back(e);
-    out.found_ = found_;
-    return out;
-  }
-
  private:
-  static bool is_leaf(DFPatternKind kind) {
-    return kind == DFPatternKind::kWildcard || kind == DFPatternKind::kVar || kind == DFPatternKind::kConstant ||
-           kind == DFPatternKind::kExpr;
-  }
-  static bool is_wrapper(DFPatternKind kind) {
-    return kind == DFPatternKind::kAlternative || kind == DFPatternKind::kAttributes || kind == DFPatternKind::kType ||
-           kind == DFPatternKind::kShape || kind == DFPatternKind::kDataType;
-  }
   void forget(size_t mark) {
     while (order_.size() > mark) {
-      found_.erase(order_.back());
+      auto it = found_.find(order_.back());
+      it->second.pop_back();
+      if (it->second.empty()) found_.erase(it);
       order_.pop_back();
     }
   }
@@ -151,10 +214,11 @@ class DFMatcher {
     return true;
   }
 
-  bool one(const DFPatternNode& p, const Expr& e) {
+  bool one(const DFPattern& pattern, const Expr& e) {
+    const DFPatternNode& p = *pattern.get();
     switch (p.kind) {
       case DFPatternKind::kWildcard:
-        return true;
+        return p.parts.empty() || matches(p.parts[0], e);
       case DFPatternKind::kVar:
         return as<VarNode>(e) && (p.name.empty() || as<VarNode>(e)->name == p.name);
       case DFPatternKind::kConstant:
@@ -164,7 +228,7 @@ class DFMatcher {
       case DFPatternKind::kOp:
         return as<OpNode>(e) && p.name == as<OpNode>(e)->def->name;
       case DFPatternKind::kCall:
-        return call(p, e);
+        return call(pattern, e);
       case DFPatternKind::kTuple:
         return as<TupleNode>(e) && (p.any_args || all(p.parts, 0, as<TupleNode>(e)->fields));
       case DFPatternKind::kTupleGetItem: {
@@ -189,7 +253,7 @@ class DFMatcher {
       case DFPatternKind::kAlternative:
         return matches(p.parts[0], e) || matches(p.parts[1], e);
       case DFPatternKind::kAttributes:
-        return has_attribute(p, e) && matches(p.parts[0], e);
+        return matches(p.parts[0], e) && has_attribute(p, e);
       case DFPatternKind::kType:
         return type_equal(p.type, e->type) && matches(p.parts[0], e);
       case DFPatternKind::kShape:
@@ -202,20 +266,48 @@ class DFMatcher {
     return false;
   }
 
-  bool call(const DFPatternNode& p, const Expr& e) {
+  bool call(const DFPattern& pattern, const Expr& e) {
+    const DFPatternNode& p = *pattern.get();
     const auto* c = as<CallNode>(e);
     if (!c) return false;
-    size_t mark = order_.size();
-    if (!matches(p.parts[0], c->callee)) return false;
-    if (p.any_args || all(p.parts, 1, c->args)) return true;
-    const OpDef* op = called_op(e);
-    static constexpr std::array<std::string_view, 6> kCommutative = {"add",     "equal",    "maximum",
-                                                                     "minimum", "multiply", "not_equal"};
-    if (!op || c->args.size() != 2 ||
-        std::find(kCommutative.begin(), kCommutative.end(), op->name) == kCommutative.end())
-      return false;
+    const size_t mark = order_.size();
+    if (matches(p.parts[0], c->callee)) {
+      if (p.any_args || all(p.parts, 1, c->args)) return true;
+      if (p.parts.size() != 3 || !(is_pattern_of(p, "add") || is_pattern_of(p, "multiply"))) return false;
+      forget(mark);
+      return matches(p.parts[0], c->callee) && all({p.parts[2], p.parts[1]}, 0, c->args);
+    }
     forget(mark);
-    return matches(p.parts[0], c->callee) && all(p.parts, 1, {c->args[1], c->args[0]});
+    return reassociated(p, e);
+  }
+  static bool is_pattern_of(const DFPatternNode& p, std::string_view op) {
+    return p.kind == DFPatternKind::kCall && p.parts[0]->kind == DFPatternKind::kOp && p.parts[0]->name == op;
+  }
+  // (a * b) / c is a * (b / c): the pattern of either form matches the other.
+  bool reassociated(const DFPatternNode& p, const Expr& e) {
+    const auto& args = as<CallNode>(e)->args;
+    if (p.parts.size() != 3 || args.size() != 2) return false;
+    auto holds = [&](const char* op) { return is_call_to(args[0], op) || is_call_to(args[1], op); };
+    const size_t mark = order_.size();
+    if (is_pattern_of(p, "divide") && is_pattern_of(*p.parts[1].get(), "multiply") && is_call_to(e, "multiply") &&
+        holds("divide")) {
+      const auto& product = p.parts[1]->parts;
+      for (size_t i : {size_t{0}, size_t{1}}) {
+        made_.push_back(p.parts[0]({product[1 + i], p.parts[2]}));
+        made_.push_back(product[0]({product[2 - i], made_.back()}));
+        if (matches(made_.back(), e)) return true;
+        forget(mark);
+      }
+    }
+    if (is_pattern_of(p, "multiply") && is_call_to(e, "divide") && holds("multiply"))
+      for (size_t i : {size_t{0}, size_t{1}}) {
+        const DFPattern& quotient = p.parts[1 + i];
+        if (!is_pattern_of(*quotient.get(), "divide") || quotient->parts.size() != 3) continue;
+        made_.push_back(p.parts[0]({quotient->parts[1], p.parts[2 - i]}));
+        made_.push_back(quotient->parts[0]({made_.back(), quotient->parts[2]}));
+        return matches(made_.back(), e);
+      }
+    return false;
   }
 
   static bool has_attribute(const DFPatternNode& p, const Expr& e) {
@@ -240,189 +332,68 @@ class DFMatcher {
     return false;
   }
 
-  // parts: parent, path, child.
+  // parts: parent, path, child. The parent is one expression; the path's patterns match many.
   bool dominator(const DFPatternNode& p, const Expr& e) {
     if (!matches(p.parts[2], e)) return false;
-    // What the child is made of before the paths begin: they start at its leaves that are not matched by more than a
-    // wildcard.
-    Expr parent;
-    std::vector<Expr> between, waiting = path_starts(*p.parts[2].get(), e);
-    std::unordered_set<const ExprNode*> seen;
+    const bool leads = paths_lead_to_parent(p, e);
+    memoize_ = true;
+    return leads && dominates_parent(p, e);
+  }
+  bool paths_lead_to_parent(const DFPatternNode& p, const Expr& child) {
+    std::vector<Expr> waiting{child};
+    std::unordered_set<const ExprNode*> seen{child.get()};
     while (!waiting.empty()) {
       Expr at = waiting.back();
       waiting.pop_back();
-      if (!seen.insert(at.get()).second) continue;
-      if (as<VarNode>(at) || as<ConstantNode>(at)) continue;  // operands from outside the paths
-      DFMatcher attempt(graph_);
-      if (!parent && attempt.matches(p.parts[0], at)) {
-        parent = at;
-        continue;
+      bool any = false;
+      for (const Expr& input : Graph::inputs(at)) {
+        if (const auto* c = as<CallNode>(at); c && c->callee == input) continue;
+        any = true;
+        memoize_ = true;
+        if (matches(p.parts[0], input)) continue;
+        memoize_ = false;
+        if (!matches(p.parts[1], input)) return false;
+        if (seen.insert(input.get()).second) waiting.push_back(input);
       }
-      if (at == parent) continue;
-      DFMatcher step(graph_);
-      if (!step.matches(p.parts[1], at)) return false;
-      between.push_back(at);
-      for (const Expr& kid : children(at)) waiting.push_back(kid);
+      if (!any) return false;
     }
-    if (!parent || !matches(p.parts[0], parent)) return false;
-    // Nothing between, nor the parent, is used outside.
-    std::unordered_set<const ExprNode*> inside{e.get()};
-    for (const Expr& x : between) inside.insert(x.get());
-    for (const auto& [pattern, x] : found_) inside.insert(x.get());
-    if (graph_)
-      for (const Expr& user : post_order(graph_, true)) {
-        if (inside.count(user.get()) && !(user == parent)) continue;
-        for (const Expr& kid : children(user))
-          if ((kid == parent && !inside.count(user.get())) ||
-              (!(user == parent) && std::find(between.begin(), between.end(), kid) != between.end()))
-            return false;
-      }
-    between_.insert(between_.end(), between.begin(), between.end());
     return true;
   }
-  // Operands of the child's matched part that lie beyond it.
-  std::vector<Expr> path_starts(const DFPatternNode& child, const Expr& e) const {
-    std::vector<Expr> out;
-    std::vector<const DFPatternNode*> waiting{&child};
+  bool dominates_parent(const DFPatternNode& p, const Expr& child) {
+    std::vector<Expr> waiting{child};
     while (!waiting.empty()) {
-      const DFPatternNode* p = waiting.back();
+      Expr at = waiting.back();
       waiting.pop_back();
-      if (p->kind == DFPatternKind::kWildcard && found_.count(p)) out.push_back(found_.at(p));
-      for (const DFPattern& part : p->parts) waiting.push_back(part.get());
+      for (const Expr& below : graph_.dominated(at)) {
+        if (matches(p.parts[0], below)) return true;
+        waiting.push_back(below);
+      }
     }
-    return out.empty() ? children(e) : out;
+    return false;
   }
 
-  Expr graph_;
-  std::unordered_map<const DFPatternNode*, Expr> found_;
+  const Graph& graph_;
+  Matches found_;
   std::vector<const DFPatternNode*> order_;
-  std::vector<Expr> between_;
+  std::vector<DFPattern> made_;  // patterns written in another order
+  bool memoize_ = true;
+  int depth_ = 0;
 };
 
+DFMatcher::DFMatcher(const Expr& graph) : graph_(std::make_unique<Graph>(graph)) {}
+DFMatcher::~DFMatcher() = default;
+std::optional<Matches> DFMatcher::match(const DFPattern& pattern, const Expr& e) {
+  Attempt attempt(*graph_);
+  if (!attempt.matches(pattern, e)) return std::nullopt;
+  return attempt.take();
+}
+const std::vector<Expr>& DFMatcher::users(const Expr& e) const { return graph_->users(e); }
+const std::vector<Expr>& DFMatcher::order() const { return graph_->order(); }
+
 std::optional<MatchMap> match(const DFPattern& pattern, const Expr& e, const Expr& graph) {
-  DFMatcher matcher(graph ? graph : e);
-  if (!matcher.matches(pattern, e)) return std::nullopt;
-  return matcher.result();
-}
-
-Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph) {
-  constexpr int kMaxRounds = 100;
-  // Rules that feed each other may double the graph each round; real ones replace a node a few times.
-  const size_t most = 1024 + 16 * post_order(graph, true).size();
-  size_t replaced = 0;
-  std::vector<bool> spent(rules.size(), false);
-  Expr current = graph;
-  for (int round = 0; round < kMaxRounds; ++round) {
-    std::optional<Diagnostic> failure;
-    // Dominance is judged in the graph as it was at the round's beginning; operands are rewritten first.
-    Expr next = rewrite_expr(current, [&](const Expr&, const Expr& e) -> Expr {
-      Expr now = e;
-      for (size_t i = 0; i < rules.size() && !failure; ++i) {
-        if (spent[i]) continue;
-        auto found = match(rules[i].pattern, now, current);
-        if (!found) continue;
-        Result<Expr> made = rules[i].replace(now, *found);
-        if (!made.ok()) {
-          failure = made.error();
-          break;
-        }
-        if (*made == now) continue;
-        if (++replaced > most) {
-          failure = Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} replacements", most),
-                               "", "two rules may undo each other");
-          break;
-        }
-        now = *made;
-        spent[i] = rules[i].once;
-      }
-      return now;
-    });
-    if (failure) return *failure;
-    if (next == current || structural_equal(next, current)) return next;
-    current = next;
-  }
-  return Diagnostic(ErrorCode::kLimitExceeded, format("rewriting has not ended after {} rounds", kMaxRounds), "",
-                    "two rules may undo each other");
-}
-
-namespace {
-
-std::string operator_names(const std::vector<Expr>& inner, const Expr& graph_part) {
-  std::unordered_set<const ExprNode*> set;
-  for (const Expr& e : inner) set.insert(e.get());
-  std::string out;
-  for (const Expr& e : post_order(graph_part))
-    if (set.count(e.get()))
-      if (const OpDef* op = called_op(e)) out += std::string(op->name) + "_";
-  return out;
-}
-
-}  // namespace
-
-Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs,
-               const std::function<bool(const Expr&)>& accept) {
-  // Users first, so that the largest subgraph is taken; one expression belongs to one function.
-  std::vector<Expr> order = post_order(graph, true);
-  std::unordered_map<const ExprNode*, std::vector<const ExprNode*>> users;
-  for (const Expr& e : order)
-    for (const Expr& kid : children(e)) users[kid.get()].push_back(e.get());
-  std::unordered_set<const ExprNode*> taken;
-  std::unordered_map<const ExprNode*, std::vector<Expr>> parts;  // of each match, by its root
-  for (size_t i = order.size(); i-- > 0;) {
-    const Expr& e = order[i];
-    if (as<FunctionNode>(e) || as<OpNode>(e) || taken.count(e.get())) continue;
-    auto found = match(pattern, e, graph);
-    if (!found || (accept && !accept(e))) continue;
-    std::unordered_set<const ExprNode*> inside;
-    for (const Expr& x : found->inner()) inside.insert(x.get());
-    bool closed = inside.count(e.get()) > 0;
-    for (const Expr& x : found->inner()) {
-      closed &= !taken.count(x.get());
-      if (!(x == e))
-        for (const ExprNode* user : users[x.get()]) closed &= inside.count(user) > 0;
-    }
-    if (!closed) continue;
-    taken.insert(inside.begin(), inside.end());
-    parts[e.get()] = found->inner();
-  }
-  if (parts.empty()) return graph;
-  // rewrite_expr rebuilds operands, so a match is written from the original's structure over rebuilt inputs.
-  std::unordered_map<const ExprNode*, Expr> done;
-  for (const Expr& e : order) {
-    std::vector<Expr> kids = children(e);
-    auto it = parts.find(e.get());
-    if (it == parts.end()) {
-      for (Expr& kid : kids) kid = done.at(kid.get());
-      done[e.get()] = with_children(e, kids);
-      continue;
-    }
-    std::unordered_set<const ExprNode*> inside;
-    for (const Expr& x : it->second) inside.insert(x.get());
-    std::vector<Expr> params, arguments;
-    std::unordered_map<const ExprNode*, Expr> inner;
-    for (const Expr& x : post_order(e)) {
-      if (!inside.count(x.get())) continue;
-      std::vector<Expr> own = children(x);
-      for (Expr& kid : own) {
-        if (inside.count(kid.get())) {
-          kid = inner.at(kid.get());
-        } else if (!as<ConstantNode>(kid)) {
-          auto [known, fresh] = inner.try_emplace(kid.get());
-          if (fresh) {
-            known->second = make_var(format("FunctionVar_{}", params.size()), kid->type);
-            params.push_back(known->second);
-            arguments.push_back(done.at(kid.get()));
-          }
-          kid = known->second;
-        }
-      }
-      inner[x.get()] = with_children(x, own);
-    }
-    DictAttrs all = attrs;
-    all["PartitionedFromPattern"] = operator_names(it->second, e);
-    done[e.get()] = call_function(make_function(params, inner.at(e.get()), all, e->span), arguments, e->span);
-  }
-  return done.at(graph.get());
+  auto found = DFMatcher(graph ? graph : e).match(pattern, e);
+  if (!found) return std::nullopt;
+  return MatchMap(std::move(*found));
 }
 
 }  // namespace tilewright::relay

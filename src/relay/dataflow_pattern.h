@@ -8,9 +8,11 @@
 //   function);
 //
 // One pattern object stands for one expression: used twice in a pattern, both places must be the same. The operands of
-// add, multiply, maximum and minimum match in either order. Names are the classic stack's.
+// add and multiply match in either order, and (a * b) / c matches a * (b / c) too. Names are the classic stack's.
 #pragma once
 #include <functional>
+#include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -58,8 +60,8 @@ class DFPattern {
   DFPattern has_type(Type type) const;
   DFPattern has_shape(Shape shape) const;
   DFPattern has_dtype(DataType dtype) const;
-  // This dominates nothing further up: every path from `parent` to it goes through expressions like `path` only, and
-  // nothing on those paths is used outside them.
+  // Every way from this up through its operands goes through expressions like `path` and ends at `parent`, and
+  // everything that uses the parent leads to this.
   DFPattern dominates(const DFPattern& parent, const DFPattern& path) const;
   bool operator==(const DFPattern& other) const { return node_ == other.node_; }
 
@@ -70,8 +72,9 @@ class DFPattern {
 class DFPatternNode : public Node {
  public:
   DFPatternKind kind = DFPatternKind::kWildcard;
-  std::string name;              // kVar (empty: any), kOp, kAttributes
-  std::vector<DFPattern> parts;  // what it is made of
+  std::string name;  // kVar (empty: any), kOp, kAttributes
+  // What it is made of. Of a wildcard: nothing, or what it was redirected to, which may hold the wildcard itself.
+  std::vector<DFPattern> parts;
   bool any_args = false;      // kCall: of any number of operands; kTuple: of any fields; kFunction: of any parameters
   int64_t index = -1;         // kTupleGetItem: -1 for any
   Expr expr;                  // kExpr
@@ -82,6 +85,8 @@ class DFPatternNode : public Node {
 };
 
 DFPattern wildcard();
+// A wildcard made before what it stands for is known: a pattern may hold itself.
+void redirect(const DFPattern& wildcard, DFPattern pattern);
 DFPattern is_var(std::string name = "");
 DFPattern is_constant();
 DFPattern is_expr(Expr expr);
@@ -95,19 +100,40 @@ DFPattern is_function_of(DFPattern body);  // with any parameters
 DFPattern is_if(DFPattern condition, DFPattern then_branch, DFPattern else_branch);
 DFPattern is_let(DFPattern var, DFPattern value, DFPattern body);
 
-// What each pattern object matched.
+// What each pattern object matched; more than one expression on the paths of a dominator.
+using Matches = std::unordered_map<const DFPatternNode*, std::vector<Expr>>;
 class MatchMap {
  public:
+  MatchMap() = default;
+  explicit MatchMap(Matches found) : found_(std::move(found)) {}
   // Null when the pattern had no part in the match (the other side of an alternative).
   Expr find(const DFPattern& pattern) const;
   Expr at(const DFPattern& pattern) const;  // a bug when it had no part
-  // Everything that a pattern other than a wildcard, variable or constant matched.
-  const std::vector<Expr>& inner() const { return inner_; }
+  std::vector<Expr> all(const DFPattern& pattern) const;
 
  private:
-  friend class DFMatcher;
-  std::unordered_map<const DFPatternNode*, Expr> found_;
-  std::vector<Expr> inner_;
+  Matches found_;
+};
+
+// Every pattern object of a tree once, parts before what they are part of.
+std::vector<DFPattern> post_order(const DFPattern& root);
+
+// Tries patterns on the expressions of one graph, in which dominance is judged.
+class DFMatcher {
+ public:
+  explicit DFMatcher(const Expr& graph);
+  ~DFMatcher();
+  // What `pattern` found, beginning at `e`.
+  std::optional<Matches> match(const DFPattern& pattern, const Expr& e);
+  // The expressions that use `e`.
+  const std::vector<Expr>& users(const Expr& e) const;
+  // The graph's expressions, operands first.
+  const std::vector<Expr>& order() const;
+
+ private:
+  class Graph;
+  class Attempt;
+  std::unique_ptr<Graph> graph_;
 };
 
 // Whether `pattern` matches `e`; `graph` is what dominance is judged in (null: `e` itself).
@@ -115,16 +141,21 @@ std::optional<MatchMap> match(const DFPattern& pattern, const Expr& e, const Exp
 
 struct RewriteRule {
   DFPattern pattern;
-  // What takes the place of `matched`; the same object to leave it.
-  std::function<Result<Expr>(const Expr& matched, const MatchMap& found)> replace;
-  bool once = false;  // only the first match
+  // What takes the place of `before`, which is now `after`: its operands may have been rewritten. `found` is what the
+  // patterns matched, rewritten likewise.
+  std::function<Result<Expr>(const Expr& before, const Expr& after, const MatchMap& found)> replace;
+  bool once = false;  // goes over the graph until it has changed something
+  // Completes types before each round, where the rule looks at them.
+  std::function<Result<Expr>(const Expr&)> typed = {};
 };
-// Applies the rules to everything in `graph`, operands first, again and again until no rule changes anything. Error:
-// LimitExceeded when that does not end, and what the rules report.
+// Applies the rules to everything in `graph` until nothing changes. In one round matches do not overlap, the ones
+// closest to the result come first, and what they hold is used by nothing outside. Error: LimitExceeded when that does
+// not end, and what the rules report.
 Result<Expr> rewrite(const std::vector<RewriteRule>& rules, const Expr& graph);
 
-// Each match becomes a call of a function over what its wildcards, variables and constants matched, with the attributes
-// given and PartitionedFromPattern (the operators' names). Subgraphs whose inner values are used outside stay.
+// Each match becomes a call of a function over what its wildcards and variables matched, in the pattern's order, with
+// the attributes given and PartitionedFromPattern (the operators' names). Constants that a constant's pattern matched
+// stay inside. Subgraphs whose inner values are used outside stay, and functions made from patterns are not entered.
 Expr partition(const DFPattern& pattern, const Expr& graph, const DictAttrs& attrs = {},
                const std::function<bool(const Expr&)>& accept = {});
 

@@ -283,7 +283,7 @@ TEST(DataflowPattern, Matches) {
   EXPECT_EQ(found->at(conv), n.conv);
   EXPECT_EQ(found->at(bias), n.b);
   EXPECT_EQ(found->at(data), n.x);
-  EXPECT_EQ(found->inner().size(), 3u);
+  EXPECT_EQ(found->all(relu), std::vector<Expr>{n.relu});
   EXPECT_FALSE(match(is_op("tanh")({wildcard()}), n.relu));
   EXPECT_FALSE(match(is_op("nn.conv2d")({wildcard(), is_constant()}), n.conv));
   EXPECT_TRUE(match(is_op("nn.conv2d")({wildcard(), wildcard()}).has_attr("groups", int64_t{1}), n.conv));
@@ -315,25 +315,37 @@ TEST(DataflowPattern, Dominates) {
   Net n;
   DFPattern path = wildcard().has_attr("TOpPattern", int64_t{0}) | wildcard().has_attr("TOpPattern", int64_t{1});
   DFPattern join = is_op("add")({wildcard(), wildcard()}).dominates(is_op("nn.conv2d")({is_var(), wildcard()}), path);
-  Expr diamond = call("add", {call("nn.relu", {n.sum}), call("tanh", {n.sum})});
+  Expr middle = call("nn.relu", {n.conv}), diamond = call("add", {call("exp", {middle}), call("tanh", {middle})});
   EXPECT_TRUE(match(join, diamond));
-  // A value between that is used elsewhere, and a path through another kind of operator.
-  EXPECT_FALSE(match(join, diamond, make_tuple({diamond, n.sum})));
-  EXPECT_FALSE(match(join, call("add", {call("nn.relu", {n.sum}), call("nn.softmax", {n.sum})})));
+  // Paths that end elsewhere, a value between that is used elsewhere, and a path through another kind of operator.
+  EXPECT_FALSE(match(join, call("add", {call("nn.relu", {n.sum}), call("tanh", {n.sum})})));
+  EXPECT_FALSE(match(join, diamond, make_tuple({diamond, n.conv})));
+  EXPECT_FALSE(match(join, call("add", {call("nn.relu", {n.conv}), call("nn.softmax", {n.conv})})));
+}
+
+TEST(DataflowPattern, PatternsThatHoldThemselves) {
+  Net n;
+  DFPattern chain = wildcard();
+  redirect(chain, is_op("exp")({chain}) | is_op("nn.conv2d")({wildcard(), wildcard()}));
+  Expr e = n.conv;
+  for (int i = 0; i < 5; ++i) e = call("exp", {e});
+  EXPECT_TRUE(match(chain, e));
+  EXPECT_FALSE(match(chain, call("exp", {n.sum})));
 }
 
 TEST(DataflowPattern, RewritesUntilNothingChanges) {
   Net n;
   DFPattern inside = wildcard();
-  RewriteRule rule{
-      is_op("nn.relu")({is_op("nn.relu")({inside})}),
-      [&](const Expr&, const MatchMap& found) -> Result<Expr> { return call("nn.relu", {found.at(inside)}); }};
+  RewriteRule rule{is_op("nn.relu")({is_op("nn.relu")({inside})}),
+                   [&](const Expr&, const Expr&, const MatchMap& found) -> Result<Expr> {
+                     return call("nn.relu", {found.at(inside)});
+                   }};
   auto out =
       rewrite({rule}, make_function({n.x, n.w, n.b}, call("nn.relu", {call("nn.relu", {call("nn.relu", {n.relu})})})));
   ASSERT_TRUE(out.ok()) << out.error().str();
   EXPECT_TRUE(structural_equal(*out, n.function)) << print_expr(*out);
   DFPattern any = wildcard();
-  RewriteRule grows{is_op("nn.relu")({any}), [&](const Expr& e, const MatchMap&) -> Result<Expr> {
+  RewriteRule grows{is_op("nn.relu")({any}), [&](const Expr&, const Expr& e, const MatchMap&) -> Result<Expr> {
                       return call("nn.relu", {call("exp", {e})});
                     }};
   EXPECT_EQ(rewrite({grows}, n.relu).error().code, ErrorCode::kLimitExceeded);
@@ -350,6 +362,16 @@ TEST(DataflowPattern, PartitionsIntoFunctions) {
   EXPECT_EQ(part->params.size(), 3u);
   EXPECT_EQ(std::get<std::string>(part->attrs.at("Composite")), "conv_bias_relu");
   EXPECT_EQ(std::get<std::string>(part->attrs.at("PartitionedFromPattern")), "nn.conv2d_add_nn.relu_");
+  // Parameters stand in the order of the pattern's leaves; a constant stays inside where the pattern asks for one.
+  Expr two = make_scalar(2);
+  auto arguments = [&](const DFPattern& p) {
+    return as<CallNode>(partition(p, call("subtract", {two, call("add", {n.b, n.x})})))->args;
+  };
+  DFPattern sum = is_op("add")({wildcard(), wildcard()});
+  EXPECT_EQ(arguments(is_op("subtract")({wildcard(), sum})), (std::vector<Expr>{two, n.b, n.x}));
+  EXPECT_EQ(arguments(is_op("subtract")({is_constant(), sum})), (std::vector<Expr>{n.b, n.x}));
+  // A second time finds nothing: what was partitioned is not entered.
+  EXPECT_EQ(partition(pattern, out), out);
   // The inner sum is used outside: it stays.
   Expr used = make_function({n.x, n.w, n.b}, make_tuple({n.relu, n.sum}));
   EXPECT_EQ(partition(pattern, used), used);

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pattern language: `is_op("nn.relu")(wildcard()).match(e)`, `rewrite(callback, e)`, `pattern.partition(e)`, on any expression.
 
-One pattern object stands for one expression; add, multiply, maximum and minimum match with their operands in either order. has_type,
-has_shape and has_dtype look at types, so the expression must have them (`relay.transform.InferType`, or a callback with
+One pattern object stands for one expression; add and multiply match with their operands in either order. has_type, has_shape and has_dtype look at types, so the expression must have them (`relay.transform.InferType`, or a callback with
 require_type=True)."""
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from .. import _core
 from ..ir.ty import Type
-from .expr import Expr, Op, _like, infer_type
+from .expr import Expr, Op, _like
 
 
 class DFPattern(_core.DFPattern):
@@ -60,16 +59,7 @@ class DFPattern(_core.DFPattern):
 
     def partition(self, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
         """Every match as a call of a function with `attrs`; `check` may refuse one."""
-        return _core.pattern_partition(self, infer_typed(expr), dict(attrs or {}), check)
-
-
-def infer_typed(expr: Any) -> Any:
-    """With types where they can be known; patterns work on what has none, too."""
-    expr = _like(expr)
-    try:
-        return expr if expr._typed else infer_type(expr)
-    except _core.Error:
-        return expr
+        return _core.pattern_partition(self, _like(expr), dict(attrs or {}), check)
 
 
 class WildcardPattern(DFPattern):
@@ -77,7 +67,8 @@ class WildcardPattern(DFPattern):
         super().__init__(_core.pattern_wildcard())
 
     def redirect_to(self, pat: DFPattern) -> None:
-        raise NotImplementedError("recursive patterns are not supported; use dominates, or a rewrite that runs until nothing changes")
+        """From now on this stands for `pat`, which may hold it: a pattern of chains of any length."""
+        _core.pattern_redirect(self, pat)
 
 
 class VarPattern(DFPattern):
@@ -258,8 +249,8 @@ def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: An
     callbacks = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
     if any(c.pattern is None for c in callbacks):
         raise ValueError("a DFPatternCallback must set self.pattern")
-    expr = infer_type(expr, mod) if any(c.require_type for c in callbacks) else _like(expr)
-    return _core.pattern_rewrite([(c.pattern, c.callback, c.rewrite_once) for c in callbacks], expr)
+    module = _core.IRModule() if mod is None else mod
+    return _core.pattern_rewrite([(c.pattern, c.callback, c.rewrite_once, c.require_type) for c in callbacks], _like(expr), module)
 
 
 def partition(pattern: DFPattern, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
