@@ -6,10 +6,12 @@
 
 #include "codegen/codegen.h"
 #include "relay.h"
+#include "relay/op.h"
 #include "relay/passes/combine_parallel.h"
 #include "relay/passes/eliminate_common_subexpr.h"
 #include "relay/passes/fake_quantization_to_integer.h"
 #include "relay/passes/lambda_lift.h"
+#include "relay/passes/layout_rewrite.h"
 #include "relay/passes/pipeline.h"
 #include "relay/passes/quantize.h"
 #include "relay/passes/to_mixed_precision.h"
@@ -78,8 +80,9 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
           m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
     };
   } else if (arguments.contains("hard_fail")) {
-    pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"])](const relay::Module& m, PassContext&) {
-      return relay::fake_quantization_to_integer(m, hard_fail);
+    pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"]), use_qat = nb::cast<bool>(arguments["use_qat"])](
+                   const relay::Module& m, PassContext&) {
+      return relay::fake_quantization_to_integer(m, hard_fail, use_qat);
     };
   } else if (arguments.contains("expand_constructor")) {
     pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),
@@ -182,6 +185,20 @@ void bind_passes(nb::module_& m) {
       return relay::run_passes(whole, {name}, context, changed);
     }();
     return unwrap(std::move(result));
+  });
+  // rules: {operator: callable(call, attrs, operands) -> the call in other layouts, or None}
+  m.def("rewrite_layouts", [](const relay::Module& module, nb::dict rules) {
+    return unwrap(relay::rewrite_layouts(
+        completed(module),
+        [&](const relay::Expr& e, const AttrsRef& attrs, const std::vector<relay::Expr>& args) -> Result<relay::Expr> {
+          const char* name = relay::called_op(e)->name;
+          if (!rules.contains(name)) return relay::Expr();
+          nb::object made = rules[name](wrap(e), attrs ? nb::cast(attrs) : nb::none(), wrap_all(args));
+          if (made.is_none()) return relay::Expr();
+          if (!nb::isinstance<relay::Expr>(made))
+            throw nb::type_error("a rule about layouts gives an expression, or None");
+          return nb::cast<relay::Expr>(made);
+        }));
   });
   m.def("parse_target", [](const std::string& text) { return unwrap(parse_target(text)).str(); });
   m.def("resolve_target", [](const std::string& text) {

@@ -90,7 +90,7 @@ class Scripts(unittest.TestCase):
                 seq(mod)
             print(Watch.seen)
         ''')
-        self.assertIn("transforms 4", out)
+        self.assertIn("transforms 3", out)
         self.assertIn("multiplications 3", out)
         self.assertIn("'sequential', 'FoldConstant', 'EliminateCommonSubexpr', 'FuseOps'", out)
 

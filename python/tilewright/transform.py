@@ -253,6 +253,8 @@ def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: M
         target = Target.current()
         text = target.build_text() if target and target.kind == "llvm" else "llvm"  # what others would have decided is code generation
         rule = rules_by_pass().get(name)
+        if rule and name == "AlterOpLayout":  # alone, the rules of a script are the whole pass
+            return rule(mod)
         return _core.run_pass(rule(mod) if rule else mod, name, context.opt_level if opt_level is None else opt_level, text,
                               {**context._options, **(options or {})}, dict(arguments or {}))
 

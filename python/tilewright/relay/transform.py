@@ -145,8 +145,9 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
 
 def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:
     """Real arithmetic between a dequantize and a quantize becomes integer arithmetic. Error: 204, with hard_fail, for an operator that
-    has no integer form; without it what is around it stays real. Regions that end without a quantize, which use_qat asks for, stay real."""
-    return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail})
+    has no integer form; without it what is around it stays real. With use_qat, operators of dequantized operands become integers where no
+    quantize follows, too."""
+    return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail, "use_qat": use_qat})
 
 
 def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:

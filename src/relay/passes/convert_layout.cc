@@ -3,24 +3,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <sstream>
 
 #include "base/format.h"
+#include "relay/op.h"
 #include "relay/ops/attrs.h"
+#include "relay/passes/layout_rewrite.h"
 #include "relay/passes/rewrite.h"
 
 namespace tilewright::relay {
 namespace {
 
 const ConfigKey<std::vector<std::string>> kDesired{"relay.ConvertLayout.desired_layouts", {}};
-
-// An expression of the new graph, and how it lies: `to` where the old graph had `from`; both empty when as before.
-struct Placed {
-  Expr expr;
-  std::string from, to;
-  bool moved() const { return from != to; }
-  bool lies_as(const Placed& other) const { return from == other.from && to == other.to; }
-};
 
 // The layouts that each operator may be given: of its data, channels first and last, and of its kernel.
 struct Layouts {
@@ -31,13 +26,23 @@ constexpr Layouts kLayouts[] = {
     {"nn.conv1d", {"NCW", "NWC"}, {"OIW", "WIO"}},
     {"nn.conv2d", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
     {"nn.conv3d", {"NCDHW", "NDHWC"}, {"OIDHW", "DHWIO"}},
+    {"nn.conv1d_transpose", {"NCW", "NWC"}, {"OIW", "WIO"}},
+    {"nn.conv2d_transpose", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
+    {"nn.conv3d_transpose", {"NCDHW", "NDHWC"}, {"OIDHW", "DHWOI"}},
+    {"nn.deformable_conv2d", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
+    {"qnn.conv2d", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
+    {"qnn.conv2d_transpose", {"NCHW", "NHWC"}, {"OIHW", "HWIO"}},
     {"nn.max_pool2d", {"NCHW", "NHWC"}, {}},
     {"nn.avg_pool2d", {"NCHW", "NHWC"}, {}},
     {"nn.global_max_pool2d", {"NCHW", "NHWC"}, {}},
     {"nn.global_avg_pool2d", {"NCHW", "NHWC"}, {}},
     {"nn.adaptive_max_pool2d", {"NCHW", "NHWC"}, {}},
     {"nn.adaptive_avg_pool2d", {"NCHW", "NHWC"}, {}},
+    {"nn.upsampling", {"NCHW", "NHWC"}, {}},
     {"image.resize2d", {"NCHW", "NHWC"}, {}},
+    {"image.resize3d", {"NCDHW", "NDHWC"}, {}},
+    {"vision.roi_align", {"NCHW", "NHWC"}, {}},
+    {"vision.roi_pool", {"NCHW", "NHWC"}, {}},
 };
 const Layouts* layouts_of(std::string_view op) {
   const auto* found =
@@ -45,272 +50,109 @@ const Layouts* layouts_of(std::string_view op) {
   return found == std::end(kLayouts) ? nullptr : found;
 }
 
-Expr transformed(const Expr& x, const std::string& from, const std::string& to) {
-  if (from == to) return x;
-  // Going there and back again.
-  if (is_call_to(x, "layout_transform")) {
-    const auto& a = attrs_of<LayoutTransformAttrs>(x);
-    if (a.src_layout == to && a.dst_layout == from) return arg(x, 0);
-  }
-  return call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
-                a.src_layout = from;
-                a.dst_layout = to;
-              }),
-              x->span);
+// "NCHW8c", the layout of channel blocks.
+bool is_blocked(const std::string& layout) {
+  return layout.size() > 5 && layout.starts_with("NCHW") && layout.ends_with('c') &&
+         std::all_of(layout.begin() + 4, layout.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-class Converter {
- public:
-  explicit Converter(const DesiredLayouts& desired) : desired_(desired) {}
+// A call over operands whose layouts need not fit yet.
+Expr loose_call(const Expr& like, const std::vector<Expr>& args, AttrsRef attrs, const char* op = nullptr) {
+  Expr callee = op ? Expr(make_node<OpNode>(find_op(op))) : as<CallNode>(like)->callee;
+  return make_node<CallNode>(std::move(callee), args, std::move(attrs), incomplete_type(), like->span);
+}
 
-  Expr run(const Expr& body) {
-    for (const Expr& e : post_order(body)) values_[e.get()] = place(e);
-    return plain(body);
-  }
-
- private:
-  const Placed& at(const Expr& e) const { return values_.at(e.get()); }
-
-  Expr plain(const Expr& e) {
-    const Placed& p = at(e);
-    if (!p.moved()) return p.expr;
-    auto [it, fresh] = plains_.try_emplace(e.get());
-    if (fresh) it->second = transformed(p.expr, p.to, p.from);
-    return it->second;
-  }
-  // The value lying in `to`, where the old graph has it in `from`.
-  Expr lying(const Expr& e, const std::string& from, const std::string& to) {
-    const Placed& p = at(e);
-    if (p.moved() && p.from == from && p.to == to) return p.expr;
-    auto [it, fresh] = moved_.try_emplace(std::make_pair(e.get(), to));
-    if (fresh) it->second = transformed(plain(e), from, to);
-    return it->second;
-  }
-
-  Placed unmoved(const Expr& e) {
-    std::vector<Expr> kids = children(e);
-    for (Expr& kid : kids) kid = plain(kid);
-    return {with_children(e, kids), "", ""};
-  }
-
-  Placed place(const Expr& e) {
-    if (as<FunctionNode>(e)) return {e, "", ""};
-    if (const auto* get = as<TupleGetItemNode>(e)) {
-      auto it = tuples_.find(get->tuple.get());
-      // Only a normalisation's first result and a split's parts lie as the data does.
-      if (it != tuples_.end() && (it->second.all || get->index == 0))
-        return {make_get(it->second.placed.expr, get->index, e->span), it->second.placed.from, it->second.placed.to};
-      return unmoved(e);
-    }
-    if (!called_op(e)) return unmoved(e);
-    std::string_view name = called_op(e)->name;
-    Placed out;
-    if (name == "nn.conv2d")
-      out = convolution<Conv2DAttrs>(e);
-    else if (name == "nn.conv1d")
-      out = convolution<Conv1DAttrs>(e);
-    else if (name == "nn.conv3d")
-      out = convolution<Conv3DAttrs>(e);
-    else if (name == "nn.max_pool2d")
-      out = pool<MaxPool2DAttrs>(e);
-    else if (name == "nn.avg_pool2d")
-      out = pool<AvgPool2DAttrs>(e);
-    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d")
-      out = pool<GlobalPool2DAttrs>(e);
-    else if (name == "nn.adaptive_avg_pool2d" || name == "nn.adaptive_max_pool2d")
-      out = pool<AdaptivePool2DAttrs>(e);
-    else if (name == "image.resize2d" && as<CallNode>(e)->args.size() == 1)
-      out = pool<Resize2DAttrs>(e);
-    else if (name == "nn.batch_norm")
-      out = batch_norm(e);
-    else if (name == "nn.bias_add")
-      out = along_axis<BiasAddAttrs>(e);
-    else if (name == "split")
-      out = split(e);
-    else if (name == "concatenate")
-      out = concatenate(e);
-    else if (name == "nn.pad")
-      out = pad(e);
-    else if (name == "mean" || name == "sum" || name == "max" || name == "min")
-      out = reduce(e);
-    else if (called_op(e)->pattern <= OpPattern::kBroadcast && name != "expand_dims" && name != "broadcast_to" &&
-             name != "tile" && name != "repeat")
-      out = elementwise(e);
-    return out.expr ? out : unmoved(e);
-  }
-
-  template <class A>
-  Placed convolution(const Expr& e) {
-    const auto& a = attrs_of<A>(e);
-    auto wanted = desired_.find(called_op(e)->name);
-    if (wanted == desired_.end() || !(a.out_layout.empty() || a.out_layout == a.data_layout)) return {};
-    const std::string& data = wanted->second[0] == "default" ? a.data_layout : wanted->second[0];
-    std::string kernel = wanted->second.size() > 1 ? wanted->second[1] : "default";
-    if (kernel == "default") {
-      const Layouts& known = *layouts_of(called_op(e)->name);
-      kernel = data == a.data_layout ? a.kernel_layout : known.kernel[data == known.data[1]];
-    }
-    if (data == a.data_layout && kernel == a.kernel_layout) return {};
-    Expr x = data == a.data_layout ? plain(arg(e, 0)) : lying(arg(e, 0), a.data_layout, data);
-    Expr w = transformed(plain(arg(e, 1)), a.kernel_layout, kernel);
-    auto made = try_call(called_op(e)->name, {x, w}, make_attrs<A>([&](auto& out) {
-                           out = a;
-                           out.data_layout = data;
-                           out.kernel_layout = kernel;
-                           out.out_layout = "";
-                         }),
-                         e->span);
-    if (!made.ok()) return {};
-    return {*made, a.data_layout, data};
-  }
-
-  // Operators with a layout attribute that take any: the one they are wanted in, or their operand's.
-  template <class A>
-  Placed pool(const Expr& e) {
-    const auto& a = attrs_of<A>(e);
-    const Placed& p = at(arg(e, 0));
-    auto wanted = desired_.find(called_op(e)->name);
-    const bool chosen = wanted != desired_.end() && wanted->second[0] != "default";
-    if (!chosen && (!p.moved() || a.layout != p.from)) return {};
-    const std::string to = chosen ? wanted->second[0] : p.to;
-    if (to == a.layout) return {};
-    auto made = try_call(called_op(e)->name, {lying(arg(e, 0), a.layout, to)}, make_attrs<A>([&](auto& out) {
-                           out = a;
-                           out.layout = to;
-                         }),
-                         e->span);
-    if (!made.ok()) return {};
-    return {*made, a.layout, to};
-  }
-
-  // The same axis of the moved value.
-  static int64_t moved_axis(int64_t axis, const Placed& p) {
-    return static_cast<int64_t>(p.to.find(p.from[static_cast<size_t>(positive_axis(axis, p.from.size()))]));
-  }
-
-  template <class A>
-  Placed along_axis(const Expr& e) {
-    const Placed& p = at(arg(e, 0));
-    if (!p.moved()) return {};
-    std::vector<Expr> args = as<CallNode>(e)->args;
-    args[0] = p.expr;
-    for (size_t i = 1; i < args.size(); ++i) args[i] = plain(args[i]);
-    Expr made = call(called_op(e)->name, args, make_attrs<A>([&](auto& a) {
-                       a = attrs_of<A>(e);
-                       a.axis = moved_axis(a.axis, p);
-                     }),
-                     e->span);
-    return {made, p.from, p.to};
-  }
-
-  // Several results: found through TupleGetItem. The tuple as a whole, for any other user, is computed as before.
-  Placed batch_norm(const Expr& e) {
-    Placed moved = along_axis<BatchNormAttrs>(e);
-    if (moved.expr) tuples_[e.get()] = {moved, false};
-    return {};
-  }
-  Placed split(const Expr& e) {
-    Placed moved = along_axis<SplitAttrs>(e);
-    if (moved.expr) tuples_[e.get()] = {moved, true};
-    return {};
-  }
-
-  Placed concatenate(const Expr& e) {
-    const auto* tuple = as<TupleNode>(arg(e, 0));
-    if (!tuple) return {};
-    const Placed* lead = nullptr;
-    for (const Expr& field : tuple->fields)
-      if (at(field).moved() && !lead) lead = &at(field);
-    if (!lead) return {};
-    Placed as_lead = *lead;
-    std::vector<Expr> fields;
-    for (const Expr& field : tuple->fields) fields.push_back(lying(field, as_lead.from, as_lead.to));
-    Expr made = call("concatenate", {make_tuple(fields, tuple->span)}, make_attrs<ConcatenateAttrs>([&](auto& a) {
-                       a.axis = moved_axis(attrs_of<ConcatenateAttrs>(e).axis, as_lead);
-                     }),
-                     e->span);
-    return {made, as_lead.from, as_lead.to};
-  }
-
-  Placed pad(const Expr& e) {
-    const Placed& p = at(arg(e, 0));
-    const auto& a = attrs_of<PadAttrs>(e);
-    if (!p.moved() || a.pad_width.size() != p.from.size()) return {};
-    std::vector<Expr> args{p.expr};
-    for (size_t i = 1; i < as<CallNode>(e)->args.size(); ++i) args.push_back(plain(arg(e, i)));
-    Expr made = call("nn.pad", args, make_attrs<PadAttrs>([&](auto& out) {
-                       out = a;
-                       for (size_t i = 0; i < p.from.size(); ++i) out.pad_width[p.to.find(p.from[i])] = a.pad_width[i];
-                     }),
-                     e->span);
-    return {made, p.from, p.to};
-  }
-
-  Placed reduce(const Expr& e) {
-    const Placed& p = at(arg(e, 0));
-    const auto& a = attrs_of<ReduceAttrs>(e);
-    if (!p.moved() || !a.axis || a.exclude) return {};
-    std::vector<int64_t> axes;
-    std::string left_from = p.from, left_to = p.to;
-    for (int64_t axis : *a.axis) {
-      char letter = p.from[static_cast<size_t>(positive_axis(axis, p.from.size()))];
-      axes.push_back(moved_axis(axis, p));
-      std::erase(left_from, letter);
-      std::erase(left_to, letter);
-    }
-    // Without the reduced axes the rest must lie as it did.
-    if (!a.keepdims && left_from != left_to) return {};
-    std::sort(axes.begin(), axes.end());
-    Expr made = call(called_op(e)->name, {p.expr}, make_attrs<ReduceAttrs>([&](auto& out) {
-                       out = a;
-                       out.axis = axes;
-                     }),
-                     e->span);
-    return a.keepdims ? Placed{made, p.from, p.to} : Placed{made, "", ""};
-  }
-
-  Placed elementwise(const Expr& e) {
-    const auto& c = *as<CallNode>(e);
-    const Placed* lead = nullptr;
-    for (const Expr& a : c.args)
-      if (at(a).moved() && !lead) lead = &at(a);
-    const auto* result = as_tensor(e->type);
-    if (!lead || !result || result->shape.size() != lead->from.size()) return {};
-    Placed as_lead = *lead;
-    std::vector<Expr> args;
-    for (const Expr& a : c.args) {
-      auto moved = broadcast_operand(a, as_lead);
-      if (!moved) return {};
-      args.push_back(*moved);
-    }
-    auto made = try_call(called_op(e)->name, args, c.attrs, e->span);
-    if (!made.ok()) return {};
-    return {*made, as_lead.from, as_lead.to};
-  }
-
-  // An operand lined up with the moved value: leading axes it lacks are added before it is moved.
-  std::optional<Expr> broadcast_operand(const Expr& a, const Placed& lead) {
-    const auto* type = as_tensor(a->type);
-    if (!type) return std::nullopt;
-    const size_t rank = lead.from.size();
-    if (type->shape.empty()) return plain(a);
-    if (type->shape.size() == rank) return lying(a, lead.from, lead.to);
-    auto shape = static_shape(type->shape);
-    if (!shape || shape->size() > rank) return std::nullopt;
-    shape->insert(shape->begin(), rank - shape->size(), 1);
-    return transformed(reshape_to(plain(a), *shape), lead.from, lead.to);
-  }
-
-  struct Parts {
-    Placed placed;
-    bool all = false;
+// The number of channels a convolution's data and kernel have.
+bool is_depthwise(const Expr& e, const std::string& data, const std::string& kernel, int64_t groups) {
+  auto channels = [&](size_t operand, const std::string& layout, char letter) {
+    const auto* type = as_tensor(arg(e, operand)->type);
+    const size_t at = layout.find(letter);
+    return type && at < type->shape.size() ? type->shape[at].constant().value_or(-1) : -1;
   };
-  const DesiredLayouts& desired_;
-  std::unordered_map<const ExprNode*, Placed> values_;
-  std::unordered_map<const ExprNode*, Expr> plains_;
-  std::map<std::pair<const ExprNode*, std::string>, Expr> moved_;
-  std::unordered_map<const ExprNode*, Parts> tuples_;
-};
+  const int64_t in = channels(0, data, 'C');
+  // A depthwise kernel's outputs may stand where the others' inputs do.
+  return groups > 1 && in == groups && std::max(channels(1, kernel, 'O'), channels(1, kernel, 'I')) == groups;
+}
+
+template <class A>
+Expr converted_convolution(const Expr& e, const AttrsRef& attrs, const std::vector<Expr>& args,
+                           const std::vector<std::string>& wanted) {
+  const A& a = *attrs_as<A>(attrs);
+  const std::string op = called_op(e)->name;
+  const Layouts& known = *layouts_of(op);
+  const std::string data = wanted[0] == "default" ? a.data_layout : wanted[0];
+  std::string kernel = wanted.size() > 1 ? wanted[1] : "default";
+  if (kernel == "default") {
+    kernel = data == a.data_layout ? a.kernel_layout : known.kernel[data == known.data[1]];
+    if constexpr (std::is_same_v<A, Conv2DAttrs>)
+      if (data == known.data[1] && data != a.data_layout && is_depthwise(e, a.data_layout, a.kernel_layout, a.groups))
+        kernel = "HWOI";
+  }
+  AttrsRef out = make_attrs<A>([&](auto& c) {
+    c = a;
+    c.data_layout = data;
+    c.kernel_layout = kernel;
+    if (c.out_layout == a.data_layout) c.out_layout.clear();
+  });
+  if (!is_blocked(data)) return loose_call(e, args, std::move(out));
+  if constexpr (std::is_same_v<A, Conv2DAttrs>) {
+    // A picture's few channels fill no block.
+    const auto* type = as_tensor(arg(e, 0)->type);
+    const int64_t block = std::stoll(data.substr(4)), channels = type->shape[1].constant().value_or(-1);
+    if (op != "nn.conv2d" || (as<VarNode>(arg(e, 0)) && channels % block != 0)) return {};
+    return loose_call(e, args, make_attrs<Conv2DNCHWcAttrs>([&](auto& c) {
+                        c.strides = a.strides;
+                        c.padding = a.padding;
+                        c.dilation = a.dilation;
+                        c.groups = a.groups;
+                        c.channels = a.channels;
+                        c.kernel_size = a.kernel_size;
+                        c.data_layout = data;
+                        c.kernel_layout = kernel;
+                        c.out_dtype = a.out_dtype;
+                      }),
+                      "nn.contrib_conv2d_NCHWc");
+  }
+  return {};
+}
+template <class A>
+Expr converted_image(const Expr& e, const AttrsRef& attrs, const std::vector<Expr>& args,
+                     const std::vector<std::string>& wanted) {
+  if (wanted[0] == "default") return {};
+  return loose_call(e, args, make_attrs<A>([&](auto& c) {
+                      c = *attrs_as<A>(attrs);
+                      c.layout = wanted[0];
+                      if constexpr (requires(A x) { x.out_layout; }) c.out_layout = wanted[0];
+                    }));
+}
+
+using Conversion = Expr (*)(const Expr&, const AttrsRef&, const std::vector<Expr>&, const std::vector<std::string>&);
+Conversion conversion_of(std::string_view op) {
+  static const std::map<std::string_view, Conversion> kConversions = {
+      {"nn.conv1d", converted_convolution<Conv1DAttrs>},
+      {"nn.conv2d", converted_convolution<Conv2DAttrs>},
+      {"nn.conv3d", converted_convolution<Conv3DAttrs>},
+      {"nn.conv1d_transpose", converted_convolution<Conv1DTransposeAttrs>},
+      {"nn.conv2d_transpose", converted_convolution<Conv2DTransposeAttrs>},
+      {"nn.conv3d_transpose", converted_convolution<Conv3DTransposeAttrs>},
+      {"nn.deformable_conv2d", converted_convolution<DeformableConv2DAttrs>},
+      {"qnn.conv2d", converted_convolution<Conv2DAttrs>},
+      {"qnn.conv2d_transpose", converted_convolution<Conv2DTransposeAttrs>},
+      {"nn.max_pool2d", converted_image<MaxPool2DAttrs>},
+      {"nn.avg_pool2d", converted_image<AvgPool2DAttrs>},
+      {"nn.global_max_pool2d", converted_image<GlobalPool2DAttrs>},
+      {"nn.global_avg_pool2d", converted_image<GlobalPool2DAttrs>},
+      {"nn.adaptive_max_pool2d", converted_image<AdaptivePool2DAttrs>},
+      {"nn.adaptive_avg_pool2d", converted_image<AdaptivePool2DAttrs>},
+      {"nn.upsampling", converted_image<UpSamplingAttrs>},
+      {"image.resize2d", converted_image<Resize2DAttrs>},
+      {"image.resize3d", converted_image<Resize3DAttrs>},
+      {"vision.roi_align", converted_image<ROIAlignAttrs>},
+      {"vision.roi_pool", converted_image<ROIPoolAttrs>},
+  };
+  auto it = kConversions.find(op);
+  return it == kConversions.end() ? nullptr : it->second;
+}
 
 std::vector<std::string> parts(const std::string& text, char separator) {
   std::vector<std::string> out;
@@ -329,14 +171,17 @@ Status check(const DesiredLayouts& desired) {
                         "it chooses for " + names + "; the operators around them follow");
     }
     const bool has_kernel = known->kernel[0] != nullptr;
-    if (layouts.empty() || layouts.size() > (has_kernel ? 2 : 1) ||
-        (layouts[0] != "default" && layouts[0] != known->data[0] && layouts[0] != known->data[1]))
+    // What has no kernel may be told "default" for its other operands.
+    const bool more = has_kernel || (layouts.size() == 2 && layouts[1] == "default");
+    if (layouts.empty() || layouts.size() > (more ? 2 : 1) ||
+        (layouts[0] != "default" && layouts[0] != known->data[0] && layouts[0] != known->data[1] &&
+         !(op == "nn.conv2d" && is_blocked(layouts[0]))))
       return Diagnostic(
           ErrorCode::kInvalidArgument,
           format("the layouts wanted for {} are not a data layout{}", op, has_kernel ? " and a kernel layout" : ""), "",
           format("for instance {}={}{}; data layouts are {} and {}", op, known->data[1],
                  has_kernel ? std::string(",") + known->kernel[1] : "", known->data[0], known->data[1]));
-    if (layouts.size() == 2 && layouts[1] != "default") {
+    if (layouts.size() == 2 && layouts[1] != "default" && !is_blocked(layouts[0])) {
       std::string sorted = layouts[1], usual = known->kernel[0];
       std::sort(sorted.begin(), sorted.end());
       std::sort(usual.begin(), usual.end());
@@ -352,14 +197,11 @@ Status check(const DesiredLayouts& desired) {
 
 Result<Module> convert_layout(const Module& module, const DesiredLayouts& desired) {
   TW_TRY_STATUS(check(desired));
-  return rewrite_functions(module, [&](const Expr& function) -> Expr {
-    const auto& node = *as<FunctionNode>(function);
-    // Islands do not cross bindings and branches.
-    for (const Expr& e : post_order(function))
-      if (as<LetNode>(e) || as<IfNode>(e) || as<MatchNode>(e)) return function;
-    Expr body = Converter(desired).run(node.body);
-    return body == node.body ? function : with_body(node, body);
-  });
+  return rewrite_layouts(
+      module, [&](const Expr& e, const AttrsRef& attrs, const std::vector<Expr>& args) -> Result<Expr> {
+        auto wanted = desired.find(called_op(e)->name);
+        return wanted == desired.end() ? Expr() : conversion_of(wanted->first)(e, attrs, args, wanted->second);
+      });
 }
 
 Result<Module> convert_layout(const Module& module, PassContext& context) {

@@ -9,67 +9,11 @@
 #include "base/format.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
+#include "relay/passes/affine.h"
 #include "relay/passes/calls.h"
 
 namespace tilewright::relay {
 namespace {
-
-// real = scale * (integer - zero), one pair for all or one for each place along `axis`.
-struct Affine {
-  std::vector<float> scale;
-  std::vector<int64_t> zero;
-  DataType dtype;
-  int64_t axis = 0;
-  bool uniform() const { return scale.size() == 1 && zero.size() == 1; }
-  // No zero point at all.
-  bool centred() const {
-    return std::all_of(zero.begin(), zero.end(), [](int64_t z) { return z == 0; });
-  }
-  // A sum of products, not yet rounded to the width of activations.
-  bool wide() const { return dtype == kInt32 && centred(); }
-};
-struct Quantized {
-  Expr integers;  // a tensor, or a tuple for operators with several results
-  Affine as;
-};
-using Found = std::optional<Quantized>;
-
-bool near(float a, float b) { return std::fabs(a - b) <= 1e-6f * std::fabs(b); }
-bool same_numbers(const Affine& a, const Affine& b) {
-  return a.dtype == b.dtype && a.zero == b.zero &&
-         std::equal(a.scale.begin(), a.scale.end(), b.scale.begin(), b.scale.end(),
-                    [](float x, float y) { return near(x, y); }) &&
-         (a.uniform() || a.axis == b.axis);
-}
-bool is_byte(DataType t) { return t == kInt8 || t == kUInt8; }
-
-Expr scale_expr(const Affine& a) {
-  if (a.scale.size() == 1) return make_scalar(a.scale[0]);
-  return make_constant(Tensor::from<float>(kFloat32, {static_cast<int64_t>(a.scale.size())}, a.scale));
-}
-Expr zero_expr(const Affine& a) {
-  if (a.zero.size() == 1) return make_scalar(static_cast<double>(a.zero[0]), kInt32);
-  std::vector<int32_t> values(a.zero.begin(), a.zero.end());
-  return make_constant(
-      Tensor::from<int32_t>(kInt32, {static_cast<int64_t>(values.size())}, std::span<const int32_t>(values)));
-}
-
-// The scale and zero point operands of a call, where they are constants that make sense.
-std::optional<Affine> affine_of(const Expr& scale, const Expr& zero, DataType dtype, int64_t axis, size_t rank) {
-  const Tensor *s = constant_data(scale), *z = constant_data(zero);
-  if (!s || !z || s->size() == 0 || z->size() == 0 || dtype.bits > 32) return std::nullopt;
-  Affine out;
-  for (int64_t i = 0; i < s->size(); ++i) out.scale.push_back(static_cast<float>(s->at_double(i)));
-  for (int64_t i = 0; i < z->size(); ++i) out.zero.push_back(z->at_int(i));
-  for (float v : out.scale)
-    if (!(v > 0) || !std::isfinite(v)) return std::nullopt;
-  for (int64_t v : out.zero)
-    if (v < lowest(dtype) || v > highest(dtype)) return std::nullopt;
-  out.dtype = dtype;
-  if (std::all_of(out.zero.begin(), out.zero.end(), [&](int64_t v) { return v == out.zero[0]; })) out.zero.resize(1);
-  if (!out.uniform() && rank > 0) out.axis = positive_axis(axis, rank);
-  return out;
-}
 
 // One region: from a quantize up to the dequantizes.
 class Region {
@@ -107,7 +51,7 @@ class Region {
 
   Found rule(const Expr& e, bool direct) {
     if (const auto* get = as<TupleGetItemNode>(e)) {
-      if (!is_call_to(get->tuple, "split")) return std::nullopt;
+      if (!is_call_to(get->tuple, "split") && !(is_call_to(get->tuple, "topk") && get->index == 0)) return std::nullopt;
       Found x = integers(get->tuple, direct);
       if (!x) return x;
       return Quantized{make_get(x->integers, get->index, e->span), x->as};
@@ -124,6 +68,8 @@ class Region {
       if (Found scaled = scaled_by_constant(e)) return scaled;
     if (name == "nn.bias_add") return sum(e, direct, attrs_of<BiasAddAttrs>(e).axis);
     if (name == "add" || name == "subtract" || name == "multiply") return sum(e, direct, std::nullopt);
+    if (name == "maximum" || name == "minimum") return extreme(e, direct);
+    if (name == "abs") return magnitude(e);
     if (name == "nn.relu") return limited(e, direct, 0, INFINITY);
     if (name == "clip") return limited(e, direct, attrs_of<ClipAttrs>(e).a_min, attrs_of<ClipAttrs>(e).a_max);
     if (name == "nn.leaky_relu") return function(e, direct, "qnn.leaky_relu");
@@ -131,9 +77,28 @@ class Region {
       if (name == f) return function(e, direct, std::string("qnn.") + f);
     if (name == "nn.max_pool2d") return moved(e, direct, attrs_of<MaxPool2DAttrs>(e).layout.find('C'));
     if (name == "nn.global_max_pool2d") return moved(e, direct, attrs_of<GlobalPool2DAttrs>(e).layout.find('C'));
-    for (const char* f :
-         {"copy", "reshape", "squeeze", "expand_dims", "strided_slice", "nn.batch_flatten", "split",
-          "nn.depth_to_space", "nn.space_to_depth", "repeat", "tile", "reverse", "broadcast_to", "max", "min"})
+    for (const char* f : {"copy",
+                          "reshape",
+                          "squeeze",
+                          "expand_dims",
+                          "strided_slice",
+                          "nn.batch_flatten",
+                          "split",
+                          "topk",
+                          "take",
+                          "nn.depth_to_space",
+                          "nn.space_to_depth",
+                          "repeat",
+                          "tile",
+                          "reverse",
+                          "broadcast_to",
+                          "max",
+                          "min",
+                          "image.resize2d",
+                          "nn.mirror_pad",
+                          "nn.max_pool1d",
+                          "nn.max_pool3d",
+                          "nn.adaptive_max_pool2d"})
       if (name == f) return moved(e, direct);
     if (name == "transpose") return turned(e, direct);
     if (name == "nn.pad") return padded(e, direct);
@@ -141,6 +106,8 @@ class Region {
     if (name == "nn.avg_pool2d") return average_pool(e);
     if (name == "nn.global_avg_pool2d") return global_average(e);
     if (name == "mean") return mean(e);
+    if (name == "nn.adaptive_avg_pool1d") return adaptive_average<AdaptivePool1DAttrs>(e);
+    if (name == "nn.adaptive_avg_pool2d") return adaptive_average<AdaptivePool2DAttrs>(e);
     return std::nullopt;
   }
 
@@ -252,6 +219,58 @@ class Region {
     return out;
   }
 
+  // A real constant in bytes of its own: exactly where it is one number, else as near as 127 steps come.
+  Found byte_constant(const Expr& e, DataType dtype) {
+    const Tensor* t = constant_data(e);
+    if (!t || !t->dtype().is_float() || t->size() == 0 || !is_byte(dtype)) return std::nullopt;
+    double most = 0, least = 0;
+    for (int64_t i = 0; i < t->size(); ++i) {
+      const double v = t->at_double(i);
+      if (!std::isfinite(v)) return std::nullopt;
+      most = std::max(most, v), least = std::min(least, v);
+    }
+    const bool one = uniform_value(e).has_value();
+    const double steps = one ? 1 : 127;
+    const auto scale = static_cast<float>(std::max(most, -least) / steps);
+    Affine as{{scale > 0 ? scale : 1}, {dtype == kUInt8 && least < 0 ? 128 : 0}, dtype, 0};
+    Tensor out(dtype, t->shape());
+    for (int64_t i = 0; i < t->size(); ++i)
+      out.set_int(i, std::clamp(std::llround(t->at_double(i) / as.scale[0]) + as.zero[0],
+                                static_cast<long long>(lowest(dtype)), static_cast<long long>(highest(dtype))));
+    return Quantized{make_constant(std::move(out), e->span), as};
+  }
+  // An operand of an operator between two values: integers, or a constant in the bytes of the target.
+  Found side(const Expr& e, bool direct) {
+    return constant_data(e) ? byte_constant(e, target_.dtype) : integers(e, direct);
+  }
+
+  // At one scale: the operands' own where they share it, else the quantize's.
+  Found extreme(const Expr& e, bool direct) {
+    Found a = side(arg(e, 0), false), b = side(arg(e, 1), false);
+    if (!a || !b || !a->as.uniform() || !b->as.uniform()) return std::nullopt;
+    Affine as = a->as;
+    if (!same_numbers(a->as, b->as)) {
+      if (!direct || !target_.uniform()) return std::nullopt;
+      as = target_;
+      for (Found* x : {&a, &b}) {
+        auto made = requantize((*x)->integers, (*x)->as, as, e->span);
+        if (!made.ok()) return std::nullopt;
+        (*x)->integers = *made;
+      }
+    }
+    auto made = try_call(called_op(e)->name, {a->integers, b->integers}, {}, e->span);
+    if (!made.ok()) return std::nullopt;
+    return Quantized{*made, as};
+  }
+  // |x| is so many steps from the zero point, which int32 holds.
+  Found magnitude(const Expr& e) {
+    Found x = integers(arg(e, 0), false);
+    if (!x || !x->as.uniform() || x->as.dtype.bits > 16) return std::nullopt;
+    Expr steps = cast(x->integers, kInt32);
+    if (!x->as.centred()) steps = call("subtract", {steps, zero_expr(x->as)}, {}, e->span);
+    return Quantized{call("abs", {steps}, {}, e->span), {x->as.scale, {0}, kInt32, 0}};
+  }
+
   Found sum(const Expr& e, bool direct, const std::optional<int64_t>& bias_axis) {
     const std::string name = called_op(e)->name;
     const size_t rank = tensor_of(e).shape.size();
@@ -277,10 +296,9 @@ class Region {
           }
         }
       }
-      if (literal) return std::nullopt;
     }
     if (!direct || bias_axis || !target_.uniform()) return std::nullopt;
-    Found a = integers(arg(e, 0), false), b = integers(arg(e, 1), false);
+    Found a = side(arg(e, 0), false), b = side(arg(e, 1), false);
     if (!a || !b || a->as.dtype != target_.dtype || b->as.dtype != target_.dtype || !is_byte(target_.dtype))
       return std::nullopt;
     const char* op = name == "add" ? "qnn.add" : name == "subtract" ? "qnn.subtract" : "qnn.mul";
@@ -443,6 +461,26 @@ class Region {
     }
     return averaged(e, std::move(axes), a.keepdims);
   }
+  // Windows of equal sizes: n times their mean is their sum.
+  template <class A>
+  Found adaptive_average(const Expr& e) {
+    const A& a = attrs_of<A>(e);
+    Found x = integers(arg(e, 0), false);
+    const auto in = static_shape(tensor_of(arg(e, 0)).shape), out = static_shape(tensor_of(e).shape);
+    if (!x || !x->as.uniform() || !is_byte(x->as.dtype) || !in || !out || a.layout != A().layout) return std::nullopt;
+    int64_t n = 1;
+    for (size_t d = 2; d < in->size(); ++d) {
+      if ((*out)[d] < 1 || (*in)[d] % (*out)[d] != 0 || (*in)[d] > 1 << 20) return std::nullopt;
+      n *= (*in)[d] / (*out)[d];
+      if (n > 1 << 11) return std::nullopt;
+    }
+    Expr steps = cast(x->integers, kInt32);
+    if (!x->as.centred()) steps = call("subtract", {steps, zero_expr(x->as)}, {}, e->span);
+    steps = call("multiply", {steps, full_constant(static_cast<double>(n), kInt32)}, {}, e->span);
+    auto made = try_call(called_op(e)->name, {steps}, as_attrs(e), e->span);
+    if (!made.ok()) return std::nullopt;
+    return Quantized{*made, {{x->as.scale[0] / static_cast<float>(n)}, {0}, kInt32, 0}};
+  }
   Found averaged(const Expr& e, std::vector<int64_t> axes, bool keepdims) {
     Found x = integers(arg(e, 0), false);
     if (!x || !x->as.uniform() || !is_byte(x->as.dtype)) return std::nullopt;
@@ -507,20 +545,34 @@ Expr realized(const Expr& e, Expr* culprit) {
   if (!region.any()) return e;
   if (same_numbers(out->as, *target)) return out->integers;
   if (!target->uniform()) return e;
-  auto made =
-      try_call("qnn.requantize",
-               {out->integers, scale_expr(out->as), zero_expr(out->as), scale_expr(*target), zero_expr(*target)},
-               make_attrs<RequantizeAttrs>([&](auto& attrs) {
-                 attrs.axis = out->as.uniform() ? -1 : out->as.axis;
-                 attrs.out_dtype = target->dtype.str();
-               }),
-               e->span);
+  auto made = requantize(out->integers, out->as, *target, e->span);
   return made.ok() ? *made : e;
+}
+
+// After training that knew of the quantisation, integers may go on where no quantize follows: an operator of
+// dequantized operands becomes the dequantized result of its integer form.
+Expr with_integers(const Expr& e) {
+  const OpDef* op = called_op(e);
+  const auto* call = as<CallNode>(e);
+  if (!op || !as_tensor(e->type) || std::string_view(op->name).starts_with("qnn.")) return e;
+  const bool any =
+      std::any_of(call->args.begin(), call->args.end(), [](const Expr& a) { return is_call_to(a, "qnn.dequantize"); });
+  if (!any || !is_float_tensor(e)) return e;
+  Region region(Affine{{}, {}, kInt32, 0});  // no target: nothing is rounded to one
+  Found out = region.integers(e, false);
+  if (!out || !region.any()) return e;
+  auto made = try_call("qnn.dequantize", {out->integers, scale_expr(out->as), zero_expr(out->as)},
+                       make_attrs<DequantizeAttrs>([&](auto& attrs) {
+                         attrs.axis = out->as.uniform() ? -1 : out->as.axis;
+                         attrs.out_dtype = tensor_of(e).dtype.str();
+                       }),
+                       e->span);
+  return made.ok() && same_tensor_type(*made, e) ? *made : e;
 }
 
 }  // namespace
 
-Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail) {
+Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat) {
   Expr culprit;
   Module out = rewrite_module(
       module, [&](const Expr&, const Expr& e) { return is_call_to(e, "qnn.quantize") ? realized(e, &culprit) : e; });
@@ -531,6 +583,7 @@ Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail
                              op ? op->name : "what is no operator"),
                       culprit->span ? *culprit->span : "", "without hard_fail the region stays real");
   }
+  if (use_qat) return rewrite_module(out, [](const Expr&, const Expr& e) { return with_integers(e); });
   return out;
 }
 

@@ -15,6 +15,7 @@
 
 namespace tilewright::relay {
 Result<Module> fake_quantization_to_integer(const Module& module, PassContext& context);
-// Errors, when hard_fail: UnsupportedOp.
-Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail);
+// use_qat: operators of dequantized operands become integers where no quantize follows, too. Errors, when hard_fail:
+// UnsupportedOp.
+Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat = false);
 }  // namespace tilewright::relay

@@ -68,8 +68,8 @@ def _operator(name: str) -> Any:
                 pad = [value] if isinstance(value, int) else list(value)
                 rank = _rank(name)
                 attrs[key] = pad * (2 * rank) if len(pad) == 1 else pad * 2 if len(pad) == rank else pad
-        if "_pool2d" in name and "padding" in fields:
-            attrs.setdefault("padding", [0, 0, 0, 0])
+        if "padding" in fields and _rank(name) and "pad_width" not in fields:
+            attrs.setdefault("padding", [0] * (2 * _rank(name)))
         if variadic:
             value = operands[0]
             operands = [value.astuple() if isinstance(value, TupleWrapper) else Tuple(value) if isinstance(value, Sequence) else value]

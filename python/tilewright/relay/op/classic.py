@@ -52,15 +52,23 @@ def gather(data: Any, axis: int, indices: Any) -> Call:
     return Call("gather", [data, indices], {"axis": axis})
 
 
+_LAST = 2**31 - 1
+
+
 def strided_slice(data: Any, begin: Any, end: Any, strides: Any = None, axes: Any = None, slice_mode: str = "end") -> Call:
     if any(isinstance(v, Expr) for v in (begin, end, strides)):
         parts = [_like(v if isinstance(v, Expr) else const(np.array(v, "int64"))) for v in (begin, end)]
         ones = strides if isinstance(strides, Expr) else const(np.array(strides, "int64")) if strides else Call("ones_like", [parts[0]])
         return Call("dyn.strided_slice", [data, *parts, ones], {"slice_mode": slice_mode})
-    count = len(begin)
-    attrs: dict[str, Any] = {"begin": [0 if b is None else int(b) for b in begin], "end": [2**31 - 1 if e is None else int(e) for e in end],
-                             "strides": [1] * count if strides is None else list(strides), "slice_mode": slice_mode}
-    return Call("strided_slice", [data], attrs if axes is None else {**attrs, "axes": list(axes)})
+    begin, end = [0 if b is None else int(b) for b in begin], [_LAST if e is None else int(e) for e in end]
+    strides = [1] * len(begin) if strides is None else [int(s) for s in strides]
+    if axes is None:  # what a shorter list leaves out is taken whole
+        count = max(len(begin), len(end), len(strides))
+        strides += [1] * (count - len(strides))
+        begin += [0 if s > 0 else _LAST for s in strides[len(begin):]]
+        end += [-1 if slice_mode == "size" else _LAST if s > 0 else 0 for s in strides[len(end):]]
+    attrs: dict[str, Any] = {"begin": begin, "end": end, "strides": strides, "slice_mode": slice_mode}
+    return Call("strided_slice", [data], attrs if axes is None else {**attrs, "axes": [int(a) for a in axes]})
 
 
 def _dynamic(name: str, attribute: str) -> Any:

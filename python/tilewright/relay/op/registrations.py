@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ... import _core
 from ..expr import Call
 from .registry import OpPattern, register_op_attr, registered
 
@@ -58,17 +59,9 @@ def convert_layouts(mod: Any, desired: dict[str, list[str]]) -> tuple[Any, dict[
     rules = {name: rule for name, rule in registered("FTVMConvertOpLayout").items() if name in desired}
     if not rules:
         return mod, desired
-    from .rules import _Rewriter, _between_layouts
-
-    class Convert(_Rewriter):
-        def visit_call(self, call: Call) -> Any:
-            rule = rules.get(getattr(call.op, "name", ""))
-            new = super(_Rewriter, self).visit_call(call)
-            made = rule(new.attrs, new.args, [a.checked_type for a in call.args], desired[call.op.name]) if rule else None
-            return new if made is None else _between_layouts(new, made)
-    out = mod._completed()
-    for name, function in out.functions.items():
-        out[name] = Convert({}, "FTVMConvertOpLayout").visit(function)
+    def asked(call: Call, attrs: Any, inputs: list[Any]) -> Any:
+        return rules[call.op.name](attrs, inputs, [a.checked_type for a in call.args], desired[call.op.name])
+    out = _core.rewrite_layouts(mod, {name: asked for name in rules})
     return out._completed(), {name: layouts for name, layouts in desired.items() if name not in rules}
 
 

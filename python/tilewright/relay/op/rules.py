@@ -30,26 +30,12 @@ class _Rewriter(ExprMutator):
         if rule is None:
             return new
         types = [a.checked_type for a in call.args]
-        made = rule(new.attrs, new.args, types, call.checked_type) if self._key == "FTVMAlterOpLayout" else rule(new.attrs, new.args, [*types, call.checked_type])
+        made = rule(new.attrs, new.args, [*types, call.checked_type])
         if made is None:
             return new
         if not isinstance(made, _core.Expr):
             raise TypeError(f"the {self._key} of {call.op.name} gave a {type(made).__name__}, not an expression")
-        return _between_layouts(new, made) if self._key == "FTVMAlterOpLayout" else made
-
-
-def _between_layouts(old: Call, new: Any) -> Any:
-    """A call in other layouts than its data and result have gets layout_transform around it, where its rule left that out."""
-    if not (isinstance(new, Call) and isinstance(new.op, Op) and new.attrs is not None and old.attrs is not None and "data_layout" in new.attrs.keys()):
-        return new
-    was, now = dict(old.attrs.items()), dict(new.attrs.items())
-    args = list(new.args)
-    for place, key in ((0, "data_layout"), (1, "kernel_layout")):
-        if was.get(key) and now.get(key) and was[key] != now[key] and place < len(args) and args[place] == old.args[place]:
-            args[place] = Call("layout_transform", [args[place]], {"src_layout": was[key], "dst_layout": now[key]})
-    out = Call(new.op, args, new.attrs, None, new._span)
-    before, after = was.get("out_layout") or was["data_layout"], now.get("out_layout") or now["data_layout"]
-    return out if before == after else Call("layout_transform", [out], {"src_layout": after, "dst_layout": before})
+        return made
 
 
 def apply_rules(mod: Any, attr_key: str) -> Any:
@@ -57,6 +43,10 @@ def apply_rules(mod: Any, attr_key: str) -> Any:
     rules = registered(attr_key)
     if not rules:
         return mod
+    if attr_key == "FTVMAlterOpLayout":
+        def asked(call: Call, attrs: Any, inputs: list[Any]) -> Any:
+            return rules[call.op.name](attrs, inputs, [a.checked_type for a in call.args], call.checked_type)
+        return _core.rewrite_layouts(mod, {name: asked for name in rules})._completed()
     out = mod._completed()
     for name, function in out.functions.items():
         out[name] = _Rewriter(rules, attr_key).visit(function)
@@ -74,7 +64,8 @@ def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> An
 
 
 def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int = 10) -> Any:
-    """alter_layout(attrs, inputs, types, out_type) gives an equal expression, with layout_transform where a layout changes, or None."""
+    """alter_layout(attrs, inputs, types, out_type) gives the call in other layouts, or None. Its inputs may lie in other layouts already;
+    layout_transform is put where layouts meet."""
     return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
 
 
