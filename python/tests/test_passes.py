@@ -162,7 +162,7 @@ def @main(%x: float32) -> (float32, Box) { (@twice(@f, %x), @twice(Full, %x)) }"
         data = [rng.integers(0, 256, s).astype("uint8") for s in ((1, 4, 8, 8), (1, 6, 4, 4))]
         outs = [relay.create_executor("graph", mod=m).evaluate()(*data).numpy().astype(int) for m in (mod, after)]
         self.assertGreater(np.ptp(outs[0]), 20)
-        self.assertLessEqual(np.abs(outs[0] - outs[1]).max(), 1)
+        self.assertLessEqual(np.abs(outs[0] - outs[1]).max(), 2)  # a pool, and a sum whose operands are rounded one by one
         soft = tw.IRModule.from_expr(relay.Function([x], relay.qnn.op.quantize(relay.nn.softmax(relay.qnn.op.dequantize(x, scale(0.04), zero(120))), scale(0.01), zero(0))))
         self.assertIn("nn.softmax", calls(transform.FakeQuantizationToInteger()(soft)))
         with self.assertRaisesRegex(tw.Error, "nn.softmax"):
@@ -280,7 +280,7 @@ class Patterns(unittest.TestCase):
         x = relay.var("x", shape=(2,))
         callback = Widen()
         out = rewrite(callback, relay.Function([x], relay.exp(relay.exp(x))))
-        self.assertEqual((callback.seen, str(out).count("log("), str(out).count("exp(")), ("float32", 1, 1))
+        self.assertEqual((callback.seen, str(out).count("log("), str(out).count("exp(")), ("float32", 2, 0))
 
         class Fails(Widen):
             def callback(self, pre, post, node_map):

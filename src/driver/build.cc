@@ -17,6 +17,7 @@
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "lower/merge.h"
+#include "relay/bind.h"
 #include "relay/passes/pipeline.h"
 #include "runtime/module.h"
 
@@ -49,7 +50,8 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
   PassContext context = TW_TRY(pass_context(options, built.target));
   report(options, "optimise", 0);
-  built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(module, options.external, options.name)), context,
+  const relay::Module named = relay::with_distinct_parameters(module);
+  built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(named, options.external, options.name)), context,
                                            built.target, options.user_passes));
   built.passes = context.log;
   return built;

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "driver/vm.h"
+#include "relay/bind.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
 #include "relay/passes/expand_composed.h"
@@ -621,7 +622,7 @@ Result<int64_t> FunctionCompiler::match(Scope& s, const MatchNode& m) {
 Result<Program> vm_program(const Module& module, const BuildOptions& options) {
   // What composed operators are made of may be functions of the runtime.
   PassContext context;
-  const Module expanded = TW_TRY(relay::expand_composed(module, context));
+  const Module expanded = TW_TRY(relay::expand_composed(relay::with_distinct_parameters(module), context));
   return ProgramCompiler(expanded).run(options);
 }
 

@@ -27,6 +27,18 @@ PrimExpr rounding(A a) {
   PrimExpr x = x_of(a);
   return x->dtype.is_float() ? intrinsic(op, {x}) : x;
 }
+// Halves away from zero: what was cut off is known exactly.
+PrimExpr round_away(A a) {
+  PrimExpr operand = x_of(a);
+  if (!operand->dtype.is_float()) return operand;
+  PrimExpr x = make_var("x", operand->dtype), whole = make_var("whole", operand->dtype);
+  PrimExpr step = select(lt(x, constant(a, x, 0)), constant(a, x, -1), constant(a, x, 1));
+  PrimExpr rest = intrinsic(Intrinsic::k_fabs, {x - whole});
+  PrimExpr rounded = select(lt(rest, constant(a, x, 0.5)), whole, whole + step);
+  // Of infinities and NaN nothing is cut off that could be compared.
+  PrimExpr out = select(binary(ExprKind::kEQ, rest, rest), rounded, whole);
+  return let(x, operand, let(whole, intrinsic(Intrinsic::k_trunc, {x}), out));
+}
 template <ExprKind kind>
 PrimExpr arithmetic(A a) {
   return binary(kind, a.broadcast_operand(0), a.broadcast_operand(1));
@@ -199,6 +211,7 @@ constexpr ComputeDef kComputes[] = {
     {"minimum", arithmetic<ExprKind::kMin>},
     {"mod", trunc_mod},
     {"multiply", arithmetic<ExprKind::kMul>},
+    {"nearbyint", rounding<Intrinsic::k_round>},
     {"negative", negative},
     {"nn.bias_add", bias_add},
     {"nn.dropout", identity},
@@ -210,7 +223,7 @@ constexpr ComputeDef kComputes[] = {
     {"power", power},
     {"reinterpret", reinterpreted},
     {"right_shift", arithmetic<ExprKind::kShiftRight>},
-    {"round", rounding<Intrinsic::k_round>},
+    {"round", round_away},
     {"rsqrt", reciprocal_sqrt},
     {"sigmoid", unary<Intrinsic::k_sigmoid>},
     {"sign", sign},

@@ -328,9 +328,14 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
 std::shared_ptr<Choice> resize2d(const Problem& p) {
   using C = topi::ResizeCoordinates;
   using R = topi::ResizeRounding;
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  if (!p.anchor.direct()) return nullptr;
   const auto& attrs = p.attrs<Resize2DAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
+  // Copies have any dtype; sums are of float32 or float64.
+  const DataType dtype = p.arg_dtype(0);
+  const bool sums = attrs.method != "nearest_neighbor";
+  if (as_tensor(p.anchor.call->type)->dtype != dtype || (sums && dtype != kFloat32 && dtype != kFloat64))
+    return nullptr;
   if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4)
     return nullptr;
   topi::ResizeAxis axis;
@@ -344,16 +349,18 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
                                                      {"pytorch_half_pixel", C::kPytorchHalfPixel},
                                                      {"align_corners", C::kAlignCorners},
                                                      {"asymmetric", C::kAsymmetric},
-                                                     {"half_pixel_symmetric", C::kHalfPixelSymmetric}};
+                                                     {"half_pixel_symmetric", C::kHalfPixelSymmetric},
+                                                     {"tf_half_pixel_for_nn", C::kTfHalfPixelForNearest}};
   auto coordinates = kCoordinates.find(attrs.coordinate_transformation_mode);
   if (coordinates == kCoordinates.end()) return nullptr;
   axis.coordinates = coordinates->second;
-  static const std::map<std::string, R> kRounding{{"", R::kRoundPreferFloor},
+  static const std::map<std::string, R> kRounding{{"round", R::kRoundPreferCeil},
                                                   {"round_prefer_floor", R::kRoundPreferFloor},
                                                   {"round_prefer_ceil", R::kRoundPreferCeil},
                                                   {"floor", R::kFloor},
                                                   {"ceil", R::kCeil}};
-  auto rounding = kRounding.find(attrs.rounding_method);
+  const bool corners = axis.coordinates == C::kAlignCorners;
+  auto rounding = kRounding.find(!attrs.rounding_method.empty() ? attrs.rounding_method : corners ? "round" : "floor");
   if (rounding == kRounding.end()) return nullptr;
   axis.rounding = rounding->second;
   axis.cubic_coefficient = attrs.cubic_alpha;

@@ -2,6 +2,7 @@
 #include "relay/bind.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/format.h"
 #include "relay/op.h"
@@ -35,6 +36,28 @@ Result<Module> bind_params(const Module& module, const std::map<std::string, Ten
     if (auto* list = std::get_if<std::vector<std::string>>(&names->second))
       std::erase_if(*list, [&](const std::string& n) { return constants.count(n) != 0; });
   return module.with_main(make_function(std::move(kept), std::move(body), std::move(attrs), main->span));
+}
+
+Module with_distinct_parameters(const Module& module) {
+  const FunctionNode* main = module.main_function();
+  if (!main) return module;
+  std::set<std::string> taken;
+  for (const Expr& p : main->params) taken.insert(as<VarNode>(p)->name);
+  if (taken.size() == main->params.size()) return module;
+  std::set<std::string> met;
+  std::map<const VarNode*, Expr> renamed;
+  std::vector<Expr> params;
+  for (const Expr& p : main->params) {
+    std::string name = as<VarNode>(p)->name;
+    if (!met.insert(name).second) {
+      const std::string base = name;
+      for (int i = 1; !taken.insert(name).second; ++i) name = format("{}_{}", base, i);
+      params.push_back(renamed[as<VarNode>(p)] = make_var(name, p->type, p->span));
+    } else {
+      params.push_back(p);
+    }
+  }
+  return module.with_main(with_body(*main, std::move(params), substitute(main->body, renamed)));
 }
 
 Result<Module> with_shapes(const Module& module, const std::map<std::string, std::vector<int64_t>>& shapes) {

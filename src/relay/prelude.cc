@@ -88,15 +88,17 @@ def @map_accumr[A, B, C](%f: fn (A, B) -> (A, C), %state: A, %xs: List[B]) -> (A
     Nil => (%state, Nil),
   }
 }
-def @map_accuml[A, B, C](%f: fn (A, B) -> (A, C), %state: A, %xs: List[B]) -> (A, List[C]) {
+def @map_accuml_onto[A, B, C](%f: fn (A, B) -> (A, C), %state: A, %xs: List[B], %done: List[C]) -> (A, List[C]) {
   match (%xs) {
     Cons(%x, %rest) => {
       let %now = %f(%state, %x);
-      let %later = @map_accuml(%f, %now.0, %rest);
-      (%later.0, Cons(%now.1, %later.1))
+      @map_accuml_onto(%f, %now.0, %rest, Cons(%now.1, %done))
     },
-    Nil => (%state, Nil),
+    Nil => (%state, %done),
   }
+}
+def @map_accuml[A, B, C](%f: fn (A, B) -> (A, C), %state: A, %xs: List[B]) -> (A, List[C]) {
+  @map_accuml_onto(%f, %state, %xs, Nil)
 }
 def @unfoldr[A, B](%f: fn (A) -> Option[(A, B)], %seed: A) -> List[B] {
   match (%f(%seed)) { Some((%next, %x)) => Cons(%x, @unfoldr(%f, %next)), None => Nil }

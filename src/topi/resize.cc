@@ -50,6 +50,8 @@ double resize_coordinate(const ResizeAxis& a, int64_t out) {
 
 namespace {
 
+// Positions that are whole numbers but for the roundings of their formula are whole numbers.
+constexpr double kNear = 1e-5;
 double nearest(ResizeRounding rounding, double x) {
   switch (rounding) {
     case ResizeRounding::kRoundPreferFloor:
@@ -57,9 +59,9 @@ double nearest(ResizeRounding rounding, double x) {
     case ResizeRounding::kRoundPreferCeil:
       return std::floor(x + 0.5);
     case ResizeRounding::kFloor:
-      return std::floor(x);
+      return std::floor(x + kNear);
     case ResizeRounding::kCeil:
-      return std::ceil(x);
+      return std::ceil(x - kNear);
   }
   return x;
 }

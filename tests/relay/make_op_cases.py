@@ -162,7 +162,8 @@ def elementwise():
     case("rsqrt", [p], 1 / np.sqrt(p))
     case("trunc", [x], np.trunc(x))
     r = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4], np.float32)
-    case("round", [r], ort("Round", [r]))
+    case("nearbyint", [r], ort("Round", [r]))
+    case("round", [r], np.trunc(r + np.copysign(np.float32(0.5), r)))
     case("negative", [x], -x)
     case("nn.relu", [x], np.maximum(x, 0))
     g = np.array([-9, -4, -1.5, -0.25, 0, 0.001, 0.5, 2, 5, 9], np.float32)
@@ -374,7 +375,10 @@ def images():
                 attrs = dict(mode=mode, coordinate_transformation_mode=transform)
                 if mode == "cubic":
                     attrs["cubic_coeff_a"] = -0.75
-                case("image.resize2d", [x], ort("Resize", [x, None, None, sizes], **attrs), size=size, method=method, coordinate_transformation_mode=transform, cubic_alpha=-0.75)
+                ours = dict(size=size, method=method, coordinate_transformation_mode=transform, cubic_alpha=-0.75)
+                if mode == "nearest":
+                    ours["rounding_method"] = "round_prefer_floor"
+                case("image.resize2d", [x], ort("Resize", [x, None, None, sizes], **attrs), **ours)
     for rounding in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
         y = ort("Resize", [x, None, None, i64(1, 1, 6, 8)], mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode=rounding)
         case("image.resize2d", [x], y, size=[6, 8], method="nearest_neighbor", rounding_method=rounding)

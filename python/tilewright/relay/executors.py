@@ -2,7 +2,7 @@
 """`create_executor(kind, mod).evaluate()(x)`: a module as a Python function."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .. import _core
@@ -38,7 +38,7 @@ class _Executor:
             raise TypeError(f"a {type(expr).__name__} cannot be evaluated")
         if self.params:
             module = module.bind_params({name: as_array(value) for name, value in self.params.items()})
-        module = module._completed()
+        module = module._completed()._with_distinct_parameters()
         names = [p.name_hint for p in module["main"].params]
         module, fields = _with_tensor_parameters(module)
         run = self._function(module)
@@ -105,9 +105,14 @@ class GraphExecutor(_Executor):
         def run(inputs: dict[str, Any]) -> Any:
             dtypes = {p.name_hint: p.checked_type for p in module["main"].params}
             executor.run(**{name: as_array(value).astype(dtypes[name].dtype, copy=False) for name, value in inputs.items()})
-            outputs = [NDArray(executor.get_output(i).numpy()) for i in range(executor.get_num_outputs())]
-            return outputs if isinstance(module["main"].checked_type.ret_type, TupleType) else outputs[0]
+            outputs = (NDArray(executor.get_output(i).numpy()) for i in range(executor.get_num_outputs()))
+            return _nested(module["main"].checked_type.ret_type, outputs)
         return run
+
+
+def _nested(type_: Any, leaves: Iterator[Any]) -> Any:
+    """The tensors of a plan as the function's type nests them."""
+    return [_nested(t, leaves) for t in type_.fields] if isinstance(type_, TupleType) else next(leaves)
 
 
 class AotExecutor(GraphExecutor):

@@ -14,10 +14,12 @@ struct QuantizeAttrs : Attrs<QuantizeAttrs> {
   static constexpr const char* kName = "relay.attrs.QuantizeAttrs";
   std::string out_dtype = "int8";
   int64_t axis = -1;
+  std::string rounding = "TONEAREST";
   template <class V>
   void fields(V& v) {
     v("out_dtype", out_dtype, "int8, uint8, int16 or int32");
     v("axis", axis, "the axis of a vector of scales");
+    v("rounding", rounding, "TONEAREST: ties away from zero; TONEVEN: to even, as ONNX has it (ours)");
   }
 };
 
@@ -42,7 +44,7 @@ struct RequantizeAttrs : Attrs<RequantizeAttrs> {
   void fields(V& v) {
     v("axis", axis, "the axis of a vector of input scales");
     v("rounding", rounding, "UPWARD (None): ties towards plus infinity; TONEAREST: away from zero");
-    v("compute_dtype", compute_dtype, "accepted; the product is formed in double");
+    v("compute_dtype", compute_dtype, "accepted; every one gives the exact product, rounded once");
     v("out_dtype", out_dtype, "int8, uint8, int16 or int32");
   }
 };

@@ -6,7 +6,7 @@
 namespace tilewright::relay {
 namespace {
 
-// clip(round(x / scale)) * scale, ties to even.
+// clip(round(x / scale)) * scale.
 Result<Expr> expand_simulated_quantize(const TypeArgs& args) {
   const auto& a = attrs_of<SimulatedQuantizeAttrs>(args);
   if (a.rounding != "round") return type_error(format("the rounding '{}' is not known; there is round", a.rounding));

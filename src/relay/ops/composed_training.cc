@@ -203,8 +203,11 @@ struct PoolGradient {
 template <class A>
 Result<PoolGradient> pool_gradient(const TypeArgs& args, const A& a) {
   PoolGradient g;
-  TW_TRY_STATUS(floats(args, 0));
-  TW_TRY_STATUS(floats(args, 1));
+  for (size_t i : {size_t{0}, size_t{1}})
+    if (std::is_same_v<A, MaxPool2DAttrs>)
+      TW_TRY_STATUS(floats(args, i));
+    else
+      TW_TRY_STATUS(number_dtype(args.tensor(i).dtype));
   g.grad = TW_TRY(known_sizes(args, 0));
   g.data = TW_TRY(known_sizes(args, 1));
   auto of_pool = try_call(std::is_same_v<A, MaxPool2DAttrs> ? "nn.max_pool2d" : "nn.avg_pool2d",
@@ -295,7 +298,11 @@ Result<Expr> expand_avg_pool2d_grad(const TypeArgs& args) {
   for (double y : counts[0])
     for (double x : counts[1]) shares.push_back(taps / (x * y));  // the pool below divides by all of them
   const DataType dtype = args.tensor(0).dtype;
-  Expr shared = c.times(c[0], c.numbers(shares, {g.grad[2], g.grad[3]}, dtype));
+  // Integers are divided first, as each element's share is.
+  if (dtype.is_integral())
+    for (double& share : shares) share = std::round(taps / share);
+  Expr numbers = c.numbers(shares, {g.grad[2], g.grad[3]}, dtype);
+  Expr shared = dtype.is_integral() ? c.times(c.call("divide", {c[0], numbers}), taps) : c.times(c[0], numbers);
   const int64_t over[2] = {(a.pool_size[0] - 1) * a.dilation[0], (a.pool_size[1] - 1) * a.dilation[1]};
   Expr wide = c.pad(spread(&c, g, a, shared, 0, 0), {{0, 0}, {0, 0}, {over[0], 0}, {over[1], 0}}, c.number(0, dtype));
   Expr sums = c.call<AvgPool2DAttrs>("nn.avg_pool2d", {wide}, [&](auto& pool) {

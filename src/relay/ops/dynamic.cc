@@ -77,7 +77,9 @@ AttrsRef one_hot_attrs(const AttrsRef& own, const Values& v) {
 AttrsRef topk_attrs(const AttrsRef& own, const Values& v) {
   return make_attrs<TopKAttrs>([&](auto& a) {
     a = *attrs_as<TopKAttrs>(own);
-    a.k = one_int(v[0]);
+    // Less than one element means all, as where the number is an attribute.
+    const int64_t k = one_int(v[0]);
+    a.k = k < 1 ? std::nullopt : std::optional(k);
   });
 }
 AttrsRef dense_attrs(const AttrsRef&, const Values& v) {

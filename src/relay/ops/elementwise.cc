@@ -88,6 +88,7 @@ double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double rsqrt(double x) { return 1 / std::sqrt(x); }
 double negate(double x) { return -x; }
 double half_even(double x) { return std::nearbyint(x); }
+double half_away(double x) { return std::round(x); }
 int64_t int_abs(int64_t x) { return x < 0 ? static_cast<int64_t>(-static_cast<uint64_t>(x)) : x; }
 int64_t int_negate(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
 int64_t int_relu(int64_t x) { return x < 0 ? 0 : x; }
@@ -279,7 +280,8 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("log", "Natural logarithm. Floats.", kFloats, std::log, 40)
   TW_UNARY("log10", "Decimal logarithm. Floats.", kFloats, std::log10, 40)
   TW_UNARY("log2", "Binary logarithm. Floats.", kFloats, std::log2, 40)
-  TW_UNARY("round", "The nearest integer, halves to even (IEEE and ONNX).", kNumbers, half_even, 0)
+  TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0)
+  TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0)
   TW_UNARY("rsqrt", "1 / sqrt(x). Floats.", kFloats, rsqrt, 20)
   TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40)
   TW_UNARY("sin", "Sine of radians. Floats.", kFloats, std::sin, 40)

@@ -35,6 +35,7 @@ struct AxisResize {
     const auto n = static_cast<double>(in), m = scale * n;
     if (transform == "align_corners") return out == 1 ? 0 : x * (n - 1) / (m - 1);
     if (transform == "asymmetric") return x / scale;
+    if (transform == "tf_half_pixel_for_nn") return (x + 0.5) / scale;
     if (transform == "pytorch_half_pixel") return out == 1 ? 0 : (x + 0.5) / scale - 0.5;
     if (transform == "half_pixel_symmetric")
       return n / 2 * (1 - static_cast<double>(out) / m) + (x + 0.5) / scale - 0.5;
@@ -50,13 +51,16 @@ struct AxisResize {
     if (transform == "tf_crop_and_resize") t.outside = x < 0 || x > static_cast<double>(in - 1);
     auto clamp = [&](double v) { return std::clamp<int64_t>(static_cast<int64_t>(v), 0, in - 1); };
     if (method == "nearest_neighbor") {
+      // Positions that are whole numbers but for the roundings of their formula are whole numbers.
+      constexpr double kNear = 1e-5;
       const double low = std::floor(x);
-      double at = low;
-      if (rounding == "ceil")
-        at = std::ceil(x);
-      else if (rounding == "round_prefer_ceil" || rounding == "round")
+      const std::string how = !rounding.empty() ? rounding : transform == "align_corners" ? "round" : "floor";
+      double at = std::floor(x + kNear);
+      if (how == "ceil")
+        at = std::ceil(x - kNear);
+      else if (how == "round_prefer_ceil" || how == "round")
         at = x - low >= 0.5 ? low + 1 : low;
-      else if (rounding != "floor")
+      else if (how == "round_prefer_floor")
         at = x - low > 0.5 ? low + 1 : low;
       t.index = {clamp(at)};
       t.weight = {1};
@@ -173,7 +177,7 @@ Result<Type> resize_type(const TypeArgs& args) {
   if (!one_of(a.method, {"nearest_neighbor", "linear", "cubic"}))
     return type_error(format("method is \"{}\", not nearest_neighbor, linear or cubic", a.method));
   if (!one_of(a.coordinate_transformation_mode, {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
-                                                 "half_pixel_symmetric", "tf_crop_and_resize"}))
+                                                 "half_pixel_symmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
     return type_error(format("coordinate_transformation_mode is \"{}\"", a.coordinate_transformation_mode));
   if (!one_of(a.rounding_method, {"", "round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil"}))
     return type_error(format("rounding_method is \"{}\"", a.rounding_method));
@@ -239,7 +243,7 @@ Result<std::vector<Value>> eval_upsampling(const EvalArgs& args) {
     axes.push_back({nearest                  ? "nearest_neighbor"
                     : a.method == "bilinear" ? "linear"
                                              : "cubic",
-                    transform, "floor", k ? a.scale_w : a.scale_h, 0, 1, -0.5, false, false, x.shape[2 + k],
+                    transform, "", k ? a.scale_w : a.scale_h, 0, 1, -0.5, false, false, x.shape[2 + k],
                     l.extent(k ? 'W' : 'H', shape)});
   return one(relayout(resize(x, 2, axes, 0, x.dtype), plain, l));
 }

@@ -8,6 +8,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
 #include "relay/ops/define.h"
+#include "relay/ops/fixed_point.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -72,10 +73,11 @@ int64_t saturate(DataType t, double x) {
 double round_upward(double x) { return std::floor(x + 0.5); }
 
 Value quantized(const Value& real, const Value& scale, const Value& zero, int64_t axis, DataType dtype,
-                double (*rounding)(double) = std::nearbyint) {
+                bool even = false) {
   Value out = make_value(dtype, real.shape);
   along_axis(real.shape, axis, [&](int64_t j, int64_t c) {
-    out.i[j] = saturate(dtype, rounding(real.f[j] / parameter(scale, c)) + parameter(zero, c));
+    const double steps = real.f[j] / parameter(scale, c);
+    out.i[j] = saturate(dtype, (even ? std::nearbyint(steps) : std::round(steps)) + parameter(zero, c));
   });
   return out;
 }
@@ -95,11 +97,14 @@ Result<Type> quantize_type(const TypeArgs& args) {
   const auto& x = args.tensor(0);
   if (!x.dtype.is_float()) return type_error(format("the data is {}, not floats", type_str(args.types[0])));
   TW_TRY_STATUS(scale_and_zero(args, 1, 2, &x.shape, a.axis));
+  if (a.rounding != "TONEAREST" && a.rounding != "TONEVEN")
+    return type_error(format("rounding is \"{}\", not TONEAREST or TONEVEN", a.rounding));
   return tensor_type(x.shape, TW_TRY(quantized_dtype(a.out_dtype)));
 }
 Result<std::vector<Value>> eval_quantize(const EvalArgs& args) {
-  return one(
-      quantized(args.inputs[0], args.inputs[1], args.inputs[2], args.as<QuantizeAttrs>().axis, out_tensor(args).dtype));
+  const auto& a = args.as<QuantizeAttrs>();
+  return one(quantized(args.inputs[0], args.inputs[1], args.inputs[2], a.axis, out_tensor(args).dtype,
+                       a.rounding == "TONEVEN"));
 }
 
 Result<Type> dequantize_type(const TypeArgs& args) {
@@ -129,7 +134,7 @@ Value requantized(const Value& x, const Value& scale, const Value& zero, int64_t
   Value out = make_value(dtype, x.shape);
   along_axis(x.shape, axis, [&](int64_t j, int64_t c) {
     const double y =
-        (static_cast<double>(x.i[j]) - parameter(zero, c)) * (parameter(scale, c) / parameter(out_scale, 0));
+        (static_cast<double>(x.i[j]) - parameter(zero, c)) * fixed_point(parameter(scale, c) / parameter(out_scale, 0));
     out.i[j] = saturate(dtype, (away ? std::round(y) : round_upward(y)) + parameter(out_zero, 0));
   });
   return out;
@@ -150,25 +155,55 @@ Result<Type> binary_type(const TypeArgs& args) {
   TW_TRY_STATUS(scale_and_zero(args, 6, 7, nullptr, 0));
   return tensor_type(TW_TRY(broadcast_shapes(l.shape, r.shape)), l.dtype);
 }
+// Calls fn(result place, left place, right place).
 template <class F>
-Result<std::vector<Value>> eval_binary(const EvalArgs& args, F&& fn) {
+void over_pairs(const EvalArgs& args, F&& fn) {
+  const std::vector<int64_t> shape = out_shape(args);
+  walk<2>(shape, {broadcast_strides(args.inputs[0].shape, shape), broadcast_strides(args.inputs[1].shape, shape)},
+          [&](int64_t o, const int64_t* at) { fn(o, at[0], at[1]); });
+}
+// The elements' channels along an axis.
+std::vector<int64_t> channels_of(const Value& x, int64_t axis) {
+  std::vector<int64_t> out(static_cast<size_t>(x.size()));
+  along_axis(x.shape, axis, [&](int64_t j, int64_t c) { out[static_cast<size_t>(j)] = c; });
+  return out;
+}
+
+// Each operand is requantised to the result's scale, rounded upward, before the integers meet.
+template <bool kSubtract>
+Result<std::vector<Value>> eval_sum(const EvalArgs& args) {
   const auto& a = args.as<BroadcastAttrs>();
   const auto& in = args.inputs;
-  Value l = dequantized(in[0], in[2], in[3], a.lhs_axis, kFloat64),
-        r = dequantized(in[1], in[4], in[5], a.rhs_axis, kFloat64);
-  Value real = make_value(kFloat64, out_shape(args));
-  walk<2>(real.shape, {broadcast_strides(l.shape, real.shape), broadcast_strides(r.shape, real.shape)},
-          [&](int64_t o, const int64_t* at) { real.f[o] = fn(l.f[at[0]], r.f[at[1]]); });
-  return one(quantized(real, in[6], in[7], -1, out_tensor(args).dtype, round_upward));
+  auto steps = [&](size_t x, size_t scale, int64_t axis) {
+    std::vector<double> out(static_cast<size_t>(in[x].size()));
+    along_axis(in[x].shape, axis, [&](int64_t j, int64_t c) {
+      out[static_cast<size_t>(j)] = round_upward((static_cast<double>(in[x].i[j]) - parameter(in[scale + 1], c)) *
+                                                 fixed_point(parameter(in[scale], c) / parameter(in[6], 0)));
+    });
+    return out;
+  };
+  const std::vector<double> left = steps(0, 2, a.lhs_axis), right = steps(1, 4, a.rhs_axis);
+  Value out = out_value(args);
+  over_pairs(args, [&](int64_t o, int64_t l, int64_t r) {
+    out.i[o] = saturate(out.dtype, (kSubtract ? left[l] - right[r] : left[l] + right[r]) + parameter(in[7], 0));
+  });
+  return one(std::move(out));
 }
-Result<std::vector<Value>> eval_add(const EvalArgs& args) {
-  return eval_binary(args, [](double a, double b) { return a + b; });
-}
-Result<std::vector<Value>> eval_subtract(const EvalArgs& args) {
-  return eval_binary(args, [](double a, double b) { return a - b; });
-}
+// The integers' product has the scales' product, a float32.
 Result<std::vector<Value>> eval_mul(const EvalArgs& args) {
-  return eval_binary(args, [](double a, double b) { return a * b; });
+  const auto& a = args.as<BroadcastAttrs>();
+  const auto& in = args.inputs;
+  const std::vector<int64_t> left = channels_of(in[0], a.lhs_axis), right = channels_of(in[1], a.rhs_axis);
+  Value out = out_value(args);
+  over_pairs(args, [&](int64_t o, int64_t l, int64_t r) {
+    const int64_t p = left[l], q = right[r];
+    const auto scale = static_cast<double>(static_cast<float>(parameter(in[2], p) * parameter(in[4], q)));
+    const double product = (static_cast<double>(in[0].i[l]) - parameter(in[3], p)) *
+                           (static_cast<double>(in[1].i[r]) - parameter(in[5], q));
+    out.i[o] =
+        saturate(out.dtype, round_upward(product * fixed_point(scale / parameter(in[6], 0))) + parameter(in[7], 0));
+  });
+  return one(std::move(out));
 }
 
 // Convolutions and products: the real operator on operands without their zero points, summed in int32.
@@ -320,7 +355,7 @@ std::vector<OpDef> qnn_ops() {
                 OpPattern::kInjective, concatenate_type, eval_concatenate, make_default_attrs<ConcatenateAttrs>);
   concat.num_inputs = -1;
   return {
-      define_op("qnn.quantize", "saturate(round(data / scale) + zero point), ties to even.",
+      define_op("qnn.quantize", "saturate(round(data / scale) + zero point), ties away from zero or to even.",
                 {{"data", "floats"},
                  {"output_scale", "a float, or a vector along axis"},
                  {"output_zero_point", "as many integers"}},
@@ -337,8 +372,8 @@ std::vector<OpDef> qnn_ops() {
                  {"output_scale", "a float"},
                  {"output_zero_point", "an integer"}},
                 OpPattern::kElemWise, requantize_type, eval_requantize, make_default_attrs<RequantizeAttrs>),
-      binary("qnn.add", "The sum, requantised.", eval_add),
-      binary("qnn.subtract", "The difference, requantised.", eval_subtract),
+      binary("qnn.add", "The sum of the requantised operands.", eval_sum<false>),
+      binary("qnn.subtract", "The difference of the requantised operands.", eval_sum<true>),
       binary("qnn.mul", "The product, requantised.", eval_mul),
       contraction<0>("nn.conv2d of numbers without their zero points, in int32.", make_default_attrs<Conv2DAttrs>),
       contraction<1>("nn.conv2d_transpose of numbers without their zero points, in int32.",

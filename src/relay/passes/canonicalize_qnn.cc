@@ -3,7 +3,9 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_qnn.h"
+#include "relay/ops/fixed_point.h"
 #include "relay/passes/calls.h"
+#include "relay/passes/fold_constant.h"
 
 namespace tilewright::relay {
 namespace {
@@ -48,29 +50,66 @@ Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, Data
   return both("multiply", cast(difference, work), beside(scale, rank, axis, work));
 }
 
-Expr requantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
-                 const Expr& out_zero, DataType to, bool away) {
-  const size_t rank = tensor_of(x).shape.size();
-  Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
-  Expr ratio = both("divide", beside(scale, rank, axis, kFloat64), beside(out_scale, rank, 0, kFloat64));
-  Expr y = both("multiply", difference, ratio);
-  return saturated(away ? rounded_away(y) : rounded_upward(y), beside(out_zero, rank, 0, kFloat64), to);
+Expr folded(const Expr& e) { return fold_expr(e, int64_t{1} << 24); }
+
+// fixed_point(scale / out_scale), both float64. Where they are known only at run time, the ratio keeps 31 bits by
+// Veltkamp's splitting.
+Expr multiplier(const Expr& scale, const Expr& out_scale) {
+  Expr ratio = folded(both("divide", folded(scale), folded(out_scale)));
+  if (const Tensor* known = constant_data(ratio)) {
+    Tensor exact(kFloat64, known->shape());
+    for (int64_t i = 0; i < known->size(); ++i) exact.set_double(i, fixed_point(known->at_double(i)));
+    return make_constant(std::move(exact));
+  }
+  Expr wide = both("multiply", ratio, full_constant(0x1p22 + 1, kFloat64));
+  return both("subtract", wide, both("subtract", wide, ratio));
 }
 
-Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType to) {
+// The whole steps of the output's scale that x is, in float64, which holds every product of them.
+Expr steps_of(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale, bool away) {
+  const size_t rank = tensor_of(x).shape.size();
+  Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
+  Expr y = both("multiply", difference,
+                multiplier(beside(scale, rank, axis, kFloat64), beside(out_scale, rank, 0, kFloat64)));
+  return away ? rounded_away(y) : rounded_upward(y);
+}
+
+Expr requantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
+                 const Expr& out_zero, DataType to, bool away) {
+  return saturated(steps_of(x, scale, zero, axis, out_scale, away),
+                   beside(out_zero, tensor_of(x).shape.size(), 0, kFloat64), to);
+}
+
+Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType to, bool even = false) {
   const size_t rank = tensor_of(x).shape.size();
   const DataType work = tensor_of(x).dtype.bits >= 32 ? tensor_of(x).dtype : kFloat32;
   Expr ratio = both("divide", cast(x, work), beside(scale, rank, axis, work));
-  return saturated(one("round", ratio), beside(zero, rank, axis, work), to);
+  return saturated(one(even ? "nearbyint" : "round", ratio), beside(zero, rank, axis, work), to);
 }
 
-Expr binary(const Expr& e, const char* op) {
+// Each operand in the result's steps, then the sum.
+Expr sum(const Expr& e, const char* op) {
   const auto& a = attrs_of<BroadcastAttrs>(e);
-  Expr sum = both(op, real(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, kFloat64),
-                  real(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, kFloat64));
+  Expr both_sides = both(op, steps_of(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, arg(e, 6), false),
+                         steps_of(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, arg(e, 6), false));
+  return saturated(both_sides, beside(arg(e, 7), tensor_of(e).shape.size(), 0, kFloat64), tensor_of(e).dtype);
+}
+
+// The integers' product, requantised from the product of the scales.
+Expr product(const Expr& e) {
+  const auto& a = attrs_of<BroadcastAttrs>(e);
   const size_t rank = tensor_of(e).shape.size();
-  Expr ratio = both("divide", sum, beside(arg(e, 6), rank, 0, kFloat64));
-  return saturated(rounded_upward(ratio), beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
+  auto side = [&](size_t x, size_t scale, int64_t axis) {
+    const size_t own = tensor_of(arg(e, x)).shape.size();
+    Expr integers = both("subtract", cast(arg(e, x), kFloat64), beside(arg(e, scale + 1), own, axis, kFloat64));
+    return std::pair(integers, beside(arg(e, scale), own, axis, kFloat32));
+  };
+  auto [left, left_scale] = side(0, 2, a.lhs_axis);
+  auto [right, right_scale] = side(1, 4, a.rhs_axis);
+  Expr scale = cast(folded(both("multiply", folded(left_scale), folded(right_scale))), kFloat64);
+  Expr steps = rounded_upward(
+      both("multiply", both("multiply", left, right), multiplier(scale, beside(arg(e, 6), rank, 0, kFloat64))));
+  return saturated(steps, beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
 }
 
 // The integer operator on operands without their zero points.
@@ -127,7 +166,8 @@ Expr written_out(const Expr& e) {
   const std::string_view name = op ? op->name : "";
   if (name.substr(0, 4) != "qnn.") return e;
   if (name == "qnn.quantize")
-    return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype);
+    return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype,
+                     attrs_of<QuantizeAttrs>(e).rounding == "TONEVEN");
   if (name == "qnn.dequantize") {
     // Differences of integers of more than 16 bits need more than float32.
     const bool wide = tensor_of(arg(e, 0)).dtype.bits > 16;
@@ -139,9 +179,9 @@ Expr written_out(const Expr& e) {
     return requantized(arg(e, 0), arg(e, 1), arg(e, 2), a.axis, arg(e, 3), arg(e, 4), tensor_of(e).dtype,
                        a.rounding == "TONEAREST");
   }
-  if (name == "qnn.add") return binary(e, "add");
-  if (name == "qnn.subtract") return binary(e, "subtract");
-  if (name == "qnn.mul") return binary(e, "multiply");
+  if (name == "qnn.add") return sum(e, "add");
+  if (name == "qnn.subtract") return sum(e, "subtract");
+  if (name == "qnn.mul") return product(e);
   if (name == "qnn.concatenate") return concatenated(e);
   if (name == "qnn.conv2d") {
     const auto o = static_cast<int64_t>(attrs_of<Conv2DAttrs>(e).kernel_layout.find('O'));

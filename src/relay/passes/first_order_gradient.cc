@@ -15,6 +15,12 @@ Expr filled_like(const Expr& e, double value) {
   return full_constant(value, t.dtype, shape ? *shape : std::vector<int64_t>{});
 }
 
+// Integers have gradients, too: what their operators give in integers.
+bool has_numbers(const Expr& e) {
+  const auto* t = as_tensor(e->type);
+  return t && (t->dtype.is_float() || t->dtype.is_integral()) && !t->dtype.is_bool();
+}
+
 class Backward {
  public:
   Result<Expr> run(const FunctionNode& function) {
@@ -46,7 +52,7 @@ class Backward {
   void seed(const Expr& e) {
     if (const auto* tuple = as<TupleNode>(e)) {
       for (const Expr& field : tuple->fields) seed(field);
-    } else if (is_float_tensor(e)) {
+    } else if (has_numbers(e)) {
       add(e, filled_like(e, 1));
     }
   }
@@ -91,7 +97,7 @@ class Backward {
       return Ok{};
     }
     for (size_t i = 0; i < parts->size(); ++i)
-      if (is_float_tensor(args[i])) add(args[i], (*parts)[i]);
+      if (has_numbers(args[i])) add(args[i], (*parts)[i]);
     return Ok{};
   }
 

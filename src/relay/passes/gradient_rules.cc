@@ -367,6 +367,7 @@ constexpr Entry kRules[] = {
     // Whole numbers in, or steps: no slope.
     {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
     {"floor", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+    {"nearbyint", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
     {"round", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
     {"sign", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
 };

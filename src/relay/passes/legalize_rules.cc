@@ -326,9 +326,23 @@ Expr upsampling(const Expr& e) {
         r.scales = {a.scale_h, a.scale_w};
         r.method = nearest ? a.method : a.method == "bilinear" ? "linear" : "cubic";
         r.coordinate_transformation_mode = a.align_corners ? "align_corners" : nearest ? "asymmetric" : "half_pixel";
-        if (nearest) r.rounding_method = "floor";
       }),
       e->span);
+}
+
+// Sums of other dtypes than the kernel's, as float32; integers lose their fraction.
+Expr resize2d(const Expr& e) {
+  const auto& a = attrs_of<Resize2DAttrs>(e);
+  const DataType in = tensor_of(arg(e, 0)).dtype, out = tensor_of(e).dtype;
+  const bool copies = a.method == "nearest_neighbor";
+  if (copies ? in == out : in == out && (in == kFloat32 || in == kFloat64)) return e;
+  const DataType work = copies ? in : kFloat32;
+  return cast(call("image.resize2d", {cast(arg(e, 0), work)}, make_attrs<Resize2DAttrs>([&](auto& r) {
+                     r = a;
+                     r.out_dtype.clear();
+                   }),
+                   e->span),
+              out);
 }
 
 // H and W, then D: every method weighs the axes one by one.
@@ -469,6 +483,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"cumsum", flat_scan},
       {"full_like", full_like},
       {"gather_nd", gather_nd},
+      {"image.resize2d", resize2d},
       {"image.resize3d", resize3d},
       {"logsumexp", logsumexp},
       {"meshgrid", meshgrid},

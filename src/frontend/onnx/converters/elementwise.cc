@@ -32,7 +32,7 @@ Values binary(NodeContext& c) {
 constexpr char kAbs[] = "abs", kAcos[] = "acos", kAcosh[] = "acosh", kAsin[] = "asin", kAsinh[] = "asinh",
                kAtan[] = "atan", kAtanh[] = "atanh", kCeil[] = "ceil", kCos[] = "cos", kCosh[] = "cosh", kErf[] = "erf",
                kExp[] = "exp", kFloor[] = "floor", kIsNan[] = "isnan", kLog[] = "log", kNegative[] = "negative",
-               kNot[] = "logical_not", kRound[] = "round", kSign[] = "sign", kSin[] = "sin", kSinh[] = "sinh",
+               kNot[] = "logical_not", kRound[] = "nearbyint", kSign[] = "sign", kSin[] = "sin", kSinh[] = "sinh",
                kSqrt[] = "sqrt", kTan[] = "tan", kTanh[] = "tanh", kSigmoid[] = "sigmoid", kRelu[] = "nn.relu",
                kBitNot[] = "bitwise_not";
 constexpr char kAdd[] = "add", kSub[] = "subtract", kMul[] = "multiply", kDiv[] = "divide", kAnd[] = "logical_and",

@@ -44,7 +44,7 @@ std::pair<double, double> limits(DataType t) {
 
 // saturate(round(x) + zero_point) as `to`; x is float32.
 Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType to) {
-  Expr rounded = c.call("round", {x});
+  Expr rounded = c.call("nearbyint", {x});
   if (zero_point) rounded = c.add(rounded, c.cast(zero_point, c.dtype(x)));
   auto [low, high] = limits(to);
   Expr bounded = c.call("clip", {rounded}, make_attrs<relay::ClipAttrs>([l = low, h = high](auto& a) {
@@ -74,6 +74,7 @@ Values quantize(NodeContext& c) {
   if (has_qnn_form(c, scale, to))
     return {c.call("qnn.quantize", {c.dtype(x).is_float() ? x : c.cast(x, work), scale, zero_point(c, to)},
                    make_attrs<relay::QuantizeAttrs>([&](auto& a) {
+                     a.rounding = "TONEVEN";
                      a.out_dtype = to.str();
                      a.axis = vector_axis(c, scale, x);
                    }))};

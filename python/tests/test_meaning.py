@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers and structure as the classic stack has them, where it is easy to be a little off: ties, names, sharing, layouts."""
+import unittest
+
+import numpy as np
+
+import tilewright as tw
+from tilewright import relay
+from tilewright.ir import structural_equal, structural_hash
+from tilewright.relay import transform
+
+
+def value(function, *arrays, kind="graph"):
+    out = relay.create_executor(kind, tw.IRModule.from_expr(function)).evaluate()(*arrays)
+    return out.numpy() if hasattr(out, "numpy") else [v.numpy() for v in out]
+
+
+class Numbers(unittest.TestCase):
+    def test_nearest_neighbours_round_down_by_default(self):
+        data = np.arange(2 * 5, dtype="float32").reshape(1, 2, 5)
+        for dtype in ("float32", "int8"):
+            x = relay.var("x", shape=data.shape, dtype=dtype)
+            for mode, rounding, places in (("asymmetric", "", [0, 0, 1, 1, 2, 3, 3, 4]), ("asymmetric", "round", [0, 1, 1, 2, 3, 3, 4, 4]),
+                                           ("half_pixel", "", [0, 0, 1, 1, 2, 2, 3, 4]), ("align_corners", "", [0, 1, 1, 2, 2, 3, 3, 4])):
+                y = relay.image.resize1d(x, (8,), None, "NCW", "nearest_neighbor", coordinate_transformation_mode=mode, rounding_method=rounding)
+                out = value(relay.Function([x], y), data.astype(dtype))
+                np.testing.assert_array_equal(out, data[..., places].astype(dtype), err_msg=f"{dtype} {mode} {rounding}")
+
+    def test_variables_are_who_they_are(self):
+        a, b = relay.var("x", shape=(3,)), relay.var("x", shape=(3,))
+        one, two = np.array([1, 2, 3], "float32"), np.array([0, 5, 1], "float32")
+        for kind in ("graph", "vm", "debug"):
+            np.testing.assert_array_equal(value(relay.Function([a, b], a - b), one, two, kind=kind), one - two)
+
+    def test_halves(self):
+        x, data = relay.var("x", shape=(6,)), np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5], "float32")
+        quantized = relay.qnn.op.quantize(x, relay.const(1.0), relay.const(0), out_dtype="int8")
+        for y in (relay.round(x), quantized):
+            for kind in ("graph", "debug"):
+                np.testing.assert_array_equal(value(relay.Function([x], y), data, kind=kind), [-3, -2, -1, 1, 2, 3])
+
+    def test_requantised_ties_go_up_whatever_the_shape(self):
+        scales = [relay.const(0.3), relay.const(0), relay.const(0.6), relay.const(0)]
+        for shape in ((4,), (1, 4), (2, 2), (1, 4, 1, 1)):
+            x = relay.var("x", shape=shape, dtype="int32")
+            for rounding, want in (("UPWARD", [0, -1, 1, 2]), ("TONEAREST", [-1, -2, 1, 2])):
+                y = relay.qnn.op.requantize(x, *scales, rounding=rounding, out_dtype="int8")
+                np.testing.assert_array_equal(value(relay.Function([x], y), np.array([-1, -3, 1, 3], "int32").reshape(shape)).ravel(), want)
+
+    def test_quantised_sums_round_each_operand(self):
+        a, b = (relay.var(n, shape=(4,), dtype="uint8") for n in "ab")
+        half = [relay.const(0.5), relay.const(0)]
+        left, right = np.array([1, 3, 2, 5], "uint8"), np.array([1, 2, 2, 5], "uint8")
+        for op, zero, want in ((relay.qnn.op.add, 0, [2, 3, 2, 6]), (relay.qnn.op.subtract, 10, [10, 11, 10, 10])):
+            y = op(a, b, *half, *half, relay.const(1.0), relay.const(zero))
+            np.testing.assert_array_equal(value(relay.Function([a, b], y), left, right), want)
+
+    def test_no_elements_of_topk_means_all(self):
+        x, k = relay.var("x", shape=(5,)), relay.var("k", shape=(), dtype="int32")
+        y = relay.topk(x, k)
+        self.assertEqual(len(value(relay.Function([x, k], y.astuple()), np.arange(5, dtype="float32"), np.array(0, "int32"), kind="vm")[0]), 5)
+
+    def test_gradients_of_integers(self):
+        x = relay.var("x", shape=(1, 1, 4, 4), dtype="int32")
+        gradient = transform.gradient(relay.Function([x], relay.nn.avg_pool2d(x, pool_size=(1, 1))))
+        _, (dx,) = relay.create_executor("graph").evaluate(gradient)(np.ones((1, 1, 4, 4), "int32"))
+        np.testing.assert_array_equal(dx.numpy(), np.ones((1, 1, 4, 4), "int32"))
+
+
+class Structure(unittest.TestCase):
+    def test_equal_and_hash(self):
+        x, y, z = relay.var("x", shape=(2,)), relay.var("y", shape=(3,)), relay.var("z", shape=(2,))
+        same = [(relay.Function([x], x), relay.Function([z], z)), (relay.nn.leaky_relu(x, 1e-05), relay.nn.leaky_relu(x, float(np.float32(1e-05))))]
+        a, b = relay.add(x, z), relay.add(x, z)
+        other = [(relay.Function([x], x), relay.Function([y], y)), (relay.add(a, a), relay.add(a, b)), (relay.add(a, b), relay.add(a, a)), (x, z),
+                 (relay.Function([x], x), relay.Function([x], x).with_attr("a", 1)),
+                 (relay.Let(relay.var("v", shape=(2,)), x, x), relay.Let(relay.var("v", shape=(3,)), x, x))]
+        for left, right in same + [(relay.add(a, a), relay.add(b, b))]:
+            self.assertTrue(structural_equal(left, right))
+            self.assertEqual(structural_hash(left), structural_hash(right))
+        for left, right in other:
+            self.assertFalse(structural_equal(left, right), f"{left}\n{right}")
+            self.assertNotEqual(structural_hash(left), structural_hash(right))
+        self.assertTrue(structural_equal(x, z, map_free_vars=True))
+        self.assertEqual(structural_hash(x, map_free_vars=True), structural_hash(z, map_free_vars=True))
+        self.assertEqual(relay.TensorType((relay.Any(), 3)), relay.TensorType((relay.Any(), 3)))
+
+
+class Layouts(unittest.TestCase):
+    def opt(self, function, *passes):
+        with tw.transform.PassContext(opt_level=3):
+            return tw.transform.Sequential(list(passes))(tw.IRModule.from_expr(function))["main"]
+
+    def converted(self, layouts, of, expected):
+        def whole(moved, body):
+            x, w = relay.var("x", shape=(1, 8, 8, 16)), relay.var("w", shape=(3, 3, 16, 16))
+            if moved:
+                data, weight = relay.layout_transform(x, "NHWC", "NCHW"), relay.layout_transform(w, "HWIO", "OIHW")
+                return relay.Function([x, w], body(relay.nn.conv2d(data, weight, channels=16, kernel_size=(3, 3), padding=(1, 1))))
+            return relay.Function([x, w], body(relay.nn.conv2d(x, w, channels=16, kernel_size=(3, 3), padding=(1, 1), data_layout="NHWC", kernel_layout="HWIO")))
+        out, want = self.opt(whole(False, of), transform.ConvertLayout(layouts)), self.opt(whole(True, expected), transform.InferType())
+        self.assertTrue(structural_equal(out, want), f"{out}\nexpected\n{want}")
+
+    def test_layouts_go_through_operators(self):
+        back = lambda y: relay.layout_transform(y, "NCHW", "NHWC")  # noqa: E731
+        layouts = {"nn.conv2d": ["NCHW", "default"]}
+        self.converted(layouts, relay.nn.relu, lambda y: back(relay.nn.relu(y)))
+        self.converted(layouts, lambda y: relay.squeeze(y, axis=[0]), lambda y: relay.layout_transform(relay.squeeze(y, axis=[0]), "CHW", "HWC"))
+        self.converted(layouts, lambda y: relay.topk(y, k=2, axis=3)[0], lambda y: back(relay.topk(y, k=2, axis=1)[0]))
+        self.converted(layouts, lambda y: relay.strided_slice(y, [0, 1], [1, -1, 7], [1, 1, 2, 1]),
+                       lambda y: back(relay.strided_slice(y, [0, 0, 1], [1, 2**31 - 1, -1, 7], [1, 1, 1, 2])))
+        self.converted(layouts, lambda y: relay.transpose(y, [0, 3, 1, 2]), lambda y: relay.transpose(y, [0, 1, 2, 3]))
+        self.converted(layouts, lambda y: relay.nn.softmax(y, axis=3), lambda y: relay.nn.softmax(back(y), axis=3))
+
+    def test_rules_of_scripts(self):
+        def blocks(attrs, inputs, types, out_type):
+            return relay.nn.conv2d(*inputs, **{**dict(attrs.items()), "data_layout": "NCHW16c"})
+
+        def whole(make, moved):
+            x, w, b = relay.var("x", shape=(1, 16, 8, 8)), relay.var("w", shape=(32, 16, 3, 3)), relay.var("b", shape=(32, 1, 1))
+            if moved:
+                y = relay.nn.conv2d(relay.layout_transform(x, "NCHW", "NCHW16c"), w, channels=32, kernel_size=(3, 3), data_layout="NCHW16c")
+                return relay.Function([x, w, b], make(y, relay.layout_transform(relay.expand_dims(b, 0, 1), "NCHW", "NCHW16c")))
+            return relay.Function([x, w, b], make(relay.nn.conv2d(x, w, channels=32, kernel_size=(3, 3)), b))
+        back = lambda y: relay.layout_transform(y, "NCHW16c", "NCHW")  # noqa: E731
+        cases = [(lambda y, b: relay.nn.max_pool2d(relay.add(y, b), (2, 2)), lambda y, b: back(relay.nn.max_pool2d(relay.add(y, b), (2, 2), layout="NCHW16c"))),
+                 (lambda y, b: relay.strided_slice(relay.add(y, b), [0, 16], [1, 32], [1, 1]),
+                  lambda y, b: back(relay.strided_slice(relay.add(y, b), [0, 1, 0, 0, 0], [1, 2] + [2**31 - 1] * 3, [1] * 5)))]
+        relay.op.register_alter_op_layout("nn.conv2d", blocks, level=15)
+        try:
+            for make, expected in cases:
+                out, want = self.opt(whole(make, False), transform.AlterOpLayout()), self.opt(whole(expected, True), transform.InferType())
+                self.assertTrue(structural_equal(out, want), f"{out}\nexpected\n{want}")
+        finally:
+            relay.op.get("nn.conv2d").reset_attr("FTVMAlterOpLayout")
+
+
+if __name__ == "__main__":
+    unittest.main()
