@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/formats/seal.h"
 #include "base/plugin.h"
 #include "base/work_folder.h"
 
@@ -144,6 +145,12 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
     if (objects.empty())
       return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
   }
+  for (const std::string& object : objects)
+    if (Status whole = check_object_seals(object); !whole.ok()) {
+      Diagnostic problem = std::move(whole).error();
+      problem.where = path;
+      return problem;
+    }
   FunctionRef compiler = form == "ll" || form == "bc" ? find_global(kLinkIr) : FunctionRef();
   if (compiler) {
     const Value arguments[] = {Value::string(file), Value::string(folder + "/lib.so")};

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <string_view>
 
 #include "base/checked.h"
 #include "base/formats/artifact.h"
@@ -35,14 +38,16 @@ Diagnostic damaged(const char* what) {
 }  // namespace
 
 Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
-  ElfImage image = TW_TRY(read_elf(elf));
   ArtifactSeal seal;
   seal.elf_bytes = elf.size();
-  for (const ElfSection& s : image.sections) {
-    if (s.name != kParamsSection) continue;
-    seal.params_offset = s.offset;
-    seal.params_bytes = s.bytes;
-  }
+  constexpr size_t kTypeAt = 16;  // e_type, and ET_REL
+  const bool object = elf.size() > kTypeAt && elf[kTypeAt] == std::byte{1};
+  if (!object)
+    for (const ElfSection& s : TW_TRY(read_elf(elf)).sections) {
+      if (s.name != kParamsSection) continue;
+      seal.params_offset = s.offset;
+      seal.params_bytes = s.bytes;
+    }
   seal.content_hash = hash_content(elf, seal);
   seal.params_hash = hash_bytes(elf.data() + seal.params_offset, seal.params_bytes);
   ByteWriter out;
@@ -51,6 +56,58 @@ Result<std::string> make_artifact_seal(std::span<const std::byte> elf) {
   out.write<uint64_t>(hash_bytes(out.str().data(), out.str().size()));
   out.write_bytes(kSealMagic, sizeof kSealMagic);
   return out.take();
+}
+
+namespace {
+
+// A file's bytes while this lives.
+struct Mapping {
+  int file = -1;
+  void* data = MAP_FAILED;
+  size_t bytes = 0;
+  explicit Mapping(const std::string& path) : file(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    struct stat info {};
+    if (file < 0 || fstat(file, &info) != 0 || info.st_size <= 0) return;
+    bytes = static_cast<size_t>(info.st_size);
+    data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (data != MAP_FAILED) munmap(data, bytes);
+    if (file >= 0) close(file);
+  }
+  std::span<const std::byte> span() const {
+    return data == MAP_FAILED ? std::span<const std::byte>() : std::span(static_cast<const std::byte*>(data), bytes);
+  }
+};
+
+Status check_whole(std::span<const std::byte> file) {
+  auto seal = TW_TRY(read_artifact_seal(file));
+  return seal ? check_artifact_seal(file, *seal, true) : Status(Ok{});
+}
+
+}  // namespace
+
+Status check_object_seals(const std::string& path) {
+  const Mapping file(path);
+  auto rest = file.span();
+  constexpr std::string_view kArchive = "!<arch>\n";
+  if (rest.size() < kArchive.size() || std::memcmp(rest.data(), kArchive.data(), kArchive.size()) != 0)
+    return check_whole(rest);
+  rest = rest.subspan(kArchive.size());
+  // Members: a header of 60 bytes with the size as text at 48, then the bytes, at even offsets.
+  constexpr size_t kHeader = 60, kSizeAt = 48, kSizeBytes = 10;
+  while (rest.size() > kHeader) {
+    const auto* digits = reinterpret_cast<const char*>(rest.data()) + kSizeAt;
+    uint64_t bytes = 0;
+    const auto [end, error] = std::from_chars(digits, digits + kSizeBytes, bytes);
+    rest = rest.subspan(kHeader);
+    if (error != std::errc() || bytes > rest.size()) break;  // the linker says what is wrong with it
+    TW_TRY_STATUS(check_whole(rest.first(bytes)));
+    rest = rest.subspan(std::min<uint64_t>(bytes + bytes % 2, rest.size()));
+  }
+  return Ok{};
 }
 
 Status append_artifact_seal(const std::string& path) {

@@ -18,7 +18,8 @@ struct ArtifactSeal {
   uint64_t content_hash = 0, params_hash = 0;
 };
 
-// The trailer for a finished library; append it to the file. Errors: BadArtifact (no valid ELF file).
+// The trailer for a finished library or object; append it to the file. (Linkers do not read behind the sections.)
+// Errors: BadArtifact (no valid ELF file).
 Result<std::string> make_artifact_seal(std::span<const std::byte> elf);
 // Seals a finished file in place. Errors: BadArtifact, CannotWrite.
 Status append_artifact_seal(const std::string& path);
@@ -26,5 +27,8 @@ Status append_artifact_seal(const std::string& path);
 Result<std::optional<ArtifactSeal>> read_artifact_seal(std::span<const std::byte> file);
 // Compares the file's content (and its weights, when asked) with the seal. Errors: BadArtifact.
 Status check_artifact_seal(std::span<const std::byte> file, const ArtifactSeal& seal, bool params_too);
+// What is sealed of an object file, or of the members of an archive, is as it was written; a linker would take damaged
+// code as it is. Files without a seal pass. Errors: FileNotFound, BadArtifact.
+Status check_object_seals(const std::string& path);
 
 }  // namespace tilewright

@@ -241,10 +241,18 @@ Status link(std::vector<std::string> arguments, const Workplace& place, const st
 }
 
 // All of them as one relocatable object, the place's result.
+Status seal(const Workplace& place, const std::string& path) {
+  Status sealed = append_artifact_seal(place.result());
+  if (sealed) return Ok{};
+  return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal")
+                                                        : std::move(sealed).error().at(path);
+}
+
 Status join(std::span<const std::string> objects, const Workplace& place, const std::string& path) {
   TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
-  return hide_inner_symbols(place.result(), path);
+  TW_TRY_STATUS(hide_inner_symbols(place.result(), path));
+  return seal(place, path);
 }
 
 Status move_into_place(const Workplace& place, const std::string& path) {
@@ -271,10 +279,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
                       "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined", "--no-mmap-output-file"},
                      place, path));
-  Status sealed = append_artifact_seal(place.result());
-  if (!sealed)
-    return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal")
-                                                          : std::move(sealed).error().at(path);
+  TW_TRY_STATUS(seal(place, path));
   return move_into_place(place, path);
 }
 
