@@ -94,11 +94,12 @@ class GraphWriter {
     return unsupported("control flow");
   }
 
-  // One node: its arguments, then the constants inside, in the order of their use; the attributes of its first operator
-  // win.
+  // One node: its arguments, then the constants inside, in the order of their use. Its attributes are those of its
+  // operators, of which the first wins where two have one of the same name; each operator's own, whole, are in
+  // operator_attrs, as a JSON text per operator.
   Status call_composite(const Expr& e, const FunctionNode& function, const std::string& name) {
     std::vector<Expr> inputs;
-    json attrs = json::object();
+    json attrs = json::object(), each = json::array();
     std::string operators;
     const auto* call = as<CallNode>(e);
     for (const Expr& inner : post_order(function.body)) {
@@ -116,8 +117,10 @@ class GraphWriter {
       const json of_operator = attributes(*as<CallNode>(inner));
       for (const auto& [key, value] : of_operator.items())
         if (!attrs.contains(key)) attrs[key] = value;
+      each.push_back(json{{"op", op->name}, {"attrs", of_operator}}.dump());
     }
     attrs["operators"] = json::array({json::array({operators})});
+    attrs["operator_attrs"] = json::array({each});
     if (auto from = function.attrs.find("PartitionedFromPattern"); from != function.attrs.end())
       attrs["PartitionedFromPattern"] = json::array({json::array({std::get<std::string>(from->second)})});
     return add(e, "kernel", name, inputs, attrs);

@@ -151,6 +151,28 @@ TEST_F(ExternalTest, PatternsAreChecked) {
   EXPECT_EQ(relay::parse_composite_patterns("\n v.x: nn.dense add? \n")->front().links.size(), 2u);
 }
 
+// Each operator of a composite has its attributes, also where two of them are of one kind.
+TEST_F(ExternalTest, ACompositesOperatorsKeepTheirAttributes) {
+  Expr x = input("x", {2, 4});
+  auto clip = [](const Expr& e, double low, double high) {
+    return call("clip", {e}, make_attrs<relay::ClipAttrs>([&](auto& a) { a.a_min = low, a.a_max = high; }));
+  };
+  Expr p = input("p", {2, 4});
+  Expr composite = relay::make_function({p}, clip(clip(p, -3, 3), 0, 1), {{"Composite", std::string("unit.clips")}});
+  Expr q = input("q", {2, 4});
+  Expr part = relay::make_function({q}, relay::call_function(composite, {q}));
+  auto graph = external_graph(*relay::as<relay::FunctionNode>(part), "part");
+  ASSERT_TRUE(graph.ok()) << graph.error().str();
+  const auto node = nlohmann::json::parse(graph->json)["nodes"][1];
+  const auto& texts = node["attrs"]["operator_attrs"][0];
+  ASSERT_EQ(texts.size(), 2u) << node.dump();
+  const auto first = nlohmann::json::parse(texts[0].get<std::string>());
+  const auto second = nlohmann::json::parse(texts[1].get<std::string>());
+  EXPECT_EQ(first["op"], "clip");
+  EXPECT_NE(first["attrs"]["a_max"], second["attrs"]["a_max"]);
+  EXPECT_EQ(second["attrs"]["a_max"][0][0].get<std::string>().substr(0, 1), "1");
+}
+
 TEST_F(ExternalTest, RunsBetweenKernels) {
   Expr x = input("x", {1, 8, 6, 6});
   // Padded convolutions around the device's parts: their halos must stay away from what the device reads.
