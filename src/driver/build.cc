@@ -7,6 +7,7 @@
 #include <iterator>
 #include <thread>
 
+#include "base/checked.h"
 #include "base/format.h"
 #include "base/formats/artifact.h"
 #include "base/version.h"
@@ -108,6 +109,42 @@ Result<const onnx::ValueInfo*> input_of(const onnx::Model& model, const std::str
                     "its inputs are " + names);
 }
 
+// Stores a number that was written as text as element i, exactly (integers) or rounded (floats); what is wrong with it
+// otherwise.
+std::string store_number(std::string_view text, int64_t i, Tensor* tensor) {
+  const DataType dtype = tensor->dtype();
+  const char *begin = text.data(), *end = begin + text.size();
+  auto parsed = [&](auto* value) {
+    auto [at, error] = std::from_chars(begin, end, *value);
+    return error == std::errc() && at == end;
+  };
+  const std::string too_large = format("has {}, which {} cannot hold", text, dtype.str());
+  double real = 0;
+  auto [at, error] = std::from_chars(begin, end, real);
+  if (at != end || error == std::errc::invalid_argument) return format("has '{}', which is not a number", text);
+  if (dtype.is_float()) {
+    if (error != std::errc()) return too_large;
+    tensor->set_double(i, real);
+    return std::isfinite(real) && !std::isfinite(tensor->at_double(i)) ? too_large : "";
+  }
+  int64_t whole = 0;
+  uint64_t large = 0;
+  if (dtype == kUInt64 && parsed(&large)) {
+    whole = static_cast<int64_t>(large);
+  } else if (!parsed(&whole)) {
+    // "1e3": whole numbers that a double holds exactly.
+    if (error != std::errc() || !(std::fabs(real) <= 9007199254740992.0)) return too_large;
+    if (real != std::floor(real)) return format("has {}, which is not a whole number", text);
+    whole = static_cast<int64_t>(real);
+    large = static_cast<uint64_t>(whole);
+  }
+  tensor->set_int(i, whole);
+  const bool held = dtype == kUInt64  ? large == static_cast<uint64_t>(whole) && (text[0] != '-' || whole == 0)
+                    : dtype.is_bool() ? whole == 0 || whole == 1
+                                      : tensor->at_int(i) == whole;
+  return held ? "" : too_large;
+}
+
 // The values of --constant for an input, with the dtype and shape the model declares for it.
 Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, const std::string& text) {
   const onnx::ValueInfo* input = TW_TRY(input_of(model, name));
@@ -126,39 +163,33 @@ Result<Tensor> constant_of(const onnx::Model& model, const std::string& name, co
     tensor = TW_TRY(onnx::read_tensor(*bytes)).data;
     if (!(tensor.dtype() == dtype)) return bad(format("is {}, not {}", tensor.dtype().str(), dtype.str()));
   } else {
-    std::vector<double> values;
+    std::vector<std::string_view> numbers;
     for (size_t at = 0; at <= text.size();) {
       const size_t end = std::min(text.find(',', at), text.size());
-      double v = 0;
-      auto [p, error] = std::from_chars(text.data() + at, text.data() + end, v);
-      if (error != std::errc() || p != text.data() + end)
-        return bad(format("has '{}', which is not a number", text.substr(at, end - at)));
-      if (dtype.is_integral() && v != std::floor(v)) return bad(format("has {}, which is not a whole number", v));
-      values.push_back(v);
+      numbers.push_back(std::string_view(text).substr(at, end - at));
       at = end + 1;
     }
     // The declared sizes; the one that is left free takes what remains. Without a declaration: one number is a scalar,
     // several a list.
     std::vector<int64_t> shape;
-    const auto count = static_cast<int64_t>(values.size());
+    const auto count = static_cast<int64_t>(numbers.size());
     if (input->type.shape) {
       int64_t known = 1, free = 0;
-      for (const auto& dim : *input->type.shape) dim.value ? known *= *dim.value : ++free;
+      bool fits = true;
+      for (const auto& dim : *input->type.shape)
+        dim.value ? fits = fits && checked_mul(known, *dim.value, &known) : ++free;
+      if (!fits) return bad(format("has {} numbers, and the declared sizes are beyond any memory", count));
       for (const auto& dim : *input->type.shape)
         shape.push_back(dim.value ? *dim.value : free == 1 && known > 0 ? count / known : 1);
     } else if (count != 1) {
       shape = {count};
     }
-    int64_t wanted = 1;
-    for (int64_t d : shape) wanted *= d;
-    if (wanted != count) return bad(format("has {} numbers", count));
+    auto wanted = checked_element_count(shape);
+    if (!wanted.ok() || *wanted != count) return bad(format("has {} numbers", count));
     tensor = Tensor::zeros(dtype, shape);
-    for (int64_t i = 0; i < count; ++i) {
-      if (dtype.is_float())
-        tensor.set_double(i, values[static_cast<size_t>(i)]);
-      else
-        tensor.set_int(i, static_cast<int64_t>(values[static_cast<size_t>(i)]));
-    }
+    for (int64_t i = 0; i < count; ++i)
+      if (std::string wrong = store_number(numbers[static_cast<size_t>(i)], i, &tensor); !wrong.empty())
+        return bad(std::move(wrong));
   }
   return tensor;
 }

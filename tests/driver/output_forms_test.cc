@@ -10,6 +10,8 @@
 #include <iterator>
 
 #include "driver/build.h"
+#include "relay/expr.h"
+#include "runtime/link_file.h"
 #include "test_folders.h"
 #include "tilewright/compiler.h"
 #include "tilewright/runtime.h"
@@ -73,6 +75,72 @@ TEST_F(OutputFormsTest, TheNamesEndDecides) {
   EXPECT_EQ(output_form("m.bc"), OutputForm::kBitcode);
   EXPECT_EQ(output_form("m.s"), OutputForm::kAssembly);
   EXPECT_EQ(*output_form("m.tar", "objects"), OutputForm::kObjects);
+}
+
+// Objects carry a seal as libraries do: the linker would take damaged code as it is, and the first run end by a signal.
+TEST_F(OutputFormsTest, DamagedObjectsAreRefusedBeforeTheyAreLinked) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the system's compiler links without sanitizers";
+#endif
+  for (const char* name : {"m.o", "m.a", "m.tar"}) {
+    CompileOptions options;
+    options.shapes = {"x=1x3x8x8"};
+    options.kernel_cache = false;
+    if (name == std::string("m.tar")) options.format = "objects";
+    compile(TW_TEST_DATA "/onnx/convnet.onnx", folder_ + "/" + name, options);
+    const std::string path = folder_ + "/" + name, whole = read(path);
+    const std::string form = path.substr(path.rfind('.') + 1);
+    auto loaded = runtime::load_linked(path, form);
+    ASSERT_TRUE(loaded.ok()) << loaded.error().str();
+    for (size_t at : {whole.size() / 3, whole.size() / 2, whole.size() * 3 / 4}) {
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x5a);
+      std::ofstream(path, std::ios::binary) << damaged;
+      auto refused = runtime::load_linked(path, form);
+      ASSERT_FALSE(refused.ok()) << name << " with a damaged byte at " << at;
+      EXPECT_EQ(refused.error().code, ErrorCode::kBadArtifact) << refused.error().str();
+    }
+  }
+}
+
+// Inputs that become constants keep every digit, and what their dtype cannot hold is refused.
+TEST_F(OutputFormsTest, ConstantsOfEveryDtypeAreExactOrRefused) {
+  auto given = [](const std::string& name, const std::string& text, size_t output) -> Result<Tensor> {
+    driver::BuildOptions options;
+    options.constants[name] = text;
+    options.kernel_cache = "";
+    const std::string model = name == "huge" ? "huge_input" : "typed_inputs";
+    auto built = driver::build_onnx(TW_TEST_DATA "/onnx/" + model + ".onnx", options);
+    if (!built.ok()) return std::move(built).error();
+    const auto* outputs = relay::as<relay::TupleNode>(built->imported.main_function()->body);
+    const auto* constant = relay::as<relay::ConstantNode>(outputs->fields[output]);
+    if (!constant) return Diagnostic(ErrorCode::kInternal, "the output is not a constant");
+    return constant->data;
+  };
+  auto whole = given("whole", "9007199254740993,-9223372036854775808", 0);
+  ASSERT_TRUE(whole.ok()) << whole.error().str();
+  EXPECT_EQ(whole->at_int(0), 9007199254740993);
+  EXPECT_EQ(whole->at_int(1), INT64_MIN);
+  EXPECT_EQ(static_cast<uint64_t>(given("large", "18446744073709551615", 1)->at_int(0)), UINT64_MAX);
+  EXPECT_EQ(given("byte", "255,1e1", 2)->at_int(1), 10);
+  EXPECT_EQ(given("real", "-2.5e-3", 3)->at_double(0), -2.5e-3f);
+  auto refused = [&](const std::string& name, const std::string& text, const std::string& says) {
+    auto r = given(name, text, 0);
+    ASSERT_FALSE(r.ok()) << name << "=" << text;
+    EXPECT_EQ(r.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(r.error().message.find(says), std::string::npos) << r.error().message;
+  };
+  refused("whole", "9223372036854775808,0", "which int64 cannot hold");
+  refused("whole", "1e300,0", "which int64 cannot hold");
+  refused("whole", "1.5,0", "not a whole number");
+  refused("large", "-1", "which uint64 cannot hold");
+  refused("byte", "300,0", "has 300, which uint8 cannot hold");
+  refused("byte", "-1,0", "which uint8 cannot hold");
+  refused("real", "1e300", "which float32 cannot hold");
+  refused("half", "1e5", "which float16 cannot hold");
+  refused("truth", "2", "which bool cannot hold");
+  refused("real", "one", "not a number");
+  refused("huge", "1", "beyond any memory");
 }
 
 TEST_F(OutputFormsTest, ACProgramLinksTheArchiveOrTheObject) {

@@ -332,7 +332,17 @@ def quantized_microsoft():
          [scale, zero, other_scale, other_zero, weight, weight_scale, weight_zero, bias, real_bias, one_scale, one_zero], domains=["com.microsoft"])
 
 
+def typed_inputs():
+    """Inputs of several dtypes for --constant, and one that declares more elements than 64 bits count."""
+    kinds = {"whole": (INT64, [2]), "large": (TensorProto.UINT64, [1]), "byte": (TensorProto.UINT8, [2]), "real": (FLOAT, [1]),
+             "half": (TensorProto.FLOAT16, [1]), "truth": (TensorProto.BOOL, [1])}
+    nodes = [helper.make_node("Identity", [name], [name + "_out"]) for name in kinds]
+    save("typed_inputs", nodes, [value(n, *k) for n, k in kinds.items()], [value(n + "_out", *k) for n, k in kinds.items()])
+    save("huge_input", [helper.make_node("Shape", ["huge"], ["y"])], [value("huge", FLOAT, [1 << 40, 1 << 40])], [value("y", INT64, [2])])
+
+
 def main():
+    typed_inputs()
     quantized()
     quantized_microsoft()
     computed_functions()
