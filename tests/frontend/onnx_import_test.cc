@@ -91,6 +91,38 @@ TEST(OnnxImport, ShapesBindDimensionsEverywhere) {
   EXPECT_EQ(error_of(m, options).code, ErrorCode::kShapeMismatch);
 }
 
+Attribute ints_attribute(std::string name, std::vector<int64_t> values) {
+  Attribute a;
+  a.name = std::move(name);
+  a.kind = AttributeKind::kInts;
+  a.ints = std::move(values);
+  return a;
+}
+
+// Rounding up, ONNX leaves out windows that begin behind the data and the padding before it, on each axis by itself;
+// the operator's own (classic) formula keeps them.
+TEST(OnnxImport, PoolsThatRoundUpLeaveOutWindowsInThePadding) {
+  auto pooled = [](const char* op, std::vector<int64_t> shape, std::vector<int64_t> pads) {
+    Model m = model_of({node(op, {"x"}, {"y"},
+                             {ints_attribute("kernel_shape", {2, 2}), ints_attribute("strides", {3, 3}),
+                              ints_attribute("pads", std::move(pads)), int_attribute("ceil_mode", 1)})},
+                       {"x"}, "y");
+    std::vector<ValueType::DimInfo> dims;
+    for (int64_t d : shape) dims.push_back({d, ""});
+    m.graph.inputs[0].type.shape = dims;
+    m.graph.outputs[0].type.shape.reset();
+    auto r = import_onnx(m);
+    return r.ok() ? type_str(r->main_function()->body->type) : r.error().str();
+  };
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    // Rows: (5 + 2 - 2) / 3 rounds up to 2, and row 2 * 3 is the padding behind the data. Columns: 7 - 2 = 5 does too,
+    // and column 6 is the last one.
+    EXPECT_EQ(pooled(op, {1, 2, 5, 7}, {1, 0, 1, 0}), "Tensor[(1, 2, 2, 3), float32]") << op;
+    EXPECT_EQ(pooled(op, {1, 2, 5, 5}, {1, 1, 1, 1}), "Tensor[(1, 2, 2, 2), float32]") << op;
+    EXPECT_EQ(pooled(op, {1, 2, 7, 7}, {0, 0, 0, 0}), "Tensor[(1, 2, 3, 3), float32]") << op;
+  }
+}
+
 // What quantisers write stays recognisable: the pass makes integer products of it, and the results stay within two
 // steps of the last scale.
 TEST(OnnxImport, QuantizedModelsBecomeIntegerArithmetic) {

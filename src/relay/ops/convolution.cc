@@ -20,10 +20,8 @@ Result<Dim> window_output(const Dim& in, int64_t kernel, int64_t stride, int64_t
     return type_error(
         format("a window of {} does not fit an axis of {} with padding {} and {}", reach, in.str(), before, after));
   if (!ceil_mode) return floordiv(room, Dim(stride)) + Dim(1);
-  Dim out = ceildiv(room, stride) + Dim(1);
-  // A window must start inside the data or the padding before it.
-  if (out.is_const() && (out.value() - 1) * stride >= in.value() + before) return Dim(out.value() - 1);
-  return out;
+  // The classic formula: a window may begin in the padding behind the data.
+  return ceildiv(room, stride) + Dim(1);
 }
 
 namespace {

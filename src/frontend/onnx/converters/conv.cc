@@ -231,18 +231,41 @@ Expr in_two_axes(NodeContext& c, const Expr& x, const Window& w, Pool&& pool) {
 bool pools_volumes(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
   return w.n == 3 && !ceil_mode && c.dtype(x) == kFloat32;
 }
+
+// A picture's pool. Rounding up, this format leaves out windows that begin behind the data and the padding before it,
+// which the operator's own formula keeps.
+template <class A>
+Expr pool_picture(NodeContext& c, const char* op, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
+  const auto sizes = static_shape(as_tensor(x->type)->shape);
+  if (!ceil_mode || !sizes) return c.call(op, {x}, pool_attrs<A>(w, ceil_mode, include_pad));
+  const Ints& d = *sizes;
+  Ints kept(2), up(2);
+  bool rounds = false, cuts = false;
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t room = d[i + 2] + w.pads[i] + w.pads[i + 2] - (w.kernel[i] - 1) * w.dilations[i] - 1;
+    up[i] = (room > 0 ? (room + w.strides[i] - 1) / w.strides[i] : 0) + 1;
+    kept[i] = up[i] - ((up[i] - 1) * w.strides[i] >= d[i + 2] + w.pads[i] ? 1 : 0);
+    rounds = rounds || room < 0 || kept[i] != room / w.strides[i] + 1;
+    cuts = cuts || kept[i] != up[i];
+  }
+  Expr y = c.call(op, {x}, pool_attrs<A>(w, rounds, include_pad));
+  if (rounds && cuts)
+    for (size_t i = 0; i < 2; ++i)
+      if (kept[i] != up[i]) y = c.slice(y, static_cast<int64_t>(i) + 2, 0, kept[i]);
+  return y;
+}
 Expr max_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode) {
   if (pools_volumes(c, x, w, ceil_mode))
     return c.call("nn.max_pool3d", {x}, pool_attrs<relay::MaxPool3DAttrs>(w, ceil_mode, false));
   return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
-    return c.call("nn.max_pool2d", {e}, pool_attrs<relay::MaxPool2DAttrs>(two, ceil_mode, false));
+    return pool_picture<relay::MaxPool2DAttrs>(c, "nn.max_pool2d", e, two, ceil_mode, false);
   });
 }
 Expr avg_pool_of(NodeContext& c, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
   if (pools_volumes(c, x, w, ceil_mode))
     return c.call("nn.avg_pool3d", {x}, pool_attrs<relay::AvgPool3DAttrs>(w, ceil_mode, include_pad));
   return in_two_axes(c, x, w, [&](const Expr& e, const Window& two) {
-    return c.call("nn.avg_pool2d", {e}, pool_attrs<relay::AvgPool2DAttrs>(two, ceil_mode, include_pad));
+    return pool_picture<relay::AvgPool2DAttrs>(c, "nn.avg_pool2d", e, two, ceil_mode, include_pad);
   });
 }
 
