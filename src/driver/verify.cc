@@ -215,6 +215,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
   auto inputs = TW_TRY(gather_inputs(plan, options));
   VerifyReport report;
   report.steps = plan.steps.size();
+  report.taken_apart = built.lowered.taken_apart;
   SteppedRun run(*artifact, inputs);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     run.run_step(i);

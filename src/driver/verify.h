@@ -24,6 +24,7 @@ struct VerifyReport {
   std::vector<Mismatch> mismatches;  // kernels outside the budget, in execution order
   std::string pass_to_blame;         // found by bisection when the optimised graph itself differs
   size_t steps = 0;
+  std::vector<std::string> taken_apart;  // lower::Lowered::taken_apart
   bool ok() const { return mismatches.empty() && largest_output_error <= 1; }
 };
 

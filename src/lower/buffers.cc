@@ -2,6 +2,7 @@
 #include "lower/buffers.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <numeric>
 #include <set>
@@ -179,6 +180,7 @@ class Planner {
     copy.dtype = g_.tensors[id].dtype;
     copy.shape = g_.tensors[id].shape;
     copy.device = g_.tensors[id].device;
+    copy.layout = g_.tensors[id].layout;
     g_.tensors.push_back(copy);
     int made = static_cast<int>(g_.tensors.size()) - 1;
     group.outputs = {made};
@@ -421,7 +423,7 @@ class Planner {
     size_t n = g_.tensors.size();
     out_.tensors.resize(n);
     std::vector<int> storage_of_root(n, -1);
-    std::map<std::pair<uint64_t, int64_t>, int> params;
+    Params params;
     for (size_t id = 0; id < n; ++id) {
       int root = root_of(static_cast<int>(id));
       if (storage_of_root[root] < 0) storage_of_root[root] = new_storage(root, &params);
@@ -449,7 +451,13 @@ class Planner {
     }
   }
 
-  int new_storage(int root, std::map<std::pair<uint64_t, int64_t>, int>* params) {
+  // Constants that have a storage, by the hash of their bytes and how many there are.
+  struct Stored {
+    int tensor, storage;
+  };
+  using Params = std::multimap<std::pair<uint64_t, int64_t>, Stored>;
+
+  int new_storage(int root, Params* params) {
     const auto& t = g_.tensors[root];
     Storage s;
     s.bytes = padded(root).bytes;
@@ -465,9 +473,12 @@ class Planner {
     } else if (t.kind == GraphTensor::Kind::kParam) {
       s.space = plan::Space::kParams;
       // Equal constants share their bytes.
-      std::pair<uint64_t, int64_t> key{hash_bytes(t.data.raw(), t.data.bytes(), t.dtype.bits), s.bytes};
-      if (auto it = params->find(key); it != params->end()) return it->second;
-      params->emplace(key, static_cast<int>(out_.storages.size()));
+      const std::pair<uint64_t, int64_t> key{hash_bytes(t.data.raw(), t.data.bytes(), t.dtype.bits), s.bytes};
+      for (auto [it, end] = params->equal_range(key); it != end; ++it)
+        if (const Tensor& other = g_.tensors[it->second.tensor].data;
+            other.bytes() == t.data.bytes() && std::memcmp(other.raw(), t.data.raw(), t.data.bytes()) == 0)
+          return it->second.storage;
+      params->emplace(key, Stored{root, static_cast<int>(out_.storages.size())});
     }
     out_.storages.push_back(s);
     return static_cast<int>(out_.storages.size()) - 1;

@@ -12,7 +12,8 @@ PrimExpr ComputeArgs::broadcast_operand(size_t i) const {
     bool repeated = in_dim(i, d) == 1 && out_dim(out_axis) != 1;
     mapped.push_back(repeated ? make_int(0) : index[out_axis]);
   }
-  bool vector = rank > 0 && in_dim(i, rank - 1) != 1;
+  // A dimension of one element that the result has, too, is read as the vectors that cover it (with their masks).
+  bool vector = rank > 0 && (in_dim(i, rank - 1) != 1 || out_dim(index.size() - 1) == 1);
   if (lanes == 1 || vector) return at(i, mapped, lanes);
   return broadcast(at(i, mapped, 1), lanes);
 }

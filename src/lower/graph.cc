@@ -2,15 +2,49 @@
 #include "lower/graph.h"
 
 #include <algorithm>
+#include <cctype>
 #include <unordered_map>
 
 #include "base/format.h"
+#include "ir/string_fields.h"
 #include "relay/op.h"
 #include "relay/ops/attrs_device.h"
 
 namespace tilewright::lower {
 namespace {
 using namespace relay;
+
+class Layouts : public StringFields {
+ public:
+  std::string own, result;
+  void field(const char* name, std::string* value) override {
+    const std::string_view which(name);
+    if (which == "layout" || which == "data_layout") own = *value;
+    if (which == "dst_layout" || (which == "out_layout" && !value->empty())) result = *value;
+  }
+};
+
+// "NCHW16c" for what a call makes of blocked channels; empty for plain results. Operators without a layout of their own
+// keep their operand's where the block stays the last dimension.
+std::string result_layout(const Expr& e, const std::unordered_map<const ExprNode*, std::string>& of) {
+  const auto* call = as<CallNode>(e);
+  const Type first = as_tuple(e->type) ? as_tuple(e->type)->fields.at(0) : e->type;
+  const auto* type = as_tensor(first);
+  Layouts said;
+  if (call->attrs) const_cast<AttrsNode*>(call->attrs.get())->visit(said);  // the visitor only reads
+  std::string layout = said.result.empty() ? said.own : said.result;
+  const std::string_view name = called_op(e)->name;
+  if (layout.empty() && name != "reshape" && name != "transpose" && name != "reverse_reshape")
+    for (const Expr& arg : call->args) {
+      auto found = of.find(arg.get());
+      if (found != of.end() && layout.empty()) layout = found->second;
+    }
+  auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  const bool blocked = std::any_of(layout.begin(), layout.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  const bool fits =
+      type && static_cast<size_t>(std::count_if(layout.begin(), layout.end(), letter)) == type->shape.size();
+  return blocked && fits ? layout : "";
+}
 
 class Extractor {
  public:
@@ -166,8 +200,29 @@ class Extractor {
     std::string name = sources.empty() ? format("t{}", graph_.tensors.size()) : sources.back();
     group.outputs = TW_TRY(new_tensors(e->type, name, GraphTensor::Kind::kComputed));
     values_[e.get()] = group.outputs;
+    name_layouts(group);
     add_group(std::move(group));
     return Ok{};
+  }
+
+  // The layouts of a group's results, from those of its operands and what its operators say of themselves.
+  void name_layouts(const Group& group) {
+    std::unordered_map<const ExprNode*, std::string> layouts;
+    size_t next = 0;
+    for (const Expr& param : group.function->params) {
+      layouts[param.get()] = graph_.tensors[group.inputs[next]].layout;
+      next += as_tuple(param->type) ? as_tuple(param->type)->fields.size() : 1;
+    }
+    const Expr& body = group.function->body;
+    for (const Expr& e : post_order(body)) {
+      if (const auto* get = as<TupleGetItemNode>(e)) layouts[e.get()] = layouts[get->tuple.get()];
+      if (const auto* tuple = as<TupleNode>(e); tuple && !tuple->fields.empty())
+        layouts[e.get()] = layouts[tuple->fields[0].get()];
+      if (called_op(e)) layouts[e.get()] = result_layout(e, layouts);
+    }
+    const auto* fields = as<TupleNode>(body);
+    for (size_t i = 0; i < group.outputs.size(); ++i)
+      graph_.tensors[group.outputs[i]].layout = layouts[(fields ? fields->fields[i] : body).get()];
   }
 
   void add_group(Group group) {

@@ -25,6 +25,7 @@ struct GraphTensor {
   std::vector<int> consumers;  // groups, each once, in order
   bool is_output = false;
   uint32_t device = 0;  // into Graph::devices
+  std::string layout;   // "NCHW16c" where the channels are in blocks; empty: plain, or no picture at all
 };
 
 struct Group {

@@ -102,13 +102,13 @@ bool lowers_whole(const FunctionNode& function) {
   return true;
 }
 
-Module split_groups(const Module& fused) {
+Module split_groups(const Module& fused, const FunctionNode* apart) {
   const FunctionNode* main = fused.main_function();
   if (!main) return fused;
   Expr body = rewrite_graph(main->body, [&](const Expr&, const Expr& rebuilt) -> Expr {
     const auto* call_node = as<CallNode>(rebuilt);
     const auto* function = call_node ? as<FunctionNode>(call_node->callee) : nullptr;
-    if (!function || !function->primitive() || lowers_whole(*function)) return rebuilt;
+    if (!function || !function->primitive() || (lowers_whole(*function) && function != apart)) return rebuilt;
     std::map<const VarNode*, Expr> values;
     for (size_t i = 0; i < function->params.size(); ++i) values[as<VarNode>(function->params[i])] = call_node->args[i];
     return rewrite_graph(substitute(function->body, values), [&](const Expr& original, const Expr& e) -> Expr {

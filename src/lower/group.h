@@ -26,8 +26,8 @@ struct Anchor {
 bool lowers_whole(const relay::FunctionNode& function);
 Anchor find_anchor(const relay::FunctionNode& function);
 
-// Groups that do not lower whole, as one group per call. What is left then either lowers or is reported.
-relay::Module split_groups(const relay::Module& fused);
+// Groups that do not lower whole, and `apart`, as one group per call. What is left then either lowers or is reported.
+relay::Module split_groups(const relay::Module& fused, const relay::FunctionNode* apart = nullptr);
 
 // The group's expressions over its views, as loop IR.
 class GroupScope {

@@ -14,6 +14,13 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
+// A tensor's bytes as text: numbers would lose bits (integers above 2^53 as doubles, the payloads of NaN).
+std::string hex_bytes(const Tensor& t) {
+  std::string out;
+  for (uint64_t i = 0; i < t.bytes(); ++i) out += format("{:02x}", static_cast<unsigned>(t.raw()[i]));
+  return out;
+}
+
 // Everything a kernel's code depends on, as text: operators, attributes, types, wiring and where its operands lie.
 std::string kernel_key(const Graph& graph, const Group& group, const Buffers& buffers) {
   std::string key;
@@ -24,8 +31,7 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
     key += format("{}:{}", n, static_cast<int>(e->kind));
     if (const OpDef* op = called_op(e)) key += format(" {}[{}]", op->name, attrs_str(as<CallNode>(e)->attrs));
     if (const auto* constant = as<ConstantNode>(e); constant && constant->data.size() == 1)
-      key += format(" ={:a}", constant->data.dtype().is_float() ? constant->data.at_double(0)
-                                                                : static_cast<double>(constant->data.at_int(0)));
+      key += " =" + hex_bytes(constant->data);
     if (const auto* get = as<TupleGetItemNode>(e)) key += format(" .{}", get->index);
     for (const Expr& kid : children(e))
       if (auto it = number.find(kid.get()); it != number.end()) key += format(" %{}", it->second);
@@ -38,8 +44,8 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
   auto place = [&](int id) {
     const auto& t = graph.tensors[id];
     const Placement& p = buffers.tensors[id];
-    key += format("|{} {} {} {} {}", t.dtype.str(), tilewright::shape_str(t.shape), tilewright::shape_str(p.strides),
-                  p.offset, tilewright::shape_str(p.halo_before) + tilewright::shape_str(p.halo_after));
+    key += format("|{} {} {} {} {} {}", t.dtype.str(), tilewright::shape_str(t.shape), tilewright::shape_str(p.strides),
+                  p.offset, tilewright::shape_str(p.halo_before), tilewright::shape_str(p.halo_after));
     key += format(" {} {}", static_cast<int>(buffers.storages[p.storage].space), p.storage_offset % 64);
   };
   for (int id : group.inputs) place(id);
@@ -48,7 +54,9 @@ std::string kernel_key(const Graph& graph, const Group& group, const Buffers& bu
   for (size_t i = 0; i < group.inputs.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (group.inputs[i] == group.inputs[j]) key += format("={}~{}", i, j);
-  return key + group.choice->implementation + " " + group.choice->configuration;
+  const Choice& choice = *group.choice;
+  return key + format("{} {} {} {} {}", choice.implementation, choice.configuration, choice.parallel,
+                      choice.scratch_bytes, choice.scratch_dtype.str());
 }
 
 // A symbol name out of a group's operators: "nn.conv2d+add+nn.relu" -> "conv2d_add_relu".
@@ -128,8 +136,7 @@ class Lowering {
            const PanelWidths* panels)
       : target_(target), chooser_(chooser), device_targets_(device_targets), panels_(panels) {}
 
-  Result<Lowered> run(const Module& fused) {
-    Module module = split_groups(fused);
+  Result<Lowered> run(const Module& module) {
     graph_ = TW_TRY(extract_graph(module));
     graph_.panels = panels_;
     TW_TRY_STATUS(choose_all());
@@ -141,12 +148,34 @@ class Lowering {
     describe();
     reserve_scratch();
     for (size_t i = 0; i < graph_.groups.size(); ++i)
-      if (!buffers_.elided[i]) TW_TRY_STATUS(emit(graph_.groups[i]));
+      if (!buffers_.elided[i])
+        TW_TRY_STATUS(watched(graph_.groups[i], [&]() -> Status { return emit(graph_.groups[i]); }));
     out_.plan.metadata = module.metadata;
     return std::move(out_);
   }
 
+  // The function of the module whose group no kernel could be made of, when its operators may have kernels; else null.
+  const FunctionNode* culprit() const { return culprit_; }
+
  private:
+  // A failed check within the work on a group of several operators is an error that names the group.
+  template <class F>
+  auto watched(const Group& group, F&& work) -> decltype(work()) {
+    const bool several = std::count(group.name.begin(), group.name.end(), '+') > 0 && !group.plain();
+    if (!several) return work();
+    std::string why;
+    try {
+      auto out = work();
+      if (out.ok() || out.error().code != ErrorCode::kInternal) return out;
+      why = out.error().message;
+    } catch (const InternalError& e) {
+      why = e.what();
+    }
+    culprit_ = group.function;
+    return Diagnostic(ErrorCode::kInternal,
+                      format("{}{}: {}", group.name, group.source.empty() ? "" : format(" of {}", group.source), why));
+  }
+
   Status choose_all() {
     std::vector<std::string> missing;
     for (Group& group : graph_.groups) {
@@ -160,7 +189,8 @@ class Lowering {
         group.choice = std::move(plain);
         continue;
       }
-      auto choice = choose_implementation(graph_, group, target_of(group), chooser_);
+      auto choice = watched(group, [&] { return choose_implementation(graph_, group, target_of(group), chooser_); });
+      if (culprit_) return std::move(choice).error();
       if (choice.ok()) {
         group.choice = *choice;
         continue;
@@ -307,7 +337,7 @@ class Lowering {
     b.bytes = static_cast<uint64_t>(p.bytes);
     b.dtype = t.dtype;
     b.shape = t.shape;
-    b.layout = t.shape.size() == 5 ? format("NCHW{}c", t.shape[4]) : "";
+    b.layout = t.layout;
     b.name = t.name;
     b.device = t.device;
     auto [it, fresh] = plan_buffer_of_.try_emplace(id, static_cast<uint32_t>(out_.plan.buffers.size()));
@@ -442,6 +472,7 @@ class Lowering {
   const KernelChooser& chooser_;
   const DeviceTargets& device_targets_;
   const PanelWidths* panels_;
+  const FunctionNode* culprit_ = nullptr;
   Graph graph_;
   Buffers buffers_;
   Lowered out_;
@@ -455,7 +486,18 @@ class Lowering {
 
 Result<Lowered> lower_module(const Module& fused, const Target& target, const KernelChooser& chooser,
                              const DeviceTargets& device_targets, const PanelWidths* panels) {
-  return Lowering(target, chooser, device_targets, panels).run(fused);
+  Module module = split_groups(fused);
+  std::vector<std::string> taken_apart;
+  for (;;) {
+    Lowering lowering(target, chooser, device_targets, panels);
+    auto lowered = lowering.run(module);
+    if (!lowering.culprit()) {
+      if (lowered.ok()) lowered->taken_apart = std::move(taken_apart);
+      return lowered;
+    }
+    taken_apart.push_back(lowered.error().message);
+    module = split_groups(module, lowering.culprit());
+  }
 }
 
 }  // namespace tilewright::lower

@@ -40,6 +40,9 @@ struct Lowered {
   plan::Plan plan;
   std::vector<Tensor> params;     // contents of plan.params, in order
   std::vector<StepTrace> traces;  // one per plan step
+  // Groups that could not be lowered as one kernel and became one for each operator, with the reason. A user sees only
+  // a slower model; for us each is a defect, and tests fail on it.
+  std::vector<std::string> taken_apart;
 };
 
 // Targets of devices other than the CPU, by device type (resolved); one that is missing has the CPU's.

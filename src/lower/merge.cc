@@ -95,6 +95,7 @@ void merge_variant(Lowered* into, Lowered variant) {
   other.externals.clear(), other.kernels.clear(), other.params.clear(), other.metadata.clear();
   other.params_bytes = 0;
   first.variants.push_back(std::move(other));
+  std::move(variant.taken_apart.begin(), variant.taken_apart.end(), std::back_inserter(into->taken_apart));
 }
 
 }  // namespace tilewright::lower

@@ -146,6 +146,40 @@ tir::Stmt plane_by_plane(const topi::View& in, const topi::View& out, const topi
   return tir::seq(std::move(body));
 }
 
+// Whether a vector of the anchor's elements that runs on over the ends of pictures' rows finds its other operands: they
+// have every pixel, row after row, or one value for all pixels, and come element by element.
+bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
+  const FunctionNode& function = *scope.group().function;
+  const Shape& shape = as_tensor(anchor.expr->type)->shape;
+  const size_t rank = shape.size();
+  const bool columns = shape[rank - 1] == Dim(1);
+  auto fits = [&](const Type& type) {
+    const auto* t = as_tensor(type);
+    if (!t) return false;
+    const size_t n = t->shape.size();
+    const Dim high = n > 1 ? t->shape[n - 2] : Dim(1), wide = n > 0 ? t->shape[n - 1] : Dim(1);
+    if (n == 0) return true;
+    return (high == shape[rank - 2] && wide == shape[rank - 1]) || (!columns && high == Dim(1) && wide == Dim(1));
+  };
+  for (const Expr& e : post_order(function.body)) {
+    if (e == anchor.expr || e == anchor.call->args[0]) continue;
+    if (const OpDef* op = called_op(e);
+        op && (op->pattern > OpPattern::kBroadcast || op->name == std::string_view("repeat") ||
+               op->name == std::string_view("tile")))
+      return false;
+    if (e->kind != ExprKind::kOp && !fits(e->type)) return false;
+  }
+  // Pixels of operands lie one after the other.
+  for (size_t i = 0; i < scope.group().inputs.size(); ++i) {
+    const topi::View& in = scope.input(i);
+    if (static_cast<int>(i) == anchor.inputs[0] || in.rank() < 2) continue;
+    const size_t n = in.shape.size();
+    if (in.shape[n - 2] > 1 && in.shape[n - 1] > 0 && in.strides[n - 2] != in.shape[n - 1] * in.strides[n - 1])
+      return false;
+  }
+  return true;
+}
+
 // A transpose or change between plain and blocked channels of an input, with what follows element by element: through
 // registers, v x v elements at a time. Null when the group is something else.
 tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
@@ -155,20 +189,25 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   if (!(in.dtype() == kFloat32) || !(out.dtype() == kFloat32)) return {};
   const topi::Epilogue epilogue = scope.epilogue(anchor);
   if (anchor.op == "layout_transform") {
+    const bool follows = follows_rows(scope, anchor);
+    auto from_blocked = [follows](const topi::View& from, const topi::View& to, const topi::Epilogue& finish,
+                                  const topi::KernelContext& c) {
+      return topi::from_blocked(from, to, finish, c, follows);
+    };
     const auto& attrs = *attrs_as<LayoutTransformAttrs>(anchor.call->attrs);
     if (in.rank() == 5 && out.rank() == 6 && attrs.src_layout == "NCDHW" &&
         attrs.dst_layout == format("NCDHW{}c", out.shape.back()))
       return plane_by_plane(in, out, epilogue, context, topi::to_blocked);
     if (in.rank() == 6 && out.rank() == 5 && attrs.dst_layout == "NCDHW" &&
         attrs.src_layout == format("NCDHW{}c", in.shape.back()))
-      return plane_by_plane(in, out, epilogue, context, topi::from_blocked);
+      return plane_by_plane(in, out, epilogue, context, from_blocked);
     auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
     if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) &&
         in.strides[3] == 1 && out.strides[4] == 1)
       return topi::to_blocked(in, out, epilogue, context);
     if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) &&
         in.strides[4] == 1 && out.strides[3] == 1)
-      return topi::from_blocked(in, out, epilogue, context);
+      return from_blocked(in, out, epilogue, context);
     return {};
   }
   const auto& attrs = *attrs_as<TransposeAttrs>(anchor.call->attrs);

@@ -124,16 +124,16 @@ std::shared_ptr<Choice> direct_conv(const Problem& p, const topi::Conv2dProblem&
   // 1x1 convolutions run rows together when neither side has gaps; whether they have is known once buffers are planned.
   Anchor anchor = p.anchor;
   int data_input = p.input_index(0), weight_input = p.input_index(1);
-  const Target* target = &p.target;
   const bool pointwise = problem.kernel_height == 1 && problem.kernel_width == 1 && problem.stride_height == 1 &&
                          problem.stride_width == 1;
-  const auto best = topi::default_config(problem, p.target, pointwise);
+  const auto best = topi::default_config(problem, p.target, pointwise),
+             gapped = pointwise ? topi::default_config(problem, p.target, false) : best;
   choice->cost = topi::estimate(problem, best, p.target);
   choice->configuration = topi::to_text(best);
   choice->configurations = [=, machine = p.target] { return topi::ranked_configs(problem, machine, pointwise); };
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     const auto& x = scope.input(static_cast<size_t>(data_input));
-    auto config = topi::default_config(problem, *target, topi::can_flatten(problem, x, scope.output()));
+    const auto& config = topi::can_flatten(problem, x, scope.output()) ? best : gapped;
     topi::View w =
         topi::make_view(scope.input(static_cast<size_t>(weight_input)).buffer, topi::packed_weight_shape(problem));
     return topi::conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
@@ -315,10 +315,9 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
                                 shaped(data), shaped(out), p.target);
   Anchor anchor = p.anchor;
   auto data_input = static_cast<size_t>(p.input_index(0)), weight_input = static_cast<size_t>(p.input_index(1));
-  const Target* target = &p.target;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     const topi::View &x = scope.input(data_input), &y = scope.output();
-    auto config = topi::default_config(problem, x, y, *target);
+    auto config = topi::default_config(problem, x, y, *context.target);  // by how the operands lie
     return topi::conv_direct(problem, config, x, scope.input(weight_input), y, scope.epilogue(anchor), context);
   };
   return choice;

@@ -258,9 +258,10 @@ Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const
   return copy_matrices(m, in, out, epilogue, context);
 }
 
-Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
+Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context,
+                  bool rows_together) {
   const int64_t channels = out.shape[1], v = in.shape[4], width = out.shape[3];
-  const bool flat = out.strides[2] == width && in.strides[2] == width * in.strides[3];
+  const bool flat = rows_together && out.strides[2] == width && in.strides[2] == width * in.strides[3];
   Matrices m;
   m.outer = {in.shape[0], in.shape[1], flat ? 1 : in.shape[2]};
   m.in_outer = {in.strides[0], in.strides[1], in.strides[2]};

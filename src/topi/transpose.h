@@ -26,7 +26,10 @@ bool is_deinterleaving(const View& in, const View& out);
 tir::Stmt deinterleave_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
 // (N, C, H, W) -> (N, ceil(C/v), H, W, v), padding lanes zero; and back. Strides are free but for contiguous W and v.
 tir::Stmt to_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
-tir::Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context);
+// `rows_together`: vectors may run over the ends of rows, which an epilogue that reads more than the value must be able
+// to follow.
+tir::Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context,
+                       bool rows_together = true);
 Cost transpose_cost(const View& out, const Target& target);
 
 }  // namespace tilewright::topi

@@ -30,6 +30,7 @@ inline void check(const relay::Module& module, const char* target = "llvm") {
   options.build.jobs = 1;
   auto report = verify_module(module, options);
   ASSERT_TRUE(report.ok()) << report.error().str();
+  for (const std::string& group : report->taken_apart) ADD_FAILURE() << "taken apart: " << group;
   for (const auto& m : report->mismatches)
     ADD_FAILURE() << m.kernel << " (" << m.step << ") at " << shape_str(m.at) << ": " << m.ours << ", reference "
                   << m.reference;

@@ -106,6 +106,7 @@ int run(const Flags& flags) {
                      {"seconds", seconds},
                      {"kernels", plan.kernels.size()},
                      {"steps", plan.steps.size()},
+                     {"groups_taken_apart", built->lowered.taken_apart.size()},
                      {"weights_bytes", plan.params_bytes},
                      {"arena_bytes", plan.arena_bytes},
                      {"file_bytes", size}};

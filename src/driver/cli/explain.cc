@@ -46,6 +46,10 @@ std::string explain_text(const lower::Lowered& lowered) {
   double total = 0;
   for (const auto& step : plan.steps) total += step.predicted_us;
   std::string out = format("{} steps, predicted {:.1f} us on one thread\n", plan.steps.size(), total);
+  if (!lowered.taken_apart.empty())
+    out += format("{} groups have no kernel as a whole and were taken apart (slower; please report it):\n",
+                  lowered.taken_apart.size());
+  for (const std::string& group : lowered.taken_apart) out += format("    {}\n", group);
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     const lower::Choice& choice = *lowered.traces[i].choice;

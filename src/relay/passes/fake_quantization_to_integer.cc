@@ -33,7 +33,8 @@ class Region {
     auto [it, fresh] = known_.try_emplace({e.get(), direct});
     if (!fresh) return it->second;
     // Deep chains are no regions that exporters write; the limit keeps the stack.
-    if (++depth_ > 256) return fail(e);
+    if (depth_ >= 256) return fail(e);
+    ++depth_;
     Found out = rule(e, direct);
     --depth_;
     if (!out) fail(e);

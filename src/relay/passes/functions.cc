@@ -42,7 +42,12 @@ Expr labelled(const Expr& e) {
       const_cast<AttrsNode*>(call->attrs.get())->visit(visitor);  // the visitor only reads
     }
   std::string text = print_expr(make_function(function->params, function->body));
-  attrs["hash"] = format("{:016x}", hash_bytes(text.data(), text.size()));
+  uint64_t hash = hash_bytes(text.data(), text.size());
+  // The text names tensors, but not what they hold.
+  for (const Expr& part : post_order(function->body))
+    if (const auto* constant = as<ConstantNode>(part); constant && !constant->data.dtype().is_string())
+      hash = hash_bytes(constant->data.raw(), constant->data.bytes(), hash);
+  attrs["hash"] = format("{:016x}", hash);
   return make_function(function->params, function->body, std::move(attrs), function->span, function->type_variables);
 }
 

@@ -68,6 +68,9 @@ std::optional<double> uniform_value(const Expr& e) {
     return std::nullopt;
   double first = data->at_double(0);
   if (std::isnan(first)) return std::nullopt;
+  // 64-bit integers that a double does not hold exactly have no value here.
+  if (data->dtype().is_integral() && data->dtype().bits == 64 && std::fabs(first) > 9007199254740992.0)
+    return std::nullopt;
   for (int64_t i = 1; i < data->size(); ++i)
     if (data->at_double(i) != first || std::signbit(data->at_double(i)) != std::signbit(first)) return std::nullopt;
   return first;
