@@ -303,8 +303,9 @@ class Scripts(unittest.TestCase):
                 except ModuleNotFoundError as error:
                     print(error)
             try:
-                tvm.relay.frontend.from_pytorch
-            except AttributeError as error:
+                from tvm.relay.frontend import from_pytorch
+                from_pytorch(None, [])
+            except NotImplementedError as error:
                 print(error)
             ''')
         for line, text in zip(out, ("tvm.te.placeholder does not exist in Tilewright; instead: kernels are chosen", "tilewright run", "tw_run", "relay.collage is not supported", "cross_compiler",

@@ -18,7 +18,8 @@ from typing import Any
 from . import _core
 from ._core import Error, IRModule
 from .model import Model, TensorInfo, compile, load
-from .registry import Function, convert, get_global_func, list_global_func_names, register_func, remove_global_func
+from .registry import (Function, get_global_func, list_global_func_names, register_error, register_extension, register_func, register_object,
+                       remove_global_func)
 from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
 
 __version__ = "0.1.0"
@@ -33,13 +34,13 @@ _core._set_types(NDArray, Device)
 
 from . import contrib, driver, error, ir, parser, relay, rpc, runtime, support, target, testing, tir, topi, transform  # noqa: E402
 from .ir import instrument  # noqa: E402
-from .runtime import DataType, nd  # noqa: E402
-from .target import Target  # noqa: E402
+from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
+from .target import Target, generic_func as generic  # noqa: E402
 
 
 TVMError = Error
 
-__all__ = ["DataType", "Device", "Error", "Function", "IRModule", "Model", "NDArray", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu", "cuda",
-           "device", "driver", "error", "ext_dev", "get_global_func", "gpu", "hexagon", "import_onnx", "instrument", "ir", "list_global_func_names", "load",
-           "metal", "nd", "opencl", "parser", "register_func", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "testing", "tir",
+__all__ = ["DataType", "DataTypeCode", "Device", "Error", "Function", "IRModule", "Model", "NDArray", "Object", "ShapeTuple", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu", "cuda",
+           "device", "driver", "error", "ext_dev", "generic", "get_global_func", "gpu", "hexagon", "import_onnx", "instrument", "ir", "list_global_func_names", "load",
+           "metal", "nd", "opencl", "parser", "register_error", "register_extension", "register_func", "register_object", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "testing", "tir",
            "topi", "transform", "vpi", "vulkan", "webgpu"]

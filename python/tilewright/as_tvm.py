@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 import tilewright
+from tilewright import classic_names
 
 # What is not here, and what to use; by the longest name that fits. Modules may be imported, as scripts do by habit; using what they
 # should have is an error.
@@ -92,7 +93,7 @@ class _Alias(types.ModuleType):
         except AttributeError as error:
             if path in _NAMES or _is_module(f"tilewright.{path}"):
                 return importlib.import_module(f"{self.__name__}.{attribute}")
-            absent = _absent(path)
+            absent = _absent(path, error)
             if absent is not None:
                 return absent
             raise AttributeError(_explained(error, path)) from None
@@ -105,39 +106,68 @@ class _Alias(types.ModuleType):
 class _Absent(types.ModuleType):
     """What the classic stack has and Tilewright has not. It can be named and imported; whoever uses it is told what to use instead."""
 
-    def __init__(self, name: str):
-        super().__init__(name, _missing(name.partition(".")[2]))
+    def __init__(self, name: str, message: str | None = None):
+        super().__init__(name, message or _missing(name.partition(".")[2]))
         self.__path__: list[str] = []
 
     def __getattr__(self, attribute: str) -> Any:
+        if attribute == "__all__":
+            return list(classic_names.modules().get(self.__name__, ()))
         if attribute.startswith("__"):
             raise AttributeError(attribute)
-        return _Absent(f"{self.__name__}.{attribute}")
+        return _Absent(f"{self.__name__}.{attribute}", None if attribute[:1].isupper() or "instead: " not in str(self.__doc__) else self.__doc__)
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise NotImplementedError(_missing(self.__name__.partition(".")[2]))
+        raise NotImplementedError(self.__doc__)
 
-    __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = __add__ = __lt__ = _refuse
+    __call__ = __getitem__ = __iter__ = __enter__ = __exit__ = __mro_entries__ = __add__ = __sub__ = __mul__ = __lt__ = __len__ = _refuse
+
+    def __instancecheck__(self, _: Any) -> bool:
+        return False  # nothing here is one of them
+
+    __subclasscheck__ = __instancecheck__
+
+    def __or__(self, _: Any) -> Any:  # annotations: `te.Tensor | None`
+        return Any
+
+    __ror__ = __or__
 
     def __repr__(self) -> str:
         return f"<{self.__name__}, which is not in Tilewright>"
 
 
-def _absent(name: str) -> "_Absent | None":
-    """For a module that has a replacement, or is below one."""
-    return _Absent(f"tvm.{name}") if any(name == known or name.startswith(known + ".") for known in _REPLACEMENTS) else None
+def _absent(name: str, error: Exception | None = None) -> "_Absent | None":
+    """For a name of the classic interface, and for what is below a module that has a replacement."""
+    if any(name == known or name.startswith(known + ".") for known in _REPLACEMENTS):
+        return _Absent(f"tvm.{name}")
+    return _Absent(f"tvm.{name}", _explained(error, name) if error is not None else None) if classic_names.known(f"tvm.{name}") else None
 
 
+# Modules whose content is in another one of ours.
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
           "driver.build_module": "relay.build_module", "relay.backend.executor_factory": "relay.executor_factory",
-          "relay.backend.te_compiler": "relay.te_compiler",
+          "relay.backend.te_compiler": "relay.te_compiler", "relay.backend._backend": "relay.build_module",
           "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
-          "relay.backend.vm": "relay.vm", "relay.backend.interpreter": "relay.executors", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray",
-          "relay.backend.aot": "relay.executor_factory", "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target", "target.tag": "target",
-          "_ffi": "registry", "_ffi.base": "error", "_ffi.registry": "registry", "runtime.graph_executor": "contrib.graph_executor", "contrib.debugger.debug_runtime": "contrib.debugger.debug_executor",
-          "ir.transform": "transform"}
+          "relay.backend.vm": "relay.vm", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray", "runtime.params": "runtime.module",
+          "runtime.object": "runtime.container", "runtime.object_generic": "runtime.container", "runtime._ffi_api": "runtime",
+          "relay.backend.aot": "relay.executor_factory", "relay.backend.executor": "relay.backend", "relay.backend.runtime": "relay.backend", "target.target": "target",
+          "target.tag": "target", "_ffi": "registry", "_ffi.base": "ffi_base", "_ffi.registry": "registry", "_ffi.function": "registry", "_ffi.libinfo": "support",
+          "_ffi.runtime_ctypes": "runtime", "runtime.graph_executor": "contrib.graph_executor", "contrib.debugger.debug_runtime": "contrib.debugger.debug_executor",
+          "ir.transform": "transform", "ir.base": "ir", "ir._ffi_api": "ir", "ir.expr": "ir", "ir.function": "ir", "ir.container": "runtime.container",
+          "testing.utils": "testing", "testing.popen_pool": "testing", "relay.testing.config": "relay.testing",
+          "relay.base": "relay", "relay.parser": "parser", "relay.transform.transform": "relay.transform", "relay.transform.recast": "relay.transform",
+          "relay.transform.memory_plan": "relay.transform", "relay.transform.fake_quantization_to_integer": "relay.fake_quantization",
+          "relay.transform.infer_layout_utils": "relay.infer_layout_utils", "relay.transform.mixed_precision": "relay.mixed_precision", "relay.debug": "relay.op",
+          "relay.analysis.analysis": "relay.analysis", "relay.analysis.count_layers": "relay.analysis", "relay.analysis.feature": "relay.analysis", "relay.feature": "relay.analysis",
+          "relay.op.op": "relay.op", "relay.op.nn.nn": "relay.op.nn", "relay.op.image.image": "relay.op.image", "relay.op.annotation.annotation": "relay.op.annotation",
+          "relay.op.memory.memory": "relay.op.memory", "relay.op.vm.vm": "relay.op.vm", "relay.op.nn.utils": "topi.nn_utils", "topi.nn.utils": "topi.nn_utils", "topi.utils": "topi.utils",
+          "relay.op.contrib.contrib": "relay.op.contrib", "relay.op.vision.nms": "relay.op.vision", "relay.op.vision.multibox": "relay.op.vision",
+          "relay.op.vision.rcnn": "relay.op.vision", "relay.op.vision.yolo": "relay.op.vision", "relay.op.op_attrs": "relay.op_attrs", "relay.random": "relay.op.random",
+          "relay.qnn.op.qnn": "relay.qnn.op", "relay.qnn.op.op": "relay.qnn.op", "relay.qnn.op.legalizations": "relay.qnn.legalizations",
+          "relay.qnn.op.canonicalizations": "relay.qnn.canonicalizations", "relay.quantize.quantize": "relay.quantize", "relay.quantize._annotate": "relay.quantize",
+          "relay.quantize._calibrate": "relay.quantize", "tir.expr": "tir", "tir.op": "tir", "tir.generic": "tir", "tir.buffer": "tir", "tir.data_layout": "tir"}
 # Names of the top that only scripts have.
-_TOP = {"context": tilewright.device, "__version__": f"0.18.0+tilewright.{tilewright.__version__}"}
+_TOP = {"context": tilewright.device, "cl": tilewright.opencl, "mtl": tilewright.metal, "__version__": f"0.18.0+tilewright.{tilewright.__version__}"}
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -156,7 +186,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             try:  # a namespace that is no module of its own: relay.nn, relay.op.nn
                 return _Alias(spec.name, getattr(importlib.import_module(parent), last))
             except (ModuleNotFoundError, AttributeError) as error:
-                absent = _absent(name)
+                absent = _absent(name, error)
                 if absent is None:  # without the module's name, or `from tvm.x import y` would hide the sentence
                     raise ModuleNotFoundError(_explained(error, name)) from None
                 return absent
@@ -175,14 +205,27 @@ def install() -> bool:
     return True
 
 
+def pytest_configure(config: Any) -> None:
+    """`pytest -p tilewright.as_tvm`: tests that import tvm, with the fixtures of tvm.testing."""
+    from tilewright.testing import plugin
+    if not config.pluginmanager.is_registered(plugin):
+        config.pluginmanager.register(plugin, plugin.__name__)
+
+
 def main() -> None:
-    usage = "usage: python -m tilewright.as_tvm (SCRIPT | -m MODULE | -c CODE) [ARGUMENT...]"
-    if len(sys.argv) < 2 or (sys.argv[1] in ("-m", "-c") and len(sys.argv) < 3):
+    usage = "usage: python -m tilewright.as_tvm (SCRIPT | -m MODULE | -c CODE | --check SCRIPT...) [ARGUMENT...]"
+    if len(sys.argv) < 2 or (sys.argv[1] in ("-m", "-c", "--check") and len(sys.argv) < 3):
         sys.exit(usage)
     importlib.import_module("tilewright.as_tvm").install()
+    if sys.argv[1] == "--check":
+        from tilewright import check_script
+        sys.exit(check_script.main(sys.argv[2:]))
     kind = sys.argv[1] if sys.argv[1] in ("-m", "-c") else ""
     sys.argv = sys.argv[2 if kind else 1:]
     if kind == "-m":
+        if sys.argv[0] == "pytest":
+            plugins = [p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p]
+            os.environ["PYTEST_PLUGINS"] = ",".join(dict.fromkeys([*plugins, "tilewright.testing.plugin"]))
         own = sys.argv[0].partition(".")[2] if sys.argv[0].startswith("tvm.") else ""
         runpy.run_module(f"tilewright.{own}" if own else sys.argv[0], run_name="__main__", alter_sys=True)
     elif kind == "-c":

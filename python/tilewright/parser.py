@@ -42,4 +42,24 @@ def parse_expr(source: str) -> Any:
     return made if function else made.body
 
 
-__all__ = ["fromtext", "parse", "parse_expr"]
+def SpanCheck() -> Any:
+    """A pass that says which calls of a module have no span: "a text that was parsed has one everywhere" is what it checks. Error: ValueError."""
+    from .transform import ModulePass, PassContext, PassInfo
+
+    def run(mod: Any, _: PassContext) -> Any:
+        from .relay.analysis import post_order_visit
+        from .relay.expr import Call
+        bare: list[str] = []
+        for name, function in mod.functions.items():
+            post_order_visit(function, lambda e: bare.append(f"{e.op} in @{name.name_hint}") if isinstance(e, Call) and e.span is None else None)
+        if bare:
+            raise ValueError(f"{len(bare)} calls have no span: {', '.join(bare[:5])}")
+        return mod
+    return ModulePass(PassInfo(0, "SpanCheck"), run)
+
+
+class SourceMap(dict):
+    """Texts by name, where messages point into."""
+
+
+__all__ = ["SourceMap", "SpanCheck", "fromtext", "parse", "parse_expr"]

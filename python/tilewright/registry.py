@@ -43,6 +43,35 @@ def list_global_func_names() -> list[str]:
     return _core.list_global_func_names()
 
 
+def extract_ext_funcs(finit: Callable[..., Any]) -> dict[str, Any]:
+    raise NotImplementedError("functions of an extension are registered by the runtime's C API (docs/runtime.md), and found with get_global_func")
+
+
+def register_object(type_key: Any = None) -> Any:
+    """Keeps a class under a key of the classic stack: decorator. Objects of C++ are made by the compiler's own classes."""
+    def store(cls: type, key: str | None = None) -> type:
+        _objects[key or cls.__name__] = cls
+        return cls
+    return store(type_key) if isinstance(type_key, type) else lambda cls: store(cls, type_key)
+
+
+def register_extension(cls: type, fcreate: Callable[..., Any] | None = None) -> type:
+    """Marks a class whose objects wrap tensors: `_tvm_handle` is what functions get. Python's own objects need no mark."""
+    if not hasattr(cls, "_tvm_tcode") and not hasattr(cls, "_tvm_handle"):
+        raise AttributeError(f"{cls.__name__} has neither _tvm_handle nor _tvm_tcode")
+    _extensions[cls] = fcreate
+    return cls
+
+
+def register_error(*args: Any, **kwargs: Any) -> Any:
+    from .error import register_error as register
+    return register(*args, **kwargs)
+
+
+_objects: dict[str, type] = {}
+_extensions: dict[type, Any] = {}
+
+
 def convert(value: Any) -> Any:
     """A callable as a Function; other values as they are."""
     return _core.convert_function(value) if callable(value) and not isinstance(value, Function) else value
@@ -57,4 +86,7 @@ def _forget() -> None:  # before the interpreter goes, for the table outlives it
             pass
 
 
-__all__ = ["Function", "PackedFunc", "convert", "get_global_func", "list_global_func_names", "register_func", "remove_global_func"]
+convert_to_tvm_func = convert
+
+__all__ = ["Function", "PackedFunc", "convert", "convert_to_tvm_func", "extract_ext_funcs", "get_global_func", "list_global_func_names", "register_error", "register_extension",
+           "register_func", "register_object", "remove_global_func"]

@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 from .. import _core, tir, transform
+from ..runtime.container import Array, Map
 from ..tir import FloatImm, IntImm
-from . import instrument
+from . import diagnostics, instrument, memory_pools
+from .affine_type import TensorAffineType, TupleAffineType
+from .env_func import EnvFunc
+from .memory_pools import ConstantMemoryPools, ConstantPoolInfo, PoolInfo, PoolInfoProperties, WorkspaceMemoryPools, WorkspacePoolInfo
 from .module import IRModule
-from .ty import (FuncType, GlobalTypeVar, IncompleteType, PrimType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeKind, TypeVar)
+from .ty import (FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar)
 
 
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
@@ -137,12 +141,36 @@ for _kind in (_core.Expr, _core.Type, _core.IRModule, _core.Attrs, _core.Pattern
 Object = Node
 
 
-class Array(list):
-    """A list, under its classic name."""
+class CallingConv:
+    """How a function of loops is called, by number."""
+    DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
 
 
-class Map(dict):
-    """A dict, under its classic name."""
+class Range:
+    """Numbers from `min`, `extent` of them: `Range(0, 10)`, `Range(10)`."""
+
+    def __init__(self, begin: Any, end: Any = None, span: Any = None):
+        self.min, self.extent = (IntImm("int32", 0), begin) if end is None else (begin, end - begin)
+        self.min, self.extent = (IntImm("int32", v) if type(v) is int else v for v in (self.min, self.extent))
+        self.span = span
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> "Range":
+        return Range(min_value, min_value + extent, span)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and self.min == other.min and self.extent == other.extent
+
+    def __hash__(self) -> int:
+        return hash((str(self.min), str(self.extent)))
+
+    def __repr__(self) -> str:
+        return f"range(min={self.min}, ext={self.extent})"
+
+
+def register_intrin_lowering(op_name: str, target: Any = None, f: Any = None, level: int = 10) -> Any:
+    from .op import register_intrin_lowering as register
+    return register(op_name, target, f, level)
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
@@ -165,12 +193,15 @@ def __getattr__(name: str) -> Any:
     if name in ("BaseFunc", "RelayExpr", "BaseExpr", "Expr"):
         from ..relay import expr
         return expr.Function if name == "BaseFunc" else expr.Expr
+    if name == "PrimExpr":
+        return tir.PrimExpr
     if name in _FILES:
         import importlib
         return importlib.import_module(_FILES[name], __package__)
     raise AttributeError(f"tilewright.ir has no '{name}'")
 
 
-__all__ = ["Array", "FloatImm", "FuncType", "GlobalTypeVar", "IRModule", "IncompleteType", "IntImm", "Map", "Node", "PrimType", "RelayRefType", "TensorType", "TupleType",
-           "Type", "TypeCall", "TypeKind", "TypeVar", "assert_structural_equal", "instrument", "load_json", "make_node", "register_op_attr", "save_json",
-           "structural_equal", "structural_hash", "tir", "transform"]
+__all__ = ["Array", "CallingConv", "ConstantMemoryPools", "ConstantPoolInfo", "EnvFunc", "FloatImm", "FuncType", "GlobalTypeVar", "IRModule", "IncompleteType", "IntImm", "Map",
+           "Node", "PointerType", "PoolInfo", "PoolInfoProperties", "PrimType", "Range", "RelayRefType", "TensorAffineType", "TensorType", "TupleAffineType", "TupleType", "Type",
+           "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar", "WorkspaceMemoryPools", "WorkspacePoolInfo", "assert_structural_equal", "diagnostics", "instrument",
+           "load_json", "make_node", "memory_pools", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "tir", "transform"]

@@ -15,6 +15,7 @@ Type = _core.Type
 class TypeKind:
     """Kinds of type variables; all but AdtHandle are accepted and mean a type."""
     Type, ShapeVar, BaseType, Constraint, AdtHandle, TypeData = range(6)
+    Shape = ShapeVar
 
 
 class TensorType(Type):
@@ -128,7 +129,53 @@ def type_has_any(tensor_type: TensorType) -> bool:
     return any(isinstance(d, tir.Any) for d in tensor_type.shape)
 
 
-PrimType = scalar_type
+def is_dynamic(tensor_type: Any) -> bool:
+    """Whether a type has a size that is not known."""
+    return any(map(is_dynamic, tensor_type.fields)) if isinstance(tensor_type, TupleType) else type_has_any(tensor_type)
 
-__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PrimType", "RelayRefType", "TensorType", "TupleType", "Type", "TypeCall", "TypeKind", "TypeVar",
-           "scalar_type", "type_has_any"]
+
+class PrimType:
+    """The type of a number in loops: `PrimType("int32")`. Relay's own numbers are tensors of rank 0."""
+
+    def __init__(self, dtype: str):
+        self.dtype = str(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrimType) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("PrimType", self.dtype))
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return self.dtype
+
+
+class PointerType:
+    """The type of memory that loops read: what its elements are, and where it lies."""
+
+    def __init__(self, element_type: Any, storage_scope: str = ""):
+        self.element_type, self.storage_scope = element_type, storage_scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PointerType) and (self.element_type, self.storage_scope) == (other.element_type, other.storage_scope)
+
+    def __hash__(self) -> int:
+        return hash((self.element_type, self.storage_scope))
+
+
+class TypeConstraint:
+    """Base of what a function's type may ask of its variables. Types are inferred by the operators' own rules: there are none of a script's."""
+
+
+class TypeRelation(TypeConstraint):
+    """A relation between types by a function: it describes, nothing solves it."""
+
+    def __init__(self, func: Any, args: Sequence[Any], num_inputs: int, attrs: Any):
+        self.func, self.args, self.num_inputs, self.attrs = func, list(args), int(num_inputs), attrs
+
+
+__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PointerType", "PrimType", "RelayRefType", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar",
+           "is_dynamic", "scalar_type", "type_has_any"]

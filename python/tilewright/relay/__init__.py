@@ -7,14 +7,15 @@ import typing
 from .. import runtime, tir
 from ..ir import IRModule
 from ..ir import ty
-from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeKind, TypeVar, scalar_type)
+from ..ir import Node
+from ..ir.ty import (FuncType, GlobalTypeVar, IncompleteType, RelayRefType, TensorType, TupleType, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar, scalar_type)
 from ..runtime import load_param_dict, save_param_dict
 from . import adt, analysis, backend, dataflow_pattern, expr, expr_functor, frontend, loops, op, prelude, scope_builder, transform, type_functor
 from .adt import Clause, Constructor, Match, Pattern, PatternConstructor, PatternTuple, PatternVar, PatternWildcard, TypeData
 from .backend import Executor, Runtime
 from . import build_module
 from .build_module import BuildModule, GraphExecutorFactory, build, build_config, create_executor, optimize
-from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, RefCreate, RefRead, RefWrite, Span, Tuple, TupleGetItem, TupleWrapper, Var, bind, const,
+from .expr import (Call, Constant, Expr, Function, GlobalVar, If, Let, RefCreate, RefRead, RefWrite, SourceName, Span, Tuple, TupleGetItem, TupleWrapper, Var, bind, const,
                    fromtext, var)
 from .expr_functor import ExprFunctor, ExprMutator, ExprVisitor
 from .op import annotation, image, nn, vision
@@ -29,6 +30,7 @@ from .with_fields import (CallWithFields, ConstantWithFields, FunctionWithFields
 function = expr  # classic files
 param_dict = runtime
 RefType = RelayRefType
+Id = Var  # variables are who they are
 ADT = adt.TypeData
 Type = ty.Type
 Any = tir.Any
@@ -69,8 +71,8 @@ __all__ = ["Any", "BuildModule", "Call", "CallWithFields", "Clause", "Constant",
            "ExprFunctor", "ExprMutator", "ExprVisitor", "FuncType", "Function", "FunctionWithFields", "GlobalTypeVar", "GlobalVar", "GraphExecutorFactory",
            "IRModule", "If", "IfWithFields", "IncompleteType", "Let", "LetWithFields", "Match", "MatchWithFields", "Pattern", "PatternConstructor", "PatternTuple",
            "PatternVar", "PatternWildcard", "Prelude", "RefCreate", "RefCreateWithFields", "RefRead", "RefReadWithFields", "RefType", "RefWrite",
-           "RefWriteWithFields", "Runtime", "ScopeBuilder", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleGetItemWithFields", "TupleType",
-           "TupleWithFields", "TupleWrapper", "TypeCall", "TypeData", "TypeKind", "TypeMutator", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",
+           "RefWriteWithFields", "Runtime", "ScopeBuilder", "SourceName", "Span", "TensorType", "Tuple", "TupleGetItem", "TupleGetItemWithFields", "TupleType",
+           "TupleWithFields", "TupleWrapper", "TypeCall", "TypeConstraint", "TypeData", "TypeKind", "TypeMutator", "TypeRelation", "TypeVar", "TypeVisitor", "Var", "VarWithFields", "adt",
            "analysis", "annotation", "astext", "backend", "bind", "build", "build_config", "build_module", "const", "create_executor", "dataflow_pattern",
            "expr", "expr_functor", "for_loop", "fromtext", "frontend", "image", "load_param_dict", "loops", "nn", "op", "optimize", "parse", "prelude",
            "pretty_print", "save_param_dict", "scalar_type", "scope_builder", "transform", "ty", "type_functor", "var", "vision", "while_loop"]

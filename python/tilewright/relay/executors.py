@@ -10,7 +10,7 @@ from ..ir.ty import TupleType, TypeCall
 from ..runtime.container import ADT
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..runtime.vm import VirtualMachine
-from .expr import Expr, Function, GlobalVar, Tuple, Var, free_vars
+from .expr import Constant, Expr, Function, GlobalVar, Tuple, Var, free_vars
 
 
 class _Executor:
@@ -46,7 +46,7 @@ class _Executor:
         def call(*args: Any, **kwargs: Any) -> Any:
             if len(args) > len(names):
                 raise ValueError(f"main takes {len(names)} arguments, {len(args)} were given")
-            inputs = {**dict(zip(names, args)), **kwargs}
+            inputs = {name: _value(given) for name, given in {**dict(zip(names, args)), **kwargs}.items()}
             missing = [n for n in names if n not in inputs]
             if missing or len(inputs) > len(names):
                 raise ValueError(f"main takes ({', '.join(names)}); " + (f"{', '.join(missing)} is missing" if missing else "another name was given"))
@@ -57,6 +57,15 @@ class _Executor:
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
         raise NotImplementedError
+
+
+def _value(given: Any) -> Any:
+    """An argument as a value: constants are their data, tuples of them tuples of values."""
+    if isinstance(given, Constant):
+        return given.data
+    if isinstance(given, Tuple):
+        return tuple(_value(f) for f in given.fields)
+    return type(given)(_value(f) for f in given) if type(given) in (list, tuple) else given
 
 
 def _flat(value: Any) -> list[Any]:

@@ -16,6 +16,8 @@ from ..runtime.ndarray import NDArray, as_array
 
 
 class SourceName(str):
+    """The name of a text or a model."""
+
     @property
     def name(self) -> str:
         return str(self)
@@ -113,6 +115,22 @@ class Expr(_core.Expr):
     checked_type_ = checked_type
 
     @property
+    def _checked_type_(self) -> Any:
+        """The type, or None where it has not been inferred."""
+        return self._type if self._typed else None
+
+    @property
+    def virtual_device(self) -> Any:
+        """Where the value lives, as XWithFields(virtual_device=...) or on_device said; unconstrained otherwise."""
+        from ..target.virtual_device import VirtualDevice
+        given = self.__dict__.get("_virtual_device")
+        if given is None and isinstance(self, Call) and isinstance(self.op, Op) and self.op.name == "on_device":
+            given = self.attrs.virtual_device
+        return VirtualDevice() if given is None else given
+
+    virtual_device_ = virtual_device
+
+    @property
     def span(self) -> Span | None:
         if self._span is None:
             return None
@@ -137,6 +155,16 @@ class Expr(_core.Expr):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+RelayExpr = ExprWithOp = Expr  # classic names
+
+
+class TempExpr(Expr):
+    """An expression that a pass makes and `realize()` replaces: there is none outside of the compiler."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError("passes of Python return expressions; nothing realizes others")
 
 
 class Var(Expr):
@@ -230,7 +258,27 @@ def _attrs_getattr(self: Any, name: str) -> Any:
     try:
         return self._fields[name]
     except KeyError:
+        device = _virtual_device(self._fields, name)
+        if device is not None:
+            return device
+        if name == "type_key":
+            return self._type_key
         raise AttributeError(f"{self._type_key} has no field '{name}'; it has {', '.join(self._fields)}") from None
+
+
+# Fields of devices by the name of the virtual device that classic attributes have.
+_DEVICE_FIELDS = {"virtual_device": ("device_type", "device_id"), "src_virtual_device": ("src_dev_type", "src_dev_id"), "dst_virtual_device": ("dst_dev_type", "dst_dev_id")}
+
+
+def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
+    """The device of on_device and device_copy as an object, or None."""
+    from ..runtime.ndarray import Device
+    from ..target.virtual_device import VirtualDevice
+    parts = _DEVICE_FIELDS.get(name)
+    if parts is None or any(p not in fields for p in parts):
+        return None
+    kind, number = (int(fields[p]) for p in parts)
+    return VirtualDevice(Device(kind, number)) if kind else VirtualDevice()
 
 
 class _AttrsMethods:

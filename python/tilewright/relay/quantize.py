@@ -209,5 +209,24 @@ def quantize(mod: Any, params: Mapping[str, Any] | None = None, dataset: Iterabl
         return Sequential(passes)(mod)
 
 
-__all__ = ["QAnnotateKind", "QConfig", "annotate", "calibrate", "collect_stats", "current_qconfig", "kind2str", "partition", "prerequisite_optimize", "qconfig",
+class QuantizeContext:
+    """Which layers `skip_conv_layers` counts: the annotation counts by itself."""
+
+    Current: "QuantizeContext | None" = None
+
+    def __enter__(self) -> "QuantizeContext":
+        QuantizeContext.Current = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        QuantizeContext.Current = None
+
+
+def quantize_context() -> QuantizeContext:
+    return QuantizeContext()
+
+
+annotate_context = quantize_context
+
+__all__ = ["QuantizeContext", "quantize_context", "QAnnotateKind", "QConfig", "annotate", "calibrate", "collect_stats", "current_qconfig", "kind2str", "partition", "prerequisite_optimize", "qconfig",
            "quantize", "realize"]

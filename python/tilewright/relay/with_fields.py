@@ -10,20 +10,25 @@ from .adt import Match
 from .expr import Call, Constant, Function, If, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var, _like
 
 
+def _placed(node: Any, virtual_device: Any) -> Any:
+    """The expression, which says where its value lives; builds follow relay.annotation.on_device."""
+    node.__dict__["_virtual_device"] = virtual_device
+    return node
+
+
 def _copier(kind: Any, names: tuple[str, ...], make: Callable[..., Any]) -> Any:
     def copy(node: Any, *parts: Any, virtual_device: Any = None, span: Any = None, **named: Any) -> Any:
         if not isinstance(node, kind):
             raise TypeError(f"{kind.__name__}WithFields takes a {kind.__name__}, not a {type(node).__name__}")
-        if virtual_device is not None:
-            raise NotImplementedError("devices are annotated with relay.annotation.on_device")
         unknown = set(named) - set(names)
         if unknown or len(parts) > len(names):
             raise TypeError(f"{kind.__name__}WithFields has the fields {', '.join(names)}")
         given = {**{n: p for n, p in zip(names, parts) if p is not None}, **{n: p for n, p in named.items() if p is not None}}
         old = {n: getattr(node, n) for n in names}
-        if span is None and all(old[n] is v or n != "data" and old[n] == v for n, v in given.items()):
+        if span is None and virtual_device in (None, node.virtual_device) and all(old[n] is v or n != "data" and old[n] == v for n, v in given.items()):
             return node
-        return make(*{**old, **given}.values(), span if span is not None else node._span)
+        made = make(*{**old, **given}.values(), span if span is not None else node._span)
+        return _placed(made, node.virtual_device if virtual_device is None else virtual_device)
     copy.__name__ = f"{kind.__name__}WithFields"
     return copy
 
@@ -45,12 +50,11 @@ def VarWithFields(variable: Var, vid: Any = None, type_annotation: Any = None, v
     """A variable is itself (`vid`) here: with another name or type it is another variable."""
     if not isinstance(variable, Var):
         raise TypeError(f"VarWithFields takes a Var, not a {type(variable).__name__}")
-    if virtual_device is not None:
-        raise NotImplementedError("devices are annotated with relay.annotation.on_device")
     name = variable.name_hint if vid is None else getattr(vid, "name_hint", vid)
-    if name == variable.name_hint and type_annotation in (None, variable.type_annotation) and span is None:
+    if name == variable.name_hint and type_annotation in (None, variable.type_annotation) and span is None and virtual_device in (None, variable.virtual_device):
         return variable
-    return Var(name, variable.type_annotation if type_annotation is None else type_annotation, span)
+    return _placed(Var(name, variable.type_annotation if type_annotation is None else type_annotation, span),
+                   variable.virtual_device if virtual_device is None else virtual_device)
 
 
 __all__ = ["CallWithFields", "ConstantWithFields", "FunctionWithFields", "IfWithFields", "LetWithFields", "MatchWithFields", "RefCreateWithFields",

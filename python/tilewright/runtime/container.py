@@ -37,12 +37,42 @@ def _as_tensor(value: Any) -> Any:
     return tuple_object(value) if isinstance(value, (list, tuple)) else array(value)
 
 
+class Object:
+    """The root of the classic classes: everything that lives in the compiler or the runtime is one of them for isinstance."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+
+
+class ObjectGeneric:
+    """Objects that stand for an object: `asobject()` gives it."""
+
+    def asobject(self) -> Any:
+        raise NotImplementedError(f"a {type(self).__name__} has no asobject")
+
+
 class String(str):
     """A string, under its classic name."""
 
+    def startswith(self, prefix: Any, *rest: Any) -> bool:
+        return str.startswith(self, prefix, *rest)
+
 
 class Array(list):
-    """A list, under its classic name."""
+    """A list, under its classic name; equal to tuples of the same elements, too."""
+
+    def __eq__(self, other: object) -> bool:
+        return list.__eq__(self, list(other)) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        found = list.__getitem__(self, index)
+        return Array(found) if isinstance(index, slice) else found
 
 
 class Map(dict):
@@ -50,7 +80,62 @@ class Map(dict):
 
 
 class ShapeTuple(tuple):
-    """Sizes, under their classic name."""
+    """Sizes, under their classic name; equal to lists of the same sizes, too."""
+
+    def __new__(cls, shape: Any = ()) -> "ShapeTuple":
+        return super().__new__(cls, (int(d) for d in shape))
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
 
 
-__all__ = ["ADT", "Array", "Map", "ShapeTuple", "String", "tuple_object"]
+def getitem_helper(obj: Any, elem_getter: Any, length: int, idx: Any) -> Any:
+    """An element, or a list of them for a slice, of what has a getter and a length."""
+    if isinstance(idx, slice):
+        return [elem_getter(obj, i) for i in range(*idx.indices(length))]
+    if not -length <= idx < length:
+        raise IndexError(f"Index out of range. size: {length}, got index {idx}")
+    return elem_getter(obj, idx % length if idx < 0 else idx)
+
+
+def convert_to_object(value: Any, span: Any = None) -> Any:
+    """Python's lists, dicts, strings and numbers as the classic containers."""
+    from ..tir import FloatImm, IntImm
+    if isinstance(value, (Array, Map, String, ShapeTuple)) or hasattr(value, "dtype"):
+        return value
+    if isinstance(value, bool):
+        return IntImm("bool", int(value))
+    if isinstance(value, int):
+        return IntImm("int32" if -2**31 <= value < 2**31 else "int64", value)
+    if isinstance(value, float):
+        return FloatImm("float32", value)
+    if isinstance(value, str):
+        return String(value)
+    if isinstance(value, (list, tuple)):
+        return Array([convert_to_object(v) for v in value])
+    if isinstance(value, dict):
+        return Map({k: convert_to_object(v) for k, v in value.items()})
+    if isinstance(value, ObjectGeneric):
+        return value.asobject()
+    return value
+
+
+def convert(value: Any, span: Any = None) -> Any:
+    """A callable as a Function, other Python values as the classic containers."""
+    from ..registry import convert as convert_function
+    return convert_function(value) if callable(value) else convert_to_object(value)
+
+
+def const(value: Any, dtype: str | None = None, span: Any = None) -> Any:
+    """A number with a dtype."""
+    from ..tir import const as number
+    return number(value, dtype)
+
+
+__all__ = ["ADT", "Array", "Map", "Object", "ObjectGeneric", "ShapeTuple", "String", "const", "convert", "convert_to_object", "getitem_helper", "tuple_object"]

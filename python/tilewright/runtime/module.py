@@ -6,7 +6,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,26 @@ from ..registry import Function, get_global_func, register_func
 from .ndarray import NDArray, as_array
 
 
-class BenchmarkResult(NamedTuple):
+class BenchmarkResult:
     """Seconds of one call. `results` has one entry for each repeat."""
-    min: float
-    mean: float
-    median: float
-    max: float
-    std: float
-    results: list[float]
+
+    def __init__(self, results: Any):
+        self.results = list(results)
+        self.mean, self.median, self.std = (float(f(self.results)) for f in (np.mean, np.median, np.std))
+        self.min, self.max = float(np.min(self.results)), float(np.max(self.results))
 
     @classmethod
     def of(cls, seconds: list[float]) -> "BenchmarkResult":
-        return cls(min(seconds), float(np.mean(seconds)), float(np.median(seconds)), max(seconds), float(np.std(seconds)), list(seconds))
+        return cls(seconds)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BenchmarkResult) and self.results == other.results
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.results))
+
+    def __repr__(self) -> str:
+        return f"BenchmarkResult(min={self.min}, mean={self.mean}, median={self.median}, max={self.max}, std={self.std}, results={self.results})"
 
     def __str__(self) -> str:
         names = ("mean (ms)", "median (ms)", "max (ms)", "min (ms)", "std (ms)")

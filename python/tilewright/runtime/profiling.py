@@ -151,4 +151,29 @@ class Report:
         return self.table()
 
 
-__all__ = ["Count", "Duration", "Percent", "Ratio", "Report"]
+class MetricCollector:
+    """Base of what counts events of a processor. There are no counters here: reports have durations."""
+
+
+class DeviceWrapper:
+    """A device, where an object is asked for."""
+
+    def __init__(self, dev: Any):
+        self.device = dev
+
+
+def profile_function(mod: Any, dev: Any, collectors: Any = None, func_name: str | None = None, warmup_iters: int = 10) -> Any:
+    """A function that runs one of the module's and gives its metrics by name: the duration."""
+    function = mod[func_name or mod.entry_name]
+
+    def run(*args: Any) -> dict[str, Any]:
+        import time
+        for _ in range(warmup_iters):
+            function(*args)
+        start = time.perf_counter()
+        function(*args)
+        return {"Duration (us)": Duration(1e6 * (time.perf_counter() - start))}
+    return run
+
+
+__all__ = ["Count", "DeviceWrapper", "Duration", "MetricCollector", "Percent", "Ratio", "Report", "profile_function"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ... import _core
+from ...target.virtual_device import device_fields
 from ..expr import Call, Constant, Expr, Function, Tuple, TupleWrapper, Var, _like, const
 from .memory import TABLE as _MEMORY
 from .sparse import TABLE as _SPARSE
@@ -176,6 +177,11 @@ def mirror_pad(data: Any, pad_width: Any, mode: str = "SYMMETRIC") -> Call:
     return Call("nn.mirror_pad", [data], {"pad_width": [list(p) for p in pad_width], "mode": mode})
 
 
+def dropout_raw(data: Any, rate: float = 0.5) -> TupleWrapper:
+    """(data, mask); inference drops nothing."""
+    return TupleWrapper(Call("nn.dropout", [data], {"rate": rate}), 2)
+
+
 def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, dtype: str) -> Call:
     values = [_of_dtype(v, dtype) for v in (on_value, off_value)]
     if isinstance(depth, Expr):
@@ -184,15 +190,14 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: int, 
 
 
 def on_device(body: Any, device: Any, constrain_result: bool = False, constrain_body: bool = True) -> Call:
-    from ...runtime import ndarray
-    device = ndarray.device(device) if isinstance(device, str) else device
-    kind, number = (device.device_type, device.device_id)
-    return Call("on_device", [body], {"device_type": int(kind), "device_id": int(number), "constrain_result": constrain_result, "constrain_body": constrain_body})
+    """device: a device, its name, or a VirtualDevice. ValueError for anything else."""
+    kind, number = device_fields(device)
+    return Call("on_device", [body], {"device_type": kind, "device_id": number, "constrain_result": constrain_result, "constrain_body": constrain_body})
 
 
 def device_copy(data: Any, src_device: Any, dst_device: Any) -> Call:
-    return Call("device_copy", [data], {"src_dev_type": int(src_device.device_type), "src_dev_id": int(src_device.device_id),
-                                        "dst_dev_type": int(dst_device.device_type), "dst_dev_id": int(dst_device.device_id)})
+    (src_type, src_id), (dst_type, dst_id) = device_fields(src_device), device_fields(dst_device)
+    return Call("device_copy", [data], {"src_dev_type": src_type, "src_dev_id": src_id, "dst_dev_type": dst_type, "dst_dev_id": dst_id})
 
 
 # --- made of others
@@ -343,7 +348,7 @@ TABLE.update(_DETECTION)
 TABLE["image.resize2d"] = resize2d
 TABLE.update(_MEMORY)
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
-TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, dense, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
+TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, dense, dropout_raw, const, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 
 
 def register(op_name: str, describe: str = "", expand: Any = None) -> Any:

@@ -32,5 +32,35 @@ def reshape_tensor(data: Any, shape: Any, newshape: Sequence[int] = ()) -> Call:
     return Call("vm.reshape_tensor", [_like(data), _like(shape)], {"newshape": [int(d) for d in newshape]})
 
 
-TABLE: dict[str, Any] = {**{f"memory.{f.__name__}": f for f in (alloc_storage, alloc_tensor)},
+def flatten_tuple_type(ty: Any) -> list[Any]:
+    """The tensor types in a type, in order."""
+    from ...ir.ty import TensorType, TupleType
+    if isinstance(ty, TensorType):
+        return [ty]
+    if isinstance(ty, TupleType):
+        return [leaf for field in ty.fields for leaf in flatten_tuple_type(field)]
+    raise TypeError(f"a {type(ty).__name__} is no tensor and no tuple")
+
+
+def from_tuple_type(ty: Any, expr: Any) -> list[Any]:
+    """The tensors in an expression of that type."""
+    from ...ir.ty import TupleType
+    from ..expr import TupleGetItem
+    return [leaf for i, field in enumerate(ty.fields) for leaf in from_tuple_type(field, TupleGetItem(expr, i))] if isinstance(ty, TupleType) else [expr]
+
+
+def to_tuple_type(ty: Any, exprs: Sequence[Any]) -> Any:
+    """An expression of that type from its tensors."""
+    from ...ir.ty import TupleType
+
+    def take(t: Any, rest: list[Any]) -> Any:
+        return Tuple([take(field, rest) for field in t.fields]) if isinstance(t, TupleType) else rest.pop(0)
+    rest = list(exprs)
+    made = take(ty, rest)
+    if rest:
+        raise ValueError(f"{len(rest)} expressions are left over")
+    return made
+
+
+TABLE: dict[str, Any] = {**{f"memory.{f.__name__}": f for f in (alloc_storage, alloc_tensor, flatten_tuple_type, from_tuple_type, to_tuple_type)},
                          **{f"vm.{f.__name__}": f for f in (shape_of, invoke_tvm_op, reshape_tensor)}}

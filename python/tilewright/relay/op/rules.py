@@ -53,9 +53,35 @@ def apply_rules(mod: Any, attr_key: str) -> Any:
     return out._completed()
 
 
+class _Rounding(ExprMutator):
+    """Requantisations that do not say how they round, as the requantize_config around the pass says it."""
+
+    def __init__(self, rounding: str):
+        super().__init__()
+        self._rounding = rounding
+
+    def visit_call(self, call: Call) -> Any:
+        new = super().visit_call(call)
+        if not (isinstance(new.op, Op) and new.op.name == "qnn.requantize" and new.attrs["rounding"] == "None"):
+            return new
+        return Call(new.op, new.args, {**dict(new.attrs.items()), "rounding": self._rounding}, None, new._span)
+
+
+def _configured(mod: Any, rounding: str) -> Any:
+    out = mod._completed()
+    for name, function in out.functions.items():
+        out[name] = _Rounding(rounding).visit(function)
+    return out._completed()
+
+
 def rules_by_pass() -> dict[str, Callable[[Any], Any]]:
     """What runs before passes of the compiler."""
-    return {name: (lambda mod, key=key: apply_rules(mod, key)) for name, key in _PASSES.items() if registered(key)}
+    from ..qnn.requantize_config import current_requantize_config
+    rounding = current_requantize_config().rounding
+    rules: dict[str, Callable[[Any], Any]] = {name: (lambda mod, key=key: apply_rules(mod, key)) for name, key in _PASSES.items() if registered(key)}
+    if rounding != "UPWARD":
+        rules["CanonicalizeQnn"] = lambda mod: _configured(mod, rounding)
+    return rules
 
 
 def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from ..expr import Call, Expr, Tuple, TupleWrapper, _like, const
 from ..op import nn as _nn
 from ..op.registry import register_op_attr
+from .requantize_config import RequantizeConfig, requantize_config
 
 
 def _scale(value: Any) -> Any:
@@ -125,5 +126,5 @@ def __getattr__(name: str) -> Any:
                          "relay.frontend.from_onnx")
 
 
-__all__ = ["add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose", "dense", "dequantize", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
+__all__ = ["RequantizeConfig", "requantize_config", "add", "batch_matmul", "concatenate", "conv2d", "conv2d_transpose", "dense", "dequantize", "erf", "exp", "hardswish", "leaky_relu", "log", "mul",
            "quantize", "register_qnn_legalize", "requantize", "rsqrt", "sigmoid", "simulated_dequantize", "simulated_quantize", "sqrt", "subtract", "tanh"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...runtime.ndarray import cpu
-from ..expr import Function, const, infer_type, to_module
-from . import dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, nat, resnet, resnet_3d, squeezenet, synthetic, vgg, yolo_detection
+from ...runtime.ndarray import array, cpu
+from ..expr import Function, infer_type, to_module
+from ..prelude import Prelude
+from . import byoc, dcgan, densenet, dqn, inception_v3, init, layers, lstm, mlp, mobilenet, nat, resnet, resnet_3d, squeezenet, synthetic, vgg, yolo_detection
 from .init import create_workload
 from .nat import count, make_nat_expr, make_nat_value
 from .temp_op_attr import TempOpAttr
@@ -20,6 +21,9 @@ def run_infer_type(expr: Any) -> Any:
 def run_opt_pass(expr: Any, opt_pass: Any, import_prelude: bool = False) -> Any:
     """What a pass makes of an expression."""
     from ..transform import InferType
+    from ...transform import Pass
+    if not isinstance(opt_pass, Pass):
+        raise AssertionError("run_opt_pass takes a pass")
     mod = to_module(expr)
     if import_prelude:
         mod.import_from_std("prelude.rly")
@@ -33,29 +37,41 @@ def _np_randn_from_type(t: Any, scale: float = 1, mean: float = 0) -> Any:
 
 
 def rand(dtype: str = "float32", *shape: int) -> Any:
+    """A tensor of numbers from 0 to 1."""
     import numpy as np
-    return const(np.random.rand(*shape).astype(dtype))
+    return array(np.random.rand(*shape).astype(dtype))
 
 
-def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: float = 1e-3, atol: float = 1e-2, rtol: float = 1e-2, **_: Any) -> None:
-    """Gradients by `gradient` beside differences of the function. AssertionError when they differ."""
+def check_grad(func: Any, inputs: Any = None, test_inputs: Any = None, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, scale: float | None = None, mean: float = 0,
+               mode: str = "higher_order", target_devices: Any = None, executor_kind: str = "debug") -> None:
+    """Gradients by `gradient` beside central differences. Where no inputs are given they are normal around `mean`, of width `scale`
+    (10 * eps). test_inputs: those of the inputs that are compared. AssertionError where they differ."""
     import numpy as np
     from ..build_module import create_executor
     from ..transform import gradient
     func = infer_type(func)
-    inputs = [np.asarray(v) for v in inputs] if inputs is not None else [_np_randn_from_type(p.checked_type) for p in func.params]
-    grads = create_executor("debug").evaluate(gradient(func))(*inputs)[1]
-    forward = create_executor("debug").evaluate(func)
-    for i in range(len(inputs)) if test_inputs is None else [next(j for j, v in enumerate(inputs) if v is t) for t in test_inputs]:
-        approximate = np.zeros(inputs[i].shape)
-        for at in np.ndindex(*inputs[i].shape):
-            both = []
-            for sign in (1, -1):
-                moved = [v.copy() for v in inputs]
-                moved[i][at] += sign * eps
-                both.append(float(np.sum(forward(*moved).numpy().astype("float64"))))
-            approximate[at] = (both[0] - both[1]) / (2 * eps)
-        np.testing.assert_allclose(grads[i].numpy(), approximate, atol=atol, rtol=rtol)
+    scale = 10 * eps if scale is None else scale
+    given = [np.asarray(v) for v in inputs] if inputs is not None else [_np_randn_from_type(p.checked_type, scale, mean) for p in func.params]
+    wanted = range(len(given)) if test_inputs is None else [next(j for j, v in enumerate(inputs) if v is t) for t in test_inputs]
+    for target, dev in target_devices or enabled_targets():
+        grads = create_executor(executor_kind, device=dev, target=target).evaluate(gradient(func, mode=mode))(*given)[1]
+        forward = create_executor(executor_kind, device=dev, target=target).evaluate(func)
+        for i in wanted:
+            np.testing.assert_allclose(grads[i].numpy(), _by_differences(forward, given, i, eps), atol=atol, rtol=rtol)
+
+
+def _by_differences(forward: Any, values: Any, which: int, eps: float) -> Any:
+    """The gradient of the sum of a function's results by one input."""
+    import numpy as np
+    out = np.zeros(values[which].shape)
+    for at in np.ndindex(*values[which].shape):
+        both = []
+        for sign in (1, -1):
+            moved = [v.copy() if i == which else v for i, v in enumerate(values)]
+            moved[which][at] += sign * eps
+            both.append(forward(*moved).numpy().astype("float64"))
+        out[at] = np.sum((both[0] - both[1]) / (2 * eps))
+    return out
 
 
 def count_ops(expr: Any) -> Any:
@@ -75,8 +91,8 @@ def enabled_targets() -> list[tuple[str, Any]]:
 ctx_list = enabled_targets
 
 def __getattr__(name: str) -> Any:
-    if name in ("to_python", "run_as_python", "py_converter"):
-        raise AttributeError(f"relay.testing.{name} is not supported; relay.create_executor(\"debug\", mod).evaluate() runs every program")
+    if name in ("to_python", "run_as_python", "py_converter", "tf"):
+        raise AttributeError(f"relay.testing.{name} is not supported; instead: relay.create_executor(\"debug\", mod).evaluate() runs every program")
     if name == "darknet":
         import importlib
         return importlib.import_module(".darknet", __name__)
@@ -86,6 +102,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"relay.testing has no '{name}'; there are {', '.join(__all__)}")
 
 
-__all__ = ["TempOpAttr", "check_grad", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3",
+__all__ = ["Prelude", "TempOpAttr", "byoc", "check_grad", "count", "count_ops", "create_workload", "ctx_list", "dcgan", "densenet", "dqn", "enabled_targets", "inception_v3",
            "init", "layers", "lstm", "make_nat_expr", "make_nat_value", "mlp", "mobilenet", "nat", "rand", "resnet", "resnet_3d", "run_infer_type",
            "run_opt_pass", "squeezenet", "synthetic", "vgg", "yolo_detection"]

@@ -22,7 +22,7 @@ def _layer(operator: str) -> Any:
     return layer
 
 
-conv1d, conv2d, conv3d, conv2d_transpose = (_layer(n) for n in ("conv1d", "conv2d", "conv3d", "conv2d_transpose"))
+conv1d, conv2d, conv3d, conv1d_transpose, conv2d_transpose = (_layer(n) for n in ("conv1d", "conv2d", "conv3d", "conv1d_transpose", "conv2d_transpose"))
 
 
 def dense_add_bias(data: Any, weight: Any = None, bias: Any = None, units: int | None = None, **kwargs: Any) -> Any:
@@ -35,4 +35,4 @@ def conv_kernel_layout(data_layout: str, is_depthwise: bool = False) -> str:
     return {"NCHW": "OIHW", "NCDHW": "OIDHW", "NHWC": "HWOI" if is_depthwise else "HWIO", "NDHWC": "DHWOI" if is_depthwise else "DHWIO"}[data_layout]
 
 
-__all__ = ["batch_norm_infer", "conv1d", "conv2d", "conv2d_transpose", "conv3d", "conv_kernel_layout", "dense_add_bias"]
+__all__ = ["batch_norm_infer", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv_kernel_layout", "dense_add_bias"]

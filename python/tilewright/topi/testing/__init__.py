@@ -222,7 +222,9 @@ def group_norm_python(data: Any, gamma: Any, beta: Any, num_groups: int, channel
 
 
 def l2_normalize_python(a_np: Any, eps: float, axis: Any = None) -> Any:
-    return a_np / np.sqrt(np.maximum((a_np ** 2).sum(tuple(axis) if axis is not None else None, keepdims=True), eps))
+    """axis: one, several, or none for all."""
+    axes = None if axis is None else tuple(np.atleast_1d(axis).tolist())
+    return a_np / np.sqrt(np.maximum((a_np ** 2).sum(axes, keepdims=True), eps))
 
 
 def lrn_python(a_np: Any, size: int, axis: int, bias: float, alpha: float, beta: float) -> Any:
@@ -429,19 +431,54 @@ def deformable_conv2d_nhwc_python(a_np: Any, offset_np: Any, w_np: Any, stride: 
 
 
 def crop_and_resize_python(image: Any, boxes: Any, box_indices: Any, crop_size: Sequence[int], layout: str, method: str = "bilinear", extrapolation_value: float = 0) -> Any:
-    """Boxes (y0, x0, y1, x1) from 0 to 1 between the outer pixels' centres."""
+    """Boxes (y0, x0, y1, x1) from 0 to 1 between the outer pixels' centres; positions are computed in float32, results are float64."""
     x = image if layout == "NCHW" else _first(image)
     _, channels, height, width = x.shape
-    out = np.full((len(boxes), channels, *crop_size), extrapolation_value, x.dtype)
-    for k, box in enumerate(boxes.astype("float64")):
-        at = [box[a] * (e - 1) + np.arange(n) * (box[a + 2] - box[a]) * (e - 1) / (n - 1) if n > 1 else np.array([0.5 * (box[a] + box[a + 2]) * (e - 1)])
-              for a, n, e in ((0, crop_size[0], height), (1, crop_size[1], width))]
+    out = np.ones((len(boxes), channels, *crop_size))
+    for k, box in enumerate(boxes):
+        at = []
+        for a, n, e in ((0, crop_size[0], height), (1, crop_size[1], width)):
+            with np.errstate(all="ignore"):
+                step = np.float32((e - 1) * (box[a + 2] - box[a])) / np.float32(n - 1)
+                at.append([float(box[a] * (e - 1) + step * i) for i in range(n)])
+        picture = x[int(box_indices[k])]
         for i, j in np.ndindex(*crop_size):
-            y, v = float(at[0][i]), float(at[1][j])
-            if 0 <= y <= height - 1 and 0 <= v <= width - 1:
-                picture = x[int(box_indices[k])]
-                out[k, :, i, j] = _bilinear(picture, y, v) if method == "bilinear" else picture[:, int(np.floor(y + 0.5)), int(np.floor(v + 0.5))]
+            y, v = at[0][i], at[1][j]
+            if not (0 <= y <= height - 1 and 0 <= v <= width - 1):
+                out[k, :, i, j] = extrapolation_value
+            else:
+                out[k, :, i, j] = _bilinear(picture, y, v) if method == "bilinear" else picture[:, int(np.round(y)), int(np.round(v))]
     return out if layout == "NCHW" else _last(out)
 
 
-__all__ = [name for name, value in globals().items() if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == __name__]
+def depthwise_conv2d_python_nchwc(input_np: Any, filter_np: Any, stride: Any, padding: Any) -> Any:
+    """(N, C, H, W, c) with weights (C, 1, H, W, 1, c)."""
+    n, blocks, h, w, inner = input_np.shape
+    plain = input_np.transpose(0, 1, 4, 2, 3).reshape(n, blocks * inner, h, w)
+    weights = filter_np.transpose(0, 5, 1, 4, 2, 3).reshape(filter_np.shape[0] * filter_np.shape[5], 1, *filter_np.shape[2:4])
+    out = depthwise_conv2d_python_nchw(plain, weights, stride, padding)
+    return out.reshape(n, blocks, inner, *out.shape[2:]).transpose(0, 1, 3, 4, 2)
+
+
+def conv2d_backward_weight_python(dy_np: Any, x_np: Any, kernel_size: Any, stride: Any, padding: Any, groups: int = 1, channels: int | None = None) -> Any:
+    """The gradient by the weights (OIHW) of a convolution in NCHW."""
+    (kh, kw), (sy, sx), (py, px) = _list(kernel_size, 2), _list(stride, 2), _list(padding, 2)
+    x = np.pad(x_np, [(0, 0), (0, 0), (py, py), (px, px)])
+    _, outputs, rows, columns = dy_np.shape
+    share_in, share_out = x.shape[1] // groups, outputs // groups
+    out = np.zeros((outputs, share_in, kh, kw), dy_np.dtype)
+    for g, i, j in np.ndindex(groups, kh, kw):
+        part = x[:, g * share_in:(g + 1) * share_in, i:i + rows * sy:sy, j:j + columns * sx:sx][:, :, :rows, :columns]
+        own = slice(g * share_out, (g + 1) * share_out)
+        out[own, :, i, j] = np.einsum("nohw,nihw->oi", dy_np[:, own], part)
+    return out
+
+
+from . import places  # noqa: E402
+from .places import *  # noqa: E402, F403
+
+__all__ = [*places.__all__, *(name for name, value in list(globals().items()) if not name.startswith("_") and callable(value) and getattr(value, "__module__", "") == __name__)]
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"topi.testing has no '{name}'; there are {', '.join(__all__)}")

@@ -11,9 +11,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import _core
-from .model import error_of
-from .target_kinds import COMMON, DEVICES, KINDS, TAGS
+from .. import _core
+from ..model import error_of
+from .kinds import COMMON, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
 # Attributes of llvm that decide what code comes out; the others describe, and are kept.
@@ -405,4 +405,35 @@ def arm_cpu(model: str = "unknown", options: Any = None) -> Target:
     return _named("llvm" + triple, "arm_cpu", model, options)
 
 
-__all__ = ["Target", "TargetKind", "arm_cpu", "bifrost", "create", "cuda", "intel_graphics", "list_tags", "mali", "register_tag", "rocm"]
+def riscv_cpu(model: str = "sifive-u54", options: Any = None) -> Target:
+    """A RISC-V processor by its name; others by `Target("llvm -mtriple=... -mcpu=...")`."""
+    known = {"sifive-e31": ("sifive-e31", "riscv32-unknown-linux-gnu", "+m,+a,+c", "ilp32"), "sifive-e76": ("sifive-e76", "riscv32-unknown-linux-gnu", "+m,+a,+c", "ilp32"),
+             "sifive-u54": ("sifive-u54", "riscv64-unknown-linux-gnu", "+m,+a,+f,+d,+c", "lp64d"), "sifive-u74": ("sifive-u74", "riscv64-unknown-linux-gnu", "+m,+a,+f,+d,+c", "lp64d")}
+    if model not in known:
+        return _named("llvm", "arm_cpu", model, options)
+    cpu, triple, features, abi = known[model]
+    return _named(f"llvm -mtriple={triple} -mcpu={cpu} -mabi={abi} -mattr={features}", "arm_cpu", model, options)
+
+
+def vta(model: str = "unknown", options: Any = None) -> Target:
+    return _named(f"ext_dev -keys=vta,cpu" + (f" -model={model}" if model != "unknown" else ""), "vta", "unknown", options)
+
+
+def hexagon(cpu_ver: str = "v66", **kwargs: Any) -> Target:
+    """A Hexagon processor by its version: describes, code is not generated for it."""
+    known = ("v60", "v62", "v65", "v66", "v67", "v68", "v69", "v71", "v73")
+    if not cpu_ver.rstrip("t") in known:
+        raise ValueError(f"hexagon version should be one of {', '.join(known)}, not '{cpu_ver}'")
+    vector = int(kwargs.get("hvx", 128))
+    features = "" if not vector else f" -mattr=+hvx{cpu_ver},+hvx-length{vector}b"
+    return Target(f"hexagon -mcpu=hexagon{cpu_ver} -mtriple=hexagon{features}")
+
+
+from . import codegen, compilation_config, datatype  # noqa: E402
+from .compilation_config import CompilationConfig, make_compilation_config  # noqa: E402
+from .generic_func import GenericFunc, generic_func, get_native_generic_func, override_native_generic_func  # noqa: E402
+from .virtual_device import VirtualDevice  # noqa: E402
+
+__all__ = ["CompilationConfig", "GenericFunc", "Target", "TargetKind", "VirtualDevice", "arm_cpu", "bifrost", "codegen", "compilation_config", "create", "cuda",
+           "datatype", "generic_func", "get_native_generic_func", "hexagon", "intel_graphics", "list_tags", "make_compilation_config", "mali",
+           "override_native_generic_func", "register_tag", "riscv_cpu", "rocm", "vta"]

@@ -41,6 +41,11 @@ class _Options:
     def __hash__(self) -> int:
         return hash(self.name)
 
+    def __str__(self) -> str:
+        """The name, and the options after it: aot{"unpacked-api": (bool)1}."""
+        shown = (f'"{k}": ' + (f"(bool){int(v)}" if isinstance(v, bool) else f'"{v}"' if isinstance(v, str) else str(v)) for k, v in self.attrs.items())
+        return f"{self.name}{{{', '.join(shown)}}}"
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.attrs!r})"
 
@@ -74,3 +79,11 @@ class Runtime(_Options):
 
 
 __all__ = ["Executor", "Runtime"]
+
+
+def __getattr__(name: str) -> Any:
+    """The parts of this folder, when they are asked for."""
+    if name in ("graph_executor_codegen", "interpreter", "name_transforms", "utils"):
+        import importlib
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"relay.backend has no '{name}'")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites of quantised layers to the operand types that a processor has instructions for. Builds choose by themselves; these functions
+are for scripts that ask for a form."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...target import Target
+from ..expr import Call, Constant, const
+
+
+def _cast(x: Any, dtype: str) -> Call:
+    return Call("cast", [x], {"dtype": dtype})
+
+
+def helper_no_fast_int8_hw_legalization(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
+    """Operands in int16 with their zero points subtracted, then the plain layer."""
+    data, kernel, input_zero, kernel_zero = inputs[:4]
+    new_attrs = {k: attrs[k] for k in attrs.keys()}
+
+    def shifted(x: Any, zero: Any) -> Any:
+        wide = _cast(x, "int16")
+        known = isinstance(zero, Constant) and not np.any(zero.data.numpy())
+        return wide if known else Call("subtract", [wide, _cast(zero, "int16")])
+
+    return relay_op(shifted(data, input_zero), shifted(kernel, kernel_zero), **new_attrs)
+
+
+def _moved(x: Any, zero: Any, shift: int, dtype: str) -> tuple[Any, Any]:
+    """The same real values in the other signedness: number and zero point both move."""
+    wide = Call("add", [_cast(x, "int32"), const(shift, "int32")])
+    limited = Call("clip", [wide], {"a_min": float(np.iinfo(dtype).min), "a_max": float(np.iinfo(dtype).max)})
+    return _cast(limited, dtype), Call("add", [zero, const(shift, "int32")])
+
+
+def helper_change_dtypes_to_uint8_int8(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
+    """uint8 data and int8 weights, as x86's instructions take them; None where they are so already."""
+    if types[0].dtype == "uint8" and types[1].dtype == "int8":
+        return None
+    return _changed(attrs, inputs, types, relay_op, "uint8", "int8")
+
+
+def helper_change_dtypes_to_int8(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
+    """Both int8, as ARM's instructions take them; None where they are so already."""
+    if types[0].dtype == "int8" and types[1].dtype == "int8":
+        return None
+    return _changed(attrs, inputs, types, relay_op, "int8", "int8")
+
+
+def helper_change_dtypes_to_be_same(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any]) -> Any:
+    """The weights in the data's dtype; None where they have it."""
+    if types[0].dtype == types[1].dtype:
+        return None
+    return _changed(attrs, inputs, types, relay_op, types[0].dtype, types[0].dtype)
+
+
+def _changed(attrs: Any, inputs: Sequence[Any], types: Sequence[Any], relay_op: Callable[..., Any], data_dtype: str, kernel_dtype: str) -> Any:
+    data, kernel, input_zero, kernel_zero, input_scale, kernel_scale = inputs
+    step = {("int8", "uint8"): 128, ("uint8", "int8"): -128}
+    if types[0].dtype != data_dtype:
+        data, input_zero = _moved(data, input_zero, step[types[0].dtype, data_dtype], data_dtype)
+    if types[1].dtype != kernel_dtype:
+        kernel, kernel_zero = _moved(kernel, kernel_zero, step[types[1].dtype, kernel_dtype], kernel_dtype)
+    return relay_op(data, kernel, input_zero, kernel_zero, input_scale, kernel_scale, **{k: attrs[k] for k in attrs.keys()})
+
+
+def is_fast_int8_on_intel() -> bool:
+    """Whether the current target has instructions for products of 8-bit integers."""
+    target = Target.current() or Target("llvm")
+    return target.mcpu in ("skylake-avx512", "cascadelake", "icelake-server", "icelake-client", "tigerlake", "sapphirerapids", "znver4", "znver5")
+
+
+def is_fast_int8_on_arm() -> bool:
+    target = Target.current() or Target("llvm")
+    return "+v8.2a" in target.mattr and "+dotprod" in target.mattr
+
+
+def qnn_conv2d_legalize(attrs: Any, inputs: Sequence[Any], types: Sequence[Any]) -> Any:
+    """None: every build chooses the form itself."""
+    return None
+
+
+qnn_dense_legalize = qnn_conv2d_legalize
+
+__all__ = ["helper_change_dtypes_to_be_same", "helper_change_dtypes_to_int8", "helper_change_dtypes_to_uint8_int8", "helper_no_fast_int8_hw_legalization",
+           "is_fast_int8_on_arm", "is_fast_int8_on_intel", "qnn_conv2d_legalize", "qnn_dense_legalize"]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of Python that differ by target: what is called is what was registered for a key of the current target, or the default."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class GenericFunc:
+    """`f.set_default(g)`, `f.register(h, ["gpu"])`; f(...) calls by `Target.current()`."""
+
+    _all: dict[str, "GenericFunc"] = {}
+
+    def __init__(self, name: str = ""):
+        self.name_hint = name
+        self._default: Callable[..., Any] | None = None
+        self._by_key: dict[str, Callable[..., Any]] = {}
+
+    def set_default(self, func: Callable[..., Any], allow_override: bool = False) -> None:
+        if self._default is not None and not allow_override:
+            raise ValueError(f"Generic function already registered for {self.name_hint}")
+        self._default = func
+
+    def register(self, func: Callable[..., Any], key_list: str | Sequence[str], allow_override: bool = False) -> None:
+        for key in [key_list] if isinstance(key_list, str) else key_list:
+            if key in self._by_key and not allow_override:
+                raise ValueError(f"Tag {key} already registered for function {self.name_hint}")
+            self._by_key[key] = func
+
+    def get_packed_func(self) -> Callable[..., Any]:
+        """What a call now would call."""
+        from . import Target
+        target = Target.current()
+        for key in target.keys if target is not None else ():
+            if key in self._by_key:
+                return self._by_key[key]
+        if self._default is None:
+            raise ValueError(f"Generic function {self.name_hint} has no default, and nothing for {target}")
+        return self._default
+
+    def __call__(self, *args: Any) -> Any:
+        return self.get_packed_func()(*args)
+
+
+def get_native_generic_func(name: str) -> GenericFunc:
+    """The function of a name, made when it is first asked for."""
+    return GenericFunc._all.setdefault(name, GenericFunc(name))
+
+
+class _Dispatcher:
+    """The decorated function: with keys it registers another one, `@f.register(["gpu"])`; called, it is the current target's."""
+
+    def __init__(self, default: Callable[..., Any], func: GenericFunc):
+        functools.update_wrapper(self, default)
+        self.fdefault, self.generic_func_node = default, func
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.generic_func_node.get_packed_func()(*args, **kwargs)
+
+    def register(self, key: str | Sequence[str], func: Callable[..., Any] | None = None, override: bool = True) -> Any:
+        def store(chosen: Callable[..., Any]) -> Callable[..., Any]:
+            self.generic_func_node.register(chosen, key, override)
+            return chosen
+        return store if func is None else store(func)
+
+    def get_packed_func(self) -> Callable[..., Any]:
+        return self.generic_func_node.get_packed_func()
+
+    @property
+    def dispatch_dict(self) -> dict[str, Callable[..., Any]]:
+        return self.generic_func_node._by_key
+
+
+def generic_func(fdefault: Callable[..., Any]) -> Any:
+    """Decorator: a function that may be registered for keys of targets."""
+    func = GenericFunc(fdefault.__name__)
+    func.set_default(fdefault)
+    return _Dispatcher(fdefault, func)
+
+
+def override_native_generic_func(func_name: str) -> Callable[[Callable[..., Any]], Any]:
+    """Decorator: the default of the function of a name; it is called in its place from then on."""
+    func = get_native_generic_func(func_name)
+
+    def decorate(fdefault: Callable[..., Any]) -> Any:
+        func.set_default(fdefault, allow_override=True)
+        return _Dispatcher(fdefault, func)
+    return decorate
+
+
+__all__ = ["GenericFunc", "generic_func", "get_native_generic_func", "override_native_generic_func"]

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a value lives: a device, the target its kernels are compiled for, and a kind of memory there."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.ndarray import Device, device as device_of
+
+
+class VirtualDevice:
+    """`VirtualDevice(tvm.cpu(), "llvm", "global")`. What is not given is not constrained; equal ones are equal."""
+
+    def __init__(self, device: Any = None, target: Any = None, memory_scope: str = ""):
+        from . import Target
+        self.target = None if target is None else Target(target)
+        if device is None and self.target is not None:
+            device = Device(self.target.kind.device_type, 0)
+        self.device = None if device is None else device_of(device)
+        self.memory_scope = str(memory_scope)
+
+    @property
+    def device_type_int(self) -> int:
+        """-1 where no device is given."""
+        return -1 if self.device is None else self.device.device_type
+
+    device_type = device_type_int
+
+    @property
+    def virtual_device_id(self) -> int:
+        return -1 if self.device is None else self.device.device_id
+
+    def same_as(self, other: object) -> bool:
+        return self == other
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.device, self.target, self.memory_scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VirtualDevice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        if self._key() == (None, None, ""):
+            return "VirtualDevice(?)"
+        parts = [] if self.device is None else [f"device_type={self.device_type_int}, virtual_device_id={self.virtual_device_id}"]
+        parts += [] if self.target is None else [f"target={self.target!r}"]
+        parts += [f"memory_scope='{self.memory_scope}'"] if self.memory_scope else []
+        return f"VirtualDevice({', '.join(parts)})"
+
+
+def device_fields(given: Any) -> tuple[int, int]:
+    """(device type, number) of a device, its name or a virtual device. ValueError for anything else."""
+    if isinstance(given, VirtualDevice):
+        return (0, 0) if given.device is None else (given.device.device_type, given.device.device_id)
+    if isinstance(given, (Device, str)):
+        found = device_of(given)
+        return found.device_type, found.device_id
+    raise ValueError(f"expecting a Device or device name, but received a {type(given).__name__}")
+
+
+__all__ = ["VirtualDevice", "device_fields"]

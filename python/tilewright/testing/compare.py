@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons of arrays, of gradients with differences, and of sizes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..runtime.ndarray import as_array
+
+
+def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7, verbose: bool = True) -> None:
+    """AssertionError unless shapes are equal and |actual - desired| <= atol + rtol * |desired|."""
+    actual, desired = as_array(actual), as_array(desired)
+    np.testing.assert_allclose(actual.shape, desired.shape)
+    np.testing.assert_allclose(actual, desired, rtol=rtol, atol=atol, verbose=verbose)
+
+
+def _difference(at: Callable[[float], float], here: float, wanted: float, delta: float, close: Callable[[float], bool]) -> float:
+    """The derivative by the simplest difference that comes close to what is wanted: forward, central, then of fourth order."""
+    forward = (at(delta) - here) / delta
+    if close(forward):
+        return forward
+    central = (forward + (here - at(-delta)) / delta) / 2
+    if close(central):
+        return central
+    half = (at(delta / 2) - at(-delta / 2)) / delta
+    return (4 * half - central) / 3
+
+
+def check_numerical_grads(function: Callable[..., Any], input_values: Mapping[str, Any] | Sequence[Any], grad_values: Mapping[str, Any] | Sequence[Any],
+                          function_value: Any = None, delta: float = 1e-3, atol: float = 1e-2, rtol: float = 0.1) -> None:
+    """Gradients beside differences of a scalar function of arrays (by place or by name). AssertionError where the distance exceeds
+    atol * sqrt(n) + rtol * norm; ValueError for what is not finite."""
+    by_name = isinstance(input_values, Mapping)
+    inputs = {k: np.asarray(v) for k, v in (input_values.items() if by_name else enumerate(input_values))}
+    grads = {k: np.asarray(v) for k, v in (grad_values.items() if isinstance(grad_values, Mapping) else enumerate(grad_values))}
+
+    def call(values: Mapping[Any, Any]) -> float:
+        return float(function(**values) if by_name else function(*values.values()))
+
+    here = call(inputs) if function_value is None else float(function_value)
+    for key, grad in grads.items():
+        if grad.shape != inputs[key].shape:
+            raise AssertionError(f"the gradient by '{key}' has shape {grad.shape}, its input {inputs[key].shape}")
+        measured = np.zeros(grad.shape)
+        for place in np.ndindex(*grad.shape):
+            def at(step: float) -> float:
+                moved = inputs[key].copy()
+                moved[place] += step
+                return call({**inputs, key: moved})
+            wanted = float(grad[place])
+            measured[place] = _difference(at, here, wanted, delta, lambda d: abs(d - wanted) < atol + rtol * abs(d))
+        distance, norm = float(np.sqrt(np.sum((measured - grad) ** 2))), float(np.sqrt(np.sum(measured**2)))
+        if not np.isfinite(distance) or not np.isfinite(norm):
+            raise ValueError(f"the gradient by '{key}' is not finite: {grad}, by differences {measured}")
+        if distance > atol * np.sqrt(grad.size) + rtol * norm:
+            raise AssertionError(f"the gradient by '{key}' is {grad}, by differences {measured}: their distance is {distance}")
+
+
+def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+    """ValueError unless two sizes are equal."""
+    if not lhs == rhs:
+        raise ValueError(f"{lhs} and {rhs} are not equal")
+
+
+def _loops(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("loop expressions are not evaluated; 'tilewright compile --dump-ir' shows the loops of kernels")
+
+
+check_bool_expr_is_true = check_int_constraints_trans_consistency = _loops
+
+
+def get_dtype_range(dtype: str) -> tuple[Any, Any]:
+    """The least and the greatest number of a dtype."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return 0, 1
+    info: Any = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    return info.min, info.max
