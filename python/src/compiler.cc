@@ -2,6 +2,7 @@
 // Import, and what the compiler knows of operators.
 #include <cstring>
 
+#include "codegen/codegen.h"
 #include "compiler.h"
 #include "frontend/onnx/import.h"
 #include "relay.h"
@@ -174,6 +175,7 @@ void bind_compiler(nb::module_& m) {
     const relay::OpDef* op = relay::find_op(name);
     return op ? nb::object(nb::make_tuple(static_cast<int>(op->pattern), op->stateful)) : nb::none();
   });
+  m.def("llvm_version", codegen::llvm_version);
   m.def("op_names", [] {
     std::vector<std::string> names;
     for (const relay::OpDef& op : relay::all_ops()) names.push_back(op.name);

@@ -128,7 +128,7 @@ Module completed(const Module& module) {
 }
 
 void bind_modules(nb::module_& m) {
-  nb::class_<Module>(m, "IRModule", "A graph module: functions by name, entry main")
+  nb::class_<Module>(m, "IRModule", nb::dynamic_attr(), "A graph module: functions by name, entry main")
       .def(nb::init<>())
       .def(
           "__init__",
@@ -243,16 +243,29 @@ void bind_modules(nb::module_& m) {
   m.def("prelude_text", [] { return std::string(prelude_text()); });
   m.def(
       "parse_module",
-      [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin, bool spans) {
+      [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin, bool spans,
+         bool open) {
         std::vector<Tensor> tensors;
         for (const auto& c : constants) tensors.push_back(tensor_of(c));
         ParseOptions options;
         options.origin = origin;
         options.spans = spans;
+        options.open = open;
         return unwrap(parse_module(text, tensors, options));
       },
       nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text",
-      nb::arg("spans") = false);
+      nb::arg("spans") = false, nb::arg("open") = false);
+  m.def(
+      "parse_expression",
+      [](const std::string& text, const std::vector<ReadArray>& constants, const std::string& origin) {
+        std::vector<Tensor> tensors;
+        for (const auto& c : constants) tensors.push_back(tensor_of(c));
+        ParseOptions options;
+        options.origin = origin;
+        options.open = true;
+        return wrap(unwrap(parse_expression(text, tensors, options)));
+      },
+      nb::arg("text"), nb::arg("constants") = std::vector<ReadArray>(), nb::arg("origin") = "text");
 }
 
 }  // namespace tilewright::python

@@ -9,6 +9,49 @@ from ._core import Error
 TVMError = InternalError = OpError = OpNotImplemented = OpAttributeRequired = OpAttributeInvalid = OpAttributeUnImplemented = Error
 DiagnosticError = RPCError = RPCSessionTimeoutError = Error
 
+class InvalidValue(Error, ValueError):
+    """What the classic stack raises as TVMError, and Python as ValueError."""
+    code, name, hint = 101, "InvalidArgument", ""
+
+
+class InvalidType(Error, TypeError):
+    """What the classic stack raises as TVMError, and Python as TypeError."""
+    code, name, hint = 101, "InvalidArgument", ""
+
+
+class _Same:
+    """Errors of the compiler as one that is of a Python kind, too."""
+
+    @classmethod
+    def of(cls, error: Error) -> Any:
+        made = cls(str(error))  # type: ignore[call-arg]
+        made.code, made.name, made.hint = error.code, error.name, error.hint  # type: ignore[attr-defined]
+        return made
+
+
+class InvalidOption(_Same, Error, AttributeError):
+    """An option of a PassContext that there is not, or of another type."""
+
+
+class InvalidTarget(_Same, Error, ValueError):
+    """A target that there is not (401)."""
+
+
+def as_tvm_error(error: BaseException) -> BaseException:
+    """An exception of a script's callback as a TVMError that is still of its own kind, where there can be such a thing."""
+    if isinstance(error, Error) or not isinstance(error, Exception):
+        return error
+    kind = type(error)
+    try:
+        both = _both.setdefault(kind, type(kind.__name__, (Error, kind), {"__module__": kind.__module__}))
+        made = both(f"{kind.__name__}: {error}")
+    except TypeError:
+        made = Error(f"{kind.__name__}: {error}")
+    made.__cause__ = error
+    return made
+
+
+_both: dict[type, type] = {}
 _registered: dict[str, type] = {}
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from . import _core
+from .runtime.ndarray import as_array
+
 
 def fromtext(source: str, source_name: str = "from_string") -> Any:
     """The module of a text that begins with #[version = "0.0.5"]. Error: 303."""
@@ -13,33 +16,29 @@ def fromtext(source: str, source_name: str = "from_string") -> Any:
 
 
 def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
-    """The same; meta[relay.Constant][i] is init_meta_table["relay.Constant"][i] unless the text has a metadata section. A module to
-    begin with is not taken: IRModule.update joins two. Error: 303."""
+    """The same; the text may use the functions of init_module, which the module begins with. meta[relay.Constant][i] is
+    init_meta_table["relay.Constant"][i] unless the text has a metadata section. Error: 303."""
     from .relay import fromtext as read
-    if init_module is not None:
-        raise NotImplementedError("parse takes no init_module; parse the text and join the two with IRModule.update")
-    table = dict(init_meta_table or {})
+    constants = _constants(init_meta_table)
+    if init_module is None:
+        return read(source, source_name, constants)
+    out = init_module.copy()
+    out.update(_core.parse_module(source, constants, source_name, False, True))
+    return out._completed()
+
+
+def _constants(meta_table: Mapping[str, Sequence[Any]] | None) -> list[Any]:
+    table = dict(meta_table or {})
     constants = table.pop("relay.Constant", [])
     if table:
         raise NotImplementedError(f"init_meta_table holds relay.Constant only, not {', '.join(sorted(table))}; a #[metadata] section may hold attributes")
-    return read(source, source_name, [getattr(c, "data", c) for c in constants])
+    return [as_array(getattr(c, "data", c)) for c in constants]
 
 
 def parse_expr(source: str) -> Any:
-    """The expression of a text without definitions; lines `free_var %x: T;` say its free variables. Error: 303."""
-    text = source.strip().removeprefix('#[version = "0.0.5"]').strip()
-    free = []
-    while text.startswith("free_var "):
-        line, _, text = text.partition(";\n")
-        free.append(line.removeprefix("free_var ").strip())
-    constants = ""
-    if "\n#[metadata]" in text:
-        text, _, constants = text.partition("\n#[metadata]")
-        constants = "\n#[metadata]" + constants
-    function = text.startswith("fn") and not free
-    whole = text.removeprefix("fn").strip() if function else f"({', '.join(free)}) {{ {text}\n}}"
-    made = fromtext('#[version = "0.0.5"]\ndef @main' + whole + "\n" + constants)["main"]
-    return made if function else made.body
+    """The expression of a text without definitions; "free_var %x: T;" says its free variables, and functions and operators may stand by their
+    names. Error: 303."""
+    return _core.parse_expression(source)
 
 
 def SpanCheck() -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from . import _core
+from .error import InvalidOption, as_tvm_error
 
 _current: contextvars.ContextVar["PassContext | None"] = contextvars.ContextVar("pass_context", default=None)
 
@@ -71,7 +72,10 @@ class PassContext:
         self.trace: list[str] | None = [] if trace else None
         kinds = {name: kind for name, kind, _ in _core.config_keys()}
         self._options = {key: _as_option(key, value, kinds.get(key, "")) for key, value in self.config.items()}
-        _core.check_config(self._options)
+        try:
+            _core.check_config(self._options)
+        except _core.Error as error:
+            raise InvalidOption.of(error) from None
         self._tokens: list[contextvars.Token] = []
 
     def __enter__(self) -> "PassContext":
@@ -155,7 +159,10 @@ class PassContext:
 
 def _hook(instrument: Any, name: str, *args: Any, otherwise: Any = None) -> Any:
     method = getattr(instrument, name, None)
-    return otherwise if method is None else method(*args)
+    try:
+        return otherwise if method is None else method(*args)
+    except Exception as error:
+        raise as_tvm_error(error) from error
 
 
 class _Bridge:

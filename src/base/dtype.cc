@@ -24,6 +24,9 @@ constexpr SmallFloat kNamed[] = {
     {TypeCode::kString, 0, "string"},
     {TypeCode::kHandle, 64, "handle"},
 };
+// Names that classic texts use for the same types.
+constexpr std::pair<std::string_view, DataType> kAliases[] = {
+    {"int", kInt32}, {"uint", kUInt32}, {"float", kFloat32}, {"uint1", kBool}};
 struct Family {
   TypeCode code;
   const char* prefix;
@@ -86,6 +89,8 @@ Result<DataType> parse_dtype(std::string_view text) {
     else
       type.lanes = 1;
   }
+  for (const auto& [alias, meant] : kAliases)
+    if (body == alias) return DataType{meant.code, meant.bits, type.lanes};
   for (const auto& named : kNamed)
     if (body == named.name) return DataType{named.code, named.bits, type.lanes};
   for (const auto& family : kFamilies) {

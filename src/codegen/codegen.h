@@ -15,6 +15,9 @@ namespace tilewright::codegen {
 
 class KernelCache;
 
+// "19.1.7": of the LLVM that generates code.
+std::string llvm_version();
+
 // Fills in the triple, the CPU (the host's when empty), vector width, registers and features. Errors: UnknownTarget.
 Result<Target> resolve_target(Target target);
 

@@ -32,11 +32,17 @@ struct ParseOptions {
   // Constants that were not given become zeros when the text says their type, as in classic listings without metadata.
   bool zero_missing_constants = false;
   bool spans = false;  // expressions get the place they stand at, "text:3:7", as their span
+  // Functions that the text does not define, operators as values, and values that are not of the type they say are
+  // taken as they are: whoever joins the parts infers types.
+  bool open = false;
 };
 
 // Errors, placed "origin:line:column": ParseError for the grammar; TypeMismatch and UnknownOp from building the calls.
 // Constants come from `constants`, or from the text's own metadata section when it has one.
 Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants = {},
                             const ParseOptions& options = {});
+// The expression of a text without definitions; lines "free_var %x: T;" name its free variables. Same errors.
+Result<Expr> parse_expression(std::string_view text, std::span<const Tensor> constants = {},
+                              const ParseOptions& options = {});
 
 }  // namespace tilewright::relay

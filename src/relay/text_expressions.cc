@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions of the text form.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/format.h"
 #include "base/near_match.h"
@@ -55,14 +57,16 @@ Result<Expr> TextParser::postfix(int depth) {
   for (;;) {
     if (auto field = lexer_.accept_field()) {
       const auto* tuple = as_tuple(e->type);
-      if (e->type->kind != TypeKind::kIncomplete && (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
+      if (!options_.open && e->type->kind != TypeKind::kIncomplete &&
+          (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
         return lexer_.error(at, format("there is no field {} in {}", *field, type_str(e->type)),
                             ErrorCode::kTypeMismatch);
       e = TW_TRY(made(make_get(e, *field, span_at(at)), at));
     } else if (lexer_.peek().is("(")) {
       Arguments args = TW_TRY(arguments(depth + 1));
       if (!args.attrs.empty()) return lexer_.error(at, "a call of a function takes no attributes");
-      if (const auto* f = as_func(e->type)) {
+      if (options_.open) {  // types are inferred later
+      } else if (const auto* f = as_func(e->type)) {
         if (f->args.size() != args.values.size())
           return lexer_.error(at, format("the function takes {} arguments, not {}", f->args.size(), args.values.size()),
                               ErrorCode::kTypeMismatch);
@@ -117,6 +121,7 @@ Result<Expr> TextParser::primary(int depth) {
     case Token::kGlobal:
       lexer_.next();
       if (auto it = globals_.find(token.text); it != globals_.end()) return it->second;
+      if (options_.open) return globals_[token.text] = make_global_var(token.text, incomplete_type());
       return lexer_.error(token.begin, format("@{} is not defined", token.text));
     case Token::kInt:
     case Token::kFloat:
@@ -124,6 +129,7 @@ Result<Expr> TextParser::primary(int depth) {
       return number(token);
     case Token::kPunctuation:
       if (token.is("(")) return parenthesised(depth);
+      if (token.is("-")) return negated(depth);
       return unexpected(token, "an expression");
     case Token::kName:
       return named(token, depth);
@@ -146,19 +152,41 @@ Result<Expr> TextParser::local(const Token& token) {
 
 Result<Expr> TextParser::number(const Token& token) {
   static const std::map<std::string, DataType> kTypes = {
-      {"f", kFloat32}, {"f16", kFloat16}, {"f64", kFloat64}, {"i64", kInt64}, {"i32", kInt32}};
+      {"f", kFloat32},  {"f16", kFloat16}, {"f32", kFloat32}, {"f64", kFloat64}, {"i", kInt32},
+      {"i8", kInt8},    {"i16", kInt16},   {"i32", kInt32},   {"i64", kInt64},   {"u8", kUInt8},
+      {"u16", kUInt16}, {"u32", kUInt32},  {"u64", kUInt64}};
   auto it = kTypes.find(token.suffix);
-  DataType d = it != kTypes.end() ? it->second : token.kind == Token::kInt ? kInt32 : kFloat32;
+  const bool fits32 = token.integer >= INT32_MIN && token.integer <= INT32_MAX;
+  DataType d = it != kTypes.end() ? it->second : token.kind == Token::kFloat ? kFloat32 : fits32 ? kInt32 : kInt64;
+  const auto does_not_fit = [&] { return lexer_.error(token.begin, format("the number does not fit {}", d.str())); };
   Tensor value = Tensor::zeros(d, {});
   if (d.is_float()) {
+    if (d == kFloat32 && std::abs(token.real) > static_cast<double>(std::numeric_limits<float>::max()))
+      return does_not_fit();
     value.set_double(0, token.real);
   } else {
-    if (d == kInt32 && (token.integer < INT32_MIN || token.integer > INT32_MAX))
-      return lexer_.error(token.begin, "the number does not fit int32", ErrorCode::kParseError,
-                          "write it with the suffix i64");
     value.set_int(0, token.integer);
+    if (d != kUInt64 && value.at_int(0) != token.integer) return does_not_fit();
   }
   return make_constant(std::move(value), span_at(token.begin));
+}
+
+// "--10" is a number; of anything else the sign makes a call.
+Result<Expr> TextParser::negated(int depth) {
+  TW_TRY_STATUS(deep(depth));
+  const size_t at = lexer_.next().begin;
+  Expr value = TW_TRY(postfix(depth + 1));
+  if (const auto* number = as<ConstantNode>(value); number && number->data.rank() == 0) {
+    Tensor negative = Tensor::zeros(number->data.dtype(), {});
+    if (number->data.dtype().is_float())
+      negative.set_double(0, -number->data.at_double(0));
+    else
+      negative.set_int(0, -number->data.at_int(0));
+    return make_constant(std::move(negative), span_at(at));
+  }
+  auto call = try_call("negative", {value}, {}, span_at(at));
+  if (!call.ok()) return placed(call.error(), at);
+  return made(*call, at);
 }
 
 Result<Expr> TextParser::parenthesised(int depth) {
@@ -196,7 +224,10 @@ Result<Expr> TextParser::named(const Token& token, int depth) {
   }
   if (auto it = constructors_.find(token.text); it != constructors_.end())
     return constructor(it->second, token.begin, depth);
-  if (!lexer_.peek().is("(")) return unexpected(lexer_.peek(), format("'(' after the operator {}", token.text));
+  if (!lexer_.peek().is("(")) {
+    if (const OpDef* op = options_.open ? find_op(token.text) : nullptr) return Expr(make_node<OpNode>(op));
+    return unexpected(lexer_.peek(), format("'(' after the operator {}", token.text));
+  }
   if (token.text == "ref" || token.text == "ref_read" || token.text == "ref_write") return reference(token, depth);
   return operator_call(token, depth);
 }

@@ -55,6 +55,22 @@ Diagnostic Lexer::error(size_t at, std::string message, ErrorCode code, std::str
   return Diagnostic(code, std::move(message), place(at), std::move(hint));
 }
 
+// Block comments nest.
+size_t Lexer::end_of_comment(size_t at) const {
+  int open = 0;
+  while (at < text_.size()) {
+    const std::string_view two = text_.substr(at, 2);
+    if (two == "/*" || two == "*/") {
+      open += two == "/*" ? 1 : -1;
+      at += 2;
+      if (open == 0) return at;
+    } else {
+      ++at;
+    }
+  }
+  return text_.size();
+}
+
 void Lexer::skip_space() {
   while (position_ < text_.size()) {
     if (std::isspace(static_cast<unsigned char>(text_[position_]))) {
@@ -62,8 +78,7 @@ void Lexer::skip_space() {
     } else if (!in_dims_ && text_.substr(position_, 2) == "//") {
       position_ = std::min(text_.find('\n', position_), text_.size());
     } else if (text_.substr(position_, 2) == "/*") {
-      size_t end = text_.find("*/", position_ + 2);
-      position_ = end == std::string_view::npos ? text_.size() : end + 2;
+      position_ = end_of_comment(position_);
     } else {
       return;
     }
@@ -144,7 +159,8 @@ Token Lexer::scan_number() {
   while (at < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at])) || text_[at] == '_'))
     token.suffix += text_[at++];
   position_ = at;
-  static constexpr std::string_view kSuffixes[] = {"", "f", "f16", "f64", "i64", "i32"};
+  static constexpr std::string_view kSuffixes[] = {"",    "f",   "f16", "f32", "f64", "i",   "i8",
+                                                   "i16", "i32", "i64", "u8",  "u16", "u32", "u64"};
   if (std::find(std::begin(kSuffixes), std::end(kSuffixes), token.suffix) == std::end(kSuffixes)) {
     token.kind = Token::kBad;
     token.text = "a number with the unknown suffix '" + token.suffix.substr(0, 16) + "'";

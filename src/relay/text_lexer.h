@@ -43,6 +43,7 @@ class Lexer {
 
  private:
   void skip_space();
+  size_t end_of_comment(size_t at) const;
   const std::vector<size_t>& line_starts() const;
   Token scan();
   Token scan_number();

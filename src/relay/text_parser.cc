@@ -54,9 +54,11 @@ Result<Module> TextParser::module() {
   while (lexer_.peek().is("#")) TW_TRY_STATUS(metadata(&out));
   while (lexer_.peek().kind != Token::kEnd) {
     Token keyword = lexer_.next();
+    const bool external = keyword.is_name("extern");
+    if (external) keyword = lexer_.next();
     if (keyword.is_name("type")) {
       Token name = lexer_.next();
-      out.types.emplace(name.text, TW_TRY(type_definition(name.text)));
+      out.types.emplace(name.text, TW_TRY(type_definition(name.text, external)));
       continue;
     }
     if (!keyword.is_name("def")) return unexpected(keyword, "'def' or 'type'");
@@ -68,6 +70,24 @@ Result<Module> TextParser::module() {
     if (!out.functions.emplace(name.text, function).second)
       return lexer_.error(keyword.begin, format("@{} is defined twice", name.text));
   }
+  return out;
+}
+
+Result<Expr> TextParser::whole_expression() {
+  if (lexer_.peek().is("#")) TW_TRY_STATUS(version());
+  int free = 0;
+  while (lexer_.peek().is_name("free_var")) {
+    lexer_.next();
+    Token name = lexer_.next();
+    if (name.kind != Token::kLocal) return unexpected(name, "a variable");
+    Type declared = incomplete_type();
+    if (accept(":")) declared = TW_TRY(type(0));
+    TW_TRY_STATUS(expect(";"));
+    declare(make_var(name.text, std::move(declared), span_at(name.begin)));
+    ++free;
+  }
+  Expr out = TW_TRY(block("", 0));
+  for (; free > 0; --free) undeclare();
   return out;
 }
 
@@ -129,6 +149,8 @@ Status TextParser::skip_braces() {
 
 Status TextParser::type_names() {
   for (Token token = lexer_.next(); token.kind != Token::kEnd && token.kind != Token::kBad; token = lexer_.next()) {
+    const bool external = token.is_name("extern");
+    if (external) token = lexer_.next();
     if (token.is_name("type")) {
       Token name = lexer_.next();
       if (name.kind != Token::kName) return unexpected(name, "the name of a type");
@@ -138,7 +160,7 @@ Status TextParser::type_names() {
         return lexer_.error(name.begin, format("the type {} is defined twice", name.text));
     }
     // What is wrong with a definition is said by the passes that read it.
-    if ((token.is_name("type") || token.is_name("def")) && !skip_braces().ok()) return Ok{};
+    if (!external && (token.is_name("type") || token.is_name("def")) && !skip_braces().ok()) return Ok{};
   }
   return Ok{};
 }
@@ -148,10 +170,12 @@ Status TextParser::signatures() {
   Module ignored;
   while (lexer_.peek().is("#")) TW_TRY_STATUS(metadata(&ignored));
   for (;;) {
+    const bool external = lexer_.peek().is_name("extern");
+    if (external) lexer_.next();
     if (lexer_.peek().is_name("type")) {
       lexer_.next();
       Token name = lexer_.next();
-      for (const Expr& constructor : TW_TRY(type_definition(name.text)).constructors) {
+      for (const Expr& constructor : TW_TRY(type_definition(name.text, external)).constructors) {
         const std::string& called = as<ConstructorNode>(constructor)->name;
         auto [it, fresh] = constructors_.emplace(called, constructor);
         if (!fresh && as<ConstructorNode>(it->second)->data_type != name.text)
@@ -173,9 +197,15 @@ Status TextParser::signatures() {
 }
 
 // "[A] { Cons(A, List[A]), Nil, }": the same constructors each time it is read.
-Result<TypeDefinition> TextParser::type_definition(const std::string& name) {
+// One that is "extern" has none.
+Result<TypeDefinition> TextParser::type_definition(const std::string& name, bool external) {
   TypeDefinition out;
   out.variables = TW_TRY(type_variables());
+  if (external) {
+    for (const Type& variable : out.variables) type_scope_[as_variable(variable)->name].pop_back();
+    accept(";");
+    return out;
+  }
   Type made_type = data_type(name, out.variables);
   TW_TRY_STATUS(expect("{"));
   while (!lexer_.peek().is("}")) {
@@ -329,11 +359,11 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
       }
       Expr value = TW_TRY(expression(depth + 1));
       TW_TRY_STATUS(expect(";"));
-      if (declared && !matches(declared, value->type))
+      if (declared && !options_.open && !matches(declared, value->type))
         return lexer_.error(
             at, format("%{} says it is {}, its value is {}", name.text, type_str(declared), type_str(value->type)),
             ErrorCode::kTypeMismatch);
-      Type known = !is_complete(value->type) && declared ? declared : value->type;
+      Type known = declared && (options_.open || !is_complete(value->type)) ? declared : value->type;
       bool recursive = false;
       if (var) {
         undeclare();
@@ -353,9 +383,13 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
       continue;
     }
     result = TW_TRY(expression(depth + 1));
-    break;
+    if (!accept(";")) break;
+    // "a; b": a for its effects, then b.
+    lets.push_back({make_var("_", result->type, span_at(at)), result, at});
+    declare(lets.back().var);
   }
-  if (!lexer_.peek().is(end)) return unexpected(lexer_.peek(), format("'{}'", end));
+  if (end.empty() ? lexer_.peek().kind != Token::kEnd : !lexer_.peek().is(end))
+    return unexpected(lexer_.peek(), format("'{}'", end));
   for (size_t i = lets.size(); i-- > 0;) {
     undeclare();
     result = TW_TRY(made(make_node<LetNode>(lets[i].var, lets[i].value, result, span_at(lets[i].at)), lets[i].at));
@@ -363,13 +397,32 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
   return result;
 }
 
-Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options) {
+namespace {
+
+// `read(parser)` on the text, with the constants of its own metadata section where it has one.
+template <class Read>
+auto with_metadata(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options, Read read)
+    -> decltype(read(std::declval<TextParser&>())) {
   // "#[metadata]" alone on its line: what follows is not text but the constants' JSON.
   static constexpr std::string_view kSection = "\n#[metadata]\n";
   size_t section = text.find(kSection);
-  if (section == std::string_view::npos) return TextParser(text, constants, options).module();
+  if (section == std::string_view::npos) {
+    TextParser parser(text, constants, options);
+    return read(parser);
+  }
   const TextMetadata own = TW_TRY(TextMetadata::load(text.substr(section + kSection.size())));
-  return TextParser(text.substr(0, section + 1), own.constants(), options, &own).module();
+  TextParser parser(text.substr(0, section + 1), own.constants(), options, &own);
+  return read(parser);
+}
+
+}  // namespace
+
+Result<Module> parse_module(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options) {
+  return with_metadata(text, constants, options, [](TextParser& parser) { return parser.module(); });
+}
+
+Result<Expr> parse_expression(std::string_view text, std::span<const Tensor> constants, const ParseOptions& options) {
+  return with_metadata(text, constants, options, [](TextParser& parser) { return parser.whole_expression(); });
 }
 
 }  // namespace tilewright::relay

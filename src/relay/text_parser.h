@@ -27,6 +27,8 @@ class TextParser {
              const TextMetadata* metadata = nullptr)
       : lexer_(text, options.origin), constants_(constants), options_(options), metadata_(metadata) {}
   Result<Module> module();
+  // An expression without definitions; "free_var %x: T;" says what its free variables are.
+  Result<Expr> whole_expression();
 
  private:
   // --- tokens
@@ -46,7 +48,7 @@ class TextParser {
   Status type_names();
   Status signatures();
   Status skip_braces();
-  Result<TypeDefinition> type_definition(const std::string& name);
+  Result<TypeDefinition> type_definition(const std::string& name, bool external);
   struct Header {
     std::vector<Type> variables;
     std::vector<Expr> params;
@@ -70,7 +72,7 @@ class TextParser {
     size_t at = 0;
   };
   Result<Meta> meta_reference();
-  // Statements up to `end`, which is not consumed.
+  // Statements up to `end`, which is not consumed; "" is the end of the text.
   Result<Expr> block(std::string_view end, int depth);
   Result<Expr> braced(int depth);
 
@@ -102,6 +104,7 @@ class TextParser {
   Result<Expr> primary(int depth);
   Result<Expr> local(const Token& token);
   Result<Expr> number(const Token& token);
+  Result<Expr> negated(int depth);
   Result<Expr> parenthesised(int depth);
   Result<Expr> named(const Token& token, int depth);
   Result<Expr> operator_call(const Token& token, int depth);

@@ -27,6 +27,7 @@ std::optional<std::string> scalar_text(const Tensor& t) {
   if (t.dtype() == kBool) return std::string(t.at_int(0) ? "True" : "False");
   if (t.dtype() == kInt32) return format("{}", t.at_int(0));
   if (t.dtype() == kInt64) return format("{}i64", t.at_int(0));
+  if (t.dtype() == kInt16) return format("{}i16", t.at_int(0));
   if (!t.dtype().is_float()) return std::nullopt;
   double v = t.at_double(0);
   if (!std::isfinite(v)) return std::nullopt;

@@ -140,7 +140,9 @@ TEST(RelayText, ErrorsHaveAPlace) {
       {main_of("@f(%x)"), "text:3:1", "@f is not defined"},
       {main_of("1zz"), "text:3:1", "suffix"},
       {main_of("99999999999999999999"), "text:3:1", "out of range"},
-      {main_of("3000000000"), "text:3:1", "int32"},
+      {main_of("3000000000i32"), "text:3:1", "int32"},
+      {main_of("40000i16"), "text:3:1", "int16"},
+      {main_of("3.5e+38f32"), "text:3:1", "float32"},
       {main_of("\"abc"), "text:3:1", "closing quote"},
       {main_of("$"), "text:3:1", "character '$'"},
       {main_of("\x01"), "text:3:1", "byte 0x01"},
@@ -168,6 +170,25 @@ TEST(RelayText, ErrorsHaveAPlace) {
                 result.error().code == ErrorCode::kUnknownOp);
   }
   EXPECT_EQ(parse_module(main_of("addd(%x, %x)")).error().hint.find("did you mean add"), 0u);
+}
+
+// What the classic grammar allows beyond what the classic printer writes.
+TEST(RelayText, EveryFormOfTheGrammar) {
+  for (const char* body : {"--10", "---10i16", "3000000000", "/* a /* b */ c */ 1f32", "(); 1u8", "-%x"})
+    EXPECT_TRUE(parse_module(main_of(body)).ok()) << body << parse_module(main_of(body)).error().str();
+  auto sequence = parse_module(main_of("exp(%x); %x"));
+  ASSERT_TRUE(sequence.ok()) << sequence.error().str();
+  EXPECT_TRUE(as<LetNode>(as<FunctionNode>(sequence->functions.at("main"))->body));
+  auto external = parse_module(kVersion + "extern type T[A]\ndef @main() { () }");
+  ASSERT_TRUE(external.ok()) << external.error().str();
+  EXPECT_TRUE(external->types.at("T").constructors.empty());
+
+  ParseOptions open;
+  open.open = true;
+  for (const char* text : {"free_var %x: float32; %x((%x,).0, %x)", "@f", "nn.relu", "let %_ : int8x4 = (); ()"})
+    EXPECT_TRUE(parse_expression(text, {}, open).ok()) << text << parse_expression(text, {}, open).error().str();
+  EXPECT_FALSE(parse_expression("%x", {}, open).ok());
+  EXPECT_FALSE(parse_expression("type T { A }", {}, open).ok());
 }
 
 // Every prefix of a good text, and every text with one byte changed, gives a module or an error.

@@ -63,13 +63,34 @@ def structural_hash(node: Any, map_free_vars: bool = False) -> int:
         return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little") >> 1
     if isinstance(node, (list, tuple)):
         return of([structural_hash(n, map_free_vars) for n in node])
+    if isinstance(node, dict):
+        return of(sorted((str(k), structural_hash(v, map_free_vars)) for k, v in node.items()))
+    if isinstance(node, _core.Type):
+        return of(_type_form(node, {}))
     if isinstance(node, _core.IRModule):
         return node.structural_hash()
     return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
 
 
+def _type_form(t: Any, names: dict[Any, int]) -> Any:
+    """A type as its parts, with bound variables by number."""
+    if isinstance(t, TypeVar):
+        return ("variable", names[t]) if t in names else ("free", t.name_hint)
+    if isinstance(t, FuncType):
+        inner = {**names, **{v: len(names) + i for i, v in enumerate(t.type_params)}}
+        return "fn", len(t.type_params), [_type_form(a, inner) for a in t.arg_types], _type_form(t.ret_type, inner)
+    if isinstance(t, TupleType):
+        return "tuple", [_type_form(f, names) for f in t.fields]
+    if isinstance(t, TypeCall):
+        return t.func.name_hint, [_type_form(a, names) for a in t.args]
+    return str(t)
+
+
 def save_json(node: Any) -> str:
-    """The classic JSON of a module, an expression, a type or an array."""
+    """The classic JSON of a module, an expression, a type, an array, attributes, or a container of them."""
+    from . import json_values
+    if json_values.can_save(node):
+        return json_values.save(node, save_json)
     from ..relay.expr import Constant, Function, Var, free_vars, _like
     from ..runtime.ndarray import NDArray
     if isinstance(node, _core.IRModule):
@@ -90,6 +111,9 @@ def save_json(node: Any) -> str:
 
 def load_json(json_str: str) -> Any:
     """What save_json wrote, here or there; a function of the classic stack is "main" of a module. Error: 303."""
+    from . import json_values
+    if json_values.can_load(json_str):
+        return json_values.load(json_str, load_json)
     mod = _core.load_json(json_str)
     part = None
     if _PART in json_str:
@@ -119,6 +143,8 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
     from ..relay.expr import DictAttrs
     if type_key == "DictAttrs":
         return DictAttrs(kwargs)
+    if type_key == "attrs.TestAttrs":
+        return _test_attrs(kwargs)
     if type_key in ("IntImm", "FloatImm"):
         return (IntImm if type_key == "IntImm" else FloatImm)(kwargs["dtype"], kwargs["value"])
     if type_key.startswith("relay.attrs."):
@@ -130,6 +156,15 @@ def make_node(type_key: str, **kwargs: Any) -> Any:
             if attrs is not None and attrs._type_key == type_key:
                 return _core.make_attrs(name, kwargs)
     raise NotImplementedError(f"make_node({type_key!r}) is not supported; call the class of that name")
+
+
+def _test_attrs(values: dict[str, Any]) -> Any:
+    """The attributes that the classic stack tests attributes with: axis=10, name, padding, func."""
+    from ..relay.expr import DictAttrs
+    unknown = set(values) - {"axis", "name", "padding", "func"}
+    if unknown or "name" not in values:
+        raise AttributeError(f"attrs.TestAttrs has axis, name, padding and func, not {', '.join(sorted(unknown)) or 'no name'}")
+    return DictAttrs({"axis": 10, "name": None, "padding": None, "func": None, **values})
 
 
 class Node(abc.ABC):

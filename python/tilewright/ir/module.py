@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import _core
+from ..runtime.container import Map
 from .ty import GlobalTypeVar
 
 IRModule = _core.IRModule
@@ -33,6 +34,7 @@ def _type_data(self: Any, name: Any) -> Any:
 
 
 _core_getitem = IRModule.__getitem__
+_core_functions = IRModule.functions
 
 
 def _getitem(self: Any, key: Any) -> Any:
@@ -91,16 +93,24 @@ def _iter(self: Any) -> Iterator[Any]:
 
 
 def _type_definitions(self: Any) -> dict[Any, Any]:
-    return {GlobalTypeVar(name): self._type_data(name) for name in self._type_names}
+    return Map({GlobalTypeVar(name): self._type_data(name) for name in self._type_names})
 
 
 def _with_attr(self: Any, attr_key: str, attr_value: Any) -> Any:
-    """A copy with an attribute, which is text: it travels in the module's own text and into libraries."""
-    if not isinstance(attr_value, str):
-        raise TypeError(f"attributes of a module are text, not a {type(attr_value).__name__}; functions take numbers and lists (with_attr)")
+    """A copy with an attribute. Text travels in the module's own text and into libraries; other values stay with this object and its copies."""
     out = self.copy()
-    out._set_metadata(attr_key, attr_value)
+    out.__dict__["_attributes"] = dict(self.__dict__.get("_attributes", {}))
+    if isinstance(attr_value, str):
+        out._set_metadata(attr_key, attr_value)
+    else:
+        from ..runtime.container import convert_to_object
+        out.__dict__["_attributes"][attr_key] = convert_to_object(attr_value)
     return out
+
+
+def _attrs(self: Any) -> Any:
+    from ..relay.expr import DictAttrs
+    return DictAttrs({**self.metadata, **self.__dict__.get("_attributes", {})})
 
 
 for _name, _value in {
@@ -110,7 +120,8 @@ for _name, _value in {
     "shallow_copy": lambda self: self.copy(), "clone": lambda self: self.copy(), "type_definitions": property(_type_definitions),
     "get_global_type_var": lambda self, name: (self._type(name), GlobalTypeVar(name))[1],
     "get_global_type_vars": lambda self: [GlobalTypeVar(n) for n in self._type_names],
-    "with_attr": _with_attr, "get_attr": lambda self, key: self.metadata.get(key), "attrs": property(lambda self: dict(self.metadata)),
+    "with_attr": _with_attr, "get_attr": lambda self, key: _attrs(self).get(key), "attrs": property(_attrs),
+    "functions": property(lambda self: Map(_core_functions.__get__(self))),
     "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
 }.items():
     setattr(IRModule, _name, _value)

@@ -18,6 +18,31 @@ class TypeKind:
     Shape = ShapeVar
 
 
+class Shape(tuple):
+    """Dimensions; equal to lists of the same ones, too."""
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other if isinstance(other, (list, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+    def __add__(self, other: Any) -> "Shape":
+        return Shape([*self, *other])
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Shape(found) if isinstance(index, slice) else found
+
+
+# What classic types have that ours need not: constraints between type variables, and places in a text.
+Type.span = None
+Type.type_constraints = []
+
+
 class TensorType(Type):
     """`TensorType((1, 3, 224, 224), "float32")`; a dimension is a number, `relay.Any()` or a symbol."""
 
@@ -25,8 +50,8 @@ class TensorType(Type):
         super().__init__(_core.tensor_type(shape, dtype if isinstance(dtype, str) else np.dtype(dtype).name))
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        return tuple(self._fields[0])
+    def shape(self) -> "Shape":
+        return Shape(self._fields[0])
 
     @property
     def dtype(self) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import _core
 from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
+from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic
 
 
 class SourceName(str):
@@ -140,7 +141,7 @@ class Expr(_core.Expr):
     def astext(self, show_meta_data: bool = True, annotate: Any = None) -> str:
         """Text that `parser.parse_expr` reads: free variables stand above the expression, constants below it."""
         if isinstance(self, (Op, GlobalVar)):
-            return str(self)
+            return _core.Expr.__str__(self)
         free = free_vars(self)
         whole = self if isinstance(self, Function) and not free else Function(free, self)
         text = to_module(whole).astext(show_meta_data)
@@ -153,8 +154,15 @@ class Expr(_core.Expr):
         free_lines = "".join(f"free_var %{name}: {v._type};\n" for name, v in zip(names, free))
         return f"{version}\n{free_lines}" + "\n".join(line.removeprefix("  ") for line in body.split("\n")) + after
 
+    def __str__(self) -> str:
+        """The text, without constants and the version above it."""
+        try:
+            return self.astext(False).removeprefix('#[version = "0.0.5"]\n')
+        except _core.Error:
+            return _core.Expr.__str__(self)
+
     def __repr__(self) -> str:
-        return str(self)
+        return _core.Expr.__str__(self)
 
 
 RelayExpr = ExprWithOp = Expr  # classic names
@@ -228,6 +236,16 @@ class Op(Expr):
         return _core.op_names()
 
     @property
+    def attrs_type_key(self) -> str:
+        """The kind of attributes that its calls have: "relay.attrs.Conv2DAttrs", or nothing."""
+        attrs = _core.make_attrs(self.name, {})
+        return "" if attrs is None else attrs._type_key
+
+    @property
+    def arguments(self) -> list[AttrFieldInfo]:
+        return [AttrFieldInfo(name, "Tensor", "") for name in _core.op_info(self.name)[1]]
+
+    @property
     def num_inputs(self) -> int:
         return _core.op_info(self.name)[0]
 
@@ -250,86 +268,6 @@ class Op(Expr):
         return self.name
 
     __repr__ = __str__
-
-
-def _attrs_getattr(self: Any, name: str) -> Any:
-    if name.startswith("__"):
-        raise AttributeError(name)
-    try:
-        return self._fields[name]
-    except KeyError:
-        device = _virtual_device(self._fields, name)
-        if device is not None:
-            return device
-        if name == "type_key":
-            return self._type_key
-        raise AttributeError(f"{self._type_key} has no field '{name}'; it has {', '.join(self._fields)}") from None
-
-
-# Fields of devices by the name of the virtual device that classic attributes have.
-_DEVICE_FIELDS = {"virtual_device": ("device_type", "device_id"), "src_virtual_device": ("src_dev_type", "src_dev_id"), "dst_virtual_device": ("dst_dev_type", "dst_dev_id")}
-
-
-def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
-    """The device of on_device and device_copy as an object, or None."""
-    from ..runtime.ndarray import Device
-    from ..target.virtual_device import VirtualDevice
-    parts = _DEVICE_FIELDS.get(name)
-    if parts is None or any(p not in fields for p in parts):
-        return None
-    kind, number = (int(fields[p]) for p in parts)
-    return VirtualDevice(Device(kind, number)) if kind else VirtualDevice()
-
-
-class _AttrsMethods:
-    """Methods of the attributes of a call."""
-
-    def __getitem__(self: Any, name: str) -> Any:
-        return getattr(self, name)
-
-    def keys(self: Any) -> list[str]:
-        return list(self._fields)
-
-    def items(self: Any) -> Any:
-        return self._fields.items()
-
-    def get_int(self: Any, key: str) -> int:
-        return int(self[key])
-
-    def get_str(self: Any, key: str) -> str:
-        return str(self[key])
-
-    def get_int_tuple(self: Any, key: str) -> tuple[int, ...]:
-        return tuple(int(v) for v in self[key])
-
-    def get_float_tuple(self: Any, key: str) -> tuple[float, ...]:
-        return tuple(float(v) for v in self[key])
-
-    def __contains__(self: Any, key: str) -> bool:
-        return key in self._fields
-
-
-Attrs = _core.Attrs
-Attrs.__getattr__ = _attrs_getattr
-for _name, _method in list(vars(_AttrsMethods).items()):
-    if callable(_method):
-        setattr(Attrs, _name, _method)
-
-
-class DictAttrs(dict):
-    """The attributes of a function: `attrs["Compiler"]`, `attrs.Compiler`."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"there is no attribute '{name}'") from None
-
-    def get_int(self, key: str) -> int:
-        return int(self[key])
-
-    def get_str(self, key: str) -> str:
-        return str(self[key])
 
 
 class Call(Expr):
@@ -565,6 +503,6 @@ def fromtext(source: str, source_path: Any = "text", constants: Sequence[Any] = 
     return _core.parse_module(source, [as_array(c) for c in constants], str(source_path or "text"))
 
 
-__all__ = ["Attrs", "Call", "Constant", "DictAttrs", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "RefCreate", "RefRead", "RefWrite", "Span",
-           "TensorType", "Tuple", "TupleGetItem", "TupleWrapper", "TypeCall", "Var", "as_function", "astext", "bind", "const", "free_vars", "fromtext",
+__all__ = ["AttrFieldInfo", "Attrs", "Call", "Constant", "DictAttrs", "Expr", "Function", "GlobalVar", "If", "Let", "Op", "RefCreate", "RefRead", "RefWrite", "Span",
+           "TensorType", "Tuple", "TupleGetItem", "TupleWrapper", "TypeCall", "Var", "as_classic", "as_function", "astext", "bind", "const", "free_vars", "fromtext",
            "infer_type", "to_module", "var"]

@@ -74,9 +74,24 @@ class Array(list):
         found = list.__getitem__(self, index)
         return Array(found) if isinstance(index, slice) else found
 
+    def __add__(self, other: Any) -> "Array":  # type: ignore[override]
+        return Array([*self, *map(convert_to_object, other)])
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
 
 class Map(dict):
-    """A dict, under its classic name."""
+    """A dict, under its classic name; its items are a list."""
+
+    def items(self) -> list[tuple[Any, Any]]:  # type: ignore[override]
+        return list(super().items())
+
+    def values(self) -> list[Any]:  # type: ignore[override]
+        return list(super().values())
+
+    def same_as(self, other: object) -> bool:
+        return self is other
 
 
 class ShapeTuple(tuple):
@@ -93,6 +108,10 @@ class ShapeTuple(tuple):
 
     def __hash__(self) -> int:
         return tuple.__hash__(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return ShapeTuple(found) if isinstance(index, slice) else found
 
 
 def getitem_helper(obj: Any, elem_getter: Any, length: int, idx: Any) -> Any:

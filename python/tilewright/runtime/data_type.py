@@ -20,7 +20,7 @@ class DataType(str):
     lanes: int
 
     def __new__(cls, type_str: str) -> "DataType":
-        text = str(type_str)
+        text = "bool" if str(type_str) == "uint1" else str(type_str)
         parts = re.fullmatch(r"(int|uint|float|handle|bfloat)(\d*)(?:_\w+)?(?:x(\d+))?", "uint1" if text == "bool" else text)
         if not parts:
             raise ValueError(f"Do not know how to handle type {text}")

@@ -245,8 +245,10 @@ register_func("runtime.module.link_ir", lambda path, output: _core.compile_ir(pa
 
 
 def enabled(target: str) -> bool:
-    """Whether code is generated for the target."""
+    """Whether code is generated for the target, or the device is there."""
     from ..target import Target
+    if target == "cpu":
+        return True
     try:
         return bool(Target(target).build_text())
     except _core.Error:
@@ -258,14 +260,14 @@ def num_threads() -> int:
     return get_global_func("runtime.NumThreads")()
 
 
-def save_param_dict(params: Mapping[str, Any]) -> bytes:
+def save_param_dict(params: Mapping[str, Any]) -> bytearray:
     """Tensors by name as the bytes of a .params file (the classic layout)."""
     if not isinstance(params, Mapping):
         raise TypeError(f"params are tensors by name, not a {type(params).__name__}")
     flat: list[Any] = []
     for name, value in params.items():
         flat += [name, as_array(value)]
-    return get_global_func("runtime.SaveParams")(*flat)
+    return bytearray(get_global_func("runtime.SaveParams")(*flat))
 
 
 def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:

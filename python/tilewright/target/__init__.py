@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
+from ..error import InvalidTarget
 from ..model import error_of
 from .kinds import COMMON, DEVICES, KINDS, TAGS
 
@@ -21,7 +22,7 @@ _EFFECTIVE = ("mtriple", "mcpu", "mattr", "math")
 
 
 def _unknown(message: str, hint: str = "") -> Exception:
-    return error_of(401, "UnknownTarget", message, hint)
+    return InvalidTarget.of(error_of(401, "UnknownTarget", message, hint))
 
 
 def _typed(kind: str, key: str, value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _core
+
 
 def llvm_version_major(allow_none: bool = False) -> int:
     """The LLVM that generates code."""
-    from .. import _core
     return int(_core.llvm_version().split(".")[0])
 
 

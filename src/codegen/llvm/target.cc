@@ -149,6 +149,8 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
                                                        llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
 }
 
+std::string llvm_version() { return LLVM_VERSION_STRING; }
+
 Result<Target> resolve_target(Target target) {
   initialize_llvm();
   const llvm::Triple host(llvm::sys::getProcessTriple());

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...error import InvalidType, InvalidValue
+
 
 class _Options:
     _kinds: dict[str, dict[str, type]] = {}
@@ -13,17 +15,17 @@ class _Options:
     def __init__(self, name: str, options: Mapping[str, Any] | None = None):
         word = type(self).__name__
         if name not in self._kinds:
-            raise ValueError(f'{word} "{name}" is not defined; there are {", ".join(self._kinds)}')
+            raise InvalidValue(f'{word} "{name}" is not defined; there are {", ".join(self._kinds)}')
         self.name = name
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options are values by name, not a {type(options).__name__}")
         self.attrs = dict(self._defaults.get(name, {}))
         for key, value in (options or {}).items():
             if key not in self._kinds[name]:
-                raise ValueError(f'Attribute "{key}" is not available on this {word}; "{name}" has {", ".join(self._kinds[name]) or "none"}')
+                raise InvalidValue(f'Attribute "{key}" is not available on this {word}; "{name}" has {", ".join(self._kinds[name]) or "none"}')
             wanted = self._kinds[name][key]
             if not isinstance(value, wanted) and not (wanted is bool and value in (0, 1)):
-                raise TypeError(f'Attribute "{key}" should have type "{wanted.__name__}" but instead found "{type(value).__name__}"')
+                raise InvalidType(f'Attribute "{key}" should have type "{wanted.__name__}" but instead found "{type(value).__name__}"')
             self.attrs[key] = wanted(value)
 
     def __getitem__(self, key: str) -> Any:

@@ -86,7 +86,9 @@ def grid_sample_python(data: Any, grid: Any, method: str = "bilinear", layout: s
     """The data (NCHW or NCDHW) at the places of the grid (N, 2 or 3, ...), x first, from -1 to 1."""
     n, axes = len(layout) - 2, data.shape[2:]
     at = [_unnormalised(np.asarray(grid[:, n - 1 - i], "float64"), axes[i], align_corners) for i in range(n)]
-    if padding_mode == "border":
+    if method == "bicubic":  # its taps are padded one by one
+        pass
+    elif padding_mode == "border":
         at = [np.clip(a, 0, size - 1) for a, size in zip(at, axes)]
     elif padding_mode == "reflection":
         at = [_reflected(a, size, align_corners) for a, size in zip(at, axes)]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classic JSON of values that are no Relay: containers, strings, numbers, operators, functions by name, attributes. Relay inside of them
+stands there as its own JSON."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from ..runtime.container import Array, Map, ShapeTuple, String
+from ..runtime.ndarray import Device
+from ..tir import FloatImm, IntImm, StringImm
+from .env_func import EnvFunc
+from .ty import GlobalTypeVar
+
+# Relay (a type, an expression, a module) as a node of a container.
+_RELAY = "tilewright.Relay"
+
+
+class _Writer:
+    def __init__(self, relay: Callable[[Any], str]):
+        self.nodes: list[dict[str, Any]] = [{"type_key": ""}]
+        self._relay = relay
+
+    def add(self, value: Any) -> int:
+        node = self._node(value)
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+    def _node(self, value: Any) -> dict[str, Any]:
+        from ..relay.expr import DictAttrs, GlobalVar, Op
+        if isinstance(value, Op):
+            return {"type_key": "Op", "repr_str": value.name}
+        if isinstance(value, (GlobalVar, GlobalTypeVar)):
+            return {"type_key": "GlobalVar" if isinstance(value, GlobalVar) else "GlobalTypeVar", "attrs": {"name_hint": str(self.add(str(value.name_hint)))}}
+        if isinstance(value, EnvFunc):
+            return {"type_key": "EnvFunc", "repr_str": value.name}
+        if isinstance(value, DictAttrs):
+            return {"type_key": "DictAttrs", "attrs": {"__dict__": str(self.add(Map(value)))}}
+        if isinstance(value, Device):
+            return {"type_key": "Device", "attrs": {"device_type": str(value.device_type), "device_id": str(value.device_id)}}
+        if isinstance(value, (StringImm, str)):
+            return {"type_key": "tir.StringImm" if isinstance(value, StringImm) else "runtime.String", "repr_str": str(value)}
+        if isinstance(value, ShapeTuple):
+            return {"type_key": "runtime.ShapeTuple", "data": [int(d) for d in value]}
+        if isinstance(value, dict):
+            if all(isinstance(k, str) for k in value):
+                return {"type_key": "Map", "keys": [str(k) for k in value], "data": [self.add(v) for v in value.values()]}
+            return {"type_key": "Map", "data": [self.add(part) for pair in value.items() for part in pair]}
+        if isinstance(value, (list, tuple)):
+            return {"type_key": "Array", "data": [self.add(v) for v in value]}
+        if isinstance(value, (bool, int, float)):
+            real = isinstance(value, float)
+            dtype = getattr(value, "dtype", "float32" if real else "bool" if isinstance(value, bool) else "int32")
+            number = repr(float(value)) if real else str(int(value))
+            return {"type_key": "FloatImm" if real else "IntImm", "attrs": {"dtype": str(dtype), "span": "0", "value": number}}
+        if value is None:
+            return {"type_key": ""}
+        return {"type_key": _RELAY, "repr_str": self._relay(value)}
+
+
+def can_save(value: Any) -> bool:
+    """Whether a value has a form here rather than as Relay."""
+    from ..relay.expr import DictAttrs, GlobalVar, Op
+    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+
+
+def save(value: Any, relay: Callable[[Any], str]) -> str:
+    writer = _Writer(relay)
+    root = writer.add(value)
+    return json.dumps({"root": root, "nodes": writer.nodes, "b64ndarrays": [], "attrs": {"tvm_version": "0.9.0"}}, indent=2)
+
+
+_KEYS = ("Op", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
+
+
+def can_load(text: str) -> bool:
+    """Whether the root of a JSON text is a value of this kind."""
+    try:
+        graph = json.loads(text)
+        return graph["nodes"][graph["root"]]["type_key"] in _KEYS
+    except (ValueError, KeyError, IndexError, TypeError):
+        return False
+
+
+def load(text: str, relay: Callable[[str], Any]) -> Any:
+    """What save wrote, and what the classic stack wrote of the same kinds. ValueError for damaged text."""
+    from ..relay.expr import DictAttrs, GlobalVar, Op
+    graph = json.loads(text)
+    nodes = graph["nodes"]
+
+    def read(index: int) -> Any:
+        node = nodes[index]
+        key, attrs, data = node["type_key"], node.get("attrs", {}), node.get("data", [])
+        if key in ("Map", "StrMap"):
+            if "keys" in node:
+                return Map(zip(map(String, node["keys"]), map(read, data)))
+            return Map(zip(map(read, data[::2]), map(read, data[1::2])))
+        plain: dict[str, Callable[[], Any]] = {
+            "": lambda: None, "Op": lambda: Op(node["repr_str"]),
+            "GlobalVar": lambda: GlobalVar(read(int(attrs["name_hint"]))), "GlobalTypeVar": lambda: GlobalTypeVar(read(int(attrs["name_hint"]))), "EnvFunc": lambda: EnvFunc(node["repr_str"]), "DictAttrs": lambda: DictAttrs(read(int(attrs["__dict__"]))),
+            "Device": lambda: Device(int(attrs["device_type"]), int(attrs["device_id"])), "tir.StringImm": lambda: StringImm(node["repr_str"]),
+            "runtime.String": lambda: String(node["repr_str"]), "runtime.ShapeTuple": lambda: ShapeTuple(data), "Array": lambda: Array(map(read, data)),
+            "FloatImm": lambda: FloatImm(attrs["dtype"], float(attrs["value"])), "IntImm": lambda: IntImm(attrs["dtype"], int(attrs["value"])),
+            _RELAY: lambda: relay(node["repr_str"])}
+        if key not in plain:
+            raise ValueError(f"a {key} inside of a container is not read")
+        return plain[key]()
+    return read(graph["root"])
+
+
+__all__ = ["can_load", "can_save", "load", "save"]
