@@ -145,9 +145,13 @@ std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
   if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
   return direct_conv(p, conv_problem(p), false);
 }
+bool is_depthwise_volume(const topi::Conv2dProblem& c) {
+  return c.groups > 1 && c.groups == c.in_channels && c.groups == c.out_channels;
+}
 std::shared_ptr<Choice> direct_conv3d(const Problem& p) {
   if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
-  return direct_conv(p, volume_problem(p), true);
+  const topi::Conv2dProblem c = volume_problem(p);
+  return is_depthwise_volume(c) ? nullptr : direct_conv(p, c, true);
 }
 
 // Whether the graph's weights are more than stays in the caches from one run to the next.
@@ -272,6 +276,35 @@ std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
                                    {(problem.channels + problem.lanes - 1) / problem.lanes, problem.kernel_height,
                                     problem.kernel_width, problem.lanes});
     return topi::depthwise_conv2d_nchwc(problem, config, x, w, scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// nn.conv3d over channel blocks, each channel for itself.
+std::shared_ptr<Choice> depthwise_conv3d(const Problem& p) {
+  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  const topi::Conv2dProblem c = volume_problem(p);
+  if (!is_depthwise_volume(c) || c.plain_data) return nullptr;
+  topi::DepthwiseProblem d;
+  d.batch = c.batch, d.channels = c.in_channels, d.lanes = c.lanes;
+  d.in_depth = c.in_depth, d.in_height = c.in_height, d.in_width = c.in_width;
+  d.out_depth = c.out_depth, d.out_height = c.out_height, d.out_width = c.out_width;
+  d.kernel_depth = c.kernel_depth, d.kernel_height = c.kernel_height, d.kernel_width = c.kernel_width;
+  d.stride_depth = c.stride_depth, d.stride_height = c.stride_height, d.stride_width = c.stride_width;
+  d.dilation_depth = c.dilation_depth, d.dilation_height = c.dilation_height, d.dilation_width = c.dilation_width;
+  d.pad_front = c.pad_front, d.pad_top = c.pad_top, d.pad_left = c.pad_left;
+  const auto config = topi::default_config(d, p.target);
+  auto choice = std::make_shared<Choice>();
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(6, topi::halo_need(c), 3, 4);
+  choice->cost = topi::estimate(d, config, p.target);
+  choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) {
+    const auto& s = t.shape();
+    return topi::pack_depthwise_weights(t.reshaped({s[0], 1, s[2] * s[3], s[4]}), d.lanes);
+  });
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    auto input = [&](size_t i) { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+    return topi::depthwise_conv2d_nchwc(d, config, input(0), input(1), scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
 }
@@ -497,6 +530,7 @@ constexpr Implementation kImplementations[] = {
     {"nn.conv2d", "conv2d.direct", 5, plain_conv<Conv2DAttrs>},
     {"nn.conv3d", "conv3d.direct", 5, plain_conv<Conv3DAttrs>},
     {"nn.conv3d", "conv3d_ncdhwc.direct", 10, direct_conv3d},
+    {"nn.conv3d", "conv3d_ncdhwc.depthwise", 10, depthwise_conv3d},
     {"nn.conv3d", "conv3d_ncdhwc.winograd2", 10, winograd_conv3d<2>},
     {"nn.conv3d", "conv3d_ncdhwc.winograd3", 10, winograd_conv3d<3>},
     {"nn.conv3d", "conv3d_ncdhwc.winograd4", 10, winograd_conv3d<4>},

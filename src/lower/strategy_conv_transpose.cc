@@ -79,6 +79,8 @@ std::shared_ptr<Choice> plain_rows(const Problem& p) {
   const topi::Conv2dTransposeProblem problem = *found;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, topi::default_config(problem, p.target), p.target);
+  choice->halos.resize(p.group.inputs.size());
+  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, topi::plain_rows_halo(problem));
   choice->repacks.emplace_back(p.input_index(1),
                                [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {

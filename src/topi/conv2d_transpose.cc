@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "topi/depthwise.h"
 #include "topi/pack.h"
 #include "topi/register_tile.h"
 
@@ -39,14 +40,15 @@ struct Phase {
 
 std::vector<Phase> phases_of(const Conv2dTransposeProblem& p) {
   std::vector<Phase> phases;
-  int64_t blocks =
+  const int64_t blocks =
       p.groups * ceil_div(p.out_channels / p.groups, p.lanes) * ceil_div(p.in_channels / p.groups, p.lanes);
+  const int64_t tap = is_depthwise(p) ? round_up(p.in_channels, p.lanes) : blocks * p.lanes * p.lanes;
   int64_t offset = 0;
   for (const AxisPhase& d : axis_phases(p.out_depth, p.kernel_depth, p.stride_depth, p.pad_front))
     for (const AxisPhase& h : axis_phases(p.out_height, p.kernel_height, p.stride_height, p.pad_top))
       for (const AxisPhase& w : axis_phases(p.out_width, p.kernel_width, p.stride_width, p.pad_left)) {
         phases.push_back({d, h, w, offset});
-        offset += blocks * phases.back().taps() * p.lanes * p.lanes;
+        offset += phases.back().taps() * tap;
       }
   return phases;
 }
@@ -62,7 +64,21 @@ Conv2dProblem as_conv(const Conv2dTransposeProblem& p, const Phase& phase) {
   return c;
 }
 
+DepthwiseProblem as_depthwise(const Conv2dTransposeProblem& p, const Phase& phase) {
+  const Conv2dProblem c = as_conv(p, phase);
+  DepthwiseProblem d;
+  d.batch = c.batch, d.channels = c.in_channels, d.lanes = c.lanes;
+  d.in_height = c.in_height, d.in_width = c.in_width, d.out_height = c.out_height, d.out_width = c.out_width;
+  d.kernel_height = c.kernel_height, d.kernel_width = c.kernel_width, d.pad_top = c.pad_top, d.pad_left = c.pad_left;
+  d.in_depth = c.in_depth, d.out_depth = c.out_depth, d.kernel_depth = c.kernel_depth, d.pad_front = c.pad_front;
+  return d;
+}
+
 }  // namespace
+
+bool is_depthwise(const Conv2dTransposeProblem& p) {
+  return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;
+}
 
 Conv2dConfig default_config(const Conv2dTransposeProblem& p, const Target& target) {
   Conv2dProblem largest;
@@ -89,7 +105,8 @@ Cost estimate(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const
   for (const Phase& phase : phases_of(p)) {
     Conv2dProblem c = as_conv(p, phase);
     if (phase.taps() == 0 || phase.pixels() == 0) continue;
-    Cost cost = estimate(c, config, target);
+    const DepthwiseProblem d = as_depthwise(p, phase);
+    Cost cost = is_depthwise(p) ? estimate(d, default_config(d, target), target) : estimate(c, config, target);
     total.flops += cost.flops, total.bytes += cost.bytes, total.microseconds += cost.microseconds;
   }
   return total;
@@ -128,7 +145,8 @@ Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTranspos
               __builtin_memcpy(to, weights.raw() + ((row * p.kernel_height + kh) * p.kernel_width + kw) * element,
                                element);
             }
-    parts.push_back(pack_conv2d_weights(kernel, p.lanes, p.lanes));
+    parts.push_back(is_depthwise(p) ? pack_depthwise_weights(kernel, p.lanes)
+                                    : pack_conv2d_weights(kernel, p.lanes, p.lanes));
     total += parts.back().size();
   }
   Tensor packed(weights.dtype(), {total});
@@ -174,18 +192,22 @@ Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const Conv2dConfig&
       }));
       continue;
     }
+    auto placed = [&](const PrimExpr& value, const Index& index, const PrimExpr& mask) {
+      return epilogue(value, place(index), mask);
+    };
+    if (is_depthwise(p)) {
+      const DepthwiseProblem each = as_depthwise(p, phase);
+      body.push_back(
+          depthwise_conv2d_nchwc(each, default_config(each, *context.target), data, kernel, part, placed, context));
+      continue;
+    }
     Conv2dConfig fitting = config;
     if (conv.out_height % fitting.tile_height != 0) {
       fitting.tile_width = std::max(1, fitting.tile_width * fitting.tile_height);
       fitting.tile_height = 1;
     }
     fitting.tile_width = static_cast<int>(std::min<int64_t>(fitting.tile_width, conv.out_width));
-    body.push_back(conv2d_nchwc(
-        conv, fitting, data, kernel, part,
-        [&](PrimExpr value, const Index& index, const PrimExpr& mask) {
-          return epilogue(std::move(value), place(index), mask);
-        },
-        context));
+    body.push_back(conv2d_nchwc(conv, fitting, data, kernel, part, placed, context));
   }
   return seq(std::move(body));
 }

@@ -22,7 +22,10 @@ struct Conv2dTransposeProblem {
 Conv2dConfig default_config(const Conv2dTransposeProblem& problem, const Target& target);
 Cost estimate(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const Target& target);
 HaloNeed halo_need(const Conv2dTransposeProblem& problem);
-// (IC, OC/groups, [kd,] kh, kw) -> one flat tensor: phase after phase, each as pack_conv2d_weights lays it out.
+// Each channel for itself: the phases are depthwise convolutions, whatever the channels.
+bool is_depthwise(const Conv2dTransposeProblem& problem);
+// (IC, OC/groups, [kd,] kh, kw) -> one flat tensor: phase after phase, each as pack_conv2d_weights (or
+// pack_depthwise_weights) lays it out.
 Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);
 
 // Views as for conv2d_nchwc.
@@ -30,10 +33,11 @@ tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const Co
                                  const View& weights, const View& out, const Epilogue& epilogue,
                                  const KernelContext& context);
 
-// Few output channels whose taps do not overlap (heads that paint a map): all taps of all channels share the lanes of
-// one vector, and rows of a plain (N, OC, H, W) output are put together by shuffles.
+// Few output channels (heads that paint a map): the phases of all channels share the lanes of one vector, and rows of a
+// plain (N, OC, H, W) output are put together by shuffles.
 bool paints_plain_rows(const Conv2dTransposeProblem& problem);
-// (IC, OC, kh, kw) -> (ceil(IC/v) * v, OC*kh*kw rounded up to a power of two).
+HaloNeed plain_rows_halo(const Conv2dTransposeProblem& problem);
+// (IC, OC, kh, kw) -> (taps of a phase, ceil(IC/v) * v, phases of all channels rounded up to a power of two).
 Tensor pack_plain_rows_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);
 // data as for conv2d_nchwc, out: (N, OC, OH, OW).
 tir::Stmt conv2d_transpose_plain_rows(const Conv2dTransposeProblem& problem, const View& data, const View& weights,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "topi/conv2d_nchwc.h"
+#include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 
 namespace tilewright::topi {
@@ -41,7 +43,7 @@ double row_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const Tar
 }
 
 double input_bytes(const DepthwiseProblem& p) {
-  return 4.0 * static_cast<double>(p.batch * round_up(p.channels, p.lanes) * p.in_height * p.in_width);
+  return 4.0 * static_cast<double>(p.batch * round_up(p.channels, p.lanes) * p.in_depth * p.in_height * p.in_width);
 }
 
 }  // namespace
@@ -52,6 +54,7 @@ DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) 
   // The widest tile wastes least on loop overhead; 7 to 8 accumulators already hide the latency, so a tile that divides
   // the row wins over a wider one that leaves a tail.
   for (HeldTaps held : {HeldTaps::kAll, HeldTaps::kRow, HeldTaps::kOne}) {
+    if (held == HeldTaps::kAll && p.kernel_depth > 1) continue;
     // Weights, accumulators and one loaded input share the registers.
     const int64_t room = target.vector_registers - 1 - held_taps(p, held);
     if (room < 4 && held != HeldTaps::kOne) continue;
@@ -65,12 +68,13 @@ DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) 
 }
 
 Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
-  const double taps = static_cast<double>(p.kernel_height * p.kernel_width);
+  const double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width);
   const double blocks = static_cast<double>(ceil_div(p.channels, p.lanes));
   Cost cost;
-  cost.flops = 2 * taps * p.batch * p.channels * p.out_height * p.out_width;
-  cost.bytes = input_bytes(p) + 4 * blocks * p.lanes * p.batch * (p.out_height * p.out_width);
-  const double cycles = p.batch * blocks * p.out_height * row_cycles(p, c, target);
+  const double rows = static_cast<double>(p.batch * p.out_depth * p.out_height);
+  cost.flops = 2 * taps * rows * p.channels * p.out_width;
+  cost.bytes = input_bytes(p) + 4 * blocks * p.lanes * rows * p.out_width;
+  const double cycles = rows * blocks * p.kernel_depth * row_cycles(p, c, target);
   double rate = cost.bytes <= target.l2_bytes ? target.l2_gbps : target.l3_gbps;
   cost.microseconds = std::max(cycles / cycles_per_microsecond(target), cost.bytes / (rate * 1e3));
   return cost;
@@ -79,8 +83,10 @@ Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target&
 Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c, const View& data, const View& weights,
                             const View& out, const Epilogue& epilogue, const KernelContext& context) {
   const int v = p.lanes;
-  const int64_t blocks = ceil_div(p.channels, v), kw = p.kernel_width, taps = p.kernel_height * kw;
-  const int64_t data_h = data.strides[2], data_w = data.strides[3];
+  const int64_t blocks = ceil_div(p.channels, v), kw = p.kernel_width, plane_taps = p.kernel_height * kw,
+                taps = p.kernel_depth * plane_taps;
+  const PixelStrides in = pixel_strides(data, false), to = pixel_strides(out, false);
+  const int64_t data_h = in.height, data_w = in.width;
   // Input from beyond the second level: rows lie pages apart, and hardware follows a stream within a page only.
   const int64_t element = static_cast<int64_t>(data.dtype().bytes());
   const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->l2_bytes);
@@ -90,8 +96,8 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
   auto widened = [&](PrimExpr value) { return value->dtype == vector ? value : cast(vector, value); };
   auto weight = [&](const PrimExpr& at, int64_t t) { return widened(load(weights.buffer, ramp(at + t * v, 1, v))); };
 
-  auto tile = [&](PrimExpr n, PrimExpr block, PrimExpr h, PrimExpr w0, PrimExpr data_row, PrimExpr out_row,
-                  PrimExpr weights_at, int width) {
+  auto tile = [&](const Index& at_row, PrimExpr w0, PrimExpr data_row, PrimExpr out_row, PrimExpr weights_at,
+                  int width) {
     Buffer acc = make_buffer("acc", vector, width, Scope::kRegister);
     auto at = [&](int64_t i) { return make_int(i); };
     auto accumulate = [&](int64_t i, PrimExpr input, PrimExpr t) {
@@ -120,10 +126,10 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
         return seq(std::move(steps));
       };
       // Tap by tap, weights from the L1 cache.
-      auto row_by_tap = [&](PrimExpr row, PrimExpr kh) {
+      auto row_by_tap = [&](PrimExpr row, PrimExpr weights_row) {
         std::vector<Stmt> steps;
         for (int64_t k = 0; k < kw; ++k) {
-          steps.push_back(store(tap, at(0), weight(weights_at + kh * (kw * v), k)));
+          steps.push_back(store(tap, at(0), weight(weights_row, k)));
           for (int i = 0; i < width; ++i)
             steps.push_back(accumulate(i, input(row, i * p.stride_width + k * p.dilation_width), load(tap, at(0))));
         }
@@ -149,59 +155,65 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
           body.push_back(ask_ahead(make_int(kh)));
         }
       } else {
-        body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) {
-          return bind("row", row_at(kh), [&](PrimExpr row) {
-            if (c.held == HeldTaps::kOne) return seq({row_by_tap(row, kh), ask_ahead(kh)});
-            std::vector<Stmt> steps;
-            for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, at(k), weight(weights_at + kh * (kw * v), k)));
-            steps.push_back(row_by_pixel(row, 0));
-            steps.push_back(ask_ahead(kh));
-            return seq(std::move(steps));
+        auto plane = [&](const PrimExpr& kd) {
+          return loop("kh", p.kernel_height, [&](PrimExpr kh) {
+            return bind("row", row_at(kh) + kd * (p.dilation_depth * in.depth), [&](PrimExpr row) {
+              const PrimExpr weights_row = weights_at + kd * (plane_taps * v) + kh * (kw * v);
+              if (c.held == HeldTaps::kOne) return seq({row_by_tap(row, weights_row), ask_ahead(kh)});
+              std::vector<Stmt> steps;
+              for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, at(k), weight(weights_row, k)));
+              steps.push_back(row_by_pixel(row, 0));
+              steps.push_back(ask_ahead(kh));
+              return seq(std::move(steps));
+            });
           });
+        };
+        // Taps along the depth that read planes inside the data.
+        Conv2dProblem depth;
+        depth.in_depth = p.in_depth, depth.out_depth = p.out_depth, depth.kernel_depth = p.kernel_depth;
+        depth.stride_depth = p.stride_depth, depth.dilation_depth = p.dilation_depth, depth.pad_front = p.pad_front;
+        const TapRange range = depth_taps(depth, at_row[2], at_row[2]);
+        body.push_back(bind("plane_begin", range.begin, [&](PrimExpr begin) {
+          return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, end, plane); });
         }));
       }
       for (int i = 0; i < width; ++i) {
-        Index index{n, block, h, w0 + int64_t{i}, make_int(0)};
-        PrimExpr to = out_row + w0 * out.strides[3] + i * out.strides[3];
-        body.push_back(store(out.buffer, ramp(to, 1, v), epilogue(load(acc, at(i)), index, {})));
+        Index index = pixel_index(out, at_row[0], at_row[1], at_row[2], at_row[3], w0 + int64_t{i}, make_int(0));
+        PrimExpr place = out_row + w0 * to.width + i * to.width;
+        body.push_back(store(out.buffer, ramp(place, 1, v), epilogue(load(acc, at(i)), index, {})));
       }
       return allocate(acc, seq(std::move(body)));
     });
   };
 
-  const std::vector<int64_t> units{p.batch, blocks, p.out_height};
+  const std::vector<int64_t> units{p.batch, blocks, p.out_depth, p.out_height};
   const int64_t tiles = p.out_width / c.tile_width;
   const int tail = static_cast<int>(p.out_width % c.tile_width);
-  auto row = [&](PrimExpr n, PrimExpr block, PrimExpr h, PrimExpr weights_at) {
-    PrimExpr data_origin = n * data.strides[0] + block * data.strides[1] + h * (p.stride_height * data_h) +
-                           (data.offset - p.pad_top * data_h - p.pad_left * data_w);
-    PrimExpr out_origin = n * out.strides[0] + block * out.strides[1] + h * out.strides[2] + out.offset;
+  auto row = [&](const Index& at, PrimExpr weights_at) {
+    PrimExpr data_origin = at[0] * in.image + at[1] * in.block + at[2] * (p.stride_depth * in.depth) +
+                           at[3] * (p.stride_height * data_h) +
+                           (data.offset - p.pad_front * in.depth - p.pad_top * data_h - p.pad_left * data_w);
+    PrimExpr out_origin = at[0] * to.image + at[1] * to.block + at[2] * to.depth + at[3] * to.height + out.offset;
     return bind("data_row", data_origin, [&](PrimExpr data_row) {
       return bind("out_row", out_origin, [&](PrimExpr out_row) {
         std::vector<Stmt> body;
         if (tiles > 0)
           body.push_back(loop("wt", tiles, [&](PrimExpr wt) {
-            return tile(n, block, h, wt * c.tile_width, data_row, out_row, weights_at, c.tile_width);
+            return tile(at, wt * c.tile_width, data_row, out_row, weights_at, c.tile_width);
           }));
-        if (tail > 0)
-          body.push_back(tile(n, block, h, make_int(tiles * c.tile_width), data_row, out_row, weights_at, tail));
+        if (tail > 0) body.push_back(tile(at, make_int(tiles * c.tile_width), data_row, out_row, weights_at, tail));
         return seq(std::move(body));
       });
     });
   };
   Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    Index at = unravel(unit, units);
-    return bind("n", at[0], [&](PrimExpr n) {
-      return bind("block", at[1], [&](PrimExpr block) {
-        return bind("h", at[2], [&](PrimExpr h) {
-          return bind("weights_at", block * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
-            std::vector<Stmt> body;
-            if (c.held == HeldTaps::kAll)
-              for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
-            body.push_back(row(n, block, h, weights_at));
-            return seq(std::move(body));
-          });
-        });
+    return bind_all(unravel(unit, units), [&](Index at) {
+      return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
+        std::vector<Stmt> body;
+        if (c.held == HeldTaps::kAll)
+          for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
+        body.push_back(row(at, weights_at));
+        return seq(std::move(body));
       });
     });
   });

@@ -12,6 +12,8 @@ struct DepthwiseProblem {
   int64_t kernel_height = 3, kernel_width = 3, stride_height = 1, stride_width = 1;
   int64_t dilation_height = 1, dilation_width = 1;
   int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  // Volumes, as in Conv2dProblem.
+  int64_t in_depth = 1, out_depth = 1, kernel_depth = 1, stride_depth = 1, dilation_depth = 1, pad_front = 0;
   int lanes = 16;
 };
 
@@ -28,8 +30,9 @@ struct DepthwiseConfig {
 DepthwiseConfig default_config(const DepthwiseProblem& problem, const Target& target);
 Cost estimate(const DepthwiseProblem& problem, const DepthwiseConfig& config, const Target& target);
 
-// data: (N, ceil(C/v), H, W, v), halo >= padding. weights: (ceil(C/v), kh, kw, v) contiguous (pack_depthwise_weights).
-// out: (N, ceil(C/v), OH, OW, v). Every strided layout with v contiguous will do.
+// data: (N, ceil(C/v), [D,] H, W, v), halo >= padding but along the depth. weights: (ceil(C/v), kd*kh, kw, v)
+// contiguous (pack_depthwise_weights). out: (N, ceil(C/v), [OD,] OH, OW, v). Every strided layout with v contiguous
+// will do.
 tir::Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& problem, const DepthwiseConfig& config, const View& data,
                                  const View& weights, const View& out, const Epilogue& epilogue,
                                  const KernelContext& context);

@@ -111,6 +111,22 @@ TEST(Volumes, TransposedByPhases) {
     }
 }
 
+TEST(Volumes, EachChannelForItself) {
+  const std::pair<Sizes, Window> cases[] = {
+      {{1, 24, 5, 9, 11}, {{3, 3, 3}, {1, 2, 2}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, 24}},
+      {{2, 37, 4, 6, 7}, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}, {1, 1, 1}, 37}},
+      {{1, 24, 9, 6, 7}, {{5, 1, 1}, {1, 1, 1}, {2, 0, 0, 2, 0, 0}, {1, 1, 1}, 24}},
+  };
+  for (const auto& [shape, window] : cases)
+    for (const char* target : {"llvm", "llvm -mcpu=x86-64-v3"}) {
+      SCOPED_TRACE(shape_str(shape) + " " + shape_str(window.kernel) + " " + target);
+      Expr x = input("x", shape);
+      Expr y = relu(bias(conv(x, shape[1], 1, window), shape[1]));
+      check({x}, y, target);
+      EXPECT_EQ(chosen(x, y, target), std::vector<std::string>{"conv3d_ncdhwc.depthwise"});
+    }
+}
+
 TEST(Volumes, NetworksStayInBlocks) {
   Expr x = input("x", {2, 16, 6, 12, 10});
   const Window cube{{3, 3, 3}, {1, 1, 1}, {1, 1, 1, 1, 1, 1}};

@@ -214,24 +214,22 @@ class Rewriter {
         result[1]};
   }
 
+  // One group, groups of whole blocks, or each channel for itself; `kernel`: a transposed convolution's.
+  bool whole_groups(int64_t groups, const std::vector<int64_t>& kernel) const {
+    return groups == 1 || (whole(kernel[0] / groups) && whole(kernel[1])) || (groups == kernel[0] && kernel[1] == 1);
+  }
   // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
   Placed conv2d_transpose(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DTransposeAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
-    bool groups = attrs.groups == 1 || (whole(kernel[0] / attrs.groups) && whole(kernel[1]));
+    bool groups = whole_groups(attrs.groups, kernel);
     if (!plain_layout || attrs.kernel_layout != "IOHW" || data.size() != 4 || kernel.size() != 4 || !groups ||
         attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != kFloat32 ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
-    // A head with few channels and taps that do not overlap fills plain rows straight away: blocks of it would be
-    // padding.
-    auto all_zero = [](const std::vector<int64_t>& values) {
-      return std::all_of(values.begin(), values.end(), [](int64_t x) { return x == 0; });
-    };
-    const bool rows = attrs.groups == 1 && std::vector<int64_t>{kernel[2], kernel[3]} == attrs.strides &&
-                      all_zero(attrs.padding) && all_zero(attrs.output_padding) &&
-                      kernel[1] * kernel[2] * kernel[3] <= lanes_;
+    // A head with few channels fills plain rows straight away: blocks of it would be padding.
+    const bool rows = attrs.groups == 1 && kernel[1] * attrs.strides[0] * attrs.strides[1] <= lanes_;
     AttrsRef made = make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
       a = attrs;
       a.data_layout = layout_;
@@ -251,7 +249,7 @@ class Rewriter {
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     const int64_t in = data[1], out = kernel[0], groups = attrs.groups;
-    if (groups != 1 && !(whole(in / groups) && whole(out / groups))) return {};
+    if (groups != 1 && !(whole(in / groups) && whole(out / groups)) && !(groups == in && out == in)) return {};
     const bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
     AttrsRef made = make_attrs<Conv3DAttrs>([&](auto& a) {
       a = attrs;
@@ -266,7 +264,7 @@ class Rewriter {
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
                        (attrs.kernel_layout == "IODHW" || attrs.kernel_layout == "OIDHW");
-    const bool groups = attrs.groups == 1 || (whole(kernel[0] / attrs.groups) && whole(kernel[1]));
+    const bool groups = whole_groups(attrs.groups, kernel);
     if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != kFloat32 ||
         attrs.dilation != std::vector<int64_t>{1, 1, 1} ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
