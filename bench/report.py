@@ -257,13 +257,18 @@ def compact(results):
 def write_docs(results, path, zoo=False):
     """Replaces what stands between the markers of the page, and the pictures beside it (of the zoo: one table); the prose
     stays."""
-    text = path.read_text(encoding="utf-8") if path.exists() else "# Performance\n"
     name, charts, tables = ("zoo", [], ratios) if zoo else ("models", [], markdown)
     for threads in [] if zoo else threads_of(results):
         picture = path.with_name(f"performance_{threads}.svg")
         write(picture, svg(results, threads))
         charts.append(f"![Time of one inference, {plural(threads)}]({picture.name})")
-    block = "\n".join([START.format(name), *charts, *([""] if charts else []), tables(results), END.format(name)])
+    replace_part(path, name, "\n".join([*charts, *([""] if charts else []), tables(results)]))
+
+
+def replace_part(path, name, body):
+    """Puts `body` between the markers of a part of the page, which is added where there is none; the prose stays."""
+    text = path.read_text(encoding="utf-8") if path.exists() else "# Performance\n"
+    block = "\n".join([START.format(name), body, END.format(name)])
     pattern = re.compile(re.escape(START.format(name)) + ".*?" + re.escape(END.format(name)), re.DOTALL)
     text = pattern.sub(lambda _: block, text) if pattern.search(text) else f"{text.rstrip()}\n\n{block}\n"
     write(path, text)
