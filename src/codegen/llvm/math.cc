@@ -239,53 +239,6 @@ llvm::Value* VectorMath::ldexp(V x, V n) {
   return b_.CreateSelect(b_.CreateICmpEQ(rest, value(0)), scaled, far);
 }
 
-llvm::Value* VectorMath::sin_or_cos(V x, bool cosine) {
-  // Cody-Waite reduction by pi/2 in three pieces holds below 2^15; beyond it, and for infinities, libm.
-  constexpr double kLimit = 32768;
-  V a = unary(in::fabs, x);
-  V far = b_.CreateFCmpUGE(a, number(x, kLimit));
-  V any = lanes_of(x) == 1 ? far : b_.CreateOrReduce(far);
-  llvm::Function* function = b_.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
-  llvm::BasicBlock *near_block = block("trig.near"), *far_block = block("trig.far"), *done = block("trig.done");
-  b_.CreateCondBr(any, far_block, near_block);
-
-  b_.SetInsertPoint(far_block);
-  V slow = libm(cosine ? "cos" : "sin", x);
-  far_block = b_.GetInsertBlock();
-  b_.CreateBr(done);
-
-  b_.SetInsertPoint(near_block);
-  constexpr double kPio2 = 1.57079632679489661923;
-  V n = unary(in::rint, b_.CreateFMul(x, number(x, 1 / kPio2)));
-  // pi/2 in pieces, beyond double's precision in sum. With fma they need not be short; without it every product but the
-  // last must be exact: 9 bits by n < 2^15.
-  constexpr double kFma[] = {0x1.921fb6p+0, -0x1.777a5cp-25, -0x1.ee59dap-50};
-  constexpr double kShort[] = {0x1.92p+0, 0x1.fbp-12, 0x1.51p-22, 0x1.0bp-34, 0x1.184698p-44};
-  V r = x;
-  for (double piece : has_fma_ ? std::span<const double>(kFma) : std::span<const double>(kShort))
-    r = fma(n, number(x, -piece), r);
-  V q = b_.CreateFreeze(b_.CreateFPToSI(n, integer(x, 0)->getType()));
-  if (cosine) q = b_.CreateAdd(q, integer(x, 1));
-  V t = b_.CreateFMul(r, r);
-  V sine = fma(b_.CreateFMul(t, r), horner(t, kSinTail, std::size(kSinTail)), r);
-  V cos_tail = fma(horner(t, kCosTail, std::size(kCosTail)), b_.CreateFMul(t, t), b_.CreateFMul(t, number(x, -0.5)));
-  V cosinus = b_.CreateFAdd(cos_tail, number(x, 1));
-  V odd = b_.CreateICmpNE(b_.CreateAnd(q, integer(x, 1)), integer(x, 0));
-  V fast = b_.CreateSelect(odd, cosinus, sine);
-  V sign = b_.CreateShl(b_.CreateAnd(q, integer(x, 2)), integer(x, 30));
-  fast = floats(b_.CreateXor(bits(fast), sign));
-  if (!cosine) fast = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), x, fast);  // -0 stays
-  near_block = b_.GetInsertBlock();
-  b_.CreateBr(done);
-
-  b_.SetInsertPoint(done);
-  llvm::PHINode* result = b_.CreatePHI(x->getType(), 2);
-  result->addIncoming(slow, far_block);
-  result->addIncoming(fast, near_block);
-  return result;
-}
-
 llvm::Value* VectorMath::pow(V x, V y) {
   // |x|^y = 2^(y * log2|x|) in double, whose 29 spare bits cover the growth of the error by y * log2|x| <= 150.
   llvm::Type* f64 = with_lanes(b_.getDoubleTy(), lanes_of(x));
@@ -356,20 +309,19 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_fma:
       return fma(a[0], a[1], a[2]);
     case Intrinsic::k_exp:
-      return single ? exp(x) : libm("exp", x);
+      return single ? exp(x) : double_exp(x);
     case Intrinsic::k_log:
-      return single ? log(x) : libm("log", x);
+      return single ? log(x) : double_log(x);
     case Intrinsic::k_sqrt:
       return unary(in::sqrt, x);
     case Intrinsic::k_rsqrt:
       return b_.CreateFDiv(number(x, 1), unary(in::sqrt, x));
     case Intrinsic::k_tanh:
-      return single ? tanh(x) : libm("tanh", x);
+      return single ? tanh(x) : double_tanh(x);
     case Intrinsic::k_erf:
-      return single ? erf(x) : libm("erf", x);
+      return single ? erf(x) : double_erf(x);
     case Intrinsic::k_sigmoid:
-      if (single) return sigmoid(x);
-      return b_.CreateFDiv(number(x, 1), b_.CreateFAdd(libm("exp", b_.CreateFNeg(x)), number(x, 1)));
+      return single ? sigmoid(x) : double_sigmoid(x);
     case Intrinsic::k_pow:
       return single ? pow(x, a[1]) : libm("pow", x, a[1]);
     case Intrinsic::k_floor:
@@ -383,34 +335,34 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_fabs:
       return unary(in::fabs, x);
     case Intrinsic::k_sin:
-      return single ? sin_or_cos(x, false) : libm("sin", x);
+      return trigonometric(x, Trigonometric::kSin);
     case Intrinsic::k_cos:
-      return single ? sin_or_cos(x, true) : libm("cos", x);
+      return trigonometric(x, Trigonometric::kCos);
     case Intrinsic::k_tan:
-      return libm("tan", x);
+      return trigonometric(x, Trigonometric::kTan);
     case Intrinsic::k_asin:
-      return libm("asin", x);
+      return asin(x);
     case Intrinsic::k_acos:
-      return libm("acos", x);
+      return acos(x);
     case Intrinsic::k_atan:
-      return libm("atan", x);
+      return atan(x);
     case Intrinsic::k_sinh:
-      return libm("sinh", x);
+      return sinh(x);
     case Intrinsic::k_cosh:
-      return libm("cosh", x);
+      return cosh(x);
     case Intrinsic::k_asinh:
-      return libm("asinh", x);
+      return asinh(x);
     case Intrinsic::k_acosh:
-      return libm("acosh", x);
+      return acosh(x);
     case Intrinsic::k_atanh:
-      return libm("atanh", x);
+      return atanh(x);
     case Intrinsic::k_exp2:
-      return single ? exp2(x) : libm("exp2", x);
+      return single ? exp2(x) : double_exp2(x);
     case Intrinsic::k_log2:
-      if (!single) return libm("log2", x);
+      if (!single) return double_log2(x);
       return log_scaled(x, static_cast<float>(kLog2e), kLog2e - static_cast<float>(kLog2e), 1, 0);
     case Intrinsic::k_log10: {
-      if (!single) return libm("log10", x);
+      if (!single) return double_log10(x);
       constexpr double kLog10e = 0.43429448190325182765, kLog10Two = 0.30102999566398119521;
       constexpr double kTwoHi = 0x1.344p-2;  // 11 significant bits: exact times the exponent
       return log_scaled(x, static_cast<float>(kLog10e), kLog10e - static_cast<float>(kLog10e), kTwoHi,

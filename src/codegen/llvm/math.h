@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mathematical functions of the loop IR as LLVM IR, on scalars and vectors of float32 and float64.
 //
-// float32: exp, exp2, log, log2, log10, tanh, erf, sigmoid, sin, cos and pow are inline polynomials, at most 2 units in
-// the last place from the true value, with NaN, infinities, zeros and the edges of the range as in C. Results below
-// 2^-126 are zero or subnormal as the machine's flush mode says. The other functions, and float64, call libm lane by
-// lane.
+// All of them are inline polynomials, in float32 and in double, but for pow in double, fmod, and sin, cos and tan far
+// from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the last place, as the tests hold
+// them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh 2; tan, asin, sinh, asinh, acosh
+// and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results below the normal numbers are zero
+// or subnormal as the machine's flush mode says. In double sin and cos far out may be 2.5 off.
 #pragma once
+#include <span>
+
 #include "ir/target.h"
 #include "tir/expr.h"
 
@@ -49,10 +52,38 @@ class VectorMath {
   V nearest_power(V x, double scale, V* n);  // 2^n, n the whole number next to x * scale, at least -126 and at most 127
   V sigmoid_divisor(V x);                    // 1 + e^-x
   V sigmoid(V x);
-  V sin_or_cos(V x, bool cosine);
   V pow(V x, V y);
   V ldexp(V x, V n);
   V libm(const char* name, V a, V b = nullptr);
+  // math_double.cc: double.
+  V double_power(V n);           // 2^n, n whole and within the normal exponents
+  V double_scaled(V x, V n);     // x * 2^n, n whole
+  V double_exp_near_zero(V r);   // |r| <= ln2/2
+  V double_exp_core(V x, V* n);  // e^x = result * 2^n
+  V double_exp(V x);
+  V double_exp2(V x);
+  V double_log(V x, double base, double base_low, double exponent_hi, double exponent_lo);
+  V double_log(V x);
+  V double_log2(V x);
+  V double_log10(V x);
+  V double_tanh(V x);
+  V double_sigmoid(V x);
+  V double_erf(V x);
+  // math_inverse.cc: float32 and double.
+  enum class Trigonometric { kSin, kCos, kTan };
+  V odd(V x, V t, std::span<const float> single, std::span<const double> wide);  // x + x*t * P(t)
+  V trigonometric(V x, Trigonometric which);
+  V atan(V x);
+  V asin_half(V x, V* within);  // asin(|x|) where `within`, else half of acos(|x|)
+  V asin(V x);
+  V acos(V x);
+  V half_exp(V a);  // e^a / 2, a >= 0
+  V cosh(V x);
+  V sinh(V x);
+  V log_one_plus(V u, V instead, V argument, double offset);
+  V asinh(V x);
+  V acosh(V x);
+  V atanh(V x);
 
   llvm::IRBuilderBase& b_;
   const bool has_fma_, has_scalef_;

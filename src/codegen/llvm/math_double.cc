@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector math in double. The forms are the classical ones: two-constant reductions (Cody and Waite, Software Manual for
+// the Elementary Functions), log by its odd series about one, erf as 1 - exp(log(erfc)).
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <iterator>
+#include <limits>
+
+#include "codegen/llvm/math.h"
+#include "codegen/llvm/math_coefficients.h"
+#include "codegen/llvm/types.h"
+
+namespace tilewright::codegen {
+namespace {
+
+namespace in = llvm::Intrinsic;
+constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kLog2e = 1.4426950408889634074;
+// ln2 in two pieces: the first has 32 trailing zero bits, so that its product with an exponent is exact.
+constexpr double kLn2Hi = 0x1.62e42feep-1, kLn2Lo = 0x1.a39ef35793c76p-33;
+constexpr int64_t kSqrtHalf = 0x3fe6a09e667f3bcd;
+
+}  // namespace
+
+llvm::Value* VectorMath::double_power(V n) {
+  // Beside 1.5 * 2^52 a double has no fraction: its low bits are n, which the shift brings to the exponent's place.
+  constexpr double kShift = 0x1.8p52 + 1023;
+  llvm::Type* i64 = with_lanes(b_.getInt64Ty(), lanes_of(n));
+  V low = b_.CreateBitCast(b_.CreateFAdd(n, number(n, kShift)), i64);
+  return b_.CreateBitCast(b_.CreateShl(low, llvm::ConstantInt::get(i64, 52)), n->getType());
+}
+
+llvm::Value* VectorMath::double_scaled(V x, V n) {
+  if (has_scalef_ && lanes_of(x) == 8)
+    return b_.CreateIntrinsic(in::x86_avx512_mask_scalef_pd_512, {},
+                              {x, n, x, llvm::Constant::getAllOnesValue(b_.getInt8Ty()), b_.getInt32(4)});
+  // Two factors, each a normal number: the last product rounds once into the subnormal range or to infinity.
+  V half = unary(in::floor, b_.CreateFMul(n, number(n, 0.5)));
+  return b_.CreateFMul(b_.CreateFMul(x, double_power(half)), double_power(b_.CreateFSub(n, half)));
+}
+
+llvm::Value* VectorMath::double_exp_core(V x, V* n) {
+  *n = unary(in::rint, b_.CreateFMul(x, number(x, kLog2e)));
+  V r = fma(*n, number(x, -kLn2Hi), x);
+  return double_exp_near_zero(fma(*n, number(x, -kLn2Lo), r));
+}
+
+llvm::Value* VectorMath::double_exp_near_zero(V r) {
+  V tail = horner(r, kExpm1Double, std::size(kExpm1Double));
+  return b_.CreateFAdd(fma(b_.CreateFMul(r, r), tail, r), number(r, 1));
+}
+
+llvm::Value* VectorMath::double_exp(V x) {
+  x = above(below(x, 710.0), -746.0);
+  V n, p = double_exp_core(x, &n);
+  return double_scaled(p, n);
+}
+
+llvm::Value* VectorMath::double_exp2(V x) {
+  x = above(below(x, 1025.0), -1076.0);
+  V n = unary(in::rint, x);
+  return double_scaled(double_exp_near_zero(b_.CreateFMul(b_.CreateFSub(x, n), number(x, 0x1.62e42fefa39efp-1))), n);
+}
+
+// log(x) = e * ln2 + log(m), m in [sqrt(1/2), sqrt(2)); with s = f / (2 + f), f = m - 1:
+// log(m) = f - (f^2/2 - s * (f^2/2 + s^2 * Q(s^2))).
+llvm::Value* VectorMath::double_log(V x, double base, double base_low, double exponent_hi, double exponent_lo) {
+  llvm::Type* i64 = with_lanes(b_.getInt64Ty(), lanes_of(x));
+  auto whole = [&](int64_t v) { return llvm::ConstantInt::getSigned(i64, v); };
+  V subnormal = b_.CreateFCmpOLT(x, number(x, 0x1p-1022));
+  V scaled = b_.CreateSelect(subnormal, b_.CreateFMul(x, number(x, 0x1p54)), x);
+  V i = b_.CreateSub(b_.CreateBitCast(scaled, i64), whole(kSqrtHalf));
+  // Narrow before it is converted: AVX2 has no conversion of 64-bit integers.
+  V e = b_.CreateSIToFP(b_.CreateTrunc(b_.CreateAShr(i, whole(52)), integer(x, 0)->getType()), x->getType());
+  e = b_.CreateFSub(e, b_.CreateSelect(subnormal, number(x, 54), number(x, 0)));
+  V m = b_.CreateBitCast(b_.CreateAdd(b_.CreateAnd(i, whole(0xfffffffffffff)), whole(kSqrtHalf)), x->getType());
+  V f = b_.CreateFSub(m, number(x, 1));
+  V s = b_.CreateFDiv(f, b_.CreateFAdd(f, number(x, 2)));
+  V z = b_.CreateFMul(s, s);
+  V rest = b_.CreateFMul(z, horner(z, kLogDouble, std::size(kLogDouble)));
+  V half = b_.CreateFMul(b_.CreateFMul(f, number(x, 0.5)), f);
+  V tail = b_.CreateFMul(s, b_.CreateFAdd(half, rest));
+  V result;
+  if (base == 1) {
+    tail = fma(e, number(x, exponent_lo), tail);
+    result = fma(e, number(x, exponent_hi), b_.CreateFSub(f, b_.CreateFSub(half, tail)));
+  } else {
+    V natural = b_.CreateFSub(f, b_.CreateFSub(half, tail));
+    V low = fma(natural, number(x, base_low), b_.CreateFMul(e, number(x, exponent_lo)));
+    result = fma(e, number(x, exponent_hi), fma(natural, number(x, base), low));
+  }
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, kInf)), x, result);
+  result = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), number(x, -kInf), result);
+  return nan_where(b_.CreateFCmpULT(x, number(x, 0)), result);  // negative or NaN
+}
+
+llvm::Value* VectorMath::double_log(V x) { return double_log(x, 1, 0, kLn2Hi, kLn2Lo); }
+llvm::Value* VectorMath::double_log2(V x) { return double_log(x, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56, 1, 0); }
+llvm::Value* VectorMath::double_log10(V x) {
+  return double_log(x, 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57, 0x1.34413509fp-2, 0x1.e7fbcc47c4acdp-40);
+}
+
+llvm::Value* VectorMath::double_tanh(V x) {
+  V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
+  V small = fma(b_.CreateFMul(x, t), horner(t, kTanhDouble, std::size(kTanhDouble)), x);
+  // From 20 on the nearest number is 1.
+  V n, p = double_exp_core(below(b_.CreateFAdd(a, a), 40.0), &n);
+  V d = fma(p, double_power(n), number(x, 1));
+  V large = b_.CreateFSub(number(x, 1), b_.CreateFDiv(number(x, 2), d));
+  return b_.CreateBinaryIntrinsic(in::copysign, b_.CreateSelect(b_.CreateFCmpULT(a, number(x, 0.575)), small, large),
+                                  x);
+}
+
+llvm::Value* VectorMath::double_sigmoid(V x) {
+  return b_.CreateFDiv(number(x, 1), b_.CreateFAdd(double_exp(b_.CreateFNeg(x)), number(x, 1)));
+}
+
+llvm::Value* VectorMath::double_erf(V x) {
+  V a = unary(in::fabs, x), t = b_.CreateFMul(x, x);
+  V small = fma(x, horner(below(t, 1.0), kErfSmallDouble, std::size(kErfSmallDouble)), x);
+  // From 5.92 on the nearest number is 1.
+  V n, p = double_exp_core(horner(below(a, 6.0), kErfcLogDouble, std::size(kErfcLogDouble)), &n);
+  V large = fma(b_.CreateFNeg(p), double_power(n), number(x, 1));
+  large = b_.CreateBinaryIntrinsic(in::copysign, large, x);
+  return b_.CreateSelect(b_.CreateFCmpOLT(a, number(x, 1.0)), small, large);
+}
+
+}  // namespace tilewright::codegen

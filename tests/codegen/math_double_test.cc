@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector math in double against the long double functions of the C library, in units of the last place.
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "codegen/library.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using namespace tir;
+
+struct Function {
+  const char* name;
+  Intrinsic op;
+  long double (*exact)(long double);
+  double low, high, ulps;
+};
+
+long double sigmoid(long double x) { return 1 / (1 + std::exp(-x)); }
+
+// The ranges reach past where results over- or underflow.
+const Function kFunctions[] = {
+    {"exp", Intrinsic::k_exp, std::exp, -750, 712, 1.5},
+    {"exp_near", Intrinsic::k_exp, std::exp, -1, 1, 1.5},
+    {"exp2", Intrinsic::k_exp2, std::exp2, -1080, 1026, 1.5},
+    {"log", Intrinsic::k_log, std::log, 1e-320, 1e308, 1.5},
+    {"log_near_one", Intrinsic::k_log, std::log, 0.5, 2, 1.5},
+    {"log2", Intrinsic::k_log2, std::log2, 0.4, 2.5, 2},
+    {"log2_wide", Intrinsic::k_log2, std::log2, 1e-320, 1e308, 2},
+    {"log10", Intrinsic::k_log10, std::log10, 0.4, 20, 2},
+    {"log10_wide", Intrinsic::k_log10, std::log10, 1e-320, 1e308, 2},
+    {"tanh", Intrinsic::k_tanh, std::tanh, -25, 25, 2},
+    {"tanh_middle", Intrinsic::k_tanh, std::tanh, 0.3, 0.8, 2},
+    {"tanh_small", Intrinsic::k_tanh, std::tanh, -1e-3, 1e-3, 2},
+    {"erf", Intrinsic::k_erf, std::erf, -7, 7, 2},
+    {"erf_middle", Intrinsic::k_erf, std::erf, 0.8, 1.3, 2},
+    {"sigmoid", Intrinsic::k_sigmoid, sigmoid, -700, 700, 3},
+    {"sigmoid_near", Intrinsic::k_sigmoid, sigmoid, -4, 4, 2},
+    {"sin", Intrinsic::k_sin, std::sin, -30, 30, 2},
+    {"sin_far", Intrinsic::k_sin, std::sin, -1e6, 1e6, 2.5},
+    {"cos", Intrinsic::k_cos, std::cos, -30, 30, 2},
+    {"cos_far", Intrinsic::k_cos, std::cos, -2e6, 2e6, 2.5},
+    {"tan", Intrinsic::k_tan, std::tan, -10, 10, 3},
+    {"asin", Intrinsic::k_asin, std::asin, -1, 1, 3},
+    {"acos", Intrinsic::k_acos, std::acos, -1, 1, 2},
+    {"atan", Intrinsic::k_atan, std::atan, -50, 50, 2},
+    {"sinh", Intrinsic::k_sinh, std::sinh, -711, 711, 3},
+    {"sinh_near", Intrinsic::k_sinh, std::sinh, -2, 2, 3},
+    {"cosh", Intrinsic::k_cosh, std::cosh, -711, 711, 2},
+    {"asinh", Intrinsic::k_asinh, std::asinh, -1e4, 1e4, 3},
+    {"asinh_near", Intrinsic::k_asinh, std::asinh, -1, 1, 3},
+    {"asinh_wide", Intrinsic::k_asinh, std::asinh, 1e-300, 1e300, 3},
+    {"acosh", Intrinsic::k_acosh, std::acosh, 1, 1e4, 3},
+    {"acosh_near", Intrinsic::k_acosh, std::acosh, 1, 1.5, 3},
+    {"atanh", Intrinsic::k_atanh, std::atanh, -0.9999, 0.9999, 3},
+    {"atanh_small", Intrinsic::k_atanh, std::atanh, -1e-3, 1e-3, 3},
+};
+
+// Distance in units of the last place of a double with the exact value's exponent; subnormals share the smallest unit.
+double ulps(double got, long double exact) {
+  if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e9;
+  if (std::isinf(got) || std::fabs(exact) > std::numeric_limits<double>::max())
+    return std::isinf(got) && std::fabs(exact) >= std::numeric_limits<double>::max() && (got > 0) == (exact > 0) ? 0
+                                                                                                                 : 1e9;
+  const int exponent = std::max(-1022, std::ilogb(exact == 0 ? 1e-4000L : exact));
+  return static_cast<double>(std::fabs(got - exact) / std::ldexp(1.0L, exponent - 52));
+}
+
+std::vector<Target> targets() {
+  std::vector<Target> out{host_target()};
+  for (const char* text : {"llvm -mcpu=x86-64-v2", "llvm -mcpu=x86-64-v3"})
+    if (Target t = named_target(text); runs_here(t)) out.push_back(t);
+  return out;
+}
+
+TEST(MathDouble, DenseSweeps) {
+  constexpr int64_t n = 1 << 15;
+  for (const Target& target : targets()) {
+    std::vector<PrimFunc> kernels;
+    for (const Function& f : kFunctions)
+      kernels.push_back(elementwise(std::string("tw_") + f.name, {kFloat64}, kFloat64, n, target.vector_bits / 64,
+                                    [&](auto v) { return intrinsic(f.op, {v[0]}); }));
+    Library library(kernels, target);
+    // Without fma the products of the polynomials round too.
+    const double slack = target.vector_bits < 256 ? 1.5 : 1;
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      const Function& f = kFunctions[k];
+      Aligned<double> in(n), out(n);
+      std::mt19937_64 random(5);
+      const bool log_scale = f.low > 0 && f.high / f.low > 1e6;
+      for (size_t i = 0; i < in.size; ++i) {
+        const double t =
+            (static_cast<double>(i) + static_cast<double>(random() >> 11) * 0x1p-53) / static_cast<double>(n);
+        in.data[i] = log_scale ? std::exp(std::log(f.low) + t * (std::log(f.high) - std::log(f.low)))
+                               : f.low + t * (f.high - f.low);
+      }
+      library.run(k, {in.data, out.data});
+      double worst = 0;
+      size_t where = 0;
+      for (size_t i = 0; i < in.size; ++i)
+        if (double e = ulps(out[i], f.exact(in[i])); e > worst) worst = e, where = i;
+      EXPECT_LE(worst, f.ulps * slack) << f.name << " on " << target.mcpu << " at " << in[where] << ": " << out[where]
+                                       << " for " << static_cast<double>(f.exact(in[where]));
+      if (getenv("TW_PRINT_ULPS")) printf("%-14s %-10s %.2f ulp\n", f.name, target.mcpu.c_str(), worst);
+    }
+  }
+}
+
+TEST(MathDouble, EdgesMatchTheCLibrary) {
+  const double inf = INFINITY, nan = NAN, tiny = 0x1p-1074;
+  const std::vector<double> edges{0,          -0., inf, -inf,     nan,       tiny, -tiny, 0x1p-1022,
+                                  -0x1p-1022, 1,   -1,  0x1p1023, -0x1p1023, 1e-9, 710.3, -745};
+  for (const Target& target : targets()) {
+    std::vector<PrimFunc> kernels;
+    for (const Function& f : kFunctions)
+      kernels.push_back(elementwise(std::string("tw_") + f.name, {kFloat64}, kFloat64, 16, target.vector_bits / 64,
+                                    [&](auto v) { return intrinsic(f.op, {v[0]}); }));
+    Library library(kernels, target);
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      const Function& f = kFunctions[k];
+      Aligned<double> in(16), out(16);
+      std::copy(edges.begin(), edges.end(), in.data);
+      library.run(k, {in.data, out.data});
+      for (size_t i = 0; i < 16; ++i) {
+        const long double want = f.exact(in[i]);
+        EXPECT_LE(ulps(out[i], want), 4) << f.name << "(" << in[i] << ") gave " << out[i] << " on " << target.mcpu;
+        if (want == 0) {
+          EXPECT_EQ(std::signbit(out[i]), std::signbit(want)) << f.name << "(" << in[i] << ")";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::codegen
