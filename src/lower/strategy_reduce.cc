@@ -21,6 +21,41 @@ std::vector<int> reduced_axes(const std::optional<std::vector<int64_t>>& axis, b
   return out;
 }
 
+bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
+
+// Neighbouring dimensions that are all reduced or all kept, as one, where operand and result are tensors without gaps:
+// long runs instead of short rows. False where they are not, or nothing changes.
+bool fold_dimensions(std::vector<int64_t>* shape, std::vector<int>* axes, topi::View* in, topi::View* out) {
+  if (!in->contiguous() || !out->contiguous()) return false;
+  std::vector<int64_t> folded, kept;
+  std::vector<int> reduced;
+  bool was_reduced = false;
+  for (size_t d = 0; d < shape->size(); ++d) {
+    if ((*shape)[d] == 1) continue;
+    const bool is = std::find(axes->begin(), axes->end(), static_cast<int>(d)) != axes->end();
+    if (!folded.empty() && is == was_reduced) {
+      folded.back() *= (*shape)[d];
+      if (!is) kept.back() *= (*shape)[d];
+      continue;
+    }
+    was_reduced = is;
+    if (is)
+      reduced.push_back(static_cast<int>(folded.size()));
+    else
+      kept.push_back((*shape)[d]);
+    folded.push_back((*shape)[d]);
+  }
+  if (reduced.empty() || folded.size() == shape->size()) return false;
+  auto shaped = [](const topi::View& view, const std::vector<int64_t>& extents) {
+    topi::View made = topi::make_view(view.buffer, extents);
+    made.offset = view.offset;
+    return made;
+  };
+  *shape = folded, *axes = reduced;
+  *in = shaped(*in, folded), *out = shaped(*out, kept);
+  return true;
+}
+
 template <topi::ReduceKind kind>
 std::shared_ptr<Choice> reduce(const Problem& p) {
   DataType type = p.arg_dtype(0);
@@ -35,7 +70,14 @@ std::shared_ptr<Choice> reduce(const Problem& p) {
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   Anchor anchor = p.anchor;
-  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+  choice->emit = [=, plain = whole_group(p) && anchor.direct()](const GroupScope& scope,
+                                                                const topi::KernelContext& context) {
+    if (plain) {
+      topi::ReduceProblem folded = problem;
+      topi::View in = scope.input(static_cast<size_t>(anchor.inputs[0])), out = scope.output();
+      if (fold_dimensions(&folded.shape, &folded.axes, &in, &out))
+        return topi::reduce(folded, topi::view_operand(in), out, topi::convert_epilogue(out.dtype()), context);
+    }
     return topi::reduce(problem, scope.anchor_operand(anchor, 0), scope.output(), scope.epilogue(anchor), context);
   };
   return choice;
@@ -48,7 +90,7 @@ std::shared_ptr<Choice> arg_reduce(const Problem& p) {
   problem.shape = p.arg_shape(0);
   auto axes = reduced_axes(attrs.axis, attrs.exclude, problem.shape.size());
   // Only the whole group may be the anchor: the template has no epilogue.
-  if (axes.size() != 1 || p.group.function->body != p.anchor.expr || p.arg_dtype(0).is_bool()) return nullptr;
+  if (axes.size() != 1 || !whole_group(p) || p.arg_dtype(0).is_bool()) return nullptr;
   problem.axis = axes[0];
   problem.largest = largest;
   problem.last_index = attrs.select_last_index;
@@ -58,6 +100,15 @@ std::shared_ptr<Choice> arg_reduce(const Problem& p) {
   choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
   Anchor anchor = p.anchor;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    if (anchor.direct()) {
+      topi::ArgReduceProblem folded = problem;
+      topi::View in = scope.input(static_cast<size_t>(anchor.inputs[0])), out = scope.output();
+      std::vector<int> one{problem.axis};
+      if (fold_dimensions(&folded.shape, &one, &in, &out)) {
+        folded.axis = one[0];
+        return topi::arg_reduce(folded, topi::view_operand(in), out, context);
+      }
+    }
     return topi::arg_reduce(problem, scope.anchor_operand(anchor, 0), scope.output(), context);
   };
   return choice;

@@ -128,42 +128,6 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
   });
 }
 
-Stmt arg_reduce(const ArgReduceProblem& p, const Operand& input, const View& out, const KernelContext& context) {
-  const int rank = static_cast<int>(p.shape.size());
-  const bool keeps_dims = out.rank() == rank;
-  std::vector<int64_t> units = p.shape;
-  units[p.axis] = 1;
-  Buffer best = make_buffer("best", p.dtype, 1, Scope::kRegister),
-         where = make_buffer("where", kInt64, 1, Scope::kRegister);
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    return bind_all(unravel(unit, units), [&](Index index) {
-      const PrimExpr zero = make_int(0);
-      Index to = index;
-      if (!keeps_dims) to.erase(to.begin() + p.axis);
-      index[p.axis] = zero;
-      Stmt start = seq({store(best, zero, input(index, 1, {})), store(where, zero, zero)});
-      Stmt walk = loop("i", make_int(1), make_int(std::max<int64_t>(1, p.shape[p.axis])), [&](PrimExpr i) {
-        index[p.axis] = i;
-        PrimExpr value = make_var("value", p.dtype), old = load(best, zero);
-        PrimExpr better = p.largest ? (p.last_index ? ge(value, old) : gt(value, old))
-                                    : (p.last_index ? le(value, old) : lt(value, old));
-        if (p.dtype.is_float()) {
-          PrimExpr nan = ne(value, value), held = ne(old, old);
-          better = logical_or(better, p.last_index ? nan : logical_and(nan, logical_not(held)));
-          better = logical_and(better, logical_or(nan, logical_not(held)));
-        }
-        PrimExpr take = make_var("take", kBool);
-        return let_stmt(value, input(index, 1, {}),
-                        let_stmt(take, better,
-                                 seq({store(where, zero, select(take, i, load(where, zero))),
-                                      store(best, zero, select(take, value, old))})));
-      });
-      if (p.shape[p.axis] <= 1) walk = seq({});
-      return allocate(best, allocate(where, seq({start, walk, out.store(to, cast(out.dtype(), load(where, zero)))})));
-    });
-  });
-}
-
 Cost estimate(const ReduceProblem& p, const Target& target) {
   Cost cost;
   double elements = static_cast<double>(product(p.shape));
