@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Legalize: operators without a kernel of their own become ones that have it.
 // What: convolutions, pools and resizes in other layouts run in the usual ones, whole islands of 2-D convolutions at
-// once; one_hot, trilu, gather_nd, variance, logsumexp, adaptive pools, mirror_pad, upsampling, space_to_batch_nd and
-// their like become slices, takes, comparisons, reductions and reshapes (legalize_rules.h).
+// once; einsum becomes matrix products; one_hot, trilu, gather_nd, variance, logsumexp, adaptive pools, mirror_pad,
+// upsampling, space_to_batch_nd and their like become slices, takes, comparisons, reductions and reshapes
+// (legalize_rules.h).
 // Requires: static shapes where such an operator stands; it stays otherwise.
 // Ensures: the same values.
 // Why here: before the rewrites, which then see plain operators only (after FlattenAtrousConv, which wants the

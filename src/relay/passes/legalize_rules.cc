@@ -481,6 +481,7 @@ const std::map<std::string_view, Rule>& rules() {
       {"argmin", flat_argument},
       {"cumprod", flat_scan},
       {"cumsum", flat_scan},
+      {"einsum", einsum_of_products},
       {"full_like", full_like},
       {"gather_nd", gather_nd},
       {"image.resize2d", resize2d},

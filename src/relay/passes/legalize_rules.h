@@ -7,6 +7,8 @@
 namespace tilewright::relay {
 // Convolutions, pools and resizes in other than the usual layouts, between transposes.
 Expr in_usual_layout(const Expr& e);
+// einsum, where no operand has an axis twice.
+Expr einsum_of_products(const Expr& e);
 // Everything else.
 Expr written_in_kernels(const Expr& e);
 // A transpose; x itself where its axes stay.
