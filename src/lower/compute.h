@@ -11,6 +11,12 @@
 
 namespace tilewright::lower {
 
+// Indices [first, last).
+struct Run {
+  int64_t first, last;
+  bool within(int64_t low, int64_t high) const { return low <= first && last <= high; }
+};
+
 struct ComputeArgs {
   const relay::CallNode& call;
   std::span<const topi::Operand> operands;       // tuple arguments flattened
@@ -20,6 +26,7 @@ struct ComputeArgs {
   const std::vector<tir::PrimExpr>& index;       // scalar int64 indices of the first lane
   int lanes;                                     // 1, or a vector along the last dimension
   const tir::PrimExpr& mask;                     // bool lanes that are real, or null: all are
+  const Run* run = nullptr;                      // of the last dimension, all real lanes within; null: unknown
 
   template <class A>
   const A& attrs() const {
@@ -48,6 +55,10 @@ std::span<const ComputeDef> elementwise_computes();
 std::span<const ComputeDef> transform_computes();
 // The definition of an operator, or null when it needs a template.
 ComputeFn find_compute(std::string_view op);
+
+// Where the last dimension of an expression's result changes what it is made of (the operands of a concatenation, the
+// copies of a tile, data and padding): ascending cuts, none when there are many. Within a run a vector is contiguous.
+std::vector<int64_t> run_cuts(const relay::Expr& e, int output);
 
 // Row-major flat index of `index` in `shape`, and back.
 tir::PrimExpr flatten_index(const std::vector<tir::PrimExpr>& index, std::span<const int64_t> shape);

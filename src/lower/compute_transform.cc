@@ -124,6 +124,12 @@ PrimExpr joined(A a, size_t axis, const std::vector<int64_t>& slots,
     }
     return out;
   };
+  if (a.run && axis + 1 == a.index.size()) {
+    // A vector inside one slot.
+    int64_t start = 0;
+    for (size_t i = 0; i < slots.size(); start += slots[i++])
+      if (slots[i] > 0 && a.run->within(start, start + slots[i])) return read(i, a.index, a.lanes, start);
+  }
   bool whole = axis + 1 != a.index.size() ||
                std::all_of(slots.begin(), slots.end(), [&](int64_t s) { return s % a.lanes == 0; });
   if (a.lanes == 1 || whole) return at(a.index, a.lanes);
@@ -193,12 +199,24 @@ PrimExpr gather(A a) {
 PrimExpr pad(A a) {
   const auto& attrs = a.attrs<relay::PadAttrs>();
   size_t rank = a.index.size();
+  const auto fill = [&](int lanes) {
+    return broadcast(a.operands.size() > 1 ? a.at(1, Index(a.in_rank(1), make_int(0)), 1) : make_const(a.out.dtype, 0),
+                     lanes);
+  };
+  const int64_t last_before = attrs.pad_width[rank - 1][0], last_extent = a.in_dim(0, rank - 1);
+  const bool within = a.run && a.run->within(last_before, last_before + last_extent);
+  const bool low = a.run && a.run->last <= last_before, high = a.run && a.run->first >= last_before + last_extent;
+  if (attrs.pad_mode == "constant" && (low || high)) return fill(a.lanes);
   auto at = [&](const Index& index, int lanes) {
     Index mapped;
     PrimExpr inside;
     for (size_t d = 0; d < rank; ++d) {
       int64_t before = attrs.pad_width[d][0], after = attrs.pad_width[d][1], extent = a.in_dim(0, d);
       PrimExpr i = index[d] - before;
+      if (d + 1 == rank && within) {
+        mapped.push_back(i);
+        continue;
+      }
       if (attrs.pad_mode == "edge") i = max(min(i, make_int(extent - 1)), make_int(0));
       if (attrs.pad_mode == "wrap") i = floormod(i, extent);
       if (attrs.pad_mode == "reflect") {
@@ -212,24 +230,30 @@ PrimExpr pad(A a) {
       mapped.push_back(i);
     }
     PrimExpr value = a.at(0, mapped, lanes);
-    if (!inside) return value;
-    PrimExpr fill = a.operands.size() > 1 ? a.at(1, Index(a.in_rank(1), make_int(0)), 1) : make_const(a.out.dtype, 0);
-    return if_else(inside, value, broadcast(fill, lanes));
+    return inside ? if_else(inside, value, fill(lanes)) : value;
   };
   bool last_padded = attrs.pad_width[rank - 1][0] != 0 || attrs.pad_width[rank - 1][1] != 0;
-  if (a.lanes == 1 || !last_padded) return at(a.index, a.lanes);
+  if (a.lanes == 1 || !last_padded || within) return at(a.index, a.lanes);
+  if (attrs.pad_mode == "edge" && (low || high)) return broadcast(at(a.index, 1), a.lanes);
   return a.by_lane([&](const Index& index) { return at(index, 1); });
 }
 
 PrimExpr tile(A a) {
   size_t extra = a.index.size() - a.in_rank(0);
+  const int64_t last = a.in_rank(0) > 0 ? a.in_dim(0, a.in_rank(0) - 1) : 1;
   auto at = [&](const Index& index, int lanes) {
     Index mapped;
     for (size_t d = 0; d < a.in_rank(0); ++d)
       mapped.push_back(a.in_dim(0, d) == a.out_dim(d + extra) ? index[d + extra]
                                                               : floormod(index[d + extra], a.in_dim(0, d)));
+    // A vector inside one copy.
+    if (!mapped.empty() && a.run && a.run->within(a.run->first / last * last, a.run->first / last * last + last))
+      mapped.back() = index.back() - a.run->first / last * last;
     return a.at(0, mapped, lanes);
   };
+  if (last == 1 && a.lanes > 1) return broadcast(at(a.index, 1), a.lanes);
+  if (a.run && a.run->within(a.run->first / last * last, a.run->first / last * last + last))
+    return at(a.index, a.lanes);
   bool whole = a.in_rank(0) > 0 &&
                (a.in_dim(0, a.in_rank(0) - 1) == a.out_dim(a.index.size() - 1) ||
                 (a.in_dim(0, a.in_rank(0) - 1) % a.lanes == 0 && a.out_dim(a.index.size() - 1) % a.lanes == 0));
@@ -322,6 +346,30 @@ PrimExpr space_to_depth(A a) {
   });
 }
 
+// Cuts of one operator's result, and the operands whose last dimension is the result's own.
+void add_cuts(const relay::Expr& e, const TensorTypeNode& out, std::vector<int64_t>* cuts) {
+  const auto& call = *relay::as<relay::CallNode>(e);
+  const std::string_view name = relay::called_op(e)->name;
+  const size_t rank = out.shape.size();
+  auto last_of = [](const relay::Expr& x) { return as_tensor(x->type)->shape.back().value(); };
+  auto add = [&](int64_t cut) {
+    if (cut > 0 && cut < out.shape.back().value()) cuts->push_back(cut);
+  };
+  if (name == "concatenate" && axis_of(attrs_as<relay::ConcatenateAttrs>(call.attrs)->axis, rank) + 1 == rank) {
+    int64_t at = 0;
+    if (const auto* parts = relay::as<relay::TupleNode>(call.args[0]))
+      for (const relay::Expr& part : parts->fields) add(at += last_of(part));
+  } else if (name == "nn.pad") {
+    const auto& width = attrs_as<relay::PadAttrs>(call.attrs)->pad_width[rank - 1];
+    if (width[0] >= 0 && width[1] >= 0 && last_of(call.args[0]) > 0)
+      add(width[0]), add(width[0] + last_of(call.args[0]));
+  } else if (name == "tile" && !as_tensor(call.args[0]->type)->shape.empty()) {
+    const int64_t own = last_of(call.args[0]);
+    if (own > 1 && out.shape.back().value() / own <= 8)
+      for (int64_t at = own; at < out.shape.back().value(); at += own) add(at);
+  }
+}
+
 constexpr ComputeDef kComputes[] = {
     {"broadcast_to", broadcast_to},
     {"concatenate", concatenate},
@@ -348,5 +396,32 @@ constexpr ComputeDef kComputes[] = {
 }  // namespace
 
 std::span<const ComputeDef> transform_computes() { return kComputes; }
+
+std::vector<int64_t> run_cuts(const relay::Expr& e, int output) {
+  std::vector<int64_t> cuts;
+  std::vector<const relay::ExprNode*> seen;
+  std::function<void(const relay::Expr&)> visit = [&](const relay::Expr& x) {
+    const auto* call = relay::as<relay::CallNode>(x);
+    const auto* out = as_tensor(x->type);
+    if (!call || !out || out->shape.empty() || !relay::called_op(x) ||
+        std::find(seen.begin(), seen.end(), x.get()) != seen.end())
+      return;
+    seen.push_back(x.get());
+    add_cuts(x, *out, &cuts);
+    // Below an operator element by element the indices are the same.
+    if (relay::called_op(x)->pattern > relay::OpPattern::kBroadcast) return;
+    for (const relay::Expr& arg : call->args)
+      if (const auto* in = as_tensor(arg->type); in && !in->shape.empty() && in->shape.back() == out->shape.back())
+        visit(arg);
+  };
+  if (const auto* tuple = relay::as<relay::TupleNode>(e))
+    visit(tuple->fields[static_cast<size_t>(output)]);
+  else
+    visit(e);
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  constexpr size_t kMostCuts = 15;  // each run is code of its own
+  return cuts.size() > kMostCuts ? std::vector<int64_t>() : cuts;
+}
 
 }  // namespace tilewright::lower

@@ -159,6 +159,8 @@ struct GroupScope::Evaluation {
   PrimExpr mask;
   const ExprNode* anchor = nullptr;
   PrimExpr anchor_value;
+  PrimExpr last = {};  // an index of the last dimension whose run is known, and that run
+  Run run = {};
   using Key = std::tuple<const ExprNode*, int, int, std::vector<const tir::ExprNode*>>;
   std::map<Key, PrimExpr> done;
   std::vector<topi::Index> kept;  // the indices of the keys, alive while `done` refers to them
@@ -207,13 +209,22 @@ struct GroupScope::Evaluation {
     const auto* out_tuple = as_tuple(e->type);
     const auto* out = as_tensor(out_tuple ? out_tuple->fields[static_cast<size_t>(output)] : e->type);
     PrimExpr lanes_mask = lanes > 1 ? mask : PrimExpr();
-    return fn(ComputeArgs{*call, operands, types, *out, output, index, lanes, lanes_mask});
+    const bool known = last && !index.empty() && index.back() == last;
+    return fn(ComputeArgs{*call, operands, types, *out, output, index, lanes, lanes_mask, known ? &run : nullptr});
   }
 };
 
 topi::Operand GroupScope::operand(const Expr& e, int output) const {
   return [this, e, output](const topi::Index& index, int lanes, const PrimExpr& mask) {
-    Evaluation evaluation{*this, mask, nullptr, nullptr, {}, {}};
+    Evaluation evaluation{*this, mask, nullptr, nullptr, {}, {}, {}, {}};
+    return evaluation.value(e, output, index, lanes);
+  };
+}
+
+topi::Operand GroupScope::operand_within(const relay::Expr& e, int output, int64_t first, int64_t last) const {
+  return [this, e, output, first, last](const topi::Index& index, int lanes, const PrimExpr& mask) {
+    Evaluation evaluation{*this,         mask, nullptr, nullptr, index.empty() ? PrimExpr() : index.back(),
+                          {first, last}, {},   {}};
     return evaluation.value(e, output, index, lanes);
   };
 }
@@ -233,7 +244,7 @@ topi::Epilogue GroupScope::epilogue(const Anchor& anchor) const {
     DataType type = as_tensor(anchor.expr->type) ? as_tensor(anchor.expr->type)->dtype : value->dtype.element();
     int lanes = value->dtype.lanes;
     if (value->dtype.element() != type) value = tir::cast(type, value);
-    Evaluation evaluation{*this, mask, anchor.expr.get(), value, {}, {}};
+    Evaluation evaluation{*this, mask, anchor.expr.get(), value, {}, {}, {}, {}};
     return evaluation.value(group_.function->body, 0, index, lanes);
   };
 }

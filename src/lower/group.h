@@ -38,6 +38,8 @@ class GroupScope {
   const Group& group() const { return group_; }
   // Result `output` of an expression of the group, element by element.
   topi::Operand operand(const relay::Expr& e, int output = 0) const;
+  // The same for indices whose last one, and the lanes behind it, lie in [first, last).
+  topi::Operand operand_within(const relay::Expr& e, int output, int64_t first, int64_t last) const;
   // Argument i of the anchor, element by element.
   topi::Operand anchor_operand(const Anchor& anchor, size_t i) const;
   // From the anchor's value to the stored value of the group's result.

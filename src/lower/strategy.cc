@@ -245,9 +245,14 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
-    for (size_t i = 0; i < scope.group().outputs.size(); ++i)
-      stmts.push_back(topi::injective(scope.output(i), scope.operand(scope.group().function->body, static_cast<int>(i)),
-                                      {}, context));
+    const Expr& body = scope.group().function->body;
+    for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
+      const std::vector<int64_t> cuts = run_cuts(body, i);
+      auto value = [&](int64_t first, int64_t last) {
+        return cuts.empty() ? scope.operand(body, i) : scope.operand_within(body, i, first, last);
+      };
+      stmts.push_back(topi::injective(scope.output(static_cast<size_t>(i)), value, cuts, {}, context));
+    }
     return tir::seq(std::move(stmts));
   };
   return choice;

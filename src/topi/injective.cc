@@ -7,63 +7,115 @@ namespace tilewright::topi {
 
 using namespace tir;
 
-Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context) {
-  if (product(out.shape) == 0) return seq({});
-  if (out.rank() == 0)
-    return parallel_for(context, "unit", 1, [&](PrimExpr) { return out.store({}, value({}, 1, {})); });
-  int v = config.lanes > 0 ? config.lanes : context.target->lanes(std::max<int>(32, out.dtype().bits));
-  const int64_t inner = out.shape.back();
-  if (inner == 1) v = 1;
-  std::vector<int64_t> outer(out.shape.begin(), out.shape.end() - 1);
+namespace {
 
-  const int64_t vectors = inner / v, tail = inner % v;
-  auto span = [&](const Index& at, PrimExpr from, int lanes, PrimExpr mask) {
+// A part of the last dimension and what it holds.
+struct Run {
+  int64_t first, last;
+  Operand value;
+  int64_t extent() const { return last - first; }
+};
+
+class Injective {
+ public:
+  Injective(const View& out, std::vector<Run> runs, int lanes, int unroll, const KernelContext& context)
+      : out_(out), runs_(std::move(runs)), lanes_(lanes), unroll_(std::max(1, unroll)), context_(context) {}
+
+  Stmt stmt() const {
+    std::vector<int64_t> outer(out_.shape.begin(), out_.shape.end() - 1);
+    // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's
+    // place, and whatever operands do not change along it, are found once for many vectors.
+    const bool paired = !outer.empty() && vectors_of_row() <= (runs_.size() > 1 ? 4 : 2) && outer.back() > 1;
+    const int64_t columns = paired ? outer.back() : 0;
+    if (paired) outer.pop_back();
+
+    // Little outside the innermost loop: cut that one into parts of some vectors.
+    const int64_t rows = product(outer), whole = runs_[0].extent() / lanes_;
+    const int64_t length = paired ? columns : runs_.size() > 1 ? 1 : whole;
+    const int64_t part =
+        rows >= 64 || length < 16 ? std::max<int64_t>(1, length) : std::max<int64_t>(8, length / 64 / 8 * 8);
+    const int64_t parts = std::max<int64_t>(1, ceil_div(length, part));
+    std::vector<int64_t> units = outer;
+    units.push_back(parts);
+    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+      Index at = unravel(unit, units);
+      // Named once: operands use each of them several times.
+      std::function<Stmt(size_t)> named = [&](size_t i) -> Stmt {
+        if (i < at.size())
+          return bind("i", at[i], [&](PrimExpr var) {
+            at[i] = std::move(var);
+            return named(i + 1);
+          });
+        Index place(at.begin(), at.end() - 1);
+        PrimExpr number = at.back();
+        if (paired) return cells(place, number, columns, part, parts);
+        if (parts == 1) return row(place);
+        PrimExpr first = number * part;
+        Stmt body = vectors(place, runs_[0], first, min(first + part, make_int(whole)), 0);
+        if (Stmt rest = tail(place, runs_[0])) body = seq({body, make_if(eq(number, make_int(parts - 1)), rest)});
+        return body;
+      };
+      return named(0);
+    });
+  }
+
+ private:
+  int64_t vectors_of_row() const {
+    int64_t n = 0;
+    for (const Run& run : runs_) n += ceil_div(run.extent(), lanes_);
+    return n;
+  }
+  Stmt span(const Index& at, const Run& run, PrimExpr from, int lanes, const PrimExpr& mask) const {
     Index index = at;
     index.push_back(std::move(from));
-    return out.store(index, value(index, lanes, mask), mask);
-  };
-  // `count` vectors from vector `first` on, `unroll` at a time.
-  auto body = [&](const Index& at, PrimExpr first, PrimExpr end, int64_t constant_count) {
-    int unroll = std::max(1, config.unroll);
-    if (constant_count > 0 && constant_count % unroll != 0)
-      for (unroll = std::min<int64_t>(unroll, constant_count); constant_count % unroll != 0;) --unroll;
-    if (constant_count <= 0) unroll = 1;
-    PrimExpr groups = unroll == 1 ? end : make_int(constant_count / unroll);
+    return out_.store(index, run.value(index, lanes, mask), mask);
+  }
+  // Vectors [first, end) of a run, some at a time where it is known how many they are.
+  Stmt vectors(const Index& at, const Run& run, const PrimExpr& first, const PrimExpr& end, int64_t count) const {
+    int64_t unroll = count > 0 ? std::min<int64_t>(unroll_, count) : 1;
+    while (count > 0 && count % unroll != 0) --unroll;
+    PrimExpr groups = unroll == 1 ? end : make_int(count / unroll);
     return loop("vector", unroll == 1 ? first : make_int(0), groups, [&](PrimExpr i) {
       std::vector<Stmt> stores;
-      for (int u = 0; u < unroll; ++u) stores.push_back(span(at, i * (int64_t{v} * unroll) + int64_t{u} * v, v, {}));
+      for (int64_t u = 0; u < unroll; ++u)
+        stores.push_back(span(at, run, i * (lanes_ * unroll) + (run.first + u * lanes_), lanes_, {}));
       return seq(std::move(stores));
     });
-  };
-  auto finish = [&](const Index& at) { return span(at, make_int(vectors * v), v, tail_mask(v, tail)); };
-
-  // A short last dimension (blocks of channels): the one before it runs inside a unit as well, so that a unit's place,
-  // and whatever operands do not change along it, are found once for many vectors.
-  const bool paired = outer.size() >= 1 && vectors + (tail > 0 ? 1 : 0) <= 2 && outer.back() > 1;
-  const int64_t columns = paired ? outer.back() : 0;
-  if (paired) outer.pop_back();
-
-  // Little outside the innermost loop: cut that one into runs of some vectors.
-  const int64_t rows = product(outer), length = paired ? columns : vectors;
-  const int64_t run =
-      rows >= 64 || length < 16 ? std::max<int64_t>(1, length) : std::max<int64_t>(8, length / 64 / 8 * 8);
-  const int64_t runs = std::max<int64_t>(1, ceil_div(length, run));
-  std::vector<int64_t> units = outer;
-  units.push_back(runs);
-  auto cell = [&](Index at, PrimExpr column) {
+  }
+  // What is left of a run behind its whole vectors; null where nothing is.
+  Stmt tail(const Index& at, const Run& run) const {
+    const int64_t left = run.extent() % lanes_;
+    if (left == 0) return {};
+    const PrimExpr from = make_int(run.last - left);
+    return left == 1 ? span(at, run, from, 1, {}) : span(at, run, from, lanes_, tail_mask(lanes_, left));
+  }
+  Stmt row(const Index& at) const {
+    std::vector<Stmt> stmts;
+    for (const Run& run : runs_) {
+      const int64_t whole = run.extent() / lanes_;
+      if (whole > 0) stmts.push_back(vectors(at, run, make_int(0), make_int(whole), whole));
+      if (Stmt rest = tail(at, run)) stmts.push_back(rest);
+    }
+    return seq(std::move(stmts));
+  }
+  // One short row, vector by vector.
+  Stmt cell(Index at, PrimExpr column) const {
     at.push_back(std::move(column));
     std::vector<Stmt> stores;
-    for (int64_t i = 0; i < vectors; ++i) stores.push_back(span(at, make_int(i * v), v, {}));
-    if (tail > 0) stores.push_back(finish(at));
+    for (const Run& run : runs_) {
+      for (int64_t i = 0; i < run.extent() / lanes_; ++i)
+        stores.push_back(span(at, run, make_int(run.first + i * lanes_), lanes_, {}));
+      if (Stmt rest = tail(at, run)) stores.push_back(rest);
+    }
     return seq(std::move(stores));
-  };
-  auto cells = [&](const Index& at, const PrimExpr& part) {
-    if (runs > 1) {
-      PrimExpr first = part * run;
-      return loop("column", first, columns % run == 0 ? first + run : min(first + run, make_int(columns)),
+  }
+  Stmt cells(const Index& at, const PrimExpr& number, int64_t columns, int64_t part, int64_t parts) const {
+    if (parts > 1) {
+      PrimExpr first = number * part;
+      return loop("column", first, columns % part == 0 ? first + part : min(first + part, make_int(columns)),
                   [&](PrimExpr w) { return cell(at, w); });
     }
-    const int64_t unroll = std::min<int64_t>(columns, std::max(1, config.unroll)), whole = columns / unroll;
+    const int64_t unroll = std::min<int64_t>(columns, unroll_), whole = columns / unroll;
     std::vector<Stmt> stmts;
     stmts.push_back(loop("columns", whole, [&](PrimExpr group) {
       std::vector<Stmt> some;
@@ -72,32 +124,43 @@ Stmt injective(const View& out, const Operand& value, const InjectiveConfig& con
     }));
     for (int64_t w = whole * unroll; w < columns; ++w) stmts.push_back(cell(at, make_int(w)));
     return seq(std::move(stmts));
-  };
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    Index at = unravel(unit, units);
-    // Named once: operands use each of them several times.
-    std::function<Stmt(size_t)> named = [&](size_t i) -> Stmt {
-      if (i < at.size())
-        return bind("i", at[i], [&](PrimExpr var) {
-          at[i] = std::move(var);
-          return named(i + 1);
-        });
-      Index place(at.begin(), at.end() - 1);
-      PrimExpr part = at.back();
-      if (paired) return cells(place, part);
-      std::vector<Stmt> stmts;
-      if (runs == 1) {
-        if (vectors > 0) stmts.push_back(body(place, make_int(0), make_int(vectors), vectors));
-        if (tail > 0) stmts.push_back(finish(place));
-      } else {
-        PrimExpr first = part * run;
-        stmts.push_back(body(place, first, min(first + run, make_int(vectors)), 0));
-        if (tail > 0) stmts.push_back(make_if(eq(part, make_int(runs - 1)), finish(place)));
-      }
-      return seq(std::move(stmts));
-    };
-    return named(0);
-  });
+  }
+
+  const View& out_;
+  const std::vector<Run> runs_;
+  const int lanes_, unroll_;
+  const KernelContext& context_;
+};
+
+}  // namespace
+
+Stmt injective(const View& out, const RunOperand& value, const std::vector<int64_t>& cuts,
+               const InjectiveConfig& config, const KernelContext& context) {
+  if (product(out.shape) == 0) return seq({});
+  if (out.rank() == 0)
+    return parallel_for(context, "unit", 1, [&](PrimExpr) { return out.store({}, value(0, 1)({}, 1, {})); });
+  int lanes = config.lanes > 0 ? config.lanes : context.target->lanes(std::max<int>(32, out.dtype().bits));
+  const int64_t inner = out.shape.back();
+  if (inner == 1) lanes = 1;
+  std::vector<Run> runs;
+  int64_t first = 0;
+  for (size_t i = 0; i <= cuts.size(); ++i) {
+    const int64_t last = i < cuts.size() ? cuts[i] : inner;
+    runs.push_back({first, last, value(first, last)});
+    first = last;
+  }
+  // Few long rows: run after run, each cut into parts for the threads.
+  if (runs.size() > 1 && product(out.shape) / inner < 64 && inner >= 16 * lanes) {
+    std::vector<Stmt> stmts;
+    for (const Run& run : runs) stmts.push_back(Injective(out, {run}, lanes, config.unroll, context).stmt());
+    return seq(std::move(stmts));
+  }
+  return Injective(out, std::move(runs), lanes, config.unroll, context).stmt();
+}
+
+Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context) {
+  return injective(
+      out, [&](int64_t, int64_t) { return value; }, {}, config, context);
 }
 
 Cost injective_cost(const View& out, double operand_bytes, double flops_per_element, const Target& target) {

@@ -15,6 +15,11 @@ struct InjectiveConfig {
 // (the inner one too when there is little else) are split over threads. Callers that know every operand to be
 // contiguous pass flattened views. `value` is asked for `lanes` elements along the last dimension.
 tir::Stmt injective(const View& out, const Operand& value, const InjectiveConfig& config, const KernelContext& context);
+// The same with a last dimension in runs: `cuts` are where one ends and the next begins, ascending, and value(first,
+// last) is asked for elements of that run only. A vector never crosses a cut.
+using RunOperand = std::function<Operand(int64_t first, int64_t last)>;
+tir::Stmt injective(const View& out, const RunOperand& value, const std::vector<int64_t>& cuts,
+                    const InjectiveConfig& config, const KernelContext& context);
 Cost injective_cost(const View& out, double operand_bytes, double flops_per_element, const Target& target);
 
 }  // namespace tilewright::topi

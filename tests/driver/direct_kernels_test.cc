@@ -9,6 +9,7 @@
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
+#include "relay/passes/rewrite.h"
 
 namespace tilewright::driver {
 namespace {
@@ -126,6 +127,88 @@ TEST(DirectKernels, ScattersAndReverses) {
   }
   Expr lengths = input("lengths", {9}, kInt64);
   check({data, lengths}, call("reverse_sequence", {data, lengths}));
+}
+
+// Runs of the last dimension (lower/compute.h): operands of a concatenation, padding and data, copies of a tile.
+TEST(DirectKernels, RunsOfTheLastDimension) {
+  auto join = [](std::vector<Expr> parts) {
+    return call("concatenate", {make_tuple(std::move(parts))},
+                make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = -1; }));
+  };
+  for (DataType dtype : {kFloat32, kInt64, kUInt8, kFloat16}) {
+    Expr a = input("a", {5, 37}, dtype), b = input("b", {5, 3}, dtype), one = input("one", {5, 1}, dtype);
+    check({a, b, one}, join({b, a, one}));
+    check({a, b}, call("nn.relu", {join({a, b})}));
+    Expr line = input("line", {1, 999}, dtype), rest = input("rest", {1, 1}, dtype);
+    check({line, rest}, join({line, rest, line}));
+    check({a}, call("tile", {a}, make_attrs<TileAttrs>([](auto& t) { t.reps = {2, 3}; })));
+    check({one}, call("tile", {one}, make_attrs<TileAttrs>([](auto& t) { t.reps = {1, 21}; })));
+    for (const char* mode : {"constant", "edge", "reflect"})
+      check({a}, call("nn.pad", {a, full_constant(2, dtype)}, make_attrs<PadAttrs>([&](auto& p) {
+                        p.pad_width = {{1, 2}, {3, 4}};
+                        p.pad_mode = mode;
+                      })));
+  }
+}
+
+TEST(DirectKernels, Einsum) {
+  auto product = [](std::vector<std::vector<int64_t>> shapes, const char* equation) {
+    std::vector<Expr> operands;
+    for (size_t i = 0; i < shapes.size(); ++i) operands.push_back(input(i == 0 ? "a" : i == 1 ? "b" : "c", shapes[i]));
+    check(operands,
+          call("einsum", {make_tuple(operands)}, make_attrs<EinsumAttrs>([&](auto& e) { e.equation = equation; })));
+  };
+  product({{2, 3, 7, 5}, {2, 3, 6, 5}}, "bhid,bhjd->bhij");
+  product({{2, 3, 7, 6}, {2, 3, 6, 5}}, "bhij,bhjd->bhid");
+  product({{2, 7, 3, 5}, {2, 6, 3, 5}}, "bihd,bjhd->bhij");
+  product({{4, 6}, {6, 5}}, "ij,jk->ki");
+  product({{4, 6, 2}, {5}}, "ijm,k->ki");
+  product({{4, 6}, {6, 5}, {5, 3}}, "ij,jk,kl->il");
+  product({{4, 6, 3}}, "ijk->ki");
+  product({{3, 4, 4}}, "bii->bi");
+  product({{1, 4}, {3, 4}}, "bi,bi->b");
+}
+
+TEST(DirectKernels, ExtremesWithTiesAndNumbersThatAreNone) {
+  Tensor values(kFloat32, {3, 70, 21});
+  for (int64_t i = 0; i < values.size(); ++i)
+    values.set_double(i, i % 211 == 100 ? std::nan("") : static_cast<double>(i * 7 % 13));
+  for (DataType dtype : {kFloat32, kInt64, kUInt8, kFloat16})
+    for (const char* op : {"argmax", "argmin"})
+      for (int64_t axis : {0, 1, 2})
+        for (bool last : {false, true}) {
+          Expr x = input("x", {3, 70, 21}, dtype);
+          auto at = call(op, {x}, make_attrs<ArgReduceAttrs>([&](auto& a) {
+                           a.axis = std::vector<int64_t>{axis};
+                           a.select_last_index = last;
+                         }));
+          check({x}, at,
+                dtype == kFloat32 ? std::map<std::string, Tensor>{{"x", values}} : std::map<std::string, Tensor>());
+        }
+}
+
+TEST(DirectKernels, PoolsOfLinesAndOtherTypes) {
+  for (DataType dtype : {kFloat32, kFloat64, kFloat16, kInt8}) {
+    Expr x = input("x", {2, 3, 11, 39}, dtype), line = input("line", {2, 3, 39}, dtype);
+    for (int64_t stride : {1, 2, 3}) {
+      check({x}, call("nn.max_pool2d", {x}, make_attrs<MaxPool2DAttrs>([&](auto& p) {
+                        p.pool_size = {3, 3}, p.strides = {stride, stride}, p.padding = {1, 1, 1, 1};
+                      })));
+      check({line}, call("nn.max_pool1d", {line}, make_attrs<MaxPool1DAttrs>([&](auto& p) {
+                           p.pool_size = {3}, p.strides = {stride}, p.padding = {1, 0};
+                         })));
+      if (!dtype.is_float()) continue;
+      for (bool counted : {false, true}) {
+        check({x}, call("nn.avg_pool2d", {x}, make_attrs<AvgPool2DAttrs>([&](auto& p) {
+                          p.pool_size = {5, 3}, p.strides = {stride, stride}, p.padding = {2, 1, 2, 1};
+                          p.count_include_pad = counted;
+                        })));
+        check({line}, call("nn.avg_pool1d", {line}, make_attrs<AvgPool1DAttrs>([&](auto& p) {
+                             p.pool_size = {4}, p.strides = {stride}, p.padding = {1, 2}, p.count_include_pad = counted;
+                           })));
+      }
+    }
+  }
 }
 
 TEST(DirectKernels, ContractionsOfOtherTypesAndRanks) {
