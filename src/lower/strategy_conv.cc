@@ -425,7 +425,10 @@ std::shared_ptr<Choice> pool3d(const Problem& p) {
   const auto& attrs = p.attrs<A>();
   auto data = p.arg_shape(0), out = p.out_shape();
   const bool blocked = data.size() == 6;
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || (!blocked && attrs.layout != "NCDHW")) return nullptr;
+  const DataType dtype = p.arg_dtype(0);
+  if (!p.anchor.direct() || dtype.bits < 8 || !(dtype.is_float() || dtype.is_integral()) ||
+      (blocked ? dtype != kFloat32 : attrs.layout != "NCDHW"))
+    return nullptr;
   std::vector<int64_t> pad = attrs.padding;
   if (pad.size() == 1) pad.assign(6, pad[0]);
   if (pad.size() == 3) pad.insert(pad.end(), attrs.padding.begin(), attrs.padding.end());
@@ -453,10 +456,12 @@ std::shared_ptr<Choice> pool3d(const Problem& p) {
 // Windows over (N, C/v, H, W, v) or (N, C, H, W).
 template <class A, topi::PoolKind kind>
 std::shared_ptr<Choice> pool2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  const DataType dtype = p.arg_dtype(0);
+  if (!p.anchor.direct() || dtype.bits < 8 || !(dtype.is_float() || dtype.is_integral())) return nullptr;
   const auto& attrs = p.attrs<A>();
   auto data = p.arg_shape(0), out = p.out_shape();
   bool blocked = data.size() == 5;
+  if (blocked && dtype != kFloat32) return nullptr;
   if (!blocked && (data.size() != 4 || attrs.layout != "NCHW")) return nullptr;
   Pads pad = pads(attrs.padding);
   topi::PoolProblem problem;
@@ -483,6 +488,46 @@ std::shared_ptr<Choice> pool2d(const Problem& p) {
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     auto emit = blocked ? topi::pool_nchwc : topi::pool_nchw;
     return emit(problem, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
+// Over (N, C, W): as rows of one line.
+template <class A, topi::PoolKind kind>
+std::shared_ptr<Choice> pool1d(const Problem& p) {
+  const DataType dtype = p.arg_dtype(0);
+  const auto& attrs = p.attrs<A>();
+  if (!p.anchor.direct() || dtype.bits < 8 || !(dtype.is_float() || dtype.is_integral()) || attrs.layout != "NCW")
+    return nullptr;
+  const auto data = p.arg_shape(0), out = p.out_shape();
+  topi::PoolProblem problem;
+  problem.kind = kind;
+  problem.in_height = problem.out_height = 1;
+  problem.in_width = data[2];
+  problem.out_width = out[2];
+  problem.kernel_width = attrs.pool_size[0];
+  problem.stride_width = attrs.strides[0];
+  problem.dilation_width = attrs.dilation[0];
+  problem.pad_left = attrs.padding[0];
+  problem.pad_right = attrs.padding.back();
+  if constexpr (kind == topi::PoolKind::kAverage) problem.count_include_pad = attrs.count_include_pad;
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, static_cast<double>(data[0] * data[1]), p.target);
+  choice->emit = [=, anchor = p.anchor, input = static_cast<size_t>(p.input_index(0))](
+                     const GroupScope& scope, const topi::KernelContext& context) {
+    auto with_line = [](topi::View view) {
+      view.shape.insert(view.shape.begin() + 2, 1);
+      view.strides.insert(view.strides.begin() + 2, 0);
+      for (auto* halo : {&view.halo_before, &view.halo_after})
+        if (!halo->empty()) halo->insert(halo->begin() + 2, 0);
+      return view;
+    };
+    auto epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, topi::Index index,
+                                                     const tir::PrimExpr& mask) {
+      index.erase(index.begin() + 2);
+      return inner(std::move(value), index, mask);
+    };
+    return topi::pool_nchw(problem, with_line(scope.input(input)), with_line(scope.output()), epilogue, context);
   };
   return choice;
 }
@@ -534,11 +579,13 @@ constexpr Implementation kImplementations[] = {
     {"nn.conv3d", "conv3d_ncdhwc.winograd2", 10, winograd_conv3d<2>},
     {"nn.conv3d", "conv3d_ncdhwc.winograd3", 10, winograd_conv3d<3>},
     {"nn.conv3d", "conv3d_ncdhwc.winograd4", 10, winograd_conv3d<4>},
+    {"nn.avg_pool1d", "avg_pool1d", 10, pool1d<AvgPool1DAttrs, topi::PoolKind::kAverage>},
     {"nn.avg_pool2d", "avg_pool2d", 10, pool2d<AvgPool2DAttrs, topi::PoolKind::kAverage>},
     {"nn.avg_pool3d", "avg_pool3d", 10, pool3d<AvgPool3DAttrs, topi::PoolKind::kAverage>},
     {"nn.max_pool3d", "max_pool3d", 10, pool3d<MaxPool3DAttrs, topi::PoolKind::kMax>},
     {"nn.global_avg_pool2d", "global_avg_pool2d", 10, global_pool2d<topi::PoolKind::kAverage>},
     {"nn.global_max_pool2d", "global_max_pool2d", 10, global_pool2d<topi::PoolKind::kMax>},
+    {"nn.max_pool1d", "max_pool1d", 10, pool1d<MaxPool1DAttrs, topi::PoolKind::kMax>},
     {"nn.max_pool2d", "max_pool2d", 10, pool2d<MaxPool2DAttrs, topi::PoolKind::kMax>},
 };
 

@@ -118,8 +118,17 @@ class Pool {
         body.push_back(
             tile(place, make_int(middle.first + done * step), static_cast<int>(vectors - done), lanes_, {}, all));
     }
-    if (int64_t rest = pixels - vectors * step)
-      body.push_back(tile(place, make_int(middle.first + vectors * step), 1, lanes_, tail_mask(lanes_, rest), all));
+    int64_t rest = pixels - vectors * step;
+    if (rest > 0 && p_.stride_width == 1) {
+      body.push_back(tile(place, make_int(middle.last - rest), 1, lanes_, tail_mask(lanes_, rest), all));
+      rest = 0;
+    }
+    // Lanes a stride apart have no masks: narrower vectors finish the row.
+    for (int lanes = lanes_ / 2; rest > 0; lanes /= 2)
+      if (rest >= lanes) {
+        body.push_back(tile(place, make_int(middle.last - rest), 1, lanes, {}, all));
+        rest -= lanes;
+      }
     return seq(std::move(body));
   }
 
@@ -207,8 +216,8 @@ Stmt pool_nchwc(const PoolProblem& p, const View& data, const View& out, const E
 
 Stmt pool_nchw(const PoolProblem& p, const View& data, const View& out, const Epilogue& epilogue,
                const KernelContext& context) {
-  // Strided lanes would be gathers, dearer than the scalar code.
-  bool vectors = p.stride_width == 1 && data.strides.back() == 1 && out.strides.back() == 1 && p.out_width > 1;
+  // Lanes two apart are two loads and a shuffle; farther apart they would be gathers, dearer than the scalar code.
+  bool vectors = p.stride_width <= 2 && data.strides.back() == 1 && out.strides.back() == 1 && p.out_width > 1;
   int lanes = vectors ? context.target->lanes(std::max<int>(32, data.dtype().bits)) : 1;
   return each_row(Pool(p, data, out, epilogue, false, lanes), p, out, context);
 }

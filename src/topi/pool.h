@@ -20,7 +20,7 @@ struct PoolProblem {
 };
 
 // data, out: (N, C/v, [D,] H, W, v), vectors along v; or (N, C, [D,] H, W) with C == 1 allowed, vectors along W when
-// the stride is 1.
+// the stride is 1 or 2.
 tir::Stmt pool_nchwc(const PoolProblem& problem, const View& data, const View& out, const Epilogue& epilogue,
                      const KernelContext& context);
 tir::Stmt pool_nchw(const PoolProblem& problem, const View& data, const View& out, const Epilogue& epilogue,
