@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators whose result is as large as the data say, and TopK, which a sort does better than a kernel.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -15,29 +16,75 @@ namespace {
 
 bool is_number(const Tensor& t) { return !t.dtype().is_string() && t.dtype().code != TypeCode::kComplex; }
 
-// The coordinates of the elements that are not zero, those of one in each column or in each row.
+// Sixty-four elements as a word with a bit for each that is not zero: a loop without branches, which becomes vectors.
+template <class T>
+uint64_t not_zero(const T* x, int64_t n) {
+  uint64_t word = 0;
+  for (int64_t i = 0; i < n; ++i) word |= static_cast<uint64_t>(x[i] != T(0)) << i;
+  return word;
+}
+// The words of every row of `length` elements.
+template <class T>
+void mark(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
+  const T* from = reinterpret_cast<const T*>(x.raw());
+  size_t w = 0;
+  for (const T *row = from, *end = from + x.size(); row != end; row += length)
+    for (int64_t i = 0; i < length; i += 64) (*words)[w++] = not_zero(row + i, std::min<int64_t>(64, length - i));
+}
+void mark_any(const Tensor& x, int64_t length, std::vector<uint64_t>* words) {
+  const DataType t = x.dtype();
+  if (t == kFloat32) return mark<float>(x, length, words);
+  if (t == kFloat64) return mark<double>(x, length, words);
+  if (t.is_integral() || t.is_bool()) {
+    if (t.bits == 8 || t.is_bool()) return mark<uint8_t>(x, length, words);
+    if (t.bits == 16) return mark<uint16_t>(x, length, words);
+    if (t.bits == 32) return mark<uint32_t>(x, length, words);
+    if (t.bits == 64) return mark<uint64_t>(x, length, words);
+  }
+  size_t w = 0;
+  for (int64_t row = 0; row < x.size(); row += length)
+    for (int64_t i = 0; i < length; i += 64) {
+      uint64_t word = 0;
+      for (int64_t j = 0; j < std::min<int64_t>(64, length - i); ++j) {
+        const int64_t at = row + i + j;
+        const bool set = t.is_float() ? x.at_double(at) != 0 : x.at_int(at) != 0;
+        word |= static_cast<uint64_t>(set) << j;
+      }
+      (*words)[w++] = word;
+    }
+}
+
+// The coordinates of the elements that are not zero, those of one in each column or in each row: first which they are
+// and how many, then where they go.
 Status coordinates(HostCall& c, bool rows) {
   const Tensor x = TW_TRY(c.tensor(0));
   if (!is_number(x)) return host_error(format("the coordinates of {}", x.dtype().str()));
-  std::vector<int64_t> places;
-  if (x.dtype().is_float()) {
-    for (int64_t i = 0; i < x.size(); ++i)
-      if (x.at_double(i) != 0) places.push_back(i);
-  } else {
-    for (int64_t i = 0; i < x.size(); ++i)
-      if (x.at_int(i) != 0) places.push_back(i);
-  }
-  const auto n = static_cast<int64_t>(places.size());
   // A scalar counts as a vector of one element for columns.
   const std::vector<int64_t> shape = x.rank() == 0 && !rows ? std::vector<int64_t>{1} : x.shape();
-  const auto axes = static_cast<int64_t>(shape.size());
-  Tensor out = TW_TRY(c.pool.allocate(kInt64, rows ? std::vector{n, axes} : std::vector{axes, n}));
-  auto to = out.as_mutable<int64_t>();
-  for (int64_t k = 0; k < n; ++k) {
-    int64_t at = places[static_cast<size_t>(k)];
-    for (size_t d = shape.size(); d-- > 0; at /= shape[d])
-      to[rows ? static_cast<size_t>(k * axes) + d : d * static_cast<size_t>(n) + static_cast<size_t>(k)] =
-          at % shape[d];
+  const size_t axes = shape.size();
+  const int64_t length = axes == 0 ? 1 : std::max<int64_t>(shape.back(), 1), per_row = (length + 63) / 64;
+  std::vector<uint64_t> words(static_cast<size_t>(x.size() / length * per_row));
+  mark_any(x, length, &words);
+  int64_t n = 0;
+  for (uint64_t word : words) n += std::popcount(word);
+  const auto width = static_cast<int64_t>(axes);
+  Tensor out = TW_TRY(c.pool.allocate(kInt64, rows ? std::vector{n, width} : std::vector{width, n}));
+  int64_t* to = out.as_mutable<int64_t>().data();
+  std::vector<int64_t> at(axes, 0);  // of the row; its last one is the element's
+  int64_t k = 0;
+  for (size_t w = 0; w < words.size() && axes > 0; ++w) {
+    const int64_t first = static_cast<int64_t>(w) % per_row * 64;
+    if (w > 0 && first == 0)
+      for (size_t d = axes - 1; d-- > 0 && ++at[d] == shape[d];) at[d] = 0;
+    const int64_t found = std::popcount(words[w]);
+    if (found == 0) continue;
+    for (size_t d = 0; d + 1 < axes; ++d)
+      for (int64_t i = 0; i < found; ++i)
+        to[rows ? (k + i) * width + static_cast<int64_t>(d) : static_cast<int64_t>(d) * n + k + i] = at[d];
+    int64_t* last = rows ? to + k * width + width - 1 : to + (width - 1) * n + k;
+    for (uint64_t word = words[w]; word != 0; word &= word - 1, last += rows ? width : 1)
+      *last = first + std::countr_zero(word);
+    k += found;
   }
   c.give(0, make_tensor(std::move(out)));
   return Ok{};
