@@ -3,9 +3,9 @@
 //
 // All of them are inline polynomials, in float32 and in double, but for pow in double, fmod, and sin, cos and tan far
 // from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the last place, as the tests hold
-// them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh 2; tan, asin, sinh, asinh, acosh
-// and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results below the normal numbers are zero
-// or subnormal as the machine's flush mode says. In double sin and cos far out may be 2.5 off.
+// them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh 2; tan, asin, sinh, asinh,
+// acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results below the normal numbers
+// are zero or subnormal as the machine's flush mode says. In double sin and cos far out may be 2.5 off.
 #pragma once
 #include <span>
 

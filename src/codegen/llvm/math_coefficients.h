@@ -52,8 +52,8 @@ inline constexpr double kExp2Double[] = {0x1.ffffffffff7a0p-1,  0x1.62e42fef860a
                                          0x1.430accffc3d42p-13, 0x1.00daeb2216a38p-16, 0x1.61afaf7964a92p-20};
 
 // Error of the polynomial alone: 1.7e-08 on [1e-06, 1].
-inline constexpr float kAtan[] = {-0x1.5554dcp-2f, 0x1.9978ecp-3f, -0x1.230a96p-3f, 0x1.b4dee0p-4f, -0x1.35519ep-4f,
-    0x1.61f17ep-5f, -0x1.0c1c96p-6f, 0x1.7eb2c4p-9f};
+inline constexpr float kAtan[] = {-0x1.5554dcp-2f, 0x1.9978ecp-3f, -0x1.230a96p-3f, 0x1.b4dee0p-4f,
+                                  -0x1.35519ep-4f, 0x1.61f17ep-5f, -0x1.0c1c96p-6f, 0x1.7eb2c4p-9f};
 
 // Error of the polynomial alone: 4.9e-09 on [1e-06, 0.25].
 inline constexpr float kAsin[] = {0x1.5555c8p-3f, 0x1.330204p-4f, 0x1.747bb8p-5f, 0x1.8c3e50p-6f, 0x1.595c60p-5f};
@@ -62,54 +62,60 @@ inline constexpr float kAsin[] = {0x1.5555c8p-3f, 0x1.330204p-4f, 0x1.747bb8p-5f
 inline constexpr float kSinh[] = {0x1.555556p-3f, 0x1.1110e0p-7f, 0x1.a022bcp-13f, 0x1.756c1ep-19f};
 
 // Error of the polynomial alone: 4.9e-18 on [1e-12, 0.1717].
-inline constexpr double kAtanDouble[] = {-0x1.5555555555555p-2, 0x1.9999999999341p-3, -0x1.24924924358fep-3,
-    0x1.c71c7184e2ef2p-4, -0x1.745d0b1a496d2p-4, 0x1.3b1261b89f52ap-4, -0x1.10fa65570f9bap-4, 0x1.dfe50abb514edp-5,
-    -0x1.a09318ec92aa3p-5, 0x1.414ff0b83eb5fp-5, -0x1.3a03a3691c9d4p-6};
+inline constexpr double kAtanDouble[] = {-0x1.5555555555555p-2, 0x1.9999999999341p-3,  -0x1.24924924358fep-3,
+                                         0x1.c71c7184e2ef2p-4,  -0x1.745d0b1a496d2p-4, 0x1.3b1261b89f52ap-4,
+                                         -0x1.10fa65570f9bap-4, 0x1.dfe50abb514edp-5,  -0x1.a09318ec92aa3p-5,
+                                         0x1.414ff0b83eb5fp-5,  -0x1.3a03a3691c9d4p-6};
 
 // Error of the polynomial alone: 5.5e-17 on [1e-12, 0.25].
-inline constexpr double kAsinDouble[] = {0x1.555555555554fp-3, 0x1.3333333336da5p-4, 0x1.6db6db684b6a1p-5,
-    0x1.f1c71f95269b0p-6, 0x1.6e8b2b3b10be1p-6, 0x1.1c593c7b1d985p-6, 0x1.c87265d47eb8ap-7, 0x1.8522ddffa7bd5p-7,
-    0x1.ff5fc4d13dfacp-8, 0x1.06b9d26d1ab40p-6, -0x1.603991d626c2ep-7, 0x1.cd864394de679p-6};
+inline constexpr double kAsinDouble[] = {0x1.555555555554fp-3, 0x1.3333333336da5p-4,  0x1.6db6db684b6a1p-5,
+                                         0x1.f1c71f95269b0p-6, 0x1.6e8b2b3b10be1p-6,  0x1.1c593c7b1d985p-6,
+                                         0x1.c87265d47eb8ap-7, 0x1.8522ddffa7bd5p-7,  0x1.ff5fc4d13dfacp-8,
+                                         0x1.06b9d26d1ab40p-6, -0x1.603991d626c2ep-7, 0x1.cd864394de679p-6};
 
 // Error of the polynomial alone: 2.8e-19 on [1e-12, 1].
-inline constexpr double kSinhDouble[] = {0x1.5555555555555p-3, 0x1.11111111110fdp-7, 0x1.a01a01a01ee70p-13,
-    0x1.71de3a4e14f40p-19, 0x1.ae6460fae3728p-26, 0x1.611cb330c1fe7p-33, 0x1.b41232cf99572p-41};
+inline constexpr double kSinhDouble[] = {0x1.5555555555555p-3,  0x1.11111111110fdp-7,  0x1.a01a01a01ee70p-13,
+                                         0x1.71de3a4e14f40p-19, 0x1.ae6460fae3728p-26, 0x1.611cb330c1fe7p-33,
+                                         0x1.b41232cf99572p-41};
 
 // Error of the polynomial alone: 7.5e-18 on [1e-12, 0.3364].
-inline constexpr double kTanhDouble[] = {-0x1.5555555555555p-2, 0x1.1111111110eb7p-3, -0x1.ba1ba1b9d5903p-5,
-    0x1.664f48693bb88p-6, -0x1.226e3096743b5p-7, 0x1.d6d2c44f9c308p-9, -0x1.7d90eba9d036cp-10, 0x1.3485760e050aep-11,
-    -0x1.e93f66c2b9a0cp-13, 0x1.5c3f5190c633dp-14, -0x1.42a161a411fedp-16};
+inline constexpr double kTanhDouble[] = {-0x1.5555555555555p-2,  0x1.1111111110eb7p-3,  -0x1.ba1ba1b9d5903p-5,
+                                         0x1.664f48693bb88p-6,   -0x1.226e3096743b5p-7, 0x1.d6d2c44f9c308p-9,
+                                         -0x1.7d90eba9d036cp-10, 0x1.3485760e050aep-11, -0x1.e93f66c2b9a0cp-13,
+                                         0x1.5c3f5190c633dp-14,  -0x1.42a161a411fedp-16};
 
 // Error of the polynomial alone: 1.3e-17 on [1e-12, 0.618085].
-inline constexpr double kSinDouble[] = {-0x1.5555555555555p-3, 0x1.1111111110ba5p-7, -0x1.a01a019e80693p-13,
-    0x1.71de379252004p-19, -0x1.ae60069e53ef0p-26, 0x1.5e098556d2fd6p-33};
+inline constexpr double kSinDouble[] = {-0x1.5555555555555p-3, 0x1.1111111110ba5p-7,   -0x1.a01a019e80693p-13,
+                                        0x1.71de379252004p-19, -0x1.ae60069e53ef0p-26, 0x1.5e098556d2fd6p-33};
 
 // Error of the polynomial alone: 6.3e-19 on [1e-12, 0.618085].
-inline constexpr double kCosDouble[] = {0x1.5555555555555p-5, -0x1.6c16c16c16960p-10, 0x1.a01a019f4d0edp-16,
-    -0x1.27e4fa15bd814p-22, 0x1.1eeb66b683027p-29, -0x1.907c0e63adb5ep-37};
+inline constexpr double kCosDouble[] = {0x1.5555555555555p-5,   -0x1.6c16c16c16960p-10, 0x1.a01a019f4d0edp-16,
+                                        -0x1.27e4fa15bd814p-22, 0x1.1eeb66b683027p-29,  -0x1.907c0e63adb5ep-37};
 
 // Error of the polynomial alone: 1.1e-17 on [-0.346747, 0.346747].
-inline constexpr double kExpm1Double[] = {0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.5555555553d4fp-5,
-    0x1.11111111109adp-7, 0x1.6c16c17893833p-10, 0x1.a01a01a7c8d47p-13, 0x1.a019b8ef67c6cp-16, 0x1.71de0d9c145d0p-19,
-    0x1.2891a8c1d838dp-22, 0x1.af38d53857513p-26};
+inline constexpr double kExpm1Double[] = {
+    0x1.0000000000001p-1,  0x1.5555555555556p-3,  0x1.5555555553d4fp-5,  0x1.11111111109adp-7,  0x1.6c16c17893833p-10,
+    0x1.a01a01a7c8d47p-13, 0x1.a019b8ef67c6cp-16, 0x1.71de0d9c145d0p-19, 0x1.2891a8c1d838dp-22, 0x1.af38d53857513p-26};
 
 // Error of the polynomial alone: 4.4e-18 on [1e-12, 0.0294667].
 inline constexpr double kLogDouble[] = {0x1.5555555555558p-1, 0x1.9999999995273p-2, 0x1.2492492dfd879p-2,
-    0x1.c71c62d5e43dep-3, 0x1.7462b91bd6c7fp-3, 0x1.39fdcce1d9b8dp-3, 0x1.2b5f6919ae51ep-3};
+                                        0x1.c71c62d5e43dep-3, 0x1.7462b91bd6c7fp-3, 0x1.39fdcce1d9b8dp-3,
+                                        0x1.2b5f6919ae51ep-3};
 
 // Error of the polynomial alone: 1.3e-19 on [1e-12, 1].
-inline constexpr double kErfSmallDouble[] = {0x1.06eba8214db69p-3, -0x1.812746b0379e6p-2, 0x1.ce2f21a042b30p-4,
-    -0x1.b82ce31284e00p-6, 0x1.565bcd0dbaa38p-8, -0x1.c02db3dac435fp-11, 0x1.f9a321d5b8e1ep-14,
-    -0x1.f4d1e3183f7aep-17, 0x1.b9df224ca4b94p-20, -0x1.5f1ecb6f0762fp-23, 0x1.f7b4bf3b13841p-27,
-    -0x1.389d4f26412d7p-30, 0x1.05ffd737faabap-34};
+inline constexpr double kErfSmallDouble[] = {0x1.06eba8214db69p-3,   -0x1.812746b0379e6p-2,  0x1.ce2f21a042b30p-4,
+                                             -0x1.b82ce31284e00p-6,  0x1.565bcd0dbaa38p-8,   -0x1.c02db3dac435fp-11,
+                                             0x1.f9a321d5b8e1ep-14,  -0x1.f4d1e3183f7aep-17, 0x1.b9df224ca4b94p-20,
+                                             -0x1.5f1ecb6f0762fp-23, 0x1.f7b4bf3b13841p-27,  -0x1.389d4f26412d7p-30,
+                                             0x1.05ffd737faabap-34};
 
 // Error of the polynomial alone: 5e-17 on [0.98, 6].
-inline constexpr double kErfcLogDouble[] = {-0x1.2d732f83a8de0p-25, -0x1.20dd7187658f4p+0, -0x1.45f30c7161248p-1,
-    -0x1.a4f76a790912fp-4, 0x1.399a54a7bbb05p-6, 0x1.71247f5381b4dp-13, -0x1.acaf0508e8cb1p-10,
-    0x1.099a6885e3e29p-11, 0x1.0a29e81cfd9f1p-14, -0x1.27380f8b94a8dp-13, 0x1.591cb0f7d1b11p-14,
-    -0x1.1177ceac34974p-15, 0x1.4fb0b2c980ac6p-17, -0x1.4d90964daf3bcp-19, 0x1.10d52533d2636p-21,
-    -0x1.70f9d8cf20b6fp-24, 0x1.9b349589070c1p-27, -0x1.762072a83a640p-30, 0x1.1185403b56969p-33,
-    -0x1.399c918b9ad8ap-37, 0x1.0f852ca37dc4fp-41, -0x1.4db3dac8afc47p-46, 0x1.035882e71ee3fp-51,
-    -0x1.7f27c8682a2d8p-58};
+inline constexpr double kErfcLogDouble[] = {
+    -0x1.2d732f83a8de0p-25, -0x1.20dd7187658f4p+0,  -0x1.45f30c7161248p-1,  -0x1.a4f76a790912fp-4,
+    0x1.399a54a7bbb05p-6,   0x1.71247f5381b4dp-13,  -0x1.acaf0508e8cb1p-10, 0x1.099a6885e3e29p-11,
+    0x1.0a29e81cfd9f1p-14,  -0x1.27380f8b94a8dp-13, 0x1.591cb0f7d1b11p-14,  -0x1.1177ceac34974p-15,
+    0x1.4fb0b2c980ac6p-17,  -0x1.4d90964daf3bcp-19, 0x1.10d52533d2636p-21,  -0x1.70f9d8cf20b6fp-24,
+    0x1.9b349589070c1p-27,  -0x1.762072a83a640p-30, 0x1.1185403b56969p-33,  -0x1.399c918b9ad8ap-37,
+    0x1.0f852ca37dc4fp-41,  -0x1.4db3dac8afc47p-46, 0x1.035882e71ee3fp-51,  -0x1.7f27c8682a2d8p-58};
 
 }  // namespace tilewright::codegen
