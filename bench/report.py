@@ -254,11 +254,11 @@ def compact(results):
     return json.dumps(head)[:-1] + ', "models": [\n' + ",\n".join(models) + "\n]}\n"
 
 
-def write_docs(results, path, zoo=False):
-    """Replaces what stands between the markers of the page, and the pictures beside it (of the zoo: one table); the prose
+def write_docs(results, path, name="models"):
+    """Replaces what stands between the markers of the page, and the pictures beside it (other than of the models: one table); the prose
     stays."""
-    name, charts, tables = ("zoo", [], ratios) if zoo else ("models", [], markdown)
-    for threads in [] if zoo else threads_of(results):
+    charts, tables = [], markdown if name == "models" else ratios
+    for threads in threads_of(results) if name == "models" else []:
         picture = path.with_name(f"performance_{threads}.svg")
         write(picture, svg(results, threads))
         charts.append(f"![Time of one inference, {plural(threads)}]({picture.name})")

@@ -8,6 +8,8 @@
     ./dev bench --show --write                        no measuring: the figures so far, into docs/performance.md
     ./dev bench --zoo                                 the networks of bench/zoo that the table leaves out; figures and
                                                       record of their own
+    ./dev bench --unseen --write                      the architectures of bench/zoo that have no first figures yet: what
+                                                      they get before anything is tuned for them; kept in the record
     ./dev bench path/to/model.onnx --shape x=1x3x320x320
 
 How: every model is compiled once; then, for several rounds, each engine in turn loads it in a new process, runs twice to
@@ -62,11 +64,11 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def zoo_names():
+def zoo_names(unseen=False):
     sys.path.insert(0, str(ROOT / "bench/zoo"))
     import export
 
-    return list(export.ZOO)
+    return list(export.UNSEEN if unseen else export.ZOO)
 
 
 def shape_text(shapes):
@@ -309,9 +311,13 @@ def main():
     parser.add_argument("--show", action="store_true", help="measure nothing, show the figures that are there")
     parser.add_argument("--write", action="store_true", help="renew docs/performance.md and the record in bench/record")
     parser.add_argument("--zoo", action="store_true", help="the networks that the table leaves out instead of the table")
-    parser.add_argument("--json", type=pathlib.Path, help="where all figures go (default: .cache/bench/results.json, with --zoo zoo.json)")
+    parser.add_argument("--unseen", action="store_true", help="first figures of architectures that have none; those there stay")
+    parser.add_argument("--json", type=pathlib.Path, help="where all figures go (default: .cache/bench/results.json, with --zoo zoo.json, "
+                                                          "with --unseen unseen.json)")
     args = parser.parse_args()
-    args.json = args.json or CACHE / "bench" / ("zoo.json" if args.zoo else "results.json")
+    kind = "unseen" if args.unseen else "zoo" if args.zoo else "models"
+    args.add = args.add or args.unseen
+    args.json = args.json or CACHE / "bench" / ("results.json" if kind == "models" else f"{kind}.json")
     args.threads = [int(item) for item in args.threads if item.isdigit() and int(item) > 0]
     if not args.threads or args.rounds < 1:
         parser.error("--threads takes numbers, for instance 1,2, and --rounds one above 0")
@@ -325,13 +331,13 @@ def main():
     except Failure as failure:
         print(f"./dev bench: {failure}", file=sys.stderr)
         return 1
-    print(report.ratios(results) if args.zoo else report.markdown(results))
+    print(report.markdown(results) if kind == "models" else report.ratios(results))
     page = args.json.with_suffix(".html")
     page.write_text(report.html(results), encoding="utf-8")
     say(f"figures: {args.json}, page: {page}")
     if args.write:
-        report.write_docs(results, ROOT / "docs/performance.md", zoo=args.zoo)
-        record = RECORDS / ("zoo.json" if args.zoo else "models.json")
+        report.write_docs(results, ROOT / "docs/performance.md", kind)
+        record = RECORDS / f"{kind}.json"
         report.write(record, report.compact(results))
         say(f"docs/performance.md and {record.relative_to(ROOT)} are renewed")
     return 0
@@ -345,6 +351,9 @@ def measure(results, args):
     if results["machine"] != machine():
         raise Failure(f"{args.json} holds another machine's figures; --json FILE starts a file of its own")
     rest = [name for name in zoo_names() if name not in TABLE + TWINS] if args.zoo else list(TABLE)
+    if args.unseen:
+        first = {model["model"] for model in results["models"]}
+        rest = [name for name in zoo_names(unseen=True) if name not in first]
     names = args.models or rest
     for name in list(FETCHED) + zoo_names() if names == ["all"] else names:
         merge(results, measure_model(name, args))

@@ -64,6 +64,9 @@ SweepShape conv(const char* kind, const char* op, const ConvShape& c) {
   SweepShape s;
   s.kind = kind;
   const size_t spatial = c.in.size();
+  // A window that does not fit has no work, and is drawn again.
+  for (size_t i = 0; i < spatial; ++i)
+    if (c.dilation[i] * (c.kernel[i] - 1) + 1 > c.in[i] + 2 * c.pads[i]) return s;
   std::vector<int64_t> data{c.n, c.ic}, kernel{c.oc, c.ic / c.groups}, bias{c.oc}, padding;
   for (size_t i = 0; i < spatial; ++i) data.push_back(c.in[i]), kernel.push_back(c.kernel[i]), bias.push_back(1);
   for (int side = 0; side < 2; ++side) padding.insert(padding.end(), c.pads.begin(), c.pads.end());

@@ -5,8 +5,7 @@
     python3 bench/zoo/export.py --list
     python3 bench/zoo/export.py resnet18 mobilenet_v2 --out .cache/zoo
 
-The architectures come from torchvision (Debian: python3-torch, python3-torchvision), networks.py,
-sequences.py or attention.py. Weights are random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
+The architectures come from torchvision (Debian: python3-torch, python3-torchvision) or the files beside this one. Weights are random but seeded, and every BatchNorm gets the statistics of a real pass, so activations neither vanish nor overflow
 and a wrong kernel shows in the output. The same name gives the same file on the same torch version.
 """
 import argparse
@@ -21,6 +20,57 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 IMAGE = (1, 3, 224, 224)
+
+# Architectures that were measured before anything was tuned for them: `./dev bench --unseen` records their first figures.
+UNSEEN = {
+    "r3d_18": ("volumes:r3d", (1, 3, 8, 112, 112), 13, False),
+    "mc3_18": ("volumes:mixed", (1, 3, 8, 112, 112), 13, False),
+    "r2plus1d_18": ("volumes:factored", (1, 3, 8, 112, 112), 13, False),
+    "unet_3d": ("volumes:UNet3d", (1, 1, 32, 64, 64), 13, False),
+    "vnet": ("volumes:VNet", (1, 1, 32, 64, 64), 13, False),
+    "c3d": ("volumes:C3d", (1, 3, 16, 112, 112), 13, False),
+    "x3d_s": ("volumes:X3d", (1, 3, 8, 160, 160), 13, False),
+    "i3d": ("volumes:Inception3d", (1, 3, 16, 112, 112), 13, False),
+    "dcgan": ("generators:Dcgan", (1, 100, 1, 1), 13, False),
+    "cyclegan": ("generators:CycleGan", (1, 3, 128, 128), 13, False),
+    "pix2pix": ("generators:Pix2Pix", (1, 3, 256, 256), 13, False),
+    "edsr": ("generators:Edsr", (1, 3, 96, 96), 13, False),
+    "rcan": ("generators:Rcan", (1, 3, 96, 96), 13, False),
+    "fsrcnn": ("generators:Fsrcnn", (1, 1, 128, 128), 13, False),
+    "dncnn": ("generators:DenoisingNet", (1, 1, 128, 128), 13, False),
+    "hifigan": ("generators:WaveGenerator", (1, 80, 40), 13, False),
+    "demucs": ("generators:SourceSeparator", (1, 2, 15956), 13, False),
+    "hrnet_pose": ("places:HighResolution", (1, 3, 256, 192), 13, False),
+    "hourglass": ("places:Hourglass", (1, 3, 256, 256), 13, False),
+    "simple_pose": ("places:SimplePose", (1, 3, 256, 192), 13, False),
+    "centernet": ("places:CenterNet", (1, 3, 256, 256), 13, False),
+    "ssd_vgg": ("places:Ssd", (1, 3, 300, 300), 13, False),
+    "retinanet": ("places:RetinaNet", (1, 3, 256, 256), 13, False),
+    "darknet53": ("places:DarkNet", (1, 3, 320, 320), 13, False),
+    "segformer": ("places:SegFormer", (1, 3, 256, 256), 13, False),
+    "pointnet": ("places:PointNet", (1, 6, 2048), 13, False),
+    "enet": ("places:ENet", (1, 3, 256, 256), 13, False),
+    "mobilenet_v1": ("classifiers:mobilenet_v1", IMAGE, 13, False),
+    "repvgg_a0": ("classifiers:repvgg", IMAGE, 13, True),
+    "ghostnet": ("classifiers:ghostnet", IMAGE, 14, False),
+    "squeezenext": ("classifiers:squeezenext", IMAGE, 13, False),
+    "dpn": ("classifiers:dual_path", IMAGE, 13, False),
+    "csp_darknet": ("classifiers:cross_stage", IMAGE, 13, False),
+    "mlp_mixer": ("classifiers:Mixer", IMAGE, 17, False),
+    "convmixer": ("classifiers:convmixer", IMAGE, 13, False),
+    "mobilevit_s": ("classifiers:mobilevit", (1, 3, 256, 256), 17, False),
+    "shufflenet_v1": ("classifiers:shufflenet_v1", IMAGE, 13, False),
+    "poolformer_s12": ("classifiers:poolformer", IMAGE, 13, False),
+    "xception": ("classifiers:xception", (1, 3, 224, 224), 13, False),
+    "crnn": ("classifiers:TextReader", (1, 1, 32, 160), 13, False),
+    "wavenet": ("classifiers:WaveNet", (1, 1, 4096), 13, False),
+    "wide_resnet50": ("torchvision:wide_resnet50_2", IMAGE, 13, False),
+    "swin_v2_t": ("torchvision:swin_v2_t", (1, 3, 256, 256), 14, False),
+    "maxvit_t": ("torchvision:maxvit_t", IMAGE, 14, False),
+    "regnet_y_1_6gf": ("torchvision:regnet_y_1_6gf", IMAGE, 13, False),
+    "mnasnet0_5": ("torchvision:mnasnet0_5", IMAGE, 13, False),
+    "vit_b_32": ("torchvision:vit_b_32", IMAGE, 17, False),
+}
 
 # name: (constructor, input shape, opset, keep BatchNorm as a node of its own)
 # The opsets differ on purpose: 13 spells LayerNorm and HardSwish as primitives, 14 and 17 as single operators.
@@ -70,6 +120,7 @@ ZOO = {
     "deeplabv3_mobilenet": ("more:deeplabv3", (1, 3, 320, 320), 13, False),
     "fcn_resnet50": ("more:fcn", IMAGE, 13, False),
     "lraspp_mobilenet": ("more:lraspp", (1, 3, 320, 320), 13, False),
+    **UNSEEN,
 }
 
 
@@ -92,16 +143,22 @@ def build(name):
     return network.eval(), torch.randn(shape), opset, keep_batch_norm
 
 
+def norm_kinds():
+    import torch
+
+    return torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d
+
+
 def spread(network):
     """Makes parameters that libraries start at a constant (0, 1, 1e-6) differ from each other and matter."""
     import torch
 
     with torch.no_grad():
         for module in network.modules():
-            if isinstance(module, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.LayerNorm)):
+            if isinstance(module, (*norm_kinds(), torch.nn.LayerNorm, torch.nn.GroupNorm)):
                 module.weight.uniform_(0.6, 1.4)
                 module.bias.normal_(0, 0.2)
-            elif isinstance(module, (torch.nn.Conv1d, torch.nn.Conv2d)):
+            elif isinstance(module, (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)):
                 # He initialisation by fan-in: the variance survives ReLU, also in networks without any BatchNorm.
                 torch.nn.init.kaiming_normal_(module.weight, mode="fan_in", nonlinearity="relu")
                 if module.bias is not None:
@@ -119,7 +176,7 @@ def settle(network, shape):
     """Gives every BatchNorm the statistics of one training-mode pass over noise of the input's shape."""
     import torch
 
-    norms = [m for m in network.modules() if isinstance(m, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d))]
+    norms = [m for m in network.modules() if isinstance(m, norm_kinds())]
     if not norms:
         return
     for norm in norms:

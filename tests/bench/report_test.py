@@ -64,7 +64,7 @@ class Report(unittest.TestCase):
             page = pathlib.Path(folder, "performance.md")
             report.write_docs(results(model("resnet18", {"1": {"ours": engine(1), "ort": engine(2)}})), page)
             for _ in range(2):
-                report.write_docs(whole, page, zoo=True)
+                report.write_docs(whole, page, "zoo")
             self.assertEqual(page.read_text().count("| a |"), 1)
             self.assertEqual(page.read_text().count("| resnet18 |"), 2)  # times and compilation
         self.assertEqual(set(run.TWINS) - set(run.zoo_names()), set())
