@@ -34,6 +34,10 @@ class FloatImm(float):
         return float(self)
 
 
+    def __getnewargs__(self) -> tuple[str, float]:
+        return self.dtype, float(self)  # type: ignore[attr-defined]
+
+
 class StringImm(str):
     @property
     def value(self) -> str:

@@ -183,6 +183,13 @@ TEST(RelayText, EveryFormOfTheGrammar) {
   ASSERT_TRUE(external.ok()) << external.error().str();
   EXPECT_TRUE(external->types.at("T").constructors.empty());
 
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  for (const auto& [name, meant] : Names{{"uint1", "bool"}, {"int", "int32"}, {"float", "float32"}}) {
+    auto named = parse_module(main_of("%x", "%x: Tensor[(2), " + name + "]"));
+    ASSERT_TRUE(named.ok()) << named.error().str();
+    EXPECT_NE(print_module(*named).text.find("Tensor[(2), " + meant + "]"), std::string::npos);
+  }
+
   ParseOptions open;
   open.open = true;
   for (const char* text : {"free_var %x: float32; %x((%x,).0, %x)", "@f", "nn.relu", "let %_ : int8x4 = (); ()"})

@@ -122,6 +122,7 @@ for _name, _value in {
     "get_global_type_vars": lambda self: [GlobalTypeVar(n) for n in self._type_names],
     "with_attr": _with_attr, "get_attr": lambda self, key: _attrs(self).get(key), "attrs": property(_attrs),
     "functions": property(lambda self: Map(_core_functions.__get__(self))),
+    "__str__": lambda self: self.astext(show_meta_data=False).removeprefix('#[version = "0.0.5"]\n'),
     "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
 }.items():
     setattr(IRModule, _name, _value)

@@ -10,6 +10,7 @@ from typing import Any
 from ... import _core
 from ...model import onnx_bytes
 from ...runtime.ndarray import NDArray
+from .node_names import write_renamed
 from .onnx import OnnxOpConverter, converters, register_converter
 
 
@@ -18,17 +19,25 @@ def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtyp
               export_node_renamed_model_path: str | None = None) -> tuple[Any, dict[str, NDArray]]:
     """A ModelProto, bytes or path as (module, params). With freeze_params the weights are constants of the module and params is
     empty; without, floating weights are parameters of main. dtype and opset are the model's own; the arguments are accepted for
-    compatibility. Errors: 102, 201, 202 (every unsupported node at once), 203, 204."""
+    compatibility. export_node_renamed_model_path: a file or folder that the model is written to, with names (operator and count) for the
+    nodes that have none: expressions have them as spans. Errors: 102, 201, 202 (every unsupported node at once), 203, 204."""
     if convert_config:
         raise NotImplementedError("convert_config is not supported; the converters have no variants")
-    if export_node_renamed_model_path:
-        raise NotImplementedError("export_node_renamed_model_path is not supported; expressions keep the names of their nodes as spans")
-    sizes = {name: [_size(d) for d in dims] for name, dims in (shape or {}).items()}
     if isinstance(model, (str, os.PathLike)):
-        module, params = _core.import_onnx_file(os.fspath(model), sizes, freeze_params, converters())
+        if export_node_renamed_model_path:
+            with open(model, "rb") as file:
+                write_renamed(file.read(), export_node_renamed_model_path, os.path.basename(model))
+        module, params = _core.import_onnx_file(os.fspath(model), _sizes(shape), freeze_params, converters())
     else:
-        module, params = _core.import_onnx_bytes(onnx_bytes(model), sizes, freeze_params, converters())
+        content = onnx_bytes(model)
+        if export_node_renamed_model_path:
+            content = write_renamed(content, export_node_renamed_model_path)
+        module, params = _core.import_onnx_bytes(content, _sizes(shape), freeze_params, converters())
     return module, {name: NDArray(value) for name, value in params.items()}
+
+
+def _sizes(shape: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
+    return {name: [_size(d) for d in dims] for name, dims in (shape or {}).items()}
 
 
 def _size(dimension: Any) -> int:
