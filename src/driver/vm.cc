@@ -31,9 +31,14 @@ constexpr int64_t kMostDecidingFloats = 4;
 bool has_free_size(const relay::Module& module) {
   const auto* main = module.main_function();
   if (!main) return false;
+  // Also one of several results (Unique).
   auto free = [](const Type& type) {
-    const auto* t = as_tensor(type);
-    return t && !static_shape(t->shape);
+    const auto* tuple = as_tuple(type);
+    const std::vector<Type> parts = tuple ? tuple->fields : std::vector<Type>{type};
+    return std::any_of(parts.begin(), parts.end(), [](const Type& part) {
+      const auto* t = as_tensor(part);
+      return t && !static_shape(t->shape);
+    });
   };
   for (const relay::Expr& p : main->params)
     if (free(p->type)) return true;

@@ -44,6 +44,22 @@ PrimExpr arithmetic(A a) {
   return binary(kind, a.broadcast_operand(0), a.broadcast_operand(1));
 }
 
+bool is_number(const PrimExpr& e) {
+  const auto* all = e->kind == ExprKind::kBroadcast ? static_cast<const BroadcastNode*>(e.get()) : nullptr;
+  const auto value = as_const_float(all ? all->value : e);
+  return value && !std::isnan(*value);
+}
+
+// The larger or smaller of two; NaN wins. The machine's operation gives the second operand when one is NaN, so a
+// constant comes first, and else the first operand is looked at.
+template <ExprKind kind>
+PrimExpr extreme(A a) {
+  PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
+  if (!x->dtype.is_float() || is_number(x)) return binary(kind, x, y);
+  if (is_number(y)) return binary(kind, y, x);
+  return select(ne(x, x), x, binary(kind, x, y));
+}
+
 PrimExpr floor_divide(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_floor, {div(x, y)}) : floordiv(x, y);
@@ -80,7 +96,7 @@ PrimExpr sign(A a) {
 }
 PrimExpr relu(A a) {
   PrimExpr x = x_of(a);
-  return max(x, constant(a, x, 0));
+  return max(constant(a, x, 0), x);  // NaN stays: see clip
 }
 PrimExpr clip(A a) {
   const auto& attrs = a.attrs<relay::ClipAttrs>();
@@ -207,8 +223,8 @@ constexpr ComputeDef kComputes[] = {
     {"logical_not", invert},
     {"logical_or", arithmetic<ExprKind::kOr>},
     {"logical_xor", logical_xor},
-    {"maximum", arithmetic<ExprKind::kMax>},
-    {"minimum", arithmetic<ExprKind::kMin>},
+    {"maximum", extreme<ExprKind::kMax>},
+    {"minimum", extreme<ExprKind::kMin>},
     {"mod", trunc_mod},
     {"multiply", arithmetic<ExprKind::kMul>},
     {"nearbyint", rounding<Intrinsic::k_round>},

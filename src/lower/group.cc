@@ -56,8 +56,16 @@ Anchor find_anchor(const FunctionNode& function) {
     input_of[p.get()] = next;
     next += static_cast<int>(flat_count(p->type));
   }
-  for (const Expr& e : post_order(function.body))
+  for (const Expr& e : post_order(function.body)) {
     if (const auto* constant = as<ConstantNode>(e); constant && constant->data.size() != 1) input_of[e.get()] = next++;
+    // A field of a tuple that is a parameter.
+    const auto* get = as<TupleGetItemNode>(e);
+    if (!get || !as<VarNode>(get->tuple) || !input_of.count(get->tuple.get())) continue;
+    int at = input_of[get->tuple.get()];
+    for (int64_t i = 0; i < get->index; ++i)
+      at += static_cast<int>(flat_count(as_tuple(get->tuple->type)->fields[static_cast<size_t>(i)]));
+    input_of[e.get()] = at;
+  }
   for (const Expr& arg : flat_args(*anchor.call)) {
     auto it = input_of.find(arg.get());
     size_t n = flat_count(arg->type);

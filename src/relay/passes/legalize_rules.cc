@@ -462,7 +462,7 @@ Expr dense_of_others(const Expr& e) {
   auto a = shape_of(arg(e, 0)), b = shape_of(arg(e, 1)), out = shape_of(e);
   const DataType dtype = tensor_of(arg(e, 0)).dtype;
   if (!a || !b || !out || !(dtype.is_integral() || dtype == kFloat64)) return e;
-  const int64_t k = a->back(), m = k ? std::accumulate(a->begin(), a->end(), int64_t{1}, std::multiplies<>()) / k : 0;
+  const int64_t k = a->back(), m = std::accumulate(a->begin(), a->end() - 1, int64_t{1}, std::multiplies<>());
   Expr y = call("nn.batch_matmul",
                 {reshape_to(cast(arg(e, 0), tensor_of(e).dtype), {1, m, k}),
                  reshape_to(cast(arg(e, 1), tensor_of(e).dtype), {1, (*b)[0], k})},

@@ -116,11 +116,14 @@ Values thresholded_relu(NodeContext& c) {
 }
 
 Values shrink(NodeContext& c) {
-  Expr x = c.input(0);
+  // The bounds and the bias are real numbers, also for integers.
+  const DataType dtype = c.dtype(c.input(0));
+  Expr x = dtype.is_float() ? c.input(0) : c.cast(c.input(0), kFloat64);
   double lambda = c.float_attr("lambd", 0.5), bias = c.float_attr("bias", 0);
   Expr middle =
       c.where(c.call("greater", {x, c.scalar_like(lambda, x)}), c.sub(x, c.scalar_like(bias, x)), c.scalar_like(0, x));
-  return {c.where(c.call("less", {x, c.scalar_like(-lambda, x)}), c.add(x, c.scalar_like(bias, x)), middle)};
+  Expr y = c.where(c.call("less", {x, c.scalar_like(-lambda, x)}), c.add(x, c.scalar_like(bias, x)), middle);
+  return {dtype.is_float() ? y : c.cast(y, dtype)};
 }
 
 // Before opset 13 the tensor is a matrix: the axes before `axis` and those from it on.

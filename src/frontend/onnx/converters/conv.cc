@@ -232,8 +232,16 @@ bool pools_volumes(NodeContext& c, const Expr& x, const Window& w, bool ceil_mod
   return w.n == 3 && !ceil_mode && c.dtype(x) == kFloat32;
 }
 
-// A picture's pool. Rounding up, this format leaves out windows that begin behind the data and the padding before it,
-// which the operator's own formula keeps.
+// How many windows an axis has, rounding up: this format leaves out one that begins behind the data and the padding
+// before it. `all` receives how many the operator's own formula, which keeps that, has.
+int64_t windows_up(const Window& w, size_t i, int64_t size, int64_t* all) {
+  const int64_t before = w.pads[i], after = w.pads[i + static_cast<size_t>(w.n)];
+  const int64_t room = size + before + after - (w.kernel[i] - 1) * w.dilations[i] - 1;
+  *all = (room > 0 ? (room + w.strides[i] - 1) / w.strides[i] : 0) + 1;
+  return *all - ((*all - 1) * w.strides[i] >= size + before ? 1 : 0);
+}
+
+// A picture's pool; only what ONNX keeps of it.
 template <class A>
 Expr pool_picture(NodeContext& c, const char* op, const Expr& x, const Window& w, bool ceil_mode, bool include_pad) {
   const auto sizes = static_shape(as_tensor(x->type)->shape);
@@ -243,8 +251,7 @@ Expr pool_picture(NodeContext& c, const char* op, const Expr& x, const Window& w
   bool rounds = false, cuts = false;
   for (size_t i = 0; i < 2; ++i) {
     const int64_t room = d[i + 2] + w.pads[i] + w.pads[i + 2] - (w.kernel[i] - 1) * w.dilations[i] - 1;
-    up[i] = (room > 0 ? (room + w.strides[i] - 1) / w.strides[i] : 0) + 1;
-    kept[i] = up[i] - ((up[i] - 1) * w.strides[i] >= d[i + 2] + w.pads[i] ? 1 : 0);
+    kept[i] = windows_up(w, i, d[i + 2], &up[i]);
     rounds = rounds || room < 0 || kept[i] != room / w.strides[i] + 1;
     cuts = cuts || kept[i] != up[i];
   }
@@ -352,7 +359,17 @@ Values lp_pool(NodeContext& c) {
   double p = c.opset() < 2 ? c.float_attr("p", 2) : static_cast<double>(c.int_attr("p", 2));
   if (!(p >= 1)) c.fail(format("its p is {}", p));
   Expr powers = c.call("power", {c.call("abs", {x}), c.scalar_like(p, x)});
-  Expr average = avg_pool_of(c, powers, w, c.int_attr("ceil_mode", 0) != 0, true);
+  // Every window counts as whole, also one that hangs over the end: the padding reaches as far as the last one does.
+  if (c.int_attr("ceil_mode", 0) != 0) {
+    const Ints d = c.dims(x);
+    for (size_t i = 0; i < static_cast<size_t>(w.n); ++i) {
+      int64_t all = 0;
+      const int64_t reach =
+          (windows_up(w, i, d[i + 2], &all) - 1) * w.strides[i] + (w.kernel[i] - 1) * w.dilations[i] + 1;
+      w.pads[i + static_cast<size_t>(w.n)] = std::max<int64_t>(0, reach - d[i + 2] - w.pads[i]);
+    }
+  }
+  Expr average = avg_pool_of(c, powers, w, false, true);
   Expr sum = c.mul(average, c.scalar_like(product(w.kernel), x));
   return {c.call("power", {sum, c.scalar_like(1 / p, x)})};
 }

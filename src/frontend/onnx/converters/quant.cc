@@ -115,7 +115,9 @@ std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
   // The range holds zero.
   Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
        low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
-  Expr scale = c.div(c.sub(high, low), c.scalar(255, kFloat32));
+  // Zeros alone have a range of nothing; onnxruntime gives them the scale 1.
+  Expr range = c.div(c.sub(high, low), c.scalar(255, kFloat32));
+  Expr scale = c.where(c.call("equal", {range, zero}), c.scalar(1, kFloat32), range);
   Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
   return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
 }
