@@ -30,7 +30,7 @@ add_custom_target(fuzz_targets DEPENDS ${programs})
 # Random ONNX models, and those that once failed (tests/fuzz/models/search.py).
 if(TARGET model_runner)
   set(search ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/fuzz/models/search.py --program $<TARGET_FILE:model_runner>)
-  add_test(NAME fuzz.models COMMAND ${search} --seed 1 --seconds 60)
+  add_test(NAME fuzz.models COMMAND ${search} --seed 1 --count 120 --seconds 120)
   add_test(NAME fuzz.models_that_failed COMMAND ${search} --replay ${CMAKE_SOURCE_DIR}/tests/data/fuzz_models)
   set_tests_properties(fuzz.models fuzz.models_that_failed PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 400)
 endif()

@@ -398,6 +398,8 @@ def normalization(m, op):
     elif op == "LRN":
         m.add(op, [x], size=m.pick([1, 3, 5]))
     else:
+        if x[2][0] * int(np.prod(x[2][2:])) < 8:
+            raise Impossible  # the variance of next to nothing is all rounding
         m.add(op, [x], axes=[0] + list(range(2, len(x[2]))))
 
 
