@@ -37,11 +37,14 @@ Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, b
 // An object with the modules that a library imports (runtime/module.h: the import tree) under kImportsSymbol, for a
 // library that has none in its plan.
 Result<std::string> compile_imports(std::string_view tree, const Target& target);
-// An object file whose page-aligned read-only section holds the pieces, one after another, under kParamsSymbol. The
-// bytes never pass through LLVM. The second form writes it without a copy in memory, for the file `result`.
 using ByteSpans = std::span<const std::span<const std::byte>>;
-std::string params_object(ByteSpans pieces, const Target& target);
-Status write_params_object(ByteSpans pieces, const Target& target, const std::string& path, const std::string& result);
+uint64_t weight_bytes(ByteSpans pieces);
+// The object that stands for so many bytes of weights while others are linked: it defines kParamsSymbol.
+// `relocatable`: for an object that a linker of the user's takes.
+std::string weights_stand_in(uint64_t bytes, bool relocatable, const Target& target);
+// Puts the pieces, one after another, behind what was linked with a stand-in (a library or an object), page-aligned,
+// and lets everything that points to it point there. Errors: CannotWrite, about `result`.
+Status place_weights(const std::string& path, ByteSpans pieces, const std::string& result);
 
 // A whole artifact, weights and all, as LLVM IR ("ll"), bitcode ("bc") or assembly ("s"). `targets[i]` is what
 // kernels[i] is compiled for.
@@ -55,8 +58,8 @@ struct IrObject {
 };
 Result<IrObject> compile_ir(const std::string& path);
 
-// Links objects into a shared library with the linker built in; `params`, when given, become one more object without a
-// copy in memory; `params_written` is called when the pieces are no longer needed. The library is sealed
+// Links objects into a shared library with the linker built in; `params`, when given, are written behind what was
+// linked; `params_written` is called when the pieces are no longer needed. The library is sealed
 // (base/formats/seal.h). Works in a folder beside `path` and renames: a failure leaves nothing. Errors: CannotWrite,
 // LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,

@@ -185,16 +185,23 @@ Status hide_inner_symbols(const std::string& file, const std::string& result) {
   return error ? cannot_write(result, error.message()) : Status(Ok{});
 }
 
+// What a caller gives of the weights: their bytes, if there are any, and what to call when they are written.
+struct Weights {
+  const ByteSpans* pieces;
+  const std::function<void()>& written;
+};
+
 // The folder of one link, with the objects in it.
 struct Workplace {
   WorkFolder folder;
   std::vector<std::string> files;
+  uint64_t weight_bytes = 0;  // that will lie behind the result
   std::string in_folder(const std::string& name) const { return folder.path() + "/" + name; }
   std::string result() const { return in_folder("result"); }
 };
 
-Result<Workplace> prepare(std::span<const std::string> objects, const std::string& path, const Target& target,
-                          const ByteSpans* params, const std::function<void()>& params_written) {
+Result<Workplace> prepare(std::span<const std::string> objects, const std::string& path, const Weights& weights,
+                          bool relocatable, const Target& target) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
@@ -203,18 +210,18 @@ Result<Workplace> prepare(std::span<const std::string> objects, const std::strin
     out.files.push_back(out.in_folder(format("{}.o", i)));
     TW_TRY_STATUS(write_part(out.files.back(), objects[i], path));
   }
-  if (params != nullptr) {
-    out.files.push_back(out.in_folder("params.o"));
-    TW_TRY_STATUS(write_params_object(*params, target, out.files.back(), path));
+  if (weights.pieces != nullptr) {
+    out.weight_bytes = weight_bytes(*weights.pieces);
+    out.files.push_back(out.in_folder("weights.o"));
+    TW_TRY_STATUS(write_part(out.files.back(), weights_stand_in(out.weight_bytes, relocatable, target), path));
   }
-  if (params_written) params_written();
   return out;
 }
 
 // Asks for the space that a result may take, and gives it back: LLVM ends the process where it cannot write one.
 Status reserve(const Workplace& place, const std::string& path) {
   constexpr uint64_t kAround = 32 << 10;  // heads, tables, pages that are not full
-  uint64_t bytes = kAround;
+  uint64_t bytes = kAround + place.weight_bytes;
   std::error_code ignored;
   for (const std::string& file : place.files)
     if (const uintmax_t size = fs::file_size(file, ignored); !ignored) bytes += size;
@@ -240,7 +247,12 @@ Status link(std::vector<std::string> arguments, const Workplace& place, const st
   return std::move(linked).error().at(path);
 }
 
-// All of them as one relocatable object, the place's result.
+Status write_weights(const Weights& weights, const Workplace& place, const std::string& path) {
+  if (weights.pieces) TW_TRY_STATUS(place_weights(place.result(), *weights.pieces, path));
+  if (weights.written) weights.written();
+  return Ok{};
+}
+
 Status seal(const Workplace& place, const std::string& path) {
   Status sealed = append_artifact_seal(place.result());
   if (sealed) return Ok{};
@@ -248,10 +260,13 @@ Status seal(const Workplace& place, const std::string& path) {
                                                         : std::move(sealed).error().at(path);
 }
 
-Status join(std::span<const std::string> objects, const Workplace& place, const std::string& path) {
+// All of them as one relocatable object, the place's result.
+Status join(std::span<const std::string> objects, const Weights& weights, const Workplace& place,
+            const std::string& path) {
   TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
   TW_TRY_STATUS(hide_inner_symbols(place.result(), path));
+  TW_TRY_STATUS(write_weights(weights, place, path));
   return seal(place, path);
 }
 
@@ -266,7 +281,8 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
+  const Weights weights{params, params_written};
+  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/false, target));
   std::map<std::string, std::set<std::string>> needed;  // by library
   for (const std::string& name : TW_TRY(undefined_symbols(objects))) {
     if (is_libm(name)) needed["libm.so.6"].insert(name);
@@ -274,26 +290,27 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   }
   for (const auto& [library, functions] : needed)
     place.files.push_back(TW_TRY(library_stub(library, functions, target, place.folder.path(), path)));
-  // Written in one piece rather than page by page through a mapping: the page cache then holds the weights in large
-  // folios, and mapping them takes half the page faults.
   TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined", "--no-mmap-output-file"},
+                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
                      place, path));
+  TW_TRY_STATUS(write_weights(weights, place, path));
   TW_TRY_STATUS(seal(place, path));
   return move_into_place(place, path);
 }
 
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
-  TW_TRY_STATUS(join(objects, place, path));
+  const Weights weights{params, params_written};
+  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
+  TW_TRY_STATUS(join(objects, weights, place, path));
   return move_into_place(place, path);
 }
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const ByteSpans* params, const std::function<void()>& params_written) {
-  Workplace place = TW_TRY(prepare(objects, path, target, params, params_written));
-  TW_TRY_STATUS(join(objects, place, path));
+  const Weights weights{params, params_written};
+  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
+  TW_TRY_STATUS(join(objects, weights, place, path));
   const std::string only = place.in_folder("lib0.o");
   std::error_code error;
   fs::rename(place.result(), only, error);
