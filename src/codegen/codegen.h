@@ -8,6 +8,7 @@
 
 #include "base/formats/plan.h"
 #include "base/result.h"
+#include "base/tensor.h"
 #include "ir/target.h"
 #include "tir/stmt.h"
 
@@ -37,19 +38,35 @@ Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, b
 // An object with the modules that a library imports (runtime/module.h: the import tree) under kImportsSymbol, for a
 // library that has none in its plan.
 Result<std::string> compile_imports(std::string_view tree, const Target& target);
-using ByteSpans = std::span<const std::span<const std::byte>>;
-uint64_t weight_bytes(ByteSpans pieces);
-// The object that stands for so many bytes of weights while others are linked: it defines kParamsSymbol.
-// `relocatable`: for an object that a linker of the user's takes.
-std::string weights_stand_in(uint64_t bytes, bool relocatable, const Target& target);
+// A piece of the weights: bytes of the caller's, or what makes them while they are written.
+struct WeightPiece {
+  uint64_t bytes;
+  std::span<const std::byte> known;
+  std::function<Tensor()> make;
+  explicit WeightPiece(std::span<const std::byte> known) : bytes(known.size()), known(known) {}
+  WeightPiece(uint64_t bytes, std::function<Tensor()> make) : bytes(bytes), make(std::move(make)) {}
+};
+using WeightPieces = std::span<const WeightPiece>;
+uint64_t weight_bytes(WeightPieces pieces);
+// Calls take(data, bytes) for each piece.
+template <class Take>
+void for_each_piece(WeightPieces pieces, Take take) {
+  for (const WeightPiece& piece : pieces) {
+    const Tensor made = piece.make ? piece.make() : Tensor();
+    take(piece.make ? made.raw() : piece.known.data(), piece.bytes);
+  }
+}
+// The object that stands for the weights while others are linked: it defines kParamsSymbol. `relocatable`: the result
+// is an object that a linker of the user's takes.
+std::string weights_stand_in(bool relocatable, const Target& target);
 // Puts the pieces, one after another, behind what was linked with a stand-in (a library or an object), page-aligned,
 // and lets everything that points to it point there. Errors: CannotWrite, about `result`.
-Status place_weights(const std::string& path, ByteSpans pieces, const std::string& result);
+Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result);
 
 // A whole artifact, weights and all, as LLVM IR ("ll"), bitcode ("bc") or assembly ("s"). `targets[i]` is what
 // kernels[i] is compiled for.
 Result<std::string> artifact_text(std::span<const tir::PrimFunc> kernels, std::span<const Target* const> targets,
-                                  const plan::Plan& plan, const Target& target, ByteSpans params, bool system_lib,
+                                  const plan::Plan& plan, const Target& target, WeightPieces params, bool system_lib,
                                   std::string_view form);
 // LLVM IR or bitcode as an object file, for the target it names. Errors: ParseError, UnknownTarget, CodegenFailed.
 struct IrObject {
@@ -63,11 +80,11 @@ Result<IrObject> compile_ir(const std::string& path);
 // (base/formats/seal.h). Works in a folder beside `path` and renames: a failure leaves nothing. Errors: CannotWrite,
 // LinkFailed.
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
-                   const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
+                   const WeightPieces* params = nullptr, const std::function<void()>& params_written = {});
 // The same as one relocatable object (.o) or as an archive (.a), for a linker of the user's. Symbols as in the library.
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
-                        const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
+                        const WeightPieces* params = nullptr, const std::function<void()>& params_written = {});
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
-                     const ByteSpans* params = nullptr, const std::function<void()>& params_written = {});
+                     const WeightPieces* params = nullptr, const std::function<void()>& params_written = {});
 
 }  // namespace tilewright::codegen

@@ -22,9 +22,6 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLoadPage = 65536;  // the largest page of the processors we compile for
 constexpr uint64_t kLargeSection = 0x10000000;  // SHF_X86_64_LARGE: x86-64 psABI, "large code model"
-// In an object for another linker, which puts .lrodata where code need not reach it (x86-64 psABI).
-constexpr const char* kFarSection = ".lrodata.tw_params";
-constexpr uint64_t kFarBytes = uint64_t{1} << 30;
 
 bool is_x86_64(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }
 
@@ -100,7 +97,7 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
   unsigned index = 0, found = 0, here = 0;
   each_section([&](const Elf64_Shdr& s) {
     const char* name = section_name(s);
-    if (std::strcmp(name, kParamsSection) == 0 || std::strcmp(name, kFarSection) == 0) before = s, found = index;
+    if (std::strcmp(name, kParamsSection) == 0 || std::strcmp(name, kFarParamsSection) == 0) before = s, found = index;
     ++index;
     return false;
   });
@@ -128,7 +125,7 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
     const bool weights = here++ == found;
     if (weights) {
       s.sh_type = SHT_PROGBITS, s.sh_addr = address, s.sh_offset = offset, s.sh_size = bytes, s.sh_addralign = kPage;
-      if (std::strcmp(section_name(s), kFarSection) == 0) s.sh_flags |= kLargeSection;
+      if (std::strcmp(section_name(s), kFarParamsSection) == 0) s.sh_flags |= kLargeSection;
     } else if (s.sh_type == SHT_SYMTAB) {
       each<Elf64_Sym>(s.sh_offset, s.sh_size / sizeof(Elf64_Sym), [&](Elf64_Sym& symbol) {
         if (symbol.st_shndx != found || ELF64_ST_TYPE(symbol.st_info) == STT_SECTION) return false;
@@ -152,15 +149,16 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
 
 }  // namespace
 
-uint64_t weight_bytes(ByteSpans pieces) {
+uint64_t weight_bytes(WeightPieces pieces) {
   uint64_t bytes = 0;
-  for (const auto& piece : pieces) bytes += piece.size();
+  for (const WeightPiece& piece : pieces) bytes += piece.bytes;
   return bytes;
 }
 
-std::string weights_stand_in(uint64_t bytes, bool relocatable, const Target& target) {
+std::string weights_stand_in(bool relocatable, const Target& target) {
   enum { kNull, kData, kStackNote, kSymbols, kNames, kSectionNames, kSections };
-  const bool far = relocatable && bytes > kFarBytes && is_x86_64(target);
+  // Another linker puts .lrodata where no code has to reach it; on other processors there is no such name.
+  const bool far = relocatable && is_x86_64(target);
   const Elf64_Nhdr note_head{.n_namesz = 4, .n_descsz = 0, .n_type = 0};
   std::string note;
   append(&note, note_head);
@@ -186,7 +184,7 @@ std::string weights_stand_in(uint64_t bytes, bool relocatable, const Target& tar
     sections[index].sh_addralign = align;
     file += bytes;
   };
-  section(kData, far ? kFarSection : kParamsSection, SHT_NOTE, note, 4);
+  section(kData, far ? kFarParamsSection : kParamsSection, SHT_NOTE, note, 4);
   sections[kData].sh_flags = SHF_ALLOC;
   section(kStackNote, ".note.GNU-stack", SHT_PROGBITS, "", 1);
   section(kSymbols, ".symtab", SHT_SYMTAB, symbols, 8);
@@ -216,7 +214,7 @@ std::string weights_stand_in(uint64_t bytes, bool relocatable, const Target& tar
   return file;
 }
 
-Status place_weights(const std::string& path, ByteSpans pieces, const std::string& result) {
+Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result) {
   const uint64_t bytes = weight_bytes(pieces);
   std::ifstream in(path, std::ios::binary);
   LinkedFile file(std::string(std::istreambuf_iterator<char>(in), {}));
@@ -230,7 +228,7 @@ Status place_weights(const std::string& path, ByteSpans pieces, const std::strin
   };
   write(file.bytes().data(), end);
   if (bytes > 0) write(std::string(offset - end, '\0').data(), offset - end);
-  for (const auto& piece : pieces) write(piece.data(), piece.size());
+  for_each_piece(pieces, write);
   out.close();
   return out ? Status(Ok{}) : cannot_write(result, "no space for the weights");
 }

@@ -77,31 +77,32 @@ class TarWriter {
   std::ostream& out_;
 };
 
-std::string params_file(const plan::Plan& plan, const std::vector<Tensor>& weights) {
+std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>& weights) {
   std::vector<runtime::NamedTensor> tensors;
-  for (size_t i = 0; i < plan.params.size(); ++i)
-    tensors.push_back({plan.params[i].name,
-                       weights[i].dtype(),
-                       weights[i].shape(),
-                       {weights[i].raw(), static_cast<size_t>(weights[i].bytes())}});
+  std::vector<Tensor> contents;
+  for (size_t i = 0; i < plan.params.size(); ++i) {
+    const Tensor& t = contents.emplace_back(weights[i].tensor());
+    tensors.push_back({plan.params[i].name, t.dtype(), t.shape(), {t.raw(), static_cast<size_t>(t.bytes())}});
+  }
   return runtime::write_params_file(tensors);
 }
 
-// The weights as they lie in the file: each at its offset, zeros between and after.
-std::vector<std::span<const std::byte>> weight_pieces(const plan::Plan& plan, const std::vector<Tensor>& weights) {
+// The weights as they lie in the file: each at its offset, zeros between and after. They are taken from `weights` while
+// they are written.
+std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const std::vector<lower::Weight>& weights) {
   static const std::vector<std::byte> kZeros(256);
-  std::vector<std::span<const std::byte>> pieces;
+  std::vector<codegen::WeightPiece> pieces;
   uint64_t at = 0;
   auto pad_to = [&](uint64_t offset) {
     while (at < offset) {
       uint64_t n = std::min<uint64_t>(offset - at, kZeros.size());
-      pieces.push_back(std::span(kZeros).first(n));
+      pieces.emplace_back(std::span(kZeros).first(n));
       at += n;
     }
   };
   for (size_t i = 0; i < plan.params.size(); ++i) {
     pad_to(plan.params[i].offset);
-    pieces.push_back({weights[i].raw(), static_cast<size_t>(weights[i].bytes())});
+    pieces.emplace_back(weights[i].bytes(), [&weight = weights[i]] { return weight.tensor(); });
     at += weights[i].bytes();
   }
   pad_to(plan.params_bytes);
@@ -111,7 +112,7 @@ std::vector<std::span<const std::byte>> weight_pieces(const plan::Plan& plan, co
 // What goes into a file, gathered from a build.
 struct Output {
   const plan::Plan& plan;
-  const std::vector<Tensor>& weights;
+  const std::vector<lower::Weight>& weights;
   const std::vector<std::string>& kernels;  // objects
   const Built& built;
   std::function<void()> written = {};  // called when the weights are on disk and no longer needed
@@ -133,7 +134,7 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   plan::Plan plan = out.plan;
   plan.imports.clear();  // devc.o has them
   const auto pieces = weight_pieces(plan, out.weights);
-  const codegen::ByteSpans params = pieces;
+  const codegen::WeightPieces params = pieces;
   const auto objects = TW_TRY(objects_of(out, plan));
   TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", out.built.target, &params, out.written));
   std::vector<std::string> names = {"lib0.o"};
@@ -169,7 +170,7 @@ Status pack(const WorkFolder& folder, const std::vector<std::string>& names, con
 Status write_package(const Output& out, const std::string& path) {
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
   const auto pieces = weight_pieces(out.plan, out.weights);
-  const codegen::ByteSpans params = pieces;
+  const codegen::WeightPieces params = pieces;
   if (Status linked =
           codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", out.built.target, &params);
       !linked.ok())
@@ -235,7 +236,7 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
   }
   const auto objects = TW_TRY(objects_of(out, out.plan));
   const auto pieces = weight_pieces(out.plan, out.weights);
-  const codegen::ByteSpans params = pieces;
+  const codegen::WeightPieces params = pieces;
   return linker_of(form)(objects, path, out.built.target, &params, out.written);
 }
 

@@ -149,7 +149,7 @@ Status export_program(const Program& program, const std::string& name, const std
   plan.metadata["kind"] = runtime::vm::kProgramKind;
   plan.params.push_back({"program", kUInt8, {n}, "", 0, static_cast<uint64_t>(n)});
   plan.params_bytes = (static_cast<uint64_t>(n) + 63) / 64 * 64 + 64;
-  built.lowered.params.push_back(Tensor::view(kUInt8, {n}, bytes.data(), nullptr));
+  built.lowered.params.emplace_back(Tensor::view(kUInt8, {n}, bytes.data(), nullptr));
   return export_library(built, path);
 }
 

@@ -473,11 +473,9 @@ class Planner {
     } else if (t.kind == GraphTensor::Kind::kParam) {
       s.space = plan::Space::kParams;
       // Equal constants share their bytes.
-      const std::pair<uint64_t, int64_t> key{hash_bytes(t.data.raw(), t.data.bytes(), t.dtype.bits), s.bytes};
+      const std::pair<uint64_t, int64_t> key{t.weight.content_hash(), s.bytes};
       for (auto [it, end] = params->equal_range(key); it != end; ++it)
-        if (const Tensor& other = g_.tensors[it->second.tensor].data;
-            other.bytes() == t.data.bytes() && std::memcmp(other.raw(), t.data.raw(), t.data.bytes()) == 0)
-          return it->second.storage;
+        if (g_.tensors[it->second.tensor].weight == t.weight) return it->second.storage;
       params->emplace(key, Stored{root, static_cast<int>(out_.storages.size())});
     }
     out_.storages.push_back(s);

@@ -106,6 +106,7 @@ class Extractor {
     t.shape = constant->data.shape();
     t.kind = GraphTensor::Kind::kParam;
     t.data = constant->data;
+    t.weight = Weight(t.data);
     graph_.tensors.push_back(std::move(t));
     int id = static_cast<int>(graph_.tensors.size()) - 1;
     params_[constant] = id;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/formats/plan.h"
+#include "lower/weight.h"
 #include "relay/expr.h"
 
 namespace tilewright::lower {
@@ -18,8 +19,8 @@ struct GraphTensor {
   DataType dtype;
   std::vector<int64_t> shape;  // as in the graph's types, blocked layouts included
   enum class Kind { kInput, kParam, kComputed } kind = Kind::kComputed;
-  Tensor data;        // kParam
-  Tensor original;    // kParam that was repacked for its kernel: what it was
+  Tensor data;    // kParam: as the graph has it
+  Weight weight;  // kParam: as its kernels read it
   int producer = -1;  // kComputed: the group that makes it
   int producer_output = 0;
   std::vector<int> consumers;  // groups, each once, in order

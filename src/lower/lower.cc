@@ -226,6 +226,7 @@ class Lowering {
         t.shape = table.shape();
         t.kind = GraphTensor::Kind::kParam;
         t.data = table;
+        t.weight = Weight(table);
         group.inputs.push_back(static_cast<int>(graph_.tensors.size()));
         graph_.tensors.push_back(std::move(t));
       }
@@ -239,8 +240,7 @@ class Lowering {
           GraphTensor t = graph_.tensors[id];
           t.consumers.clear();
           t.shape = packed.shape();
-          t.original = graph_.tensors[id].data;
-          t.data = packed;
+          t.weight = Weight(t.data, pack, packed);
           graph_.tensors.push_back(std::move(t));
         }
         group.inputs[static_cast<size_t>(input)] = it->second;
@@ -287,7 +287,7 @@ class Lowering {
         s.offset = static_cast<int64_t>(at);
         const GraphTensor& root = param_root(place.storage);
         p.params.push_back({root.name, root.dtype, root.shape, "", at, static_cast<uint64_t>(s.bytes)});
-        out_.params.push_back(root.data);
+        out_.params.push_back(root.weight);
         at = (at + static_cast<uint64_t>(s.bytes) + 63) / 64 * 64;
       }
     }
@@ -401,7 +401,7 @@ class Lowering {
     const GraphTensor& t = graph_.tensors[id];
     const Placement& p = buffers_.tensors[id];
     OperandTrace o{plan_buffer(id), t.dtype, t.shape, p.strides, p.offset, {}};
-    if (t.kind == GraphTensor::Kind::kParam) o.constant = t.original.defined() ? t.original : t.data;
+    if (t.kind == GraphTensor::Kind::kParam) o.constant = t.data;
     return o;
   }
 

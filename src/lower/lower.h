@@ -9,6 +9,7 @@
 #include "ir/target.h"
 #include "lower/panel_widths.h"
 #include "lower/strategy.h"
+#include "lower/weight.h"
 #include "relay/expr.h"
 
 namespace tilewright::lower {
@@ -38,7 +39,7 @@ struct Lowered {
   std::vector<uint32_t> kernel_devices;  // of each kernel: which of plan.devices it is compiled for
   std::vector<ExternalFunction> externals;
   plan::Plan plan;
-  std::vector<Tensor> params;     // contents of plan.params, in order
+  std::vector<Weight> params;     // contents of plan.params, in order
   std::vector<StepTrace> traces;  // one per plan step
   // Groups that could not be lowered as one kernel and became one for each operator, with the reason. A user sees only
   // a slower model; for us each is a defect, and tests fail on it.

@@ -19,12 +19,6 @@ std::string text_without_name(tir::PrimFunc kernel) {
   return tir::to_text(kernel);
 }
 
-bool equal(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
-
-uint64_t content_hash(const Tensor& t) { return hash_bytes(t.raw(), t.bytes()); }
-
 }  // namespace
 
 void merge_variant(Lowered* into, Lowered variant) {
@@ -51,13 +45,13 @@ void merge_variant(Lowered* into, Lowered variant) {
   }
 
   std::multimap<uint64_t, size_t> param_of;
-  for (size_t i = 0; i < into->params.size(); ++i) param_of.emplace(content_hash(into->params[i]), i);
+  for (size_t i = 0; i < into->params.size(); ++i) param_of.emplace(into->params[i].content_hash(), i);
   std::vector<uint64_t> new_offset;
   for (size_t i = 0; i < variant.params.size(); ++i) {
-    const uint64_t hash = content_hash(variant.params[i]);
+    const uint64_t hash = variant.params[i].content_hash();
     auto [begin, end] = param_of.equal_range(hash);
     auto same = std::find_if(begin, end, [&](const auto& entry) {
-      return equal(into->params[entry.second], variant.params[i]) &&
+      return into->params[entry.second] == variant.params[i] &&
              first.params[entry.second].bytes == other.params[i].bytes;
     });
     if (same != end) {

@@ -33,7 +33,7 @@ struct Choice {
   // Zeros its kernel reads around each group input (may be shorter than the inputs).
   std::vector<Halo> halos;
   // Constants to repack before buffers are planned: group input -> the tensor it reads instead.
-  std::vector<std::pair<int, std::function<Tensor(const Tensor&)>>> repacks;
+  std::vector<std::pair<int, Pack>> repacks;
   // Tables the kernel needs besides: they become inputs of the group after its own.
   std::vector<Tensor> tables;
   std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;

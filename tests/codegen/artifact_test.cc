@@ -108,9 +108,12 @@ struct SmallModel {
     plan.arena_bytes = 64 + n * 4, plan.params_bytes = 2 * n * 4;
     for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i) * 0.25f;
   }
-  std::vector<std::span<const std::byte>> pieces() const {
+  std::vector<WeightPiece> pieces() const {  // pieces need not be whole tensors
     auto all = std::as_bytes(std::span(weights));
-    return {all.first(n * 4), all.subspan(n * 4, 5), all.subspan(n * 4 + 5)};  // pieces need not be whole tensors
+    auto later = [this] { return Tensor::from<float>(kFloat32, {n}, std::span(weights).first(static_cast<size_t>(n))); };
+    return {{static_cast<uint64_t>(n * 4), later},
+            WeightPiece(all.subspan(n * 4, 5)),
+            WeightPiece(all.subspan(n * 4 + 5))};
   }
 };
 
@@ -217,7 +220,7 @@ std::vector<std::string> small_objects(const SmallModel& model) {
 TEST(Link, SameInputSameBytes) {
   SmallModel model;
   auto pieces = model.pieces();
-  ByteSpans params = pieces;
+  WeightPieces params = pieces;
   TempFolder folder;
   std::string bytes[2];
   for (int i = 0; i < 2; ++i) {
@@ -249,7 +252,7 @@ TEST(Link, NamesLibmOnlyWhenUsed) {
 TEST(Link, ObjectsAndArchivesForOtherLinkers) {
   SmallModel model;
   auto pieces = model.pieces();
-  ByteSpans params = pieces;
+  WeightPieces params = pieces;
   TempFolder folder;
   auto objects = small_objects(model);
   for (std::string name : {"model.o", "model.a"}) {
@@ -295,10 +298,17 @@ TEST(Link, FailuresNameTheCauseAndLeaveNothing) {
   Status undefined = link_shared(objects, folder.path + "/a.so", host_target());
   ASSERT_FALSE(undefined.ok());
   EXPECT_EQ(undefined.error().code, ErrorCode::kLinkFailed);
-  EXPECT_NE(undefined.error().message.find("tw_params"), std::string::npos) << undefined.error().str();
+  // The linker's own words are in a file that the hint names.
+  EXPECT_EQ(undefined.error().str().find("tw_params"), std::string::npos) << undefined.error().str();
+  const std::string hint = undefined.error().hint;
+  const size_t from = hint.find('/'), to = hint.find(',', from);
+  ASSERT_NE(to, std::string::npos) << hint;
+  const std::string log = hint.substr(from, to - from);
+  EXPECT_NE(file_bytes(log).find("tw_params"), std::string::npos) << log;
+  std::filesystem::remove(log);
   EXPECT_EQ(entries(folder.path), 0u);
   auto pieces = model.pieces();
-  ByteSpans params = pieces;
+  WeightPieces params = pieces;
   for (std::string path : {folder.path + "/missing/a.so", std::string("/proc/a.so"), folder.path, std::string("")}) {
     Status s = link_shared(objects, path, host_target(), &params);
     ASSERT_FALSE(s.ok()) << path;
@@ -318,7 +328,7 @@ TEST(Link, FullDisk) {
   SmallModel model;
   auto objects = small_objects(model);
   auto pieces = model.pieces();
-  ByteSpans params = pieces;
+  WeightPieces params = pieces;
   TempFolder folder;
   ASSERT_TRUE(link_shared(objects, folder.path + "/a.so", host_target(), &params).ok());
   const rlim_t whole = std::filesystem::file_size(folder.path + "/a.so");

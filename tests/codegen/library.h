@@ -45,7 +45,7 @@ class Library {
     for (const auto& f : functions) plan.kernels.push_back(f.name);
     load(functions, plan, {}, target);
   }
-  Library(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params,
+  Library(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, WeightPieces params,
           const Target& target = host_target()) {
     load(functions, plan, params, target);
   }
@@ -59,7 +59,7 @@ class Library {
   void* symbol(const char* name) const { return dlsym(handle_, name); }
 
  private:
-  void load(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, ByteSpans params,
+  void load(const std::vector<tir::PrimFunc>& functions, const plan::Plan& plan, WeightPieces params,
             const Target& target) {
     auto kernels = compile_kernels(functions, target, 1);
     ASSERT_TRUE(kernels.ok()) << kernels.error().str();

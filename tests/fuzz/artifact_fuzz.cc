@@ -27,8 +27,8 @@ std::string library(const char* target_text, const std::string& imports) {
   plan.params = {{"w", kFloat32, {16}, "", 0, 64}};
   plan.params_bytes = 64;
   const std::string weights(64, '\3');
-  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(weights))};
-  const codegen::ByteSpans params = pieces;
+  const codegen::WeightPiece pieces[] = {codegen::WeightPiece(std::as_bytes(std::span(weights)))};
+  const codegen::WeightPieces params = pieces;
   std::vector<std::string> objects{codegen::compile_glue(plan, target).value()};
   if (!imports.empty()) objects.push_back(codegen::compile_imports(imports, target).value());
   const WorkFolder folder = WorkFolder::temporary("tilewright-fuzz").value();

@@ -124,7 +124,7 @@ class KernelSet {
     TW_ICHECK(glue.ok(), glue.ok() ? "" : glue.error().str());
     std::vector<std::string> objects = std::move(kernels->objects);
     objects.push_back(std::move(*glue));
-    const codegen::ByteSpans no_weights;
+    const codegen::WeightPieces no_weights;
     Status linked = codegen::link_shared(objects, path, target_, &no_weights);
     TW_ICHECK(linked.ok(), linked.ok() ? "" : linked.error().str());
     library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);

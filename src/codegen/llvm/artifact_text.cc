@@ -22,15 +22,17 @@ namespace {
 
 // The weights as data of the module. In an object they never pass through LLVM (elf_object.cc); a text has no other
 // way.
-void define_params(llvm::Module& module, ByteSpans pieces) {
+void define_params(llvm::Module& module, WeightPieces pieces, const Target& target) {
   std::string bytes;
-  for (const auto& piece : pieces) bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  for_each_piece(pieces, [&](const std::byte* data, uint64_t size) {
+    bytes.append(reinterpret_cast<const char*>(data), size);
+  });
   llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
   llvm::Constant* value = llvm::ConstantDataArray::getString(module.getContext(), bytes, false);
   auto* defined = new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value);
   defined->setVisibility(llvm::GlobalValue::HiddenVisibility);
   defined->setAlignment(llvm::Align(4096));
-  defined->setSection(kParamsSection);
+  defined->setSection(is_x86(target) ? kFarParamsSection : kParamsSection);
   declared->replaceAllUsesWith(defined);
   defined->takeName(declared);
   declared->eraseFromParent();
@@ -39,12 +41,12 @@ void define_params(llvm::Module& module, ByteSpans pieces) {
 }  // namespace
 
 Result<std::string> artifact_text(std::span<const tir::PrimFunc> kernels, std::span<const Target* const> targets,
-                                  const plan::Plan& plan, const Target& target, ByteSpans params, bool system_lib,
+                                  const plan::Plan& plan, const Target& target, WeightPieces params, bool system_lib,
                                   std::string_view form) {
   llvm::LLVMContext context;
   TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
   auto whole = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
-  define_params(*whole, params);
+  define_params(*whole, params, target);
   llvm::Linker linker(*whole);
   for (size_t i = 0; i < kernels.size(); ++i) {
     TargetMachinePtr own = make_target_machine(*targets[i], Effort::kKernel);

@@ -3,6 +3,7 @@
 // result, which is renamed into place at the end: a failure or a full disk leaves nothing behind.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
+#include <llvm/BinaryFormat/ELF.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/ObjCopy/ConfigManager.h>
 #include <llvm/ObjCopy/ObjCopy.h>
@@ -97,6 +98,20 @@ class Recoverable {
   Recoverable& operator=(const Recoverable&) = delete;
 };
 
+// What lld said goes to a file of its own, which stays: pages of relocations help nobody who compiles a model.
+Diagnostic refused(const std::string& said) {
+  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
+    if (said.find(sign) != std::string::npos) return cannot_write("", said.substr(0, said.find('\n')));
+  const char* folder = std::getenv("TMPDIR");
+  std::string log = format("{}/tilewright-link-XXXXXX", folder && *folder ? folder : "/tmp");
+  const int fd = ::mkstemp(log.data());
+  const bool kept = fd >= 0 && ::write(fd, said.data(), said.size()) == static_cast<ssize_t>(said.size());
+  if (fd >= 0) ::close(fd);
+  return Diagnostic(ErrorCode::kLinkFailed, "the compiled kernels could not be joined into one file", {},
+                    kept ? format("the model did nothing wrong: please report this with {}, the linker's own words", log)
+                         : "the model did nothing wrong: please report this");
+}
+
 // Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again. Sections, with
 // some kilobytes of relocations for each link, it keeps until the thread ends.
 Status run_lld(const std::vector<std::string>& arguments) {
@@ -124,9 +139,26 @@ Status run_lld(const std::vector<std::string>& arguments) {
   });
   out.flush();
   if (code == 0) return Ok{};
-  while (!said.empty() && said.back() == '\n') said.pop_back();
-  std::replace(said.begin(), said.end(), '\n', ';');
-  return Diagnostic(ErrorCode::kLinkFailed, said.empty() ? "the linker failed without a message" : said);
+  return refused(said);
+}
+
+// place_weights moves the weights after the link: only whole addresses in data follow them.
+Status only_data_points_to_weights(const llvm::object::ObjectFile& object) {
+  for (const llvm::object::SectionRef& section : object.sections())
+    for (const llvm::object::RelocationRef& r : section.relocations()) {
+      const auto symbol = r.getSymbol();
+      if (symbol == object.symbol_end()) continue;
+      auto name = symbol->getName();
+      if (!name) {
+        llvm::consumeError(name.takeError());
+        continue;
+      }
+      const bool arm = object.getArch() == llvm::Triple::aarch64;
+      const uint64_t whole = arm ? uint64_t{llvm::ELF::R_AARCH64_ABS64} : uint64_t{llvm::ELF::R_X86_64_64};
+      if (*name == kParamsSymbol && r.getType() != whole)
+        return Diagnostic(ErrorCode::kInternal, "compiled code reaches the weights other than by their address");
+    }
+  return Ok{};
 }
 
 // Symbols that the objects use and none defines.
@@ -142,7 +174,9 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
         llvm::consumeError(name.takeError()), llvm::consumeError(flags.takeError());
         continue;
       }
-      ((*flags & llvm::object::SymbolRef::SF_Undefined) ? used : defined).insert(name->str());
+      const bool undefined = (*flags & llvm::object::SymbolRef::SF_Undefined) != 0;
+      if (undefined && *name == kParamsSymbol) TW_TRY_STATUS(only_data_points_to_weights(**file));
+      (undefined ? used : defined).insert(name->str());
     }
   }
   for (const std::string& name : defined) used.erase(name);
@@ -187,7 +221,7 @@ Status hide_inner_symbols(const std::string& file, const std::string& result) {
 
 // What a caller gives of the weights: their bytes, if there are any, and what to call when they are written.
 struct Weights {
-  const ByteSpans* pieces;
+  const WeightPieces* pieces;
   const std::function<void()>& written;
 };
 
@@ -213,7 +247,7 @@ Result<Workplace> prepare(std::span<const std::string> objects, const std::strin
   if (weights.pieces != nullptr) {
     out.weight_bytes = weight_bytes(*weights.pieces);
     out.files.push_back(out.in_folder("weights.o"));
-    TW_TRY_STATUS(write_part(out.files.back(), weights_stand_in(out.weight_bytes, relocatable, target), path));
+    TW_TRY_STATUS(write_part(out.files.back(), weights_stand_in(relocatable, target), path));
   }
   return out;
 }
@@ -239,12 +273,7 @@ Status link(std::vector<std::string> arguments, const Workplace& place, const st
   arguments.insert(arguments.end(), {"-o", place.result()});
   arguments.insert(arguments.end(), place.files.begin(), place.files.end());
   Status linked = run_lld(arguments);
-  if (linked) return linked;
-  // Running out of space shows as the linker's message only.
-  const std::string& said = linked.error().message;
-  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
-    if (said.find(sign) != std::string::npos) return cannot_write(path, said);
-  return std::move(linked).error().at(path);
+  return linked ? linked : std::move(linked).error().at(path);
 }
 
 Status write_weights(const Weights& weights, const Workplace& place, const std::string& path) {
@@ -280,7 +309,7 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 }  // namespace
 
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
-                   const ByteSpans* params, const std::function<void()>& params_written) {
+                   const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
   Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/false, target));
   std::map<std::string, std::set<std::string>> needed;  // by library
@@ -299,7 +328,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 }
 
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
-                        const ByteSpans* params, const std::function<void()>& params_written) {
+                        const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
   Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));
@@ -307,7 +336,7 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
 }
 
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
-                     const ByteSpans* params, const std::function<void()>& params_written) {
+                     const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
   Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));

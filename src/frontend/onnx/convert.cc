@@ -55,6 +55,8 @@ const Tensor* NodeContext::known(const Expr& e) {
   return c ? &c->data : nullptr;
 }
 
+void NodeContext::release_pages(const Tensor& weight) { importer_.release_pages(weight); }
+
 Tensor NodeContext::constant(const Expr& e, const char* what) const {
   if (const Tensor* t = known(e)) return *t;
   std::string names;

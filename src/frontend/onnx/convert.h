@@ -56,6 +56,8 @@ class NodeContext {
   std::vector<int64_t> ints(size_t i, const char* what) const;
   int64_t int_scalar(size_t i, const char* what) const;
   static const Tensor* known(const Expr& e);  // null when it is not a constant
+  // A weight that was copied into another form: the memory of the file's pages is given back.
+  void release_pages(const Tensor& weight);
 
   // Attributes; a value of another kind is an error. Without a default the attribute is required.
   bool has_attr(std::string_view name) const { return attr(name, AttributeKind::kUndefined) != nullptr; }

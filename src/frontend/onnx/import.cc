@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <set>
 
 #include "base/checked.h"
 #include "base/format.h"
+#include "frontend/onnx/file_map.h"
 #include "frontend/onnx/graph_order.h"
 #include "frontend/onnx/importer.h"
 #include "relay/constant_call.h"
@@ -43,6 +45,17 @@ std::string type_text(const Value& v) {
 }
 
 }  // namespace
+
+void Importer::release_pages(const Tensor& weight) const {
+  const std::span<const std::byte> bytes(weight.raw(), static_cast<size_t>(weight.bytes()));
+  constexpr size_t kWorthIt = 1 << 20;
+  if (bytes.size() < kWorthIt) return;
+  const std::less_equal<const std::byte*> not_after;
+  for (const SharedBytes& file : model_.files)
+    if (not_after(file.bytes.data(), bytes.data()) &&
+        not_after(bytes.data() + bytes.size(), file.bytes.data() + file.bytes.size()))
+      drop_pages({bytes, nullptr, file.mapped});
+}
 
 std::vector<std::string> Importer::inputs_of(const Expr& e) {
   std::vector<std::string> names;

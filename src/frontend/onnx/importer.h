@@ -36,6 +36,7 @@ class Importer {
   Expr call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs, const relay::Span& span);
   // The model inputs an expression reads; also noted as needed constants.
   std::vector<std::string> inputs_of(const Expr& e);
+  void release_pages(const Tensor& weight) const;
   int64_t unrolled = 0;  // nodes imported by unrolling, bounded by kMaxNodes
 
  private:

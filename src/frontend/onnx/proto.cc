@@ -509,7 +509,10 @@ Result<Model> read_model(const SharedBytes& bytes, const std::string& folder, co
   state.options = options;
   return guarded<Model>(state, [&] {
     pbf_reader message(reinterpret_cast<const char*>(bytes.bytes.data()), bytes.bytes.size());
-    return Reader(state).model(message);
+    Model model = Reader(state).model(message);
+    model.files.push_back(state.source);
+    for (const auto& [name, file] : state.external) model.files.push_back(file);
+    return model;
   });
 }
 

@@ -106,6 +106,13 @@ struct Function {
   std::map<std::string, int64_t> opsets;
 };
 
+// Bytes kept alive by `owner` (a mapping, or a string's buffer).
+struct SharedBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+  bool mapped = false;  // pages of a file, which may be dropped and come back
+};
+
 struct Model {
   int64_t ir_version = 0;
   std::string producer;
@@ -113,18 +120,12 @@ struct Model {
   Graph graph;
   std::vector<Function> functions;
   std::map<std::string, std::string> metadata;
+  std::vector<SharedBytes> files;  // what tensors are views of: the model's own bytes, external data
 };
 
 struct ReadOptions {
   // Accept external data files that have other names on disk (hard links), which could lead outside the folder.
   bool allow_hard_links = false;
-};
-
-// Bytes kept alive by `owner` (a mapping, or a string's buffer).
-struct SharedBytes {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;
-  bool mapped = false;  // pages of a file, which may be dropped and come back
 };
 
 // Reads a model; tensors are views of the file's mapping where its alignment allows. Errors: FileNotFound,

@@ -31,7 +31,11 @@ Tensor transposed(const Tensor& t) {
 
 Expr transposed_matrix(NodeContext& c, const Expr& e) {
   const Tensor* t = c.known(e);
-  if (t && t->dtype().bits >= 8 && !t->dtype().is_string()) return c.constant_of(transposed(*t));
+  if (t && t->dtype().bits >= 8 && !t->dtype().is_string()) {
+    Expr turned = c.constant_of(transposed(*t));
+    c.release_pages(*t);
+    return turned;
+  }
   return c.transpose(e, {1, 0});
 }
 
