@@ -20,7 +20,7 @@ namespace tilewright::codegen {
 namespace {
 
 constexpr uint64_t kPage = 4096;
-constexpr uint64_t kLoadPage = 65536;  // the largest page of the processors we compile for
+constexpr uint64_t kLoadPage = 65536;           // the largest page of the processors we compile for
 constexpr uint64_t kLargeSection = 0x10000000;  // SHF_X86_64_LARGE: x86-64 psABI, "large code model"
 
 bool is_x86_64(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }

@@ -2,7 +2,6 @@
 #include "lower/buffers.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <set>

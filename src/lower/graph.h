@@ -19,8 +19,8 @@ struct GraphTensor {
   DataType dtype;
   std::vector<int64_t> shape;  // as in the graph's types, blocked layouts included
   enum class Kind { kInput, kParam, kComputed } kind = Kind::kComputed;
-  Tensor data;    // kParam: as the graph has it
-  Weight weight;  // kParam: as its kernels read it
+  Tensor data;        // kParam: as the graph has it
+  Weight weight;      // kParam: as its kernels read it
   int producer = -1;  // kComputed: the group that makes it
   int producer_output = 0;
   std::vector<int> consumers;  // groups, each once, in order

@@ -2,7 +2,6 @@
 #include "lower/merge.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <set>

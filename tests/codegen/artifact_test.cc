@@ -110,10 +110,11 @@ struct SmallModel {
   }
   std::vector<WeightPiece> pieces() const {  // pieces need not be whole tensors
     auto all = std::as_bytes(std::span(weights));
-    auto later = [this] { return Tensor::from<float>(kFloat32, {n}, std::span(weights).first(static_cast<size_t>(n))); };
-    return {{static_cast<uint64_t>(n * 4), later},
-            WeightPiece(all.subspan(n * 4, 5)),
-            WeightPiece(all.subspan(n * 4 + 5))};
+    auto later = [this] {
+      return Tensor::from<float>(kFloat32, {n}, std::span(weights).first(static_cast<size_t>(n)));
+    };
+    return {
+        {static_cast<uint64_t>(n * 4), later}, WeightPiece(all.subspan(n * 4, 5)), WeightPiece(all.subspan(n * 4 + 5))};
   }
 };
 

@@ -17,7 +17,8 @@ inline constexpr uint32_t kArtifactAbi = 1;
 inline constexpr const char* kArtifactSymbol = "tw_artifact_v1";
 inline constexpr const char* kParamsSymbol = "tw_params";  // start of the read-only, page-aligned weights
 inline constexpr const char* kParamsSection = ".tw_params";
-inline constexpr const char* kFarParamsSection = ".lrodata.tw_params";  // the same in x86-64 objects (psABI: large data)
+inline constexpr const char* kFarParamsSection =
+    ".lrodata.tw_params";                                           // the same in x86-64 objects (psABI: large data)
 inline constexpr const char* kPlanSymbol = "tw_plan";               // start of the plan's bytes
 inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: what tw_run needs as its arena
 inline constexpr const char* kVariantsSymbol = "tw_num_variants";   // uint64_t

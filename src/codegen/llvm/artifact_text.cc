@@ -24,9 +24,8 @@ namespace {
 // way.
 void define_params(llvm::Module& module, WeightPieces pieces, const Target& target) {
   std::string bytes;
-  for_each_piece(pieces, [&](const std::byte* data, uint64_t size) {
-    bytes.append(reinterpret_cast<const char*>(data), size);
-  });
+  for_each_piece(
+      pieces, [&](const std::byte* data, uint64_t size) { bytes.append(reinterpret_cast<const char*>(data), size); });
   llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
   llvm::Constant* value = llvm::ConstantDataArray::getString(module.getContext(), bytes, false);
   auto* defined = new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value);

@@ -108,8 +108,9 @@ Diagnostic refused(const std::string& said) {
   const bool kept = fd >= 0 && ::write(fd, said.data(), said.size()) == static_cast<ssize_t>(said.size());
   if (fd >= 0) ::close(fd);
   return Diagnostic(ErrorCode::kLinkFailed, "the compiled kernels could not be joined into one file", {},
-                    kept ? format("the model did nothing wrong: please report this with {}, the linker's own words", log)
-                         : "the model did nothing wrong: please report this");
+                    kept
+                        ? format("the model did nothing wrong: please report this with {}, the linker's own words", log)
+                        : "the model did nothing wrong: please report this");
 }
 
 // Runs lld. It keeps global state: one link at a time, and none after it says that it cannot run again. Sections, with
