@@ -87,7 +87,7 @@ void bind_build(nb::module_& m) {
                    [](const driver::Built& self) {
                      nb::dict out;
                      for (size_t i = 0; i < self.lowered.plan.params.size(); ++i)
-                       out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i]);
+                       out[self.lowered.plan.params[i].name.c_str()] = numpy_of(self.lowered.params[i].tensor());
                      return out;
                    })
       .def_prop_ro("kernels", [](const driver::Built& self) { return self.lowered.plan.kernels; })
