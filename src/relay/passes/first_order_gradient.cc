@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/first_order_gradient.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "relay/ops/attrs.h"
 #include "relay/passes/expand_composed.h"
 #include "relay/passes/rewrite.h"
+#include "relay/passes/unfold.h"
 
 namespace tilewright::relay {
 namespace {
 
 Expr filled_like(const Expr& e, double value) {
   const auto& t = tensor_of(e);
-  auto shape = static_shape(t.shape);
-  return full_constant(value, t.dtype, shape ? *shape : std::vector<int64_t>{});
+  if (auto shape = static_shape(t.shape)) return full_constant(value, t.dtype, *shape);
+  return call(value == 0 ? "zeros_like" : "ones_like", {e});
 }
 
 // Integers have gradients, too: what their operators give in integers.
@@ -38,15 +41,11 @@ class Backward {
 
  private:
   Status check(const Expr& e) const {
-    bool flows = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) || called_op(e);
+    bool flows = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) || called_op(e) ||
+                 as<IfNode>(e);
     if (!flows)
-      return Diagnostic(ErrorCode::kUnsupportedModel,
-                        "gradients go through operators only, not bindings, branches or calls of functions", "",
-                        "run ToGraphNormalForm and Inline first");
-    const auto* t = as_tensor(e->type);
-    if (t && !static_shape(t->shape))
-      return Diagnostic(ErrorCode::kUnsupportedModel,
-                        format("a gradient needs known shapes, not {}", type_str(e->type)));
+      return Diagnostic(ErrorCode::kUnsupportedModel, "gradients go through operators and branches only", "",
+                        "run PartialEvaluate first");
     return Ok{};
   }
   void seed(const Expr& e) {
@@ -76,6 +75,14 @@ class Backward {
       }
       return Ok{};
     }
+    if (const auto* branch = as<IfNode>(e)) {
+      auto it = gradients_.find(e.get());
+      if (it == gradients_.end()) return Ok{};
+      Expr none = filled_like(e, 0);
+      add(branch->then_branch, make_node<IfNode>(branch->condition, it->second, none, e->span));
+      add(branch->else_branch, make_node<IfNode>(branch->condition, none, it->second, e->span));
+      return Ok{};
+    }
     if (!called_op(e)) return Ok{};
     Expr gradient;
     if (auto it = gradients_.find(e.get()); it != gradients_.end()) gradient = it->second;
@@ -96,7 +103,7 @@ class Backward {
       for (size_t i = 0; i < parts->size(); ++i) add(as<TupleNode>(args[0])->fields[i], (*parts)[i]);
       return Ok{};
     }
-    for (size_t i = 0; i < parts->size(); ++i)
+    for (size_t i = 0; i < std::min(parts->size(), args.size()); ++i)
       if (has_numbers(args[i])) add(args[i], (*parts)[i]);
     return Ok{};
   }
@@ -111,6 +118,13 @@ Result<Module> first_order_gradient(const Module& module, PassContext&) {
   Module out = module;
   for (auto& [name, function] : out.functions) {
     if (!as<FunctionNode>(function) || is_closed_function(function)) continue;
+    auto graph = unfolded(module, function);
+    if (!graph.ok()) {
+      Diagnostic error = graph.error();
+      error.where = error.where.empty() ? "@" + name : format("@{}: {}", name, error.where);
+      return error;
+    }
+    function = *graph;
     // The gradient of a composed operator is that of what it is made of.
     for (bool changed = true; changed;) {
       changed = false;

@@ -23,19 +23,32 @@ Expr summed(const Expr& x, std::vector<int64_t> axes, bool keepdims) {
                 a.keepdims = keepdims;
               }));
 }
+bool is_static(const Expr& e) {
+  const auto* t = as_tensor(e->type);
+  return !t || static_shape(t->shape);
+}
 Expr broadcast(const Expr& x, const std::vector<int64_t>& shape) {
   if (dims(x) == shape) return x;
   return call("broadcast_to", {x}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = shape; }));
 }
 // A broadcast operand's gradient: summed over what was repeated.
 Expr collapsed(const Expr& gradient, const Expr& operand) {
+  if (same_tensor_type(gradient, operand)) return gradient;
+  if (!is_static(gradient) || !is_static(operand)) return call("collapse_sum_like", {gradient, operand});
   std::vector<int64_t> from = dims(gradient), to = dims(operand), axes;
   size_t extra = from.size() - to.size();
   for (size_t i = 0; i < from.size(); ++i)
     if (i < extra || (to[i - extra] == 1 && from[i] != 1)) axes.push_back(static_cast<int64_t>(i));
   return reshape_to(summed(gradient, axes, false), to);
 }
-Expr zeros_like(const Expr& e) { return full_constant(0, tensor_of(e).dtype, dims(e)); }
+Expr zeros_like(const Expr& e) {
+  return is_static(e) ? full_constant(0, tensor_of(e).dtype, dims(e)) : call("zeros_like", {e});
+}
+// The gradient of an operator that only names the elements anew.
+Gradients of_reshape(const Expr& e, const Expr& g) {
+  if (!is_static(arg(e, 0))) return {call("reshape_like", {g, arg(e, 0)})};
+  return {reshape_to(g, dims(arg(e, 0)))};
+}
 Expr where(const Expr& condition, const Expr& a, const Expr& b) { return call("where", {condition, a, b}); }
 
 using Rule = Gradients (*)(const Expr& e, const Expr& g);
@@ -268,51 +281,184 @@ Gradients of_pad(const Expr& e, const Expr& g) {
   return {inner, subtract(total(g), total(inner))};
 }
 
+Gradients of_variance(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<VarianceAttrs>(e);
+  const Expr& x = x_of(e);
+  Expr as_sum = call("sum", {x}, make_attrs<ReduceAttrs>([&](auto& r) {
+                       r.axis = a.axis;
+                       r.exclude = a.exclude;
+                     }));
+  double count = a.unbiased ? -1 : 0, all = 1;
+  for (int64_t axis : reduced_axes(as_sum)) all *= static_cast<double>(dims(x)[static_cast<size_t>(axis)]);
+  count += all;
+  Expr mean = divide(spread_over(reshape_to(as_sum, dims(as_sum)), as_sum), scalar(all, g));
+  return {multiply(spread_over(g, as_sum), multiply(scalar(2 / count, g), subtract(x, mean)))};
+}
+// Which of two numbers stands at a place.
+Gradients of_one_hot(const Expr& e, const Expr& g) {
+  auto hot = [&](double on, double off) {
+    return call("one_hot", {arg(e, 0), full_constant(on, tensor_of(g).dtype), full_constant(off, tensor_of(g).dtype)},
+                as<CallNode>(e)->attrs);
+  };
+  auto total = [&](const Expr& mask, const Expr& operand) {
+    return reshape_to(call("sum", {multiply(g, mask)}, make_attrs<ReduceAttrs>([](auto&) {})), dims(operand));
+  };
+  return {Expr(), total(hot(1, 0), arg(e, 1)), total(hot(0, 1), arg(e, 2))};
+}
+Gradients of_gather_nd(const Expr& e, const Expr& g) {
+  const auto& a = attrs_of<GatherNDAttrs>(e);
+  if (a.batch_dims != 0) return {};
+  auto made = try_call("scatter_nd", {zeros_like(x_of(e)), y_of(e), g},
+                       make_attrs<ScatterNDAttrs>([](auto& s) { s.mode = "add"; }));
+  return made.ok() ? Gradients{*made, Expr()} : Gradients{};
+}
+Gradients of_stack(const Expr& e, const Expr& g) {
+  const auto* tuple = as<TupleNode>(x_of(e));
+  if (!tuple) return {};
+  const int64_t axis = positive_axis(attrs_of<StackAttrs>(e).axis, dims(e).size());
+  Gradients out;
+  for (size_t i = 0; i < tuple->fields.size(); ++i)
+    out.push_back(
+        reshape_to(sliced(g, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), dims(tuple->fields[i])));
+  return out;
+}
+Expr square(const Expr& x) { return multiply(x, x); }
+
 struct Entry {
   std::string_view name;
   Rule rule;
+  bool any_shape = false;  // sizes need not be known
 };
 constexpr Entry kRules[] = {
-    {"abs", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("sign", {x_of(e)}))}; }},
+    {"acos",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {negative(multiply(g, call("rsqrt", {subtract(scalar(1, g), square(x_of(e)))})))};
+     },
+     true},
+    {"acosh",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(g, call("rsqrt", {subtract(square(x_of(e)), scalar(1, g))}))};
+     },
+     true},
+    {"asin",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(g, call("rsqrt", {subtract(scalar(1, g), square(x_of(e)))}))};
+     },
+     true},
+    {"asinh",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(g, call("rsqrt", {call("add", {square(x_of(e)), scalar(1, g)})}))};
+     },
+     true},
+    {"atan",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {divide(g, call("add", {scalar(1, g), square(x_of(e))}))};
+     },
+     true},
+    {"atanh",
+     [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, subtract(scalar(1, g), square(x_of(e))))}; },
+     true},
+    {"cosh", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("sinh", {x_of(e)}))}; }, true},
+    {"sinh", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("cosh", {x_of(e)}))}; }, true},
+    {"tan", [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, square(call("cos", {x_of(e)})))}; },
+     true},
+    {"erf",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {multiply(g, multiply(scalar(1.1283791670955126, g), call("exp", {negative(square(x_of(e)))})))};
+     },
+     true},
+    {"log10",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {divide(g, multiply(x_of(e), scalar(2.302585092994046, g)))};
+     },
+     true},
+    {"log2",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {divide(g, multiply(x_of(e), scalar(0.6931471805599453, g)))};
+     },
+     true},
+    {"gather_nd", of_gather_nd},
+    {"one_hot", of_one_hot},
+    {"stack", of_stack},
+    {"variance", of_variance},
+    {"reshape_like",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {of_reshape(e, g)[0], Expr()};
+     },
+     true},
+    {"collapse_sum_like",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {call("broadcast_to_like", {g, x_of(e)}), Expr()};
+     },
+     true},
+    {"collapse_sum_to",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {call("broadcast_to_like", {g, x_of(e)}), Expr()};
+     },
+     true},
+    {"broadcast_to_like",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {call("collapse_sum_like", {g, x_of(e)}), Expr()};
+     },
+     true},
+    // Of what holds no part of its operand's values.
+    {"zeros_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"ones_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"zeros", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"ones", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"shape_of", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"full",
+     [](const Expr& e, const Expr& g) -> Gradients {
+       return {reshape_to(call("sum", {g}, make_attrs<ReduceAttrs>([](auto&) {})), dims(x_of(e)))};
+     }},
+    {"annotation.stop_fusion", [](const Expr&, const Expr& g) -> Gradients { return {g}; }, true},
+    {"device_copy", [](const Expr&, const Expr& g) -> Gradients { return {g}; }, true},
+    {"abs", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("sign", {x_of(e)}))}; }, true},
     {"add",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {collapsed(g, x_of(e)), collapsed(g, y_of(e))};
-     }},
+     },
+     true},
     {"broadcast_to", [](const Expr& e, const Expr& g) -> Gradients { return {collapsed(g, x_of(e))}; }},
     {"cast",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {call("cast", {g}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = tensor_of(x_of(e)).dtype; }))};
-     }},
+     },
+     true},
     {"clip",
      [](const Expr& e, const Expr& g) -> Gradients {
        const auto& a = attrs_of<ClipAttrs>(e);
        Expr inside = call("logical_and", {call("greater_equal", {x_of(e), scalar(a.a_min, g)}),
                                           call("less_equal", {x_of(e), scalar(a.a_max, g)})});
        return {where(inside, g, zeros_like(g))};
-     }},
+     },
+     true},
     {"concatenate", of_concatenate},
-    {"copy", [](const Expr&, const Expr& g) -> Gradients { return {g}; }},
-    {"cos", [](const Expr& e, const Expr& g) -> Gradients { return {negative(multiply(g, call("sin", {x_of(e)})))}; }},
+    {"copy", [](const Expr&, const Expr& g) -> Gradients { return {g}; }, true},
+    {"cos", [](const Expr& e, const Expr& g) -> Gradients { return {negative(multiply(g, call("sin", {x_of(e)})))}; },
+     true},
     {"divide",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {collapsed(divide(g, y_of(e)), x_of(e)), collapsed(negative(divide(multiply(g, e), y_of(e))), y_of(e))};
-     }},
-    {"exp", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, e)}; }},
-    {"expand_dims", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+     },
+     true},
+    {"exp", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, e)}; }, true},
+    {"expand_dims", of_reshape, true},
     {"gather", of_gather},
-    {"log", [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, x_of(e))}; }},
+    {"log", [](const Expr& e, const Expr& g) -> Gradients { return {divide(g, x_of(e))}; }, true},
     {"max", of_extreme},
-    {"maximum", [](const Expr& e, const Expr& g) { return chosen(e, g, "greater_equal"); }},
+    {"maximum", [](const Expr& e, const Expr& g) { return chosen(e, g, "greater_equal"); }, true},
     {"mean", of_mean},
     {"min", of_extreme},
-    {"minimum", [](const Expr& e, const Expr& g) { return chosen(e, g, "less_equal"); }},
+    {"minimum", [](const Expr& e, const Expr& g) { return chosen(e, g, "less_equal"); }, true},
     {"multiply",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {collapsed(multiply(g, y_of(e)), x_of(e)), collapsed(multiply(g, x_of(e)), y_of(e))};
-     }},
-    {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }},
+     },
+     true},
+    {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }, true},
     {"nn.avg_pool2d", of_pool<AvgPool2DAttrs>},
-    {"nn.batch_flatten", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"nn.batch_flatten", of_reshape, true},
     {"nn.batch_matmul", of_product<BatchMatmulAttrs>},
     {"nn.bias_add", of_bias_add},
     {"nn.conv2d", of_conv2d},
@@ -322,7 +468,8 @@ constexpr Entry kRules[] = {
      [](const Expr& e, const Expr& g) -> Gradients {
        return {
            where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
-     }},
+     },
+     true},
     {"nn.log_softmax", of_log_softmax},
     {"nn.matmul", of_product<MatmulAttrs>},
     {"nn.max_pool2d", of_pool<MaxPool2DAttrs>},
@@ -330,58 +477,72 @@ constexpr Entry kRules[] = {
     {"nn.relu",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))};
-     }},
+     },
+     true},
     {"nn.softmax", of_softmax},
     {"power",
      [](const Expr& e, const Expr& g) -> Gradients {
        Expr down = call("power", {x_of(e), subtract(y_of(e), scalar(1, g))});
        return {collapsed(multiply(g, multiply(y_of(e), down)), x_of(e)),
                collapsed(multiply(g, multiply(e, call("log", {x_of(e)}))), y_of(e))};
-     }},
-    {"reshape", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+     },
+     true},
+    {"reshape", of_reshape, true},
     {"rsqrt",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {multiply(scalar(-0.5, g), divide(multiply(g, e), x_of(e)))};
-     }},
+     },
+     true},
     {"sigmoid",
-     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, multiply(e, subtract(scalar(1, g), e)))}; }},
-    {"sin", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("cos", {x_of(e)}))}; }},
+     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, multiply(e, subtract(scalar(1, g), e)))}; },
+     true},
+    {"sin", [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, call("cos", {x_of(e)}))}; }, true},
     {"split", of_split},
-    {"sqrt", [](const Expr& e, const Expr& g) -> Gradients { return {divide(multiply(g, scalar(0.5, g)), e)}; }},
-    {"squeeze", [](const Expr& e, const Expr& g) -> Gradients { return {reshape_to(g, dims(x_of(e)))}; }},
+    {"sqrt", [](const Expr& e, const Expr& g) -> Gradients { return {divide(multiply(g, scalar(0.5, g)), e)}; }, true},
+    {"squeeze", of_reshape, true},
     {"strided_slice", of_strided_slice},
     {"subtract",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {collapsed(g, x_of(e)), collapsed(negative(g), y_of(e))};
-     }},
+     },
+     true},
     {"sum", [](const Expr& e, const Expr& g) -> Gradients { return {spread_over(g, e)}; }},
     {"take", of_take},
     {"tanh",
-     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; }},
+     [](const Expr& e, const Expr& g) -> Gradients { return {multiply(g, subtract(scalar(1, g), multiply(e, e)))}; },
+     true},
     {"transpose", of_transpose},
     {"where",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {Expr(), collapsed(where(arg(e, 0), g, zeros_like(g)), arg(e, 1)),
                collapsed(where(arg(e, 0), zeros_like(g), g), arg(e, 2))};
-     }},
+     },
+     true},
     // Whole numbers in, or steps: no slope.
-    {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
-    {"floor", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
-    {"nearbyint", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
-    {"round", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
-    {"sign", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }},
+    {"ceil", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"floor", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"nearbyint", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"round", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
+    {"sign", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
 };
 
 }  // namespace
 
 bool has_gradient_rule(const Expr& e) {
-  return std::any_of(std::begin(kRules), std::end(kRules),
-                     [&](const Entry& entry) { return entry.name == called_op(e)->name; });
+  const OpDef& op = *called_op(e);
+  const auto* entry =
+      std::find_if(std::begin(kRules), std::end(kRules), [&](const Entry& r) { return r.name == op.name; });
+  if (entry == std::end(kRules)) return false;
+  // What takes only another's shape is written with that shape, where it is known.
+  const auto& args = as<CallNode>(e)->args;
+  return !(entry->any_shape && op.expand && is_static(e) && std::all_of(args.begin(), args.end(), is_static));
 }
 
 std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
   for (const Entry& entry : kRules)
     if (entry.name == called_op(e)->name) {
+      const auto& args = as<CallNode>(e)->args;
+      if (!entry.any_shape && !(is_static(e) && std::all_of(args.begin(), args.end(), is_static))) return std::nullopt;
       Gradients out = entry.rule(e, gradient);
       return out.empty() ? std::nullopt : std::optional(std::move(out));
     }
