@@ -67,9 +67,11 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
   if (!known) raise(unknown_pass(name, pass_names<relay::Module>(relay::all_passes())));
   Pass<relay::Module> pass = *known;
   if (arguments.contains("min_num_branches")) {
+    const bool batch = arguments.contains("to_batch") && nb::cast<bool>(arguments["to_batch"]);
     auto* combine = name == "CombineParallelConv2D"  ? relay::combine_conv2d
-                    : name == "CombineParallelDense" ? relay::combine_dense
-                                                     : relay::combine_batch_matmul;
+                    : name != "CombineParallelDense" ? relay::combine_batch_matmul
+                    : batch                          ? relay::combine_dense_to_batch
+                                                     : relay::combine_dense;
     pass.run = [combine, branches = nb::cast<int64_t>(arguments["min_num_branches"])](
                    const relay::Module& m, PassContext&) { return combine(m, branches); };
   } else if (arguments.contains("fskip")) {

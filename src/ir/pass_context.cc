@@ -28,6 +28,7 @@ constexpr ConfigKeyInfo kKeys[] = {
      "layouts wanted by ConvertLayout, for instance nn.conv2d=NHWC,HWIO"},
     {"relay.DenseToSparse.weights", kListType,
      "weights that DenseToSparse replaces, with the sizes of data, indices and indptr: name=4,16,1,4,3"},
+    {"relay.FoldConstant.fold_qnn", kBoolType, "calls of quantised operators fold, too (default off)"},
     {"relay.FoldConstant.max_bytes", kIntType, "folded results larger than this stay calls (default 256 MiB)"},
     {"relay.FuseOps.in_place", kBoolType,
      "concatenations that their operands are written straight into stay apart (default true)"},

@@ -33,8 +33,8 @@ def FuseOps(fuse_opt_level: int = -1) -> Pass:
 
 
 def FoldConstant(fold_qnn: bool = False) -> Pass:
-    """Calls of constants become constants. Quantised operators are ordinary ones here: they fold either way."""
-    return named_pass("FoldConstant")
+    """Calls of constants become constants; those of quantised operators with fold_qnn only."""
+    return named_pass("FoldConstant", options={"relay.FoldConstant.fold_qnn": bool(fold_qnn)})
 
 
 def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
@@ -43,8 +43,8 @@ def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
 
 
 def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
-    """Sibling dense layers of one input become one wide layer; a batched product, which to_batch asks for, would be slower."""
-    return named_pass("CombineParallelDense", {"min_num_branches": min_num_branches})
+    """Sibling dense layers of one input become one batched product, or with to_batch=False one wide layer, which is faster."""
+    return named_pass("CombineParallelDense", {"min_num_branches": min_num_branches, "to_batch": to_batch})
 
 
 def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:

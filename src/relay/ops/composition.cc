@@ -96,7 +96,7 @@ Expr Composition::reshape(const Expr& x, Ints shape) {
   if (x && as_tensor(x->type)->shape == to_shape(shape)) return x;
   return call<ReshapeAttrs>("reshape", {x}, [&](auto& a) {
     a.newshape = std::move(shape);
-    a.allowzero = true;
+    a.allowzero = std::find(a.newshape.begin(), a.newshape.end(), 0) != a.newshape.end();
   });
 }
 Expr Composition::transpose(const Expr& x, Ints axes) {

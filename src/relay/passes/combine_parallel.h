@@ -19,6 +19,8 @@ inline constexpr int64_t kMinBranches = 3;
 // Error: InvalidArgument for less than two branches.
 Result<Module> combine_conv2d(const Module& module, int64_t branches);
 Result<Module> combine_dense(const Module& module, int64_t branches);
+// As one batched product over stacked operands, where the weights have one shape.
+Result<Module> combine_dense_to_batch(const Module& module, int64_t branches);
 Result<Module> combine_batch_matmul(const Module& module, int64_t branches);
 Result<Module> combine_parallel_conv2d(const Module& module, PassContext& context);
 Result<Module> combine_parallel_dense(const Module& module, PassContext& context);

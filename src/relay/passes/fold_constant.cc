@@ -10,6 +10,7 @@ namespace tilewright::relay {
 namespace {
 
 constexpr ConfigKey<int64_t> kMaxBytes{"relay.FoldConstant.max_bytes", int64_t{256} << 20};
+constexpr ConfigKey<bool> kFoldQnn{"relay.FoldConstant.fold_qnn", false};
 // Constants that only repeat (broadcast_to, full, tile) are worth storing up to this size.
 constexpr uint64_t kRepeatBytes = 64 << 10;
 
@@ -96,8 +97,29 @@ Expr fold_expr(const Expr& e, int64_t max_bytes) {
 }
 
 Result<Module> fold_constant(const Module& module, PassContext& context) {
-  int64_t max_bytes = context.get(kMaxBytes);
-  return rewrite_module(module, [&](const Expr&, const Expr& e) { return fold_expr(e, max_bytes); });
+  const int64_t max_bytes = context.get(kMaxBytes);
+  const bool fold_qnn = context.get(kFoldQnn);
+  // Quantised operators stay what passes after this one look for; dropout belongs to training.
+  auto stays = [&](const Expr& e) {
+    const OpDef* op = called_op(e);
+    const std::string_view name = op ? op->name : "";
+    return name == "nn.dropout" || (!fold_qnn && name.starts_with("qnn."));
+  };
+  bool bound = false;  // a variable became its constant, which what reads it may fold with
+  auto fold = [&](const Expr&, const Expr& e) -> Expr {
+    if (const auto* let = as<LetNode>(e); let && as<ConstantNode>(let->value)) {
+      bound = true;
+      return substitute(let->body, {{as<VarNode>(let->var), let->value}});
+    }
+    return stays(e) ? e : fold_expr(e, max_bytes);
+  };
+  Module out = rewrite_module(module, fold);
+  constexpr int kMaxRounds = 256;
+  for (int round = 0; bound && round < kMaxRounds; ++round) {
+    bound = false;
+    out = rewrite_module(out, fold);
+  }
+  return out;
 }
 
 }  // namespace tilewright::relay

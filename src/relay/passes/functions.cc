@@ -149,6 +149,16 @@ Result<Module> inline_functions(const Module& module, PassContext&) {
     if (next.functions == current.functions) break;
     current = std::move(next);
   }
+  // What has been inlined everywhere goes; what nothing called before is an entry and stays.
+  std::set<std::string> called, still;
+  for (const Module* m : {&module, static_cast<const Module*>(&current)})
+    for (const auto& [name, function] : m->functions)
+      for (const Expr& e : post_order(function, true))
+        if (const auto* global = as<GlobalVarNode>(e)) (m == &module ? called : still).insert(global->name);
+  std::erase_if(current.functions, [&](const auto& entry) {
+    const auto* function = as<FunctionNode>(entry.second);
+    return function && has_flag(*function, "Inline") && called.count(entry.first) && !still.count(entry.first);
+  });
   return current;
 }
 

@@ -44,6 +44,7 @@ const Pipeline& default_pipeline() {
       "AlterOpLayout",
       "FoldConstant",
       "SimplifyExpr",
+      "FastMath",
       "DeadCodeElimination",
       "PlanDevices",
       "FuseOps",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/rewrite.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
@@ -120,7 +121,7 @@ Expr reshape_to(const Expr& e, const std::vector<int64_t>& shape) {
   if (const Tensor* data = constant_data(e)) return make_constant(data->reshaped(shape), e->span);
   return call("reshape", {e}, make_attrs<ReshapeAttrs>([&](auto& a) {
                 a.newshape = shape;
-                a.allowzero = true;
+                a.allowzero = std::find(shape.begin(), shape.end(), 0) != shape.end();
               }),
               e->span);
 }

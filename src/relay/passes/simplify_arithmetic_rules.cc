@@ -15,10 +15,33 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int64_t kFoldBytes = int64_t{256} << 20;
 
+// The number that all elements are, in a constant or in what is filled.
+std::optional<double> one_number(const Expr& e) {
+  if (is_call_to(e, "zeros") || is_call_to(e, "zeros_like")) return 0;
+  if (is_call_to(e, "ones") || is_call_to(e, "ones_like")) return 1;
+  if (is_call_to(e, "full")) return uniform_value(arg(e, 0));
+  if (is_call_to(e, "full_like")) return uniform_value(arg(e, 1));
+  return uniform_value(e);
+}
+// A tensor of one number beside one of the same type: the number alone.
+Expr with_scalar(const Expr& e) {
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    const Expr &filled = arg(e, i), &other = arg(e, 1 - i);
+    const auto number = one_number(filled);
+    if (!number || tensor_of(filled).shape.empty() || !same_tensor_type(filled, e) || !same_tensor_type(other, e) ||
+        one_number(other))
+      continue;
+    std::vector<Expr> args = as<CallNode>(e)->args;
+    args[i] = full_constant(*number, tensor_of(filled).dtype);
+    return call(called_op(e)->name, std::move(args), as<CallNode>(e)->attrs, e->span);
+  }
+  return {};
+}
+
 // The operand that is left when the other is the constant `neutral` on either side; the type must stay.
 Expr drop_neutral(const Expr& e, double neutral, bool right_only = false) {
-  if (is_uniform(arg(e, 1), neutral) && same_tensor_type(arg(e, 0), e)) return arg(e, 0);
-  if (!right_only && is_uniform(arg(e, 0), neutral) && same_tensor_type(arg(e, 1), e)) return arg(e, 1);
+  if (one_number(arg(e, 1)) == neutral && same_tensor_type(arg(e, 0), e)) return arg(e, 0);
+  if (!right_only && one_number(arg(e, 0)) == neutral && same_tensor_type(arg(e, 1), e)) return arg(e, 1);
   return {};
 }
 
@@ -151,10 +174,21 @@ Expr merge_clips(const Expr& e) {
 Expr double_negation(const Expr& e) { return called_op(e) == called_op(arg(e, 0)) ? arg(arg(e, 0), 0) : Expr(); }
 
 constexpr SimplifyRule kRules[] = {
-    {"add", simplify_add},         {"multiply", simplify_multiply},  {"subtract", simplify_subtract},
-    {"divide", simplify_divide},   {"power", simplify_power},        {"nn.relu", merge_clips},
-    {"clip", merge_clips},         {"maximum", merge_clips},         {"minimum", merge_clips},
-    {"negative", double_negation}, {"logical_not", double_negation},
+    {"add", simplify_add},
+    {"add", with_scalar},
+    {"multiply", simplify_multiply},
+    {"multiply", with_scalar},
+    {"subtract", simplify_subtract},
+    {"subtract", with_scalar},
+    {"divide", simplify_divide},
+    {"divide", with_scalar},
+    {"power", simplify_power},
+    {"nn.relu", merge_clips},
+    {"clip", merge_clips},
+    {"maximum", merge_clips},
+    {"minimum", merge_clips},
+    {"negative", double_negation},
+    {"logical_not", double_negation},
 };
 
 }  // namespace

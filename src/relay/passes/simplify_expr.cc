@@ -45,7 +45,9 @@ Expr simplify(const Expr& original, Expr e) {
     if (!next) return e;
     // Unknown dimensions are equal by identity only; a rewrite that renames them would not fit its users.
     if (!type_equal(next->type, e->type)) return e;
-    e = fold_expr(next, kFoldBytes);
+    // What is filled says so; FoldConstant may write it out.
+    const bool fills = is_call_to(next, "full") || is_call_to(next, "zeros") || is_call_to(next, "ones");
+    e = fills ? next : fold_expr(next, kFoldBytes);
   }
   return e;
 }

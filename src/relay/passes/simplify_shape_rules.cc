@@ -219,6 +219,73 @@ Expr same_layout(const Expr& e) {
   return before.src_layout == attrs.dst_layout && before.dst_layout == attrs.src_layout ? arg(inner, 0) : Expr();
 }
 
+// Axes without blocks, each once.
+bool is_plain(const std::string& layout) {
+  return std::all_of(layout.begin(), layout.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+// x lying in `from` moved to `to`; a plain permutation is a transpose.
+Expr moved(const Expr& x, const std::string& from, const std::string& to, const Span& span) {
+  if (from == to) return x;
+  if (is_plain(from) && is_plain(to) && from.size() == to.size()) {
+    std::vector<int64_t> axes;
+    for (char letter : to) {
+      if (from.find(letter) == std::string::npos) return {};
+      axes.push_back(static_cast<int64_t>(from.find(letter)));
+    }
+    return transposed(x, std::move(axes), span);
+  }
+  auto made = try_call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
+                         a.src_layout = from;
+                         a.dst_layout = to;
+                       }),
+                       span);
+  return made.ok() ? *made : Expr();
+}
+// A transpose of a change of layout is another change, and the other way round.
+Expr transpose_of_layout(const Expr& e) {
+  const Expr& inner = arg(e, 0);
+  if (!is_call_to(inner, "layout_transform")) return {};
+  const auto& a = attrs_of<LayoutTransformAttrs>(inner);
+  const std::vector<int64_t> axes = axes_of(e);
+  if (!is_plain(a.dst_layout) || a.dst_layout.size() != axes.size()) return {};
+  std::string to;
+  for (int64_t axis : axes) to += a.dst_layout[static_cast<size_t>(axis)];
+  Expr out = moved(arg(inner, 0), a.src_layout, to, e->span);
+  return out && same_tensor_type(out, e) ? out : Expr();
+}
+Expr layout_of_transpose(const Expr& e) {
+  const auto& a = attrs_of<LayoutTransformAttrs>(e);
+  const Expr& inner = arg(e, 0);
+  if (!is_plain(a.src_layout)) return {};
+  std::string from;
+  if (is_call_to(inner, "transpose")) {
+    const std::vector<int64_t> axes = axes_of(inner);
+    if (axes.size() != a.src_layout.size()) return {};
+    from.resize(axes.size());
+    for (size_t i = 0; i < axes.size(); ++i) from[static_cast<size_t>(axes[i])] = a.src_layout[i];
+  } else if (is_call_to(inner, "layout_transform") &&
+             attrs_of<LayoutTransformAttrs>(inner).dst_layout == a.src_layout) {
+    from = attrs_of<LayoutTransformAttrs>(inner).src_layout;
+  } else {
+    return {};
+  }
+  Expr out = moved(arg(inner, 0), from, a.dst_layout, e->span);
+  return out && same_tensor_type(out, e) ? out : Expr();
+}
+
+// What is filled with one number, of a known shape.
+Expr filled(const Expr& e) {
+  const std::string_view name = called_op(e)->name;
+  auto shape = static_shape(tensor_of(e).shape);
+  if (!shape) return {};
+  const AttrsRef attrs = make_attrs<InitOpAttrs>([&](auto& a) {
+    a.shape = *shape;
+    a.dtype = tensor_of(e).dtype.str();
+  });
+  if (name == "full_like") return call("full", {cast(arg(e, 1), tensor_of(e).dtype)}, attrs, e->span);
+  return call(name == "zeros_like" ? "zeros" : "ones", {}, attrs, e->span);
+}
+
 Expr constant_where(const Expr& e) {
   auto condition = uniform_value(arg(e, 0));
   if (!condition) return {};
@@ -247,6 +314,10 @@ constexpr SimplifyRule kRules[] = {
     {"expand_dims", merge_reshapes},
     {"nn.batch_flatten", merge_reshapes},
     {"transpose", merge_transposes},
+    {"transpose", transpose_of_layout},
+    {"zeros_like", filled},
+    {"ones_like", filled},
+    {"full_like", filled},
     {"cast", merge_casts},
     {"strided_slice", whole_slice},
     {"concatenate", single_concatenate},
@@ -256,6 +327,7 @@ constexpr SimplifyRule kRules[] = {
     {"tile", identity},
     {"nn.pad", zero_pad},
     {"layout_transform", same_layout},
+    {"layout_transform", layout_of_transpose},
     {"where", constant_where},
 };
 
