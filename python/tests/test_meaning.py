@@ -67,6 +67,67 @@ class Numbers(unittest.TestCase):
         np.testing.assert_array_equal(dx.numpy(), np.ones((1, 1, 4, 4), "int32"))
 
 
+    def test_extremes_among_several_axes(self):
+        data = np.random.default_rng(0).permutation(60).reshape(3, 4, 5).astype("float32")
+        x = relay.var("x", shape=data.shape)
+        for axes in ((1, 2), (0, 2), (2, 1), (0, 1, 2)):
+            rest = [d for d in range(3) if d not in axes]
+            flat = data.transpose(rest + sorted(axes)).reshape([data.shape[d] for d in rest] + [-1])
+            np.testing.assert_array_equal(value(relay.Function([x], relay.argmax(x, axis=axes)), data), flat.argmax(-1))
+        np.testing.assert_array_equal(value(relay.Function([x], relay.argmin(x, axis=1, exclude=True)), data), data.transpose(1, 0, 2).reshape(4, -1).argmin(1))
+
+    def test_sums_of_segments(self):
+        x, ids = relay.var("x", shape=(4, 3)), relay.var("ids", shape=(4,), dtype="int32")
+        rows, places = np.arange(12, dtype="float32").reshape(4, 3), np.array([0, 0, 2, 2], "int32")
+        want = np.stack([rows[:2].sum(0), np.zeros(3), rows[2:].sum(0)])
+        np.testing.assert_array_equal(value(relay.Function([x, ids], relay.segment_sum(x, ids, 3)), rows, places), want)
+        np.testing.assert_array_equal(value(relay.Function([x, ids], relay.segment_sum(x, ids)), rows, places, kind="vm"), want)
+
+    def test_weights_without_types(self):
+        x, w, o = relay.var("x", shape=(4, 8)), relay.var("w"), relay.var("o")
+        typed = lambda e, i: transform.InferType()(tw.IRModule.from_expr(e))["main"].params[i].checked_type  # noqa: E731
+        self.assertEqual(typed(relay.nn.matmul(x, w, units=2), 1), relay.TensorType((8, 2)))
+        self.assertEqual(typed(relay.nn.matmul(x, w, units=2, transpose_b=True), 1), relay.TensorType((2, 8)))
+        image = relay.var("image", shape=(1, 4, 8, 8))
+        y = relay.nn.deformable_conv2d(image, o, w, strides=(1, 1), padding=(1, 1), kernel_size=(3, 3), channels=6)
+        self.assertEqual([typed(y, i) for i in (1, 2)], [relay.TensorType((1, 18, 8, 8)), relay.TensorType((6, 4, 3, 3))])
+
+
+class Gradients(unittest.TestCase):
+    def gradient(self, function, *arrays, kind="debug"):
+        made = transform.gradient(transform.InferType()(tw.IRModule.from_expr(function))["main"])
+        _, gradients = relay.create_executor(kind, tw.IRModule.from_expr(made)).evaluate()(*arrays)
+        return [g.numpy() for g in gradients]
+
+    def test_of_functions(self):
+        rng = np.random.default_rng(0)
+        for name, low, high in (("acos", -0.5, 0.5), ("acosh", 1.5, 3), ("asin", -0.5, 0.5), ("asinh", -1, 1), ("atan", -1, 1), ("atanh", -0.5, 0.5),
+                                ("sinh", -1, 1), ("cosh", -1, 1), ("tan", -0.5, 0.5), ("erf", -1, 1), ("log10", 1, 2), ("log2", 1, 2)):
+            x, data, step = relay.var("x", shape=(4,), dtype="float64"), rng.uniform(low, high, 4), 1e-6
+            f = relay.Function([x], getattr(relay, name)(x))
+            slope = (value(f, data + step) - value(f, data - step)) / (2 * step)
+            np.testing.assert_allclose(self.gradient(f, data)[0], slope, rtol=1e-4, err_msg=name)
+
+    def test_through_programs(self):
+        x, y, r, u = relay.var("x", shape=(3,)), relay.var("y", shape=(3,)), relay.var("r"), relay.var("u")
+        ones = np.ones(3, "float32")
+        let = relay.Let(y, x, relay.add(y, y))
+        cell = relay.Let(r, relay.RefCreate(x), relay.Let(u, relay.RefWrite(r, relay.RefRead(r) + relay.RefRead(r)), relay.RefRead(r)))
+        z = relay.var("z", shape=(3,))
+        closure = relay.Call(relay.Function([z], z + x), [x])
+        for body in (let, cell, closure):
+            np.testing.assert_array_equal(self.gradient(relay.Function([x], body), ones)[0], 2 * ones)
+        c, w = relay.var("c", shape=(), dtype="bool"), relay.var("w", shape=(3,))
+        _, left, right = self.gradient(relay.Function([c, x, w], relay.log(relay.If(c, x, w))), np.array(True), 2 * ones, ones)
+        np.testing.assert_array_equal([left, right], [0.5 * ones, 0 * ones])
+        square = relay.Function([x], x * x)
+        once = transform.gradient(transform.InferType()(tw.IRModule.from_expr(square))["main"])
+        slope = relay.Function([z], relay.TupleGetItem(relay.TupleGetItem(once(z), 1), 0))
+        np.testing.assert_array_equal(self.gradient(slope, ones)[0], 2 * ones)
+        free = relay.var("x", relay.TensorType((relay.Any(),)))
+        np.testing.assert_array_equal(self.gradient(relay.Function([free], free + free * free), ones, kind="vm")[0], 3 * ones)
+
+
 class Structure(unittest.TestCase):
     def test_equal_and_hash(self):
         x, y, z = relay.var("x", shape=(2,)), relay.var("y", shape=(3,)), relay.var("z", shape=(2,))
@@ -84,6 +145,42 @@ class Structure(unittest.TestCase):
         self.assertTrue(structural_equal(x, z, map_free_vars=True))
         self.assertEqual(structural_hash(x, map_free_vars=True), structural_hash(z, map_free_vars=True))
         self.assertEqual(relay.TensorType((relay.Any(), 3)), relay.TensorType((relay.Any(), 3)))
+
+
+class Passes(unittest.TestCase):
+    def assert_becomes(self, function, expected, *passes):
+        with tw.transform.PassContext(opt_level=4):
+            out = tw.transform.Sequential(list(passes))(tw.IRModule.from_expr(function))["main"]
+            want = transform.InferType()(tw.IRModule.from_expr(expected))["main"]
+        self.assertTrue(structural_equal(out, want), f"{out}\nexpected\n{want}")
+
+    def test_simplify(self):
+        x, y = relay.var("x", shape=(3, 2)), relay.var("y", shape=(3, 2))
+        image = relay.var("x", shape=(1, 8, 4, 4, 4))
+        plain = relay.layout_transform(relay.nn.relu(image), "NCHW4c", "NCHW")
+        for function, want in ((relay.Function([x, y], relay.zeros_like(x) + y), relay.Function([x, y], y)),
+                               (relay.Function([x, y], relay.ones((3, 2), "float32") * y), relay.Function([x, y], y)),
+                               (relay.Function([x], x * relay.full_like(x, relay.const(2.5))), relay.Function([x], x * relay.const(2.5))),
+                               (relay.Function([x], relay.reshape(relay.reshape(x, (2, 3)), (6,))), relay.Function([x], relay.reshape(x, (6,)))),
+                               (relay.Function([image], relay.transpose(plain, [0, 2, 3, 1])),
+                                relay.Function([image], relay.layout_transform(relay.nn.relu(image), "NCHW4c", "NHWC")))):
+            self.assert_becomes(function, want, transform.SimplifyExpr())
+
+    def test_parallel_products(self):
+        x, v, w = relay.var("x", shape=(3, 5)), relay.var("v", shape=(4, 5)), relay.var("w", shape=(4, 5))
+        both = relay.Function([x, v, w], relay.Tuple([relay.nn.dense(x, v), relay.nn.dense(x, w)]))
+        wide = relay.nn.dense(x, relay.concatenate((v, w), axis=0), units=8)
+        part = lambda i: relay.strided_slice(wide, [0, 4 * i], [-1, 4], [1, 1], slice_mode="size")  # noqa: E731
+        self.assert_becomes(both, relay.Function([x, v, w], relay.Tuple([part(0), part(1)])), transform.CombineParallelDense(2, to_batch=False))
+        batch = relay.split(relay.nn.batch_matmul(relay.stack((x, x), axis=0), relay.stack((v, w), axis=0)), 2)
+        self.assert_becomes(both, relay.Function([x, v, w], relay.Tuple([relay.squeeze(b, [0]) for b in batch])), transform.CombineParallelDense(2))
+
+    def test_inlined_functions_go(self):
+        mod, x = tw.IRModule(), relay.var("x", shape=(3,))
+        mod["twice"] = relay.Function([x], x + x).with_attr("Inline", 1)
+        y = relay.var("y", shape=(3,))
+        mod["main"] = relay.Function([y], mod.get_global_var("twice")(y))
+        self.assertEqual([g.name_hint for g in transform.Inline()(transform.InferType()(mod)).get_global_vars()], ["main"])
 
 
 class Layouts(unittest.TestCase):

@@ -69,8 +69,6 @@ Result<Type> arg_type(const TypeArgs& args) {
   DataType t = args.tensor(0).dtype;
   if (!t.is_float() && !t.is_integral() && !t.is_bool()) return type_error(format("it needs numbers, not {}", t.str()));
   if (!a.dtype.is_integral()) return type_error(format("indices cannot be {}", a.dtype.str()));
-  size_t rank = args.tensor(0).shape.size(), n = TW_TRY(reduced_axes(a, rank)).size();
-  if (n != 1 && n != rank) return type_error("it takes one axis or all of them");
   return reduced_type<ArgReduceAttrs>(args, a.dtype);
 }
 
@@ -201,9 +199,6 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
   if (r.count == 0 && r.results > 0) return eval_error("the index of an extreme of no elements");
   Value out = out_value(args);
   std::vector<int64_t> best(out.i.size(), -1), strides = row_major_strides(x.shape);
-  const bool whole = r.axes.size() != 1;
-  const int64_t stride = whole ? 1 : strides[static_cast<size_t>(r.axes[0])],
-                n = whole ? x.size() : x.shape[static_cast<size_t>(r.axes[0])];
   walk<1>(x.shape, {r.strides}, [&](int64_t i, const int64_t* at) {
     int64_t& b = best[at[0]];
     int order = 0;  // > 0: better than the best so far
@@ -224,7 +219,14 @@ Result<std::vector<Value>> eval_arg(const EvalArgs& args) {
     }
     if (order > 0 || (order == 0 && a.select_last_index)) b = i;
   });
-  for (size_t i = 0; i < best.size(); ++i) out.i[i] = best[i] / stride % n;
+  // The place among the reduced axes, in order.
+  for (size_t i = 0; i < best.size(); ++i) {
+    out.i[i] = 0;
+    for (int64_t axis : r.axes) {
+      const int64_t n = x.shape[static_cast<size_t>(axis)];
+      out.i[i] = out.i[i] * n + best[i] / strides[static_cast<size_t>(axis)] % n;
+    }
+  }
   return one(std::move(out));
 }
 
@@ -289,10 +291,10 @@ std::vector<OpDef> reduce_ops() {
       reduce("any", "Whether any is true. Bool.", bool_type, eval_logical<false>),
       reduce("logsumexp", "log(sum(exp(x))) over axes, without overflow. Floats.", float_type, eval_logsumexp,
              make_default_attrs<ReduceAttrs>, OpPattern::kOpaque),
-      reduce("argmax", "The index of the maximum along one axis, or of the flattened tensor.", arg_type, eval_arg<true>,
+      reduce("argmax", "The index of the maximum along an axis, or among several in order.", arg_type, eval_arg<true>,
              make_default_attrs<ArgReduceAttrs>),
-      reduce("argmin", "The index of the minimum along one axis, or of the flattened tensor.", arg_type,
-             eval_arg<false>, make_default_attrs<ArgReduceAttrs>),
+      reduce("argmin", "The index of the minimum along an axis, or among several in order.", arg_type, eval_arg<false>,
+             make_default_attrs<ArgReduceAttrs>),
       reduce("variance", "The variance over axes. Floats.", variance_type, eval_variance,
              make_default_attrs<VarianceAttrs>),
   };

@@ -160,15 +160,35 @@ Expr variance(const Expr& e) {
   return both("multiply", v, full_constant(n / (n - 1), tensor_of(v).dtype));
 }
 
-// Of the flattened tensor: along an axis.
+// Among several axes: along one that they are run together to.
 Expr flat_argument(const Expr& e) {
   const auto& a = attrs_of<ArgReduceAttrs>(e);
   auto in = shape_of(arg(e, 0)), out = shape_of(e);
-  if (a.axis || !in || !out || in->size() == 1) return e;
-  Expr flat = reshape_to(arg(e, 0), {std::accumulate(in->begin(), in->end(), int64_t{1}, std::multiplies<>())});
+  if (!in || !out || in->empty()) return e;
+  std::vector<bool> reduced(in->size(), !a.axis);
+  for (int64_t axis : a.axis.value_or(Ints{})) reduced[static_cast<size_t>(positive_axis(axis, in->size()))] = true;
+  if (a.axis && a.exclude) reduced.flip();
+  Ints order, kept;
+  int64_t count = 1, axes = 0;
+  for (bool inside : {false, true})
+    for (size_t d = 0; d < in->size(); ++d) {
+      if (reduced[d] != inside) continue;
+      order.push_back(static_cast<int64_t>(d));
+      if (inside) {
+        count *= (*in)[d];
+        ++axes;
+      } else {
+        kept.push_back((*in)[d]);
+      }
+    }
+  if (axes == 0 || (axes == 1 && !a.exclude && a.axis)) return e;
+  const auto last = static_cast<int64_t>(kept.size());
+  kept.push_back(count);
+  Expr flat = reshape_to(reordered(arg(e, 0), order), kept);
   return reshape_to(call(called_op(e)->name, {flat}, make_attrs<ArgReduceAttrs>([&](auto& r) {
                            r = a;
-                           r.axis = Ints{0};
+                           r.axis = Ints{last};
+                           r.exclude = false;
                            r.keepdims = false;
                          }),
                          e->span),

@@ -15,7 +15,7 @@ class Reader : public AttrVisitor {
   std::map<std::string, int64_t> numbers;
   std::map<std::string, std::vector<int64_t>> lists;
   std::map<std::string, std::string> texts;
-  void visit(const char*, bool*) override {}
+  void visit(const char* name, bool* v) override { numbers[name] = *v; }
   void visit(const char* name, int64_t* v) override { numbers[name] = *v; }
   void visit(const char*, double*) override {}
   void visit(const char* name, std::string* v) override { texts[name] = *v; }
@@ -31,6 +31,33 @@ class Reader : public AttrVisitor {
   void visit(const char*, std::vector<std::string>*) override {}
   void visit(const char*, std::vector<std::vector<int64_t>>*) override {}
 };
+
+// Where a deformable convolution reads: two numbers for each tap and place of the result.
+Type deformable_offset(const Reader& r, const TensorTypeNode& data) {
+  const std::string layout = r.texts.at("data_layout");
+  auto kernel = r.lists.find("kernel_size");
+  if (layout.size() != 4 || data.shape.size() != 4 || kernel == r.lists.end() || kernel->second.size() != 2) return {};
+  std::vector<int64_t> pads = r.lists.at("padding");
+  if (pads.size() == 1) pads.assign(4, pads[0]);
+  if (pads.size() == 2) pads = {pads[0], pads[1], pads[0], pads[1]};
+  const auto &strides = r.lists.at("strides"), &dilation = r.lists.at("dilation");
+  if (pads.size() != 4 || strides.size() != 2 || dilation.size() != 2) return {};
+  Shape shape(4);
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t spatial = layout[i] == 'H' ? 0 : 1;
+    if (layout[i] == 'C') {
+      shape[i] = 2 * kernel->second[0] * kernel->second[1] * r.numbers.at("deformable_groups");
+    } else if (layout[i] == 'N') {
+      shape[i] = data.shape[i];
+    } else {
+      if (strides[spatial] < 1) return {};
+      const int64_t reach = dilation[spatial] * (kernel->second[spatial] - 1) + 1;
+      shape[i] =
+          floordiv(data.shape[i] + Dim(pads[spatial] + pads[spatial + 2] - reach), Dim(strides[spatial])) + Dim(1);
+    }
+  }
+  return tensor_type(std::move(shape), data.dtype);
+}
 
 // Weights of a convolution, by the letters of its layouts; plain ones only.
 Type convolution_weight(const Reader& r, const TensorTypeNode& data, bool transposed) {
@@ -77,6 +104,13 @@ Type operand_type(const OpDef& op, const AttrsRef& attrs, size_t index, const Ty
   const auto rank = static_cast<int64_t>(data->shape.size());
   if (index == 1 && name.starts_with("nn.conv") && name.find("contrib") == std::string::npos)
     return convolution_weight(r, *data, name.ends_with("transpose"));
+  if (name == "nn.deformable_conv2d")
+    return index == 1 ? deformable_offset(r, *data) : index == 2 ? convolution_weight(r, *data, false) : Type();
+  if (index == 1 && name == "nn.matmul" && r.numbers.count("units") && rank > 0) {
+    const Dim units(r.numbers.at("units")),
+        depth = data->shape[static_cast<size_t>(r.numbers["transpose_a"] && rank > 1 ? rank - 2 : rank - 1)];
+    return tensor_type(r.numbers["transpose_b"] ? Shape{units, depth} : Shape{depth, units}, data->dtype);
+  }
   if (index == 1 && name == "nn.dense" && r.numbers.count("units") && rank > 0)
     return tensor_type({Dim(r.numbers.at("units")), data->shape.back()}, data->dtype);
   if (name == "nn.bias_add" || name == "nn.prelu" || name == "nn.batch_norm" || name == "nn.layer_norm" ||

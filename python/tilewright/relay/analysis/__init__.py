@@ -2,6 +2,7 @@
 """Questions about expressions and modules."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -252,18 +253,46 @@ def detect_feature(a: Any, b: Any = None) -> set[int]:
 
 
 def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
-    """Constructors of a match's type that no clause covers, as patterns over wildcards."""
+    """What no clause of a match covers, as patterns over wildcards; empty: the match is complete. Without a module constructors have no
+    siblings to look for, and nothing is found."""
     from ..adt import PatternWildcard
-    covered: set[str] = set()
-    for clause in match.clauses:
-        if not isinstance(clause.lhs, (PatternConstructor, PatternTuple)):
-            return []
-        if isinstance(clause.lhs, PatternConstructor) and all(not isinstance(p, (PatternConstructor, PatternTuple)) for p in clause.lhs.patterns):
-            covered.add(clause.lhs.constructor.name_hint)
-    heads = [c.lhs.constructor for c in match.clauses if isinstance(c.lhs, PatternConstructor)]
-    if not heads or mod is None:
+    wildcard, missing, waiting = PatternWildcard, [], [PatternWildcard()]
+    parts = lambda p: list(p.patterns) if isinstance(p, (PatternConstructor, PatternTuple)) else []  # noqa: E731
+    with_parts = lambda p, new: PatternConstructor(p.constructor, new) if isinstance(p, PatternConstructor) else PatternTuple(new)  # noqa: E731
+
+    def fits(pattern: Any, case: Any) -> bool | None:
+        """Whether the pattern covers all of the case; None: some of it."""
+        if not isinstance(pattern, (PatternConstructor, PatternTuple)):
+            return True
+        if not isinstance(case, (PatternConstructor, PatternTuple)):
+            return None
+        if isinstance(pattern, PatternConstructor) and pattern.constructor.name_hint != case.constructor.name_hint:
+            return False
+        results = [fits(p, c) for p, c in zip(parts(pattern), parts(case))]
+        return False if False in results else None if None in results else True
+
+    def opened(pattern: Any, case: Any) -> list[Any]:
+        """The case taken apart as far as the pattern looks."""
+        if not isinstance(pattern, (PatternConstructor, PatternTuple)):
+            return [case]
+        if isinstance(case, (PatternConstructor, PatternTuple)):
+            return [with_parts(case, list(choice)) for choice in itertools.product(*(opened(p, c) for p, c in zip(parts(pattern), parts(case))))]
+        if isinstance(pattern, PatternTuple):
+            return [PatternTuple([wildcard() for _ in pattern.patterns])]
+        return [PatternConstructor(c, [wildcard() for _ in c.inputs]) for c in mod._type(pattern.constructor.belong_to.name_hint)[1]]
+    if mod is None:
         return []
-    return [PatternConstructor(c, [PatternWildcard() for _ in c.inputs]) for c in mod._type(heads[0].belong_to.name_hint)[1] if c.name_hint not in covered]
+    while waiting:
+        case = waiting.pop()
+        for clause in match.clauses:
+            fit = fits(clause.lhs, case)
+            if fit is None:
+                waiting += opened(clause.lhs, case)
+            if fit is not False:
+                break
+        else:
+            missing.append(case)
+    return missing
 
 
 def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]:

@@ -341,8 +341,31 @@ def debug(expr: Any, debug_func: Any = None) -> Call:
     return Call("debug", [expr], {"debug_func": getattr(debug_func, "__name__", "") if debug_func is not None else ""})
 
 
+def reverse_reshape(data: Any, newshape: Any) -> Call:
+    """reshape with its codes read from the last axis on."""
+    return Call("contrib_reverse_reshape", [data], {"newshape": [newshape] if isinstance(newshape, int) else [int(d) for d in newshape]})
+
+
+def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Call:
+    """Sums of the rows of each segment; as many segments as are asked for, or as segment_ids names."""
+    data, ids = _like(data), _like(segment_ids)
+    rest = data.checked_type.shape[1:]
+    if isinstance(num_segments, int) and all(isinstance(d, int) for d in rest):
+        zeros = _filled("zeros")([num_segments, *(int(d) for d in rest)], _dtype(data))
+    else:
+        ints = lambda v: Call("cast", [v], {"dtype": "int64"})  # noqa: E731
+        if num_segments is None:
+            count = Call("add", [ints(Call("max", [ids], {"axis": [0]})), const(1, "int64")])
+        else:
+            count = ints(const(num_segments) if isinstance(num_segments, int) else num_segments)
+        sizes = [Call("reshape", [count], {"newshape": [1]}),
+                 Call("strided_slice", [ints(Call("shape_of", [data], {"dtype": "int64"}))], {"begin": [1], "end": [_LAST], "strides": [1]})]
+        zeros = Call("dyn.zeros", [Call("concatenate", [Tuple(sizes)], {"axis": 0})], {"dtype": _dtype(data)})
+    return Call("scatter_nd", [zeros, Call("expand_dims", [ids], {"axis": 0}), data], {"mode": "add"})
+
+
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, one_hot,
-                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, stack, where)}
+                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, stack, where, reverse_reshape, segment_sum)}
 TABLE.update(_SPARSE)
 TABLE.update(_DETECTION)
 TABLE["image.resize2d"] = resize2d
