@@ -29,10 +29,10 @@ class PassContexts(unittest.TestCase):
         keys = transform.PassContext.list_configs()
         self.assertGreaterEqual(len(keys), 40)
         for key, info in keys.items():
-            good = {"bool": True, "int": 3, "float": 0.5, "string": "x", "list of strings": [], "object": {}}[info["type"]]
+            good = {"bool": True, "int": 3, "float": 0.5, "string": "x", "list of strings": [], "object": {}}[info["kind"]]
             transform.PassContext(config={key: good})
             with self.assertRaises((tw.Error, AttributeError, TypeError)):
-                transform.PassContext(config={key: "x" if info["type"] == "float" else 2.5})
+                transform.PassContext(config={key: "x" if info["kind"] == "float" else 2.5})
         transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 16, "explicit_unroll": True}, "tir.noalias": 1,
                                       "tir.add_lower_pass": [(1, print)]})
         for bad in ({"relay.FuseOps.max_dept": 1}, {"tir.UnrollLoop": {"auto_max_stp": 1}}, {"tir.UnrollLoop": {"auto_max_step": "x"}}):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The classic names of errors. Every error of the compiler and the runtime is a tilewright.Error, whose `code` says which."""
+"""The classic names of errors. Every error of the compiler and the runtime is a tilewright.Error, whose `code` says which; those that the
+classic stack raises as errors of Python are of that kind, too."""
 from __future__ import annotations
 
 from typing import Any
 
 from ._core import Error
 
-TVMError = InternalError = OpError = OpNotImplemented = OpAttributeRequired = OpAttributeInvalid = OpAttributeUnImplemented = Error
-DiagnosticError = RPCError = RPCSessionTimeoutError = Error
+TVMError = InternalError = DiagnosticError = RPCError = RPCSessionTimeoutError = Error
 
 class InvalidValue(Error, ValueError):
     """What the classic stack raises as TVMError, and Python as ValueError."""
@@ -27,6 +27,26 @@ class _Same:
         made = cls(str(error))  # type: ignore[call-arg]
         made.code, made.name, made.hint = error.code, error.name, error.hint  # type: ignore[attr-defined]
         return made
+
+
+class OpError(_Same, Error):
+    """What is wrong with an operator."""
+
+
+class OpNotImplemented(OpError, NotImplementedError):
+    """An operator that an importer does not know (202)."""
+
+
+class OpAttributeRequired(OpError, AttributeError):
+    """An attribute that is missing."""
+
+
+class OpAttributeInvalid(OpError, AttributeError):
+    """An attribute with a value that it cannot have."""
+
+
+class OpAttributeUnImplemented(OpError, NotImplementedError):
+    """An attribute that an importer does not know."""
 
 
 class InvalidOption(_Same, Error, AttributeError):

@@ -27,6 +27,21 @@ _FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 
 
+# What the classic stack calls the types of options.
+_CLASSIC_KINDS = {"int": "IntImm", "bool": "IntImm", "float": "FloatImm", "string": "runtime.String", "list of strings": "Array", "object": "DictAttrs"}
+# Values that fields of options have where they are not given.
+_DEFAULTS: dict[str, dict[str, Any]] = {"tir.UnrollLoop": {"auto_max_step": 0, "auto_max_depth": 8, "auto_max_extent": 0, "explicit_unroll": True}}
+
+
+class _Fields(dict):
+    """An option that is an object: its fields are attributes, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(f"the option has the fields {', '.join(self)}, not {name}")
+        return self[name]
+
+
 def _as_option(key: str, value: Any, kind: str) -> Any:
     """The value as the compiler takes it; the compiler itself checks keys and plain types."""
     if kind == "object":
@@ -76,6 +91,7 @@ class PassContext:
             _core.check_config(self._options)
         except _core.Error as error:
             raise InvalidOption.of(error) from None
+        self.config = {key: _Fields({**_DEFAULTS.get(key, {}), **value}) if kinds.get(key) == "object" else value for key, value in self.config.items()}
         self._tokens: list[contextvars.Token] = []
 
     def __enter__(self) -> "PassContext":
@@ -121,9 +137,9 @@ class PassContext:
 
     @staticmethod
     def list_configs() -> dict[str, dict[str, Any]]:
-        """Every option by key, with its type, what it does, and whether it has an effect here or is accepted only."""
+        """Every option by key, with its classic type, its kind here, what it does, and whether it has an effect here or is accepted only."""
         accepted = ("no effect", "always so")
-        return {name: {"type": kind, "doc": doc, "effective": not any(a in doc for a in accepted)} for name, kind, doc in _core.config_keys()}
+        return {name: {"type": _CLASSIC_KINDS.get(kind, kind), "kind": kind, "doc": doc, "effective": not any(a in doc for a in accepted)} for name, kind, doc in _core.config_keys()}
 
     def _should_run(self, mod: Any, info: PassInfo) -> bool:
         return all(_hook(i, "should_run", mod, info, otherwise=True) for i in self.instruments)

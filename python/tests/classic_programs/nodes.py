@@ -134,7 +134,7 @@ def operator(name, inputs, key):
 
 NODES = (("variable", relay.Var("x")), ("typed variable", X), ("type variable", relay.TypeVar("T")), ("global", relay.GlobalVar("g")), ("global type", relay.GlobalTypeVar("G")),
          ("operator", relay.op.get("add")), ("constant", relay.const(3.0)), ("call", X + Y), ("tuple", relay.Tuple([X, Y])), ("let", relay.Let(relay.Var("v"), relay.const(1), relay.const(2))),
-         ("function", relay.Function([X], X)), ("tensor type", relay.TensorType((1,))), ("tuple type", relay.TupleType([relay.TensorType(())])), ("string", tvm.runtime.String("abc")),
+         ("function", relay.Function([X], X)), ("tensor type", relay.TensorType((1,))), ("tuple type", relay.TupleType([relay.TensorType(())])), ("number type", tvm.ir.PrimType("int32")), ("pointer type", tvm.ir.PointerType(tvm.ir.PrimType("int8"), "global")), ("string", tvm.runtime.String("abc")),
          ("map", tvm.runtime.convert({"a": 1, "b": "x"})), ("array", tvm.runtime.convert([1, 2])), ("nested", tvm.runtime.convert({"a": [1, {"b": "c"}]})), ("number", tvm.tir.IntImm("int64", 3)),
          ("real", tvm.tir.FloatImm("float32", 0.5)), ("shape", tvm.runtime.ShapeTuple([2, 3])), ("device", tvm.cpu(0)), ("module", tvm.IRModule.from_expr(relay.Function([X], X))))
 

@@ -114,6 +114,8 @@ def functions():
     assert inner()(4) == 5
     raises(ValueError, tvm.testing.ErrorTest, 3, 1)
     raises(ValueError, tvm.testing.test_raise_error_callback("ValueError: no"))
+    assert isinstance(raises(tvm.error.OpNotImplemented, tvm.testing.test_raise_error_callback("OpNotImplemented: myop")), NotImplementedError)
+    raises(tvm.error.InternalError, tvm.testing.test_check_eq_callback("InternalError: myop"), 1, 2)
     tvm.testing.test_wrap_callback(lambda: None)()
     tvm.testing.nop(1, 2)
 
@@ -286,7 +288,10 @@ def options():
         assert tvm.transform.PassContext.current().config["relay.FuseOps.max_depth"] == 10
     assert isinstance(raises(AttributeError, lambda: tvm.transform.PassContext(config={"no.such": 1})), tvm.TVMError)
     raises(AttributeError, lambda: tvm.transform.PassContext(config={"relay.FuseOps.max_depth": "x"}))
-    assert "relay.FuseOps.max_depth" in tvm.transform.PassContext.list_configs()
+    assert tvm.transform.PassContext.list_configs()["relay.FuseOps.max_depth"]["type"] == "IntImm"
+    unroll = tvm.transform.PassContext(config={"tir.UnrollLoop": {"auto_max_step": 10}}).config["tir.UnrollLoop"]
+    assert unroll.auto_max_step == 10 and unroll.explicit_unroll and unroll.auto_max_depth == 8
+    raises(AttributeError, lambda: tvm.transform.PassContext(config={"tir.UnrollLoop": {"xyz": 1}}))
     raises(TypeError, lambda: tvm.transform.PassContext(required_pass="x"))
 
 

@@ -12,7 +12,7 @@ from ..runtime.container import Array, Map, ShapeTuple, String
 from ..runtime.ndarray import Device
 from ..tir import FloatImm, IntImm, StringImm
 from .env_func import EnvFunc
-from .ty import GlobalTypeVar
+from .ty import GlobalTypeVar, PointerType, PrimType
 
 # Relay (a type, an expression, a module) as a node of a container.
 _RELAY = "tilewright.Relay"
@@ -34,6 +34,10 @@ class _Writer:
             return {"type_key": "Op", "repr_str": value.name}
         if isinstance(value, (GlobalVar, GlobalTypeVar)):
             return {"type_key": "GlobalVar" if isinstance(value, GlobalVar) else "GlobalTypeVar", "attrs": {"name_hint": str(self.add(str(value.name_hint)))}}
+        if isinstance(value, PrimType):
+            return {"type_key": "PrimType", "attrs": {"dtype": value.dtype, "span": "0"}}
+        if isinstance(value, PointerType):
+            return {"type_key": "PointerType", "attrs": {"element_type": str(self.add(value.element_type)), "storage_scope": value.storage_scope}}
         if isinstance(value, EnvFunc):
             return {"type_key": "EnvFunc", "repr_str": value.name}
         if isinstance(value, DictAttrs):
@@ -63,7 +67,7 @@ class _Writer:
 def can_save(value: Any) -> bool:
     """Whether a value has a form here rather than as Relay."""
     from ..relay.expr import DictAttrs, GlobalVar, Op
-    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, PrimType, PointerType, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:
@@ -72,7 +76,7 @@ def save(value: Any, relay: Callable[[Any], str]) -> str:
     return json.dumps({"root": root, "nodes": writer.nodes, "b64ndarrays": [], "attrs": {"tvm_version": "0.9.0"}}, indent=2)
 
 
-_KEYS = ("Op", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
+_KEYS = ("Op", "PrimType", "PointerType", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
 
 
 def can_load(text: str) -> bool:
@@ -99,7 +103,8 @@ def load(text: str, relay: Callable[[str], Any]) -> Any:
             return Map(zip(map(read, data[::2]), map(read, data[1::2])))
         plain: dict[str, Callable[[], Any]] = {
             "": lambda: None, "Op": lambda: Op(node["repr_str"]),
-            "GlobalVar": lambda: GlobalVar(read(int(attrs["name_hint"]))), "GlobalTypeVar": lambda: GlobalTypeVar(read(int(attrs["name_hint"]))), "EnvFunc": lambda: EnvFunc(node["repr_str"]), "DictAttrs": lambda: DictAttrs(read(int(attrs["__dict__"]))),
+            "GlobalVar": lambda: GlobalVar(read(int(attrs["name_hint"]))), "PrimType": lambda: PrimType(attrs["dtype"]),
+            "PointerType": lambda: PointerType(read(int(attrs["element_type"])), attrs["storage_scope"]), "GlobalTypeVar": lambda: GlobalTypeVar(read(int(attrs["name_hint"]))), "EnvFunc": lambda: EnvFunc(node["repr_str"]), "DictAttrs": lambda: DictAttrs(read(int(attrs["__dict__"]))),
             "Device": lambda: Device(int(attrs["device_type"]), int(attrs["device_id"])), "tir.StringImm": lambda: StringImm(node["repr_str"]),
             "runtime.String": lambda: String(node["repr_str"]), "runtime.ShapeTuple": lambda: ShapeTuple(data), "Array": lambda: Array(map(read, data)),
             "FloatImm": lambda: FloatImm(attrs["dtype"], float(attrs["value"])), "IntImm": lambda: IntImm(attrs["dtype"], int(attrs["value"])),

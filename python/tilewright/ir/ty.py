@@ -88,14 +88,20 @@ class RelayRefType(Type):
     value = property(lambda self: self._fields[0])
 
 
+# Kinds of type variables that are no types of values; the compiler itself has no use for them.
+_kinds: dict["TypeVar", int] = {}
+
+
 class TypeVar(Type):
     """A variable of a polymorphic function or type; two of one name are different."""
 
     def __init__(self, name_hint: str, kind: int = TypeKind.Type):
         super().__init__(_core.variable_type(name_hint))
-        self.kind = kind
+        if kind != TypeKind.Type:
+            _kinds[self] = kind
 
     name_hint = property(lambda self: self._fields[0])
+    kind = property(lambda self: _kinds.get(self, TypeKind.Type))
 
     def __eq__(self, other: object) -> bool:
         return self.same_as(other)

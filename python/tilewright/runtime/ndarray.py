@@ -20,6 +20,7 @@ class _DeviceFields(NamedTuple):
 class Device(_DeviceFields):
     """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
     __slots__ = ()
+    STR2MASK, MASK2STR = _NAMES, _TYPES
 
     @property
     def exist(self) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from .. import _core
 from ..error import InvalidTarget
 from ..model import error_of
-from .kinds import COMMON, DEVICES, KINDS, TAGS
+from ..runtime.container import convert_to_object
+from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
 # Attributes of llvm that decide what code comes out; the others describe, and are kept.
@@ -190,7 +191,8 @@ class Target:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        return dict(self._attrs)
+        """Its options, with what its kind has where they are not given."""
+        return convert_to_object({**DEFAULTS.get(self._kind, {}), **self._attrs})
 
     @property
     def kind(self) -> TargetKind:
@@ -230,11 +232,11 @@ class Target:
 
     @property
     def max_num_threads(self) -> int:
-        return self._attrs.get("max_num_threads", 1)
+        return int(self.attrs.get("max_num_threads", 1))
 
     @property
     def thread_warp_size(self) -> int:
-        return self._attrs.get("thread_warp_size", 1)
+        return int(self.attrs.get("thread_warp_size", 1))
 
     @property
     def num_cores(self) -> int:
@@ -335,6 +337,9 @@ class Target:
         if targets is None:
             raise ValueError("no target is given")
         return [Target(t, target_host) if target_host is not None else t for t in targets]
+
+
+Target.check_and_update_host_consist = staticmethod(lambda target, host=None, target_is_dict_key=True: Target.canon_target_and_host(target, host))  # type: ignore[attr-defined]
 
 
 def _of_device(device: Any, target: Any) -> Target:

@@ -46,6 +46,12 @@ KINDS: dict[str, Kind] = {
     "ext_dev": Kind(12, (), _attrs("system-lib:bool")),
     "composite": Kind(0, (), _attrs("devices:list")),
 }
+# Options that a kind has without being told.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "cuda": {"max_num_threads": 1024, "thread_warp_size": 32}, "nvptx": {"max_num_threads": 1024, "thread_warp_size": 32},
+    "rocm": {"max_num_threads": 256, "thread_warp_size": 64}, "opencl": {"max_num_threads": 256, "thread_warp_size": 1},
+    "metal": {"max_num_threads": 256, "thread_warp_size": 16}, "vulkan": {"max_num_threads": 256, "thread_warp_size": 1}, "webgpu": {"max_num_threads": 256},
+}
 DEVICES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
            13: "micro_dev", 14: "hexagon", 15: "webgpu"}
 
@@ -83,4 +89,4 @@ TAGS: dict[str, dict[str, Any]] = dict([
     _nvidia("jetson-tx1", "sm_53", 32768), _nvidia("jetson-nano", "sm_53", 32768),
 ])
 
-__all__ = ["COMMON", "DEVICES", "KINDS", "Kind", "TAGS"]
+__all__ = ["COMMON", "DEFAULTS", "DEVICES", "KINDS", "Kind", "TAGS"]

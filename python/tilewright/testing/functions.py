@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .. import error
 from ..registry import convert
 from ..runtime.ndarray import Device
 
@@ -41,18 +42,20 @@ def test_wrap_callback(func: Callable[..., Any]) -> Callable[..., Any]:
 def test_raise_error_callback(message: str) -> Callable[..., Any]:
     """A function that raises an error of the kind that stands before the colon."""
     kind, _, text = message.partition(":")
-    known = getattr(builtins, kind.strip(), None)
+    known = _kind_of_error(kind.strip())
 
     def fail() -> None:
-        raise known(text.strip()) if isinstance(known, type) and issubclass(known, Exception) else RuntimeError(message)
+        raise known(text.strip()) if known is not None else error.TVMError(message)
     return convert(fail)
 
 
 def test_check_eq_callback(message: str) -> Callable[..., Any]:
     """A function that raises ValueError unless its two arguments are equal."""
+    kind, _, text = message.partition(":")
+
     def check(x: Any, y: Any) -> None:
         if x != y:
-            raise ValueError(f"{message}{x} == {y}")
+            raise (_kind_of_error(kind.strip()) or ValueError)(f"Check failed: x == y ({x} vs. {y}) : {text.strip()}")
     return convert(check)
 
 
@@ -61,10 +64,18 @@ for _function in (test_wrap_callback, test_raise_error_callback, test_check_eq_c
 
 
 def ErrorTest(x: int, y: int) -> int:
-    """x + 1, or ValueError unless x is the smaller one."""
-    if x >= y:
-        raise ValueError(f"Check failed: x < y ({x} vs. {y}) : expect x to be smaller than y.")
-    return x + 1
+    """x; ValueError unless the two are equal, and TVMError where both are 1."""
+    if x != y:
+        raise ValueError(f"Check failed: x == y ({x} vs. {y}) : expect x and y to be equal.")
+    if x == 1:
+        raise error.InternalError("x is 1")
+    return x
+
+
+def _kind_of_error(name: str) -> Any:
+    """A class of exceptions by its name: Python's, ours, or one that a script registered."""
+    found = error._registered.get(name) or getattr(error, name, None) or getattr(builtins, name, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
 
 
 def object_use_count(value: Any) -> int:

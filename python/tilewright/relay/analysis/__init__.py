@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _core
+from ...error import InvalidValue
 from ...ir import ty
 from ..adt import Match, PatternConstructor, PatternTuple, PatternVar
 from ..expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, Tuple, Var, _like, free_vars, infer_type
@@ -138,15 +139,20 @@ def _scoped(root: Any, outside: frozenset[Any]) -> bool:
 
 
 def check_kind(t: Any, mod: Any = None) -> int:
-    """The kind of a type: TypeKind.Type, or AdtHandle for a data type's bare name. Error: ValueError for one that makes no sense."""
+    """The kind of a type: that of a variable, AdtHandle for a data type's bare name, else Type. Error: TVMError (and ValueError) for one that
+    makes no sense: parts of a type must be types themselves."""
     if isinstance(t, ty.GlobalTypeVar):
         return ty.TypeKind.AdtHandle
-    for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *getattr(t, "args", [])]:
-        if isinstance(part, ty.GlobalTypeVar):
-            raise ValueError(f"{part} is a data type without its arguments")
+    if isinstance(t, (ty.TypeVar, ty.IncompleteType)):
+        return t.kind
+    value = [t.value] if isinstance(t, ty.RelayRefType) else []
+    result = [t.ret_type] if isinstance(t, ty.FuncType) else []
+    for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *result, *value, *getattr(t, "args", [])]:
+        if check_kind(part, mod) not in (ty.TypeKind.Type, ty.TypeKind.BaseType):
+            raise InvalidValue(f"{part} stands in {t} and is no type of values")
     if isinstance(t, ty.TypeCall) and mod is not None and t.func.name_hint in mod._type_names and len(mod._type(t.func.name_hint)[0]) != len(t.args):
-        raise ValueError(f"{t} has {len(t.args)} arguments, {t.func.name_hint} takes {len(mod._type(t.func.name_hint)[0])}")
-    return getattr(t, "kind", ty.TypeKind.Type) if isinstance(t, (ty.TypeVar, ty.IncompleteType)) else ty.TypeKind.Type
+        raise InvalidValue(f"{t} has {len(t.args)} arguments, {t.func.name_hint} takes {len(mod._type(t.func.name_hint)[0])}")
+    return ty.TypeKind.Type
 
 
 def check_constant(expr: Any) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import _core
+from ...error import OpNotImplemented
 from ...model import onnx_bytes
 from ...runtime.ndarray import NDArray
 from .node_names import write_renamed
@@ -23,6 +24,15 @@ def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtyp
     nodes that have none: expressions have them as spans. Errors: 102, 201, 202 (every unsupported node at once), 203, 204."""
     if convert_config:
         raise NotImplementedError("convert_config is not supported; the converters have no variants")
+    try:
+        return _imported(model, shape, freeze_params, export_node_renamed_model_path)
+    except _core.Error as error:
+        if error.code == 202:
+            raise OpNotImplemented.of(error) from None
+        raise
+
+
+def _imported(model: Any, shape: Mapping[str, Sequence[int]] | None, freeze_params: bool, export_node_renamed_model_path: str | None) -> tuple[Any, dict[str, NDArray]]:
     if isinstance(model, (str, os.PathLike)):
         if export_node_renamed_model_path:
             with open(model, "rb") as file:
