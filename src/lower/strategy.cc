@@ -30,6 +30,12 @@ const TensorTypeNode* flat_arg_type(const CallNode& call, size_t i) {
 }  // namespace
 std::vector<int64_t> Problem::arg_shape(size_t i) const { return *static_shape(flat_arg_type(*anchor.call, i)->shape); }
 DataType Problem::arg_dtype(size_t i) const { return flat_arg_type(*anchor.call, i)->dtype; }
+bool has_tiles(const Problem& p) {
+  const DataType t = p.arg_dtype(0);
+  if (!(t.is_float() ? t.bits >= 16 : t.is_integral() && t.bits >= 8) || p.arg_dtype(1) != t) return false;
+  return as_tensor(p.anchor.expr->type)->dtype.bits <= topi::accumulator_dtype(t).bits;
+}
+
 bool Problem::constant(size_t i) const {
   return anchor.inputs[i] >= 0 && input(i).kind == GraphTensor::Kind::kParam &&
          std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;
@@ -186,7 +192,9 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   const Anchor anchor = find_transposition(*scope.group().function);
   if (!anchor.call || scope.group().outputs.size() != 1) return {};
   const topi::View &in = scope.input(static_cast<size_t>(anchor.inputs[0])), &out = scope.output();
-  if (!(in.dtype() == kFloat32) || !(out.dtype() == kFloat32)) return {};
+  auto whole_bytes = [](DataType t) { return (t.is_float() || t.is_integral()) && t.bits >= 8; };
+  if (!whole_bytes(in.dtype()) || !whole_bytes(out.dtype())) return {};
+  if (in.dtype() != out.dtype() && (in.dtype().bits > 32 || out.dtype().bits > 32)) return {};
   const topi::Epilogue epilogue = scope.epilogue(anchor);
   if (anchor.op == "layout_transform") {
     const bool follows = follows_rows(scope, anchor);

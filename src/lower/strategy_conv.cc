@@ -142,14 +142,14 @@ std::shared_ptr<Choice> direct_conv(const Problem& p, const topi::Conv2dProblem&
 }
 
 std::shared_ptr<Choice> direct_conv2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p)) return nullptr;
   return direct_conv(p, conv_problem(p), false);
 }
 bool is_depthwise_volume(const topi::Conv2dProblem& c) {
   return c.groups > 1 && c.groups == c.in_channels && c.groups == c.out_channels;
 }
 std::shared_ptr<Choice> direct_conv3d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p) || !is_blocked_volume(p)) return nullptr;
   const topi::Conv2dProblem c = volume_problem(p);
   return is_depthwise_volume(c) ? nullptr : direct_conv(p, c, true);
 }
@@ -257,7 +257,7 @@ std::shared_ptr<Choice> winograd_conv3d(const Problem& p) {
 }
 
 std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p)) return nullptr;
   const auto& attrs = p.attrs<Conv2DNCHWcAttrs>();
   auto data = p.arg_shape(0), out = p.out_shape();
   topi::DepthwiseProblem problem;
@@ -282,7 +282,7 @@ std::shared_ptr<Choice> depthwise_conv2d(const Problem& p) {
 
 // nn.conv3d over channel blocks, each channel for itself.
 std::shared_ptr<Choice> depthwise_conv3d(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p) || !is_blocked_volume(p)) return nullptr;
   const topi::Conv2dProblem c = volume_problem(p);
   if (!is_depthwise_volume(c) || c.plain_data) return nullptr;
   topi::DepthwiseProblem d;
@@ -312,7 +312,7 @@ std::shared_ptr<Choice> depthwise_conv3d(const Problem& p) {
 // nn.conv1d/2d/3d on plain layouts: what the blocked kernels do not take.
 template <class A>
 std::shared_ptr<Choice> plain_conv(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p)) return nullptr;
   const auto& attrs = p.attrs<A>();
   if (attrs.data_layout.substr(0, 2) != "NC" || attrs.data_layout.find('c') != std::string::npos ||
       attrs.kernel_layout.substr(0, 2) != "OI" || !(attrs.out_layout.empty() || attrs.out_layout == attrs.data_layout))
@@ -341,8 +341,8 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
   auto choice = std::make_shared<Choice>();
   choice->halos.resize(p.group.inputs.size());
   choice->halos[static_cast<size_t>(p.input_index(0))] = halo;
-  auto shaped = [](const std::vector<int64_t>& shape) {
-    return topi::make_view(tir::make_buffer("", kFloat32, topi::product(shape)), shape);
+  auto shaped = [dtype = p.arg_dtype(0)](const std::vector<int64_t>& shape) {
+    return topi::make_view(tir::make_buffer("", dtype, topi::product(shape)), shape);
   };
   choice->cost = topi::estimate(problem, topi::default_config(problem, shaped(data), shaped(out), p.target),
                                 shaped(data), shaped(out), p.target);
@@ -403,7 +403,7 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
     axis.out = out[d];
     axis.scale = attrs.scales.size() == 2 ? attrs.scales[d - 2] : 0;
     choice->tables.push_back(topi::resize_indices(axis));
-    choice->tables.push_back(topi::resize_weights(axis));
+    choice->tables.push_back(topi::resize_weights(axis, topi::resized_in(dtype)));
   }
   choice->cost.bytes = 8;
   for (int64_t d : out) choice->cost.bytes *= static_cast<double>(d);
@@ -427,7 +427,7 @@ std::shared_ptr<Choice> pool3d(const Problem& p) {
   const bool blocked = data.size() == 6;
   const DataType dtype = p.arg_dtype(0);
   if (!p.anchor.direct() || dtype.bits < 8 || !(dtype.is_float() || dtype.is_integral()) ||
-      (blocked ? dtype != kFloat32 : attrs.layout != "NCDHW"))
+      (!blocked && attrs.layout != "NCDHW"))
     return nullptr;
   std::vector<int64_t> pad = attrs.padding;
   if (pad.size() == 1) pad.assign(6, pad[0]);
@@ -461,7 +461,6 @@ std::shared_ptr<Choice> pool2d(const Problem& p) {
   const auto& attrs = p.attrs<A>();
   auto data = p.arg_shape(0), out = p.out_shape();
   bool blocked = data.size() == 5;
-  if (blocked && dtype != kFloat32) return nullptr;
   if (!blocked && (data.size() != 4 || attrs.layout != "NCHW")) return nullptr;
   Pads pad = pads(attrs.padding);
   topi::PoolProblem problem;

@@ -26,8 +26,8 @@ std::optional<topi::Conv2dTransposeProblem> transposed_problem(const Problem& p)
   const auto data = p.arg_shape(0), weights = p.arg_shape(1), out = p.out_shape();
   const size_t spatial = weights.size() - 2;
   const bool input_first = attrs.kernel_layout.substr(0, 2) == "IO" || attrs.kernel_layout == "OIDHW";
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || data.size() != spatial + 3 || !p.constant(1) ||
-      !input_first || attrs.kernel_layout.size() != spatial + 2 || attrs.dilation != std::vector<int64_t>(spatial, 1))
+  if (!p.anchor.direct() || !has_tiles(p) || data.size() != spatial + 3 || !p.constant(1) || !input_first ||
+      attrs.kernel_layout.size() != spatial + 2 || attrs.dilation != std::vector<int64_t>(spatial, 1))
     return std::nullopt;
   const std::vector<int64_t> pad = full_padding(attrs.padding, spatial);
   topi::Conv2dTransposeProblem t;

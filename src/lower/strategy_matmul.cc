@@ -49,7 +49,7 @@ std::shared_ptr<Choice> packed(const Problem& p) {
   choice->configuration = dots ? topi::dots_text(problem, p.target) : topi::to_text(config);
   if (!dots) choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
   // Rows for dot products are one panel of B's transpose, as wide as they are long.
-  const int64_t lanes = p.target.lanes(32), row = topi::round_up(problem.k, lanes);
+  const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
   const int64_t width = dots ? row : config.nr * lanes;
   int a_input = p.input_index(0), b_input = p.input_index(1);
   choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk != dots, width); });
@@ -67,7 +67,7 @@ std::shared_ptr<Choice> packed(const Problem& p) {
 
 // Both operands are activations; leading dimensions equal, or one side's all 1.
 std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, bool transpose_b) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_dtype(1) != kFloat32 || transpose_a) return nullptr;
+  if (!p.anchor.direct() || !has_tiles(p) || transpose_a) return nullptr;
   auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
   if (a.size() < 2 || b.size() < 2) return nullptr;
   auto batch = [](const std::vector<int64_t>& s) {
@@ -83,6 +83,7 @@ std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, b
   problem.k = a.back();
   problem.n = out.back();
   problem.row_stride = problem.k;
+  problem.dtype = p.arg_dtype(0);
   problem.b = transpose_b ? topi::MatrixB::kTransposed : topi::MatrixB::kRowMajor;
   auto config = topi::default_config(problem, p.target);
   auto choice = std::make_shared<Choice>();
@@ -129,7 +130,7 @@ constexpr Implementation kImplementations[] = {
 
 std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   const auto b_is_nk = is_nk(p);
-  if (!b_is_nk || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !p.constant(1)) return std::nullopt;
+  if (!b_is_nk || !p.anchor.direct() || !has_tiles(p) || !p.constant(1)) return std::nullopt;
   auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
   if (b.size() != 2 || a.empty() || out.size() != a.size()) return std::nullopt;
   topi::GemmProblem problem;
@@ -138,6 +139,7 @@ std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   problem.m = 1;
   for (size_t i = 0; i + 1 < a.size(); ++i) problem.m *= a[i];
   problem.row_stride = problem.k;
+  problem.dtype = p.arg_dtype(0);
   problem.b = topi::MatrixB::kPacked;
   return problem;
 }

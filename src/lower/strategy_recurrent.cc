@@ -38,11 +38,12 @@ std::vector<topi::RecurrentActivation> activations(const RecurrentAttrs& a, Recu
 
 template <RecurrentCell kCell>
 std::shared_ptr<Choice> scan(const Problem& p) {
-  if (!p.anchor.direct() || p.arg_dtype(0) != kFloat32) return nullptr;
+  if (!p.anchor.direct() || (p.arg_dtype(0) != kFloat32 && p.arg_dtype(0) != kFloat64)) return nullptr;
   const auto& attrs = p.attrs<RecurrentAttrs>();
   auto x = p.arg_shape(0), r = p.arg_shape(1);
   topi::RecurrentProblem problem;
   problem.cell = kCell;
+  problem.dtype = p.arg_dtype(0);
   problem.steps = x[0], problem.batch = x[1], problem.hidden = r[2], problem.directions = r[0];
   problem.reverse = attrs.direction == "reverse";
   problem.packed = p.constant(1);
@@ -56,7 +57,7 @@ std::shared_ptr<Choice> scan(const Problem& p) {
   topi::RecurrentProblem tile = problem;
   if (attrs.has_lengths) tile.batch = 1;  // each sample ends when it likes
   const auto config = topi::default_config(tile, p.target);
-  const int lanes = p.target.lanes(32);
+  const int lanes = p.target.lanes(problem.dtype.bits);
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   Anchor anchor = p.anchor;

@@ -18,10 +18,6 @@ namespace {
 // Scratch of one transposed panel; beyond it the dot-product form is used.
 constexpr int64_t kMaxScratchBytes = 64 << 10;
 
-int lanes_of(const GemmProblem& p, const Target& target) {
-  return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
-}
-
 // Rows whose stride is a multiple of 4 KiB share one 8-way set of the L1 cache.
 bool rows_alias(const GemmProblem& p) { return p.m > 1 && p.row_stride * p.dtype.bits / 8 % 4096 == 0; }
 
@@ -113,6 +109,10 @@ bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target)
 }
 
 }  // namespace
+
+int lanes_of(const GemmProblem& p, const Target& target) {
+  return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
+}
 
 namespace {
 // Every tile that stays in registers, with its predicted cycles.

@@ -27,6 +27,8 @@ struct GemmConfig {
 };
 
 std::string to_text(const GemmConfig& config);
+// Sums in a vector of the accumulator's dtype.
+int lanes_of(const GemmProblem& problem, const Target& target);
 // All configurations with their predicted times, best first, for reports.
 std::vector<RankedConfig> ranked_configs(const GemmProblem& problem, const Target& target);
 // The fastest; with nr > 0 among those whose panels have so many vectors.

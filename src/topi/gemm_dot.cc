@@ -20,10 +20,6 @@ struct DotTile {
   int64_t rows, cols;
 };
 
-int lanes_of(const GemmProblem& p, const Target& target) {
-  return target.lanes(std::max<int>(32, accumulator_dtype(p.dtype).bits));
-}
-
 // v vectors -> one vector whose lane i is the sum of vector i's lanes, by v - 1 additions of shuffled pairs. While
 // pairs are 1 or 2 apart they stay within 128 bits, where shuffles are cheap; then whole quarters change places.
 PrimExpr sums_of(std::vector<PrimExpr> x, int v, const std::function<PrimExpr(PrimExpr)>& keep) {

@@ -41,8 +41,8 @@ class Scan {
         c_(c),
         o_(o),
         context_(context),
-        v_(context.target->lanes(32)),
-        vector_(kFloat32.with_lanes(v_)),
+        v_(context.target->lanes(p.dtype.bits)),
+        vector_(p.dtype.with_lanes(v_)),
         units_(ceil_div(p.hidden, v_)),
         groups_(units_ / c.blocks),
         padded_(units_ * v_),
@@ -89,11 +89,11 @@ class Scan {
     temp_ = make_buffer("cell", vector_, 4, Scope::kRegister);
     if (parallel_units_) return allocate(temp_, step(make_int(0), make_int(0)));
     const int64_t states = rows_ * padded_;
-    h_ = make_buffer("h", kFloat32, 2 * states, Scope::kStack, 64);
-    if (lstm()) cell_ = make_buffer("c", kFloat32, states, Scope::kStack, 64);
+    h_ = make_buffer("h", p_.dtype, 2 * states, Scope::kStack, 64);
+    if (lstm()) cell_ = make_buffer("c", p_.dtype, states, Scope::kStack, 64);
     if (p_.two_passes()) {
-      update_ = make_buffer("update", kFloat32, states, Scope::kStack, 64);
-      reset_ = make_buffer("reset", kFloat32, states, Scope::kStack, 64);
+      update_ = make_buffer("update", p_.dtype, states, Scope::kStack, 64);
+      reset_ = make_buffer("reset", p_.dtype, states, Scope::kStack, 64);
     }
     // Vectors of a state between the stack and a tensor: f(stack index, tensor index, mask).
     auto copy = [&](const View& view, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& f) {
@@ -139,7 +139,7 @@ class Scan {
             return seq(
                 {steps(length), loop("t", length, make_int(p_.steps), [&](PrimExpr t) {
                    return along_row(v_, p_.hidden, 1, [&](PrimExpr unit, int lanes, const PrimExpr& mask) {
-                     return o_.y.store({t, direction_, sample_, unit}, make_const(kFloat32.with_lanes(lanes), 0), mask);
+                     return o_.y.store({t, direction_, sample_, unit}, make_const(p_.dtype.with_lanes(lanes), 0), mask);
                    });
                  })});
           }));
@@ -324,7 +324,7 @@ bool has_recurrent_activation(const std::string& name) {
 }
 
 RecurrentConfig default_config(const RecurrentProblem& p, const Target& target) {
-  const int64_t units = ceil_div(p.hidden, target.lanes(32));
+  const int64_t units = ceil_div(p.hidden, target.lanes(p.dtype.bits));
   RecurrentConfig best;
   int64_t work = 0;
   // The most sums in flight: they hide latencies, and several samples share each vector of weights.
@@ -332,7 +332,7 @@ RecurrentConfig default_config(const RecurrentProblem& p, const Target& target) 
     for (int blocks = 1; blocks <= units; ++blocks) {
       const int cols = static_cast<int>(p.gates()) * blocks;
       if (units % blocks || cols > 8 || !tile_fits(rows, cols, target)) continue;
-      if (rows > 1 && rows * units * target.lanes(32) > kMaxStateElements) continue;
+      if (rows > 1 && rows * units * target.lanes(p.dtype.bits) > kMaxStateElements) continue;
       if (int64_t size = int64_t{rows} * 100 + rows * cols; size > work) best = {rows, blocks}, work = size;
     }
   return best;
@@ -350,15 +350,17 @@ Cost estimate(const RecurrentProblem& p, const Target& target) {
                                                                     : target.l2_gbps * 0.6) *
                               1e3;
   cost.microseconds = cells * (std::max(2 * weights / (target.gflops * 1e3), weights * 4 / rows / bytes_per_us) +
-                               0.01 * p.hidden / target.lanes(32) * 3);
+                               0.01 * p.hidden / target.lanes(p.dtype.bits) * 3);
   return cost;
 }
 
-Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& p, const RecurrentConfig& c, int lanes) {
+namespace {
+template <class T>
+Tensor packed_recurrent(const Tensor& r, const RecurrentProblem& p, const RecurrentConfig& c, int lanes) {
   const int64_t units = ceil_div(p.hidden, lanes), groups = units / c.blocks, gates = p.gates(), hidden = p.hidden;
-  Tensor packed = Tensor::zeros(kFloat32, {p.directions * gates * units * lanes * hidden});
-  const float* from = reinterpret_cast<const float*>(r.raw());
-  float* to = reinterpret_cast<float*>(packed.mutable_raw());
+  Tensor packed = Tensor::zeros(p.dtype, {p.directions * gates * units * lanes * hidden});
+  const T* from = reinterpret_cast<const T*>(r.raw());
+  T* to = reinterpret_cast<T*>(packed.mutable_raw());
   const std::vector<std::pair<int64_t, int64_t>> passes = p.two_passes()
                                                               ? std::vector<std::pair<int64_t, int64_t>>{{0, 2}, {2, 1}}
                                                               : std::vector<std::pair<int64_t, int64_t>>{{0, gates}};
@@ -371,6 +373,11 @@ Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& p, const Recurren
               if (int64_t unit = g * c.blocks * lanes + i; unit < hidden)
                 *to = from[((d * gates + gate) * hidden + unit) * hidden + k];
   return packed;
+}
+}  // namespace
+
+Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& p, const RecurrentConfig& c, int lanes) {
+  return p.dtype == kFloat64 ? packed_recurrent<double>(r, p, c, lanes) : packed_recurrent<float>(r, p, c, lanes);
 }
 
 Stmt recurrent(const RecurrentProblem& p, const RecurrentConfig& c, const RecurrentOperands& operands,

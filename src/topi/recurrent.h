@@ -28,6 +28,7 @@ struct RecurrentProblem {
   bool packed = true;         // R is as pack_recurrent makes it; else as it came, and gathered element by element
   bool input_forget = false;  // LSTM: the forget gate is 1 - input gate
   double clip = 0;
+  DataType dtype = kFloat32;
   std::vector<RecurrentActivation> activations;  // per direction: LSTM 3, GRU 2, RNN 1
   int64_t gates() const { return cell == RecurrentCell::kLstm ? 4 : cell == RecurrentCell::kGru ? 3 : 1; }
   // A GRU that resets before the product needs the reset of every unit before it: two passes over the units.
@@ -46,8 +47,8 @@ Cost estimate(const RecurrentProblem& problem, const Target& target);
 Tensor pack_recurrent(const Tensor& r, const RecurrentProblem& problem, const RecurrentConfig& config, int lanes);
 
 // gates (T, N, D*G*H); r packed or (D, G*H, H); bias (D, H) of a GRU; states (D, N, H); peephole (D, 3*H) and lengths
-// (N): null buffers for none. y (T, D, N, H), last states (D, N, H). All float32 with the last dimension contiguous,
-// lengths integers.
+// (N): null buffers for none. y (T, D, N, H), last states (D, N, H). All of the dtype with the last dimension
+// contiguous, lengths integers.
 struct RecurrentOperands {
   View gates, r, bias, h0, c0, peephole, lengths, y, yh, yc;
 };

@@ -112,15 +112,16 @@ Tensor resize_indices(const ResizeAxis& a) {
   return table;
 }
 
-Tensor resize_weights(const ResizeAxis& a) {
+DataType resized_in(DataType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
+Tensor resize_weights(const ResizeAxis& a, DataType dtype) {
   const int taps = resize_taps(a.method);
-  Tensor table(kFloat32, {a.out, taps});
-  auto values = table.as_mutable<float>();
+  Tensor table(dtype, {a.out, taps});
   for (int64_t o = 0; o < a.out; ++o) {
     int64_t index[4];
     double weight[4];
     taps_at(a, o, index, weight);
-    for (int i = 0; i < taps; ++i) values[o * taps + i] = static_cast<float>(weight[i]);
+    for (int i = 0; i < taps; ++i) table.set_double(o * taps + i, weight[i]);
   }
   return table;
 }
@@ -130,7 +131,7 @@ Stmt resize2d(ResizeMethod method, const ResizeTables& tables, const View& data,
   const bool blocked = data.rank() == 5;
   const int lanes = blocked ? static_cast<int>(data.shape[4]) : 1, taps = resize_taps(method);
   const bool copies = method == ResizeMethod::kNearest;
-  const DataType element = copies ? data.dtype() : data.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  const DataType element = copies ? data.dtype() : resized_in(data.dtype());
   const DataType vector = element.with_lanes(lanes);
   auto entry = [&](const View& table, const PrimExpr& at, int tap) {
     return load(table.buffer, at * taps + (table.offset + tap));

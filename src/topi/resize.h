@@ -32,9 +32,11 @@ struct ResizeAxis {
 int resize_taps(ResizeMethod method);
 // Input coordinate of each output coordinate, before taps and rounding.
 double resize_coordinate(const ResizeAxis& axis, int64_t out);
-// (out, taps) int32 input indices, clamped into the input; (out, taps) float32 weights.
+// (out, taps) int32 input indices, clamped into the input; (out, taps) weights.
 Tensor resize_indices(const ResizeAxis& axis);
-Tensor resize_weights(const ResizeAxis& axis);
+Tensor resize_weights(const ResizeAxis& axis, DataType dtype = kFloat32);
+// What weighted sums of a dtype's elements are computed in.
+DataType resized_in(DataType dtype);
 
 // data and out: (N, C, H, W) or channel-blocked (N, C/v, H, W, v). The tables of both axes as contiguous views.
 struct ResizeTables {

@@ -151,7 +151,7 @@ int contiguous_dimension(const View& in) {
 }  // namespace
 
 bool is_transposing(const View& in, const View& out) {
-  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 32 && out.strides.back() == 1 &&
+  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 8 && out.strides.back() == 1 &&
          in.strides.back() != 1 && in.shape.back() > 1 && contiguous_dimension(in) >= 0;
 }
 

@@ -29,8 +29,8 @@ bool is_finite_op(std::string_view name) {
 
 class Rewriter {
  public:
-  explicit Rewriter(int lanes)
-      : lanes_(lanes), layout_(format("NCHW{}c", lanes)), volume_layout_(format("NCDHW{}c", lanes)) {}
+  Rewriter(DataType dtype, int lanes)
+      : dtype_(dtype), lanes_(lanes), layout_(format("NCHW{}c", lanes)), volume_layout_(format("NCDHW{}c", lanes)) {}
 
   Expr run(const FunctionNode& main) {
     for (const Expr& e : post_order(main.body)) values_[e.get()] = place(e);
@@ -175,7 +175,8 @@ class Rewriter {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
-        tensor(c->args[0])->dtype != kFloat32 || values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+        tensor(c->args[0])->dtype != dtype_ || tensor(c->args[1])->dtype != dtype_ || tensor(e)->dtype != dtype_ ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == in && out == in;
@@ -225,7 +226,7 @@ class Rewriter {
     bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
     bool groups = whole_groups(attrs.groups, kernel);
     if (!plain_layout || attrs.kernel_layout != "IOHW" || data.size() != 4 || kernel.size() != 4 || !groups ||
-        attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != kFloat32 ||
+        attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != dtype_ ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     // A head with few channels fills plain rows straight away: blocks of it would be padding.
@@ -245,7 +246,7 @@ class Rewriter {
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     const bool usual = attrs.data_layout == "NCDHW" && attrs.kernel_layout == "OIDHW" &&
                        (attrs.out_layout.empty() || attrs.out_layout == "NCDHW");
-    if (!usual || data.size() != 5 || kernel.size() != 5 || tensor(c->args[0])->dtype != kFloat32 ||
+    if (!usual || data.size() != 5 || kernel.size() != 5 || tensor(c->args[0])->dtype != dtype_ ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     const int64_t in = data[1], out = kernel[0], groups = attrs.groups;
@@ -265,7 +266,7 @@ class Rewriter {
     const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
                        (attrs.kernel_layout == "IODHW" || attrs.kernel_layout == "OIDHW");
     const bool groups = whole_groups(attrs.groups, kernel);
-    if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != kFloat32 ||
+    if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != dtype_ ||
         attrs.dilation != std::vector<int64_t>{1, 1, 1} ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
@@ -282,7 +283,8 @@ class Rewriter {
     const auto& attrs = *attrs_as<A>(c->attrs);
     const size_t rank = dims(e).size();
     if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) ||
-        tensor(c->args[0])->dtype != kFloat32 || !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)))
+        tensor(c->args[0])->dtype != dtype_ || !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)) ||
+        (dtype_.is_integral() && std::string_view(called_op(e)->name).find("max") == std::string_view::npos))
       return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
       a = attrs;
@@ -295,7 +297,7 @@ class Rewriter {
   Placed resize(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Resize2DAttrs>(c->attrs);
     if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || c->args.size() != 1 ||
-        tensor(c->args[0])->dtype != kFloat32)
+        tensor(c->args[0])->dtype != dtype_)
       return {};
     AttrsRef made = make_attrs<Resize2DAttrs>([&](auto& a) {
       a = attrs;
@@ -457,18 +459,30 @@ class Rewriter {
     return constant && constant->data.size() == 1 && constant->data.at_double(0) != 0;
   }
 
+  const DataType dtype_;  // of the convolutions and pools that change
   const int lanes_;
   const std::string layout_, volume_layout_;
   std::unordered_map<const ExprNode*, Placed> values_;
   std::unordered_map<const ExprNode*, Expr> plains_, blockeds_, split_parts_;
 };
 
+bool has_convolution(const FunctionNode& main, DataType dtype) {
+  for (const Expr& e : post_order(main.body))
+    for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.conv3d", "nn.conv3d_transpose"})
+      if (is_call_to(e, op) && as_tensor(e->type) && as_tensor(e->type)->dtype == dtype) return true;
+  return false;
+}
+
 }  // namespace
 
 Result<Module> alter_op_layout(const Module& module, PassContext& context) {
   const FunctionNode* main = module.main_function();
   if (!main || !context.target || context.target->vector_bits < 128) return module;
-  return module.with_main(Rewriter(context.target->lanes(32)).run(*main));
+  Module out = module;
+  for (DataType dtype : {kFloat32, kFloat64, kInt32, kUInt32, kInt64, kUInt64})
+    if (dtype == kFloat32 || has_convolution(*out.main_function(), dtype))
+      out = out.with_main(Rewriter(dtype, context.target->lanes(dtype.bits)).run(*out.main_function()));
+  return out;
 }
 
 }  // namespace tilewright::relay

@@ -46,12 +46,24 @@ Expr absorb_transposes(const Expr& e) {
   return out.ok() && type_equal((*out)->type, e->type) ? *out : e;
 }
 
+// Rows of the left side along the reduction, as kernels read them.
+template <class A>
+Expr with_rows(const Expr& e) {
+  const auto& attrs = attrs_of<A>(e);
+  if (!attrs.transpose_a) return e;
+  return call(called_op(e)->name, {swap_last(arg(e, 0)), arg(e, 1)}, make_attrs<A>([&](auto& made) {
+                made = attrs;
+                made.transpose_a = false;
+              }),
+              e->span);
+}
+
 // A product whose right side is one constant matrix for all batches.
 template <class A>
 Expr to_dense(const Expr& e) {
   const auto& attrs = attrs_of<A>(e);
   const Tensor* weights = constant_data(arg(e, 1));
-  if (attrs.transpose_a || !weights || weights->rank() < 2 || !is_float_tensor(e)) return e;
+  if (attrs.transpose_a || !weights || weights->rank() < 2) return e;
   for (int i = 0; i + 2 < weights->rank(); ++i)
     if (weights->shape()[static_cast<size_t>(i)] != 1) return e;
   Expr matrix = reshape_to(arg(e, 1), {weights->shape().end() - 2, weights->shape().end()});
@@ -64,11 +76,11 @@ Expr to_dense(const Expr& e) {
 Expr convert(const Expr& e) {
   if (is_call_to(e, "nn.batch_matmul")) {
     Expr out = absorb_transposes<BatchMatmulAttrs>(e);
-    return to_dense<BatchMatmulAttrs>(out);
+    return to_dense<BatchMatmulAttrs>(with_rows<BatchMatmulAttrs>(out));
   }
   if (is_call_to(e, "nn.matmul")) {
     Expr out = absorb_transposes<MatmulAttrs>(e);
-    return to_dense<MatmulAttrs>(out);
+    return to_dense<MatmulAttrs>(with_rows<MatmulAttrs>(out));
   }
   return e;
 }

@@ -293,11 +293,18 @@ bool sum_masks(std::vector<Expr> masks, size_t rank, Expr* out) {
   return true;
 }
 
+// Keys or values of one head, where they were repeated for all.
+Expr of_one_head(const Expr& e) {
+  if (!is_call_to(e, "broadcast_to") || !static_shape(tensor_of(e).shape)) return e;
+  auto all = dims_of(e), own = dims_of(arg(e, 0));
+  return own.size() == 4 && own[1] == 1 && (own[1] = all[1], own == all) ? arg(e, 0) : e;
+}
+
 // The attention itself, rank 4, in the order BHSD; null when `e` is something else.
 Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   if (!is_call_to(e, "nn.batch_matmul")) return {};
   const auto& mix = attrs_of<BatchMatmulAttrs>(e);
-  const Expr &softmax = arg(e, 0), &value = arg(e, 1);
+  const Expr softmax = arg(e, 0), value = of_one_head(arg(e, 1));
   size_t rank = tensor_of(e).shape.size();
   if (mix.transpose_a || rank < 3 || rank > 4 || !is_static_float(e, rank) || !is_static_float(value, rank)) return {};
   if (!is_call_to(softmax, "nn.softmax") || !read_once(softmax) || !is_static_float(softmax, rank)) return {};
@@ -305,7 +312,7 @@ Expr match(const Expr& e, const std::function<bool(const Expr&)>& read_once) {
   Scores scores;
   if (!find_scores(arg(softmax, 0), read_once, &scores)) return {};
   const auto& product = attrs_of<BatchMatmulAttrs>(scores.product);
-  const Expr &query = arg(scores.product, 0), &key = arg(scores.product, 1);
+  const Expr query = arg(scores.product, 0), key = of_one_head(arg(scores.product, 1));
   if (!is_static_float(query, rank) || !is_static_float(key, rank) || !is_static_float(scores.product, rank)) return {};
   // No batch is broadcast below, but one head of keys and values may serve all.
   const auto s_dims = dims_of(softmax), wanted = dims_of(e);

@@ -10,6 +10,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/attrs_batch_blocks.h"
 #include "relay/passes/calls.h"
+#include "relay/passes/legalize_products.h"
 
 namespace tilewright::relay {
 namespace {
@@ -477,19 +478,6 @@ Expr global_pool(const Expr& e) {
 // The statistics of batch_norm come out as they went in.
 Expr batch_norm(const Expr& e) { return make_tuple({make_get(e, 0, e->span), arg(e, 3), arg(e, 4)}); }
 
-// Products of other dtypes than the dense kernel's as a batch of one.
-Expr dense_of_others(const Expr& e) {
-  auto a = shape_of(arg(e, 0)), b = shape_of(arg(e, 1)), out = shape_of(e);
-  const DataType dtype = tensor_of(arg(e, 0)).dtype;
-  if (!a || !b || !out || !(dtype.is_integral() || dtype == kFloat64)) return e;
-  const int64_t k = a->back(), m = std::accumulate(a->begin(), a->end() - 1, int64_t{1}, std::multiplies<>());
-  Expr y = call("nn.batch_matmul",
-                {reshape_to(cast(arg(e, 0), tensor_of(e).dtype), {1, m, k}),
-                 reshape_to(cast(arg(e, 1), tensor_of(e).dtype), {1, (*b)[0], k})},
-                make_attrs<BatchMatmulAttrs>([&](auto& attrs) { attrs.transpose_b = true; }), e->span);
-  return reshape_to(y, *out);
-}
-
 using Rule = Expr (*)(const Expr&);
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> kRules = {
@@ -519,7 +507,9 @@ const std::map<std::string_view, Rule>& rules() {
       {"nn.global_max_pool2d", global_pool},
       {"nn.batch_norm", batch_norm},
       {"nn.batch_to_space_nd", batch_to_space},
-      {"nn.dense", dense_of_others},
+      {"nn.batch_matmul", legal_product},
+      {"nn.dense", legal_product},
+      {"nn.matmul", legal_product},
       {"nn.mirror_pad", mirror_pad},
       {"nn.space_to_batch_nd", space_to_batch},
       {"nn.upsampling", upsampling},
