@@ -419,6 +419,12 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   return choice;
 }
 
+// Averages of integers are divisions towards zero, which the plain loops have.
+bool pools(topi::PoolKind kind, DataType dtype) {
+  if (dtype.is_float()) return dtype.bits >= 16;
+  return kind == topi::PoolKind::kMax && dtype.is_integral() && dtype.bits >= 8;
+}
+
 // Windows over (N, C/v, D, H, W, v) or (N, C, D, H, W).
 template <class A, topi::PoolKind kind>
 std::shared_ptr<Choice> pool3d(const Problem& p) {

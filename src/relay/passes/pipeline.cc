@@ -15,6 +15,7 @@ const Pipeline& default_pipeline() {
       // What became static, and what was waiting for values that are constants now.
       "ExpandComposed",
       "CanonicalizeQnn",
+      "WidenSmallFloats",
       "FlattenAtrousConv",
       "IntegerProducts",
       "Legalize",

@@ -48,6 +48,7 @@
 #include "relay/passes/split_args.h"
 #include "relay/passes/split_recurrent.h"
 #include "relay/passes/to_mixed_precision.h"
+#include "relay/passes/widen_small_floats.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -140,6 +141,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"ToMixedPrecision", 0, "arithmetic in float16 where that is safe"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(to_mixed_precision)},
       {{"UnCPS", 1, "a main that ToCPS made returns its result again"}, un_cps},
+      {{"WidenSmallFloats", 0, "operators of float16 and bfloat16 compute in float32", true}, widen_small_floats},
   };
   return kPasses;
 }

@@ -97,7 +97,7 @@ Values attention(NodeContext& c) {
   DataType precision = c.dtype_attr("softmax_precision", dtype);
   Expr weights = softmax(c, c.cast(scores, precision));
   if (mode == 3) shown = c.cast(weights, dtype);
-  Expr y = c.cast(batch_matmul(c, c.cast(weights, dtype), v, false), dtype);
+  Expr y = c.cast(batch_matmul(c, c.cast(weights, c.dtype(v)), v, false), dtype);
   if (rank == 3) y = merge_heads(c, y);
   return {y, present_key, present_value, shown};
 }

@@ -205,12 +205,16 @@ Values grid_sample(NodeContext& c) {
   if (rank == 5 && mode == "bicubic") c.unsupported("cubic over three spatial axes");
   Ints order{0, rank - 1};
   for (int64_t d = 1; d + 1 < rank; ++d) order.push_back(d);
-  return {c.call("image.grid_sample", {x, c.transpose(grid, order)}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {
-                   if (rank == 5) a.layout = "NCDHW";
-                   a.method = mode;
-                   a.padding_mode = padding;
-                   a.align_corners = c.int_attr("align_corners", 0) != 0;
-                 }))};
+  // Other numbers are sampled as floats that hold them, and cut off again.
+  const DataType dtype = c.dtype(x);
+  if (!dtype.is_float()) x = c.cast(x, dtype.bits < 32 ? kFloat32 : kFloat64);
+  Expr y = c.call("image.grid_sample", {x, c.transpose(grid, order)}, make_attrs<relay::GridSampleAttrs>([&](auto& a) {
+                    if (rank == 5) a.layout = "NCDHW";
+                    a.method = mode;
+                    a.padding_mode = padding;
+                    a.align_corners = c.int_attr("align_corners", 0) != 0;
+                  }));
+  return {c.cast(y, dtype)};
 }
 
 constexpr ConverterEntry kTable[] = {

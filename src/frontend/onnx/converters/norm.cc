@@ -33,6 +33,8 @@ Values batch_norm(NodeContext& c) {
   Expr centered = c.sub(x, per_channel(c, batch_mean, c.rank(x)));
   Expr batch_var = c.reduce("mean", c.mul(centered, centered), axes, false);
   Expr inverse = c.call("rsqrt", {c.add(batch_var, c.scalar_like(epsilon, batch_var))});
+  // Scale and shift may have another type than the data; the result has the data's.
+  scale = c.cast(scale, c.dtype(x)), bias = c.cast(bias, c.dtype(x));
   Expr y = c.add(c.mul(centered, per_channel(c, c.mul(inverse, scale), c.rank(x))), per_channel(c, bias, c.rank(x)));
   auto running = [&](const Expr& old, const Expr& fresh) {
     return c.add(c.mul(old, c.scalar_like(momentum, old)),
@@ -54,7 +56,7 @@ Values layer_norm(NodeContext& c) {
   double epsilon = c.float_attr("epsilon", 1e-5f);
   bool statistics = c.wants(1) || c.wants(2);
   bool vector = axis == rank - 1 && c.rank(c.input(1)) == 1 && (!c.has(2) || c.rank(c.input(2)) == 1);
-  if (vector && !statistics && c.has(2) && c.dtype(x) == kFloat32)
+  if (vector && !statistics && c.has(2) && c.dtype(x) != kFloat64)
     return {c.call("nn.layer_norm", {x, c.input(1), c.input(2)}, make_attrs<relay::LayerNormAttrs>([&](auto& a) {
                      a.axis = rank - 1;
                      a.epsilon = epsilon;
@@ -76,7 +78,8 @@ Values rms_norm(NodeContext& c) {
   Expr x = c.input(0);
   int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", -1), rank);
   double epsilon = c.float_attr("epsilon", 1e-5f);
-  DataType dtype = c.dtype(x), wide = dtype == kFloat64 ? kFloat64 : kFloat32;
+  // The result has the scale's type.
+  DataType dtype = c.dtype(c.input(1)), wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
   Expr wide_x = c.cast(x, wide);
   Ints axes;
   for (int64_t i = axis; i < rank; ++i) axes.push_back(i);

@@ -57,6 +57,7 @@ AttrsRef resize_attrs(const Plan& p, size_t first) {
 
 // The graph operators resize the axes after the first two; others are moved there, or flattened away when not resized.
 Expr apply(NodeContext& c, Expr x, Plan p) {
+  if (c.dtype(x).is_bool()) return c.cast(apply(c, c.cast(x, kUInt8), std::move(p)), kBool);
   Ints dims = c.dims(x);
   size_t rank = dims.size();
   auto touched = [&](size_t i) {

@@ -12,7 +12,9 @@ using Ints = std::vector<int64_t>;
 
 // Columns back to pictures, overlapping blocks added up: a scatter with places known at import.
 Values col2im(NodeContext& c) {
-  Expr x = c.input(0);
+  // Sums of bools say whether one of them is true.
+  const DataType dtype = c.dtype(c.input(0));
+  Expr x = dtype.is_bool() ? c.cast(c.input(0), kInt32) : c.input(0);
   Ints image = c.ints(1, "image shape"), block = c.ints(2, "block shape"), d = c.dims(x);
   size_t n = image.size();
   Ints strides = c.ints_attr("strides", Ints(n, 1)), dilations = c.ints_attr("dilations", Ints(n, 1)),
@@ -65,7 +67,7 @@ Values col2im(NodeContext& c) {
   for (size_t i = 0; i < n; ++i)
     if (pads[i] != 0 || pads[i + n] != 0)
       picture = c.slice(picture, static_cast<int64_t>(i) + 2, pads[i], pads[i] + image[i]);
-  return {picture};
+  return {c.cast(picture, dtype)};
 }
 
 // Determinants of matrices up to 4 x 4, by expansion along the first row.
