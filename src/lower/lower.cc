@@ -240,6 +240,7 @@ class Lowering {
           GraphTensor t = graph_.tensors[id];
           t.consumers.clear();
           t.shape = packed.shape();
+          t.dtype = packed.dtype();
           t.weight = Weight(t.data, pack, packed);
           graph_.tensors.push_back(std::move(t));
         }

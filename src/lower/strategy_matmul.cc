@@ -32,6 +32,15 @@ std::optional<bool> is_nk(const Problem& p) {
   return attrs.transpose_b;
 }
 
+// Few rows wait for the weights to come from memory: those that are all halves come as halves. Several shapes of one
+// library share theirs.
+DataType weights_kept_in(const Problem& p, const topi::GemmProblem& problem) {
+  constexpr int64_t kFewRows = 4, kMuch = 1 << 18;
+  if (problem.dtype != kFloat32 || problem.m > kFewRows || problem.k * problem.n * 4 < kMuch || p.graph.panels)
+    return problem.dtype;
+  return topi::small_dtype_of(p.input(1).data);
+}
+
 // C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
 std::shared_ptr<Choice> packed(const Problem& p) {
   const auto found = packed_product(p);
@@ -52,7 +61,11 @@ std::shared_ptr<Choice> packed(const Problem& p) {
   const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
   const int64_t width = dots ? row : config.nr * lanes;
   int a_input = p.input_index(0), b_input = p.input_index(1);
-  choice->repacks.emplace_back(b_input, [=](const Tensor& t) { return topi::pack_dense(t, b_is_nk != dots, width); });
+  const DataType kept = weights_kept_in(p, problem);
+  if (kept != problem.dtype) choice->configuration += " of " + kept.str();
+  choice->repacks.emplace_back(b_input, [=](const Tensor& t) {
+    return topi::pack_dense(topi::converted(t, kept), b_is_nk != dots, width);
+  });
   Anchor anchor = p.anchor;
   const std::vector<int64_t> packed_shape =
       dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, config, p.target);

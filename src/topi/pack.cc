@@ -2,6 +2,8 @@
 #include "topi/pack.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "topi/view.h"
@@ -26,7 +28,31 @@ void with_element(DataType dtype, const F& f) {
   TW_ICHECK(false, "pack: element size");
 }
 
+bool is_bfloat(uint32_t bits) { return (bits & 0xffff) == 0; }
+
+// Normal halves have ten digits behind the point and exponents from -14 to 15; those below are multiples of 2^-24.
+bool is_half(uint32_t bits) {
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude >= 0x38800000) return magnitude < 0x47800000 && (bits & 0x1fff) == 0;
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
+  return scaled == std::floor(scaled);
+}
+
 }  // namespace
+
+DataType small_dtype_of(const Tensor& values) {
+  if (values.dtype() != kFloat32) return values.dtype();
+  const auto bits = values.as<uint32_t>();
+  if (std::all_of(bits.begin(), bits.end(), is_half)) return kFloat16;
+  return std::all_of(bits.begin(), bits.end(), is_bfloat) ? kBFloat16 : kFloat32;
+}
+
+Tensor converted(const Tensor& values, DataType dtype) {
+  if (values.dtype() == dtype) return values;
+  Tensor out(dtype, values.shape());
+  for (int64_t i = 0; i < values.size(); ++i) out.set_double(i, values.at_double(i));
+  return out;
+}
 
 Tensor pack_conv2d_weights(const Tensor& weights, int lanes, int64_t ic_block) {
   TW_ICHECK(weights.rank() == 4, "pack_conv2d_weights: (OC, IC, kh, kw)");

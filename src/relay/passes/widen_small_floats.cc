@@ -2,6 +2,7 @@
 #include "relay/passes/widen_small_floats.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/string_fields.h"
 #include "relay/passes/calls.h"
@@ -161,12 +162,23 @@ class Widening {
     if (!known.second) known = {e, converted_constant(e, dtype)};
     return known.second;
   }
-  static Expr converted_constant(const Expr& e, DataType dtype) {
+  Expr converted_constant(const Expr& e, DataType dtype) const {
     const Tensor* data = constant_data(e);
     if (!data || !dtype.is_float() || !data->dtype().is_float()) return cast(e, dtype);
     Tensor out(dtype, data->shape());
     for (int64_t i = 0; i < data->size(); ++i) out.set_double(i, data->at_double(i));
+    if (out.size() == 1 && dtype == kFloat32 && !rounds_)
+      out.set_double(0, before_rounding(out.at_double(0), data->dtype()));
     return make_constant(out, e->span);
+  }
+  // The numbers of GELU's formulas, which later passes know them by, as they were before a converter rounded them.
+  static double before_rounding(double value, DataType small) {
+    for (double known : {std::sqrt(2.0), std::sqrt(0.5), std::sqrt(2 / M_PI), 0.044715}) {
+      Tensor rounded(small, {});
+      rounded.set_double(0, known);
+      if (rounded.at_double(0) == value) return known;
+    }
+    return value;
   }
 
   struct KeyHash {
