@@ -2,7 +2,6 @@
 // Convolutions and pools.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "lower/spatial_halo.h"
 #include "lower/strategy.h"
@@ -13,7 +12,6 @@
 #include "topi/pack.h"
 #include "topi/pool.h"
 #include "topi/reduce.h"
-#include "topi/resize.h"
 #include "topi/winograd.h"
 
 namespace tilewright::lower {
@@ -169,9 +167,12 @@ constexpr double kWinogradErrorBudget = 1e-5;
 // Weights of products of integers (IntegerProducts), whose sums are exact in every order but not through Winograd's
 // fractions.
 bool whole_numbers(const Tensor& weights) {
+  if (weights.dtype() != kFloat32) return false;
   auto values = weights.as<float>();
   return std::all_of(values.begin(), values.end(), [](float v) { return v == std::nearbyint(v); });
 }
+
+bool transforms(const Problem& p) { return has_tiles(p) && (p.arg_dtype(0) == kFloat32 || p.arg_dtype(0) == kFloat64); }
 
 // How a volume is given to a kernel whose tiles lie in planes: taps along the depth alone become taps of rows, and
 // depth and height change places.
@@ -222,7 +223,8 @@ std::shared_ptr<Choice> winograd_conv(const Problem& p, int tile, const topi::Co
   choice->halos[static_cast<size_t>(p.input_index(0))] =
       volume ? spatial_halo(6, need, turn.on ? 2 : 3, 4) : spatial_halo(5, need);
   choice->cost = topi::winograd_cost(problem, config, from_memory, p.target);
-  choice->scratch_bytes = topi::winograd_scratch_bytes(problem, config);
+  choice->scratch_dtype = packed.dtype();
+  choice->scratch_bytes = topi::winograd_scratch_bytes(problem, config, packed.dtype());
   choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) {
     return topi::winograd_weights(volume ? pack_volume_weights(t, problem) : t, problem, config);
   });
@@ -237,8 +239,7 @@ std::shared_ptr<Choice> winograd_conv(const Problem& p, int tile, const topi::Co
 }
 template <int tile>
 std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
-  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || p.arg_shape(0).size() != 5 ||
-      !p.constant(1))
+  if (p.target.strict_math || !p.anchor.direct() || !transforms(p) || p.arg_shape(0).size() != 5 || !p.constant(1))
     return nullptr;
   const topi::Conv2dProblem c = conv_problem(p);
   if (!topi::winograd_applies(c, c.kernel_height == 1 ? 1 : tile, c.kernel_width == 1 ? 1 : tile) ||
@@ -248,7 +249,7 @@ std::shared_ptr<Choice> winograd_conv2d(const Problem& p) {
 }
 template <int tile>
 std::shared_ptr<Choice> winograd_conv3d(const Problem& p) {
-  if (p.target.strict_math || !p.anchor.direct() || p.arg_dtype(0) != kFloat32 || !is_blocked_volume(p)) return nullptr;
+  if (p.target.strict_math || !p.anchor.direct() || !transforms(p) || !is_blocked_volume(p)) return nullptr;
   topi::Conv2dProblem c = volume_problem(p);
   const Turn turn{c.kernel_height == 1 && c.kernel_width == 1};
   c = turn(c);
@@ -354,75 +355,6 @@ std::shared_ptr<Choice> plain_conv(const Problem& p) {
     return topi::conv_direct(problem, config, x, scope.input(weight_input), y, scope.epilogue(anchor), context);
   };
   return choice;
-}
-
-// image.resize2d by tables of taps.
-std::shared_ptr<Choice> resize2d(const Problem& p) {
-  using C = topi::ResizeCoordinates;
-  using R = topi::ResizeRounding;
-  if (!p.anchor.direct()) return nullptr;
-  const auto& attrs = p.attrs<Resize2DAttrs>();
-  auto data = p.arg_shape(0), out = p.out_shape();
-  // Copies have any dtype; sums are of float32 or float64.
-  const DataType dtype = p.arg_dtype(0);
-  const bool sums = attrs.method != "nearest_neighbor";
-  if (as_tensor(p.anchor.call->type)->dtype != dtype || (sums && dtype != kFloat32 && dtype != kFloat64))
-    return nullptr;
-  if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4)
-    return nullptr;
-  topi::ResizeAxis axis;
-  if (attrs.method == "nearest_neighbor")
-    axis.method = topi::ResizeMethod::kNearest;
-  else if (attrs.method == "linear")
-    axis.method = topi::ResizeMethod::kLinear;
-  else
-    axis.method = topi::ResizeMethod::kCubic;
-  static const std::map<std::string, C> kCoordinates{{"half_pixel", C::kHalfPixel},
-                                                     {"pytorch_half_pixel", C::kPytorchHalfPixel},
-                                                     {"align_corners", C::kAlignCorners},
-                                                     {"asymmetric", C::kAsymmetric},
-                                                     {"half_pixel_symmetric", C::kHalfPixelSymmetric},
-                                                     {"tf_half_pixel_for_nn", C::kTfHalfPixelForNearest}};
-  auto coordinates = kCoordinates.find(attrs.coordinate_transformation_mode);
-  if (coordinates == kCoordinates.end()) return nullptr;
-  axis.coordinates = coordinates->second;
-  static const std::map<std::string, R> kRounding{{"round", R::kRoundPreferCeil},
-                                                  {"round_prefer_floor", R::kRoundPreferFloor},
-                                                  {"round_prefer_ceil", R::kRoundPreferCeil},
-                                                  {"floor", R::kFloor},
-                                                  {"ceil", R::kCeil}};
-  const bool corners = axis.coordinates == C::kAlignCorners;
-  auto rounding = kRounding.find(!attrs.rounding_method.empty() ? attrs.rounding_method : corners ? "round" : "floor");
-  if (rounding == kRounding.end()) return nullptr;
-  axis.rounding = rounding->second;
-  axis.cubic_coefficient = attrs.cubic_alpha;
-  axis.exclude_outside = attrs.cubic_exclude != 0;
-  auto choice = std::make_shared<Choice>();
-  for (size_t d : {size_t{2}, size_t{3}}) {
-    axis.in = data[d];
-    axis.out = out[d];
-    axis.scale = attrs.scales.size() == 2 ? attrs.scales[d - 2] : 0;
-    choice->tables.push_back(topi::resize_indices(axis));
-    choice->tables.push_back(topi::resize_weights(axis, topi::resized_in(dtype)));
-  }
-  choice->cost.bytes = 8;
-  for (int64_t d : out) choice->cost.bytes *= static_cast<double>(d);
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
-  Anchor anchor = p.anchor;
-  auto input = static_cast<size_t>(p.input_index(0)), tables = p.group.inputs.size();
-  auto method = axis.method;
-  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    topi::ResizeTables t{scope.input(tables), scope.input(tables + 1), scope.input(tables + 2),
-                         scope.input(tables + 3)};
-    return topi::resize2d(method, t, scope.input(input), scope.output(), scope.epilogue(anchor), context);
-  };
-  return choice;
-}
-
-// Averages of integers are divisions towards zero, which the plain loops have.
-bool pools(topi::PoolKind kind, DataType dtype) {
-  if (dtype.is_float()) return dtype.bits >= 16;
-  return kind == topi::PoolKind::kMax && dtype.is_integral() && dtype.bits >= 8;
 }
 
 // Windows over (N, C/v, D, H, W, v) or (N, C, D, H, W).
@@ -575,7 +507,6 @@ constexpr Implementation kImplementations[] = {
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd3", 10, winograd_conv2d<3>},
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd4", 10, winograd_conv2d<4>},
     {"nn.contrib_depthwise_conv2d_NCHWc", "depthwise_conv2d_nchwc.direct", 10, depthwise_conv2d},
-    {"image.resize2d", "resize2d.tables", 10, resize2d},
     {"nn.conv1d", "conv1d.direct", 5, plain_conv<Conv1DAttrs>},
     {"nn.conv2d", "conv2d.direct", 5, plain_conv<Conv2DAttrs>},
     {"nn.conv3d", "conv3d.direct", 5, plain_conv<Conv3DAttrs>},

@@ -63,9 +63,8 @@ std::shared_ptr<Choice> packed(const Problem& p) {
   int a_input = p.input_index(0), b_input = p.input_index(1);
   const DataType kept = weights_kept_in(p, problem);
   if (kept != problem.dtype) choice->configuration += " of " + kept.str();
-  choice->repacks.emplace_back(b_input, [=](const Tensor& t) {
-    return topi::pack_dense(topi::converted(t, kept), b_is_nk != dots, width);
-  });
+  choice->repacks.emplace_back(
+      b_input, [=](const Tensor& t) { return topi::pack_dense(topi::converted(t, kept), b_is_nk != dots, width); });
   Anchor anchor = p.anchor;
   const std::vector<int64_t> packed_shape =
       dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, config, p.target);

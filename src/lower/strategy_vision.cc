@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object detection: greedy choices among boxes and bins of regions.
+// Object detection: greedy choices among boxes and bins of regions. Pictures of another size.
+#include <map>
+
 #include "lower/strategy.h"
+#include "relay/ops/attrs_image.h"
 #include "relay/ops/attrs_vision.h"
 #include "topi/detection.h"
+#include "topi/resize.h"
 
 namespace tilewright::lower {
 namespace {
@@ -96,10 +100,72 @@ std::shared_ptr<Choice> region_pool(const Problem& p) {
   return region_kernel(p, problem, 4, topi::region_pool);
 }
 
+// image.resize2d by tables of taps.
+std::shared_ptr<Choice> resize2d(const Problem& p) {
+  using C = topi::ResizeCoordinates;
+  using R = topi::ResizeRounding;
+  if (!p.anchor.direct()) return nullptr;
+  const auto& attrs = p.attrs<Resize2DAttrs>();
+  auto data = p.arg_shape(0), out = p.out_shape();
+  // Copies have any dtype; sums are of float32 or float64.
+  const DataType dtype = p.arg_dtype(0);
+  const bool sums = attrs.method != "nearest_neighbor";
+  if (as_tensor(p.anchor.call->type)->dtype != dtype || (sums && dtype != kFloat32 && dtype != kFloat64))
+    return nullptr;
+  if (attrs.layout.substr(0, 4) != "NCHW" || attrs.antialias || data.size() != out.size() || data.size() < 4)
+    return nullptr;
+  topi::ResizeAxis axis;
+  if (attrs.method == "nearest_neighbor")
+    axis.method = topi::ResizeMethod::kNearest;
+  else if (attrs.method == "linear")
+    axis.method = topi::ResizeMethod::kLinear;
+  else
+    axis.method = topi::ResizeMethod::kCubic;
+  static const std::map<std::string, C> kCoordinates{{"half_pixel", C::kHalfPixel},
+                                                     {"pytorch_half_pixel", C::kPytorchHalfPixel},
+                                                     {"align_corners", C::kAlignCorners},
+                                                     {"asymmetric", C::kAsymmetric},
+                                                     {"half_pixel_symmetric", C::kHalfPixelSymmetric},
+                                                     {"tf_half_pixel_for_nn", C::kTfHalfPixelForNearest}};
+  auto coordinates = kCoordinates.find(attrs.coordinate_transformation_mode);
+  if (coordinates == kCoordinates.end()) return nullptr;
+  axis.coordinates = coordinates->second;
+  static const std::map<std::string, R> kRounding{{"round", R::kRoundPreferCeil},
+                                                  {"round_prefer_floor", R::kRoundPreferFloor},
+                                                  {"round_prefer_ceil", R::kRoundPreferCeil},
+                                                  {"floor", R::kFloor},
+                                                  {"ceil", R::kCeil}};
+  const bool corners = axis.coordinates == C::kAlignCorners;
+  auto rounding = kRounding.find(!attrs.rounding_method.empty() ? attrs.rounding_method : corners ? "round" : "floor");
+  if (rounding == kRounding.end()) return nullptr;
+  axis.rounding = rounding->second;
+  axis.cubic_coefficient = attrs.cubic_alpha;
+  axis.exclude_outside = attrs.cubic_exclude != 0;
+  auto choice = std::make_shared<Choice>();
+  for (size_t d : {size_t{2}, size_t{3}}) {
+    axis.in = data[d];
+    axis.out = out[d];
+    axis.scale = attrs.scales.size() == 2 ? attrs.scales[d - 2] : 0;
+    choice->tables.push_back(topi::resize_indices(axis));
+    choice->tables.push_back(topi::resize_weights(axis, topi::resized_in(dtype)));
+  }
+  choice->cost.bytes = 8;
+  for (int64_t d : out) choice->cost.bytes *= static_cast<double>(d);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  Anchor anchor = p.anchor;
+  auto input = static_cast<size_t>(p.input_index(0)), tables = p.group.inputs.size();
+  auto method = axis.method;
+  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
+    topi::ResizeTables t{scope.input(tables), scope.input(tables + 1), scope.input(tables + 2),
+                         scope.input(tables + 3)};
+    return topi::resize2d(method, t, scope.input(input), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
 constexpr Implementation kImplementations[] = {
-    {"vision.compact", "compact", 10, compact},
-    {"vision.region_align", "region_align", 10, region_align},
-    {"vision.region_pool", "region_pool", 10, region_pool},
+    {"image.resize2d", "resize2d.tables", 10, resize2d},       {"vision.compact", "compact", 10, compact},
+    {"vision.region_align", "region_align", 10, region_align}, {"vision.region_pool", "region_pool", 10, region_pool},
     {"vision.suppress", "suppress.greedy", 10, suppress},
 };
 

@@ -15,7 +15,8 @@ Tensor pack_dense(const Tensor& b, bool transposed, int64_t width);
 // (N, C, spatial...) -> (N, ceil(C/v), spatial..., v); a vector (C) -> (ceil(C/v), v).
 Tensor pack_channels(const Tensor& value, int channel_axis, int lanes);
 
-// The narrowest of float16, bfloat16 and float32 that holds every value of a float32 tensor; another tensor's own dtype.
+// The narrowest of float16, bfloat16 and float32 that holds every value of a float32 tensor; another tensor's own
+// dtype.
 DataType small_dtype_of(const Tensor& values);
 Tensor converted(const Tensor& values, DataType dtype);
 

@@ -45,7 +45,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
   TW_ICHECK(winograd_applies(p, c.tile_height, c.tile_width), "conv2d_winograd: problem");
   TW_ICHECK(context.scratch && context.scratch->size >= l.scratch(), "conv2d_winograd: scratch");
   const WinogradTransform &down = l.down.transform, &across = l.across.transform;
-  const DataType vector = kFloat32.with_lanes(v);
+  const DataType vector = data.dtype().with_lanes(v);
   const Buffer scratch = context.scratch;
   const PixelStrides in = pixel_strides(data, false), result = pixel_strides(out, false);
   auto scratch_at = [&](const PrimExpr& at) { return load(scratch, ramp(at, 1, v)); };
@@ -160,7 +160,8 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
     // Weights stream from memory at an even pace: each of the turns over a panel of weights fetches its part
     // of the next.
-    const int64_t line = 64 / 4, lines = ceil_div(unroll * row, line * l.turns);
+    const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
+                  lines = ceil_div(unroll * row, line * l.turns);
     // A single turn runs a thousand cycles ahead of itself, longer than memory takes to answer.
     const int64_t distance = std::min<int64_t>(192, 1000 / rows) * line;
     PrimExpr ahead = weights_at + distance;

@@ -33,9 +33,9 @@ Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, b
                    const Target& target);
 // What tiles over the output's edge read beyond the padding.
 HaloNeed winograd_halo(const Conv2dProblem& problem, const WinogradConfig& config);
-int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config);
-// The transformed weights (tiles of output channels, points, phases, input channels, blocks of a tile, v), computed in
-// double from those of conv2d_nchwc (packed_weight_shape).
+int64_t winograd_scratch_bytes(const Conv2dProblem& problem, const WinogradConfig& config, DataType dtype = kFloat32);
+// The transformed weights, float32 or float64 (tiles of output channels, points, phases, input channels, blocks of a
+// tile, v), computed in double from those of conv2d_nchwc (packed_weight_shape).
 std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& problem, const WinogradConfig& config);
 Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& problem, const WinogradConfig& config);
 

@@ -72,8 +72,8 @@ HaloNeed winograd_halo(const Conv2dProblem& p, const WinogradConfig& c) {
           after(p.out_width, l.dilation_width, c.tile_width, l.across, p.pad_left, p.in_width)};
 }
 
-int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c) {
-  return winograd_loops(p, c).scratch() * 4;
+int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c, DataType dtype) {
+  return winograd_loops(p, c).scratch() * static_cast<int64_t>(dtype.bytes());
 }
 
 namespace {

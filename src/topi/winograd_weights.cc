@@ -14,24 +14,26 @@ std::vector<int64_t> winograd_weight_shape(const Conv2dProblem& p, const Winogra
   return {l.oc_blocks * l.slices * l.panel};
 }
 
-Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+namespace {
+template <class T>
+Tensor transformed_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
   const WinogradLoops l = winograd_loops(p, c);
   const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   TW_ICHECK(packed.shape() == packed_weight_shape(p), "winograd_weights: packed weights of the problem");
   const WinogradTransform &down = l.down.transform, &across = l.across.transform;
   const int64_t high = down.products(), wide = across.products(), stride_h = p.stride_height, stride_w = p.stride_width;
-  Tensor out(kFloat32, winograd_weight_shape(p, c));
-  const float* from = packed.as<float>().data();
-  float* to = out.as_mutable<float>().data();
+  Tensor out(packed.dtype(), winograd_weight_shape(p, c));
+  const T* from = packed.as<T>().data();
+  T* to = out.as_mutable<T>().data();
   std::vector<double> middle(static_cast<size_t>(high * kw * v));  // points by columns of taps
   for (int64_t ob = 0; ob < l.oc_blocks; ++ob) {
     const int64_t tile = ob / c.oc_blocks, col = ob % c.oc_blocks,
                   cols = tile == l.oc_tiles - 1 ? l.last_cols : c.oc_blocks;
-    float* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
+    T* tile_at = to + tile * c.oc_blocks * l.slices * l.panel;
     for (int64_t deep_ic = 0; deep_ic < kd * l.ic_padded; ++deep_ic) {
       const int64_t deep = deep_ic / l.ic_padded, ic = deep_ic % l.ic_padded;
       // Taps lie v * v apart.
-      const float* g = from + ((ob * l.ic_blocks + ic / v) * kd + deep) * taps * v * v + ic % v * v;
+      const T* g = from + ((ob * l.ic_blocks + ic / v) * kd + deep) * taps * v * v + ic % v * v;
       for (int64_t y = 0; y < stride_h; ++y) {
         std::fill(middle.begin(), middle.end(), 0.0);
         for (int64_t i = 0; i < high; ++i)
@@ -39,7 +41,7 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
             for (int64_t x = 0; x < kw; ++x) {
               const double factor = down.kernel[static_cast<size_t>(i * down.taps + k)];
               double* sum = &middle[static_cast<size_t>((i * kw + x) * v)];
-              const float* tap = g + ((y + k * stride_h) * kw + x) * v * v;
+              const T* tap = g + ((y + k * stride_h) * kw + x) * v * v;
               for (int64_t o = 0; o < v; ++o) sum[o] += factor * double{tap[o]};
             }
         for (int64_t i = 0; i < high; ++i)
@@ -50,19 +52,25 @@ Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const Wino
               if (y >= down_phases || x >= across_phases) continue;
               const int64_t before = i * stride_h * l.across.slices() + down_phases * j * stride_w,
                             slice = before * kd + deep * down_phases * across_phases + y * across_phases + x;
-              float* row = tile_at + (slice * l.ic_padded + ic) * cols * v + col * v;
+              T* row = tile_at + (slice * l.ic_padded + ic) * cols * v + col * v;
               double sum[16] = {};
               for (int64_t k = 0; x + k * stride_w < kw; ++k) {
                 const double factor = across.kernel[static_cast<size_t>(j * across.taps + k)];
                 const double* term = &middle[static_cast<size_t>((i * kw + x + k * stride_w) * v)];
                 for (int64_t o = 0; o < v; ++o) sum[o] += factor * term[o];
               }
-              for (int64_t o = 0; o < v; ++o) row[o] = static_cast<float>(sum[o]);
+              for (int64_t o = 0; o < v; ++o) row[o] = static_cast<T>(sum[o]);
             }
       }
     }
   }
   return out;
+}
+}  // namespace
+
+Tensor winograd_weights(const Tensor& packed, const Conv2dProblem& p, const WinogradConfig& c) {
+  return packed.dtype() == kFloat64 ? transformed_weights<double>(packed, p, c)
+                                    : transformed_weights<float>(packed, p, c);
 }
 
 namespace {
@@ -90,9 +98,8 @@ std::vector<double> error_form(const WinogradTransform& w) {
   return form;
 }
 
-}  // namespace
-
-double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
+template <class T>
+double error_of(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
   const int64_t v = p.lanes, kd = p.kernel_depth, kh = p.kernel_height, kw = p.kernel_width, taps = kh * kw;
   const WinogradAxis down_axis = winograd_axis(tile_height, static_cast<int>(kh), static_cast<int>(p.stride_height));
   const WinogradAxis across_axis = winograd_axis(tile_width, static_cast<int>(kw), static_cast<int>(p.stride_width));
@@ -100,13 +107,13 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
   const int64_t high = down_axis.transform.taps, wide = across_axis.transform.taps, step_h = p.stride_height,
                 step_w = p.stride_width;
   const int64_t oc_blocks = ceil_div(p.out_channels, v), ic_blocks = ceil_div(p.in_channels, v);
-  const float* from = packed.as<float>().data();
+  const T* from = packed.as<T>().data();
   double worst = 0, signal = 0;
   std::vector<double> row(static_cast<size_t>(wide * v));
   for (int64_t ob = 0; ob < oc_blocks; ++ob) {
     double error[16] = {}, square[16] = {};
     // The taps of one phase of one input channel: trace(W^T P W Q), rows by P first, then columns by Q against W again.
-    auto add_phase = [&](const float* g, int64_t rows, int64_t columns) {
+    auto add_phase = [&](const T* g, int64_t rows, int64_t columns) {
       auto at = [&](int64_t k, int64_t x) { return g + (k * step_h * kw + x * step_w) * v * v; };
       for (int64_t k = 0; k < rows; ++k) {
         std::fill(row.begin(), row.end(), 0.0);
@@ -135,9 +142,17 @@ double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_hei
       signal += square[o] / static_cast<double>(p.out_channels);
     }
   }
+  const double unit = std::numeric_limits<T>::epsilon() / 2;
   // A product's operands are rounded once or twice and its sum grows over the input channels.
   const double growth = 1 + static_cast<double>(p.in_channels * kd * step_h * step_w) / 16;
-  return signal > 0 ? 0x1p-24 * std::sqrt(growth * worst / signal) : 0;
+  return signal > 0 ? unit * std::sqrt(growth * worst / signal) : 0;
+}
+
+}  // namespace
+
+double winograd_error(const Tensor& packed, const Conv2dProblem& p, int tile_height, int tile_width) {
+  return packed.dtype() == kFloat64 ? error_of<double>(packed, p, tile_height, tile_width)
+                                    : error_of<float>(packed, p, tile_height, tile_width);
 }
 
 }  // namespace tilewright::topi

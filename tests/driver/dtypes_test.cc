@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products, convolutions, windows and norms in every dtype, against the reference interpreter: register tiles of each
 // width, sums of narrow integers, small floats by way of float32 (docs/decisions/012-small-floats.md).
+#include <cmath>
+
 #include "driver/graphs.h"
 
 namespace tilewright::driver {
@@ -126,6 +128,53 @@ TEST(Dtypes, ConvolutionsOfOtherWidthsAreBlocked) {
     Expr x = input("x", {1, 32, 14, 14}, t);
     EXPECT_NE(implementation_of({x}, conv_of(t, x, 32, 32, 3, 2)).find("conv2d_nchwc"), std::string::npos) << t.str();
   }
+}
+TEST(Dtypes, WinogradOfDoubles) {
+  Expr x = input("x", {1, 64, 28, 28}, kFloat64);
+  Expr y = conv_of(kFloat64, x, 64, 64, 3, 1);
+  EXPECT_NE(implementation_of({x}, y).find("winograd"), std::string::npos);
+  VerifyOptions options;
+  options.build.jobs = 1;
+  options.rtol = 1e-10, options.atol = 1e-12;  // far below float32's roundings
+  auto report = verify_module(Module().with_main(make_function({x}, y)), options);
+  ASSERT_TRUE(report.ok()) << report.error().str();
+  EXPECT_TRUE(report->ok()) << report->outputs[0];
+}
+// Weights that are all halves stay so, for few rows, whatever the model's dtype.
+TEST(Dtypes, WeightsKeptInSixteenBits) {
+  for (DataType kept : {kFloat16, kBFloat16}) {
+    Tensor weights(kFloat32, {300, 400}), narrow(kept, {1});
+    for (int64_t i = 0; i < weights.size(); ++i) {
+      narrow.set_double(0, std::ldexp(static_cast<double>(i % 251 - 125) / 3,
+                                      static_cast<int>(i % 25) - 18 - (kept == kBFloat16 ? 90 : 0)));
+      weights.set_double(i, narrow.at_double(0));
+    }
+    for (int64_t rows : {1, 3, 40}) {
+      Expr x = input("x", {rows, 400});
+      Expr y = call("nn.dense", {x, make_constant(weights)}, make_default_attrs<DenseAttrs>());
+      check({x}, y);
+      BuildOptions options;
+      options.jobs = 1;
+      auto built = build(Module().with_main(make_function({x}, y)), options);
+      ASSERT_TRUE(built.ok());
+      EXPECT_EQ(built->lowered.plan.params[0].dtype, rows <= 4 ? kept : kFloat32) << kept.str() << " " << rows;
+    }
+  }
+}
+// A converter's sqrt(2) is the half nearest to it; the formula is GELU all the same.
+TEST(Dtypes, GeluOfHalvesIsOneOperator) {
+  Expr x = input("x", {4, 64}, kFloat16);
+  Expr y = call("nn.dense", {x, number(kFloat16, {32, 64})}, make_default_attrs<DenseAttrs>());
+  auto scalar = [](double v) { return make_scalar(v, kFloat16); };
+  Expr inside = call("add", {call("erf", {call("divide", {y, scalar(std::sqrt(2.0))})}), scalar(1)});
+  Expr z = call("multiply", {call("multiply", {y, scalar(0.5)}), inside});
+  check({x}, z);
+  BuildOptions options;
+  options.jobs = 1;
+  auto built = build(Module().with_main(make_function({x}, z)), options);
+  ASSERT_TRUE(built.ok());
+  EXPECT_NE(built->lowered.plan.steps.back().name.find("nn.gelu"), std::string::npos)
+      << built->lowered.plan.steps.back().name;
 }
 TEST(Dtypes, Pools) {
   for (DataType t : kAll) {
