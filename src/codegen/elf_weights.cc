@@ -217,6 +217,7 @@ std::string weights_stand_in(bool relocatable, const Target& target) {
 Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result) {
   const uint64_t bytes = weight_bytes(pieces);
   std::ifstream in(path, std::ios::binary);
+  if (!in) return cannot_write(result, "the folder it is made in vanished");
   LinkedFile file(std::string(std::istreambuf_iterator<char>(in), {}));
   in.close();
   const uint64_t end = file.bytes().size();
