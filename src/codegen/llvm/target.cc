@@ -41,15 +41,15 @@ constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16
 // Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
 constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
 
-// Per-core rates of CPU families the cost model starts from. Zen 4 is measured; the others follow from their number of
-// 512-bit or 256-bit FMA units, usual sustained clock and cache sizes.
+// Per-core rates of CPU families the cost model starts from. Zen 4 and the FMA rate of Zen 5 are measured; the others
+// follow from their number of 512-bit or 256-bit FMA units, usual sustained clock and cache sizes.
 struct Family {
   const char* prefix;
   double gflops, l1_gbps, l2_gbps, l3_gbps, dram_gbps;
   int64_t l1_bytes, l2_bytes;
 };
 constexpr Family kFamilies[] = {
-    {"znver5", 220, 380, 190, 90, 40, 48 << 10, 1 << 20},
+    {"znver5", 262, 380, 190, 90, 40, 48 << 10, 1 << 20},
     {"znver4", 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
     {"znver3", 105, 200, 100, 80, 25, 32 << 10, 512 << 10},
     {"znver2", 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
