@@ -168,6 +168,13 @@ class Plugin(Files):
         for command in (("-m", "tilewright.as_tvm", path), ("-m", "tilewright.as_tvm", "-m", "pytest", "-q", path), ("-m", "pytest", "-p", "tilewright.as_tvm", path)):
             done = self.run_python(*command)
             self.assertIn("18 passed, 4 skipped, 1 xfailed", done.stdout, done.stdout + done.stderr)
+        self.write("conftest.py", "import tilewright.as_tvm\n")
+        self.assertIn("18 passed, 4 skipped, 1 xfailed", self.run_python("-m", "pytest", path).stdout)
+        os.remove(os.path.join(self.folder.name, "conftest.py"))
+        alone = self.write("test_alone.py", "import tilewright.as_tvm\nimport tvm, pytest, sys\ndef test_it(target, dev):\n    assert dev == tvm.cpu(0)\n"
+                           "if __name__ == '__main__':\n    sys.exit(pytest.main([__file__]))\n")
+        for command in (("-m", "pytest", alone), ("-m", "tilewright.as_tvm", alone)):
+            self.assertIn("1 passed", self.run_python(*command).stdout)
         listed = self.run_python("-m", "tilewright.as_tvm", "-m", "pytest", "--collect-only", "-q", path).stdout
         for name in ("test_target[llvm]", "test_sizes[16]", "test_pairs[3-4]", "test_named[second]", "test_targets[cuda]", "test_wide[3-llvm]"):
             self.assertIn(name, listed)

@@ -202,14 +202,33 @@ def install() -> bool:
     if "tvm" in sys.modules or importlib.util.find_spec("tvm") is not None:
         return False
     sys.meta_path.append(_Finder())
+    if "_pytest.config" in sys.modules:
+        _join_pytest()
     return True
+
+
+def _register(manager: Any) -> None:
+    from tilewright.testing import plugin
+    if not manager.is_registered(plugin):
+        manager.register(plugin, plugin.__name__)
 
 
 def pytest_configure(config: Any) -> None:
     """`pytest -p tilewright.as_tvm`: tests that import tvm, with the fixtures of tvm.testing."""
-    from tilewright.testing import plugin
-    if not config.pluginmanager.is_registered(plugin):
-        config.pluginmanager.register(plugin, plugin.__name__)
+    _register(config.pluginmanager)
+
+
+def _join_pytest() -> None:
+    """A conftest or a test that imports this module gets the fixtures, too: the plugins' manager is whoever imports it, and pytest has no other
+    way to ask for it."""
+    from _pytest.config import PytestPluginManager  # type: ignore[import-not-found]
+    frame: Any = sys._getframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        manager = caller if isinstance(caller, PytestPluginManager) else getattr(getattr(caller, "config", None), "pluginmanager", None)
+        if isinstance(manager, PytestPluginManager):
+            return _register(manager)
+        frame = frame.f_back
 
 
 def main() -> None:
@@ -220,12 +239,12 @@ def main() -> None:
     if sys.argv[1] == "--check":
         from tilewright import check_script
         sys.exit(check_script.main(sys.argv[2:]))
+    # A script may run pytest on itself: that has the fixtures of tvm.testing.
+    plugins = [p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p]
+    os.environ["PYTEST_PLUGINS"] = ",".join(dict.fromkeys([*plugins, "tilewright.testing.plugin"]))
     kind = sys.argv[1] if sys.argv[1] in ("-m", "-c") else ""
     sys.argv = sys.argv[2 if kind else 1:]
     if kind == "-m":
-        if sys.argv[0] == "pytest":
-            plugins = [p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p]
-            os.environ["PYTEST_PLUGINS"] = ",".join(dict.fromkeys([*plugins, "tilewright.testing.plugin"]))
         own = sys.argv[0].partition(".")[2] if sys.argv[0].startswith("tvm.") else ""
         runpy.run_module(f"tilewright.{own}" if own else sys.argv[0], run_name="__main__", alter_sys=True)
     elif kind == "-c":

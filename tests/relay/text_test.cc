@@ -194,7 +194,8 @@ TEST(RelayText, EveryFormOfTheGrammar) {
   open.open = true;
   for (const char* text : {"free_var %x: float32; %x((%x,).0, %x)", "@f", "nn.relu", "let %_ : int8x4 = (); ()"})
     EXPECT_TRUE(parse_expression(text, {}, open).ok()) << text << parse_expression(text, {}, open).error().str();
-  EXPECT_FALSE(parse_expression("%x", {}, open).ok());
+  for (const char* text : {"%x", "free_var %x float32; %x", "free_var x: float32; x", "(1, 2", "1 2", ""})
+    EXPECT_FALSE(parse_expression(text, {}, open).ok()) << text;
   EXPECT_FALSE(parse_expression("type T { A }", {}, open).ok());
 }
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from .. import _core
 from ..runtime.container import Array, Map, ShapeTuple, String
 from ..runtime.ndarray import Device
 from ..tir import FloatImm, IntImm, StringImm

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, tir
+from ..runtime.container import Sizes
 
 Type = _core.Type
 
@@ -16,26 +17,6 @@ class TypeKind:
     """Kinds of type variables; all but AdtHandle are accepted and mean a type."""
     Type, ShapeVar, BaseType, Constraint, AdtHandle, TypeData = range(6)
     Shape = ShapeVar
-
-
-class Shape(tuple):
-    """Dimensions; equal to lists of the same ones, too."""
-
-    def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other if isinstance(other, (list, tuple)) else NotImplemented
-
-    def __hash__(self) -> int:
-        return tuple.__hash__(self)
-
-    def __add__(self, other: Any) -> "Shape":
-        return Shape([*self, *other])
-
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Shape(found) if isinstance(index, slice) else found
 
 
 # What classic types have that ours need not: constraints between type variables, and places in a text.
@@ -50,8 +31,8 @@ class TensorType(Type):
         super().__init__(_core.tensor_type(shape, dtype if isinstance(dtype, str) else np.dtype(dtype).name))
 
     @property
-    def shape(self) -> "Shape":
-        return Shape(self._fields[0])
+    def shape(self) -> Sizes:
+        return Sizes(self._fields[0])
 
     @property
     def dtype(self) -> str:

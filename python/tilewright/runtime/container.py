@@ -94,11 +94,8 @@ class Map(dict):
         return self is other
 
 
-class ShapeTuple(tuple):
-    """Sizes, under their classic name; equal to lists of the same sizes, too."""
-
-    def __new__(cls, shape: Any = ()) -> "ShapeTuple":
-        return super().__new__(cls, (int(d) for d in shape))
+class Sizes(tuple):
+    """Dimensions of a type; equal to lists of the same ones, too."""
 
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other)) if isinstance(other, (list, tuple)) else NotImplemented
@@ -109,9 +106,19 @@ class ShapeTuple(tuple):
     def __hash__(self) -> int:
         return tuple.__hash__(self)
 
+    def __add__(self, other: Any) -> "Sizes":
+        return type(self)([*self, *other])
+
     def __getitem__(self, index: Any) -> Any:
         found = tuple.__getitem__(self, index)
-        return ShapeTuple(found) if isinstance(index, slice) else found
+        return type(self)(found) if isinstance(index, slice) else found
+
+
+class ShapeTuple(Sizes):
+    """Sizes that are numbers, under their classic name."""
+
+    def __new__(cls, shape: Any = ()) -> "ShapeTuple":
+        return super().__new__(cls, (int(d) for d in shape))
 
 
 def getitem_helper(obj: Any, elem_getter: Any, length: int, idx: Any) -> Any:
@@ -157,4 +164,4 @@ def const(value: Any, dtype: str | None = None, span: Any = None) -> Any:
     return number(value, dtype)
 
 
-__all__ = ["ADT", "Array", "Map", "Object", "ObjectGeneric", "ShapeTuple", "String", "const", "convert", "convert_to_object", "getitem_helper", "tuple_object"]
+__all__ = ["ADT", "Array", "Map", "Object", "ObjectGeneric", "ShapeTuple", "Sizes", "String", "const", "convert", "convert_to_object", "getitem_helper", "tuple_object"]
