@@ -134,5 +134,50 @@ TEST(MathDouble, EdgesMatchTheCLibrary) {
   }
 }
 
+// The remainder is exact: no tolerance.
+template <class T>
+void remainders_match(DataType dtype) {
+  const T inf = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max(),
+          least = std::numeric_limits<T>::min(), tiny = std::numeric_limits<T>::denorm_min();
+  const std::vector<T> edges{0,   T(-0.0), 1,    -1,    3,    T(0.1), T(-0.7), 7,       T(1e9),
+                             inf, -inf,    most, least, tiny, T(NAN), T(5.5),  T(1e20), T(1e-20)};
+  std::vector<T> xs, ys;
+  for (T a : edges)
+    for (T b : edges) xs.push_back(a), ys.push_back(b);
+  std::mt19937_64 random(3);
+  while (xs.size() < (1 << 14)) {
+    auto number = [&](int range) {
+      return static_cast<T>(std::ldexp(1 + static_cast<double>(random() >> 12) * 0x1p-52,
+                                       static_cast<int>(random() % static_cast<uint64_t>(range)) - range / 2) *
+                            (random() % 2 ? 1 : -1));
+    };
+    // Half of them whole multiples or their neighbours, where a quotient is on the edge.
+    const T y = number(12);
+    const T x =
+        random() % 2 ? number(40) : std::nextafter(y * static_cast<T>(random() % 100000), random() % 2 ? inf : -inf);
+    xs.push_back(x), ys.push_back(y);
+  }
+  const auto n = static_cast<int64_t>(xs.size());
+  Aligned<T> x(xs.size()), y(xs.size()), out(xs.size());
+  std::copy(xs.begin(), xs.end(), x.data), std::copy(ys.begin(), ys.end(), y.data);
+  for (const Target& target : targets()) {
+    Library library({elementwise("tw_remainder", {dtype, dtype}, dtype, n, target.vector_bits / dtype.bits,
+                                 [](auto v) {
+                                   return intrinsic(Intrinsic::k_fmod, {v[0], v[1]});
+                                 })},
+                    target);
+    library.run(0, {x.data, y.data, out.data});
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const T want = std::fmod(xs[i], ys[i]);
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(out[i]) : out[i] == want && std::signbit(out[i]) == std::signbit(want))
+          << "fmod(" << xs[i] << ", " << ys[i] << ") gave " << out[i] << ", not " << want << " on " << target.mcpu;
+    }
+  }
+}
+TEST(MathDouble, RemaindersAreExact) {
+  remainders_match<float>(kFloat32);
+  remainders_match<double>(kFloat64);
+}
+
 }  // namespace
 }  // namespace tilewright::codegen

@@ -369,7 +369,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
                         kLog10Two - kTwoHi);
     }
     case Intrinsic::k_fmod:
-      return libm("fmod", x, a[1]);
+      return fmod(x, a[1]);
     case Intrinsic::k_copysign:
       return b_.CreateBinaryIntrinsic(in::copysign, x, a[1]);
     case Intrinsic::k_isnan:

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mathematical functions of the loop IR as LLVM IR, on scalars and vectors of float32 and float64.
 //
-// All of them are inline polynomials, in float32 and in double, but for pow in double, fmod, and sin, cos and tan far
-// from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the last place, as the tests hold
-// them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh 2; tan, asin, sinh, asinh,
-// acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results below the normal numbers
-// are zero or subnormal as the machine's flush mode says. In double sin and cos far out may be 2.5 off.
+// All of them are inline polynomials, in float32 and in double, but for pow in double, and fmod of quotients beyond
+// 2^51, sin, cos and tan far from zero (2^15 and 10^6), which call libm lane by lane. Largest errors in units of the
+// last place, as the tests hold them: exp, exp2, log 1.5; sin, cos, tanh, erf, sigmoid, log2, log10, atan, acos, cosh
+// 2; tan, asin, sinh, asinh, acosh and atanh 3. NaN, infinities, zeros and the edges of the range are as in C. Results
+// below the normal numbers are zero or subnormal as the machine's flush mode says. In double sin and cos far out may
+// be 2.5 off.
 #pragma once
+#include <functional>
 #include <span>
 
 #include "ir/target.h"
@@ -73,6 +75,10 @@ class VectorMath {
   enum class Trigonometric { kSin, kCos, kTan };
   V odd(V x, V t, std::span<const float> single, std::span<const double> wide);  // x + x*t * P(t)
   V trigonometric(V x, Trigonometric which);
+  V near_zero(V x, Trigonometric which);
+  // The C library's function where any lane is uncommon, else `common`.
+  V with_fallback(V uncommon, const char* name, V x, V y, const std::function<V()>& common);
+  V fmod(V x, V y);
   V atan(V x);
   V asin_half(V x, V* within);  // asin(|x|) where `within`, else half of acos(|x|)
   V asin(V x);

@@ -37,23 +37,15 @@ llvm::Value* VectorMath::odd(V x, V t, std::span<const float> single, std::span<
 
 llvm::Value* VectorMath::trigonometric(V x, Trigonometric which) {
   // Cody-Waite reduction by pi/2 in pieces holds below a limit; beyond it, and for infinities, libm.
-  const bool wide = is_double(x);
-  const double limit = wide ? 1e6 : 32768;
+  const double limit = is_double(x) ? 1e6 : 32768;
   V a = unary(in::fabs, x);
   V far = b_.CreateFCmpUGE(a, number(x, limit));
-  V any = lanes_of(x) == 1 ? far : b_.CreateOrReduce(far);
-  llvm::Function* function = b_.GetInsertBlock()->getParent();
-  auto block = [&](const char* name) { return llvm::BasicBlock::Create(b_.getContext(), name, function); };
-  llvm::BasicBlock *near_block = block("trig.near"), *far_block = block("trig.far"), *done = block("trig.done");
-  b_.CreateCondBr(any, far_block, near_block);
-
-  b_.SetInsertPoint(far_block);
   constexpr const char* kNames[] = {"sin", "cos", "tan"};
-  V slow = libm(kNames[static_cast<int>(which)], x);
-  far_block = b_.GetInsertBlock();
-  b_.CreateBr(done);
+  return with_fallback(far, kNames[static_cast<int>(which)], x, nullptr, [&] { return near_zero(x, which); });
+}
 
-  b_.SetInsertPoint(near_block);
+llvm::Value* VectorMath::near_zero(V x, Trigonometric which) {
+  const bool wide = is_double(x);
   V n = unary(in::rint, b_.CreateFMul(x, number(x, 1 / kPi2)));
   // pi/2 in pieces, beyond double's precision in sum. With fma they need not be short; without it every product but the
   // last must be exact: 9 bits by n < 2^15. Those of double are short in any case: 33 bits by n < 2^20.
@@ -81,14 +73,51 @@ llvm::Value* VectorMath::trigonometric(V x, Trigonometric which) {
   }
   fast = b_.CreateSelect(negative, b_.CreateFNeg(fast), fast);
   if (which != Trigonometric::kCos) fast = b_.CreateSelect(b_.CreateFCmpOEQ(x, number(x, 0)), x, fast);  // -0 stays
+  return fast;
+}
+
+llvm::Value* VectorMath::with_fallback(V uncommon, const char* name, V x, V y, const std::function<V()>& common) {
+  V any = lanes_of(x) == 1 ? uncommon : b_.CreateOrReduce(uncommon);
+  llvm::Function* function = b_.GetInsertBlock()->getParent();
+  auto block = [&](const char* label) { return llvm::BasicBlock::Create(b_.getContext(), label, function); };
+  llvm::BasicBlock *near_block = block("math.near"), *far_block = block("math.far"), *done = block("math.done");
+  b_.CreateCondBr(any, far_block, near_block);
+  b_.SetInsertPoint(far_block);
+  V slow = libm(name, x, y);
+  far_block = b_.GetInsertBlock();
+  b_.CreateBr(done);
+  b_.SetInsertPoint(near_block);
+  V fast = common();
   near_block = b_.GetInsertBlock();
   b_.CreateBr(done);
-
   b_.SetInsertPoint(done);
   llvm::PHINode* result = b_.CreatePHI(x->getType(), 2);
   result->addIncoming(slow, far_block);
   result->addIncoming(fast, near_block);
   return result;
+}
+
+llvm::Value* VectorMath::fmod(V x, V y) {
+  // x - q * y is exact for the whole quotient q, and for its neighbours; a quotient rounded in double is one of these
+  // below 2^51. Anything else, division by zero and infinities among it, is libm's.
+  if (!has_fma_) return libm("fmod", x, y);
+  llvm::Type* f64 = with_lanes(b_.getDoubleTy(), lanes_of(x));
+  V a = is_double(x) ? x : b_.CreateFPExt(x, f64), b = is_double(y) ? y : b_.CreateFPExt(y, f64);
+  V quotient = b_.CreateFDiv(a, b);
+  V size = unary(in::fabs, b), far = b_.CreateFCmpUGE(unary(in::fabs, quotient), number(a, 0x1p51));
+  far = b_.CreateOr(far, b_.CreateFCmpOLT(size, number(a, 0x1p-900)));  // products that would not be exact
+  far = b_.CreateOr(far, b_.CreateFCmpUGE(size, number(a, 0x1p1000)));
+  return with_fallback(far, "fmod", x, y, [&]() -> V {
+    V r = fma(b_.CreateFNeg(unary(in::trunc, quotient)), b, a);
+    // The sign is x's: a quotient that was rounded up left too little.
+    V toward = b_.CreateBinaryIntrinsic(in::copysign, size, a);
+    V crossed =
+        b_.CreateFCmpOLT(b_.CreateFMul(r, b_.CreateBinaryIntrinsic(in::copysign, number(a, 1), a)), number(a, 0));
+    r = b_.CreateSelect(crossed, b_.CreateFAdd(r, toward), r);
+    r = b_.CreateSelect(b_.CreateFCmpOGE(unary(in::fabs, r), size), b_.CreateFSub(r, toward), r);
+    r = b_.CreateBinaryIntrinsic(in::copysign, r, a);
+    return is_double(x) ? r : b_.CreateFPTrunc(r, x->getType());
+  });
 }
 
 llvm::Value* VectorMath::atan(V x) {
