@@ -192,7 +192,9 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   const Anchor anchor = find_transposition(*scope.group().function);
   if (!anchor.call || scope.group().outputs.size() != 1) return {};
   const topi::View &in = scope.input(static_cast<size_t>(anchor.inputs[0])), &out = scope.output();
-  auto whole_bytes = [](DataType t) { return (t.is_float() || t.is_integral()) && t.bits >= 8; };
+  auto whole_bytes = [&](DataType t) {
+    return ((t.is_float() || t.is_integral()) && t.bits >= 8) || (t.is_bool() && anchor.op == "transpose");
+  };
   if (!whole_bytes(in.dtype()) || !whole_bytes(out.dtype())) return {};
   if (in.dtype() != out.dtype() && (in.dtype().bits > 32 || out.dtype().bits > 32)) return {};
   const topi::Epilogue epilogue = scope.epilogue(anchor);
@@ -230,6 +232,42 @@ tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& c
   return topi::is_transposing(turned, out) ? topi::transpose_copy(turned, out, epilogue, context) : tir::Stmt();
 }
 
+// Whether one operator's name is among a few.
+template <size_t n>
+bool is_one_of(const Expr& e, const std::string_view (&names)[n]) {
+  const OpDef* op = called_op(e);
+  return op && std::find(std::begin(names), std::end(names), op->name) != std::end(names);
+}
+
+// A group that gives its input another shape, or none: one run of elements.
+tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
+  static constexpr std::string_view kReshapes[] = {"copy",    "expand_dims", "nn.batch_flatten", "nn.dropout",
+                                                   "reshape", "squeeze",     "device_copy"};
+  const FunctionNode& function = *scope.group().function;
+  Expr from = function.body;
+  while (is_one_of(from, kReshapes)) from = as<CallNode>(from)->args[0];
+  if (from == function.body || function.params.size() != 1 || from != function.params[0] || !as_tensor(from->type) ||
+      scope.group().outputs.size() != 1)
+    return {};
+  const topi::View &in = scope.input(0), &out = scope.output();
+  if (!in.contiguous() || !out.contiguous() || in.dtype() != out.dtype() || in.dtype().bits < 8) return {};
+  topi::InjectiveConfig config;
+  config.lanes = context.target->lanes(out.dtype().bits);
+  return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
+}
+
+// Vectors as long as narrow elements allow where they are moved and nothing else; 0: the usual ones.
+int lanes_for_moving(const GroupScope& scope, const Target& target) {
+  static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
+                                                "tile",        "reshape", "broadcast_to",  "expand_dims"};
+  int bits = 0;
+  for (const Expr& e : relay::post_order(scope.group().function->body)) {
+    if (called_op(e) && !is_one_of(e, kMoves)) return 0;
+    if (const auto* type = as_tensor(e->type)) bits = std::max<int>(bits, type->dtype.bits);
+  }
+  return bits == 8 || bits == 16 ? target.lanes(bits) : 0;
+}
+
 // One loop nest per result over its compute definition.
 std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target) {
   auto choice = std::make_shared<Choice>();
@@ -252,14 +290,17 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
     if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
+    if (tir::Stmt copy = plain_copy(scope, context)) return copy;
     std::vector<tir::Stmt> stmts;
     const Expr& body = scope.group().function->body;
+    topi::InjectiveConfig config;
+    config.lanes = lanes_for_moving(scope, *context.target);
     for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
       const std::vector<int64_t> cuts = run_cuts(body, i);
       auto value = [&](int64_t first, int64_t last) {
         return cuts.empty() ? scope.operand(body, i) : scope.operand_within(body, i, first, last);
       };
-      stmts.push_back(topi::injective(scope.output(static_cast<size_t>(i)), value, cuts, {}, context));
+      stmts.push_back(topi::injective(scope.output(static_cast<size_t>(i)), value, cuts, config, context));
     }
     return tir::seq(std::move(stmts));
   };

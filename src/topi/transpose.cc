@@ -93,8 +93,10 @@ struct Matrices {
 
 Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epilogue& epilogue,
                    const KernelContext& context) {
-  const int v = context.target->lanes(std::max<int>(32, std::max(in.dtype().bits, out.dtype().bits)));
-  const DataType element = in.dtype();
+  const int bits = std::max(in.dtype().bits, out.dtype().bits);
+  const int v = bits < 32 ? std::max(16, context.target->lanes(32)) : context.target->lanes(bits);
+  const bool bools = in.dtype().is_bool();  // bits would be taken apart one by one
+  const DataType element = bools ? kUInt8 : in.dtype();
   const int64_t row_tiles = ceil_div(m.rows, v), column_tiles = ceil_div(m.columns, v);
   auto tile = [&](const Index& outer, const PrimExpr& in_at, const PrimExpr& out_at, const PrimExpr& r0,
                   const PrimExpr& c0, const PrimExpr& rows, const PrimExpr& columns, bool whole) {
@@ -106,9 +108,11 @@ Stmt copy_matrices(const Matrices& m, const View& in, const View& out, const Epi
         element, v,
         [&](int r) {
           PrimExpr row = whole ? r0 + r : min(r0 + r, rows - 1);
-          return load(in.buffer, ramp(in_at + row * m.in_row + c0, 1, v), column_mask);
+          PrimExpr x = load(in.buffer, ramp(in_at + row * m.in_row + c0, 1, v), column_mask);
+          return bools ? cast(kUInt8, x) : x;
         },
         [&](int c, PrimExpr value) {
+          if (bools) value = ne(value, make_const(value->dtype, 0));
           if (row_real && m.real_rows) value = select(row_real, value, make_const(value->dtype, 0));
           PrimExpr column = c0 + c;
           Stmt put = store(out.buffer, ramp(out_at + column * m.out_column + r0, 1, v),
@@ -151,8 +155,9 @@ int contiguous_dimension(const View& in) {
 }  // namespace
 
 bool is_transposing(const View& in, const View& out) {
-  return in.rank() >= 2 && in.shape == out.shape && in.dtype().bits >= 8 && out.strides.back() == 1 &&
-         in.strides.back() != 1 && in.shape.back() > 1 && contiguous_dimension(in) >= 0;
+  const bool bytes = in.dtype().bits >= 8 || in.dtype().is_bool();
+  return in.rank() >= 2 && in.shape == out.shape && bytes && out.strides.back() == 1 && in.strides.back() != 1 &&
+         in.shape.back() > 1 && contiguous_dimension(in) >= 0;
 }
 
 Stmt transpose_copy(const View& in, const View& out, const Epilogue& epilogue, const KernelContext& context) {
