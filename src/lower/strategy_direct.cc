@@ -10,6 +10,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/einsum.h"
 #include "topi/direct.h"
+#include "topi/reduce.h"
 #include "topi/select.h"
 
 namespace tilewright::lower {
@@ -281,86 +282,6 @@ std::shared_ptr<Choice> lrn(const Problem& p) {
   return choice;
 }
 
-// Positions in pixels and the weights around them, as the operator's reference has them.
-struct GridSampler {
-  GridSampleAttrs a;
-  DataType t;
-  PrimExpr number(double v) const { return tir::make_const(t, v); }
-  PrimExpr reflect(const PrimExpr& p, int64_t n) const {
-    const double low = a.align_corners ? 0 : -0.5,
-                 span = a.align_corners ? static_cast<double>(n - 1) : static_cast<double>(n);
-    if (span <= 0) return number(0);
-    PrimExpr d = tir::intrinsic(tir::Intrinsic::k_fmod,
-                                {tir::intrinsic(tir::Intrinsic::k_fabs, {p - number(low)}), number(2 * span)});
-    return tir::select(tir::gt(d, number(span)), number(2 * span) - d, d) + number(low);
-  }
-  PrimExpr clamp(const PrimExpr& p, double low, double high) const {
-    return tir::min(tir::max(p, number(low)), number(high));
-  }
-  PrimExpr coordinate(const PrimExpr& v, int64_t n) const {
-    const double extent = static_cast<double>(n);
-    PrimExpr p = a.align_corners ? (v + number(1)) * number((extent - 1) / 2)
-                                 : ((v + number(1)) * number(extent) - number(1)) * number(0.5);
-    if (a.method != "bicubic") {
-      if (a.padding_mode == "border") p = clamp(p, 0, extent - 1);
-      if (a.padding_mode == "reflection") p = clamp(reflect(p, n), 0, extent - 1);
-    }
-    constexpr double kFar = 1e9;  // beyond any picture; keeps infinities and NaN out of the integer conversions
-    return tir::select(tir::intrinsic(tir::Intrinsic::k_isnan, {p}), number(-kFar), clamp(p, -kFar, kFar));
-  }
-  PrimExpr position(const PrimExpr& i, int64_t n) const {
-    PrimExpr p = i;
-    if (a.padding_mode == "reflection")
-      p = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {reflect(tir::cast(t, i), n)}));
-    return tir::max(tir::min(p, tir::make_int(n - 1)), tir::make_int(0));
-  }
-  PrimExpr weight(const PrimExpr& distance) const {
-    PrimExpr x = tir::intrinsic(tir::Intrinsic::k_fabs, {distance});
-    if (a.method == "bilinear") return number(1) - x;
-    const double c = -0.75;
-    PrimExpr near = ((x * number(c + 2) - number(c + 3)) * x) * x + number(1);
-    PrimExpr far = ((x * number(c) - number(5 * c)) * x + number(8 * c)) * x - number(4 * c);
-    return tir::select(tir::le(x, number(1)), near, tir::select(tir::lt(x, number(2)), far, number(0)));
-  }
-};
-
-std::shared_ptr<Choice> grid_sample(const Problem& p) {
-  const auto data = p.arg_shape(0);
-  const std::vector<int64_t> extents(data.begin() + 2, data.end());
-  GridSampler s{p.attrs<GridSampleAttrs>(), p.arg_dtype(0) == kFloat64 ? kFloat64 : kFloat32};
-  const int64_t reach = s.a.method == "bilinear" ? 1 : 2;
-  topi::DirectProblem problem{p.out_shape(), {}, s.t};
-  if (s.a.method != "nearest") problem.reduction.assign(extents.size(), 2 * reach);
-  return direct(p, problem, [=](const GroupScope& scope, const Anchor& anchor) -> topi::DirectTerm {
-    auto x = scope.anchor_operand(anchor, 0), grid = scope.anchor_operand(anchor, 1);
-    return [=](const Index& at, const Index& r) {
-      Index from{at[0], at[1]};
-      PrimExpr weight, inside;
-      for (size_t d = 0; d < extents.size(); ++d) {
-        const int64_t n = extents[d];
-        // The grid has x first, the data last.
-        Index place{at[0], tir::make_int(static_cast<int64_t>(extents.size() - 1 - d))};
-        place.insert(place.end(), at.begin() + 2, at.end());
-        const PrimExpr p = s.coordinate(read(grid, place, s.t), n);
-        PrimExpr i;
-        if (r.empty()) {
-          i = tir::cast(kInt64, tir::intrinsic(tir::Intrinsic::k_round, {p}));
-        } else {
-          const PrimExpr floor = tir::intrinsic(tir::Intrinsic::k_floor, {p}), offset = r[d] + (1 - reach);
-          const PrimExpr w = s.weight(tir::cast(s.t, offset) - (p - floor));
-          weight = weight ? weight * w : w;
-          i = tir::cast(kInt64, floor) + offset;
-        }
-        inside = both(inside, between(i, n));
-        from.push_back(s.position(i, n));
-      }
-      PrimExpr value = read(x, from, s.t);
-      if (s.a.padding_mode == "zeros") value = tir::select(inside, value, s.number(0));
-      return weight ? tir::select(tir::eq(weight, s.number(0)), s.number(0), weight * value) : value;
-    };
-  });
-}
-
 template <bool product>
 std::shared_ptr<Choice> cumulative(const Problem& p) {
   const auto& attrs = p.attrs<ScanopAttrs>();
@@ -378,11 +299,27 @@ std::shared_ptr<Choice> cumulative(const Problem& p) {
 std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool values, bool indices) {
   if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
   auto choice = std::make_shared<Choice>();
+  // The first one of the largest: not-a-number is that in both. (Of the smallest it is not, and comes last here.)
+  if (problem.k == 1 && problem.shape[problem.axis] > 0 && (!problem.ascending || !p.arg_dtype(0).is_float())) {
+    topi::ArgReduceProblem first;
+    first.largest = !problem.ascending;
+    first.shape = problem.shape;
+    first.axis = static_cast<int>(problem.axis);
+    first.dtype = p.arg_dtype(0);
+    choice->configuration = "extreme";
+    choice->cost.bytes = static_cast<double>(topi::product(problem.shape)) * first.dtype.bits / 8;
+    choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+      return topi::extremes(first, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
+                            indices ? &scope.output(values ? 1 : 0) : nullptr, context);
+    };
+    return choice;
+  }
   if (const DataType dtype = p.arg_dtype(0); topi::can_select(problem, dtype)) {
     choice->cost = topi::select_cost(problem, dtype);
     choice->configuration = "select";
     choice->parallel = topi::product(problem.shape) > problem.shape[problem.axis];
-    choice->scratch_bytes = topi::select_scratch_bytes(problem);
+    choice->scratch_bytes = topi::select_scratch_bytes(problem, dtype);
     choice->scratch_dtype = kInt64;
     choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
       return topi::select_first(problem, dtype, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
@@ -430,7 +367,9 @@ topi::Combination combination(const std::string& name) {
 }
 // Where an update goes, given the indices operand.
 using MakePlace = std::function<topi::Place(const topi::Operand& indices)>;
-std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, const MakePlace& make) {
+// `rows`: an update's last dimension is the result's.
+std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction, const MakePlace& make,
+                                  bool rows = false) {
   if (!whole_group(p) || p.arg_dtype(0).is_string()) return nullptr;
   auto choice = std::make_shared<Choice>();
   choice->parallel = false;  // updates may name one element twice: the order decides
@@ -440,7 +379,8 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
   choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](
                      const GroupScope& scope, const topi::KernelContext& context) {
     return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2),
-                         make(scope.anchor_operand(anchor, 1)), scope.output(), context);
+                         make(scope.anchor_operand(anchor, 1)), scope.output(), context,
+                         rows && scope.output().strides.back() == 1);
   };
   return choice;
 }
@@ -463,18 +403,21 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
   const auto data = p.arg_shape(0), index_shape = p.arg_shape(1), updates = p.arg_shape(2);
   const size_t tuple = static_cast<size_t>(index_shape[0]), batch = index_shape.size() - 1;
   if (topi::product(updates) > 0 && topi::product(data) == 0) return nullptr;
-  return scattered(p, p.attrs<ScatterNDAttrs>().mode, [=](const topi::Operand& indices) -> topi::Place {
-    return [=](const Index& u) {
-      Index at;
-      for (size_t d = 0; d < tuple; ++d) {
-        Index which{tir::make_int(static_cast<int64_t>(d))};
-        which.insert(which.end(), u.begin(), u.begin() + static_cast<std::ptrdiff_t>(batch));
-        at.push_back(bounded(indices(which, 1, {}), data[d]));
-      }
-      at.insert(at.end(), u.begin() + static_cast<std::ptrdiff_t>(batch), u.end());
-      return at;
-    };
-  });
+  return scattered(
+      p, p.attrs<ScatterNDAttrs>().mode,
+      [=](const topi::Operand& indices) -> topi::Place {
+        return [=](const Index& u) {
+          Index at;
+          for (size_t d = 0; d < tuple; ++d) {
+            Index which{tir::make_int(static_cast<int64_t>(d))};
+            which.insert(which.end(), u.begin(), u.begin() + static_cast<std::ptrdiff_t>(batch));
+            at.push_back(bounded(indices(which, 1, {}), data[d]));
+          }
+          at.insert(at.end(), u.begin() + static_cast<std::ptrdiff_t>(batch), u.end());
+          return at;
+        };
+      },
+      tuple < data.size() && !p.arg_dtype(0).is_bool() && p.arg_dtype(0).bits >= 8);
 }
 
 constexpr Implementation kImplementations[] = {
@@ -482,7 +425,6 @@ constexpr Implementation kImplementations[] = {
     {"cumprod", "cumprod", kLastResort, cumulative<true>},
     {"cumsum", "cumsum", kLastResort, cumulative<false>},
     {"einsum", "einsum.direct", kLastResort, einsum},
-    {"image.grid_sample", "grid_sample.direct", kLastResort, grid_sample},
     {"nn.avg_pool1d", "avg_pool1d.direct", kLastResort, average_pool<AvgPool1DAttrs>},
     {"nn.avg_pool2d", "avg_pool2d.direct", kLastResort, average_pool<AvgPool2DAttrs>},
     {"nn.avg_pool3d", "avg_pool3d.direct", kLastResort, average_pool<AvgPool3DAttrs>},

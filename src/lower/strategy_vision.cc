@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Object detection: greedy choices among boxes and bins of regions. Pictures of another size.
+// Object detection: greedy choices among boxes and bins of regions. Pictures of another size, and sampled at points.
 #include <map>
 
 #include "lower/strategy.h"
+#include "relay/ops/attrs.h"
 #include "relay/ops/attrs_image.h"
 #include "relay/ops/attrs_vision.h"
 #include "topi/detection.h"
+#include "topi/grid_sample.h"
 #include "topi/resize.h"
 
 namespace tilewright::lower {
@@ -163,9 +165,36 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   return choice;
 }
 
+std::shared_ptr<Choice> grid_sample(const Problem& p) {
+  const auto& a = p.attrs<GridSampleAttrs>();
+  const DataType dtype = p.arg_dtype(0);
+  if (p.anchor.inputs[0] < 0 || !dtype.is_float()) return nullptr;
+  using G = topi::GridSampleProblem;
+  G problem;
+  problem.method = a.method == "nearest"    ? G::Method::kNearest
+                   : a.method == "bilinear" ? G::Method::kLinear
+                                            : G::Method::kCubic;
+  problem.padding = a.padding_mode == "zeros"    ? G::Padding::kZeros
+                    : a.padding_mode == "border" ? G::Padding::kBorder
+                                                 : G::Padding::kReflection;
+  problem.align_corners = a.align_corners;
+  problem.data = p.arg_shape(0), problem.out = p.out_shape();
+  problem.dtype = computed_in(dtype);
+  auto choice = std::make_shared<Choice>();
+  choice->cost = topi::estimate(problem, p.target);
+  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+    return topi::grid_sample(problem, scope.input(static_cast<size_t>(anchor.inputs[0])),
+                             scope.anchor_operand(anchor, 1), scope.output(), scope.epilogue(anchor), context);
+  };
+  return choice;
+}
+
 constexpr Implementation kImplementations[] = {
-    {"image.resize2d", "resize2d.tables", 10, resize2d},       {"vision.compact", "compact", 10, compact},
-    {"vision.region_align", "region_align", 10, region_align}, {"vision.region_pool", "region_pool", 10, region_pool},
+    {"image.grid_sample", "grid_sample", 10, grid_sample},
+    {"image.resize2d", "resize2d.tables", 10, resize2d},
+    {"vision.compact", "compact", 10, compact},
+    {"vision.region_align", "region_align", 10, region_align},
+    {"vision.region_pool", "region_pool", 10, region_pool},
     {"vision.suppress", "suppress.greedy", 10, suppress},
 };
 

@@ -14,10 +14,12 @@ namespace {
 
 class ArgReduction {
  public:
-  ArgReduction(const ArgReduceProblem& p, const Operand& input, const View& out, const KernelContext& context)
+  ArgReduction(const ArgReduceProblem& p, const Operand& input, const View* out, const View* values,
+               const KernelContext& context)
       : p_(p),
         input_(input),
         out_(out),
+        values_(values),
         context_(context),
         // Narrow elements are compared as wide as their places are.
         element_(p.dtype.bits >= 32   ? p.dtype
@@ -99,12 +101,27 @@ class ArgReduction {
   PrimExpr place(const PrimExpr& i, int lanes) const {
     return broadcast(place_ == kInt64 ? i : cast(place_, i), lanes);
   }
-  Stmt put(Index index, const PrimExpr& place, const PrimExpr& mask) const {
-    if (out_.rank() == static_cast<int>(p_.shape.size()))
-      index[static_cast<size_t>(p_.axis)] = make_int(0);
+  // `extreme` is null where it is still to be read.
+  Stmt put(Index index, const PrimExpr& place, PrimExpr extreme, const PrimExpr& mask) const {
+    const auto axis = static_cast<size_t>(p_.axis);
+    if (values_ && !extreme) {
+      // It is below the extent; the bound is what the verifier can see.
+      Index from = index;
+      from[axis] = max(min(cast(kInt64, place), make_int(p_.shape[axis] - 1)), make_int(0));
+      extreme = input_(from, 1, {});
+    }
+    const bool keeps_dims = (out_ ? out_ : values_)->rank() == static_cast<int>(p_.shape.size());
+    if (keeps_dims)
+      index[axis] = make_int(0);
     else
       index.erase(index.begin() + p_.axis);
-    return out_.store(index, cast(out_.dtype(), place), mask);
+    std::vector<Stmt> stores;
+    if (out_) stores.push_back(out_->store(index, cast(out_->dtype(), place), mask));
+    if (values_) {
+      const DataType wanted = values_->dtype().with_lanes(extreme->dtype.lanes);
+      stores.push_back(values_->store(index, extreme->dtype == wanted ? extreme : cast(wanted, extreme), mask));
+    }
+    return seq(std::move(stores));
   }
   // best and where, `count` vectors, take the better of themselves and what lies at place i.
   Stmt step(const Buffer& best, const Buffer& where, int slot, const PrimExpr& value, const PrimExpr& at,
@@ -144,7 +161,7 @@ class ArgReduction {
       }));
     for (int s = 0; s < n; ++s) {
       index.back() = from + int64_t{s} * lanes;
-      body.push_back(put(index, load(where, make_int(s)), mask));
+      body.push_back(put(index, load(where, make_int(s)), load(best, make_int(s)), mask));
     }
     return allocate(best, allocate(where, seq(std::move(body))));
   }
@@ -178,7 +195,7 @@ class ArgReduction {
     for (int64_t j = vectors / wide * wide; j < vectors; ++j)
       body.push_back(go(make_int(j * lanes), static_cast<int>(j % wide), {}));
     if (tail) body.push_back(go(make_int(vectors * lanes), 0, tail_mask(lanes, tail)));
-    body.push_back(meet(best, where, wide, lanes, [&](PrimExpr found) { return put(index, found, {}); }));
+    body.push_back(meet(best, where, wide, lanes, [&](PrimExpr found) { return put(index, found, {}, {}); }));
     return allocate(best, allocate(where, seq(std::move(body))));
   }
 
@@ -223,23 +240,28 @@ class ArgReduction {
       index[axis] = i;
       return step(best, where, 0, value(index, 1, {}), i, {});
     });
-    return allocate(best, allocate(where, seq({start, walk, put(index, load(where, zero), {})})));
+    return allocate(best, allocate(where, seq({start, walk, put(index, load(where, zero), {}, {})})));
   }
 
   const ArgReduceProblem& p_;
   const Operand& input_;
-  const View& out_;
+  const View *const out_, *const values_;
   const KernelContext& context_;
   const DataType element_, place_;
 };
 
 }  // namespace
 
-Stmt arg_reduce(const ArgReduceProblem& p, const Operand& input, const View& out, const KernelContext& context) {
-  const ArgReduction reduction(p, input, out, context);
+Stmt extremes(const ArgReduceProblem& p, const Operand& input, const View* values, const View* places,
+              const KernelContext& context) {
+  const ArgReduction reduction(p, input, places, values, context);
   int lanes = reduction.lanes_across();
   while (lanes > 1 && p.shape.back() < lanes) lanes /= 2;
   return p.axis + 1 < static_cast<int>(p.shape.size()) && lanes >= 4 ? reduction.columns(lanes) : reduction.lines();
+}
+
+Stmt arg_reduce(const ArgReduceProblem& p, const Operand& input, const View& out, const KernelContext& context) {
+  return extremes(p, input, nullptr, &out, context);
 }
 
 }  // namespace tilewright::topi

@@ -175,33 +175,52 @@ Stmt rank(const RankProblem& problem, const Operand& input, const View* values, 
 }
 
 Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data, const Operand& updates,
-             const Place& place, const View& out, const KernelContext& context) {
+             const Place& place, const View& out, const KernelContext& context, bool rows) {
   std::vector<Stmt> body{injective(out, data, {}, context)};
-  if (product(updates_shape) > 0)
+  auto put = [&](const Index& at, const PrimExpr& value, const PrimExpr& mask) {
+    // Masked lanes of what is there already are not read; all of them are not stored.
+    auto old = [&] { return value->dtype.lanes == 1 ? out.load(at) : out.load(at, value->dtype.lanes, mask); };
+    auto extreme = [&](bool least) {
+      PrimExpr held = old(), better = least ? lt(value, held) : lt(held, value);
+      if (value->dtype.is_float()) better = logical_or(intrinsic(Intrinsic::k_isnan, {value}), better);
+      return out.store(at, select(better, value, held), mask);
+    };
+    switch (how) {
+      case Combination::kUpdate:
+        return out.store(at, value, mask);
+      case Combination::kAdd:
+        return out.store(at, old() + value, mask);
+      case Combination::kMul:
+        return out.store(at, old() * value, mask);
+      case Combination::kMin:
+        return extreme(true);
+      case Combination::kMax:
+        return extreme(false);
+    }
+    return Stmt();
+  };
+  if (product(updates_shape) == 0) return seq(std::move(body));
+  if (!rows) {
     body.push_back(nest(updates_shape, [&](const Index& u) {
-      return bind("value", updates(u, 1, {}), [&](PrimExpr value) {
-        return bind_all(place(u), [&](Index at) {
-          PrimExpr old = out.load(at);
-          auto extreme = [&](PrimExpr better) {
-            if (value->dtype.is_float()) better = logical_or(intrinsic(Intrinsic::k_isnan, {value}), better);
-            return out.store(at, select(better, value, old));
-          };
-          switch (how) {
-            case Combination::kUpdate:
-              return out.store(at, value);
-            case Combination::kAdd:
-              return out.store(at, old + value);
-            case Combination::kMul:
-              return out.store(at, old * value);
-            case Combination::kMin:
-              return extreme(lt(value, old));
-            case Combination::kMax:
-              return extreme(lt(old, value));
-          }
-          return Stmt();
-        });
-      });
+      return bind("value", updates(u, 1, {}),
+                  [&](PrimExpr value) { return bind_all(place(u), [&](Index at) { return put(at, value, {}); }); });
     }));
+    return seq(std::move(body));
+  }
+  // The last dimension of an update stays the last one of the result: whole vectors, row after row.
+  const std::vector<int64_t> outer(updates_shape.begin(), updates_shape.end() - 1);
+  const int lanes = context.target->lanes(std::max<int>(32, out.dtype().bits));
+  body.push_back(nest(outer, [&](const Index& u) {
+    Index first = u;
+    first.push_back(make_int(0));
+    return bind_all(place(first), [&](Index row) {
+      return along_row(lanes, updates_shape.back(), 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
+        Index from = u, to = row;
+        from.push_back(i), to.back() = i;
+        return put(to, updates(from, n, mask), mask);
+      });
+    });
+  }));
   return seq(std::move(body));
 }
 

@@ -41,6 +41,7 @@ tir::Stmt rank(const RankProblem& problem, const Operand& input, const View* val
 enum class Combination { kUpdate, kAdd, kMul, kMin, kMax };
 using Place = std::function<Index(const Index& update)>;  // indices inside out
 tir::Stmt scatter(Combination how, const std::vector<int64_t>& updates_shape, const Operand& data,
-                  const Operand& updates, const Place& place, const View& out, const KernelContext& context);
+                  const Operand& updates, const Place& place, const View& out, const KernelContext& context,
+                  bool rows = false);
 
 }  // namespace tilewright::topi

@@ -31,6 +31,10 @@ struct ArgReduceProblem {
 tir::Stmt arg_reduce(const ArgReduceProblem& problem, const Operand& input, const View& out,
                      const KernelContext& context);
 
+// The extremes themselves and where they are; either may be null.
+tir::Stmt extremes(const ArgReduceProblem& problem, const Operand& input, const View* values, const View* places,
+                   const KernelContext& context);
+
 struct SoftmaxProblem {
   std::vector<int64_t> shape;
   int axis = -1;

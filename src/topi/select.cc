@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "topi/reduce_steps.h"
+#include "topi/select_wide.h"
 
 namespace tilewright::topi {
 
@@ -188,7 +189,8 @@ struct Selection {
   // lets too many in, it is counted by digits instead.
   Stmt threshold(const PrimExpr& line) const {
     const Buffer& memory = context.scratch;
-    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p, element),
+              "select: scratch");
     const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
                  below = make_buffer("below", kInt64, 1, Scope::kRegister),
                  sorts = make_buffer("sorts", kInt64, 1, Scope::kRegister),
@@ -246,7 +248,8 @@ struct Selection {
 
   Stmt digits(const PrimExpr& line) const {
     const Buffer& memory = context.scratch;
-    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p), "select: scratch");
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= select_scratch_bytes(p, element),
+              "select: scratch");
     const Buffer kept = make_buffer("kept", kInt64, 1, Scope::kRegister),
                  below = make_buffer("below", kInt64, 1, Scope::kRegister),
                  bound = make_buffer("bound", kInt64, 1, Scope::kRegister);
@@ -290,15 +293,20 @@ struct Selection {
 }  // namespace
 
 bool can_select(const RankProblem& p, DataType dtype) {
+  if (dtype.bits == 64 && p.k >= 1) return p.k <= kMostInList || p.shape[p.axis] > kLeastByDigits;
   if (dtype.bits > 32 || p.k < 1 || p.shape[p.axis] > std::numeric_limits<int32_t>::max()) return false;
   return by_list(p) || p.shape[p.axis] > kLeastByDigits;
 }
 
-int64_t select_scratch_bytes(const RankProblem& p) { return by_list(p) ? 0 : (kFirstList + 2 * p.shape[p.axis]) * 8; }
+int64_t select_scratch_bytes(const RankProblem& p, DataType dtype) {
+  if (dtype.bits == 64) return wide_scratch_bytes(p);
+  return by_list(p) ? 0 : (kFirstList + 2 * p.shape[p.axis]) * 8;
+}
 
 Stmt select_first(const RankProblem& p, DataType dtype, const Operand& input, const View* values, const View* indices,
                   const KernelContext& context) {
   if (product(p.shape) == 0 || p.k == 0) return seq({});
+  if (dtype.bits == 64) return select_first_wide(p, dtype, input, values, indices, context);
   const Selection selection{p, dtype, input, values, indices, context};
   return parallel_for(context, "line", product(selection.others()), [&](PrimExpr line) {
     return by_list(p)               ? selection.list(line)

@@ -129,6 +129,54 @@ TEST(DirectKernels, ScattersAndReverses) {
   check({data, lengths}, call("reverse_sequence", {data, lengths}));
 }
 
+// Lines of 64-bit elements: ties, NaN and the largest number, lists and whole sorts, along the last axis and across it.
+TEST(DirectKernels, FirstOfWideLines) {
+  for (DataType dtype : {kFloat64, kInt64, kUInt64})
+    for (bool ascending : {false, true})
+      for (int64_t axis : {1, 2})
+        for (int64_t k : {1, 5, 40}) {
+          Tensor values(dtype, {2, 70, 131});
+          for (int64_t i = 0; i < values.size(); ++i) {
+            if (dtype.is_float())
+              values.set_double(i, i % 17 == 3   ? std::nan("")
+                                   : i % 19 == 4 ? -0.0
+                                                 : static_cast<double>(i * 7 % 13) - 6);
+            else
+              values.set_int(i, i % 23 == 5 && i > 9000 ? std::numeric_limits<int64_t>::max() : i * 7 % 13);
+          }
+          Expr x = input("x", {2, 70, 131}, dtype);
+          check({x}, call("topk", {x}, make_attrs<TopKAttrs>([&](auto& a) {
+                            a.k = k;
+                            a.axis = axis;
+                            a.is_ascend = ascending;
+                            a.dtype = kInt64;
+                          })),
+                {{"x", values}});
+        }
+}
+
+TEST(DirectKernels, TransposesAndCopiesOfEveryWidth) {
+  for (DataType dtype : {kBool, kUInt8, kInt16, kFloat16, kInt32, kInt64, kFloat64}) {
+    Expr x = input("x", {2, 19, 5, 35}, dtype);
+    for (std::vector<int64_t> axes : {std::vector<int64_t>{0, 2, 3, 1}, {0, 3, 1, 2}, {3, 2, 1, 0}})
+      check({x}, call("transpose", {x}, make_attrs<TransposeAttrs>([&](auto& a) { a.axes = axes; })));
+    check({x}, reshape_to(x, {38, 175}));
+  }
+}
+
+TEST(DirectKernels, RowsAreScatteredInVectors) {
+  Tensor places(kInt64, {2, 9});  // some of them twice
+  for (int64_t i = 0; i < 9; ++i) places.set_int(i, i % 5), places.set_int(9 + i, i % 3);
+  for (DataType dtype : {kFloat32, kInt64, kUInt8})
+    for (const char* how : {"update", "add", "mul", "min", "max"}) {
+      Expr data = input("data", {6, 3, 37}, dtype), tuples = input("tuples", {2, 9}, kInt64),
+           rows = input("rows", {9, 37}, dtype);
+      check({data, tuples, rows},
+            call("scatter_nd", {data, tuples, rows}, make_attrs<ScatterNDAttrs>([&](auto& a) { a.mode = how; })),
+            {{"tuples", places}});
+    }
+}
+
 // Runs of the last dimension (lower/compute.h): operands of a concatenation, padding and data, copies of a tile.
 TEST(DirectKernels, RunsOfTheLastDimension) {
   auto join = [](std::vector<Expr> parts) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first k of lines of 64-bit elements: orders and positions are two numbers instead of one (topi/select.h).
+#include <limits>
+
+#include "topi/reduce_steps.h"
+#include "topi/select_wide.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+constexpr int64_t kMostInList = 16;
+constexpr int kDigits = 8;  // of eight bits
+constexpr int64_t kDigit = 256;
+
+// An int64 that is the smaller the earlier the element comes.
+PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
+  const int lanes = x->dtype.lanes;
+  auto constant = [&](int64_t v) { return broadcast(make_int(v), lanes); };
+  const PrimExpr lowest = constant(std::numeric_limits<int64_t>::min());
+  const PrimExpr most = constant(std::numeric_limits<int64_t>::max());
+  PrimExpr order = x;
+  if (element.is_float()) {
+    PrimExpr bits = reinterpret(kInt64.with_lanes(lanes), x);
+    bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
+    // Of two negative numbers the one with more bits is smaller.
+    PrimExpr sign = binary(ExprKind::kShiftRight, bits, constant(63));
+    order = binary(ExprKind::kBitXor, bits, binary(ExprKind::kBitAnd, sign, most));
+    order = select(intrinsic(Intrinsic::k_isnan, {x}), most, order);
+  } else if (!element.is_int()) {
+    order = binary(ExprKind::kBitXor, cast(kInt64, x), lowest);
+  }
+  return ascending ? order : binary(ExprKind::kBitXor, order, constant(-1));
+}
+
+struct WideSelection {
+  const RankProblem& p;
+  DataType element;
+  const Operand& input;
+  const View *values, *indices;
+  const KernelContext& context;
+
+  int64_t n() const { return p.shape[p.axis]; }
+  Index at(const PrimExpr& line, PrimExpr j) const {
+    auto others = p.shape;
+    others[p.axis] = 1;
+    Index index = unravel(line, others);
+    index[p.axis] = std::move(j);
+    return index;
+  }
+  PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
+    return order_of(input(at(line, j), lanes, {}), element, p.ascending);
+  }
+  Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
+    // It is below n; the bound is what the verifier can see.
+    return bind("from", max(min(place, make_int(n() - 1)), make_int(0)), [&](PrimExpr from) {
+      std::vector<Stmt> out;
+      if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
+      if (indices)
+        out.push_back(indices->store(at(line, t), indices->dtype() == kInt64 ? from : cast(indices->dtype(), from)));
+      return seq(std::move(out));
+    });
+  }
+
+  // A sorted list that most elements do not reach. Positions grow, so an equal element that comes later stays behind.
+  Stmt list(const PrimExpr& line) const {
+    const Buffer best = make_buffer("best", kInt64, p.k, Scope::kStack, 64),
+                 where = make_buffer("where", kInt64, p.k, Scope::kStack, 64);
+    const PrimExpr last = make_int(p.k - 1);
+    // What is larger moves one place on, all of it from where the new one stands: equal ones keep their order.
+    std::function<Stmt(int64_t, PrimExpr, PrimExpr, PrimExpr)> place = [&](int64_t t, PrimExpr key, PrimExpr of,
+                                                                           PrimExpr moving) -> Stmt {
+      const PrimExpr slot = make_int(t);
+      return bind("held", load(best, slot), [&](PrimExpr held) {
+        return bind("holder", load(where, slot), [&](PrimExpr holder) {
+          PrimExpr before = lt(key, held);
+          return bind("first", moving ? logical_or(moving, before) : before, [&](PrimExpr first) {
+            Stmt here =
+                seq({store(best, slot, select(first, key, held)), store(where, slot, select(first, of, holder))});
+            if (t + 1 == p.k) return here;
+            return bind("key", select(first, held, key), [&](PrimExpr rest) {
+              return bind("of", select(first, holder, of), [&](PrimExpr whose) {
+                return seq({here, place(t + 1, rest, whose, first)});
+              });
+            });
+          });
+        });
+      });
+    };
+    auto insert = [&](const PrimExpr& j, const PrimExpr& order) {
+      return bind("order", order,
+                  [&](PrimExpr order) { return make_if(lt(order, load(best, last)), place(0, order, j, {})); });
+    };
+    // The first k elements fill the list: the largest order is a possible one, and would not enter by comparison.
+    std::vector<Stmt> body;
+    for (int64_t t = 0; t < p.k; ++t)
+      body.push_back(seq({store(best, make_int(t), make_int(std::numeric_limits<int64_t>::max())),
+                          store(where, make_int(t), make_int(n()))}));
+    int64_t blocked = 0;
+    const int lanes = context.target->lanes(64);
+    const int64_t block = p.axis + 1 == p.shape.size() ? std::min<int64_t>(4, n() / lanes) * lanes : 0;
+    const Buffer orders = make_buffer("orders", kInt64, std::max<int64_t>(block, 1), Scope::kStack, 64);
+    if (block > 0) {
+      // A block of vectors is looked at closely when one of its elements reaches the list.
+      blocked = n() / block * block;
+      body.push_back(loop("block", blocked / block, [&](PrimExpr b) {
+        auto at = [&](int64_t i) { return lanes > 1 ? ramp(make_int(i), 1, lanes) : make_int(i); };
+        std::vector<Stmt> look;
+        for (int64_t i = 0; i < block; i += lanes)
+          look.push_back(store(orders, at(i), order(line, b * block + i, lanes)));
+        PrimExpr least = load(orders, at(0));
+        for (int64_t i = lanes; i < block; i += lanes) least = min(least, load(orders, at(i)));
+        least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
+        look.push_back(make_if(lt(least, load(best, last)),
+                               loop("j", block, [&](PrimExpr j) { return insert(b * block + j, load(orders, j)); })));
+        return seq(std::move(look));
+      }));
+    }
+    if (blocked < n())
+      body.push_back(
+          loop("j", make_int(blocked), make_int(n()), [&](PrimExpr j) { return insert(j, order(line, j)); }));
+    body.push_back(leftovers(line, best, where));
+    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(where, t)); }));
+    return allocate(best, allocate(where, allocate(orders, seq(std::move(body)))));
+  }
+  // Elements of the largest order never entered; they take the empty places behind the others, first come first.
+  Stmt leftovers(const PrimExpr& line, const Buffer& best, const Buffer& where) const {
+    const PrimExpr zero = make_int(0), most = make_int(std::numeric_limits<int64_t>::max());
+    const Buffer free = make_buffer("free", kInt64, 1, Scope::kRegister);
+    std::vector<Stmt> body{store(free, zero, zero)};
+    for (int64_t t = 0; t < p.k; ++t)
+      body.push_back(
+          store(free, zero, load(free, zero) + select(lt(load(where, make_int(t)), make_int(n())), make_int(1), zero)));
+    body.push_back(loop("j", n(), [&](PrimExpr j) {
+      PrimExpr fits = logical_and(eq(order(line, j), most), lt(load(free, zero), make_int(p.k)));
+      return make_if(fits, bind("slot", min(load(free, zero), make_int(p.k - 1)), [&](PrimExpr slot) {
+                       return seq({store(where, slot, j), store(free, zero, slot + 1)});
+                     }));
+    }));
+    return allocate(free, make_if(eq(load(where, make_int(p.k - 1)), make_int(n())), seq(std::move(body))));
+  }
+
+  // The whole line sorted digit by digit, each time from one pair of lists to the other (Knuth 3, 5.2.5).
+  Stmt sorted(const PrimExpr& line) const {
+    const Buffer& memory = context.scratch;
+    TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= wide_scratch_bytes(p), "select: scratch");
+    const PrimExpr zero = make_int(0);
+    const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister);
+    int64_t from = kDigit, to = kDigit + 2 * n();
+    std::vector<Stmt> body{loop("j", n(), [&](PrimExpr j) {
+      return seq({store(memory, j + from, order(line, j)), store(memory, j + (from + n()), j)});
+    })};
+    for (int d = 0; d < kDigits; ++d) {
+      auto digit = [&](const PrimExpr& order) {
+        PrimExpr part = binary(ExprKind::kShiftRight, order, make_int(8 * d));
+        // The last one is signed.
+        return d + 1 == kDigits ? part + kDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kDigit - 1));
+      };
+      body.push_back(
+          loop("c", kDigit / 8, [&](PrimExpr c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
+      body.push_back(loop("i", n(), [&](PrimExpr i) {
+        return bind("digit", digit(load(memory, i + from)),
+                    [&](PrimExpr x) { return store(memory, x, load(memory, x) + 1); });
+      }));
+      body.push_back(store(below, zero, zero));
+      body.push_back(loop("c", kDigit, [&](PrimExpr c) {
+        return bind("count", load(memory, c), [&](PrimExpr count) {
+          return seq({store(memory, c, load(below, zero)), store(below, zero, load(below, zero) + count)});
+        });
+      }));
+      body.push_back(loop("i", n(), [&](PrimExpr i) {
+        return bind("order", load(memory, i + from), [&](PrimExpr order) {
+          return bind("digit", digit(order), [&](PrimExpr x) {
+            return bind("place", load(memory, x), [&](PrimExpr place) {
+              return seq({store(memory, place + to, order),
+                          store(memory, place + (to + n()), load(memory, i + (from + n()))),
+                          store(memory, x, place + 1)});
+            });
+          });
+        });
+      }));
+      std::swap(from, to);
+    }
+    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + (from + n()))); }));
+    return allocate(below, seq(std::move(body)));
+  }
+};
+
+}  // namespace
+
+int64_t wide_scratch_bytes(const RankProblem& p) { return p.k <= kMostInList ? 0 : (kDigit + 4 * p.shape[p.axis]) * 8; }
+
+Stmt select_first_wide(const RankProblem& p, DataType dtype, const Operand& input, const View* values,
+                       const View* indices, const KernelContext& context) {
+  const WideSelection selection{p, dtype, input, values, indices, context};
+  return parallel_for(context, "line", product(p.shape) / p.shape[p.axis], [&](PrimExpr line) {
+    return p.k <= kMostInList ? selection.list(line) : selection.sorted(line);
+  });
+}
+
+}  // namespace tilewright::topi
