@@ -77,6 +77,8 @@ class Pool {
       return bind_window("kh", rows, [&](Window rows) {
         return bind("data_row", data_row, [&](PrimExpr data_row) {
           Place place{n, c, d, h, planes, rows, data_row};
+          if (!blocked_ && lanes_ > 1 && p_.stride_width == 1 && p_.kernel_width <= 16)
+            return masked_row(place, middle);
           std::vector<Stmt> body;
           if (middle.first > 0) body.push_back(border(place, 0, middle.first));
           body.push_back(inner(place, middle));
@@ -94,7 +96,94 @@ class Pool {
     PrimExpr data_row;
   };
 
+  // A row of stride 1: whole vectors, whose lanes know which taps of theirs lie inside.
+  Stmt masked_row(const Place& place, Interior middle) const {
+    const int64_t first = round_up(middle.first, lanes_), last = std::max(first, middle.last / lanes_ * lanes_);
+    std::vector<Stmt> body;
+    for (int64_t w = 0; w < std::min(first, p_.out_width); w += lanes_) body.push_back(edge(place, w));
+    if (last > first) body.push_back(inner(place, {first, last}));
+    for (int64_t w = last; w < p_.out_width; w += lanes_) body.push_back(edge(place, w));
+    return seq(std::move(body));
+  }
+
+  // One vector of outputs from column w on, some of whose windows reach beyond the row.
+  Stmt edge(const Place& place, int64_t w) const {
+    const DataType vector = acc_type_.with_lanes(lanes_);
+    const Buffer acc = make_buffer("acc", vector, 1, Scope::kRegister);
+    const PrimExpr zero = make_int(0), mask = tail_mask(lanes_, p_.out_width - w);
+    const bool largest = p_.kind == PoolKind::kMax;
+    const PrimExpr neutral = largest ? lowest(vector) : make_const(vector, 0);
+    Stmt taps = over_rows(place, place.data_row, [&](const PrimExpr& at) {
+      std::vector<Stmt> steps;
+      for (int64_t k = 0; k < p_.kernel_width; ++k) {
+        const int64_t column = w - p_.pad_left + k * p_.dilation_width;
+        const PrimExpr lanes = ramp(make_int(column), 1, lanes_);
+        PrimExpr real = mask;
+        auto also = [&](const PrimExpr& condition) { real = real ? logical_and(real, condition) : condition; };
+        if (column + lanes_ <= 0 || column >= p_.in_width) continue;
+        if (column < 0) also(le(broadcast(zero, lanes_), lanes));
+        if (column + lanes_ > p_.in_width) also(lt(lanes, broadcast(make_int(p_.in_width), lanes_)));
+        PrimExpr value = load(data_.buffer, ramp(at + column * width_stride_, 1, lanes_), real);
+        if (value->dtype != vector) value = cast(vector, value);
+        if (largest && real) value = select(real, value, neutral);
+        const PrimExpr old = load(acc, zero);
+        steps.push_back(store(acc, zero, largest ? max(old, value) : old + value));
+      }
+      return seq(std::move(steps));
+    });
+    PrimExpr result = load(acc, zero);
+    if (!largest) {
+      std::vector<PrimExpr> counts;
+      std::vector<int> order;
+      for (int l = 0; l < lanes_; ++l) {
+        int64_t taps_of_lane = 0;
+        for (int64_t k = 0; k < p_.kernel_width; ++k) {
+          const int64_t column = w + l - p_.pad_left + k * p_.dilation_width;
+          taps_of_lane +=
+              p_.count_include_pad ? column < p_.in_width + p_.pad_right : column >= 0 && column < p_.in_width;
+        }
+        counts.push_back(make_const(acc_type_, static_cast<double>(taps_of_lane)));
+        order.push_back(l);
+      }
+      PrimExpr divisor = shuffle(counts, order) * broadcast(cast(acc_type_, outer_taps(place)), lanes_);
+      result = div(result, max(divisor, make_const(vector, 1)));
+    }
+    const Index index = index_of(place, make_int(w));
+    return allocate(acc,
+                    seq({store(acc, zero, neutral), taps, out_.store(index, epilogue_(result, index, mask), mask)}));
+  }
+
+  // body(address of column 0) for every row (and plane) of the windows that lies inside.
+  Stmt over_rows(const Place& place, const PrimExpr& from, const std::function<Stmt(PrimExpr)>& body) const {
+    PrimExpr kd = make_var("kd"), kh = make_var("kh");
+    PrimExpr at = from + kh * (p_.dilation_height * height_stride_);
+    if (p_.kernel_depth > 1) at = at + kd * (p_.dilation_depth * depth_stride_);
+    Stmt rows = make_for(kh, place.rows.lo, place.rows.hi - place.rows.lo, body(at));
+    if (p_.kernel_depth == 1) return rows;
+    return make_for(kd, place.planes.lo, place.planes.hi - place.planes.lo, rows);
+  }
+  // Taps that an average's divisor counts, but for those along the row.
+  PrimExpr outer_taps(const Place& place) const {
+    PrimExpr taps = p_.count_include_pad ? place.rows.counted : place.rows.hi - place.rows.lo;
+    if (p_.kernel_depth > 1)
+      taps = taps * (p_.count_include_pad ? place.planes.counted : place.planes.hi - place.planes.lo);
+    return taps;
+  }
+  Index index_of(const Place& place, const PrimExpr& w) const {
+    Index index{place.n, place.c};
+    if (volume_) index.push_back(place.d);
+    index.insert(index.end(), {place.h, w});
+    if (blocked_) index.push_back(make_int(0));
+    return index;
+  }
+
   Stmt border(const Place& place, int64_t first, int64_t last) const {
+    constexpr int64_t kFew = 3;  // are written out: their taps are known then
+    if (last - first > 1 && last - first <= kFew) {
+      std::vector<Stmt> columns;
+      for (int64_t w = first; w < last; ++w) columns.push_back(border(place, w, w + 1));
+      return seq(std::move(columns));
+    }
     return loop("w", make_int(first), make_int(last), [&](PrimExpr w) {
       Window columns =
           clamp_window(w, p_.stride_width, p_.kernel_width, p_.dilation_width, p_.pad_left, p_.pad_right, p_.in_width);
@@ -154,36 +243,24 @@ class Pool {
     for (int i = 0; i < count; ++i) body.push_back(store(acc, make_int(i), neutral));
     PrimExpr column = (w * p_.stride_width + (-p_.pad_left)) * width_stride_;
     body.push_back(bind("column_at", place.data_row + column, [&](PrimExpr column_at) {
-      PrimExpr kd = make_var("kd"), kh = make_var("kh"), kw = make_var("kw");
-      PrimExpr at = column_at + kh * (p_.dilation_height * height_stride_);
-      if (p_.kernel_depth > 1) at = at + kd * (p_.dilation_depth * depth_stride_);
-      const int64_t* whole = constant_value(columns.hi);
-      Stmt taps;
-      if (constant_value(columns.lo) && whole && *whole * count <= 32) {
+      return over_rows(place, column_at, [&](const PrimExpr& at) {
+        PrimExpr kw = make_var("kw");
+        const int64_t* whole = constant_value(columns.hi);
+        if (!constant_value(columns.lo) || !whole || *whole * count > 32)
+          return make_for(kw, columns.lo, columns.hi - columns.lo, tap(at + kw * (p_.dilation_width * width_stride_)));
         std::vector<Stmt> steps;
         for (int64_t k = *constant_value(columns.lo); k < *whole; ++k)
           steps.push_back(tap(at + k * p_.dilation_width * width_stride_));
-        taps = seq(std::move(steps));
-      } else {
-        taps = make_for(kw, columns.lo, columns.hi - columns.lo, tap(at + kw * (p_.dilation_width * width_stride_)));
-      }
-      taps = make_for(kh, place.rows.lo, place.rows.hi - place.rows.lo, taps);
-      if (p_.kernel_depth == 1) return taps;
-      return make_for(kd, place.planes.lo, place.planes.hi - place.planes.lo, taps);
+        return seq(std::move(steps));
+      });
     }));
     PrimExpr divisor;
     if (p_.kind == PoolKind::kAverage) {
-      PrimExpr taps = p_.count_include_pad ? place.rows.counted * columns.counted
-                                           : (place.rows.hi - place.rows.lo) * (columns.hi - columns.lo);
-      if (p_.kernel_depth > 1)
-        taps = taps * (p_.count_include_pad ? place.planes.counted : place.planes.hi - place.planes.lo);
+      PrimExpr taps = outer_taps(place) * (p_.count_include_pad ? columns.counted : columns.hi - columns.lo);
       divisor = broadcast(cast(acc_type_, max(taps, make_int(1))), lanes);
     }
     for (int i = 0; i < count; ++i) {
-      Index index{place.n, place.c};
-      if (volume_) index.push_back(place.d);
-      index.insert(index.end(), {place.h, w + i * step});
-      if (blocked_) index.push_back(make_int(0));
+      const Index index = index_of(place, w + i * step);
       PrimExpr value = load(acc, make_int(i));
       if (divisor) value = div(value, divisor);
       body.push_back(out_.store(index, epilogue_(value, index, mask), mask));
