@@ -147,8 +147,24 @@ Values roi_align(NodeContext& c) {
   return {c.transpose(bins, {0, 3, 1, 2})};
 }
 
-constexpr ConverterEntry kTable[] = {
-    {"Col2Im", 18, col2im}, {"Det", 11, det}, {"MaxUnpool", 9, max_unpool}, {"RoiAlign", 10, roi_align}};
+Values max_roi_pool(NodeContext& c) {
+  Expr data = c.input(0), rois = c.input(1);
+  if (c.rank(data) != 4 || c.rank(rois) != 2) c.fail_type("its operands must have rank 4 and 2");
+  const std::vector<int64_t> bins = c.ints_attr("pooled_shape");
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1 || bins[0] > 4096 || bins[1] > 4096)
+    c.fail("its pooled_shape is not two sizes up to 4096");
+  const double scale = c.float_attr("spatial_scale", 1);
+  return {c.call("vision.roi_pool", {data, rois}, make_attrs<relay::ROIPoolAttrs>([&](auto& a) {
+                   a.pooled_size = bins;
+                   a.spatial_scale = scale;
+                 }))};
+}
+
+constexpr ConverterEntry kTable[] = {{"Col2Im", 18, col2im},
+                                     {"Det", 11, det},
+                                     {"MaxUnpool", 9, max_unpool},
+                                     {"MaxRoiPool", 1, max_roi_pool},
+                                     {"RoiAlign", 10, roi_align}};
 
 }  // namespace
 
