@@ -57,8 +57,7 @@ Result<Expr> TextParser::postfix(int depth) {
   for (;;) {
     if (auto field = lexer_.accept_field()) {
       const auto* tuple = as_tuple(e->type);
-      if (!options_.open && e->type->kind != TypeKind::kIncomplete &&
-          (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
+      if (e->type->kind != TypeKind::kIncomplete && (!tuple || *field >= static_cast<int64_t>(tuple->fields.size())))
         return lexer_.error(at, format("there is no field {} in {}", *field, type_str(e->type)),
                             ErrorCode::kTypeMismatch);
       e = TW_TRY(made(make_get(e, *field, span_at(at)), at));
