@@ -320,6 +320,15 @@ Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, 
       auto expansion = op->expand(relay::TypeArgs{types, call.args, call.attrs});
       if (!expansion.ok()) return std::move(expansion).error().at(op->name);
     }
+  // Results without elements need no kernel, and no template counts with sizes of zero.
+  if (std::all_of(group.outputs.begin(), group.outputs.end(),
+                  [&](int id) { return topi::product(graph.tensors[id].shape) == 0; })) {
+    auto nothing = std::make_shared<Choice>();
+    nothing->implementation = "nothing";
+    nothing->parallel = false;
+    nothing->emit = [](const GroupScope&, const topi::KernelContext&) { return tir::seq({}); };
+    return std::shared_ptr<const Choice>(std::move(nothing));
+  }
   Anchor anchor = find_anchor(*group.function);
   if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
   Problem problem{graph, group, anchor, target};

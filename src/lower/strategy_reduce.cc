@@ -122,6 +122,7 @@ std::shared_ptr<Choice> softmax(const Problem& p) {
   int64_t axis = p.attrs<SoftmaxAttrs>().axis;
   problem.axis = static_cast<int>(axis < 0 ? axis + static_cast<int64_t>(problem.shape.size()) : axis);
   problem.logarithm = logarithm;
+  if (p.arg_dtype(0) == kFloat64) problem.dtype = kFloat64;
   auto choice = std::make_shared<Choice>();
   choice->cost = topi::estimate(problem, p.target);
   Anchor anchor = p.anchor;

@@ -16,10 +16,11 @@ namespace {
 // Rows up to this many bytes are kept on the stack between passes; longer ones are computed again.
 constexpr int64_t kMaxRowBytes = 64 << 10;
 
-PrimExpr as_float32(PrimExpr value) {
-  DataType wanted = kFloat32.with_lanes(value->dtype.lanes);
+PrimExpr as_type(DataType dtype, PrimExpr value) {
+  DataType wanted = dtype.with_lanes(value->dtype.lanes);
   return value->dtype == wanted ? value : cast(wanted, value);
 }
+PrimExpr as_float32(PrimExpr value) { return as_type(kFloat32, std::move(value)); }
 
 PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)}); }
 
@@ -27,19 +28,19 @@ PrimExpr exp_of(PrimExpr x) { return intrinsic(Intrinsic::k_exp, {std::move(x)})
 Stmt softmax_inner(const SoftmaxProblem& p, int axis, const Operand& input, const View& out, const Epilogue& epilogue,
                    const KernelContext& context) {
   const int rank = static_cast<int>(p.shape.size());
-  int lanes = context.target->lanes(32);
+  int lanes = context.target->lanes(p.dtype.bits);
   if (p.shape.back() < lanes / 2) lanes = 1;
   const int64_t vectors = ceil_div(p.shape.back(), lanes), rest = p.shape.back() - (vectors - 1) * lanes;
   std::vector<int64_t> units = p.shape;
   units[axis] = 1;
   units.back() = vectors;
-  const DataType vector = kFloat32.with_lanes(lanes);
+  const DataType vector = p.dtype.with_lanes(lanes);
   Buffer top = make_buffer("top", vector, 1, Scope::kRegister), sum = make_buffer("sum", vector, 1, Scope::kRegister);
   const PrimExpr zero = make_int(0);
   auto columns = [&](Index index, const PrimExpr& mask) {
     auto value = [&](const PrimExpr& i) {
       index[axis] = i;
-      return as_float32(input(index, lanes, mask));
+      return as_type(p.dtype, input(index, lanes, mask));
     };
     auto each = [&](const std::function<Stmt(PrimExpr)>& body) { return loop("i", p.shape[axis], body); };
     return allocate(
@@ -77,9 +78,9 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
   const int rank = static_cast<int>(p.shape.size()), axis = p.axis < 0 ? p.axis + rank : p.axis;
   if (axis != rank - 1) return softmax_inner(p, axis, input, out, epilogue, context);
   const int64_t extent = p.shape.back();
-  const int lanes = context.target->lanes(32);
-  const bool keeps_row = extent * 4 <= kMaxRowBytes;
-  Buffer row = keeps_row ? make_buffer("row", kFloat32, extent, Scope::kStack, 64) : Buffer();
+  const int lanes = context.target->lanes(p.dtype.bits);
+  const bool keeps_row = extent * static_cast<int64_t>(p.dtype.bytes()) <= kMaxRowBytes;
+  Buffer row = keeps_row ? make_buffer("row", p.dtype, extent, Scope::kStack, 64) : Buffer();
   auto in_row = [&](const PrimExpr& i, int n) { return n == 1 ? i : ramp(i, 1, n); };
   std::vector<int64_t> units(p.shape.begin(), p.shape.end() - 1);
   Stmt rows = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
@@ -87,10 +88,10 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
       auto value = [&](const PrimExpr& i, int n, const PrimExpr& mask) {
         Index index = outer;
         index.push_back(i);
-        return as_float32(input(index, n, mask));
+        return as_type(p.dtype, input(index, n, mask));
       };
-      RowReduction largest({ReduceKind::kMax, kFloat32}, lanes, extent),
-          total({ReduceKind::kSum, kFloat32}, lanes, extent);
+      RowReduction largest({ReduceKind::kMax, p.dtype}, lanes, extent),
+          total({ReduceKind::kSum, p.dtype}, lanes, extent);
       // Pass 1 keeps the operand's values, pass 2 their exponentials.
       auto keep = [&](PrimExpr i, PrimExpr x, const PrimExpr& mask) {
         return keeps_row ? store(row, in_row(i, x->dtype.lanes), x, mask) : seq({});
@@ -108,8 +109,8 @@ Stmt softmax(const SoftmaxProblem& p, const Operand& input, const View& out, con
                      seq({total.clear(), p.logarithm ? total.accumulate(shifted) : total.accumulate(shifted, keep)});
                  return total.scope(
                      seq({pass2, bind("sum", total.result(), [&](PrimExpr sum) {
-                            PrimExpr scale =
-                                p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum}) : div(make_float(1), sum);
+                            PrimExpr scale = p.logarithm ? top + intrinsic(Intrinsic::k_log, {sum})
+                                                         : div(make_const(p.dtype, 1), sum);
                             return bind("scale", scale, [&](PrimExpr scale) {
                               return along_row(lanes, extent, 4, [&](PrimExpr i, int n, const PrimExpr& mask) {
                                 Index index = outer;

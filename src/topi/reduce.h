@@ -38,9 +38,10 @@ tir::Stmt extremes(const ArgReduceProblem& problem, const Operand& input, const 
 struct SoftmaxProblem {
   std::vector<int64_t> shape;
   int axis = -1;
-  bool logarithm = false;  // log_softmax
+  bool logarithm = false;     // log_softmax
+  DataType dtype = kFloat32;  // of the arithmetic; narrower floats are computed in float32
 };
-// float32 (narrower floats are computed in it); out has the input's shape.
+// Out has the input's shape.
 tir::Stmt softmax(const SoftmaxProblem& problem, const Operand& input, const View& out, const Epilogue& epilogue,
                   const KernelContext& context);
 Cost estimate(const SoftmaxProblem& problem, const Target& target);

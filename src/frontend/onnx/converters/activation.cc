@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Activations, most of them composed of graph operators that fuse into whatever produces their input.
-#include <cmath>
-
 #include <algorithm>
+#include <cmath>
 
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
@@ -146,6 +145,7 @@ Values log_softmax(NodeContext& c) { return softmax_like(c, "nn.log_softmax"); }
 Values hardmax(NodeContext& c) {
   Expr x = c.input(0);
   std::vector<int64_t> dims = c.dims(x);
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return {x};
   int64_t rank = c.rank(x), axis = c.axis(c.int_attr("axis", c.opset() < 13 ? 1 : -1), rank);
   Expr matrix = x;
   std::vector<int64_t> shape = dims;
