@@ -83,6 +83,22 @@ class Numbers(unittest.TestCase):
         np.testing.assert_array_equal(value(relay.Function([x, ids], relay.segment_sum(x, ids, 3)), rows, places), want)
         np.testing.assert_array_equal(value(relay.Function([x, ids], relay.segment_sum(x, ids)), rows, places, kind="vm"), want)
 
+    def test_kernels_for_small_and_blocked_operands(self):
+        rng = np.random.default_rng(0)
+        for m, k, n in ((4, 1, 3), (1, 4, 3), (5, 7, 9)):
+            left, right = rng.random((k, m), "float32"), rng.random((k, n), "float32")
+            x, y = relay.var("x", shape=left.shape), relay.var("y", shape=right.shape)
+            np.testing.assert_allclose(value(relay.Function([x, y], relay.nn.matmul(x, y, transpose_a=True)), left, right), left.T @ right, rtol=1e-5)
+        image = rng.random((1, 3, 7, 5), "float32")
+        x = relay.var("x", shape=image.shape)
+        np.testing.assert_array_equal(value(relay.Function([x], relay.nn.adaptive_max_pool2d(x, (1, 1))), image), image.max((2, 3), keepdims=True))
+        blocks = rng.random((1, 2, 3, 3, 4), "float32")
+        x = relay.var("x", shape=blocks.shape)
+        np.testing.assert_array_equal(value(relay.Function([x], relay.nn.upsampling(x, 2, 2, layout="NCHW4c")), blocks), blocks.repeat(2, 2).repeat(2, 3))
+        x = relay.var("x", shape=(2, 3, 4))
+        for codes, shape in (((4, 0, 2), (4, 3, 2)), ((0, -1), (3, 8)), ((-1, 0), (6, 4)), ((0, -3), (2, 12))):
+            self.assertEqual(relay.reverse_reshape(x, codes).checked_type, relay.TensorType(shape))
+
     def test_weights_without_types(self):
         x, w, o = relay.var("x", shape=(4, 8)), relay.var("w"), relay.var("o")
         typed = lambda e, i: transform.InferType()(tw.IRModule.from_expr(e))["main"].params[i].checked_type  # noqa: E731

@@ -286,15 +286,30 @@ Result<Expr> expand_contrib_reverse_reshape(const TypeArgs& args) {
   const Ints& codes = attrs_of<ReshapeAttrs>(args).newshape;
   Composition c(args);
   const Ints shape = TW_TRY(known_sizes(args, 0));
-  Ints out = codes;
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] < -1) return type_error(format("there is no code {}", codes[i]));
-    if (codes[i] != 0) continue;
-    const size_t from_end = codes.size() - i;
-    if (from_end > shape.size())
-      return type_error(format("{} has no axis {} from the end", shape_str(shape), from_end));
-    out[i] = shape[shape.size() - from_end];
+  Ints out;  // from the last axis on
+  size_t next = 0;
+  auto size_at = [&](size_t from_end) -> Result<int64_t> {
+    if (from_end >= shape.size())
+      return type_error(format("{} has no axis {} from the end", shape_str(to_shape(shape)), from_end + 1));
+    return shape[shape.size() - 1 - from_end];
+  };
+  for (size_t i = codes.size(); i-- > 0;) {
+    if (codes[i] < -3) return type_error(format("there is no code {}", codes[i]));
+    if (codes[i] == -2) {  // all that are left
+      for (; next < shape.size(); ++next) out.push_back(shape[shape.size() - 1 - next]);
+    } else if (codes[i] == -3) {  // two run together
+      const int64_t last = TW_TRY(size_at(next));
+      const int64_t before = TW_TRY(size_at(next + 1));
+      out.push_back(last * before);
+      next += 2;
+    } else {
+      int64_t size = codes[i];
+      if (size == 0) size = TW_TRY(size_at(next));
+      out.push_back(size);
+      ++next;
+    }
   }
+  std::reverse(out.begin(), out.end());
   return c.result(c.call<ReshapeAttrs>("reshape", {c[0]}, [&](auto& a) { a.newshape = out; }));
 }
 

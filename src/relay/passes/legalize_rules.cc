@@ -339,10 +339,11 @@ Expr filled(const Expr& e) {
 Expr upsampling(const Expr& e) {
   const auto& a = attrs_of<UpSamplingAttrs>(e);
   auto out = shape_of(e);
-  if (!out || a.layout != "NCHW") return e;
+  if (!out || !a.layout.starts_with("NCHW")) return e;
   const bool nearest = a.method == "nearest_neighbor";
   return call(
       "image.resize2d", {arg(e, 0)}, make_attrs<Resize2DAttrs>([&](auto& r) {
+        r.layout = a.layout;
         r.size = {(*out)[2], (*out)[3]};
         r.scales = {a.scale_h, a.scale_w};
         r.method = nearest ? a.method : a.method == "bilinear" ? "linear" : "cubic";
@@ -424,15 +425,20 @@ Expr adaptive(const Expr& e) {
   auto in = shape_of(arg(e, 0)), out = shape_of(e);
   if (!in || !out) return e;
   if (*in == *out) return arg(e, 0);
-  if (a.layout != A().layout) return e;
+  // The channels of a block stand behind the picture.
+  const size_t end = A().layout.size();
+  const bool blocked = out->size() == end + 1 && a.layout.starts_with(A().layout);
+  if (a.layout != A().layout && !blocked) return e;
   bool global = true;
   Ints all;
-  for (size_t k = 2; k < out->size(); ++k) {
+  for (size_t k = 2; k < end; ++k) {
     global &= (*out)[k] == 1;
     all.push_back(static_cast<int64_t>(k));
   }
   const bool mean = std::string_view(called_op(e)->name).find("avg") != std::string_view::npos;
-  if (global && out->size() == 4 && tensor_of(e).dtype == kFloat32) return e;  // it has a kernel
+  if (global && out->size() == 4 && tensor_of(e).dtype == kFloat32)
+    return call(mean ? "nn.global_avg_pool2d" : "nn.global_max_pool2d", {arg(e, 0)},
+                make_attrs<GlobalPool2DAttrs>([](auto&) {}), e->span);
   if (global)
     return call(mean ? "mean" : "max", {arg(e, 0)}, make_attrs<ReduceAttrs>([&](auto& r) {
                   r.axis = all;
@@ -440,7 +446,7 @@ Expr adaptive(const Expr& e) {
                 }),
                 e->span);
   Expr x = arg(e, 0);
-  for (size_t k = 2; k < in->size(); ++k) {
+  for (size_t k = 2; k < end; ++k) {
     const int64_t from = (*in)[k], to = (*out)[k];
     if (from == to || to == 0 || to > 256) continue;
     std::vector<Expr> parts;
