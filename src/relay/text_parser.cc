@@ -389,7 +389,7 @@ Result<Expr> TextParser::block(std::string_view end, int depth) {
     declare(lets.back().var);
   }
   if (end.empty() ? lexer_.peek().kind != Token::kEnd : !lexer_.peek().is(end))
-    return unexpected(lexer_.peek(), format("'{}'", end));
+    return unexpected(lexer_.peek(), end.empty() ? "the end of the text" : format("'{}'", end));
   for (size_t i = lets.size(); i-- > 0;) {
     undeclare();
     result = TW_TRY(made(make_node<LetNode>(lets[i].var, lets[i].value, result, span_at(lets[i].at)), lets[i].at));
