@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products, convolutions, windows and norms in every dtype, against the reference interpreter: register tiles of each
-// width, sums of narrow integers, small floats by way of float32 (docs/decisions/012-small-floats.md).
+// Products, convolutions, windows, norms and small networks in every dtype, against the reference interpreter: register
+// tiles of each width, sums of narrow integers, small floats through float32 (docs/decisions/012-small-floats.md).
 #include <cmath>
 
 #include "driver/graphs.h"
