@@ -137,6 +137,7 @@ nb::tuple import(const Source& source, const Shapes& shapes, bool freeze_params,
   options.shapes = shapes;
   options.freeze_params = freeze_params;
   options.params = &params;
+  options.programs = onnx::Programs::kWhereNeeded;  // control flow becomes Relay's
   add_converters(&options, converters);
   auto result = [&] {
     nb::gil_scoped_release release;

@@ -160,7 +160,8 @@ void bind_vm(nb::module_& m) {
   });
   // None: every size is known, the model is an ordinary library.
   m.def("onnx_program_file", [](const std::string& path, const driver::BuildOptions& options) -> nb::object {
-    return unwrap(driver::needs_vm(path, options)) ? nb::cast(unwrap(driver::vm_program(path, options))) : nb::none();
+    auto program = unwrap(driver::program_if_needed(path, options));
+    return program ? nb::cast(std::move(*program)) : nb::none();
   });
   m.def("vm_program_of", [](const std::string& path) -> nb::object {  // None: an ordinary library
     auto artifact = unwrap(runtime::Artifact::load(path));

@@ -230,5 +230,68 @@ class DataTypes(unittest.TestCase):
             relay.transform.InferType()(mod)
 
 
+
+def onnx_model(nodes, inputs, outputs, initializers=()):
+    from onnx import helper as h
+    value = lambda name, kind, shape: h.make_tensor_value_info(name, kind, shape)  # noqa: E731
+    graph = h.make_graph(nodes, "g", [value(*i) for i in inputs], [value(*o) for o in outputs], list(initializers))
+    return h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+
+
+class OnnxControlFlow(unittest.TestCase):
+    """If, Loop and Scan that only a run decides: Relay control flow in the module, run by both executors."""
+
+    def run_all(self, model, shape, inputs, expected):
+        mod, params = relay.frontend.from_onnx(model, shape)
+        self.assertEqual(params, {})
+        for kind in ("vm", "debug"):
+            got = relay.create_executor(kind, mod=mod, device=tw.cpu(), target="llvm").evaluate()(**inputs)
+            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, err_msg=kind)
+        return mod
+
+    def test_if(self):
+        from onnx import TensorProto as T
+        from onnx import helper as h
+        side = lambda op: h.make_graph([h.make_node(op, ["x"], ["out"])], op, [], [h.make_tensor_value_info("out", T.FLOAT, [2, 3])])  # noqa: E731
+        model = onnx_model([h.make_node("If", ["c"], ["y"], then_branch=side("Exp"), else_branch=side("Neg"))],
+                           [("c", T.BOOL, []), ("x", T.FLOAT, [2, 3])], [("y", T.FLOAT, [2, 3])])
+        x = np.arange(6, dtype="float32").reshape(2, 3)
+        for c, expected in ((True, np.exp(x)), (False, -x)):
+            mod = self.run_all(model, {"x": (2, 3)}, {"c": np.array(c), "x": x}, expected)
+        self.assertIn("if (%c)", mod.astext(show_meta_data=False))
+
+    def test_loop(self):
+        from onnx import TensorProto as T
+        from onnx import helper as h
+        value = h.make_tensor_value_info
+        body = h.make_graph([h.make_node("Add", ["a", "x"], ["a2"]), h.make_node("Identity", ["go"], ["go2"])], "body",
+                            [value("i", T.INT64, []), value("go", T.BOOL, []), value("a", T.FLOAT, [3])],
+                            [value("go2", T.BOOL, []), value("a2", T.FLOAT, [3])])
+        model = onnx_model([h.make_node("Loop", ["n", "", "x"], ["y"], body=body)],
+                           [("n", T.INT64, []), ("x", T.FLOAT, [3])], [("y", T.FLOAT, [3])])
+        x = np.array([1, 2, 3], "float32")
+        mod = self.run_all(model, {}, {"n": np.array(4, "int64"), "x": x}, x * 5)
+        self.assertIn("let %loop", mod.astext(show_meta_data=False))
+
+    def test_scan(self):
+        from onnx import TensorProto as T
+        from onnx import helper as h
+        value = h.make_tensor_value_info
+        body = h.make_graph([h.make_node("Add", ["s", "e"], ["s2"]), h.make_node("Identity", ["s2"], ["o"])], "body",
+                            [value("s", T.FLOAT, [2]), value("e", T.FLOAT, [2])], [value("s2", T.FLOAT, [2]), value("o", T.FLOAT, [2])])
+        model = onnx_model([h.make_node("Scan", ["z", "x"], ["last", "y"], body=body, num_scan_inputs=1)],
+                           [("z", T.FLOAT, [2]), ("x", T.FLOAT, ["n", 2])], [("y", T.FLOAT, ["n", 2])])
+        x = np.arange(10, dtype="float32").reshape(5, 2)
+        self.run_all(model, {}, {"z": np.zeros(2, "float32"), "x": x}, np.cumsum(x, 0))
+
+    def test_programs_are_no_libraries(self):
+        from onnx import TensorProto as T
+        from onnx import helper as h
+        model = onnx_model([h.make_node("Reshape", ["x", "s"], ["y"])], [("x", T.FLOAT, [6]), ("s", T.INT64, [2])], [("y", T.FLOAT, ["a", "b"])])
+        mod, _ = relay.frontend.from_onnx(model)
+        with self.assertRaisesRegex(tw.Error, "virtual machine"):
+            relay.build(mod, "llvm")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,9 +14,9 @@
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "driver/guarded.h"
+#include "driver/model_file.h"
 #include "driver/relay_file.h"
 #include "frontend/onnx/file_map.h"
-#include "frontend/onnx/import.h"
 #include "lower/merge.h"
 #include "relay/bind.h"
 #include "relay/passes/pipeline.h"
@@ -201,7 +201,8 @@ Result<onnx::Model> read(const onnx::SharedBytes& bytes) { return onnx::read_mod
 // the import.
 template <class Source>
 Result<relay::Module> import_model(const Source& source, const BuildOptions& options,
-                                   const std::map<std::string, std::vector<int64_t>>& shapes) {
+                                   const std::map<std::string, std::vector<int64_t>>& shapes,
+                                   onnx::Programs programs = onnx::Programs::kRefused) {
   if constexpr (std::is_same_v<Source, std::string>)
     if (TW_TRY(is_relay_file(source))) return read_relay_file(source, options, shapes);
   if (!options.params.empty())
@@ -209,6 +210,7 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
                       options.params, "leave it out");
   onnx::ImportOptions import;
   import.shapes = shapes;
+  import.programs = programs;
   const onnx::Model model = TW_TRY(read(source));
   for (const auto& [name, text] : options.constants) import.constants[name] = TW_TRY(constant_of(model, name, text));
   for (const auto& [name, tensor] : options.constant_tensors) {
@@ -281,6 +283,25 @@ Result<Built> optimize(const relay::Module& module, const BuildOptions& options)
 Result<Built> build(const relay::Module& module, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
     Built built = TW_TRY(lower_optimized(TW_TRY(run_passes_on(module, options)), options));
+    TW_TRY_STATUS(compile_kernels(&built, options));
+    return built;
+  });
+}
+
+Result<relay::Module> read_model_file(const std::string& path, const BuildOptions& options, onnx::Programs programs) {
+  return guarded([&]() -> Result<relay::Module> {
+    report(options, "read model", 0);
+    return import_model(path, options, options.shapes, programs);
+  });
+}
+
+Result<Built> build_read(relay::Module module, const std::string& path, const BuildOptions& options) {
+  return guarded([&]() -> Result<Built> {
+    BuildOptions named = options;
+    if (named.name.empty()) named.name = std::filesystem::path(path).stem().string();
+    Built optimized = TW_TRY(run_passes_on(module, named));
+    module = {};  // packed weights take the place of its own
+    Built built = TW_TRY(lower_optimized(std::move(optimized), named));
     TW_TRY_STATUS(compile_kernels(&built, options));
     return built;
   });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // VM programs: models whose shapes are known only when they run.
 #pragma once
+#include <optional>
+
 #include "driver/build.h"
 #include "frontend/onnx/proto.h"
 #include "runtime/vm/program.h"
@@ -10,22 +12,25 @@ namespace tilewright::driver {
 // Programs are shared libraries, and what is made constant by hand is meant for an ordinary one.
 bool can_be_vm(const std::string& output, const BuildOptions& options);
 
-// Whether the model must become a VM program: an input's size is free, or shapes depend on the values of inputs.
-// Errors: those of reading the model; what the importer cannot do at all is left to the build.
-Result<bool> needs_vm(const std::string& path, const BuildOptions& options);
+// What a model becomes: an ordinary library, or a program where sizes, control flow or values that only a run has ask
+// for one. The model is read once.
+struct Compiled {
+  std::optional<Built> ordinary;
+  std::optional<runtime::vm::Program> program;
+};
+// Errors: those of the import, of the build and of make_program. Without `may_be_program`, what asks for one is an
+// error, too.
+Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program);
 
-// The model as a program; sizes in options.shapes are fixed. Errors: those of reading the model, UnsupportedModel
-// (weights in further files), UnsupportedOp.
+// The program of a model that must become one; nothing for others. Errors: those of the import and of make_program.
+Result<std::optional<runtime::vm::Program>> program_if_needed(const std::string& path, const BuildOptions& options);
+
+// Any model as a program; sizes in options.shapes are fixed. Errors: those of the import and of make_program.
 Result<runtime::vm::Program> vm_program(const std::string& path, const BuildOptions& options);
-Result<runtime::vm::Program> vm_program(const onnx::Model& model, const onnx::SharedBytes& bytes,
-                                        const BuildOptions& options);
-
-// A Relay module: functions, closures, recursion, data types and branches become bytecode, and what lies between them
-// regions. Errors: UnsupportedModel (references, parameters of main that are no tensors).
+Result<runtime::vm::Program> vm_program(const onnx::Model& model, const BuildOptions& options);
 Result<runtime::vm::Program> vm_program(const relay::Module& module, const BuildOptions& options);
 
-// Reads the model, builds it and writes the artifact: an ordinary one, or a VM program where needs_vm says so. Errors:
-// those of build_onnx, of vm_program and of export_library.
+// Compiles the model and writes the artifact. Errors: those of compile_model and of export_library.
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options);
 
 // Writes the program as an artifact. The file appears whole or not at all. Errors: CannotWrite, LinkFailed.

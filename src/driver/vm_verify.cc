@@ -49,8 +49,8 @@ double worst_of(const Tensor& ours, const Tensor& expected, const VerifyOptions&
 
 }  // namespace
 
-Result<VerifyReport> verify_program(const std::string& path, const VerifyOptions& options) {
-  auto program = std::make_shared<const Program>(TW_TRY(vm_program(path, options.build)));
+Result<VerifyReport> verify_program(Program made, const std::string& path, const VerifyOptions& options) {
+  auto program = std::make_shared<const Program>(std::move(made));
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < program->inputs.size(); ++i) {
     const auto& spec = program->inputs[i];

@@ -190,7 +190,8 @@ Result<Expr> TextParser::negated(int depth) {
 
 Result<Expr> TextParser::parenthesised(int depth) {
   size_t at = lexer_.next().begin;
-  if (lexer_.peek().is_name("let")) {
+  // A block, which may bind what its first "let" needs before it.
+  if (lexer_.peek().is_name("let") || (lexer_.peek().kind == Token::kLocal && lexer_.assigns_next())) {
     Expr e = TW_TRY(block(")", depth + 1));
     TW_TRY_STATUS(expect(")"));
     return e;

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "relay/op.h"
+#include "relay/run_time_values.h"
 #include "relay/text.h"
 
 namespace tilewright::relay {
@@ -19,7 +20,9 @@ using NodeSet = std::unordered_set<const ExprNode*>;
 // type: what they are at a call is inferred when the call is made.
 bool agree(const Type& a, const Type& b) {
   if (a == b || as_variable(a) || as_variable(b)) return true;
-  if (a->kind != b->kind || a->kind == TypeKind::kIncomplete) return false;
+  // Only where a run has it (has_run_time_values).
+  if (a->kind == TypeKind::kIncomplete || b->kind == TypeKind::kIncomplete) return true;
+  if (a->kind != b->kind) return false;
   if (a->kind == TypeKind::kTensor) {
     const auto &x = *as_tensor(a), &y = *as_tensor(b);
     auto any = [](const Dim& d) { return !d.is_const() && d.str().find('?') != std::string::npos; };
@@ -69,7 +72,7 @@ std::string describe(const Expr& e) {
 
 class Verifier {
  public:
-  Verifier(const Module& module, const Module* verified) : module_(module) {
+  Verifier(const Module& module, const Module* verified) : module_(module), open_types_(has_run_time_values(module)) {
     if (!verified) return;
     for (auto& [name, function] : verified->functions)
       for (const Expr& e : post_order(function, true)) trusted_.insert(e.get());
@@ -104,7 +107,7 @@ class Verifier {
     for (const Expr& kid : children(e))
       if (!done_.count(kid.get())) return fail("it is its own operand", e);
     if (e->kind == ExprKind::kOp) return Ok{};
-    if (!is_complete(e->type)) return fail(format("its type {} is not complete", type_str(e->type)), e);
+    if (!is_complete(e->type) && !open_types_) return fail(format("its type {} is not complete", type_str(e->type)), e);
     switch (e->kind) {
       case ExprKind::kCall:
         return call_node(e, *as<CallNode>(e));
@@ -121,7 +124,8 @@ class Verifier {
       case ExprKind::kIf: {
         const auto& branch = *as<IfNode>(e);
         const auto* condition = as_tensor(branch.condition->type);
-        if (!condition || !condition->dtype.is_bool() || !condition->shape.empty())
+        const bool open = open_types_ && branch.condition->type->kind == TypeKind::kIncomplete;
+        if (!open && (!condition || !condition->dtype.is_bool() || !condition->shape.empty()))
           return fail(format("its condition is {}, not bool", type_str(branch.condition->type)), e);
         if (!agree(branch.then_branch->type, branch.else_branch->type))
           return fail(format("its branches give {} and {}", type_str(branch.then_branch->type),
@@ -275,6 +279,7 @@ class Verifier {
   }
 
   const Module& module_;
+  const bool open_types_;  // some values' types are known to runs only
   std::string current_;
   NodeSet trusted_, done_, bound_;
   std::unordered_map<const ExprNode*, std::vector<const ExprNode*>> free_;

@@ -110,6 +110,27 @@ TEST(VmRelay, RecursionOverGlobals) {
       {number(1000), Tensor::scalar<int64_t>(kInt64, 1)});
 }
 
+// A function that ends by calling itself needs no call for it, however often.
+TEST(VmRelay, LoopsOfManySteps) {
+  auto module = parse(
+      "def @main(%n: Tensor[(), int64]) {\n"
+      "  let %loop: fn (Tensor[(), int64], Tensor[(), int64]) -> Tensor[(), int64] =\n"
+      "    fn (%i: Tensor[(), int64], %sum: Tensor[(), int64]) -> Tensor[(), int64] {\n"
+      "      if (less(%i, %n)) { %loop(add(%i, 1i64), add(%sum, %i)) } else { %sum }\n    };\n"
+      "  %loop(0i64, 0i64)\n}");
+  ASSERT_TRUE(module.ok()) << module.error().str();
+  auto program = vm_program(*module, {});
+  ASSERT_TRUE(program.ok()) << program.error().str();
+  auto shared = std::make_shared<const runtime::vm::Program>(std::move(*program));
+  auto runner = runtime::vm::ProgramRunner::create(
+      shared, runtime::vm::specialize_with(shared, tw_compiler_specialize, tw_compiler_last_error_message), {});
+  ASSERT_TRUE(runner.ok()) << runner.error().str();
+  const int64_t steps = 30'000;
+  auto got = (*runner)->run({Tensor::scalar<int64_t>(kInt64, steps)});
+  ASSERT_TRUE(got.ok()) << got.error().str();
+  EXPECT_EQ((*got)[0].at_int(0), steps * (steps - 1) / 2);
+}
+
 TEST(VmRelay, ClosuresCapture) {
   check(
       "def @main(%x: Tensor[(4), float32], %y: Tensor[(4), float32]) {\n"

@@ -113,8 +113,8 @@ TEST_F(VmProgramTest, SaysWhatIsWrong) {
 }
 
 TEST(VmProgram, FixedSizesStayOrdinary) {
-  EXPECT_FALSE(*needs_vm(std::string(TW_TEST_DATA) + "/onnx/control.onnx", {}));
-  EXPECT_TRUE(*needs_vm(kModel, {}));
+  EXPECT_FALSE(*program_if_needed(std::string(TW_TEST_DATA) + "/onnx/control.onnx", {}));
+  EXPECT_TRUE(*program_if_needed(kModel, {}));
   BuildOptions options;
   options.shapes["nothing"] = {1};
   EXPECT_EQ(vm_program(kModel, options).error().code, ErrorCode::kUnknownInput);

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "base/format.h"
 #include "driver/vm.h"
-#include "frontend/onnx/file_map.h"
 #include "runtime/vm/compiler_hook.h"
 #include "tilewright/compiler.h"
 
@@ -74,9 +72,7 @@ Result<double> compare(const Value& ours, const onnx::CaseValue& expected) {
 }  // namespace
 
 Result<double> run_as_program(const onnx::BackendCase& test, const onnx::BackendCase::DataSet& data) {
-  const std::filesystem::path place(test.folder);
-  const auto bytes = TW_TRY(onnx::map_file((place.extension() == ".onnx" ? place : place / "model.onnx").string()));
-  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, bytes, {})));
+  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(test.model, {})));
   // As from a file.
   const std::string written = runtime::vm::write_program(*program);
   *program = TW_TRY(runtime::vm::read_program(std::as_bytes(std::span(written))));

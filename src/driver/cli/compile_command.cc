@@ -28,9 +28,7 @@ struct Flags : CompileFlags {
 };
 
 // A model whose sizes, or inputs that sizes depend on, are known only when it runs.
-int write_program(const Flags& flags, const BuildOptions& options, const std::string& output) {
-  auto program = vm_program(flags.model, options);
-  if (!program.ok()) return fail(program.error());
+int write_program(const Flags& flags, std::optional<runtime::vm::Program> program, const std::string& output) {
   auto written = export_program(*program, std::filesystem::path(flags.model).stem().string(), output);
   if (!written.ok()) return fail(written.error());
   if (flags.json) {
@@ -85,13 +83,11 @@ int run(const Flags& flags) {
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
   auto start = std::chrono::steady_clock::now();
-  auto built = build_onnx(flags.model, *options);
-  if (!built.ok()) {
-    line.clear();
-    auto vm = can_be_vm(output, *options) ? needs_vm(flags.model, *options) : Result<bool>(false);
-    if (!vm.ok() || !*vm) return fail(std::move(built).error().at(flags.model));
-    return write_program(flags, *options, output);
-  }
+  auto compiled = compile_model(flags.model, *options, can_be_vm(output, *options));
+  if (!compiled.ok() || compiled->program) line.clear();
+  if (!compiled.ok()) return fail(std::move(compiled).error().at(flags.model));
+  if (compiled->program) return write_program(flags, std::move(compiled->program), output);
+  std::optional<Built> built = std::move(compiled->ordinary);
   if (options->progress) options->progress("link", 0);
   auto written = export_library_and_release(&*built, output, *form);
   line.clear();

@@ -59,8 +59,8 @@ int verify_model(const Flags& flags) {
   auto report = verify_onnx(flags.paths[0], options);
   // What no graph can hold runs as a VM program.
   if (!report.ok())
-    if (auto vm = needs_vm(flags.paths[0], options.build); vm.ok() && *vm)
-      report = verify_program(flags.paths[0], options);
+    if (auto program = program_if_needed(flags.paths[0], options.build); program.ok() && *program)
+      report = verify_program(std::move(**program), flags.paths[0], options);
   line.clear();
   if (!report.ok()) return fail(std::move(report).error().at(flags.paths[0]));
   if (flags.json) {

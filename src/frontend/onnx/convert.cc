@@ -268,7 +268,10 @@ Expr NodeContext::reduce(std::string_view op, const Expr& e, std::vector<int64_t
               }));
 }
 
-Values NodeContext::inline_graph(const Graph& graph, std::vector<Value> arguments) const {
+const Value* NodeContext::outer(const std::string& name) const { return scope_.find(name); }
+
+Values NodeContext::inline_graph(const Graph& graph, std::vector<Value> arguments,
+                                 const std::map<std::string, Value>& outside) const {
   Scope inner;
   inner.parent = &scope_;
   inner.opsets = scope_.opsets;
@@ -277,6 +280,7 @@ Values NodeContext::inline_graph(const Graph& graph, std::vector<Value> argument
   inner.depth = scope_.depth + 1;
   if (arguments.size() > graph.inputs.size())
     fail(format("its subgraph takes {} inputs, {} are given", graph.inputs.size(), arguments.size()));
+  inner.values.insert(outside.begin(), outside.end());
   for (size_t i = 0; i < arguments.size(); ++i) inner.values[graph.inputs[i].name] = arguments[i];
   return importer_.import_graph(graph, inner);
 }

@@ -2,6 +2,7 @@
 // What a converter sees: one ONNX node, the values of its inputs, and calls that build graph IR. A converter gives up
 // with fail() and its kin, which leave by an exception that the importer turns into a diagnostic naming the node.
 #pragma once
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -110,7 +111,12 @@ class NodeContext {
   Expr where(const Expr& c, const Expr& a, const Expr& b) const { return call("where", {c, a, b}); }
 
   // Imports a subgraph (an If's branch, a Loop's body) in this place; `arguments` are the values of its inputs.
-  Values inline_graph(const Graph& graph, std::vector<Value> arguments) const;
+  // `outside` goes before what its names mean around the node.
+  Values inline_graph(const Graph& graph, std::vector<Value> arguments,
+                      const std::map<std::string, Value>& outside = {}) const;
+  // What a name means where the node is; null when nothing.
+  const Value* outer(const std::string& name) const;
+  Importer& importer() const { return importer_; }
 
   // Giving up. fail: the model breaks the operator's rules. unsupported: a legal use that is not implemented, collected
   // with all others of the model. fail_type: operands that do not fit.

@@ -2,7 +2,6 @@
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
-#include <cctype>
 #include <functional>
 #include <set>
 
@@ -14,22 +13,9 @@
 #include "relay/constant_call.h"
 
 namespace tilewright::onnx {
-namespace {
 
-// Calls on constants no larger than this are evaluated during the import: shape computations and the parameters of
-// operators. Larger ones (weights) are the constant folding pass's business.
-constexpr int64_t kMaxFoldedElements = 1 << 16;
-
-[[noreturn]] void refuse(ErrorCode code, std::string message, std::string where = {}, std::string hint = {}) {
+void refuse(ErrorCode code, std::string message, std::string where, std::string hint) {
   throw ConversionFailure{Diagnostic(code, std::move(message), std::move(where), std::move(hint))};
-}
-
-// Exporters name dimensions freely; the graph IR's text form wants identifiers.
-std::string symbol_name(const std::string& param) {
-  std::string out;
-  for (char c : param) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
-  return out;
 }
 
 // The type of a tensor, or of the tensor an optional holds; null for others.
@@ -37,11 +23,32 @@ const ValueType* tensor_of(const ValueType& type) {
   if (type.kind == ValueType::kOptional && type.element) return tensor_of(*type.element);
   return type.kind == ValueType::kTensor ? &type : nullptr;
 }
+namespace {
+
+// Calls on constants no larger than this are evaluated during the import: shape computations and the parameters of
+// operators. Larger ones (weights) are the constant folding pass's business.
+constexpr int64_t kMaxFoldedElements = 1 << 16;
 
 std::string type_text(const Value& v) {
   if (v.sequence) return "sequence";
   if (!v.expr) return v.poisoned ? "?" : "absent";
   return type_str(v.expr->type);
+}
+
+// Types are known, and the converters' operators can take the value: texts are computed one by one.
+bool is_typed_number(const Value& v) {
+  if (v.sequence) return std::all_of(v.sequence->begin(), v.sequence->end(), is_typed_number);
+  if (!v.expr) return true;
+  const auto* tensor = as_tensor(v.expr->type);
+  return is_complete(v.expr->type) &&
+         (!tensor || !tensor->dtype.is_string() || v.expr->kind == relay::ExprKind::kConstant);
+}
+
+// Whether the operator's converter looks at what its values are, not at their types.
+bool takes_any_value(const Node& node) {
+  const std::string& op = node.op_type;
+  return op == "Identity" || op == "If" || op == "Loop" || op == "Scan" || op == "Optional" ||
+         op.starts_with("Sequence");
 }
 
 }  // namespace
@@ -246,6 +253,22 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
   // A domain the model forgot to import is taken at its first version; the standard one must be there.
   int64_t version = it != scope.opsets->end() ? it->second : node.domain.empty() ? 0 : 1;
   if (version == 0) refuse(ErrorCode::kMalformedModel, "the model does not import the standard operator set");
+  return with_converter(node, scope, version, std::move(inputs));
+}
+
+// What only a run can give does not stop the import of a program: the node waits for it.
+bool Importer::may_wait(const Node& node, const std::vector<Value>& inputs, const Diagnostic& failure) {
+  const bool wants_a_value = failure.code == ErrorCode::kUnsupportedModel || failure.code == ErrorCode::kFreeDimension;
+  const bool settled = std::all_of(inputs.begin(), inputs.end(), is_static_value);
+  if (failure.code == ErrorCode::kLimitExceeded || failure.code == ErrorCode::kInternal) return false;
+  if (!programs() || (!wants_a_value && settled)) return false;
+  // Graphs are not part of a waiting node: control flow has a form of its own.
+  if (std::any_of(node.attributes.begin(), node.attributes.end(), [](const Attribute& a) { return !a.graphs.empty(); }))
+    return false;
+  return true;
+}
+
+Values Importer::with_converter(const Node& node, Scope& scope, int64_t version, std::vector<Value> inputs) {
   const ConverterEntry* entry = find_converter(node.domain, node.op_type, version);
   bool poisoned = std::any_of(inputs.begin(), inputs.end(), [](const Value& v) { return v.poisoned; });
   Value bad;
@@ -254,11 +277,17 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
   const auto custom = options_.converters.find({node.domain, node.op_type});
   if (custom != options_.converters.end())
     return poisoned ? outputs : custom_conversion(custom->second, node, version, inputs);
-  if (!entry) {
+  // The runtime has some operators that nothing else has.
+  const bool only_at_run_time = programs() && node.domain.empty() && node.op_type == "NonMaxSuppression";
+  if (!entry && !only_at_run_time) {
     note_unsupported(node, version, inputs, "");
     return outputs;
   }
   if (poisoned) return outputs;
+  if (programs() &&
+      (!entry || (!takes_any_value(node) && !std::all_of(inputs.begin(), inputs.end(), is_typed_number)))) {
+    return defer(node, scope.function_attributes, version, inputs);
+  }
   std::vector<Value> kept = inputs;
   try {
     NodeContext context(*this, scope, node, version, std::move(inputs));
@@ -272,10 +301,19 @@ Values Importer::convert(const Node& node, Scope& scope, std::vector<Value> inpu
     }
     return made;
   } catch (ConversionFailure& failure) {
+    if (may_wait(node, kept, failure.diagnostic)) return defer(node, scope.function_attributes, version, kept);
     if (failure.diagnostic.code != ErrorCode::kUnsupportedOp || !failure.diagnostic.where.empty()) throw;
     note_unsupported(node, version, kept, failure.diagnostic.message);
     return outputs;
   }
+}
+
+Values Importer::converted(const Node& node, const std::map<std::string, int64_t>& opsets, std::vector<Value> inputs) {
+  Scope scope;
+  scope.opsets = &opsets;
+  Values out = convert(node, scope, std::move(inputs));
+  if (!unsupported_.empty()) throw ConversionFailure{unsupported_report()};
+  return out;
 }
 
 void Importer::import_node(const Node& node, Scope& scope) {
@@ -324,42 +362,6 @@ Values Importer::import_graph(const Graph& graph, Scope& scope) {
   return out;
 }
 
-void Importer::bind_shapes() {
-  for (const auto& [name, sizes] : options_.shapes) {
-    const ValueInfo* info = nullptr;
-    std::string known;
-    for (const auto& input : model_.graph.inputs) {
-      if (input.name == name) info = &input;
-      known += (known.empty() ? "" : ", ") + input.name;
-    }
-    if (!info)
-      refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "shapes",
-             "its inputs are " + known);
-    const ValueType* type = tensor_of(info->type);
-    if (!type) refuse(ErrorCode::kShapeMismatch, format("the input '{}' is not a tensor", name), "shapes");
-    if (!type->shape) continue;
-    const auto& dims = *type->shape;
-    if (dims.size() != sizes.size())
-      refuse(ErrorCode::kShapeMismatch,
-             format("the input '{}' has {} dimensions, {} were given", name, dims.size(), sizes.size()), "shapes",
-             "the model says " + info->type.str());
-    for (size_t i = 0; i < dims.size(); ++i) {
-      if (sizes[i] < -1) refuse(ErrorCode::kInvalidArgument, format("{} is not a size", sizes[i]), "shapes");
-      if (sizes[i] == -1) continue;
-      if (dims[i].value && *dims[i].value != sizes[i])
-        refuse(ErrorCode::kShapeMismatch,
-               format("dimension {} of the input '{}' is {}, not {}", i, name, *dims[i].value, sizes[i]), "shapes",
-               "the model says " + info->type.str());
-      if (dims[i].param.empty() || dims[i].param == "?") continue;
-      auto [it, fresh] = symbols_.emplace(dims[i].param, Dim(sizes[i]));
-      if (!fresh && !(it->second == Dim(sizes[i])))
-        refuse(ErrorCode::kShapeMismatch,
-               format("the dimension '{}' is given as {} and as {}", dims[i].param, it->second.str(), sizes[i]),
-               "shapes");
-    }
-  }
-}
-
 Result<relay::Module> Importer::run() try {
   bind_shapes();
   Scope scope;
@@ -372,55 +374,9 @@ Result<relay::Module> Importer::run() try {
     if (!known) refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "constants");
     scope.values.emplace(name, relay::make_constant(tensor, relay::make_span(name)));
   }
-  for (const auto& info : model_.graph.inputs) {
+  for (const auto& info : model_.graph.inputs)
     // Before IR version 4 every initializer was listed as an input, too.
-    if (initialized.count(info.name) || options_.constants.count(info.name)) continue;
-    std::string where = format("input '{}'", info.name);
-    if (auto given = options_.values.find(info.name); given != options_.values.end()) {
-      Value v;
-      bool optional = info.type.kind == ValueType::kOptional;
-      if (!optional || !given->second.empty()) {
-        std::vector<Value> elements;
-        for (const Tensor& t : given->second)
-          elements.emplace_back(relay::make_constant(t, relay::make_span(info.name)));
-        v.sequence = std::make_shared<const std::vector<Value>>(std::move(elements));
-      }
-      scope.values.emplace(info.name, v);
-      continue;
-    }
-    const ValueType* type = tensor_of(info.type);
-    if (!type)
-      refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled yet", info.type.str()), where);
-    if (!type->elem) refuse(ErrorCode::kMalformedModel, "the input has no element type", where);
-    auto given = options_.shapes.find(info.name);
-    Shape shape;
-    if (type->shape) {
-      for (size_t i = 0; i < type->shape->size(); ++i) {
-        const auto& d = (*type->shape)[i];
-        auto bound = symbols_.find(d.param);
-        if (d.value)
-          shape.push_back(*d.value);
-        else if (given != options_.shapes.end() && given->second[i] >= 0)
-          shape.push_back(given->second[i]);
-        else if (bound != symbols_.end())
-          shape.push_back(bound->second);
-        else
-          shape.push_back(d.param.empty() || d.param == "?" ? Dim::any() : Dim::symbol(symbol_name(d.param)));
-      }
-    } else if (given != options_.shapes.end()) {
-      for (int64_t size : given->second) shape.push_back(size >= 0 ? Dim(size) : Dim::any());
-    } else {
-      refuse(ErrorCode::kFreeDimension, "the input has no shape", where,
-             format("give its sizes: --shape {}=...", info.name));
-    }
-    if (auto dims = static_shape(shape))
-      if (auto count = checked_element_count(*dims); !count)
-        throw ConversionFailure{std::move(count).error().at(where)};
-    Expr var = relay::make_var(info.name, tensor_type(shape, *type->elem), relay::make_span(info.name));
-    inputs_.push_back(var);
-    input_names_.push_back(info.name);
-    scope.values.emplace(info.name, var);
-  }
+    if (!initialized.count(info.name) && !options_.constants.count(info.name)) add_graph_input(info, scope);
   std::vector<Expr> params = inputs_;
   if (!options_.freeze_params) {
     for (const auto& t : model_.graph.initializers) {
@@ -435,30 +391,11 @@ Result<relay::Module> Importer::run() try {
   Values outputs = import_graph(model_.graph, scope);
   if (!unsupported_.empty()) return unsupported_report();
   if (outputs.empty()) refuse(ErrorCode::kMalformedModel, "the model has no output");
-  std::vector<Expr> results;
-  std::vector<std::string> output_names;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const std::string& name = model_.graph.outputs[i].name;
-    if (outputs[i].expr) {
-      results.push_back(outputs[i].expr);
-      output_names.push_back(name);
-      continue;
-    }
-    if (!outputs[i].sequence)
-      refuse(ErrorCode::kUnsupportedModel, "an output that is absent cannot be compiled", format("output '{}'", name));
-    // A sequence of known length is as many outputs.
-    for (size_t k = 0; k < outputs[i].sequence->size(); ++k) {
-      const Expr& element = (*outputs[i].sequence)[k].expr;
-      if (!element)
-        refuse(ErrorCode::kUnsupportedModel, "a sequence of sequences cannot be compiled", format("output '{}'", name));
-      results.push_back(element);
-      output_names.push_back(format("{}[{}]", name, k));
-    }
-  }
   relay::DictAttrs attrs;
   attrs["input_names"] = input_names_;
-  attrs["output_names"] = output_names;
-  Expr body = results.size() == 1 ? results[0] : relay::make_tuple(results);
+  if (std::any_of(input_kinds_.begin(), input_kinds_.end(), [](const auto& kind) { return kind != "tensor"; }))
+    attrs["input_kinds"] = input_kinds_;
+  Expr body = results(outputs, &attrs);
   relay::Module module;
   module.functions["main"] = relay::make_function(params, body, attrs);
   module.metadata = model_.metadata;

@@ -19,6 +19,11 @@ namespace tilewright::onnx {
 using CustomConverter = std::function<Result<std::vector<relay::Expr>>(const Node& node, int64_t version,
                                                                        const std::vector<relay::Expr>& inputs)>;
 
+// What becomes of what only a run decides: it is refused, or it stays in the module, control flow as Relay's and nodes
+// that wait for sizes or values as calls of onnx.node (docs/vm.md). kAlways: an output that is a sequence is one value,
+// as programs have it, also where its length is known and an ordinary library would have as many outputs.
+enum class Programs { kRefused, kWhereNeeded, kAlways };
+
 struct ImportOptions {
   // Sizes of inputs by name; -1 leaves a dimension as the model has it. A named dimension bound here is bound
   // everywhere.
@@ -33,6 +38,7 @@ struct ImportOptions {
   std::map<std::string, Tensor>* params = nullptr;
   // Receives the inputs whose values the import would have needed to go on (see `constants`).
   std::vector<std::string>* needed_constants = nullptr;
+  Programs programs = Programs::kRefused;
   // By domain and operator ("", "Relu"); they go before the built-in ones.
   std::map<std::pair<std::string, std::string>, CustomConverter> converters;
   ReadOptions read;

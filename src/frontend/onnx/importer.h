@@ -26,9 +26,15 @@ struct Scope {
   }
 };
 
+// Gives up: leaves by ConversionFailure.
+[[noreturn]] void refuse(ErrorCode code, std::string message, std::string where = {}, std::string hint = {});
+// The type of a tensor, or of the tensor an optional holds; null for others.
+const ValueType* tensor_of(const ValueType& type);
+
 class Importer {
  public:
-  Importer(const Model& model, const ImportOptions& options) : model_(model), options_(options) {}
+  Importer(const Model& model, const ImportOptions& options)
+      : is_program(options.programs == Programs::kAlways), model_(model), options_(options) {}
   Result<relay::Module> run();
 
   // Used by NodeContext.
@@ -38,6 +44,21 @@ class Importer {
   std::vector<std::string> inputs_of(const Expr& e);
   void release_pages(const Tensor& weight) const;
   int64_t unrolled = 0;  // nodes imported by unrolling, bounded by kMaxNodes
+  bool programs() const { return options_.programs != Programs::kRefused; }
+  // Something was imported that only a program can run: a deferred node, control flow, a value that is no tensor.
+  bool is_program;
+  // The node as a call of onnx.node. Attributes that stand for a function's are replaced by those.
+  Values defer(const Node& node, const std::map<std::string, const Attribute*>& function_attributes, int64_t version,
+               const std::vector<Value>& inputs);
+  // Any value as one expression.
+  Expr one_value(const Value& v);
+  static bool is_static_value(const Value& v);
+  size_t unsupported_count() const { return unsupported_.size(); }
+  void forget_unsupported(size_t from) { unsupported_.resize(from); }
+
+  // For convert_deferred: an argument of the region, and what a node is converted to.
+  void add_input(const std::string& name, const Expr& var);
+  Values converted(const Node& node, const std::map<std::string, int64_t>& opsets, std::vector<Value> inputs);
 
  private:
   struct Unsupported {
@@ -45,9 +66,14 @@ class Importer {
     int64_t version;
   };
   void bind_shapes();
+  void add_graph_input(const ValueInfo& info, Scope& scope);
+  Expr program_input(const ValueInfo& info);
+  Expr results(const Values& outputs, relay::DictAttrs* attrs);
+  bool may_wait(const Node& node, const std::vector<Value>& inputs, const Diagnostic& failure);
   void import_nodes(const std::vector<Node>& nodes, Scope& scope);
   void import_node(const Node& node, Scope& scope);
   Values convert(const Node& node, Scope& scope, std::vector<Value> inputs);
+  Values with_converter(const Node& node, Scope& scope, int64_t version, std::vector<Value> inputs);
   Values custom_conversion(const CustomConverter& converter, const Node& node, int64_t version,
                            const std::vector<Value>& inputs);
   Values inline_function(const Function& function, const Node& node, Scope& scope, std::vector<Value> inputs);
@@ -62,6 +88,7 @@ class Importer {
   std::vector<Unsupported> unsupported_;
   std::vector<Expr> inputs_;
   std::vector<std::string> input_names_;
+  std::vector<std::string> input_kinds_;  // of main: "tensor", "unranked float32", "value"
 };
 
 }  // namespace tilewright::onnx

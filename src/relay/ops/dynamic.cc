@@ -280,6 +280,11 @@ std::optional<StaticForm> static_form(const Expr& e) {
                     d->attrs(call.attrs, values)};
 }
 
+std::pair<size_t, size_t> deciding_operands(const OpDef& op) {
+  const Dynamic* d = find_dynamic(&op);
+  return d ? std::pair(d->begin(), d->deciding) : std::pair<size_t, size_t>(0, 0);
+}
+
 std::vector<OpDef> dynamic_ops() { return records(std::make_index_sequence<std::size(kDynamic)>()); }
 
 }  // namespace tilewright::relay

@@ -29,6 +29,7 @@
   X(nn_norm) \
   X(nn_pool) \
   X(pad) \
+  X(program) \
   X(qnn) \
   X(recurrent) \
   X(reduce) \

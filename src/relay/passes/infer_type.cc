@@ -7,6 +7,7 @@
 #include "relay/op.h"
 #include "relay/passes/operand_types.h"
 #include "relay/passes/rewrite.h"
+#include "relay/run_time_values.h"
 
 namespace tilewright::relay {
 namespace {
@@ -362,7 +363,7 @@ bool has_gaps(const Module& module) {
 }  // namespace
 
 Result<Module> infer_type(const Module& module, PassContext&) {
-  if (!has_gaps(module)) return module;
+  if (!has_gaps(module) || has_run_time_values(module)) return module;
   return Inference(module).run();
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/table.h"
 
+#include <algorithm>
+
 #include "relay/passes/alter_op_layout.h"
 #include "relay/passes/annotate.h"
 #include "relay/passes/canonicalize_cast.h"
@@ -49,6 +51,7 @@
 #include "relay/passes/split_recurrent.h"
 #include "relay/passes/to_mixed_precision.h"
 #include "relay/passes/widen_small_floats.h"
+#include "relay/run_time_values.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 
@@ -160,6 +163,12 @@ const PassLevel<Module>& pass_level() {
 
 Result<Module> run_passes(const Module& module, const Pipeline& pipeline, PassContext& context,
                           std::span<const Pass<Module>> user_passes) {
+  // Passes look at types. Those of a region are known when it meets its arguments, and passes run on it then.
+  const bool typing_only =
+      std::all_of(pipeline.begin(), pipeline.end(), [](const auto& name) { return name == "InferType"; });
+  if (!typing_only && has_run_time_values(module))
+    return Diagnostic(ErrorCode::kUnsupportedModel, "the module has values whose sizes only a run knows", "",
+                      "compile it for the virtual machine: relay.vm.compile, or `tilewright compile` to a .so");
   if (user_passes.empty()) return run_passes<Module>(module, pipeline, all_passes(), pass_level(), context);
   std::vector<Pass<Module>> table(user_passes.begin(), user_passes.end());
   table.insert(table.end(), all_passes().begin(), all_passes().end());

@@ -218,6 +218,7 @@ Status list_append(HostCall& c) {
   Object* o = TW_TRY(cell(c, 0));
   if (!c.has(1)) return host_error("a loop collects nothing");
   o->fields.push_back(c.inputs[1]);
+  c.give(0, c.inputs[0]);  // the same list, longer: whoever goes on with it comes after
   return Ok{};
 }
 Status list_sequence(HostCall& c) {

@@ -113,8 +113,7 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
   if (!in.ok()) return bad("it is cut off");
   if (in.remaining() != 0) return bad("bytes follow its end");
   for (const Region& r : p.regions) {
-    if (r.format != "onnx" && r.format != "relay" && r.format != "evaluate" && r.format != "host")
-      return bad("a region's format");
+    if (r.format != "relay" && r.format != "evaluate" && r.format != "host") return bad("a region's format");
     if (r.format == "host" && !host_function_of(r).ok()) return bad("a function that does not exist");
     uint64_t total = 0;  // no byte belongs to a region twice
     for (const auto& [offset, bytes] : r.pieces) {

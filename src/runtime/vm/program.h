@@ -21,8 +21,8 @@ struct TensorSpec {
   enum class Kind : uint8_t { kTensor, kUnranked, kOther } kind = Kind::kTensor;
 };
 
-// Formats: "onnx" and "relay" are compiled for the arguments they meet, "evaluate" (ONNX too) is computed by the
-// reference interpreter on the arguments' values, "host" is a function of the runtime: its name, then key=value lines.
+// Formats: "relay" is compiled for the arguments it meets, "evaluate" is computed by the reference interpreter on the
+// arguments' values, "host" is a function of the runtime: its name, then key=value lines.
 struct Region {
   std::string format;
   std::vector<std::string> inputs;  // names, in the order of the packed function's arguments

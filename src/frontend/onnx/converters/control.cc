@@ -4,7 +4,8 @@
 #include <random>
 
 #include "base/format.h"
-#include "frontend/onnx/convert.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/run_time_control.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 constexpr int64_t kMaxUnrolled = 10'000;  // steps of one loop
+// Of a program: a longer loop is unrolled only where an ordinary module comes of it.
+constexpr int64_t kMostUnrolledInProgram = 16;
 
 Values identity(NodeContext& c) { return {c.value(0)}; }
 
@@ -48,6 +51,7 @@ const Graph& subgraph(NodeContext& c, const char* name) {
 Values if_else(NodeContext& c) {
   const Tensor* known = c.known(c.input(0));
   if (!known) {
+    if (c.importer().programs()) return branch_at_run_time(c, subgraph(c, "then_branch"), subgraph(c, "else_branch"));
     c.constant(c.input(0), "condition");  // fails, and notes which inputs it depends on
   }
   if (known->size() != 1) c.fail_type("its condition is not one boolean");
@@ -56,18 +60,36 @@ Values if_else(NodeContext& c) {
   return out;
 }
 
-// Unrolled: the number of steps must be known. Body: (step, condition, carried...) -> (condition, carried...,
-// scanned...).
-Values loop(NodeContext& c) {
-  const Graph& body = subgraph(c, "body");
+// What `unrolled` makes; nothing where a loop at run time is better: its steps depend on values, or there are many of
+// what only a program has. Without programs everything is unrolled.
+template <class Unrolled>
+std::optional<Values> where_unrolled(NodeContext& c, int64_t steps, Unrolled&& unrolled) {
+  Importer& importer = c.importer();
+  if (!importer.programs()) return unrolled();
+  if (steps > kMaxUnrolled || (importer.is_program && steps > kMostUnrolledInProgram)) return std::nullopt;
+  const bool before = std::exchange(importer.is_program, false);
+  const size_t unsupported = importer.unsupported_count();
+  std::optional<Values> out;
+  try {
+    out = unrolled();
+  } catch (ConversionFailure& failure) {
+    const ErrorCode code = failure.diagnostic.code;
+    if (code != ErrorCode::kUnsupportedModel && code != ErrorCode::kFreeDimension && code != ErrorCode::kUnsupportedOp)
+      throw;
+  }
+  if (out && importer.is_program && steps > kMostUnrolledInProgram) out.reset();
+  if (!out) importer.forget_unsupported(unsupported);
+  importer.is_program = importer.is_program || before;
+  return out;
+}
+
+// The number of steps must be known. Body: (step, condition, carried...) -> (condition, carried..., scanned...).
+Values unrolled_loop(NodeContext& c, const Graph& body) {
   int64_t limit = INT64_MAX;
   if (c.has(0)) limit = c.int_scalar(0, "trip count");
   bool go = !c.has(1) || c.constant(c.input(1), "condition").at_int(0) != 0;
   Values carried;
   for (size_t i = 2; i < c.input_count(); ++i) carried.push_back(c.has(i) ? c.value(i) : Value());
-  if (body.inputs.size() != carried.size() + 2 || body.outputs.size() < carried.size() + 1)
-    c.fail(format("its body has {} inputs and {} outputs for {} carried values", body.inputs.size(),
-                  body.outputs.size(), carried.size()));
   std::vector<std::vector<Expr>> scanned(body.outputs.size() - 1 - carried.size());
   for (int64_t step = 0; go && step < limit; ++step) {
     if (step >= kMaxUnrolled) c.unsupported(format("more than {} steps", kMaxUnrolled));
@@ -95,6 +117,18 @@ Values loop(NodeContext& c) {
     }
   }
   return out;
+}
+
+Values loop(NodeContext& c) {
+  const Graph& body = subgraph(c, "body");
+  const size_t carried = c.input_count() > 2 ? c.input_count() - 2 : 0;
+  if (body.inputs.size() != carried + 2 || body.outputs.size() < carried + 1)
+    c.fail(format("its body has {} inputs and {} outputs for {} carried values", body.inputs.size(),
+                  body.outputs.size(), carried));
+  const Tensor* steps = c.has(0) ? c.known(c.input(0)) : nullptr;
+  const int64_t count = steps && steps->size() == 1 ? steps->at_int(0) : c.has(0) ? kMaxUnrolled + 1 : 0;
+  auto out = where_unrolled(c, count, [&] { return unrolled_loop(c, body); });
+  return out ? *out : loop_at_run_time(c, body);
 }
 
 // A Scan's attributes, and its steps unrolled. Body: (state..., slices...) -> (state..., slices...).
@@ -169,7 +203,15 @@ Values scan_of_batch(NodeContext& c, ScanSteps& steps) {
   return out;
 }
 
-// Unrolled along the scan axes.
+// Of an axis; more than can be unrolled where it is not known.
+int64_t length_of(const Expr& e, int64_t axis) {
+  const auto* t = as_tensor(e->type);
+  const auto rank = t ? static_cast<int64_t>(t->shape.size()) : 0;
+  if (axis < -rank || axis >= rank) return kMaxUnrolled + 1;
+  return t->shape[static_cast<size_t>(axis < 0 ? axis + rank : axis)].constant().value_or(kMaxUnrolled + 1);
+}
+
+// Unrolled along the scan axes, or a loop.
 Values scan(NodeContext& c) {
   const bool batched = c.opset() < 9;
   const Graph& body = subgraph(c, "body");
@@ -196,7 +238,10 @@ Values scan(NodeContext& c) {
   std::vector<Expr> sources;
   for (size_t i = 0; i < states; ++i) state.push_back(c.value(i));
   for (size_t i = 0; i < n; ++i) sources.push_back(c.input(states + i));
-  return steps.run(std::move(state), sources);
+  const ScanAxes axes{states, steps.in_axes, steps.in_back, steps.out_axes, steps.out_back};
+  auto out =
+      where_unrolled(c, length_of(sources[0], steps.in_axes[0]), [&] { return steps.run(std::move(state), sources); });
+  return out ? *out : scan_at_run_time(c, body, axes);
 }
 
 // Sequences.
@@ -281,6 +326,10 @@ Values split_to_sequence(NodeContext& c) {
 }
 Values sequence_map(NodeContext& c) {
   const Graph& body = subgraph(c, "body");
+  bool known = true;
+  for (size_t k = 0; k < c.input_count(); ++k)
+    known = known && (c.value(k).sequence || is_complete(c.value(k).expr->type));
+  if (!known && c.importer().programs()) return map_at_run_time(c, body);
   const auto& first = sequence(c, 0);
   std::vector<std::vector<Value>> outputs(c.node().outputs.size());
   if (body.outputs.size() != outputs.size()) c.fail("its body has another number of outputs");

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's file as a module, and the module as an ordinary library: the two halves of build_onnx, for what decides
+// between them.
+#pragma once
+#include <string>
+
+#include "driver/build.h"
+#include "frontend/onnx/import.h"
+
+namespace tilewright::driver {
+
+// Reads a model (ONNX, or a Relay module: driver/relay_file.h). Errors: FileNotFound, MalformedModel and the importer's
+// others.
+Result<relay::Module> read_model_file(const std::string& path, const BuildOptions& options, onnx::Programs programs);
+// Builds what was read from the file.
+Result<Built> build_read(relay::Module module, const std::string& path, const BuildOptions& options);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into main and what comes out of it.
+#include <algorithm>
+#include <cctype>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "frontend/onnx/importer.h"
+
+namespace tilewright::onnx {
+namespace {
+
+// Exporters name dimensions freely; the graph IR's text form wants identifiers.
+std::string symbol_name(const std::string& param) {
+  std::string out;
+  for (char c : param) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = "d" + out;
+  return out;
+}
+
+}  // namespace
+
+void Importer::bind_shapes() {
+  for (const auto& [name, sizes] : options_.shapes) {
+    const ValueInfo* info = nullptr;
+    std::string known;
+    for (const auto& input : model_.graph.inputs) {
+      if (input.name == name) info = &input;
+      known += (known.empty() ? "" : ", ") + input.name;
+    }
+    if (!info)
+      refuse(ErrorCode::kUnknownInput, format("the model has no input named '{}'", name), "shapes",
+             "its inputs are " + known);
+    const ValueType* type = tensor_of(info->type);
+    if (!type) refuse(ErrorCode::kShapeMismatch, format("the input '{}' is not a tensor", name), "shapes");
+    if (!type->shape) continue;
+    const auto& dims = *type->shape;
+    if (dims.size() != sizes.size())
+      refuse(ErrorCode::kShapeMismatch,
+             format("the input '{}' has {} dimensions, {} were given", name, dims.size(), sizes.size()), "shapes",
+             "the model says " + info->type.str());
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (sizes[i] < -1) refuse(ErrorCode::kInvalidArgument, format("{} is not a size", sizes[i]), "shapes");
+      if (sizes[i] == -1) continue;
+      if (dims[i].value && *dims[i].value != sizes[i])
+        refuse(ErrorCode::kShapeMismatch,
+               format("dimension {} of the input '{}' is {}, not {}", i, name, *dims[i].value, sizes[i]), "shapes",
+               "the model says " + info->type.str());
+      if (dims[i].param.empty() || dims[i].param == "?") continue;
+      auto [it, fresh] = symbols_.emplace(dims[i].param, Dim(sizes[i]));
+      if (!fresh && !(it->second == Dim(sizes[i])))
+        refuse(ErrorCode::kShapeMismatch,
+               format("the dimension '{}' is given as {} and as {}", dims[i].param, it->second.str(), sizes[i]),
+               "shapes");
+    }
+  }
+}
+
+// What main takes for an input that is no tensor of known rank: a value of a type that only the run has. Null for
+// others.
+Expr Importer::program_input(const ValueInfo& info) {
+  const auto kind = info.type.kind;
+  const ValueType* tensor = tensor_of(info.type);
+  const bool other =
+      kind == ValueType::kSequence || (kind == ValueType::kOptional && !(tensor && tensor->elem && tensor->shape));
+  const bool unranked =
+      kind == ValueType::kTensor && info.type.elem && !info.type.shape && !options_.shapes.count(info.name);
+  if (!programs() || !(other || unranked)) return {};
+  is_program = true;
+  input_kinds_.push_back(other ? "value" : "unranked " + info.type.elem->str());
+  return relay::make_var(info.name, incomplete_type(), relay::make_span(info.name));
+}
+
+void Importer::add_input(const std::string& name, const Expr& var) {
+  inputs_.push_back(var);
+  input_names_.push_back(name);
+}
+
+void Importer::add_graph_input(const ValueInfo& info, Scope& scope) {
+  std::string where = format("input '{}'", info.name);
+  if (auto given = options_.values.find(info.name); given != options_.values.end()) {
+    Value v;
+    bool optional = info.type.kind == ValueType::kOptional;
+    if (!optional || !given->second.empty()) {
+      std::vector<Value> elements;
+      for (const Tensor& t : given->second) elements.emplace_back(relay::make_constant(t, relay::make_span(info.name)));
+      v.sequence = std::make_shared<const std::vector<Value>>(std::move(elements));
+    }
+    scope.values.emplace(info.name, v);
+    return;
+  }
+  if (Expr var = program_input(info)) {
+    add_input(info.name, var);
+    scope.values.emplace(info.name, var);
+    return;
+  }
+  const ValueType* type = tensor_of(info.type);
+  if (!type)
+    refuse(ErrorCode::kUnsupportedModel, format("inputs of type {} cannot be compiled yet", info.type.str()), where);
+  if (!type->elem) refuse(ErrorCode::kMalformedModel, "the input has no element type", where);
+  auto given = options_.shapes.find(info.name);
+  Shape shape;
+  if (type->shape) {
+    for (size_t i = 0; i < type->shape->size(); ++i) {
+      const auto& d = (*type->shape)[i];
+      auto bound = symbols_.find(d.param);
+      if (d.value)
+        shape.push_back(*d.value);
+      else if (given != options_.shapes.end() && given->second[i] >= 0)
+        shape.push_back(given->second[i]);
+      else if (bound != symbols_.end())
+        shape.push_back(bound->second);
+      else
+        shape.push_back(d.param.empty() || d.param == "?" ? Dim::any() : Dim::symbol(symbol_name(d.param)));
+    }
+  } else if (given != options_.shapes.end()) {
+    for (int64_t size : given->second) shape.push_back(size >= 0 ? Dim(size) : Dim::any());
+  } else {
+    refuse(ErrorCode::kFreeDimension, "the input has no shape", where,
+           format("give its sizes: --shape {}=...", info.name));
+  }
+  if (auto dims = static_shape(shape))
+    if (auto count = checked_element_count(*dims); !count) throw ConversionFailure{std::move(count).error().at(where)};
+  Expr var = relay::make_var(info.name, tensor_type(shape, *type->elem), relay::make_span(info.name));
+  if (!static_shape(shape)) is_program = true;
+  input_kinds_.push_back("tensor");
+  add_input(info.name, var);
+  scope.values.emplace(info.name, var);
+}
+
+// The outputs as main's result: one value, or a tuple. An ordinary module has tensors only, a sequence of known length
+// as so many.
+Expr Importer::results(const Values& outputs, relay::DictAttrs* attrs) {
+  std::vector<Expr> results;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = model_.graph.outputs[i].name;
+    is_program = is_program || !outputs[i].present();
+    if (outputs[i].expr || (is_program && programs())) {
+      results.push_back(one_value(outputs[i]));
+      names.push_back(name);
+      continue;
+    }
+    if (!outputs[i].sequence)
+      refuse(ErrorCode::kUnsupportedModel, "an output that is absent cannot be compiled", format("output '{}'", name));
+    for (size_t k = 0; k < outputs[i].sequence->size(); ++k) {
+      const Expr& element = (*outputs[i].sequence)[k].expr;
+      if (!element)
+        refuse(ErrorCode::kUnsupportedModel, "a sequence of sequences cannot be compiled", format("output '{}'", name));
+      results.push_back(element);
+      names.push_back(format("{}[{}]", name, k));
+    }
+  }
+  (*attrs)["output_names"] = names;
+  return results.size() == 1 ? results[0] : relay::make_tuple(results);
+}
+
+}  // namespace tilewright::onnx
