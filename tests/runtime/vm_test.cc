@@ -247,7 +247,7 @@ TEST(VmProgram, WhatRegionsMayBe) {
   p.executable = factorial();
   p.inputs = {{"n", kInt64, {}}};
   p.outputs = {"y"};
-  p.regions.resize(4, {"onnx", {"a", "b"}, "source"});
+  p.regions.resize(4, {"relay", {"a", "b"}, "source"});
   p.shared = "12345678";
   auto reads = [](const Program& program) { return read_program(bytes_of(write_program(program))).ok(); };
   ASSERT_TRUE(reads(p));
@@ -260,11 +260,11 @@ TEST(VmProgram, WhatRegionsMayBe) {
   EXPECT_FALSE(with({"host", {"a"}, "NoSuchFunction"}));
   EXPECT_FALSE(with({"host", {"a"}, "NonZero\nno attribute"}));
   EXPECT_FALSE(with({"other", {"a"}, ""}));
-  EXPECT_TRUE(with({"onnx", {"a"}, "", {{2, 6}, {0, 2}}}));
-  EXPECT_FALSE(with({"onnx", {"a"}, "", {{2, 7}}}));
-  EXPECT_FALSE(with({"onnx", {"a"}, "", {{9, 0}}}));
-  EXPECT_FALSE(with({"onnx", {"a"}, "", {{UINT64_MAX, 2}}}));
-  EXPECT_FALSE(with({"onnx", {"a"}, "", {{0, 8}, {0, 8}}}));  // more bytes than there are
+  EXPECT_TRUE(with({"relay", {"a"}, "", {{2, 6}, {0, 2}}}));
+  EXPECT_FALSE(with({"relay", {"a"}, "", {{2, 7}}}));
+  EXPECT_FALSE(with({"relay", {"a"}, "", {{9, 0}}}));
+  EXPECT_FALSE(with({"relay", {"a"}, "", {{UINT64_MAX, 2}}}));
+  EXPECT_FALSE(with({"relay", {"a"}, "", {{0, 8}, {0, 8}}}));  // more bytes than there are
 }
 
 // Runs one function of the runtime.
@@ -370,7 +370,7 @@ TEST(VmProgram, TruncatedAndFlippedBytes) {
   p.inputs = {{"n", kInt64, {}}};
   p.outputs = {"y"};
   p.target = "llvm";
-  p.regions.resize(4, {"onnx", {"a", "b"}, "source"});
+  p.regions.resize(4, {"relay", {"a", "b"}, "source"});
   p.regions[1] = {"host", {"a0", "a1"}, "Slice\naxis=0"};
   p.regions[2].pieces = {{0, 4}, {6, 2}};
   p.shared = "12345678";
