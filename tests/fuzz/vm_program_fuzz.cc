@@ -26,7 +26,7 @@ Program seed() {
                               {Opcode::kRet, {2}}}}};
   p.inputs = {{"x", kFloat32, {-1, 3}}};
   p.outputs = {"y"};
-  p.regions = {{"onnx", {"x"}, "source"}};
+  p.regions = {{"relay", {"x"}, "source"}};
   p.target = "llvm";
   return p;
 }
