@@ -93,8 +93,8 @@ Result<std::vector<Tensor>> run_library(const Built& built, const Inputs& inputs
   return outputs;
 }
 
-Result<std::vector<Tensor>> run_program(const std::string& path, const Inputs& inputs) {
-  auto program = std::make_shared<runtime::vm::Program>(TW_TRY(vm_program(path, {})));
+Result<std::vector<Tensor>> run_program(runtime::vm::Program compiled, const Inputs& inputs) {
+  auto program = std::make_shared<runtime::vm::Program>(std::move(compiled));
   runtime::vm::SpecializedOptions options;
   options.threads = 1;
   options.evaluate_first = 0;
@@ -122,23 +122,22 @@ Result<json> run(const std::string& model, const std::string& folder) {
   json out{{"status", "ok"}, {"program", false}};
   BuildOptions options;
   options.jobs = 1;
-  auto built = build_onnx(model, options);
+  Compiled made = TW_TRY(compile_model(model, options, /*may_be_program=*/true));
+  const auto& built = made.ordinary;
   std::vector<Tensor> outputs;
-  if (built.ok()) {
+  if (built) {
     out["taken_apart"] = built->lowered.taken_apart;
     outputs = TW_TRY(run_library(*built, inputs));
   } else {
-    auto vm = needs_vm(model, options);
-    if (!vm.ok() || !*vm) return std::move(built).error();
     out["program"] = true;
-    outputs = TW_TRY(run_program(model, inputs));
+    outputs = TW_TRY(run_program(std::move(*made.program), inputs));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     out["outputs"].push_back(described(outputs[i]));
     if (!outputs[i].dtype().is_string())
       write_file(format("{}/ours_{}", folder, i), outputs[i].raw(), outputs[i].bytes());
   }
-  if (!built.ok()) return out;
+  if (!built) return out;
   // The reference computes in double: where a dtype would have overflown on the way, it knows nothing of what follows.
   bool overflows = false;
   relay::InterpretOptions watching;
