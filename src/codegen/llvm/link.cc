@@ -99,8 +99,11 @@ class Recoverable {
 };
 
 // What lld said goes to a file of its own, which stays: pages of relocations help nobody who compiles a model.
-Diagnostic refused(const std::string& said) {
-  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open output file"})
+// (An interrupted program has removed the folder; then nothing may be left behind.)
+Diagnostic refused(const std::string& said, const fs::path& result) {
+  std::error_code ignored;
+  if (!fs::exists(result.parent_path(), ignored)) return cannot_write("", "the folder it is made in vanished");
+  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open"})
     if (said.find(sign) != std::string::npos) return cannot_write("", said.substr(0, said.find('\n')));
   const char* folder = std::getenv("TMPDIR");
   std::string log = format("{}/tilewright-link-XXXXXX", folder && *folder ? folder : "/tmp");
@@ -140,7 +143,8 @@ Status run_lld(const std::vector<std::string>& arguments) {
   });
   out.flush();
   if (code == 0) return Ok{};
-  return refused(said);
+  const auto output = std::find(arguments.begin(), arguments.end(), "-o");
+  return refused(said, *std::next(output));
 }
 
 // place_weights moves the weights after the link: only whole addresses in data follow them.
