@@ -103,7 +103,7 @@ class Recoverable {
 Diagnostic refused(const std::string& said, const fs::path& result) {
   std::error_code ignored;
   if (!fs::exists(result.parent_path(), ignored)) return cannot_write("", "the folder it is made in vanished");
-  for (const char* sign : {"No space left", "File too large", "failed to write", "cannot open"})
+  for (const char* sign : {"No space left", "File too large", "failed to write", "failed to open", "cannot open"})
     if (said.find(sign) != std::string::npos) return cannot_write("", said.substr(0, said.find('\n')));
   const char* folder = std::getenv("TMPDIR");
   std::string log = format("{}/tilewright-link-XXXXXX", folder && *folder ? folder : "/tmp");
