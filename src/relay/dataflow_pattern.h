@@ -85,7 +85,8 @@ class DFPatternNode : public Node {
 };
 
 DFPattern wildcard();
-// A wildcard made before what it stands for is known: a pattern may hold itself.
+// A wildcard made before what it stands for is known: a pattern may hold itself. One that does lives until its wildcard
+// is redirected elsewhere.
 void redirect(const DFPattern& wildcard, DFPattern pattern);
 DFPattern is_var(std::string name = "");
 DFPattern is_constant();

@@ -2,6 +2,7 @@
 // Convolutions and transposed convolutions, plain and with blocked channels.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/convolution.h"
 #include "relay/ops/define.h"
@@ -67,6 +68,17 @@ std::optional<int64_t> logical_in(const A&) {
   return std::nullopt;
 }
 
+// Blocked data has room for more channels than the kernel takes; the rest is padding. Else the kernel has to take all.
+int64_t channels_in(int64_t physical, int64_t block, int64_t taken) {
+  int64_t room = 0;
+  const bool padded = checked_mul(taken / block + (taken % block != 0), block, &room) && room == physical;
+  return padded ? taken : physical;
+}
+
+Diagnostic too_many_channels(const TensorTypeNode& kernel) {
+  return type_error(format("the kernel {} has more channels than can be counted", shape_str(kernel.shape)));
+}
+
 // Completes the spec from the operands' types and checks them. `physical` counts include a blocked axis' padding.
 template <class A>
 Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& data, const TensorTypeNode& kernel) {
@@ -78,9 +90,9 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   s.channels = a.channels.value_or(o);
-  // Blocked data has room for more channels than the kernel takes; the rest is padding.
-  const int64_t block = s.data.block('C'), taken = i * s.groups;
-  s.in_channels = logical_in(a).value_or((taken + block - 1) / block * block == in_physical ? taken : in_physical);
+  int64_t taken = 0;
+  if (!checked_mul(i, s.groups, &taken)) return too_many_channels(kernel);
+  s.in_channels = logical_in(a).value_or(channels_in(in_physical, s.data.block('C'), taken));
   auto fits = [](int64_t logical, int64_t physical, int64_t block) {
     return logical >= 0 && logical <= physical && (logical + block - 1) / block * block == physical;
   };
@@ -152,10 +164,8 @@ Result<ConvSpec> transpose_spec(const A& a, size_t spatial, const TensorTypeNode
   if (s.kernel.text.substr(0, 2) == "OI") s.kernel = TW_TRY(parse_layout("IO" + s.kernel.text.substr(2)));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
-  s.channels = o * s.groups;
-  // Blocked data has room for more channels than the kernel takes; the rest is padding.
-  const int64_t block = s.data.block('C');
-  s.in_channels = (i + block - 1) / block * block == in_physical ? i : in_physical;
+  if (!checked_mul(o, s.groups, &s.channels)) return too_many_channels(kernel);
+  s.in_channels = channels_in(in_physical, s.data.block('C'), i);
   if (a.channels && *a.channels != s.channels)
     return type_error(
         format("channels is {}, but the kernel {} gives {}", *a.channels, shape_str(kernel.shape), s.channels));
