@@ -364,10 +364,11 @@ class Planner {
             set_parent(out, in, 0, 0);
             out_.elided[i] = true;
           } else {
-            // The producer writes straight into the user's memory, if the tensor is its own to place.
+            // The producer writes straight into the user's memory, if the tensor is its own to place: it lies in no
+            // other one, and no concat that comes later has a slot for it.
             int root = root_of(in);
-            bool free =
-                g_.tensors[root].kind == GraphTensor::Kind::kComputed && !g_.tensors[root].is_output && root == in;
+            bool free = g_.tensors[root].kind == GraphTensor::Kind::kComputed && !g_.tensors[root].is_output &&
+                        root == in && !slotted_.count(in);
             if (free) {
               set_parent(in, out, 0, 0);
               out_.elided[i] = true;
