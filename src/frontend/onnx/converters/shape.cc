@@ -155,7 +155,8 @@ Values slice(NodeContext& c) {
     if (ends[i] >= INT_MAX) ends[i] = std::numeric_limits<int64_t>::max();
     if (ends[i] <= INT_MIN && steps[i] < 0) ends[i] = std::numeric_limits<int64_t>::min();
     if (auto size = c.shape(x)[static_cast<size_t>(axes[i])].constant()) {
-      starts[i] = std::clamp(starts[i], -*size - 1, *size);
+      // A start before the first element is the first for a step back (unlike numpy's), and before it for a step on.
+      starts[i] = std::clamp(starts[i], steps[i] < 0 ? -*size : -*size - 1, *size);
       if (steps[i] < 0 && ends[i] < -*size) ends[i] = std::numeric_limits<int64_t>::min();
     }
   }
