@@ -6,6 +6,15 @@
 add_library(tw_standard_headers STATIC EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/no_code.cc)
 target_precompile_headers(tw_standard_headers PRIVATE <algorithm> <cmath> <functional> <map> <memory> <numeric>
                           <optional> <span> <string> <unordered_map> <variant> <vector>)
+# Several files of a room are compiled as one, which costs a third of compiling each by itself: names of a room are
+# unique, those in anonymous namespaces too. OFF where one file's own diagnostics are wanted.
+option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
+# Files whose names stand for other things elsewhere in their room: `using namespace tir` beside relay, constants of
+# one precision beside another's.
+set(tw_compiled_alone src/lower/compute.cc src/lower/compute_elementwise.cc src/lower/compute_transform.cc
+    src/codegen/llvm/math.cc src/codegen/llvm/math_double.cc src/codegen/llvm/math_inverse.cc)
+list(TRANSFORM tw_compiled_alone PREPEND ${CMAKE_SOURCE_DIR}/)
+set_source_files_properties(${tw_compiled_alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 function(tw_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
@@ -14,8 +23,11 @@ function(tw_room name)
     return()
   endif()
   add_library(tw_${name} STATIC ${sources})
-  set_target_properties(tw_${name} PROPERTIES LINKER_LANGUAGE CXX)
+  set_target_properties(tw_${name} PROPERTIES LINKER_LANGUAGE CXX UNITY_BUILD ${TILEWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_include_directories(tw_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  if(TILEWRIGHT_UNITY)  # a file that others include may have types of its own
+    target_compile_options(tw_${name} PRIVATE -Wno-subobject-linkage)
+  endif()
   if(NOT name MATCHES "^(base|runtime)$")
     target_precompile_headers(tw_${name} REUSE_FROM tw_standard_headers)
   endif()

@@ -10,7 +10,7 @@
 namespace tilewright::cli {
 namespace {
 
-Diagnostic damaged(std::string what) {
+Diagnostic damaged_tensor(std::string what) {
   return Diagnostic(ErrorCode::kMalformedModel, "the tensor file is damaged: " + std::move(what));
 }
 
@@ -154,7 +154,7 @@ Result<Fields> read_fields(std::span<const std::byte> bytes) {
         in.skip(kind);
     }
   }
-  if (!in.ok()) return damaged("a field ends early or has a wrong kind");
+  if (!in.ok()) return damaged_tensor("a field ends early or has a wrong kind");
   return f;
 }
 
@@ -166,14 +166,14 @@ Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes) {
   const ElementType* type = nullptr;
   for (const auto& t : kElementTypes)
     if (t.number == f.type) type = &t;
-  if (!type) return damaged(format("element type {} is unknown", f.type));
+  if (!type) return damaged_tensor(format("element type {} is unknown", f.type));
   auto count = checked_element_count(f.dims);
-  if (f.dims.size() > 32 || !count.ok()) return damaged("its shape is impossible");
+  if (f.dims.size() > 32 || !count.ok()) return damaged_tensor("its shape is impossible");
   auto n = static_cast<uint64_t>(*count);
   DataType dtype = type->dtype;
   auto expect = [&](uint64_t given, uint64_t wanted, const char* what) -> Status {
     if (given == wanted) return Ok{};
-    return damaged(format("{} {} are given for {}", given, what, wanted));
+    return damaged_tensor(format("{} {} are given for {}", given, what, wanted));
   };
   if (dtype.is_string()) {
     TW_TRY_STATUS(expect(f.strings.size(), n, "strings"));
@@ -194,16 +194,16 @@ Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes) {
       t.mutable_raw()[i] = static_cast<std::byte>(f.integers[i]);
   } else if (!f.floats.empty()) {
     if (f.floats.size() * 4 != size || (dtype != kFloat32 && dtype.code != TypeCode::kComplex))
-      return damaged("its values have another type than it says");
+      return damaged_tensor("its values have another type than it says");
     std::memcpy(t.mutable_raw(), f.floats.data(), size);
   } else if (!f.doubles.empty()) {
     if (f.doubles.size() * 8 != size || !(dtype == kFloat64 || dtype.code == TypeCode::kComplex))
-      return damaged("its values have another type than it says");
+      return damaged_tensor("its values have another type than it says");
     std::memcpy(t.mutable_raw(), f.doubles.data(), size);
   } else {  // small floats keep their bits in int32_data
     uint64_t item = dtype.bytes();
     if (item > 8 || dtype == kFloat32 || dtype == kFloat64) {
-      if (n) return damaged("its values have another type than it says");
+      if (n) return damaged_tensor("its values have another type than it says");
     }
     for (size_t i = 0; i < f.integers.size() && i < n; ++i)
       std::memcpy(t.mutable_raw() + i * item, &f.integers[i], item);

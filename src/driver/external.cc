@@ -13,11 +13,11 @@
 namespace tilewright::driver {
 namespace {
 using namespace relay;
-using json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // "[1, 1]" as ["1", "1"], anything else as one text.
-json attribute_values(const std::string& text) {
-  json out = json::array();
+OrderedJson attribute_values(const std::string& text) {
+  OrderedJson out = OrderedJson::array();
   if (text.size() < 2 || text.front() != '[') {
     out.push_back(text.size() >= 2 && text.front() == '"' ? text.substr(1, text.size() - 2) : text);
     return out;
@@ -41,17 +41,17 @@ class GraphWriter {
   Result<ExternalGraph> run(const FunctionNode& function) {
     for (const Expr& p : function.params) TW_TRY_STATUS(add(p, "input", as<VarNode>(p)->name, {}, {}));
     for (const Expr& e : post_order(function.body)) TW_TRY_STATUS(visit(e));
-    json heads = json::array();
+    OrderedJson heads = OrderedJson::array();
     for (const auto& entry : TW_TRY(entries_of(function.body))) heads.push_back(entry);
-    json rows = json::array({0});
+    OrderedJson rows = OrderedJson::array({0});
     for (int n : outputs_) rows.push_back(rows.back().get<int>() + n);
-    json graph;
+    OrderedJson graph;
     graph["nodes"] = nodes_;
     graph["arg_nodes"] = arguments_;
     graph["heads"] = heads;
     graph["node_row_ptr"] = rows;
     graph["symbol"] = symbol_;
-    out_.json = graph.dump(1, ' ', false, json::error_handler_t::replace);
+    out_.json = graph.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
     return std::move(out_);
   }
 
@@ -99,7 +99,7 @@ class GraphWriter {
   // operator_attrs, as a JSON text per operator.
   Status call_composite(const Expr& e, const FunctionNode& function, const std::string& name) {
     std::vector<Expr> inputs;
-    json attrs = json::object(), each = json::array();
+    OrderedJson attrs = OrderedJson::object(), each = OrderedJson::array();
     std::string operators;
     const auto* call = as<CallNode>(e);
     for (const Expr& inner : post_order(function.body)) {
@@ -114,28 +114,29 @@ class GraphWriter {
         else if (as<ConstantNode>(arg))
           inputs.push_back(arg);
       }
-      const json of_operator = attributes(*as<CallNode>(inner));
+      const OrderedJson of_operator = attributes(*as<CallNode>(inner));
       for (const auto& [key, value] : of_operator.items())
         if (!attrs.contains(key)) attrs[key] = value;
-      each.push_back(json{{"op", op->name}, {"attrs", of_operator}}.dump());
+      each.push_back(OrderedJson{{"op", op->name}, {"attrs", of_operator}}.dump());
     }
-    attrs["operators"] = json::array({json::array({operators})});
-    attrs["operator_attrs"] = json::array({each});
+    attrs["operators"] = OrderedJson::array({OrderedJson::array({operators})});
+    attrs["operator_attrs"] = OrderedJson::array({each});
     if (auto from = function.attrs.find("PartitionedFromPattern"); from != function.attrs.end())
-      attrs["PartitionedFromPattern"] = json::array({json::array({std::get<std::string>(from->second)})});
+      attrs["PartitionedFromPattern"] = OrderedJson::array({OrderedJson::array({std::get<std::string>(from->second)})});
     return add(e, "kernel", name, inputs, attrs);
   }
 
-  static json attributes(const CallNode& call) {
-    json out = json::object();
-    for (const auto& [name, text] : attr_texts(call.attrs)) out[name] = json::array({attribute_values(text)});
+  static OrderedJson attributes(const CallNode& call) {
+    OrderedJson out = OrderedJson::object();
+    for (const auto& [name, text] : attr_texts(call.attrs)) out[name] = OrderedJson::array({attribute_values(text)});
     return out;
   }
 
-  Status add(const Expr& e, const char* op, const std::string& name, const std::vector<Expr>& inputs, json attrs) {
+  Status add(const Expr& e, const char* op, const std::string& name, const std::vector<Expr>& inputs,
+             OrderedJson attrs) {
     const auto* tuple = as_tuple(e->type);
     std::vector<Type> types = tuple ? tuple->fields : std::vector<Type>{e->type};
-    json shapes = json::array(), dtypes = json::array(), wires = json::array();
+    OrderedJson shapes = OrderedJson::array(), dtypes = OrderedJson::array(), wires = OrderedJson::array();
     for (const Type& type : types) {
       const auto* tensor = as_tensor(type);
       auto shape = tensor ? static_shape(tensor->shape) : std::nullopt;
@@ -145,7 +146,7 @@ class GraphWriter {
     }
     for (const Expr& input : inputs)
       for (const auto& entry : TW_TRY(entries_of(input))) wires.push_back(entry);
-    json node;
+    OrderedJson node;
     node["op"] = op;
     node["name"] = name;
     if (std::string_view(op) == "kernel") {
@@ -155,8 +156,8 @@ class GraphWriter {
     } else {
       arguments_.push_back(nodes_.size());
     }
-    attrs["shape"] = json::array({shapes});
-    attrs["dtype"] = json::array({dtypes});
+    attrs["shape"] = OrderedJson::array({shapes});
+    attrs["dtype"] = OrderedJson::array({dtypes});
     node["attrs"] = attrs;
     ids_[e.get()] = nodes_.size();
     nodes_.push_back(std::move(node));
@@ -165,8 +166,8 @@ class GraphWriter {
   }
 
   // [node, output, 0] for each tensor of a value.
-  Result<std::vector<json>> entries_of(const Expr& e) {
-    std::vector<json> out;
+  Result<std::vector<OrderedJson>> entries_of(const Expr& e) {
+    std::vector<OrderedJson> out;
     if (const auto* tuple = as<TupleNode>(e)) {
       for (const Expr& field : tuple->fields)
         for (auto& entry : TW_TRY(entries_of(field))) out.push_back(std::move(entry));
@@ -175,18 +176,19 @@ class GraphWriter {
     if (const auto* get = as<TupleGetItemNode>(e)) {
       auto all = TW_TRY(entries_of(get->tuple));
       if (static_cast<size_t>(get->index) >= all.size()) return unsupported("a field that its tuple lacks");
-      return std::vector<json>{all[static_cast<size_t>(get->index)]};
+      return std::vector<OrderedJson>{all[static_cast<size_t>(get->index)]};
     }
     auto found = ids_.find(e.get());
     if (found == ids_.end()) return unsupported("such a value");
     const auto* tuple = as_tuple(e->type);
-    for (size_t i = 0; i < (tuple ? tuple->fields.size() : 1); ++i) out.push_back(json::array({found->second, i, 0}));
+    for (size_t i = 0; i < (tuple ? tuple->fields.size() : 1); ++i)
+      out.push_back(OrderedJson::array({found->second, i, 0}));
     return out;
   }
 
   const std::string& symbol_;
   ExternalGraph out_;
-  json nodes_ = json::array(), arguments_ = json::array();
+  OrderedJson nodes_ = OrderedJson::array(), arguments_ = OrderedJson::array();
   std::vector<int> outputs_;
   std::unordered_map<const ExprNode*, size_t> ids_;
 };

@@ -177,7 +177,7 @@ PrimExpr prelu(A a) {
   return select(lt(x, constant(a, x, 0)), x * channel_operand(a, a.attrs<relay::PReluAttrs>().axis), x);
 }
 
-constexpr ComputeDef kComputes[] = {
+constexpr ComputeDef kElementwiseComputes[] = {
     {"abs", absolute},
     {"acos", unary<Intrinsic::k_acos>},
     {"acosh", unary<Intrinsic::k_acosh>},
@@ -257,6 +257,6 @@ constexpr ComputeDef kComputes[] = {
 
 }  // namespace
 
-std::span<const ComputeDef> elementwise_computes() { return kComputes; }
+std::span<const ComputeDef> elementwise_computes() { return kElementwiseComputes; }
 
 }  // namespace tilewright::lower

@@ -370,7 +370,7 @@ void add_cuts(const relay::Expr& e, const TensorTypeNode& out, std::vector<int64
   }
 }
 
-constexpr ComputeDef kComputes[] = {
+constexpr ComputeDef kTransformComputes[] = {
     {"broadcast_to", broadcast_to},
     {"concatenate", concatenate},
     {"expand_dims", reshape},
@@ -395,7 +395,7 @@ constexpr ComputeDef kComputes[] = {
 
 }  // namespace
 
-std::span<const ComputeDef> transform_computes() { return kComputes; }
+std::span<const ComputeDef> transform_computes() { return kTransformComputes; }
 
 std::vector<int64_t> run_cuts(const relay::Expr& e, int output) {
   std::vector<int64_t> cuts;

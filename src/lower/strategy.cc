@@ -30,6 +30,7 @@ const TensorTypeNode* flat_arg_type(const CallNode& call, size_t i) {
 }  // namespace
 std::vector<int64_t> Problem::arg_shape(size_t i) const { return *static_shape(flat_arg_type(*anchor.call, i)->shape); }
 DataType Problem::arg_dtype(size_t i) const { return flat_arg_type(*anchor.call, i)->dtype; }
+bool whole_group(const Problem& problem) { return problem.group.function->body == problem.anchor.expr; }
 bool has_tiles(const Problem& p) {
   const DataType t = p.arg_dtype(0);
   if (!(t.is_float() ? t.bits >= 16 : t.is_integral() && t.bits >= 8) || p.arg_dtype(1) != t) return false;

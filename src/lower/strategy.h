@@ -64,6 +64,8 @@ struct Problem {
   bool constant(size_t anchor_arg) const;
 };
 
+// Whether the group is its anchor alone.
+bool whole_group(const Problem& problem);
 // Whether register tiles compute a product: both operands have one dtype, whose sums are as wide as the result.
 bool has_tiles(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing when the anchor is none.

@@ -57,12 +57,12 @@ std::shared_ptr<Choice> attention(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kAttentionImplementations[] = {
     {"nn.attention", "attention.query_lanes", 10, attention},
 };
 
 }  // namespace
 
-std::span<const Implementation> attention_implementations() { return kImplementations; }
+std::span<const Implementation> attention_implementations() { return kAttentionImplementations; }
 
 }  // namespace tilewright::lower

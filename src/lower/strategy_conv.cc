@@ -501,7 +501,7 @@ std::shared_ptr<Choice> global_pool2d(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kConvImplementations[] = {
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.direct", 10, direct_conv2d},
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd2", 10, winograd_conv2d<2>},
     {"nn.contrib_conv2d_NCHWc", "conv2d_nchwc.winograd3", 10, winograd_conv2d<3>},
@@ -527,6 +527,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> conv_implementations() { return kImplementations; }
+std::span<const Implementation> conv_implementations() { return kConvImplementations; }
 
 }  // namespace tilewright::lower

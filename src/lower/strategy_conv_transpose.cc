@@ -91,7 +91,7 @@ std::shared_ptr<Choice> plain_rows(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kConvTransposeImplementations[] = {
     {"nn.conv2d_transpose", "conv2d_transpose_nchwc.phases", 10, by_phases<Conv2DTransposeAttrs>},
     {"nn.conv2d_transpose", "conv2d_transpose_nchwc.plain_rows", 10, plain_rows},
     {"nn.conv3d_transpose", "conv3d_transpose_ncdhwc.phases", 10, by_phases<Conv3DTransposeAttrs>},
@@ -99,6 +99,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> conv_transpose_implementations() { return kImplementations; }
+std::span<const Implementation> conv_transpose_implementations() { return kConvTransposeImplementations; }
 
 }  // namespace tilewright::lower

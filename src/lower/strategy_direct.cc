@@ -24,8 +24,6 @@ constexpr int kLastResort = 1;
 size_t axis_of(int64_t axis, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
-bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
-
 PrimExpr read(const topi::Operand& operand, const Index& index, DataType dtype) {
   PrimExpr value = operand(index, 1, {});
   return value->dtype == dtype ? value : tir::cast(dtype, value);
@@ -420,7 +418,7 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
       tuple < data.size() && !p.arg_dtype(0).is_bool() && p.arg_dtype(0).bits >= 8);
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kDirectImplementations[] = {
     {"argsort", "argsort.rank", kLastResort, argsort},
     {"cumprod", "cumprod", kLastResort, cumulative<true>},
     {"cumsum", "cumsum", kLastResort, cumulative<false>},
@@ -447,6 +445,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> direct_implementations() { return kImplementations; }
+std::span<const Implementation> direct_implementations() { return kDirectImplementations; }
 
 }  // namespace tilewright::lower

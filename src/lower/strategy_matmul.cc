@@ -120,7 +120,7 @@ std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, b
   };
   return choice;
 }
-std::shared_ptr<Choice> batch_matmul(const Problem& p) {
+std::shared_ptr<Choice> tiled_batch_matmul(const Problem& p) {
   const auto& attrs = p.attrs<BatchMatmulAttrs>();
   return activation_product(p, attrs.transpose_a, attrs.transpose_b);
 }
@@ -130,8 +130,8 @@ std::shared_ptr<Choice> matmul(const Problem& p) {
 }
 std::shared_ptr<Choice> dense_of_activations(const Problem& p) { return activation_product(p, false, true); }
 
-constexpr Implementation kImplementations[] = {
-    {"nn.batch_matmul", "batch_matmul.gemm", 10, batch_matmul},
+constexpr Implementation kMatmulImplementations[] = {
+    {"nn.batch_matmul", "batch_matmul.gemm", 10, tiled_batch_matmul},
     {"nn.dense", "dense.packed", 10, packed},
     {"nn.dense", "dense.gemm", 5, dense_of_activations},
     {"nn.matmul", "matmul.packed", 10, packed},
@@ -156,6 +156,6 @@ std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   return problem;
 }
 
-std::span<const Implementation> matmul_implementations() { return kImplementations; }
+std::span<const Implementation> matmul_implementations() { return kMatmulImplementations; }
 
 }  // namespace tilewright::lower

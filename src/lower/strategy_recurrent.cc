@@ -88,7 +88,7 @@ std::shared_ptr<Choice> scan(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kRecurrentImplementations[] = {
     {"nn.gru_scan", "gru_scan", 10, scan<RecurrentCell::kGru>},
     {"nn.lstm_scan", "lstm_scan", 10, scan<RecurrentCell::kLstm>},
     {"nn.rnn_scan", "rnn_scan", 10, scan<RecurrentCell::kRnn>},
@@ -96,6 +96,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> recurrent_implementations() { return kImplementations; }
+std::span<const Implementation> recurrent_implementations() { return kRecurrentImplementations; }
 
 }  // namespace tilewright::lower

@@ -21,8 +21,6 @@ std::vector<int> reduced_axes(const std::optional<std::vector<int64_t>>& axis, b
   return out;
 }
 
-bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
-
 // Neighbouring dimensions that are all reduced or all kept, as one, where operand and result are tensors without gaps:
 // long runs instead of short rows. False where they are not, or nothing changes.
 bool fold_dimensions(std::vector<int64_t>* shape, std::vector<int>* axes, topi::View* in, topi::View* out) {
@@ -163,7 +161,7 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kReduceImplementations[] = {
     {"argmax", "argmax", 10, arg_reduce<true>},         {"argmin", "argmin", 10, arg_reduce<false>},
     {"max", "max", 10, reduce<topi::ReduceKind::kMax>}, {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
     {"min", "min", 10, reduce<topi::ReduceKind::kMin>}, {"nn.fast_softmax", "softmax", 10, softmax<false>},
@@ -174,6 +172,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> reduce_implementations() { return kImplementations; }
+std::span<const Implementation> reduce_implementations() { return kReduceImplementations; }
 
 }  // namespace tilewright::lower

@@ -8,8 +8,6 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
-
 // (blocks, rows, columns) as (blocks, columns, rows)
 Tensor turned_blocks(const Tensor& t) {
   const int64_t blocks = t.shape()[0], rows = t.shape()[1], columns = t.shape()[2];
@@ -88,7 +86,7 @@ std::shared_ptr<Choice> sparse_transpose(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kSparseImplementations[] = {
     {"nn.sparse_add", "sparse_add", 10, sparse_add},
     {"nn.sparse_dense", "sparse_dense", 10, sparse_dense},
     {"nn.sparse_transpose", "sparse_transpose", 10, sparse_transpose},
@@ -96,6 +94,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> sparse_implementations() { return kImplementations; }
+std::span<const Implementation> sparse_implementations() { return kSparseImplementations; }
 
 }  // namespace tilewright::lower

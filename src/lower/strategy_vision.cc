@@ -14,7 +14,6 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-bool whole_group(const Problem& p) { return p.group.function->body == p.anchor.expr; }
 DataType computed_in(DataType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 std::shared_ptr<Choice> suppress(const Problem& p) {
@@ -189,7 +188,7 @@ std::shared_ptr<Choice> grid_sample(const Problem& p) {
   return choice;
 }
 
-constexpr Implementation kImplementations[] = {
+constexpr Implementation kVisionImplementations[] = {
     {"image.grid_sample", "grid_sample", 10, grid_sample},
     {"image.resize2d", "resize2d.tables", 10, resize2d},
     {"vision.compact", "compact", 10, compact},
@@ -200,6 +199,6 @@ constexpr Implementation kImplementations[] = {
 
 }  // namespace
 
-std::span<const Implementation> vision_implementations() { return kImplementations; }
+std::span<const Implementation> vision_implementations() { return kVisionImplementations; }
 
 }  // namespace tilewright::lower

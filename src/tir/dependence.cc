@@ -29,17 +29,17 @@ std::unordered_set<const BufferNode*> buffers_of_its_own(const Stmt& body) {
 }
 
 // `count` steps of `size` either way.
-struct Step {
+struct Stride {
   int64_t size, count;
 };
 
 // Whether size * distance + offset + (some of `steps`) can be zero for a distance from 1 to `farthest`, either way. It
 // cannot when the large steps are multiples of a number that the small ones and the distance never reach, so that only
 // a sum without them could be zero, and the small ones never reach one distance.
-bool may_meet(int64_t size, int64_t farthest, Interval offset, std::vector<Step> steps) {
+bool may_meet(int64_t size, int64_t farthest, Interval offset, std::vector<Stride> steps) {
   if (farthest < 1) return false;
   if (size == 0 || !offset.bounded()) return true;
-  std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.size > b.size; });
+  std::sort(steps.begin(), steps.end(), [](const Stride& a, const Stride& b) { return a.size > b.size; });
   int64_t large = 0;  // the greatest common divisor of the large steps; 0: none
   for (size_t i = 0; i <= steps.size(); ++i) {
     Interval small = offset;
@@ -172,7 +172,7 @@ const BufferNode* Dependence::carried_by(const ForNode* loop, const std::unorder
       if (!shared.is_constant() || !extent) return other.buffer;
       // The two indices differ by coefficient * distance + offset + multiples of the steps of `aligned`.
       Interval offset = Interval::point(shared.constant());
-      std::vector<Step> aligned;
+      std::vector<Stride> aligned;
       for (const arith::Term& term : a->rest) {
         const Interval range = ranges_.of(term.symbol);
         auto twin = std::find(b->rest.begin(), b->rest.end(), term);

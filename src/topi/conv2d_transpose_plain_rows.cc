@@ -12,7 +12,7 @@ using namespace tir;
 namespace {
 
 // The phases of the stride, of every channel.
-int64_t phases_of(const Conv2dTransposeProblem& p) { return p.out_channels * p.stride_height * p.stride_width; }
+int64_t row_phases_of(const Conv2dTransposeProblem& p) { return p.out_channels * p.stride_height * p.stride_width; }
 
 // Cells of stride x stride pixels along one axis: cell q holds the pixels q * stride - pad ..., and reads the inputs
 // q, q - 1, ... with the taps phase, phase + stride, ...
@@ -40,16 +40,16 @@ struct Lanes {
   int64_t width;    // of the vector
 };
 Lanes lanes_of(const Conv2dTransposeProblem& p) {
-  const int64_t taps = columns_of(p).taps, together = taps <= 4 && phases_of(p) * taps <= p.lanes ? taps : 1;
+  const int64_t taps = columns_of(p).taps, together = taps <= 4 && row_phases_of(p) * taps <= p.lanes ? taps : 1;
   Lanes l{together, taps / together, together * p.stride_width, 2};
-  while (l.width < phases_of(p) * together) l.width *= 2;
+  while (l.width < row_phases_of(p) * together) l.width *= 2;
   return l;
 }
 
 }  // namespace
 
 bool paints_plain_rows(const Conv2dTransposeProblem& p) {
-  return p.groups == 1 && p.kernel_depth == 1 && p.stride_depth == 1 && phases_of(p) <= p.lanes;
+  return p.groups == 1 && p.kernel_depth == 1 && p.stride_depth == 1 && row_phases_of(p) <= p.lanes;
 }
 
 HaloNeed plain_rows_halo(const Conv2dTransposeProblem& p) {

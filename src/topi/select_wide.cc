@@ -11,12 +11,12 @@ using namespace tir;
 
 namespace {
 
-constexpr int64_t kMostInList = 16;
-constexpr int kDigits = 8;  // of eight bits
-constexpr int64_t kDigit = 256;
+constexpr int64_t kMostInWideList = 16;
+constexpr int kWideDigits = 8;  // of eight bits
+constexpr int64_t kWideDigit = 256;
 
 // An int64 that is the smaller the earlier the element comes.
-PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
+PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
   const int lanes = x->dtype.lanes;
   auto constant = [&](int64_t v) { return broadcast(make_int(v), lanes); };
   const PrimExpr lowest = constant(std::numeric_limits<int64_t>::min());
@@ -51,7 +51,7 @@ struct WideSelection {
     return index;
   }
   PrimExpr order(const PrimExpr& line, const PrimExpr& j, int lanes = 1) const {
-    return order_of(input(at(line, j), lanes, {}), element, p.ascending);
+    return wide_order_of(input(at(line, j), lanes, {}), element, p.ascending);
   }
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
     // It is below n; the bound is what the verifier can see.
@@ -148,24 +148,24 @@ struct WideSelection {
     TW_ICHECK(memory && memory->dtype == kInt64 && memory->size * 8 >= wide_scratch_bytes(p), "select: scratch");
     const PrimExpr zero = make_int(0);
     const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister);
-    int64_t from = kDigit, to = kDigit + 2 * n();
+    int64_t from = kWideDigit, to = kWideDigit + 2 * n();
     std::vector<Stmt> body{loop("j", n(), [&](PrimExpr j) {
       return seq({store(memory, j + from, order(line, j)), store(memory, j + (from + n()), j)});
     })};
-    for (int d = 0; d < kDigits; ++d) {
+    for (int d = 0; d < kWideDigits; ++d) {
       auto digit = [&](const PrimExpr& order) {
         PrimExpr part = binary(ExprKind::kShiftRight, order, make_int(8 * d));
         // The last one is signed.
-        return d + 1 == kDigits ? part + kDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kDigit - 1));
+        return d + 1 == kWideDigits ? part + kWideDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
       };
       body.push_back(
-          loop("c", kDigit / 8, [&](PrimExpr c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
+          loop("c", kWideDigit / 8, [&](PrimExpr c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
       body.push_back(loop("i", n(), [&](PrimExpr i) {
         return bind("digit", digit(load(memory, i + from)),
                     [&](PrimExpr x) { return store(memory, x, load(memory, x) + 1); });
       }));
       body.push_back(store(below, zero, zero));
-      body.push_back(loop("c", kDigit, [&](PrimExpr c) {
+      body.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
         return bind("count", load(memory, c), [&](PrimExpr count) {
           return seq({store(memory, c, load(below, zero)), store(below, zero, load(below, zero) + count)});
         });
@@ -190,13 +190,15 @@ struct WideSelection {
 
 }  // namespace
 
-int64_t wide_scratch_bytes(const RankProblem& p) { return p.k <= kMostInList ? 0 : (kDigit + 4 * p.shape[p.axis]) * 8; }
+int64_t wide_scratch_bytes(const RankProblem& p) {
+  return p.k <= kMostInWideList ? 0 : (kWideDigit + 4 * p.shape[p.axis]) * 8;
+}
 
 Stmt select_first_wide(const RankProblem& p, DataType dtype, const Operand& input, const View* values,
                        const View* indices, const KernelContext& context) {
   const WideSelection selection{p, dtype, input, values, indices, context};
   return parallel_for(context, "line", product(p.shape) / p.shape[p.axis], [&](PrimExpr line) {
-    return p.k <= kMostInList ? selection.list(line) : selection.sorted(line);
+    return p.k <= kMostInWideList ? selection.list(line) : selection.sorted(line);
   });
 }
 

@@ -43,6 +43,19 @@ def apply(text, where, mark, new, place):
     return "".join(lines)
 
 
+def units(commands, files):
+    """What is compiled: each of `files` by itself, or the file of the build folder that includes it, with those it has."""
+    together = {}
+    for unit in commands:
+        if "/Unity/" in unit:
+            text = pathlib.Path(unit).read_text(encoding="utf-8")
+            together.update({name: unit for name in files if f'#include "{name}"' in text})
+    found = {}
+    for name in files:
+        found.setdefault(together.get(name, name), []).append(name)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", type=pathlib.Path, required=True)
@@ -64,14 +77,23 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder, objects = pathlib.Path(folder), []
         for name, text in changed.items():
-            copy, entry = folder / name, commands[str(source / name)]
+            copy = folder / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text(text, encoding="utf-8")
-            words = shlex.split(entry["command"])
-            words[words.index("-o") + 1] = str(copy.with_suffix(".o"))
-            words[words.index("-c") + 1] = str(copy)
-            subprocess.run(words, cwd=entry["directory"], check=True)
-            objects.append(str(copy.with_suffix(".o")))
+        for unit, edited in units(commands, [str(source / name) for name in changed]).items():
+            # A file that is compiled together with others is replaced where they include it.
+            unit_copy = folder / pathlib.Path(edited[0]).relative_to(source)
+            if edited != [unit]:
+                text = pathlib.Path(unit).read_text(encoding="utf-8")
+                for name in edited:
+                    text = text.replace(f'"{name}"', f'"{folder / pathlib.Path(name).relative_to(source)}"')
+                unit_copy = unit_copy.with_suffix(".unit.cxx")
+                unit_copy.write_text(text, encoding="utf-8")
+            words = shlex.split(commands[unit]["command"])
+            words[words.index("-o") + 1] = str(unit_copy.with_suffix(".o"))
+            words[words.index("-c") + 1] = str(unit_copy)
+            subprocess.run(words, cwd=commands[unit]["directory"], check=True)
+            objects.append(str(unit_copy.with_suffix(".o")))
         ninja = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "-s", "test_driver"], check=True,
                                capture_output=True, text=True).stdout
         link = next(line for line in reversed(ninja.splitlines()) if " -o test_driver " in line)

@@ -135,7 +135,7 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
       late = true;
       break;
     }
-    ssize_t n = read(channel[0], buffer, sizeof buffer);
+    ssize_t n = ::read(channel[0], buffer, sizeof buffer);
     if (n <= 0) break;
     text.append(buffer, static_cast<size_t>(n));
   }

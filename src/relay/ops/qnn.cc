@@ -171,7 +171,7 @@ std::vector<int64_t> channels_of(const Value& x, int64_t axis) {
 
 // Each operand is requantised to the result's scale, rounded upward, before the integers meet.
 template <bool kSubtract>
-Result<std::vector<Value>> eval_sum(const EvalArgs& args) {
+Result<std::vector<Value>> eval_qnn_sum(const EvalArgs& args) {
   const auto& a = args.as<BroadcastAttrs>();
   const auto& in = args.inputs;
   auto steps = [&](size_t x, size_t scale, int64_t axis) {
@@ -254,7 +254,7 @@ Result<std::vector<Value>> eval_product(const EvalArgs& args) {
 }
 
 // (data...), (scales...), (zero points...), output scale, output zero point
-Result<Type> concatenate_type(const TypeArgs& args) {
+Result<Type> qnn_concatenate_type(const TypeArgs& args) {
   const auto* data = args.types.size() == 5 ? as_tuple(args.types[0]) : nullptr;
   const auto *scales = data ? as_tuple(args.types[1]) : nullptr, *zeros = data ? as_tuple(args.types[2]) : nullptr;
   if (!data || !scales || !zeros || data->fields.size() != scales->fields.size() ||
@@ -273,7 +273,7 @@ Result<Type> concatenate_type(const TypeArgs& args) {
   TypeArgs real{args.types.subspan(0, 1), args.args.subspan(0, 1), args.attrs};
   return find_op("concatenate")->infer_type(real);
 }
-Result<std::vector<Value>> eval_concatenate(const EvalArgs& args) {
+Result<std::vector<Value>> eval_qnn_concatenate(const EvalArgs& args) {
   const auto& in = args.inputs;
   const size_t n = (in.size() - 2) / 3;
   std::vector<Value> fields;
@@ -345,14 +345,14 @@ OpDef contraction(const char* doc, AttrsRef (*make)()) {
 }  // namespace
 
 std::vector<OpDef> qnn_ops() {
-  OpDef concat =
-      define_op("qnn.concatenate", "Tensors brought to one scale and joined along an axis.",
-                {{"data", "a tuple of integers"},
-                 {"input_scales", "a tuple of floats"},
-                 {"input_zero_points", "a tuple of integers"},
-                 {"output_scale", "a float"},
-                 {"output_zero_point", "an integer"}},
-                OpPattern::kInjective, concatenate_type, eval_concatenate, make_default_attrs<ConcatenateAttrs>);
+  OpDef concat = define_op("qnn.concatenate", "Tensors brought to one scale and joined along an axis.",
+                           {{"data", "a tuple of integers"},
+                            {"input_scales", "a tuple of floats"},
+                            {"input_zero_points", "a tuple of integers"},
+                            {"output_scale", "a float"},
+                            {"output_zero_point", "an integer"}},
+                           OpPattern::kInjective, qnn_concatenate_type, eval_qnn_concatenate,
+                           make_default_attrs<ConcatenateAttrs>);
   concat.num_inputs = -1;
   return {
       define_op("qnn.quantize", "saturate(round(data / scale) + zero point), ties away from zero or to even.",
@@ -372,8 +372,8 @@ std::vector<OpDef> qnn_ops() {
                  {"output_scale", "a float"},
                  {"output_zero_point", "an integer"}},
                 OpPattern::kElemWise, requantize_type, eval_requantize, make_default_attrs<RequantizeAttrs>),
-      binary("qnn.add", "The sum of the requantised operands.", eval_sum<false>),
-      binary("qnn.subtract", "The difference of the requantised operands.", eval_sum<true>),
+      binary("qnn.add", "The sum of the requantised operands.", eval_qnn_sum<false>),
+      binary("qnn.subtract", "The difference of the requantised operands.", eval_qnn_sum<true>),
       binary("qnn.mul", "The product, requantised.", eval_mul),
       contraction<0>("nn.conv2d of numbers without their zero points, in int32.", make_default_attrs<Conv2DAttrs>),
       contraction<1>("nn.conv2d_transpose of numbers without their zero points, in int32.",

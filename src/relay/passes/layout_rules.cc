@@ -543,9 +543,9 @@ Inferred quantized_join(const Query& q) {
   return out;
 }
 
-using Rule = Inferred (*)(const Query&);
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> kRules = {
+using LayoutRule = Inferred (*)(const Query&);
+const std::map<std::string_view, LayoutRule>& layout_rules() {
+  static const std::map<std::string_view, LayoutRule> kRules = {
       {"cast", same_everywhere},
       {"clip", same_everywhere},
       {"concatenate", joined},
@@ -615,7 +615,7 @@ const std::map<std::string_view, Rule>& rules() {
 std::optional<LayoutInference> infer_layouts(const OpDef& op, const AttrsRef& attrs, const AxisLayouts* now,
                                              const AxisLayouts& before, const std::vector<Type>& types) {
   const Query q{attrs, now, before, types};
-  if (auto it = rules().find(op.name); it != rules().end()) return it->second(q);
+  if (auto it = layout_rules().find(op.name); it != layout_rules().end()) return it->second(q);
   if (before.size() == 1 && op.pattern == OpPattern::kElemWise) return same_everywhere(q);
   static constexpr std::array<std::string_view, 3> kNoBroadcasts = {"broadcast_to", "nn.bias_add", "reshape_like"};
   const bool shaped = std::find(kNoBroadcasts.begin(), kNoBroadcasts.end(), op.name) != kNoBroadcasts.end();

@@ -484,9 +484,9 @@ Expr global_pool(const Expr& e) {
 // The statistics of batch_norm come out as they went in.
 Expr batch_norm(const Expr& e) { return make_tuple({make_get(e, 0, e->span), arg(e, 3), arg(e, 4)}); }
 
-using Rule = Expr (*)(const Expr&);
-const std::map<std::string_view, Rule>& rules() {
-  static const std::map<std::string_view, Rule> kRules = {
+using LegalizeRule = Expr (*)(const Expr&);
+const std::map<std::string_view, LegalizeRule>& legalize_rules() {
+  static const std::map<std::string_view, LegalizeRule> kRules = {
       {"all", all_or_any<&kMin>},
       {"max", extreme},
       {"min", extreme},
@@ -535,8 +535,8 @@ Expr written_in_kernels(const Expr& e) {
   if (const auto* get = as<TupleGetItemNode>(e))
     if (const auto* tuple = as<TupleNode>(get->tuple)) return tuple->fields[static_cast<size_t>(get->index)];
   const OpDef* op = called_op(e);
-  auto rule = op ? rules().find(op->name) : rules().end();
-  return rule == rules().end() ? e : rule->second(e);
+  auto rule = op ? legalize_rules().find(op->name) : legalize_rules().end();
+  return rule == legalize_rules().end() ? e : rule->second(e);
 }
 
 }  // namespace tilewright::relay

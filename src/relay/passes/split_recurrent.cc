@@ -13,7 +13,7 @@ Expr columns(const Expr& x, int64_t begin, int64_t end) { return sliced(x, 1, be
 Expr add(const Expr& a, const Expr& b, const Span& span) { return call("add", {a, b}, {}, span); }
 
 // The layer `e` of `gates` gates.
-Expr split(const Expr& e, int64_t gates) {
+Expr split_weights(const Expr& e, int64_t gates) {
   const auto& args = as<CallNode>(e)->args;
   const auto& attrs = attrs_of<RecurrentAttrs>(e);
   for (const Expr& operand : args)
@@ -47,9 +47,9 @@ Expr split(const Expr& e, int64_t gates) {
 
 Result<Module> split_recurrent(const Module& module, PassContext&) {
   return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
-    if (is_call_to(e, "nn.lstm")) return split(e, 4);
-    if (is_call_to(e, "nn.gru")) return split(e, 3);
-    if (is_call_to(e, "nn.rnn")) return split(e, 1);
+    if (is_call_to(e, "nn.lstm")) return split_weights(e, 4);
+    if (is_call_to(e, "nn.gru")) return split_weights(e, 3);
+    if (is_call_to(e, "nn.rnn")) return split_weights(e, 1);
     return e;
   });
 }

@@ -192,7 +192,7 @@ class Widening {
 };
 
 // Bindings and branches would have to change the types of variables; their regions are compiled by themselves.
-bool is_dataflow(const Expr& body) {
+bool has_no_bindings(const Expr& body) {
   for (const Expr& e : post_order(body)) {
     const bool fine = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) ||
                       e->kind == ExprKind::kOp || e->kind == ExprKind::kGlobalVar || as<CallNode>(e) ||
@@ -214,7 +214,7 @@ Result<Module> widen_small_floats(const Module& module, PassContext& context) {
   const bool rounds = context.target && context.target->strict_math;
   return rewrite_functions(module, [&](const Expr& function) -> Expr {
     const auto& node = *as<FunctionNode>(function);
-    if (!mentions_small(node.body) || !is_dataflow(node.body)) return function;
+    if (!mentions_small(node.body) || !has_no_bindings(node.body)) return function;
     Widening widening(rounds);
     std::unordered_map<const ExprNode*, Expr> done;
     auto operands_of = [](const Expr& e) {

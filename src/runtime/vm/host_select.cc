@@ -327,12 +327,12 @@ Status top_k(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {{"TopK", top_k},        {"NonZero", non_zero},
-                                {"argwhere", argwhere}, {"Compress", compress},
-                                {"Unique", unique},     {"NonMaxSuppression", non_max_suppression}};
+constexpr HostEntry kSelectFunctions[] = {{"TopK", top_k},        {"NonZero", non_zero},
+                                          {"argwhere", argwhere}, {"Compress", compress},
+                                          {"Unique", unique},     {"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 
-std::span<const HostEntry> select_functions() { return kTable; }
+std::span<const HostEntry> select_functions() { return kSelectFunctions; }
 
 }  // namespace tilewright::runtime::vm

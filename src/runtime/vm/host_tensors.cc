@@ -258,13 +258,13 @@ Status pad(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {
+constexpr HostEntry kTensorFunctions[] = {
     {"Reshape", reshape}, {"Expand", expand}, {"Tile", tile}, {"ConstantOfShape", constant_of_shape},
     {"Range", range},     {"Slice", slice},   {"Pad", pad},
 };
 
 }  // namespace
 
-std::span<const HostEntry> tensor_functions() { return kTable; }
+std::span<const HostEntry> tensor_functions() { return kTensorFunctions; }
 
 }  // namespace tilewright::runtime::vm

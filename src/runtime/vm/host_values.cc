@@ -271,7 +271,7 @@ Status element(HostCall& c) {
   return Ok{};
 }
 
-constexpr HostEntry kTable[] = {
+constexpr HostEntry kValueFunctions[] = {
     {"SequenceAt", sequence_at},
     {"SequenceInsert", sequence_insert},
     {"SequenceErase", sequence_erase},
@@ -295,6 +295,6 @@ constexpr HostEntry kTable[] = {
 
 }  // namespace
 
-std::span<const HostEntry> value_functions() { return kTable; }
+std::span<const HostEntry> value_functions() { return kValueFunctions; }
 
 }  // namespace tilewright::runtime::vm

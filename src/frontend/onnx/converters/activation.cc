@@ -166,7 +166,7 @@ Values hardmax(NodeContext& c) {
   return {c.opset() < 13 ? c.reshape(hot, dims) : hot};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kActivationConverters[] = {
     {"Softplus", 1, softplus},
     {"Softsign", 1, softsign},
     {"Elu", 1, elu},
@@ -192,6 +192,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> activation_converters() { return kTable; }
+std::span<const ConverterEntry> activation_converters() { return kActivationConverters; }
 
 }  // namespace tilewright::onnx

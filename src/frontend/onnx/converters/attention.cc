@@ -245,7 +245,7 @@ Values tensor_scatter(NodeContext& c) {
                  make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }))};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kAttentionConverters[] = {
     {"TensorScatter", 24, tensor_scatter},
     {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
     {"Attention", 23, attention},
@@ -256,6 +256,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> attention_converters() { return kTable; }
+std::span<const ConverterEntry> attention_converters() { return kAttentionConverters; }
 
 }  // namespace tilewright::onnx

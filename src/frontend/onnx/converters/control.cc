@@ -353,7 +353,7 @@ Values optional(NodeContext& c) { return {c.has(0) ? c.value(0) : Value()}; }
 Values optional_has_element(NodeContext& c) { return {c.scalar(c.has(0), kBool)}; }
 Values optional_get_element(NodeContext& c) { return {c.value(0)}; }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kControlConverters[] = {
     {"Identity", 1, identity},
     {"Dropout", 1, dropout},
     {"If", 1, if_else},
@@ -375,6 +375,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> control_converters() { return kTable; }
+std::span<const ConverterEntry> control_converters() { return kControlConverters; }
 
 }  // namespace tilewright::onnx

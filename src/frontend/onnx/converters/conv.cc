@@ -461,7 +461,7 @@ Values deform_conv(NodeContext& c) {
   return {add_bias(c, y, 3)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kConvConverters[] = {
     {"Conv", 1, conv},
     {"DeformConv", 19, deform_conv},
     {"ConvTranspose", 1, conv_transpose},
@@ -475,6 +475,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> conv_converters() { return kTable; }
+std::span<const ConverterEntry> conv_converters() { return kConvConverters; }
 
 }  // namespace tilewright::onnx

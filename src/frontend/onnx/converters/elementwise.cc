@@ -181,7 +181,7 @@ Values clip_11(NodeContext& c) {
   return clip_between(c, c.has(1) ? c.input(1) : Expr(), c.has(2) ? c.input(2) : Expr());
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kElementwiseConverters[] = {
     {"Abs", 1, unary<kAbs>},
     {"Acos", 7, unary<kAcos>},
     {"Acosh", 9, unary<kAcosh>},
@@ -243,6 +243,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> elementwise_converters() { return kTable; }
+std::span<const ConverterEntry> elementwise_converters() { return kElementwiseConverters; }
 
 }  // namespace tilewright::onnx

@@ -217,7 +217,7 @@ Values grid_sample(NodeContext& c) {
   return {c.cast(y, dtype)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kIndexingConverters[] = {
     {"Gather", 1, gather},
     {"GatherElements", 11, gather_elements},
     {"GatherND", 11, gather_nd},
@@ -233,6 +233,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> indexing_converters() { return kTable; }
+std::span<const ConverterEntry> indexing_converters() { return kIndexingConverters; }
 
 }  // namespace tilewright::onnx

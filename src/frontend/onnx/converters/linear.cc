@@ -115,7 +115,7 @@ Values einsum(NodeContext& c) {
                  make_attrs<relay::EinsumAttrs>([&](auto& a) { a.equation = compact; }))};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kLinearConverters[] = {
     {"MatMul", 1, matmul},
     {"Gemm", 1, gemm},
     {"Einsum", 12, einsum},
@@ -124,6 +124,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> linear_converters() { return kTable; }
+std::span<const ConverterEntry> linear_converters() { return kLinearConverters; }
 
 }  // namespace tilewright::onnx

@@ -45,13 +45,13 @@ Values softmax_cross_entropy(NodeContext& c) {
   return {class_loss(c, log, 2), log};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kLossConverters[] = {
     {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
     {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const ConverterEntry> loss_converters() { return kTable; }
+std::span<const ConverterEntry> loss_converters() { return kLossConverters; }
 
 }  // namespace tilewright::onnx

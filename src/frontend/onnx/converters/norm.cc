@@ -158,7 +158,7 @@ Values skip_layer_norm(NodeContext& c) {
   return out;
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kNormConverters[] = {
     {"BatchNormalization", 1, batch_norm},
     {"InstanceNormalization", 1, instance_norm},
     {"RMSNormalization", 23, rms_norm},
@@ -172,6 +172,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> norm_converters() { return kTable; }
+std::span<const ConverterEntry> norm_converters() { return kNormConverters; }
 
 }  // namespace tilewright::onnx

@@ -259,7 +259,7 @@ Values dynamic_quantize_matmul(NodeContext& c) {
   return scaled_product(c, sum, a_scale, c.input(2), optional(c, 4));
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kQuantConverters[] = {
     {"QuantizeLinear", 10, quantize},
     {"DequantizeLinear", 10, dequantize},
     {"DynamicQuantizeLinear", 11, dynamic_quantize},
@@ -280,6 +280,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> quant_converters() { return kTable; }
+std::span<const ConverterEntry> quant_converters() { return kQuantConverters; }
 
 }  // namespace tilewright::onnx

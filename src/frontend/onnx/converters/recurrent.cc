@@ -62,10 +62,10 @@ Values lstm(NodeContext& c) { return recurrent(c, {"nn.lstm", 4, true}); }
 Values gru(NodeContext& c) { return recurrent(c, {"nn.gru", 3, false}); }
 Values rnn(NodeContext& c) { return recurrent(c, {"nn.rnn", 1, false}); }
 
-constexpr ConverterEntry kTable[] = {{"LSTM", 1, lstm}, {"GRU", 1, gru}, {"RNN", 1, rnn}};
+constexpr ConverterEntry kRecurrentConverters[] = {{"LSTM", 1, lstm}, {"GRU", 1, gru}, {"RNN", 1, rnn}};
 
 }  // namespace
 
-std::span<const ConverterEntry> recurrent_converters() { return kTable; }
+std::span<const ConverterEntry> recurrent_converters() { return kRecurrentConverters; }
 
 }  // namespace tilewright::onnx

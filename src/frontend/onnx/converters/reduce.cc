@@ -125,7 +125,7 @@ Values unique(NodeContext& c) {
   return {c.get(all, 0), c.get(all, 1), c.get(all, 2), c.get(all, 3)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kReduceConverters[] = {
     {"ReduceSum", 1, reduction<kSum, same, same, 13>},
     {"ReduceMean", 1, reduction<kMean, same, same, 18>},
     {"ReduceProd", 1, reduction<kProd, same, same, 18>},
@@ -146,6 +146,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> reduce_converters() { return kTable; }
+std::span<const ConverterEntry> reduce_converters() { return kReduceConverters; }
 
 }  // namespace tilewright::onnx

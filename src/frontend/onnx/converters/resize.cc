@@ -324,7 +324,7 @@ Values resize(NodeContext& c) {
   return {matrices ? by_matrices(c, x, p) : apply(c, x, p)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kResizeConverters[] = {
     {"Upsample", 1, upsample},
     {"Resize", 10, upsample},
     {"Resize", 11, resize},
@@ -332,6 +332,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> resize_converters() { return kTable; }
+std::span<const ConverterEntry> resize_converters() { return kResizeConverters; }
 
 }  // namespace tilewright::onnx

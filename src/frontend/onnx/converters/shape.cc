@@ -377,7 +377,7 @@ Values space_to_depth(NodeContext& c) {
                  make_attrs<relay::SubPixelAttrs>([&](auto& a) { a.block_size = c.int_attr("blocksize"); }))};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kShapeConverters[] = {
     {"Reshape", 1, reshape},
     {"Transpose", 1, transpose},
     {"Flatten", 1, flatten},
@@ -403,6 +403,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> shape_converters() { return kTable; }
+std::span<const ConverterEntry> shape_converters() { return kShapeConverters; }
 
 }  // namespace tilewright::onnx

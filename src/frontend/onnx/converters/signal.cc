@@ -225,7 +225,7 @@ Values affine_grid(NodeContext& c) {
   return {c.reshape(moved, shape)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kSignalConverters[] = {
     {"DFT", 17, dft},
     {"STFT", 17, stft},
     {"HannWindow", 17, hann},
@@ -237,6 +237,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> signal_converters() { return kTable; }
+std::span<const ConverterEntry> signal_converters() { return kSignalConverters; }
 
 }  // namespace tilewright::onnx

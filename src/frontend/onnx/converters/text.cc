@@ -300,7 +300,7 @@ Values label_encoder(NodeContext& c) {
   return {c.constant_of(to_text ? Tensor::strings(x.shape(), std::move(strings)) : out)};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kTextConverters[] = {
     {"StringConcat", 20, string_concat},
     {"StringSplit", 20, string_split},
     {"StringNormalizer", 10, string_normalizer},
@@ -311,6 +311,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> text_converters() { return kTable; }
+std::span<const ConverterEntry> text_converters() { return kTextConverters; }
 
 }  // namespace tilewright::onnx

@@ -104,7 +104,7 @@ Values scaler(NodeContext& c) {
   return {c.mul(c.sub(x, vector("offset", 0)), vector("scale", 1))};
 }
 
-constexpr ConverterEntry kTable[] = {
+constexpr ConverterEntry kTrainingConverters[] = {
     {"Adagrad", 1, adagrad, kTraining},
     {"Momentum", 1, momentum, kTraining},
     {"Adam", 1, adam, kTraining},
@@ -115,6 +115,6 @@ constexpr ConverterEntry kTable[] = {
 
 }  // namespace
 
-std::span<const ConverterEntry> training_converters() { return kTable; }
+std::span<const ConverterEntry> training_converters() { return kTrainingConverters; }
 
 }  // namespace tilewright::onnx

@@ -160,14 +160,14 @@ Values max_roi_pool(NodeContext& c) {
                  }))};
 }
 
-constexpr ConverterEntry kTable[] = {{"Col2Im", 18, col2im},
-                                     {"Det", 11, det},
-                                     {"MaxUnpool", 9, max_unpool},
-                                     {"MaxRoiPool", 1, max_roi_pool},
-                                     {"RoiAlign", 10, roi_align}};
+constexpr ConverterEntry kVisionConverters[] = {{"Col2Im", 18, col2im},
+                                                {"Det", 11, det},
+                                                {"MaxUnpool", 9, max_unpool},
+                                                {"MaxRoiPool", 1, max_roi_pool},
+                                                {"RoiAlign", 10, roi_align}};
 
 }  // namespace
 
-std::span<const ConverterEntry> vision_converters() { return kTable; }
+std::span<const ConverterEntry> vision_converters() { return kVisionConverters; }
 
 }  // namespace tilewright::onnx
