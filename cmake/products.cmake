@@ -7,7 +7,8 @@ foreach(room base runtime)
     target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 endforeach()
-file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc
+file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc
+     ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc
      ${CMAKE_SOURCE_DIR}/src/base/format.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc
      ${CMAKE_SOURCE_DIR}/src/base/near_match.cc ${CMAKE_SOURCE_DIR}/src/base/checked.cc)
 list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team)\\.cc$")

@@ -11,7 +11,7 @@
 #include "passes.h"
 #include "relay.h"
 #include "relay/op.h"
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_json.h"
 
 namespace tilewright::python {
 namespace {

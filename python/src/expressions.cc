@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expressions: made from Python without types (the compiler infers them), and taken apart again.
 #include "relay.h"
-#include "relay/json.h"
+#include "relay/classic/json.h"
 #include "relay/op.h"
 #include "relay/structural.h"
 #include "relay/text.h"

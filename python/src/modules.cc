@@ -6,8 +6,8 @@
 
 #include "relay.h"
 #include "relay/bind.h"
+#include "relay/infer_type.h"
 #include "relay/interpreter.h"
-#include "relay/passes/infer_type.h"
 #include "relay/prelude.h"
 #include "relay/structural.h"
 #include "relay/text.h"

@@ -7,14 +7,14 @@
 #include "codegen/codegen.h"
 #include "relay.h"
 #include "relay/op.h"
-#include "relay/passes/combine_parallel.h"
-#include "relay/passes/eliminate_common_subexpr.h"
-#include "relay/passes/fake_quantization_to_integer.h"
-#include "relay/passes/lambda_lift.h"
-#include "relay/passes/layout_rewrite.h"
-#include "relay/passes/pipeline.h"
-#include "relay/passes/quantize.h"
-#include "relay/passes/to_mixed_precision.h"
+#include "relay/passes/classic/to_mixed_precision.h"
+#include "relay/passes/default_pipeline.h"
+#include "relay/passes/layout/layout_rewrite.h"
+#include "relay/passes/pipeline/combine_parallel.h"
+#include "relay/passes/pipeline/eliminate_common_subexpr.h"
+#include "relay/passes/program/lambda_lift.h"
+#include "relay/passes/quantize/fake_quantization_to_integer.h"
+#include "relay/passes/quantize/quantize.h"
 
 namespace tilewright::python {
 namespace {

@@ -3,7 +3,7 @@
 #include "relay/dataflow_pattern.h"
 
 #include "relay.h"
-#include "relay/passes/infer_type.h"
+#include "relay/infer_type.h"
 #include "relay/structural.h"
 
 namespace tilewright::python {

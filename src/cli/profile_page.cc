@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "base/tensor.h"
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_json.h"
 #include "runtime/profile.h"
 
 namespace tilewright::cli {

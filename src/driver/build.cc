@@ -19,7 +19,7 @@
 #include "frontend/onnx/file_map.h"
 #include "lower/merge.h"
 #include "relay/bind.h"
-#include "relay/passes/pipeline.h"
+#include "relay/passes/default_pipeline.h"
 #include "runtime/module.h"
 
 namespace tilewright::driver {

@@ -10,7 +10,7 @@
 #include "codegen/codegen.h"
 #include "driver/build.h"
 #include "driver/guarded.h"
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_json.h"
 #include "runtime/link_file.h"
 #include "runtime/params_file.h"
 

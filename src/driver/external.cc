@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "relay/op.h"
-#include "relay/passes/partition_external.h"
+#include "relay/passes/fusion/partition_external.h"
 #include "runtime/module.h"
 #include "runtime/tensor_value.h"
 

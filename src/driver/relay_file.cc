@@ -7,8 +7,8 @@
 #include "base/format.h"
 #include "frontend/onnx/file_map.h"
 #include "relay/bind.h"
-#include "relay/json.h"
-#include "relay/passes/infer_type.h"
+#include "relay/classic/json.h"
+#include "relay/infer_type.h"
 #include "relay/text.h"
 #include "runtime/params_file.h"
 

@@ -5,15 +5,13 @@
 
 #include "base/format.h"
 #include "base/near_match.h"
+#include "ir/classic/keys_without_effect.h"
 
 namespace tilewright {
 namespace {
 
-constexpr const char *kBoolType = "bool", *kIntType = "int", *kFloatType = "float", *kStringType = "string",
-                     *kListType = "list of strings", *kObjectType = "object";
-
-// The classic keys and our own, sorted. An object is given as the text of a JSON object. Keys of what another tool or
-// device does are accepted so that scripts run; their line says that they have no effect.
+// The keys that a pass reads; ir/classic has those that are only accepted. An object is given as the text of a JSON
+// object.
 constexpr ConfigKeyInfo kKeys[] = {
     {"relay.Conv2dToSparse.kernel_size", kIntType, "height and width of Conv2dToSparse's kernels (default 1)"},
     {"relay.Conv2dToSparse.layout", kStringType, "layout of Conv2dToSparse's convolutions (default NHWC)"},
@@ -37,51 +35,21 @@ constexpr ConfigKeyInfo kKeys[] = {
     {"relay.SimplifyFCTranspose.target_weight_name", kListType, "weights that SimplifyFCTranspose replaces"},
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
-    {"relay.backend.use_auto_scheduler", kBoolType,
-     "take layouts from auto-scheduler records (no effect: the cost model chooses)"},
-    {"relay.backend.use_meta_schedule", kBoolType,
-     "take layouts from meta-schedule records (no effect: the cost model chooses)"},
-    {"relay.ext.cmsisnn.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.ethos-n.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.ethos-u.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.tensorrt.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.verilator.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.vitis_ai.options", kObjectType, "an external code generator's options (no effect)"},
-    {"relay.ext.vitis_ai.options.build_dir", kStringType, "an external code generator's option (no effect)"},
-    {"relay.ext.vitis_ai.options.export_runtime_module", kStringType,
-     "an external code generator's option (no effect)"},
-    {"relay.ext.vitis_ai.options.load_runtime_module", kStringType, "an external code generator's option (no effect)"},
-    {"relay.ext.vitis_ai.options.target", kStringType, "an external code generator's option (no effect)"},
-    {"relay.ext.vitis_ai.options.work_dir", kStringType, "an external code generator's option (no effect)"},
     {"relay.fallback_device_type", kIntType, "device of parts without an annotation"},
-    {"testing.immutable_module", kBoolType,
-     "check that passes leave their input as it was (always so: modules are immutable)"},
-    {"tir.HoistExpression", kObjectType, "what to hoist out of loops (no effect: kernels are written hoisted)"},
-    {"tir.HoistIfThenElse", kObjectType, "how far to hoist conditions (no effect: kernels have none inside)"},
-    {"tir.InjectDoubleBuffer", kObjectType, "double buffering (no effect on processors)"},
-    {"tir.LoopPartition", kObjectType, "splitting of loops at conditions (no effect: kernels are written split)"},
-    {"tir.UnrollLoop", kObjectType, "automatic unrolling (no effect: kernels are written unrolled)"},
-    {"tir.add_lower_pass", kListType, "user passes of the loop level (no effect)"},
-    {"tir.contrib.ethos-u.copy_compute_reordering_max_copy_movements", kIntType, "another device's option (no effect)"},
-    {"tir.debug_keep_trivial_loop", kBoolType, "keep loops of extent 1 (no effect)"},
-    {"tir.detect_global_barrier", kBoolType, "synchronisation of graphics processors (no effect)"},
-    {"tir.disable_assert", kBoolType,
-     "leave out run-time checks of arguments (no effect: the executor checks once, when they are set)"},
-    {"tir.disable_cse_tir", kBoolType, "no common subexpression elimination at the loop level (no effect)"},
-    {"tir.disable_storage_rewrite", kBoolType, "no buffer reuse inside kernels (no effect)"},
-    {"tir.disable_vectorize", kBoolType, "turn vector loops into scalar ones (no effect)"},
-    {"tir.enable_equiv_terms_in_cse_tir", kBoolType, "merge algebraically equal terms (no effect)"},
-    {"tir.instrument_bound_checkers", kBoolType,
-     "check every access at run time (no effect; 'tilewright verify' compares every kernel)"},
-    {"tir.is_entry_func", kBoolType, "marks the entry function (no effect)"},
-    {"tir.noalias", kBoolType, "assume that buffers do not overlap (always so)"},
-    {"tir.use_ptx_async_copy", kBoolType, "asynchronous copies of graphics processors (no effect)"},
-    {"tir.usmp.algorithm", kStringType,
-     "memory planner of all kernels together (no effect: one planner does it always)"},
-    {"tir.usmp.custom_algorithm", kStringType, "a planner of the user's (no effect)"},
-    {"tir.usmp.enable", kBoolType, "plan workspace memory of all kernels together (always so)"},
-    {"tir.usmp.use_workspace_io", kBoolType, "inputs and outputs in the workspace (no effect)"},
 };
+
+const std::vector<ConfigKeyInfo>& config_keys() {
+  static const std::vector<ConfigKeyInfo> kSorted = [] {
+    std::vector<ConfigKeyInfo> keys(std::begin(kKeys), std::end(kKeys));
+    const auto accepted = classic::keys_without_effect();
+    keys.insert(keys.end(), accepted.begin(), accepted.end());
+    std::sort(keys.begin(), keys.end(), [](const ConfigKeyInfo& a, const ConfigKeyInfo& b) {
+      return std::string_view(a.name) < std::string_view(b.name);
+    });
+    return keys;
+  }();
+  return kSorted;
+}
 
 const char* type_of(const ConfigValue& value) {
   static constexpr const char* kNames[] = {kBoolType, kIntType, kFloatType, kStringType, kListType};
@@ -90,13 +58,14 @@ const char* type_of(const ConfigValue& value) {
 
 }  // namespace
 
-std::span<const ConfigKeyInfo> all_config_keys() { return kKeys; }
+std::span<const ConfigKeyInfo> all_config_keys() { return config_keys(); }
 
 Status PassContext::set_config(const std::string& key, ConfigValue value) {
-  auto found = std::find_if(std::begin(kKeys), std::end(kKeys), [&](auto& info) { return key == info.name; });
-  if (found == std::end(kKeys)) {
+  const auto& keys = config_keys();
+  auto found = std::find_if(keys.begin(), keys.end(), [&](auto& info) { return key == info.name; });
+  if (found == keys.end()) {
     std::vector<std::string> names;
-    for (auto& info : kKeys) names.emplace_back(info.name);
+    for (auto& info : keys) names.emplace_back(info.name);
     return Diagnostic(ErrorCode::kInvalidArgument, format("no pass option is called '{}'", key), {},
                       did_you_mean(key, names));
   }

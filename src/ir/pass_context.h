@@ -32,9 +32,11 @@ struct ConfigKey {
   const char* name;
   T fallback;
 };
+inline constexpr const char *kBoolType = "bool", *kIntType = "int", *kFloatType = "float", *kStringType = "string",
+                            *kListType = "list of strings", *kObjectType = "object";
 struct ConfigKeyInfo {
   const char* name;
-  const char* type;  // "bool", "int", "float", "string", "list of strings"
+  const char* type;  // one of those above
   const char* doc;
 };
 std::span<const ConfigKeyInfo> all_config_keys();

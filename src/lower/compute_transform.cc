@@ -6,7 +6,7 @@
 
 #include "lower/compute.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/layout.h"
+#include "relay/ops/tensor/layout.h"
 
 namespace tilewright::lower {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/format.h"
 #include "ir/string_fields.h"
 #include "relay/op.h"
-#include "relay/ops/attrs_device.h"
+#include "relay/ops/program/attrs_device.h"
 
 namespace tilewright::lower {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "lower/compute.h"
 #include "relay/op.h"
-#include "relay/ops/attrs_transform.h"
+#include "relay/ops/tensor/attrs_transform.h"
 #include "topi/injective.h"
 #include "topi/transpose.h"
 

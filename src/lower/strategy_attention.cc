@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lower/strategy.h"
-#include "relay/ops/attrs_attention.h"
+#include "relay/ops/nn/attrs_attention.h"
 #include "topi/attention.h"
 
 namespace tilewright::lower {

@@ -8,7 +8,7 @@
 #include "lower/strategy.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/einsum.h"
+#include "relay/ops/tensor/einsum.h"
 #include "topi/direct.h"
 #include "topi/reduce.h"
 #include "topi/select.h"

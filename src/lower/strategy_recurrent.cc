@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "lower/strategy.h"
-#include "relay/ops/attrs_recurrent.h"
+#include "relay/ops/nn/attrs_recurrent.h"
 #include "topi/recurrent.h"
 
 namespace tilewright::lower {

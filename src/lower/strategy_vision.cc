@@ -4,8 +4,8 @@
 
 #include "lower/strategy.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/attrs_image.h"
-#include "relay/ops/attrs_vision.h"
+#include "relay/ops/image/attrs_image.h"
+#include "relay/ops/image/attrs_vision.h"
 #include "topi/detection.h"
 #include "topi/grid_sample.h"
 #include "topi/resize.h"

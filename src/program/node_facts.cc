@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/dynamic.h"
+#include "relay/ops/tensor/dynamic.h"
 
 namespace tilewright::program {
 namespace {

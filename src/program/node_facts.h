@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "relay/expr.h"
-#include "relay/ops/attrs_program.h"
+#include "relay/ops/program/attrs_program.h"
 
 namespace tilewright::program {
 

@@ -6,7 +6,7 @@
 #include "base/format.h"
 #include "program/function_compiler.h"
 #include "relay/bind.h"
-#include "relay/passes/expand_composed.h"
+#include "relay/passes/pipeline/expand_composed.h"
 
 namespace tilewright::program {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/format.h"
+#include "relay/infer_type.h"
 #include "relay/op.h"
-#include "relay/passes/infer_type.h"
 
 namespace tilewright::relay {
 namespace {

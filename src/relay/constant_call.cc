@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "relay/interpreter.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/layout.h"
+#include "relay/ops/tensor/layout.h"
 
 namespace tilewright::relay {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 #include "relay/op.h"
-#include "relay/passes/rewrite.h"
+#include "relay/rewrite.h"
 
 namespace tilewright::relay {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/format.h"
-#include "relay/ops/memory.h"
+#include "relay/ops/program/memory.h"
 
 namespace tilewright::relay {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "relay/op.h"
-#include "relay/ops/attrs_program.h"
+#include "relay/ops/program/attrs_program.h"
 
 namespace tilewright::relay {
 

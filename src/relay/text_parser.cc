@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "relay/json.h"
+#include "relay/classic/json.h"
 
 namespace tilewright::relay {
 

@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "relay/json.h"
+#include "relay/classic/json.h"
 #include "relay/limits.h"
 #include "relay/text.h"
 #include "relay/text_lexer.h"

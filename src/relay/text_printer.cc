@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "base/format.h"
-#include "relay/json.h"
+#include "relay/classic/json.h"
 #include "relay/op.h"
 #include "relay/text.h"
 

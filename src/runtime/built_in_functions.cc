@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/format.h"
+#include "runtime/classic/factory_record.h"
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
-#include "runtime/factory_record.h"
 #include "runtime/function.h"
 #include "runtime/link_file.h"
 #include "runtime/module.h"

@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 #include "base/format.h"
-#include "runtime/graph_executor_module.h"
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_executor_module.h"
+#include "runtime/classic/graph_json.h"
 #include "runtime/tensor_value.h"
 
 namespace tilewright::runtime {

@@ -8,8 +8,8 @@
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/attrs_attention.h"
-#include "relay/passes/pipeline.h"
+#include "relay/ops/nn/attrs_attention.h"
+#include "relay/passes/default_pipeline.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {

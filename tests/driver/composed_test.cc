@@ -4,7 +4,7 @@
 #include "base/format.h"
 #include "driver/graphs.h"
 #include "relay/op_cases.h"
-#include "relay/passes/expand_composed.h"
+#include "relay/passes/pipeline/expand_composed.h"
 #include "relay/text.h"
 
 namespace tilewright::driver {

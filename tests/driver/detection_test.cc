@@ -4,7 +4,7 @@
 
 #include "base/format.h"
 #include "driver/graphs.h"
-#include "relay/ops/attrs_vision.h"
+#include "relay/ops/image/attrs_vision.h"
 
 namespace tilewright::driver {
 namespace {

@@ -9,7 +9,7 @@
 #include "driver/verify.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/passes/rewrite.h"
+#include "relay/rewrite.h"
 
 namespace tilewright::driver {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "base/format.h"
 #include "driver/graphs.h"
-#include "relay/ops/attrs_device.h"
-#include "relay/passes/partition_external.h"
+#include "relay/ops/program/attrs_device.h"
+#include "relay/passes/fusion/partition_external.h"
 #include "relay/text.h"
+#include "runtime/classic/graph_json.h"
 #include "runtime/executor.h"
-#include "runtime/graph_json.h"
 #include "runtime/module.h"
 
 namespace tilewright::driver {

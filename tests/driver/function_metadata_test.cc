@@ -14,10 +14,10 @@
 #include "base/format.h"
 #include "driver/build.h"
 #include "graphs.h"
-#include "relay/ops/attrs_attention.h"
-#include "relay/ops/attrs_device.h"
+#include "relay/ops/nn/attrs_attention.h"
+#include "relay/ops/program/attrs_device.h"
 #include "runtime/artifact.h"
-#include "runtime/graph_executor_module.h"
+#include "runtime/classic/graph_executor_module.h"
 
 namespace tilewright::driver {
 namespace {

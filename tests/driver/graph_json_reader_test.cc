@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graph JSON: what the classic stack wrote, what we write, and what is damaged.
-#include "frontend/graph_json_reader.h"
+#include "frontend/classic/graph_json_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "driver/build.h"
 #include "driver/graphs.h"
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_json.h"
 #include "test_folders.h"
 
 namespace tilewright::driver {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs whose memory is written down compile, and compute what they did.
 #include "driver/graphs.h"
-#include "relay/ops/memory.h"
+#include "relay/ops/program/memory.h"
 #include "relay/passes/table.h"
 
 namespace tilewright::driver {

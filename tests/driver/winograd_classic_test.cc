@@ -2,7 +2,7 @@
 // Convolutions with weights that were transformed ahead, against the convolution itself.
 #include "driver/graphs.h"
 #include "relay/interpreter.h"
-#include "relay/ops/attrs_winograd.h"
+#include "relay/ops/nn/attrs_winograd.h"
 
 namespace tilewright::driver {
 namespace {

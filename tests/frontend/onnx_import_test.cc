@@ -10,7 +10,7 @@
 #include "frontend/onnx_files.h"
 #include "relay/interpreter.h"
 #include "relay/op.h"
-#include "relay/passes/fake_quantization_to_integer.h"
+#include "relay/passes/quantize/fake_quantization_to_integer.h"
 
 namespace tilewright::onnx {
 namespace {

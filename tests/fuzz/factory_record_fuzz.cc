@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/factory_record.h"
+#include "runtime/classic/factory_record.h"
 
 using namespace tilewright;
 using namespace tilewright::runtime;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "frontend/graph_json_reader.h"
+#include "frontend/classic/graph_json_reader.h"
 
 using namespace tilewright;
 

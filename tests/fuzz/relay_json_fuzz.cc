@@ -4,7 +4,7 @@
 // JSON that is read can be verified, printed and written again; what is written is read.
 #include <cstdio>
 
-#include "relay/json.h"
+#include "relay/classic/json.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 

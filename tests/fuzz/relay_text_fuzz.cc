@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "relay/passes/pipeline.h"
+#include "relay/passes/default_pipeline.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "relay/passes/pipeline.h"
+#include "relay/passes/default_pipeline.h"
 #include "relay/text.h"
 #include "test_folders.h"
 

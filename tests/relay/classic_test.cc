@@ -8,8 +8,8 @@
 #include <map>
 #include <sstream>
 
-#include "relay/json.h"
-#include "relay/passes/pipeline.h"
+#include "relay/classic/json.h"
+#include "relay/passes/default_pipeline.h"
 #include "relay/text.h"
 #include "relay/verifier.h"
 #include "test_folders.h"

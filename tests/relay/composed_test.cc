@@ -3,9 +3,9 @@
 // name. Their values: op_cases_test.cc; compiled: tests/driver/composed_test.cc.
 #include "relay/dataflow_pattern.h"
 #include "relay/op_testing.h"
-#include "relay/ops/attrs_random.h"
-#include "relay/ops/attrs_training.h"
-#include "relay/passes/expand_composed.h"
+#include "relay/ops/tensor/attrs_random.h"
+#include "relay/ops/training/attrs_training.h"
+#include "relay/passes/pipeline/expand_composed.h"
 #include "relay/text.h"
 
 namespace tilewright::relay {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FakeQuantizationToInteger: each operator that has a rule becomes integer arithmetic whose results are those of the
 // real arithmetic within the last step of the output's scale.
-#include "relay/passes/fake_quantization_to_integer.h"
+#include "relay/passes/quantize/fake_quantization_to_integer.h"
 
 #include <gtest/gtest.h>
 

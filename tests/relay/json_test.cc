@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classic JSON form: what the classic stack wrote is read, what we write is read back alike, damaged files are
 // refused.
-#include "relay/json.h"
+#include "relay/classic/json.h"
 
 #include <gtest/gtest.h>
 

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "relay/dataflow_pattern.h"
+#include "relay/infer_type.h"
 #include "relay/interpreter.h"
 #include "relay/ops/attrs.h"
-#include "relay/passes/first_order_gradient.h"
-#include "relay/passes/infer_type.h"
-#include "relay/passes/partial_evaluate.h"
+#include "relay/passes/program/partial_evaluate.h"
+#include "relay/passes/training/first_order_gradient.h"
 #include "relay/prelude.h"
 #include "relay/text.h"
 #include "relay/verifier.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "relay/op_cases.h"
-#include "relay/ops/memory.h"
+#include "relay/ops/program/memory.h"
 
 namespace tilewright::relay {
 namespace {

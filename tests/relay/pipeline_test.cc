@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The default pipeline on a small residual network with batch normalisation: which groups come out, and that the
 // interpreter computes the same before and after, at every level and with every pass left out once.
-#include "relay/passes/pipeline.h"
+#include "relay/passes/default_pipeline.h"
 
 #include <gtest/gtest.h>
 

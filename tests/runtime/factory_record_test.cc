@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The classic stack's factory records and parameter files: real ones, ours, and damaged ones.
-#include "runtime/factory_record.h"
+#include "runtime/classic/factory_record.h"
 
 #include <gtest/gtest.h>
 

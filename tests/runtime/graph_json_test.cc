@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/graph_json.h"
+#include "runtime/classic/graph_json.h"
 
 #include <gtest/gtest.h>
 

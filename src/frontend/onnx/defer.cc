@@ -5,12 +5,12 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/base64.h"
 #include "base/format.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node_bytes.h"
-#include "relay/json_objects.h"
-#include "relay/ops/attrs_program.h"
-#include "relay/ops/dynamic.h"
+#include "relay/ops/program/attrs_program.h"
+#include "relay/ops/tensor/dynamic.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -89,7 +89,7 @@ Values Importer::defer(const Node& given, const std::map<std::string, const Attr
     operands.push_back(relay::make_constant(value && !value->tensors.empty() ? value->tensors[0]
                                                                              : Tensor::scalar<float>(kFloat32, 0)));
   }
-  attrs->node = relay::base64_encode(write_node(node, version));
+  attrs->node = base64_encode(write_node(node, version));
   is_program = true;
   const std::string name = !node.name.empty() ? node.name : !node.outputs.empty() ? node.outputs[0] : node.op_type;
   auto made = relay::try_call("onnx.node", std::move(operands), owner, relay::make_span(name));
@@ -218,7 +218,7 @@ class Conversion {
   }
 
   Expr node_result(const relay::OnnxNodeAttrs& attrs, const std::vector<Expr>& kids, const Expr& e) {
-    const auto bytes = relay::base64_decode(attrs.node);
+    const auto bytes = base64_decode(attrs.node);
     if (!bytes) throw ConversionFailure{Diagnostic(ErrorCode::kBadArtifact, "an onnx.node holds no bytes")};
     auto model = read_node(*bytes);
     if (!model.ok()) throw ConversionFailure{std::move(model).error()};

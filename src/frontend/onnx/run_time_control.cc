@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "frontend/onnx/graph_order.h"
 #include "frontend/onnx/importer.h"
-#include "relay/ops/attrs_program.h"
+#include "relay/ops/program/attrs_program.h"
 
 namespace tilewright::onnx {
 namespace {

@@ -24,10 +24,10 @@
   X(index) \
   X(layout) \
   X(memory) \
-  X(nn_conv) \
-  X(nn_dense) \
-  X(nn_norm) \
-  X(nn_pool) \
+  X(conv) \
+  X(dense) \
+  X(norm) \
+  X(pool) \
   X(pad) \
   X(program) \
   X(qnn) \

@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 #include "frontend/onnx/converters/linear.h"
-#include "relay/ops/attrs_qnn.h"
+#include "relay/ops/quantize/attrs_qnn.h"
 
 namespace tilewright::onnx {
 namespace {

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/infer_type.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/operand_types.h"
+#include "relay/rewrite.h"
+#include "relay/run_time_values.h"
+
+namespace tilewright::relay {
+namespace {
+
+// Unknowns are IncompleteType nodes, each its own; solving binds them to types, which may hold unknowns again.
+class Unifier {
+ public:
+  Type fresh() { return make_node<IncompleteTypeNode>(); }
+  // The type with an unknown of its own for each gap.
+  Type opened(const Type& t) {
+    if (t->kind == TypeKind::kIncomplete) return fresh();
+    if (is_complete(t)) return t;
+    std::vector<Type> parts = parts_of(t);
+    for (Type& part : parts) part = opened(part);
+    return with_parts(t, std::move(parts));
+  }
+  // A polymorphic function type with unknowns for its variables.
+  Type instantiated(const Type& t) {
+    const auto* f = as_func(t);
+    if (!f || f->variables.empty()) return t;
+    TypeMap values;
+    for (const Type& variable : f->variables) values[variable.get()] = fresh();
+    Type plain = func_type(f->args, f->result);
+    return substitute_types(plain, values);
+  }
+  Type resolved(const Type& t) const {
+    if (t->kind == TypeKind::kIncomplete) {
+      auto it = bound_.find(t.get());
+      return it == bound_.end() ? t : resolved(it->second.second);
+    }
+    if (is_complete(t)) return t;
+    std::vector<Type> parts = parts_of(t);
+    for (Type& part : parts) part = resolved(part);
+    return with_parts(t, std::move(parts));
+  }
+  // What keeps the two from being one type, or an empty string.
+  std::string unify(const Type& left, const Type& right) {
+    std::string clash = meet(left, right, 0);
+    return clash.empty()
+               ? clash
+               : format("{} and {} are not one type{}", type_str(resolved(left)), type_str(resolved(right)), clash);
+  }
+
+ private:
+  bool occurs(const Type& hole, const Type& t) const {
+    Type now = resolved(t);
+    if (now == hole) return true;
+    std::vector<Type> parts = parts_of(now);
+    return std::any_of(parts.begin(), parts.end(), [&](const Type& part) { return occurs(hole, part); });
+  }
+  std::string meet(const Type& left, const Type& right, int depth) {
+    if (depth > 200) return ": they nest too deeply";
+    Type a = resolved(left), b = resolved(right);
+    if (a == b) return "";
+    if (b->kind == TypeKind::kIncomplete) std::swap(a, b);
+    if (a->kind == TypeKind::kIncomplete) {
+      if (occurs(a, b)) return ": one holds the other";
+      bound_[a.get()] = {a, b};
+      return "";
+    }
+    if (a->kind != b->kind) return " ";
+    if (const auto* t = as_tensor(a)) {
+      const auto& other = *as_tensor(b);
+      // What is not known until the program runs may be the same.
+      auto differ = [](const Dim& x, const Dim& y) { return x.is_const() && y.is_const() && x.value() != y.value(); };
+      bool same = t->dtype == other.dtype && t->shape.size() == other.shape.size();
+      for (size_t i = 0; same && i < t->shape.size(); ++i) same = !differ(t->shape[i], other.shape[i]);
+      return same ? "" : " ";
+    }
+    if (a->kind == TypeKind::kVariable) return " ";
+    if (a->kind == TypeKind::kData && as_data(a)->name != as_data(b)->name) return " ";
+    if (as_func(a)) {
+      a = instantiated(a);
+      b = instantiated(b);
+    }
+    std::vector<Type> x = parts_of(a), y = parts_of(b);
+    if (x.size() != y.size()) return " ";
+    for (size_t i = 0; i < x.size(); ++i)
+      if (std::string clash = meet(x[i], y[i], depth + 1); !clash.empty()) return clash;
+    return "";
+  }
+
+  std::unordered_map<const TypeNode*, std::pair<Type, Type>> bound_;  // with the unknown: its address is the key
+};
+
+class Inference {
+ public:
+  explicit Inference(const Module& module) : module_(module) {
+    for (auto& [name, function] : module.functions) globals_[name] = unifier_.opened(function->type);
+  }
+
+  Result<Module> run() {
+    for (auto& [name, function] : module_.functions) {
+      const std::vector<Expr> order = post_order(function, true);
+      std::unordered_map<const ExprNode*, std::vector<Expr>> bindings;  // lets by their value
+      for (const Expr& e : order)
+        if (const auto* let = as<LetNode>(e)) bindings[let->value.get()].push_back(e);
+      for (const Expr& e : order) {
+        if (e->kind == ExprKind::kOp || types_.count(e.get())) continue;
+        TW_TRY_STATUS(visit(e));
+        // A variable has its value's type before the body uses it, so that each use of a polymorphic function has its
+        // own types.
+        if (auto it = bindings.find(e.get()); it != bindings.end())
+          for (const Expr& let : it->second)
+            if (auto var = types_.find(as<LetNode>(let)->var.get()); var != types_.end())
+              TW_TRY_STATUS(join(var->second, types_.at(e.get()), let));
+      }
+      TW_TRY_STATUS(join(types_.at(function.get()), globals_.at(name), function));
+    }
+    TW_TRY_STATUS(solve_waiting());
+    return rebuilt();
+  }
+
+ private:
+  Type of(const Expr& e) const { return unifier_.resolved(types_.at(e.get())); }
+  Status join(const Type& a, const Type& b, const Expr& at) {
+    std::string clash = unifier_.unify(a, b);
+    while (!clash.empty() && clash.back() == ' ') clash.pop_back();
+    if (!clash.empty()) return Diagnostic(ErrorCode::kTypeMismatch, clash, at->span ? *at->span : "");
+    return Ok{};
+  }
+  Status set(const Expr& e, Type t) {
+    types_[e.get()] = std::move(t);
+    return Ok{};
+  }
+
+  Status visit(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kVar:
+        return set(e, unifier_.opened(e->type));
+      case ExprKind::kConstant:
+      case ExprKind::kConstructor:
+      case ExprKind::kOp:
+        return set(e, e->type);
+      case ExprKind::kGlobalVar: {
+        auto it = globals_.find(as<GlobalVarNode>(e)->name);
+        return set(e, it == globals_.end() ? e->type : it->second);
+      }
+      case ExprKind::kCall:
+        return visit_call(e, *as<CallNode>(e));
+      case ExprKind::kFunction: {
+        const auto& f = *as<FunctionNode>(e);
+        std::vector<Type> args;
+        for (const Expr& param : f.params) args.push_back(types_.at(param.get()));
+        Type result = types_.at(f.body.get());
+        // What the function says it gives decides gaps in what its body gives.
+        TW_TRY_STATUS(join(result, unifier_.opened(as_func(e->type)->result), e));
+        return set(e, func_type(std::move(args), std::move(result), f.type_variables));
+      }
+      case ExprKind::kTuple: {
+        std::vector<Type> fields;
+        for (const Expr& field : as<TupleNode>(e)->fields) fields.push_back(types_.at(field.get()));
+        return set(e, tuple_type(std::move(fields)));
+      }
+      case ExprKind::kTupleGetItem:
+        TW_TRY_STATUS(set(e, unifier_.fresh()));
+        return TW_TRY(solved(e)) ? Status(Ok{}) : wait(e);
+      case ExprKind::kLet: {
+        const auto& let = *as<LetNode>(e);
+        TW_TRY_STATUS(join(types_.at(let.var.get()), types_.at(let.value.get()), e));
+        return set(e, types_.at(let.body.get()));
+      }
+      case ExprKind::kIf: {
+        const auto& branch = *as<IfNode>(e);
+        TW_TRY_STATUS(join(types_.at(branch.condition.get()), tensor_type({}, kBool), e));
+        TW_TRY_STATUS(join(types_.at(branch.then_branch.get()), types_.at(branch.else_branch.get()), e));
+        return set(e, types_.at(branch.then_branch.get()));
+      }
+      case ExprKind::kMatch: {
+        const auto& match = *as<MatchNode>(e);
+        Type result = unifier_.fresh();
+        for (const Clause& clause : match.clauses) {
+          TW_TRY_STATUS(visit_pattern(clause.pattern, types_.at(match.data.get()), e));
+          TW_TRY_STATUS(join(result, types_.at(clause.body.get()), e));
+        }
+        return set(e, result);
+      }
+      case ExprKind::kRefCreate:
+        return set(e, reference_type(types_.at(as<RefCreateNode>(e)->value.get())));
+      case ExprKind::kRefRead: {
+        Type value = unifier_.fresh();
+        TW_TRY_STATUS(join(types_.at(as<RefReadNode>(e)->reference.get()), reference_type(value), e));
+        return set(e, value);
+      }
+      case ExprKind::kRefWrite: {
+        const auto& write = *as<RefWriteNode>(e);
+        TW_TRY_STATUS(join(types_.at(write.reference.get()), reference_type(types_.at(write.value.get())), e));
+        return set(e, tuple_type({}));
+      }
+    }
+    return Ok{};
+  }
+
+  Status visit_pattern(const Pattern& p, const Type& type, const Expr& match) {
+    switch (p->kind) {
+      case PatternKind::kWildcard:
+        return Ok{};
+      case PatternKind::kVar:
+        return join(types_.at(p->expr.get()), type, match);
+      case PatternKind::kTuple: {
+        std::vector<Type> fields;
+        for (size_t i = 0; i < p->fields.size(); ++i) fields.push_back(unifier_.fresh());
+        TW_TRY_STATUS(join(tuple_type(fields), type, match));
+        for (size_t i = 0; i < fields.size(); ++i) TW_TRY_STATUS(visit_pattern(p->fields[i], fields[i], match));
+        return Ok{};
+      }
+      case PatternKind::kConstructor: {
+        Type signature = unifier_.instantiated(p->expr->type);
+        const auto& f = *as_func(signature);
+        TW_TRY_STATUS(join(f.result, type, match));
+        if (f.args.size() != p->fields.size())
+          return Diagnostic(
+              ErrorCode::kTypeMismatch,
+              format("{} has {} fields, not {}", as<ConstructorNode>(p->expr)->name, f.args.size(), p->fields.size()));
+        for (size_t i = 0; i < f.args.size(); ++i) TW_TRY_STATUS(visit_pattern(p->fields[i], f.args[i], match));
+        return Ok{};
+      }
+    }
+    return Ok{};
+  }
+
+  Status visit_call(const Expr& e, const CallNode& call) {
+    if (called_op(e)) {
+      TW_TRY_STATUS(set(e, unifier_.fresh()));
+      return TW_TRY(solved(e)) ? Status(Ok{}) : wait(e);
+    }
+    Type callee = unifier_.instantiated(of(call.callee)), result = unifier_.fresh();
+    std::vector<Type> args;
+    for (const Expr& arg : call.args) args.push_back(types_.at(arg.get()));
+    if (const auto* f = as_func(callee); f && f->args.size() != args.size())
+      return Diagnostic(ErrorCode::kTypeMismatch,
+                        format("a function of {} parameters is called with {} arguments", f->args.size(), args.size()),
+                        call.span ? *call.span : "");
+    TW_TRY_STATUS(join(callee, func_type(std::move(args), result), e));
+    return set(e, result);
+  }
+
+  // --- what can be typed only when its operands' types are known
+  Status wait(const Expr& e) {
+    waiting_.push_back(e);
+    return Ok{};
+  }
+  Result<bool> solved(const Expr& e) {
+    if (const auto* get = as<TupleGetItemNode>(e)) {
+      Type t = of(get->tuple);
+      if (t->kind == TypeKind::kIncomplete) return false;
+      const auto* tuple = as_tuple(t);
+      if (!tuple || get->index >= static_cast<int64_t>(tuple->fields.size()))
+        return Diagnostic(ErrorCode::kTypeMismatch, format("there is no field {} in {}", get->index, type_str(t)));
+      TW_TRY_STATUS(join(types_.at(e.get()), tuple->fields[static_cast<size_t>(get->index)], e));
+      return true;
+    }
+    const auto& call = *as<CallNode>(e);
+    std::vector<Expr> operands;
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const Expr& arg = call.args[i];
+      if (as<VarNode>(arg) && of(arg)->kind == TypeKind::kIncomplete)
+        if (Type expected = operand_type(*called_op(e), call.attrs, i, of(call.args[0])))
+          TW_TRY_STATUS(join(types_.at(arg.get()), expected, e));
+      if (!is_complete(of(arg))) return false;
+      operands.push_back(operand(arg));
+    }
+    auto type = infer_call_type(*called_op(e), operands, call.attrs);
+    if (!type.ok()) {
+      Diagnostic error = type.error();
+      if (call.span) error.where = format("{} ({})", *call.span, error.where);
+      return error;
+    }
+    // The graph's own type stays where the rule makes a new unknown dimension.
+    if (is_complete(call.type) && unifier_.unify(call.type, *type).empty()) type = call.type;
+    TW_TRY_STATUS(join(types_.at(e.get()), *type, e));
+    return true;
+  }
+  // What a type rule may look at: the type and, of constants, the data.
+  Expr operand(const Expr& e) const {
+    if (as<ConstantNode>(e)) return e;
+    if (const auto* tuple = as<TupleNode>(e)) {
+      std::vector<Expr> fields;
+      for (const Expr& field : tuple->fields) fields.push_back(operand(field));
+      return make_tuple(std::move(fields));
+    }
+    return make_var("", of(e));
+  }
+  Status solve_waiting() {
+    for (bool progress = true; progress && !waiting_.empty();) {
+      std::vector<Expr> still;
+      for (const Expr& e : waiting_)
+        if (!TW_TRY(solved(e))) still.push_back(e);
+      progress = still.size() < waiting_.size();
+      waiting_ = std::move(still);
+    }
+    return Ok{};
+  }
+
+  // --- the module with its types
+  Result<Module> rebuilt() {
+    Module out = module_;
+    for (auto& [name, function] : out.functions) {
+      for (const Expr& e : post_order(function, true)) {
+        if (e->kind == ExprKind::kOp || done_.count(e.get())) continue;
+        Type t = of(e);
+        if (!is_complete(t)) {
+          if (const auto* var = as<VarNode>(e))
+            return Diagnostic(ErrorCode::kTypeMismatch, format("the type of %{} is not known", var->name), "@" + name,
+                              "write it, for instance %x: Tensor[(1, 3), float32]");
+          unknown_ = true;
+        }
+        done_[e.get()] = typed(e, t);
+      }
+      function = done_.at(function.get());
+    }
+    if (unknown_)
+      return Diagnostic(ErrorCode::kTypeMismatch, "some types cannot be inferred", "",
+                        "write the results' types of recursive functions");
+    return out;
+  }
+  Expr typed(const Expr& e, const Type& t) {
+    if (const auto* var = as<VarNode>(e)) return is_complete(e->type) ? e : make_var(var->name, t, e->span);
+    if (const auto* global = as<GlobalVarNode>(e)) return is_complete(e->type) ? e : make_global_var(global->name, t);
+    std::vector<Expr> kids = children(e);
+    for (Expr& kid : kids) kid = done_.at(kid.get());
+    if (is_complete(e->type) && kids == children(e)) return e;
+    if (const auto* call = as<CallNode>(e)) {
+      const bool op = called_op(e);
+      Expr callee = op ? call->callee : kids[0];
+      std::vector<Expr> args(kids.begin() + (op ? 0 : 1), kids.end());
+      return make_node<CallNode>(callee, std::move(args), call->attrs, t, call->span);
+    }
+    if (const auto* f = as<FunctionNode>(e)) {
+      std::vector<Expr> params(kids.begin(), kids.end() - 1);
+      Type result = as_func(t) ? as_func(t)->result : incomplete_type();
+      return make_node<FunctionNode>(std::move(params), kids.back(), f->attrs, f->span, f->type_variables, result);
+    }
+    return with_children(e, kids);
+  }
+
+  const Module& module_;
+  Unifier unifier_;
+  std::map<std::string, Type> globals_;
+  std::unordered_map<const ExprNode*, Type> types_;
+  std::vector<Expr> waiting_;
+  std::unordered_map<const ExprNode*, Expr> done_;
+  bool unknown_ = false;
+};
+
+bool has_gaps(const Module& module) {
+  for (auto& [name, function] : module.functions)
+    for (const Expr& e : post_order(function, true))
+      if (e->kind != ExprKind::kOp && !is_complete(e->type)) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Module> infer_type(const Module& module, PassContext&) {
+  if (!has_gaps(module) || has_run_time_values(module)) return module;
+  return Inference(module).run();
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/layout/alter_op_layout.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/format.h"
+#include "relay/op.h"
+#include "relay/ops/attrs.h"
+
+namespace tilewright::relay {
+namespace {
+
+// An expression of the new graph; channels > 0: blocked, with that many logical channels.
+struct Placed {
+  Expr expr;
+  int64_t channels = 0;
+  bool blocked() const { return channels > 0; }
+};
+
+// Elementwise ops that map finite lanes to finite lanes, so that padding lanes stay harmless.
+constexpr std::string_view kFiniteOps[] = {
+    "abs",      "add",     "clip",          "copy",    "erf",     "maximum",  "minimum", "multiply",
+    "negative", "nn.gelu", "nn.leaky_relu", "nn.relu", "sigmoid", "subtract", "tanh",
+};
+bool is_finite_op(std::string_view name) {
+  return std::find(std::begin(kFiniteOps), std::end(kFiniteOps), name) != std::end(kFiniteOps);
+}
+
+class Rewriter {
+ public:
+  Rewriter(DataType dtype, int lanes)
+      : dtype_(dtype), lanes_(lanes), layout_(format("NCHW{}c", lanes)), volume_layout_(format("NCDHW{}c", lanes)) {}
+
+  Expr run(const FunctionNode& main) {
+    for (const Expr& e : post_order(main.body)) values_[e.get()] = place(e);
+    return make_function(main.params, plain(main.body), main.attrs, main.span);
+  }
+
+ private:
+  const TensorTypeNode* tensor(const Expr& e) const { return as_tensor(e->type); }
+  std::vector<int64_t> dims(const Expr& e) const {
+    const auto* t = tensor(e);
+    auto shape = t ? static_shape(t->shape) : std::nullopt;
+    return shape ? *shape : std::vector<int64_t>{};
+  }
+  bool whole(int64_t channels) const { return channels % lanes_ == 0; }
+  // Images have four dimensions, volumes five.
+  static bool spatial(const std::vector<int64_t>& shape) { return shape.size() == 4 || shape.size() == 5; }
+  static bool one_pixel(const std::vector<int64_t>& shape) {
+    return std::all_of(shape.begin() + 2, shape.end(), [](int64_t d) { return d == 1; });
+  }
+  static const char* plain_layout(size_t rank) { return rank == 5 ? "NCDHW" : "NCHW"; }
+  const std::string& blocked_layout(size_t rank) const { return rank == 5 ? volume_layout_ : layout_; }
+
+  // The value in its own (plain) layout.
+  Expr plain(const Expr& e) {
+    Placed& p = values_.at(e.get());
+    if (!p.blocked()) return p.expr;
+    auto [it, fresh] = plains_.try_emplace(e.get());
+    if (!fresh) return it->second;
+    auto shape = dims(e);
+    if (whole(p.channels) && one_pixel(shape))
+      return it->second =
+                 call("reshape", {p.expr}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = shape; }), e->span);
+    return it->second = call("layout_transform", {p.expr}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
+                               a.src_layout = blocked_layout(shape.size());
+                               a.dst_layout = plain_layout(shape.size());
+                               a.channels = p.channels;
+                             }),
+                             e->span);
+  }
+  // The value in blocks; e is NCHW or NCDHW.
+  Expr blocked(const Expr& e) {
+    Placed& p = values_.at(e.get());
+    if (p.blocked()) return p.expr;
+    auto [it, fresh] = blockeds_.try_emplace(e.get());
+    if (fresh) it->second = to_blocks(p.expr, e->span);
+    return it->second;
+  }
+  Expr to_blocks(const Expr& x, const Span& span) {
+    auto shape = dims(x);
+    if (whole(shape[1]) && one_pixel(shape)) {
+      std::vector<int64_t> to(shape.size() + 1, 1);
+      to[0] = shape[0], to[1] = shape[1] / lanes_, to.back() = lanes_;
+      if (const auto* constant = as<ConstantNode>(x)) return make_constant(constant->data.reshaped(to), span);
+      return call("reshape", {x}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }), span);
+    }
+    return call("layout_transform", {x}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
+                  a.src_layout = plain_layout(shape.size());
+                  a.dst_layout = blocked_layout(shape.size());
+                }),
+                span);
+  }
+
+  Placed place(const Expr& e) {
+    switch (e->kind) {
+      case ExprKind::kCall:
+        if (called_op(e)) return place_call(e);
+        break;
+      case ExprKind::kTuple: {
+        std::vector<Expr> fields;
+        for (const Expr& f : as<TupleNode>(e)->fields) fields.push_back(plain(f));
+        return {with_children(e, fields), 0};
+      }
+      case ExprKind::kVar:
+      case ExprKind::kGlobalVar:
+      case ExprKind::kConstant:
+      case ExprKind::kOp:
+      case ExprKind::kFunction:
+        return {e, 0};
+      case ExprKind::kTupleGetItem:
+        if (auto part = split_parts_.find(as<TupleGetItemNode>(e)->tuple.get()); part != split_parts_.end()) {
+          const auto* get = as<TupleGetItemNode>(e);
+          return {make_get(part->second, get->index, e->span), dims(e)[1]};
+        }
+        break;
+      case ExprKind::kLet:
+      case ExprKind::kIf:
+      case ExprKind::kConstructor:
+      case ExprKind::kMatch:
+      case ExprKind::kRefCreate:
+      case ExprKind::kRefRead:
+      case ExprKind::kRefWrite:
+        break;
+    }
+    std::vector<Expr> kids;
+    for (const Expr& kid : children(e)) kids.push_back(plain(kid));
+    return {with_children(e, kids), 0};
+  }
+
+  Placed place_call(const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    std::string_view name = called_op(e)->name;
+    Placed out;
+    if (name == "nn.conv2d")
+      out = conv2d(e, c);
+    else if (name == "nn.conv2d_transpose")
+      out = conv2d_transpose(e, c);
+    else if (name == "nn.conv3d")
+      out = conv3d(e, c);
+    else if (name == "nn.conv3d_transpose")
+      out = conv3d_transpose(e, c);
+    else if (name == "concatenate")
+      out = concatenate(e, c);
+    else if (name == "split")
+      out = split(e, c);
+    else if (name == "strided_slice")
+      out = strided_slice(e, c);
+    else if (name == "nn.pad")
+      out = pad(e, c);
+    else if (name == "mean" || name == "sum" || name == "max")
+      out = reduce(e, c);
+    else if (name == "nn.max_pool2d")
+      out = pool<MaxPool2DAttrs>(e, c);
+    else if (name == "nn.avg_pool2d")
+      out = pool<AvgPool2DAttrs>(e, c);
+    else if (name == "nn.max_pool3d")
+      out = pool<MaxPool3DAttrs>(e, c);
+    else if (name == "nn.avg_pool3d")
+      out = pool<AvgPool3DAttrs>(e, c);
+    else if (name == "nn.global_avg_pool2d" || name == "nn.global_max_pool2d")
+      out = pool<GlobalPool2DAttrs>(e, c);
+    else if (name == "image.resize2d")
+      out = resize(e, c);
+    else if (called_op(e)->pattern <= OpPattern::kBroadcast)
+      out = elementwise(e, c);
+    if (out.expr) return out;
+    std::vector<Expr> kids;
+    for (const Expr& kid : children(e)) kids.push_back(plain(kid));
+    return {with_children(e, kids), 0};
+  }
+
+  Placed conv2d(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
+    if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
+        tensor(c->args[0])->dtype != dtype_ || tensor(c->args[1])->dtype != dtype_ || tensor(e)->dtype != dtype_ ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    int64_t in = data[1], out = kernel[0], groups = attrs.groups;
+    bool depthwise = groups > 1 && groups == in && out == in;
+    bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
+    // Groups of 8 channels share a block of 16: vectors of 8 are as fast where units are 256 bits wide, and the layout
+    // stays.
+    const int64_t half = lanes_ / 2;
+    bool narrow =
+        lanes_ == 16 && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 && (out / groups) % half == 0;
+    if (groups != 1 && !depthwise && !grouped && !narrow) return {};
+    bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
+    std::string kernel_layout = depthwise ? format("OIHW1i{}o", lanes_)
+                                : stem    ? format("OIHW{}i{}o", in, lanes_)
+                                : narrow  ? format("OIHW{0}i{0}o", half)
+                                          : format("OIHW{0}i{0}o", lanes_);
+    Expr packed = call("layout_transform", {plain(c->args[1])}, make_attrs<LayoutTransformAttrs>([&](auto& a) {
+                         a.src_layout = "OIHW";
+                         a.dst_layout = kernel_layout;
+                       }),
+                       c->args[1]->span);
+    AttrsRef made = make_attrs<Conv2DNCHWcAttrs>([&](auto& a) {
+      a.strides = attrs.strides;
+      a.padding = attrs.padding;
+      a.dilation = attrs.dilation;
+      a.groups = groups;
+      a.channels = out;
+      a.in_channels = in;
+      a.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
+      a.data_layout = stem ? "NCHW" : layout_;
+      a.out_layout = layout_;
+      a.kernel_layout = kernel_layout;
+    });
+    Expr x = stem ? plain(c->args[0]) : blocked(c->args[0]);
+    return {
+        call(depthwise ? "nn.contrib_depthwise_conv2d_NCHWc" : "nn.contrib_conv2d_NCHWc", {x, packed}, made, e->span),
+        result[1]};
+  }
+
+  // One group, groups of whole blocks, or each channel for itself; `kernel`: a transposed convolution's.
+  bool whole_groups(int64_t groups, const std::vector<int64_t>& kernel) const {
+    return groups == 1 || (whole(kernel[0] / groups) && whole(kernel[1])) || (groups == kernel[0] && kernel[1] == 1);
+  }
+  // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
+  Placed conv2d_transpose(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv2DTransposeAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
+    bool groups = whole_groups(attrs.groups, kernel);
+    if (!plain_layout || attrs.kernel_layout != "IOHW" || data.size() != 4 || kernel.size() != 4 || !groups ||
+        attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != dtype_ ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    // A head with few channels fills plain rows straight away: blocks of it would be padding.
+    const bool rows = attrs.groups == 1 && kernel[1] * attrs.strides[0] * attrs.strides[1] <= lanes_;
+    AttrsRef made = make_attrs<Conv2DTransposeAttrs>([&](auto& a) {
+      a = attrs;
+      a.data_layout = layout_;
+      a.out_layout = rows ? "NCHW" : layout_;
+    });
+    return {call("nn.conv2d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span),
+            rows ? 0 : dims(e)[1]};
+  }
+
+  // Volumes: blocked data (but for stems) and result; the weights keep their layout.
+  Placed conv3d(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv3DAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    const bool usual = attrs.data_layout == "NCDHW" && attrs.kernel_layout == "OIDHW" &&
+                       (attrs.out_layout.empty() || attrs.out_layout == "NCDHW");
+    if (!usual || data.size() != 5 || kernel.size() != 5 || tensor(c->args[0])->dtype != dtype_ ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    const int64_t in = data[1], out = kernel[0], groups = attrs.groups;
+    if (groups != 1 && !(whole(in / groups) && whole(out / groups)) && !(groups == in && out == in)) return {};
+    const bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
+    AttrsRef made = make_attrs<Conv3DAttrs>([&](auto& a) {
+      a = attrs;
+      a.channels = out;
+      a.data_layout = stem ? "NCDHW" : volume_layout_;
+      a.out_layout = volume_layout_;
+    });
+    return {call("nn.conv3d", {stem ? plain(c->args[0]) : blocked(c->args[0]), plain(c->args[1])}, made, e->span), out};
+  }
+  Placed conv3d_transpose(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Conv3DTransposeAttrs>(c->attrs);
+    auto data = dims(c->args[0]), kernel = dims(c->args[1]);
+    const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
+                       (attrs.kernel_layout == "IODHW" || attrs.kernel_layout == "OIDHW");
+    const bool groups = whole_groups(attrs.groups, kernel);
+    if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != dtype_ ||
+        attrs.dilation != std::vector<int64_t>{1, 1, 1} ||
+        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+      return {};
+    AttrsRef made = make_attrs<Conv3DTransposeAttrs>([&](auto& a) {
+      a = attrs;
+      a.data_layout = volume_layout_;
+      a.out_layout = volume_layout_;
+    });
+    return {call("nn.conv3d_transpose", {blocked(c->args[0]), plain(c->args[1])}, made, e->span), dims(e)[1]};
+  }
+
+  template <class A>
+  Placed pool(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<A>(c->attrs);
+    const size_t rank = dims(e).size();
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) ||
+        tensor(c->args[0])->dtype != dtype_ || !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)) ||
+        (dtype_.is_integral() && std::string_view(called_op(e)->name).find("max") == std::string_view::npos))
+      return {};
+    AttrsRef made = make_attrs<A>([&](auto& a) {
+      a = attrs;
+      a.layout = blocked_layout(rank);
+      a.out_layout = "";
+    });
+    return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
+  }
+
+  Placed resize(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<Resize2DAttrs>(c->attrs);
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || c->args.size() != 1 ||
+        tensor(c->args[0])->dtype != dtype_)
+      return {};
+    AttrsRef made = make_attrs<Resize2DAttrs>([&](auto& a) {
+      a = attrs;
+      a.layout = layout_;
+    });
+    auto result = try_call("image.resize2d", {blocked(c->args[0])}, made, e->span);
+    if (!result.ok()) return {};
+    return {*result, dims(e)[1]};
+  }
+
+  Placed reduce(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<ReduceAttrs>(c->attrs);
+    if (!values_.at(c->args[0].get()).blocked() || !attrs.keepdims || attrs.exclude || !attrs.axis) return {};
+    const auto rank = static_cast<int64_t>(dims(e).size());
+    for (int64_t axis : *attrs.axis)
+      if ((axis < 0 ? axis + rank : axis) < 2) return {};
+    AttrsRef made = make_attrs<ReduceAttrs>([&](auto& a) {
+      a = attrs;
+      for (int64_t& axis : *a.axis) axis = axis < 0 ? axis + rank : axis;
+    });
+    return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
+  }
+
+  Placed pad(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<PadAttrs>(c->attrs);
+    auto none = [&](size_t d) { return attrs.pad_width[d] == std::vector<int64_t>{0, 0}; };
+    if (!values_.at(c->args[0].get()).blocked() || !spatial(dims(e)) || !none(0) || !none(1)) return {};
+    AttrsRef made = make_attrs<PadAttrs>([&](auto& a) {
+      a = attrs;
+      a.pad_width.push_back({0, 0});
+    });
+    std::vector<Expr> args{blocked(c->args[0])};
+    for (size_t i = 1; i < c->args.size(); ++i) args.push_back(plain(c->args[i]));
+    return {call("nn.pad", args, made, e->span), dims(e)[1]};
+  }
+
+  Placed concatenate(const Expr& e, const CallNode* c) {
+    auto result = dims(e);
+    int64_t axis = attrs_as<ConcatenateAttrs>(c->attrs)->axis;
+    const auto* tuple = as<TupleNode>(c->args[0]);
+    if (!tuple || !spatial(result) || (axis != 1 && axis != 1 - static_cast<int64_t>(result.size()))) return {};
+    bool any = false;
+    for (size_t i = 0; i < tuple->fields.size(); ++i) {
+      any = any || values_.at(tuple->fields[i].get()).blocked();
+      // Blocks of the last operand may be partly empty: nothing follows them.
+      if (!whole(dims(tuple->fields[i])[1]) && i + 1 < tuple->fields.size()) return {};
+    }
+    if (!any) return {};
+    std::vector<Expr> fields;
+    for (const Expr& f : tuple->fields) fields.push_back(blocked(f));
+    return {call("concatenate", {make_tuple(fields, tuple->span)},
+                 make_attrs<ConcatenateAttrs>([](auto& a) { a.axis = 1; }), e->span),
+            result[1]};
+  }
+
+  // Channels from a whole block on, or any cut of rows and columns.
+  Placed strided_slice(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
+    auto in = dims(c->args[0]), result = dims(e);
+    if (c->args.size() != 1 || !spatial(in) || result.size() != in.size() || !values_.at(c->args[0].get()).blocked())
+      return {};
+    AttrsRef made = make_attrs<StridedSliceAttrs>([&](auto& a) {
+      a.axes.emplace();
+      for (size_t i = 0; i < attrs.begin.size(); ++i) {
+        int64_t axis = attrs.axes ? (*attrs.axes)[i] : static_cast<int64_t>(i);
+        if (axis < 0) axis += static_cast<int64_t>(in.size());
+        const int64_t extent = in[static_cast<size_t>(axis)], out = result[static_cast<size_t>(axis)];
+        const int64_t stride = attrs.strides.empty() ? 1 : attrs.strides[std::min(i, attrs.strides.size() - 1)];
+        const int64_t begin =
+            std::clamp<int64_t>(attrs.begin[i] < 0 ? attrs.begin[i] + extent : attrs.begin[i], 0, extent);
+        if (out == extent && stride == 1) continue;
+        const bool channels = axis == 1;
+        a.axes->push_back(stride < 1 || (channels && (stride != 1 || !whole(begin))) ? -1 : axis);
+        a.strides.push_back(stride);
+        a.begin.push_back(channels ? begin / lanes_ : begin);
+        a.end.push_back(channels ? (begin + out + lanes_ - 1) / lanes_
+                                 : std::min(begin + (out - 1) * stride + 1, extent));
+      }
+    });
+    const auto& axes = *attrs_as<StridedSliceAttrs>(made)->axes;
+    if (axes.empty() || std::find(axes.begin(), axes.end(), -1) != axes.end() || result[1] == 0) return {};
+    return {call("strided_slice", {blocked(c->args[0])}, made, e->span), result[1]};
+  }
+
+  // A channel split at whole blocks; its parts are found through TupleGetItem.
+  Placed split(const Expr& e, const CallNode* c) {
+    const auto& attrs = *attrs_as<SplitAttrs>(c->attrs);
+    auto shape = dims(c->args[0]);
+    if (!values_.at(c->args[0].get()).blocked() ||
+        (attrs.axis != 1 && attrs.axis != 1 - static_cast<int64_t>(shape.size())))
+      return {};
+    std::vector<int64_t> starts = attrs.indices_or_sections;
+    if (attrs.sections > 0) {
+      starts.clear();
+      for (int64_t i = 1; i < attrs.sections; ++i) starts.push_back(shape[1] / attrs.sections * i);
+    }
+    if (!std::all_of(starts.begin(), starts.end(), [&](int64_t s) { return whole(s); })) return {};
+    Expr parts = call("split", {blocked(c->args[0])}, make_attrs<SplitAttrs>([&](auto& a) {
+                        a.axis = 1;
+                        for (int64_t s : starts) a.indices_or_sections.push_back(s / lanes_);
+                      }),
+                      e->span);
+    split_parts_[e.get()] = parts;
+    // The tuple itself, for a user other than TupleGetItem: every part back in its plain layout is asked for there.
+    std::vector<Expr> kids;
+    for (const Expr& kid : children(e)) kids.push_back(plain(kid));
+    return {with_children(e, kids), 0};
+  }
+
+  // An operand of an elementwise op, shaped to broadcast against (N, C/v, H, W, v) or (N, C/v, D, H, W, v); null when
+  // it cannot. `rank`: of the plain result.
+  Expr operand(const Expr& arg, int64_t channels, size_t rank) {
+    auto shape = dims(arg);
+    const auto* type = tensor(arg);
+    if (!type || (shape.empty() && !type->shape.empty())) return nullptr;
+    if (shape.size() > rank) return nullptr;
+    auto reshaped = [&](const Expr& x, const std::vector<int64_t>& to) {
+      if (const auto* constant = as<ConstantNode>(x)) return make_constant(constant->data.reshaped(to), x->span);
+      return call("reshape", {x}, make_attrs<ReshapeAttrs>([&](auto& a) { a.newshape = to; }), x->span);
+    };
+    bool one = std::all_of(shape.begin(), shape.end(), [](int64_t d) { return d == 1; });
+    if (one && !values_.at(arg.get()).blocked()) return reshaped(plain(arg), {});
+    std::vector<int64_t> whole(rank - shape.size(), 1);
+    whole.insert(whole.end(), shape.begin(), shape.end());
+    if (whole[1] == channels) {
+      if (shape.size() == rank) return blocked(arg);
+      return to_blocks(reshaped(plain(arg), whole), arg->span);
+    }
+    if (whole[1] != 1) return nullptr;
+    whole.push_back(1);
+    return reshaped(plain(arg), whole);
+  }
+
+  Placed elementwise(const Expr& e, const CallNode* c) {
+    auto result = dims(e);
+    std::string_view name = called_op(e)->name;
+    if (!spatial(result)) return {};
+    int64_t channels = result[1];
+    bool any = false;
+    for (const Expr& arg : c->args) {
+      const Placed& p = values_.at(arg.get());
+      any = any || (p.blocked() && p.channels == channels);
+    }
+    bool known = c->attrs == nullptr || name == "clip" || name == "nn.leaky_relu" || name == "cast";
+    if (!any || !known || (!whole(channels) && !is_finite_op(name) && !divides_by_scalar(name, c))) return {};
+    std::vector<Expr> args;
+    for (const Expr& arg : c->args) {
+      Expr x = operand(arg, channels, result.size());
+      if (!x) return {};
+      args.push_back(x);
+    }
+    auto made = try_call(name, args, c->attrs, e->span);
+    if (!made.ok()) return {};
+    return {*made, channels};
+  }
+  bool divides_by_scalar(std::string_view name, const CallNode* c) const {
+    if (name != "divide") return false;
+    const auto* constant = as<ConstantNode>(values_.at(c->args[1].get()).expr);
+    return constant && constant->data.size() == 1 && constant->data.at_double(0) != 0;
+  }
+
+  const DataType dtype_;  // of the convolutions and pools that change
+  const int lanes_;
+  const std::string layout_, volume_layout_;
+  std::unordered_map<const ExprNode*, Placed> values_;
+  std::unordered_map<const ExprNode*, Expr> plains_, blockeds_, split_parts_;
+};
+
+bool has_convolution(const FunctionNode& main, DataType dtype) {
+  for (const Expr& e : post_order(main.body))
+    for (const char* op : {"nn.conv2d", "nn.conv2d_transpose", "nn.conv3d", "nn.conv3d_transpose"})
+      if (is_call_to(e, op) && as_tensor(e->type) && as_tensor(e->type)->dtype == dtype) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Module> alter_op_layout(const Module& module, PassContext& context) {
+  const FunctionNode* main = module.main_function();
+  if (!main || !context.target || context.target->vector_bits < 128) return module;
+  Module out = module;
+  for (DataType dtype : {kFloat32, kFloat64, kInt32, kUInt32, kInt64, kUInt64})
+    if (dtype == kFloat32 || has_convolution(*out.main_function(), dtype))
+      out = out.with_main(Rewriter(dtype, context.target->lanes(dtype.bits)).run(*out.main_function()));
+  return out;
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/program/partial_evaluate.h"
+
+#include <algorithm>
+
+#include "relay/passes/pipeline/dead_code.h"
+#include "relay/passes/pipeline/fold_constant.h"
+#include "relay/passes/program/functions.h"
+#include "relay/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+constexpr int kMaxRounds = 64;
+constexpr int kMaxRecursiveCalls = 256;  // that are replaced by their bodies, over the whole module
+
+// Whether its outermost shape is known: a match or a branch on it can be decided.
+bool is_known(const Expr& e) {
+  const auto* call = as<CallNode>(e);
+  return as<ConstantNode>(e) || as<TupleNode>(e) || as<FunctionNode>(e) || (call && as<ConstructorNode>(call->callee));
+}
+
+bool reads_references(const Expr& e) {
+  for (const Expr& part : post_order(e, true))
+    if (as<RefReadNode>(part) || as<RefCreateNode>(part) || as<RefWriteNode>(part)) return true;
+  return false;
+}
+bool can_move(const Expr& e) { return !has_effect(e) && !reads_references(e); }
+
+enum class Fit { kNo, kYes, kUnknown };
+// Whether a pattern fits a value whose outermost shape may be known; its variables are collected with what they stand
+// for.
+Fit fits(const Pattern& p, const Expr& e, std::map<const VarNode*, Expr>* values) {
+  auto all = [&](const std::vector<Expr>& parts) {
+    Fit out = Fit::kYes;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Fit one = fits(p->fields[i], parts[i], values);
+      if (one == Fit::kNo) return Fit::kNo;
+      if (one == Fit::kUnknown) out = Fit::kUnknown;
+    }
+    return out;
+  };
+  switch (p->kind) {
+    case PatternKind::kWildcard:
+      return Fit::kYes;
+    case PatternKind::kVar:
+      (*values)[as<VarNode>(p->expr)] = e;
+      return Fit::kYes;
+    case PatternKind::kTuple:
+      return as<TupleNode>(e) ? all(as<TupleNode>(e)->fields) : Fit::kUnknown;
+    case PatternKind::kConstructor: {
+      const auto* call = as<CallNode>(e);
+      const auto* constructor = call ? as<ConstructorNode>(call->callee) : nullptr;
+      if (!constructor) return Fit::kUnknown;
+      return constructor->tag == as<ConstructorNode>(p->expr)->tag ? all(call->args) : Fit::kNo;
+    }
+  }
+  return Fit::kUnknown;
+}
+
+class Evaluator {
+ public:
+  explicit Evaluator(const Module& module) : module_(module) {
+    for (auto& [name, function] : module.functions) recursive_[name] = reached_from(module, name).count(name) > 0;
+  }
+
+  Expr step(const Expr& e) {
+    if (const auto* get = as<TupleGetItemNode>(e))
+      if (const auto* tuple = as<TupleNode>(get->tuple); tuple && can_move(get->tuple))
+        return tuple->fields[static_cast<size_t>(get->index)];
+    if (const auto* let = as<LetNode>(e)) return bind(e, *let);
+    if (const auto* match = as<MatchNode>(e)) return decide(e, *match);
+    if (const auto* call = as<CallNode>(e); call && !called_op(e)) return apply(e, *call);
+    if (as<IfNode>(e)) return fold_expr(e, 0);
+    return e;
+  }
+
+ private:
+  Expr bind(const Expr& e, const LetNode& let) {
+    if (as<FunctionNode>(let.value)) {
+      for (const Expr& part : post_order(let.value, true))
+        if (part == let.var) return e;
+      return substitute(let.body, {{as<VarNode>(let.var), let.value}});
+    }
+    return is_known(let.value) && can_move(let.value) ? substitute(let.body, {{as<VarNode>(let.var), let.value}}) : e;
+  }
+
+  Expr decide(const Expr& e, const MatchNode& match) {
+    if (!can_move(match.data)) return e;
+    for (const Clause& clause : match.clauses) {
+      std::map<const VarNode*, Expr> values;
+      Fit fit = fits(clause.pattern, match.data, &values);
+      if (fit == Fit::kUnknown) return e;
+      if (fit == Fit::kYes) return substitute(clause.body, values);
+    }
+    return e;
+  }
+
+  Expr apply(const Expr& e, const CallNode& call) {
+    const FunctionNode* function = as<FunctionNode>(call.callee);
+    bool recursive = false;
+    if (const auto* global = as<GlobalVarNode>(call.callee)) {
+      auto it = module_.functions.find(global->name);
+      if (it == module_.functions.end() || is_closed_function(it->second)) return e;
+      function = as<FunctionNode>(it->second);
+      recursive = recursive_.at(global->name);
+    }
+    if (!function || is_closed_function(call.callee) || function->params.size() != call.args.size()) return e;
+    if (!std::all_of(call.args.begin(), call.args.end(), can_move)) return e;
+    if (recursive) {
+      if (std::none_of(call.args.begin(), call.args.end(), is_known) || ++recursive_calls_ > kMaxRecursiveCalls)
+        return e;
+    }
+    return applied(*function, call.args);
+  }
+
+  const Module& module_;
+  std::map<std::string, bool> recursive_;
+  int recursive_calls_ = 0;
+};
+
+}  // namespace
+
+Result<Module> partial_evaluate(const Module& module, PassContext& context) {
+  Evaluator evaluator(module);
+  Module current = module;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    Module next = rewrite_module(current, [&](const Expr&, const Expr& e) { return evaluator.step(e); });
+    next = TW_TRY(fold_constant(next, context));
+    next = TW_TRY(dead_code_elimination(next, context));
+    if (next.functions == current.functions) break;
+    current = std::move(next);
+  }
+  return current;
+}
+
+}  // namespace tilewright::relay

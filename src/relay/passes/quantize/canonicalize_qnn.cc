@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/quantize/canonicalize_qnn.h"
+
+#include "relay/calls.h"
+#include "relay/ops/attrs.h"
+#include "relay/ops/quantize/attrs_qnn.h"
+#include "relay/ops/quantize/fixed_point.h"
+#include "relay/passes/pipeline/fold_constant.h"
+
+namespace tilewright::relay {
+namespace {
+
+// A scale or zero point as `dtype` beside data of `rank` axes: a scalar, or a vector along `axis`.
+Expr beside(const Expr& v, size_t rank, int64_t axis, DataType dtype) {
+  const auto& shape = tensor_of(v).shape;
+  if (shape.empty()) return cast(v, dtype);
+  std::vector<int64_t> wide;
+  if (shape[0] != Dim(1)) {
+    wide.assign(static_cast<size_t>(static_cast<int64_t>(rank) - positive_axis(axis, rank)), 1);
+    wide[0] = -1;
+    if (shape[0].is_const()) wide[0] = shape[0].value();
+  }
+  return cast(reshape_to(v, wide), dtype);
+}
+
+// saturate(x + zero point) as integers; x holds whole numbers.
+Expr saturated(const Expr& x, const Expr& zero, DataType to) {
+  Expr bounded = call("clip", {both("add", x, zero)}, make_attrs<ClipAttrs>([&](auto& a) {
+                        a.a_min = static_cast<double>(lowest(to));
+                        a.a_max = static_cast<double>(highest(to));
+                      }),
+                      x->span);
+  return cast(bounded, to);
+}
+
+// Ties towards plus infinity, as the classic requantisation has them.
+Expr rounded_upward(const Expr& x) { return one("floor", both("add", x, full_constant(0.5, tensor_of(x).dtype))); }
+Expr rounded_away(const Expr& x) {
+  Expr size = rounded_upward(one("abs", x));
+  return both("multiply", one("sign", x), size);
+}
+
+// The real numbers, as `work`.
+Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType work) {
+  const size_t rank = tensor_of(x).shape.size();
+  const bool narrow = tensor_of(x).dtype.bits <= 16 || work == kFloat64;
+  // Differences of 32-bit integers are exact in int32 only.
+  const DataType first = narrow ? work : kInt32;
+  Expr difference = both("subtract", cast(x, first), beside(zero, rank, axis, first));
+  return both("multiply", cast(difference, work), beside(scale, rank, axis, work));
+}
+
+Expr folded(const Expr& e) { return fold_expr(e, int64_t{1} << 24); }
+
+// fixed_point(scale / out_scale), both float64. Where they are known only at run time, the ratio keeps 31 bits by
+// Veltkamp's splitting.
+Expr multiplier(const Expr& scale, const Expr& out_scale) {
+  Expr ratio = folded(both("divide", folded(scale), folded(out_scale)));
+  if (const Tensor* known = constant_data(ratio)) {
+    Tensor exact(kFloat64, known->shape());
+    for (int64_t i = 0; i < known->size(); ++i) exact.set_double(i, fixed_point(known->at_double(i)));
+    return make_constant(std::move(exact));
+  }
+  Expr wide = both("multiply", ratio, full_constant(0x1p22 + 1, kFloat64));
+  return both("subtract", wide, both("subtract", wide, ratio));
+}
+
+// The whole steps of the output's scale that x is, in float64, which holds every product of them.
+Expr steps_of(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale, bool away) {
+  const size_t rank = tensor_of(x).shape.size();
+  Expr difference = both("subtract", cast(x, kFloat64), beside(zero, rank, axis, kFloat64));
+  Expr y = both("multiply", difference,
+                multiplier(beside(scale, rank, axis, kFloat64), beside(out_scale, rank, 0, kFloat64)));
+  return away ? rounded_away(y) : rounded_upward(y);
+}
+
+Expr requantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, const Expr& out_scale,
+                 const Expr& out_zero, DataType to, bool away) {
+  return saturated(steps_of(x, scale, zero, axis, out_scale, away),
+                   beside(out_zero, tensor_of(x).shape.size(), 0, kFloat64), to);
+}
+
+Expr quantized(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType to, bool even = false) {
+  const size_t rank = tensor_of(x).shape.size();
+  const DataType work = tensor_of(x).dtype.bits >= 32 ? tensor_of(x).dtype : kFloat32;
+  Expr ratio = both("divide", cast(x, work), beside(scale, rank, axis, work));
+  return saturated(one(even ? "nearbyint" : "round", ratio), beside(zero, rank, axis, work), to);
+}
+
+// Each operand in the result's steps, then the sum.
+Expr sum(const Expr& e, const char* op) {
+  const auto& a = attrs_of<BroadcastAttrs>(e);
+  Expr both_sides = both(op, steps_of(arg(e, 0), arg(e, 2), arg(e, 3), a.lhs_axis, arg(e, 6), false),
+                         steps_of(arg(e, 1), arg(e, 4), arg(e, 5), a.rhs_axis, arg(e, 6), false));
+  return saturated(both_sides, beside(arg(e, 7), tensor_of(e).shape.size(), 0, kFloat64), tensor_of(e).dtype);
+}
+
+// The integers' product, requantised from the product of the scales.
+Expr product(const Expr& e) {
+  const auto& a = attrs_of<BroadcastAttrs>(e);
+  const size_t rank = tensor_of(e).shape.size();
+  auto side = [&](size_t x, size_t scale, int64_t axis) {
+    const size_t own = tensor_of(arg(e, x)).shape.size();
+    Expr integers = both("subtract", cast(arg(e, x), kFloat64), beside(arg(e, scale + 1), own, axis, kFloat64));
+    return std::pair(integers, beside(arg(e, scale), own, axis, kFloat32));
+  };
+  auto [left, left_scale] = side(0, 2, a.lhs_axis);
+  auto [right, right_scale] = side(1, 4, a.rhs_axis);
+  Expr scale = cast(folded(both("multiply", folded(left_scale), folded(right_scale))), kFloat64);
+  Expr steps = rounded_upward(
+      both("multiply", both("multiply", left, right), multiplier(scale, beside(arg(e, 6), rank, 0, kFloat64))));
+  return saturated(steps, beside(arg(e, 7), rank, 0, kFloat64), tensor_of(e).dtype);
+}
+
+// The integer operator on operands without their zero points.
+Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t output_axis) {
+  auto centered = [&](const Expr& x, const Expr& zero, int64_t axis) {
+    if (is_uniform(zero, 0)) return cast(x, kInt32);
+    return both("subtract", cast(x, kInt32), beside(zero, tensor_of(x).shape.size(), axis, kInt32));
+  };
+  Expr sum = call(op, {centered(arg(e, 0), arg(e, 2), 0), centered(arg(e, 1), arg(e, 3), output_axis)}, attrs, e->span);
+  return cast(sum, tensor_of(e).dtype);
+}
+// A copy of the attributes whose result has the operands' dtype.
+template <class A>
+AttrsRef in_operand_dtype(const Expr& e) {
+  AttrsRef copy(attrs_of<A>(e).clone());
+  const_cast<A*>(attrs_as<A>(copy))->out_dtype.clear();
+  return copy;
+}
+
+Expr unary(const Expr& e) {
+  const std::string name = called_op(e)->name;
+  Expr x = real(arg(e, 0), arg(e, 1), arg(e, 2), -1, kFloat32);
+  Expr y;
+  if (name == "qnn.hardswish") {
+    Expr gate = call("clip", {both("add", x, full_constant(3, kFloat32))}, make_attrs<ClipAttrs>([](auto& a) {
+                       a.a_min = 0;
+                       a.a_max = 6;
+                     }),
+                     e->span);
+    y = both("divide", both("multiply", x, gate), full_constant(6, kFloat32));
+  } else if (name == "qnn.leaky_relu") {
+    y = call("nn.leaky_relu", {x}, as<CallNode>(e)->attrs, e->span);
+  } else {
+    y = call(name.substr(4), {x}, {}, e->span);
+  }
+  return quantized(y, arg(e, 3), arg(e, 4), -1, tensor_of(e).dtype);
+}
+
+Expr concatenated(const Expr& e) {
+  const auto& types = as_tuple(arg(e, 0)->type)->fields;
+  auto field = [&](size_t operand, size_t i) {
+    const auto* tuple = as<TupleNode>(arg(e, operand));
+    return tuple ? tuple->fields[i] : make_get(arg(e, operand), static_cast<int64_t>(i));
+  };
+  std::vector<Expr> fields;
+  for (size_t i = 0; i < types.size(); ++i)
+    fields.push_back(
+        requantized(field(0, i), field(1, i), field(2, i), -1, arg(e, 3), arg(e, 4), tensor_of(e).dtype, false));
+  return call("concatenate", {make_tuple(std::move(fields))}, as<CallNode>(e)->attrs, e->span);
+}
+
+Expr written_out(const Expr& e) {
+  const OpDef* op = called_op(e);
+  const std::string_view name = op ? op->name : "";
+  if (name.substr(0, 4) != "qnn.") return e;
+  if (name == "qnn.quantize")
+    return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype,
+                     attrs_of<QuantizeAttrs>(e).rounding == "TONEVEN");
+  if (name == "qnn.dequantize") {
+    // Differences of integers of more than 16 bits need more than float32.
+    const bool wide = tensor_of(arg(e, 0)).dtype.bits > 16;
+    const DataType to = tensor_of(e).dtype, work = wide ? kFloat64 : to.bits >= 32 ? to : kFloat32;
+    return cast(real(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<DequantizeAttrs>(e).axis, work), to);
+  }
+  if (name == "qnn.requantize") {
+    const auto& a = attrs_of<RequantizeAttrs>(e);
+    return requantized(arg(e, 0), arg(e, 1), arg(e, 2), a.axis, arg(e, 3), arg(e, 4), tensor_of(e).dtype,
+                       a.rounding == "TONEAREST");
+  }
+  if (name == "qnn.add") return sum(e, "add");
+  if (name == "qnn.subtract") return sum(e, "subtract");
+  if (name == "qnn.mul") return product(e);
+  if (name == "qnn.concatenate") return concatenated(e);
+  if (name == "qnn.conv2d") {
+    const auto o = static_cast<int64_t>(attrs_of<Conv2DAttrs>(e).kernel_layout.find('O'));
+    return contraction(e, "nn.conv2d", in_operand_dtype<Conv2DAttrs>(e), o);
+  }
+  if (name == "qnn.conv2d_transpose")
+    return contraction(e, "nn.conv2d_transpose", in_operand_dtype<Conv2DTransposeAttrs>(e), 1);
+  if (name == "qnn.dense") return contraction(e, "nn.dense", in_operand_dtype<DenseAttrs>(e), 0);
+  if (name == "qnn.batch_matmul") return contraction(e, "nn.batch_matmul", in_operand_dtype<BatchMatmulAttrs>(e), 0);
+  return unary(e);
+}
+
+}  // namespace
+
+Result<Module> canonicalize_qnn(const Module& module, PassContext&) {
+  return rewrite_module(module, [](const Expr&, const Expr& e) { return written_out(e); });
+}
+
+}  // namespace tilewright::relay

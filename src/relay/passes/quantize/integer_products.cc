@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/quantize/integer_products.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "relay/calls.h"
+#include "relay/constant_call.h"
+
+namespace tilewright::relay {
+namespace {
+
+// Whole numbers below this are exact in float32, and so is every partial sum of them that stays below.
+constexpr double kExact = 1 << 24;
+constexpr int64_t kMostParts = 32;
+
+struct Range {
+  double low, high;
+  double size() const { return std::max(std::fabs(low), std::fabs(high)); }
+};
+
+// What a constant expression computes; nothing where an operand is not constant.
+std::optional<Expr> folded(const Expr& e, int depth = 0) {
+  if (as<ConstantNode>(e)) return e;
+  const auto* call = as<CallNode>(e);
+  if (!call || !called_op(e) || depth > 8 || !as_tensor(e->type)) return std::nullopt;
+  std::vector<Expr> args;
+  for (const Expr& a : call->args) {
+    auto constant = folded(a, depth + 1);
+    if (!constant) return std::nullopt;
+    args.push_back(*constant);
+  }
+  Expr over_constants = relay::call(called_op(e)->name, args, call->attrs, e->span);
+  if (!is_constant_call(over_constants)) return std::nullopt;
+  auto values = evaluate_constant_call(over_constants);
+  if (!values.ok() || values->size() != 1) return std::nullopt;
+  return make_constant((*values)[0], e->span);
+}
+
+std::optional<Range> range_of(const Expr& e, int depth = 0);
+
+// The range of what an operator computes from ranges; nothing for operators that are not listed.
+std::optional<Range> range_of_call(const Expr& e, int depth) {
+  static const std::string_view kMove[] = {"reshape", "transpose",     "strided_slice", "expand_dims",
+                                           "squeeze", "nn.max_pool2d", "broadcast_to",  "layout_transform"};
+  const std::string_view name = called_op(e)->name;
+  auto operand = [&](size_t i) { return range_of(arg(e, i), depth + 1); };
+  if (name == "cast" || std::find(std::begin(kMove), std::end(kMove), name) != std::end(kMove)) return operand(0);
+  if (name == "nn.relu") {
+    auto x = operand(0);
+    return x ? std::optional<Range>({0, std::max(0.0, x->high)}) : x;
+  }
+  if (name == "clip") {
+    const auto& a = attrs_of<ClipAttrs>(e);
+    return Range{a.a_min, a.a_max};
+  }
+  if (name != "add" && name != "subtract") return std::nullopt;
+  auto x = operand(0), y = operand(1);
+  if (!x || !y) return std::nullopt;
+  if (name == "add") return Range{x->low + y->low, x->high + y->high};
+  return Range{x->low - y->high, x->high - y->low};
+}
+
+// Of an integer tensor.
+std::optional<Range> range_of(const Expr& e, int depth) {
+  const auto* type = as_tensor(e->type);
+  if (!type || !type->dtype.is_integral() || depth > 16) return std::nullopt;
+  const DataType t = type->dtype;
+  std::optional<Range> own, found;
+  if (t.bits <= 16)
+    own = t.is_int() ? Range{-std::ldexp(1, t.bits - 1), std::ldexp(1, t.bits - 1) - 1}
+                     : Range{0, std::ldexp(1, t.bits) - 1};
+  if (const Tensor* data = constant_data(e)) {
+    Range r{0, 0};
+    for (int64_t i = 0; i < data->size(); ++i) {
+      const auto v = static_cast<double>(data->at_int(i));
+      r = {std::min(r.low, v), std::max(r.high, v)};
+    }
+    return r;
+  }
+  if (called_op(e)) found = range_of_call(e, depth);
+  // Arithmetic that leaves its dtype wraps around.
+  const double half = std::ldexp(1, t.bits - 1);
+  const Range holds = t.is_int() ? Range{-half, half - 1} : Range{0, 2 * half - 1};
+  if (found && (found->low < holds.low || found->high > holds.high)) found.reset();
+  return found ? found : own;
+}
+
+// The same whole numbers as float32: widening casts go, sums and differences of small numbers are float ones.
+Expr as_float(const Expr& e) {
+  if (const Tensor* data = constant_data(e)) {
+    Tensor out(kFloat32, data->shape());
+    auto values = out.as_mutable<float>();
+    for (int64_t i = 0; i < data->size(); ++i) values[static_cast<size_t>(i)] = static_cast<float>(data->at_int(i));
+    return make_constant(out, e->span);
+  }
+  if (is_call_to(e, "cast") && range_of(arg(e, 0))) return as_float(arg(e, 0));
+  for (const char* op : {"add", "subtract"})
+    if (is_call_to(e, op) && range_of(arg(e, 0)) && range_of(arg(e, 1)))
+      return call(op, {as_float(arg(e, 0)), as_float(arg(e, 1))}, {}, e->span);
+  return cast(e, kFloat32);
+}
+
+// A product: which axes of its operands are summed (channels, where there are taps besides), and the one of the second
+// operand that tells its outputs apart, -1 where that is not asked.
+struct Product {
+  size_t data_axis = 0, weight_axis = 0;
+  int64_t output_axis = -1;
+  bool divisible = true;    // along those axes
+  AttrsRef attrs;           // with the operands' dtype as the result's
+  double terms_beside = 1;  // products of an output for each of the summed axis
+};
+
+template <class A>
+AttrsRef in_floats(const Expr& e) {
+  AttrsRef copy(attrs_of<A>(e).clone());
+  const_cast<A*>(attrs_as<A>(copy))->out_dtype.clear();
+  return copy;
+}
+
+template <class A>
+std::optional<Product> conv_product(const Expr& e, const std::string& kernel_layout) {
+  const auto& a = attrs_of<A>(e);
+  auto shape = static_shape(tensor_of(arg(e, 1)).shape);
+  if (!shape || a.data_layout.find_first_of("0123456789") != std::string::npos) return std::nullopt;
+  Product out;
+  out.data_axis = a.data_layout.find('C');
+  out.weight_axis = kernel_layout.find('I');
+  out.output_axis = static_cast<int64_t>(kernel_layout.find('O'));
+  if (out.data_axis >= a.data_layout.size() || kernel_layout.size() != shape->size()) return std::nullopt;
+  out.divisible = a.groups == 1;
+  for (size_t i = 0; i < shape->size(); ++i)
+    if (i != out.weight_axis && static_cast<int64_t>(i) != out.output_axis)
+      out.terms_beside *= static_cast<double>((*shape)[i]);
+  out.attrs = in_floats<A>(e);
+  return out;
+}
+
+std::optional<Product> product_of(const Expr& e) {
+  const OpDef* op = called_op(e);
+  const std::string_view name = op ? op->name : "";
+  if (name == "nn.conv1d") return conv_product<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).kernel_layout);
+  if (name == "nn.conv2d") return conv_product<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).kernel_layout);
+  if (name == "nn.conv3d") return conv_product<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).kernel_layout);
+  // The kernel is (C, O / groups, ...) whatever its letters say.
+  if (name == "nn.conv2d_transpose") return conv_product<Conv2DTransposeAttrs>(e, "IOHW");
+  if (name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul") return std::nullopt;
+  const size_t a_rank = tensor_of(arg(e, 0)).shape.size(), b_rank = tensor_of(arg(e, 1)).shape.size();
+  Product out;
+  if (name == "nn.dense") {
+    out.attrs = in_floats<DenseAttrs>(e);
+    out.data_axis = a_rank - 1;
+    out.weight_axis = 1;
+    out.output_axis = 0;
+    return out;
+  }
+  const bool batched = name == "nn.batch_matmul";
+  const bool ta = batched ? attrs_of<BatchMatmulAttrs>(e).transpose_a : attrs_of<MatmulAttrs>(e).transpose_a;
+  const bool tb = batched ? attrs_of<BatchMatmulAttrs>(e).transpose_b : attrs_of<MatmulAttrs>(e).transpose_b;
+  out.attrs = batched ? in_floats<BatchMatmulAttrs>(e) : in_floats<MatmulAttrs>(e);
+  out.data_axis = ta ? a_rank - 2 : a_rank - 1;
+  out.weight_axis = tb ? b_rank - 1 : b_rank - 2;
+  if (!batched) out.output_axis = tb ? 0 : 1;
+  return out;
+}
+
+// The largest sum of absolute weights over the outputs, of parts [begin, end) of the summed axis.
+double largest_sum(const Tensor& weights, const Product& p, int64_t begin, int64_t end) {
+  const auto& shape = weights.shape();
+  auto stride = [&](size_t axis) {
+    int64_t out = 1;
+    for (size_t i = axis + 1; i < shape.size(); ++i) out *= shape[i];
+    return out;
+  };
+  const int64_t in_stride = stride(p.weight_axis), in_size = shape[p.weight_axis];
+  const auto output = static_cast<size_t>(p.output_axis);
+  const int64_t out_stride = stride(output), out_size = shape[output];
+  std::vector<double> sums(static_cast<size_t>(out_size));
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    const int64_t channel = i / in_stride % in_size;
+    if (channel >= begin && channel < end)
+      sums[static_cast<size_t>(i / out_stride % out_size)] += std::fabs(static_cast<double>(weights.at_int(i)));
+  }
+  return sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+}
+
+// Maxima in windows of small numbers, for which there are float kernels in blocks of channels.
+Expr pooled_in_floats(const Expr& e) {
+  if (!range_of(arg(e, 0))) return e;
+  return cast(call(called_op(e)->name, {as_float(arg(e, 0))}, as<CallNode>(e)->attrs, e->span), tensor_of(e).dtype);
+}
+
+Expr in_exact_floats(const Expr& e) {
+  const auto* type = as_tensor(e->type);
+  if (!type || !type->dtype.is_integral() || !called_op(e)) return e;
+  if (is_call_to(e, "nn.max_pool2d") || is_call_to(e, "nn.global_max_pool2d")) return pooled_in_floats(e);
+  auto product = product_of(e);
+  if (!product || !as_tensor(arg(e, 0)->type) || !as_tensor(arg(e, 0)->type)->dtype.is_integral()) return e;
+  const Expr data = folded(arg(e, 0)).value_or(arg(e, 0)), weight = folded(arg(e, 1)).value_or(arg(e, 1));
+  auto data_range = range_of(data), weight_range = range_of(weight);
+  const Dim& summed = tensor_of(weight).shape[product->weight_axis];
+  if (!data_range || !weight_range || !summed.is_const()) return e;
+  const int64_t n = summed.value();
+  const Tensor* weights = product->output_axis >= 0 ? constant_data(weight) : nullptr;
+  auto bound = [&](int64_t begin, int64_t end) {
+    if (weights) return data_range->size() * largest_sum(*weights, *product, begin, end);
+    return data_range->size() * weight_range->size() * product->terms_beside * static_cast<double>(end - begin);
+  };
+  auto fits = [&](int64_t parts) {
+    for (int64_t i = 0; i < parts; ++i)
+      if (bound(i * n / parts, (i + 1) * n / parts) >= kExact) return false;
+    return true;
+  };
+  int64_t parts = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(bound(0, n) / kExact)));
+  while (parts <= std::min(n, kMostParts) && !fits(parts)) ++parts;
+  if (n == 0 || parts > std::min(n, kMostParts) || (parts > 1 && !product->divisible)) return e;
+  const Expr x = as_float(data), w = as_float(weight);
+  Expr sum;
+  for (int64_t i = 0; i < parts; ++i) {
+    const int64_t begin = i * n / parts, end = (i + 1) * n / parts;
+    auto part = [&](const Expr& of, size_t axis) {
+      return parts == 1 ? of : sliced(of, static_cast<int64_t>(axis), begin, end, e->span);
+    };
+    Expr term = cast(
+        call(called_op(e)->name, {part(x, product->data_axis), part(w, product->weight_axis)}, product->attrs, e->span),
+        kInt32);
+    sum = sum ? both("add", sum, term) : term;
+  }
+  return cast(sum, type->dtype);
+}
+
+}  // namespace
+
+Result<Module> integer_products(const Module& module, PassContext&) {
+  return rewrite_module(module, [](const Expr&, const Expr& e) { return in_exact_floats(e); });
+}
+
+}  // namespace tilewright::relay

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/training/first_order_gradient.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "relay/ops/attrs.h"
+#include "relay/passes/pipeline/expand_composed.h"
+#include "relay/passes/training/unfold.h"
+#include "relay/rewrite.h"
+
+namespace tilewright::relay {
+namespace {
+
+Expr filled_like(const Expr& e, double value) {
+  const auto& t = tensor_of(e);
+  if (auto shape = static_shape(t.shape)) return full_constant(value, t.dtype, *shape);
+  return call(value == 0 ? "zeros_like" : "ones_like", {e});
+}
+
+// Integers have gradients, too: what their operators give in integers.
+bool has_numbers(const Expr& e) {
+  const auto* t = as_tensor(e->type);
+  return t && (t->dtype.is_float() || t->dtype.is_integral()) && !t->dtype.is_bool();
+}
+
+class Backward {
+ public:
+  Result<Expr> run(const FunctionNode& function) {
+    std::vector<Expr> order = post_order(function.body);
+    for (const Expr& e : order) TW_TRY_STATUS(check(e));
+    seed(function.body);
+    for (size_t i = order.size(); i-- > 0;) TW_TRY_STATUS(spread(order[i]));
+    std::vector<Expr> gradients;
+    for (const Expr& param : function.params) {
+      auto it = gradients_.find(param.get());
+      gradients.push_back(it == gradients_.end() ? filled_like(param, 0) : it->second);
+    }
+    return make_tuple({function.body, make_tuple(std::move(gradients))});
+  }
+
+ private:
+  Status check(const Expr& e) const {
+    bool flows = as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) || called_op(e) ||
+                 as<IfNode>(e);
+    if (!flows)
+      return Diagnostic(ErrorCode::kUnsupportedModel, "gradients go through operators and branches only", "",
+                        "run PartialEvaluate first");
+    return Ok{};
+  }
+  void seed(const Expr& e) {
+    if (const auto* tuple = as<TupleNode>(e)) {
+      for (const Expr& field : tuple->fields) seed(field);
+    } else if (has_numbers(e)) {
+      add(e, filled_like(e, 1));
+    }
+  }
+  void add(const Expr& e, const Expr& gradient) {
+    if (!gradient) return;
+    Expr& known = gradients_[e.get()];
+    known = known ? call("add", {known, gradient}) : gradient;
+  }
+
+  Status spread(const Expr& e) {
+    if (const auto* get = as<TupleGetItemNode>(e)) {
+      auto it = gradients_.find(e.get());
+      if (it == gradients_.end()) return Ok{};
+      if (const auto* tuple = as<TupleNode>(get->tuple)) {
+        add(tuple->fields[static_cast<size_t>(get->index)], it->second);
+      } else {
+        auto& fields = fields_[get->tuple.get()];
+        fields.resize(as_tuple(get->tuple->type)->fields.size());
+        Expr& known = fields[static_cast<size_t>(get->index)];
+        known = known ? call("add", {known, it->second}) : it->second;
+      }
+      return Ok{};
+    }
+    if (const auto* branch = as<IfNode>(e)) {
+      auto it = gradients_.find(e.get());
+      if (it == gradients_.end()) return Ok{};
+      Expr none = filled_like(e, 0);
+      add(branch->then_branch, make_node<IfNode>(branch->condition, it->second, none, e->span));
+      add(branch->else_branch, make_node<IfNode>(branch->condition, none, it->second, e->span));
+      return Ok{};
+    }
+    if (!called_op(e)) return Ok{};
+    Expr gradient;
+    if (auto it = gradients_.find(e.get()); it != gradients_.end()) gradient = it->second;
+    if (auto it = fields_.find(e.get()); it != fields_.end()) {
+      // Results that nothing used have a gradient of zero.
+      for (size_t i = 0; i < it->second.size(); ++i)
+        if (!it->second[i]) it->second[i] = filled_like(make_get(e, static_cast<int64_t>(i)), 0);
+      gradient = make_tuple(it->second);
+    }
+    if (!gradient) return Ok{};
+    auto parts = operand_gradients(e, gradient);
+    if (!parts)
+      return Diagnostic(ErrorCode::kUnsupportedModel, format("{} has no gradient", called_op(e)->name),
+                        e->span ? *e->span : "", "SimplifyInference takes normalisations apart first");
+    const auto& args = as<CallNode>(e)->args;
+    // A tuple operand's gradients are those of its fields.
+    if (args.size() == 1 && as<TupleNode>(args[0])) {
+      for (size_t i = 0; i < parts->size(); ++i) add(as<TupleNode>(args[0])->fields[i], (*parts)[i]);
+      return Ok{};
+    }
+    for (size_t i = 0; i < std::min(parts->size(), args.size()); ++i)
+      if (has_numbers(args[i])) add(args[i], (*parts)[i]);
+    return Ok{};
+  }
+
+  std::unordered_map<const ExprNode*, Expr> gradients_;
+  std::unordered_map<const ExprNode*, std::vector<Expr>> fields_;  // of calls with several results
+};
+
+}  // namespace
+
+Result<Module> first_order_gradient(const Module& module, PassContext&) {
+  Module out = module;
+  for (auto& [name, function] : out.functions) {
+    if (!as<FunctionNode>(function) || is_closed_function(function)) continue;
+    auto graph = unfolded(module, function);
+    if (!graph.ok()) {
+      Diagnostic error = graph.error();
+      error.where = error.where.empty() ? "@" + name : format("@{}: {}", name, error.where);
+      return error;
+    }
+    function = *graph;
+    // The gradient of a composed operator is that of what it is made of.
+    for (bool changed = true; changed;) {
+      changed = false;
+      function = rewrite_expr(function, [&](const Expr&, const Expr& e) {
+        Expr made = called_op(e) && !has_gradient_rule(e) ? expanded(e) : e;
+        changed |= !(made == e);
+        return made;
+      });
+    }
+    const auto& node = *as<FunctionNode>(function);
+    Backward backward;
+    auto body = backward.run(node);
+    if (!body.ok()) {
+      Diagnostic error = body.error();
+      error.where = error.where.empty() ? "@" + name : format("@{}: {}", name, error.where);
+      return error;
+    }
+    function = make_node<FunctionNode>(node.params, *body, node.attrs, node.span, node.type_variables);
+  }
+  return out;
+}
+
+}  // namespace tilewright::relay
