@@ -7,7 +7,6 @@
 #include "base/format.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/ops/tensor/dynamic.h"
 
 namespace tilewright::program {
 namespace {
@@ -232,11 +231,11 @@ const Treatment& NodeFacts::treatment(const Expr& call) {
 Treatment NodeFacts::find_treatment(const Expr& e) {
   const auto& call = *as<CallNode>(e);
   if (const auto* node = onnx_node(e)) return onnx_treatment(call, *node);
-  const std::string_view name = called_op(e)->name;
-  if (name == "vm.host" || name == "argwhere" || name == "unique") return {Treatment::kHost};
+  const OpFacts& op = called_op(e)->facts;
+  if (op.sized_by_data) return {Treatment::kHost};
   Treatment t;
-  const auto [first, count] = deciding_operands(*called_op(e));
-  for (size_t i = first; i < first + count && i < call.args.size(); ++i) t.values.push_back(i);
+  for (size_t i = 0; i < call.args.size() && i < 32; ++i)
+    if (op.deciding_operands >> i & 1) t.values.push_back(i);
   return t;
 }
 

@@ -123,9 +123,9 @@ std::optional<Tensor> native(const Expr& e, const Tensors& in) {
   const std::string_view name = called_op(e)->name;
   auto shape = result_shape(e);
   if (!shape || in.empty()) return std::nullopt;
-  if (name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten")
-    return in[0].reshaped(*shape);
-  if (name == "copy") return in[0];
+  const Elements elements = called_op(e)->facts.elements;
+  if (elements == Elements::kReshaped) return in[0].reshaped(*shape);
+  if (elements == Elements::kSame) return in[0];
   if (name == "transpose") return transpose(call, in[0], *shape);
   if (name == "layout_transform") return relayout_native(call, in[0], *shape);
   if (name == "concatenate") return concatenate(call, in, *shape);

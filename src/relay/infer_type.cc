@@ -5,12 +5,18 @@
 
 #include "base/format.h"
 #include "relay/op.h"
-#include "relay/operand_types.h"
 #include "relay/rewrite.h"
 #include "relay/run_time_values.h"
 
 namespace tilewright::relay {
 namespace {
+
+// The type of a variable that is operand `index` of the call, or null when the operator says nothing about it.
+Type open_weight(const CallNode& call, size_t index, const Type& first_operand) {
+  const auto rule = as<OpNode>(call.callee)->def->facts.operand_type;
+  const auto* data = as_tensor(first_operand);
+  return rule && index > 0 && data && call.attrs ? rule(call.attrs, index, *data) : Type();
+}
 
 // Unknowns are IncompleteType nodes, each its own; solving binds them to types, which may hold unknowns again.
 class Unifier {
@@ -265,7 +271,7 @@ class Inference {
     for (size_t i = 0; i < call.args.size(); ++i) {
       const Expr& arg = call.args[i];
       if (as<VarNode>(arg) && of(arg)->kind == TypeKind::kIncomplete)
-        if (Type expected = operand_type(*called_op(e), call.attrs, i, of(call.args[0])))
+        if (Type expected = open_weight(call, i, of(call.args[0])))
           TW_TRY_STATUS(join(types_.at(arg.get()), expected, e));
       if (!is_complete(of(arg))) return false;
       operands.push_back(operand(arg));

@@ -14,6 +14,9 @@ namespace tilewright::relay {
 #define TW_FAMILY(name) std::vector<OpDef> name##_ops();
 TW_OP_FAMILIES(TW_FAMILY)
 #undef TW_FAMILY
+#define TW_FACTS(name) void name(const FactsOf&);
+TW_OP_FACTS(TW_FACTS)
+#undef TW_FACTS
 
 namespace {
 
@@ -31,6 +34,14 @@ struct Table {
     std::sort(ops.begin(), ops.end(), [](const OpDef& a, const OpDef& b) { return std::strcmp(a.name, b.name) < 0; });
     for (size_t i = 1; i < ops.size(); ++i)
       TW_ICHECK(std::strcmp(ops[i - 1].name, ops[i].name) != 0, std::string("two operators named ") + ops[i].name);
+    auto facts = [&](std::string_view name) -> OpFacts& {
+      auto op = std::find_if(ops.begin(), ops.end(), [&](const OpDef& def) { return def.name == name; });
+      TW_ICHECK(op != ops.end(), "facts of an operator that is not there: " + std::string(name));
+      return op->facts;
+    };
+#define TW_FACTS(name) name(facts);
+    TW_OP_FACTS(TW_FACTS)
+#undef TW_FACTS
     for (const OpDef& op : ops) exprs.push_back(make_node<OpNode>(&op));
   }
 };

@@ -2,9 +2,12 @@
 // The operator table: everything the compiler knows about an operator sits in one record, in one file of ops/.
 // Adding an operator: a record here (attributes, typing, reference, docs), a lowering, a frontend converter, a test.
 #pragma once
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "relay/expr.h"
@@ -60,6 +63,46 @@ struct ArgDoc {
   const char* doc;
 };
 
+// What the elements of a result are.
+enum class Elements {
+  kComputed,
+  kSame,      // the first operand's, in its shape
+  kReshaped,  // the first operand's in their order, in another shape
+  kSelected,  // the first operand's, all or a part of them, in another order
+  kMoved,     // the operands' or a constant, any number of times
+};
+// What ToMixedPrecision does with an operator of float32.
+enum class Narrowing {
+  kNever,    // it loses by it: sums, exponentials, norms
+  kFollows,  // it becomes narrow where its operands are
+  kAlways,   // it gains most: convolutions, matrix products
+};
+// One for each operand; a null one means zero. None at all: there is no rule for such attributes.
+using Gradients = std::vector<Expr>;
+using GradientRule = Gradients (*)(const Expr& call, const Expr& gradient);
+// ops/layout_inference.h
+struct LayoutQuery;
+struct LayoutInference;
+using InferLayouts = std::optional<LayoutInference> (*)(const LayoutQuery&);
+
+// What passes ask of an operator. What is not said has the answer that is right for every operator.
+struct OpFacts {
+  Elements elements = Elements::kComputed;
+  Narrowing narrowing = Narrowing::kNever;
+  bool keeps_finite = false;        // of finite operands, whatever they are, it makes finite results
+  const char* fast_form = nullptr;  // the operator that approximates it
+  uint32_t deciding_operands = 0;   // a bit for each operand whose value, not its type alone, decides the result's type
+  bool sized_by_data = false;       // only a run knows how large its result is; the runtime has it as a function
+  GradientRule gradient = nullptr;  // ops/gradient.h
+  bool gradient_of_any_shape = false;
+  InferLayouts layouts = nullptr;  // ops/layout_inference.h
+  // The type of a weight that a script left open, as the attributes and the first operand's type have it; null:
+  // unknown.
+  Type (*operand_type)(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) = nullptr;
+};
+// The facts of the operator of that name, while the table is made.
+using FactsOf = std::function<OpFacts&(std::string_view op)>;
+
 struct OpDef {
   const char* name = "";  // classic Relay name, for instance "nn.conv2d"
   int num_inputs = 1;     // -1: one tuple argument or any number
@@ -77,6 +120,13 @@ struct OpDef {
   // known, and then infer_type gives the type. Written with ops/composition.h; the pass ExpandComposed runs it.
   Result<Expr> (*expand)(const TypeArgs&) = nullptr;
   bool stateful = false;  // random, side effects: never folded, never merged
+  OpFacts facts = {};
+
+  // The record with what else is known of it.
+  OpDef with(const OpFacts& more) && {
+    facts = more;
+    return std::move(*this);
+  }
 };
 
 // Every built-in operator, sorted by name. Families live in relay/ops/*.cc and are listed in relay/ops/list.h.

@@ -1,40 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of built-in operators: each is one file of this folder that defines `std::vector<OpDef> <family>_ops()`.
+// The families of built-in operators, by folder: each is one file there that defines
+// `std::vector<OpDef> <family>_ops()`. Facts that are long lie beside them, in files that define
+// `void <facts>(const FactsOf&)`.
 #pragma once
 // clang-format off
 #define TW_OP_FAMILIES(X) \
-  X(attention) \
-  X(batch_blocks) \
-  X(broadcast) \
-  X(composed_arithmetic) \
-  X(composed_image) \
-  X(composed_indexing) \
-  X(composed_like) \
-  X(composed_quantize) \
-  X(composed_random) \
+  /* tensor */ \
+  X(broadcast) X(composed_arithmetic) X(composed_indexing) X(composed_like) X(composed_random) X(create) \
+  X(dynamic) X(einsum) X(elementwise) X(index) X(layout) X(reduce) \
+  X(sort) X(transform) \
+  /* nn */ \
+  X(attention) X(batch_blocks) X(composed_winograd) X(conv) X(dense) X(norm) \
+  X(pad) X(pool) X(recurrent) X(sparse) \
+  /* image */ \
+  X(composed_image) X(composed_vision) X(image) X(vision) \
+  /* quantize */ \
+  X(composed_quantize) X(qnn) \
+  /* training */ \
   X(composed_training) \
-  X(composed_vision) \
-  X(composed_winograd) \
-  X(create) \
-  X(device) \
-  X(dynamic) \
-  X(einsum) \
-  X(elementwise) \
-  X(image) \
-  X(index) \
-  X(layout) \
-  X(memory) \
-  X(conv) \
-  X(dense) \
-  X(norm) \
-  X(pool) \
-  X(pad) \
-  X(program) \
-  X(qnn) \
-  X(recurrent) \
-  X(reduce) \
-  X(sort) \
-  X(sparse) \
-  X(transform) \
-  X(vision)
+  /* program */ \
+  X(device) X(memory) X(program)
+
+#define TW_OP_FACTS(X) \
+  X(dynamic_facts) X(nn_gradients) X(tensor_gradients) \
+  X(image_layouts) X(nn_layouts) X(quantize_layouts) X(tensor_layouts)
 // clang-format on

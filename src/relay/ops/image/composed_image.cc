@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "relay/ops/composition.h"
 #include "relay/ops/image/attrs_vision.h"
+#include "relay/ops/nn/weight_types.h"
 
 namespace tilewright::relay {
 namespace {
@@ -246,6 +247,35 @@ Result<Expr> expand_deformable_conv2d(const TypeArgs& args) {
   return c.result(first ? out : as_layout(&c, out, a.data_layout));
 }
 
+// Where a deformable convolution reads: two numbers for each tap and place of the result.
+Type deformable_offset(const DeformableConv2DAttrs& a, const TensorTypeNode& data) {
+  const std::string& layout = a.data_layout;
+  if (layout.size() != 4 || data.shape.size() != 4 || !a.kernel_size || a.kernel_size->size() != 2) return {};
+  std::vector<int64_t> pads = a.padding;
+  if (pads.size() == 1) pads.assign(4, pads[0]);
+  if (pads.size() == 2) pads = {pads[0], pads[1], pads[0], pads[1]};
+  if (pads.size() != 4 || a.strides.size() != 2 || a.dilation.size() != 2) return {};
+  Shape shape(4);
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t spatial = layout[i] == 'H' ? 0 : 1;
+    if (layout[i] == 'C') {
+      shape[i] = 2 * (*a.kernel_size)[0] * (*a.kernel_size)[1] * a.deformable_groups;
+    } else if (layout[i] == 'N') {
+      shape[i] = data.shape[i];
+    } else {
+      if (a.strides[spatial] < 1) return {};
+      const int64_t reach = a.dilation[spatial] * ((*a.kernel_size)[spatial] - 1) + 1;
+      shape[i] =
+          floordiv(data.shape[i] + Dim(pads[spatial] + pads[spatial + 2] - reach), Dim(a.strides[spatial])) + Dim(1);
+    }
+  }
+  return tensor_type(std::move(shape), data.dtype);
+}
+Type deformable_operand(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) {
+  if (index == 1) return deformable_offset(*attrs_as<DeformableConv2DAttrs>(attrs), data);
+  return convolution_weight<DeformableConv2DAttrs, false, 2>(attrs, index, data);
+}
+
 }  // namespace
 
 std::vector<OpDef> composed_image_ops() {
@@ -265,7 +295,8 @@ std::vector<OpDef> composed_image_ops() {
                       {{"data", "floats, in `data_layout`"},
                        {"offset", "2 * deformable_groups * taps channels: y, x of each tap"},
                        {"weight", "in `kernel_layout`"}},
-                      OpPattern::kOutEWiseFusable, expand_deformable_conv2d, make_default_attrs<DeformableConv2DAttrs>),
+                      OpPattern::kOutEWiseFusable, expand_deformable_conv2d, make_default_attrs<DeformableConv2DAttrs>)
+          .with({.operand_type = deformable_operand}),
   };
 }
 

@@ -371,11 +371,13 @@ std::vector<OpDef> image_ops() {
       op("image.resize1d", "The last spatial axis resampled to size.", data, resize_type<Resize1DAttrs, 1>,
          eval_resize<Resize1DAttrs, 1>, make_default_attrs<Resize1DAttrs>),
       op("image.resize2d", "H and W resampled to size.", data, resize_type<Resize2DAttrs, 2>,
-         eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>),
+         eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>)
+          .with({.narrowing = Narrowing::kFollows}),
       op("image.resize3d", "D, H and W resampled to size.", data, resize_type<Resize3DAttrs, 3>,
          eval_resize<Resize3DAttrs, 3>, make_default_attrs<Resize3DAttrs>),
       op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling,
-         make_default_attrs<UpSamplingAttrs>),
+         make_default_attrs<UpSamplingAttrs>)
+          .with({.narrowing = Narrowing::kFollows}),
       op("image.grid_sample",
          "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W'), or with "
          "depth.",

@@ -6,6 +6,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/define.h"
 #include "relay/ops/nn/convolution.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/ops/typing.h"
 
 namespace tilewright::relay {
@@ -216,12 +217,15 @@ OpDef conv(const char* name, const char* doc, Result<Type> (*type)(const TypeArg
 std::vector<OpDef> conv_ops() {
   return {
       conv<Conv1DAttrs>("nn.conv1d", "1-D convolution: (N, C, W) x (O, C/groups, kw) -> (N, O, W').",
-                        conv_type<Conv1DAttrs, 1>, eval_conv<Conv1DAttrs, 1>),
+                        conv_type<Conv1DAttrs, 1>, eval_conv<Conv1DAttrs, 1>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv1DAttrs>}),
       conv<Conv2DAttrs>("nn.conv2d", "2-D convolution: (N, C, H, W) x (O, C/groups, kh, kw) -> (N, O, H', W').",
-                        conv_type<Conv2DAttrs, 2>, eval_conv<Conv2DAttrs, 2>),
+                        conv_type<Conv2DAttrs, 2>, eval_conv<Conv2DAttrs, 2>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv2DAttrs>}),
       conv<Conv3DAttrs>("nn.conv3d",
                         "3-D convolution: (N, C, D, H, W) x (O, C/groups, kd, kh, kw) -> (N, O, D', H', W').",
-                        conv_type<Conv3DAttrs, 3>, eval_conv<Conv3DAttrs, 3>),
+                        conv_type<Conv3DAttrs, 3>, eval_conv<Conv3DAttrs, 3>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv3DAttrs>}),
       conv<Conv2DNCHWcAttrs>(
           "nn.contrib_conv2d_NCHWc",
           "2-D convolution over channel blocks: (N, C/v, H, W, v) x (O/v, C/v, kh, kw, v, v) -> (N, O/v, H', W', v).",
@@ -232,14 +236,17 @@ std::vector<OpDef> conv_ops() {
                              conv_type<Conv2DNCHWcAttrs, 2>, eval_conv<Conv2DNCHWcAttrs, 2>),
       conv<Conv1DTransposeAttrs>("nn.conv1d_transpose",
                                  "Transposed 1-D convolution: (N, C, W) x (C, O/groups, kw) -> (N, O, W').",
-                                 transpose_type<Conv1DTransposeAttrs, 1>, eval_transpose<Conv1DTransposeAttrs, 1>),
+                                 transpose_type<Conv1DTransposeAttrs, 1>, eval_transpose<Conv1DTransposeAttrs, 1>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv1DTransposeAttrs, true>}),
       conv<Conv2DTransposeAttrs>("nn.conv2d_transpose",
                                  "Transposed 2-D convolution: (N, C, H, W) x (C, O/groups, kh, kw) -> (N, O, H', W').",
-                                 transpose_type<Conv2DTransposeAttrs, 2>, eval_transpose<Conv2DTransposeAttrs, 2>),
+                                 transpose_type<Conv2DTransposeAttrs, 2>, eval_transpose<Conv2DTransposeAttrs, 2>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv2DTransposeAttrs, true>}),
       conv<Conv3DTransposeAttrs>(
           "nn.conv3d_transpose",
           "Transposed 3-D convolution: (N, C, D, H, W) x (C, O/groups, kd, kh, kw) -> (N, O, D', H', W').",
-          transpose_type<Conv3DTransposeAttrs, 3>, eval_transpose<Conv3DTransposeAttrs, 3>),
+          transpose_type<Conv3DTransposeAttrs, 3>, eval_transpose<Conv3DTransposeAttrs, 3>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = convolution_weight<Conv3DTransposeAttrs, true>}),
   };
 }
 

@@ -216,18 +216,34 @@ OpDef op(const char* name, const char* doc, const char* second, Result<Type> (*t
                    eval, make);
 }
 
+// Weights that a script left open.
+Type dense_weight(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) {
+  const auto& units = attrs_as<DenseAttrs>(attrs)->units;
+  if (index != 1 || !units || data.shape.empty()) return {};
+  return tensor_type({Dim(*units), data.shape.back()}, data.dtype);
+}
+Type matmul_weight(const AttrsRef& attrs, size_t index, const TensorTypeNode& data) {
+  const auto& a = *attrs_as<MatmulAttrs>(attrs);
+  const size_t rank = data.shape.size();
+  if (index != 1 || !a.units || rank == 0) return {};
+  const Dim units(*a.units), depth = data.shape[a.transpose_a && rank > 1 ? rank - 2 : rank - 1];
+  return tensor_type(a.transpose_b ? Shape{units, depth} : Shape{depth, units}, data.dtype);
+}
+
 }  // namespace
 
 std::vector<OpDef> dense_ops() {
   return {
-      op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense,
-         make_default_attrs<DenseAttrs>),
+      op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense, make_default_attrs<DenseAttrs>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = dense_weight}),
       op("nn.contrib_dense_pack", "nn.dense with the weight in blocks of outputs.", "(ceil(N/v), K, v)",
          dense_pack_type, eval_dense_pack, make_default_attrs<DensePackAttrs>),
       op("nn.matmul", "(..., M, K) x (K, N) -> (..., M, N), either transposed.", "a matrix", matmul_type, eval_matmul,
-         make_default_attrs<MatmulAttrs>),
+         make_default_attrs<MatmulAttrs>)
+          .with({.narrowing = Narrowing::kAlways, .operand_type = matmul_weight}),
       op("nn.batch_matmul", "(B..., M, K) x (B..., N, K) -> (B..., M, N); batch axes broadcast.", "matrices",
-         batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>),
+         batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>)
+          .with({.narrowing = Narrowing::kAlways}),
   };
 }
 

@@ -5,6 +5,7 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/define.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -257,30 +258,36 @@ std::vector<OpDef> norm_ops() {
       define_op("nn.fast_softmax", "nn.softmax with the approximated exponential.", data, kOut, softmax_type,
                 eval_softmax<false>, make_default_attrs<SoftmaxAttrs>),
       define_op("nn.softmax", "exp(x - max) over its sum along axis.", data, kOut, softmax_type, eval_softmax<false>,
-                make_default_attrs<SoftmaxAttrs>),
+                make_default_attrs<SoftmaxAttrs>)
+          .with({.fast_form = "nn.fast_softmax"}),
       define_op("nn.log_softmax", "The logarithm of softmax along axis.", data, kOut, softmax_type, eval_softmax<true>,
                 make_default_attrs<SoftmaxAttrs>),
       define_op(
           "nn.batch_norm",
           "(x - moving_mean) / sqrt(moving_var + epsilon) * gamma + beta, with the two statistics as results 1 and 2.",
           {{"data", "floats"}, {"gamma", "(C)"}, {"beta", "(C)"}, {"moving_mean", "(C)"}, {"moving_var", "(C)"}}, kOut,
-          batch_norm_type, eval_batch_norm, make_default_attrs<BatchNormAttrs>),
+          batch_norm_type, eval_batch_norm, make_default_attrs<BatchNormAttrs>)
+          .with({.operand_type = weight_along_axis<BatchNormAttrs>}),
       define_op("nn.layer_norm", "Zero mean and unit variance along axis, then gamma and beta.", affine, kOpaque,
-                layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>),
+                layer_norm_type, eval_layer_norm, make_default_attrs<LayerNormAttrs>)
+          .with({.operand_type = weight_along_axis<LayerNormAttrs>}),
       define_op("nn.instance_norm",
                 "Zero mean and unit variance of every channel of every sample, then gamma and beta.", affine, kOpaque,
                 channel_norm_type<InstanceNormAttrs>, eval_channel_norm<InstanceNormAttrs>,
-                make_default_attrs<InstanceNormAttrs>),
+                make_default_attrs<InstanceNormAttrs>)
+          .with({.operand_type = weight_along_axis<InstanceNormAttrs>}),
       define_op("nn.group_norm",
                 "Zero mean and unit variance of every group of channels of every sample, then gamma and beta.", affine,
                 kOpaque, channel_norm_type<GroupNormAttrs>, eval_channel_norm<GroupNormAttrs>,
-                make_default_attrs<GroupNormAttrs>),
+                make_default_attrs<GroupNormAttrs>)
+          .with({.operand_type = weight_along_axis<GroupNormAttrs>}),
       define_op("nn.l2_normalize", "x / sqrt(max(sum of squares along axis, eps)).", data, kOut, l2_normalize_type,
                 eval_l2_normalize, make_default_attrs<L2NormalizeAttrs>),
       define_op("nn.lrn", "Local response normalisation across `size` neighbours of axis.", data, kOpaque, lrn_type,
                 eval_lrn, make_default_attrs<LRNAttrs>),
       define_op("nn.dropout", "The identity (inference); result 1 is a mask of ones.", data, kOpaque, dropout_type,
-                eval_dropout, make_default_attrs<DropoutAttrs>),
+                eval_dropout, make_default_attrs<DropoutAttrs>)
+          .with({.elements = Elements::kSame}),
   };
 }
 

@@ -164,13 +164,17 @@ std::vector<OpDef> pad_ops() {
   return {
       op("nn.pad", "Every axis extended (or cropped) by pad_width.",
          {{"data", "any dtype"}, {"pad_value", "a scalar of the data's dtype"}}, pad_type, eval_pad,
-         make_default_attrs<PadAttrs>),
+         make_default_attrs<PadAttrs>)
+          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
       op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type, eval_mirror,
-         make_default_attrs<MirrorPadAttrs>),
+         make_default_attrs<MirrorPadAttrs>)
+          .with({.elements = Elements::kMoved}),
       op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>,
-         eval_block<true>, make_default_attrs<SubPixelAttrs>),
+         eval_block<true>, make_default_attrs<SubPixelAttrs>)
+          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
       op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>,
-         eval_block<false>, make_default_attrs<SubPixelAttrs>),
+         eval_block<false>, make_default_attrs<SubPixelAttrs>)
+          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
   };
 }
 

@@ -207,9 +207,11 @@ std::vector<OpDef> pool_ops() {
 #define TW_POOLS(n, axes)                                                                                           \
   ops.push_back(op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",            \
                    pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                       \
-                   make_default_attrs<MaxPool##n##DAttrs>));                                                        \
+                   make_default_attrs<MaxPool##n##DAttrs>)                                                          \
+                    .with({.narrowing = Narrowing::kFollows}));                                                     \
   ops.push_back(op("nn.avg_pool" #n "d", "The mean of every window of " axes ".", pool_type<AvgPool##n##DAttrs, n>, \
-                   eval_pool<AvgPool##n##DAttrs, n, true>, make_default_attrs<AvgPool##n##DAttrs>));                \
+                   eval_pool<AvgPool##n##DAttrs, n, true>, make_default_attrs<AvgPool##n##DAttrs>)                  \
+                    .with({.narrowing = Narrowing::kFollows}));                                                     \
   ops.push_back(op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".",                \
                    adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, false>,     \
                    make_default_attrs<AdaptivePool##n##DAttrs>));                                                   \

@@ -20,7 +20,8 @@ std::vector<OpDef> device_ops() {
       define_op("annotation.stop_fusion", "The same values; what computes them and what uses them are not fused.", data,
                 OpPattern::kOpaque, same_type, same_values, nullptr),
       define_op("device_copy", "The same values on another device.", data, OpPattern::kOpaque, same_type, same_values,
-                make_default_attrs<DeviceCopyAttrs>),
+                make_default_attrs<DeviceCopyAttrs>)
+          .with({.elements = Elements::kSame}),
       define_op("on_device", "The same values; the operand is computed on the named device. PlanDevices acts on it.",
                 data, OpPattern::kOpaque, same_type, same_values, make_default_attrs<OnDeviceAttrs>),
   };

@@ -28,7 +28,8 @@ std::vector<OpDef> program_ops() {
   return {
       program_op("onnx.node", "A node of an ONNX model, converted when the sizes and values that it needs are known.",
                  make_default_attrs<OnnxNodeAttrs>),
-      program_op("vm.host", "A function of the runtime, on values as they are.", make_default_attrs<HostAttrs>),
+      program_op("vm.host", "A function of the runtime, on values as they are.", make_default_attrs<HostAttrs>)
+          .with({.sized_by_data = true}),
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "relay/ops/attrs.h"
 #include "relay/ops/define.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/ops/reference.h"
 #include "relay/ops/typing.h"
 
@@ -354,11 +355,15 @@ OpDef binary(const char* name, const char* doc, Result<Type> (*type)(const TypeA
 
 std::vector<OpDef> broadcast_ops() {
   std::vector<OpDef> ops = {
-      binary("add", "lhs + rhs; integers wrap.", arithmetic_type, eval_arithmetic<Add, kAdd>),
-      binary("subtract", "lhs - rhs; integers wrap.", arithmetic_type, eval_arithmetic<Subtract, kSub>),
-      binary("multiply", "lhs * rhs; integers wrap.", arithmetic_type, eval_arithmetic<Multiply, kMul>),
+      binary("add", "lhs + rhs; integers wrap.", arithmetic_type, eval_arithmetic<Add, kAdd>)
+          .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
+      binary("subtract", "lhs - rhs; integers wrap.", arithmetic_type, eval_arithmetic<Subtract, kSub>)
+          .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
+      binary("multiply", "lhs * rhs; integers wrap.", arithmetic_type, eval_arithmetic<Multiply, kMul>)
+          .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
       binary("divide", "lhs / rhs; integers truncate towards zero.", arithmetic_type,
-             eval_arithmetic<Divide, kTruncDiv>),
+             eval_arithmetic<Divide, kTruncDiv>)
+          .with({.narrowing = Narrowing::kFollows}),
       binary("floor_divide", "floor(lhs / rhs).", arithmetic_type, eval_arithmetic<FloorDivide, kFloorDiv>),
       binary("trunc_divide", "trunc(lhs / rhs).", arithmetic_type, eval_arithmetic<TruncDivide, kTruncDiv>),
       binary("mod", "The remainder with the sign of lhs (C's fmod).", arithmetic_type,
@@ -367,8 +372,10 @@ std::vector<OpDef> broadcast_ops() {
       binary("floor_mod", "The remainder with the sign of rhs (numpy's mod).", arithmetic_type,
              eval_arithmetic<FloorMod, kFloorMod>),
       binary("power", "lhs to the power rhs; integers wrap.", arithmetic_type, eval_arithmetic<Power, kPow, 8>),
-      binary("maximum", "The larger; NaN wins.", arithmetic_type, eval_arithmetic<Maximum, kMax, 0>),
-      binary("minimum", "The smaller; NaN wins.", arithmetic_type, eval_arithmetic<Minimum, kMin, 0>),
+      binary("maximum", "The larger; NaN wins.", arithmetic_type, eval_arithmetic<Maximum, kMax, 0>)
+          .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
+      binary("minimum", "The smaller; NaN wins.", arithmetic_type, eval_arithmetic<Minimum, kMin, 0>)
+          .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
       binary("equal", "lhs == rhs as bool.", comparison_type, eval_compare<kEq>),
       binary("not_equal", "lhs != rhs as bool.", comparison_type, eval_compare<kNe>),
       binary("less", "lhs < rhs as bool.", comparison_type, eval_compare<kLt>),
@@ -384,16 +391,19 @@ std::vector<OpDef> broadcast_ops() {
       binary("left_shift", "lhs << rhs; 0 when rhs is the width or more.", bitwise_type, eval_int<kShl>),
       binary("right_shift", "lhs >> rhs; arithmetic for signed integers.", bitwise_type, eval_int<kShr>),
   };
-  OpDef where = binary("where", "x where the condition holds, else y; all three broadcast.", where_type, eval_where);
+  OpDef where = binary("where", "x where the condition holds, else y; all three broadcast.", where_type, eval_where)
+                    .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows});
   where.num_inputs = 3;
   where.args = {{"condition", "bool"}, {"x", "any dtype"}, {"y", "x's dtype"}};
   ops.push_back(std::move(where));
-  OpDef bias = binary("nn.bias_add", "data + bias, the bias running along `axis`.", bias_add_type, eval_bias_add);
+  OpDef bias = binary("nn.bias_add", "data + bias, the bias running along `axis`.", bias_add_type, eval_bias_add)
+                   .with({.narrowing = Narrowing::kFollows, .operand_type = weight_along_axis<BiasAddAttrs>});
   bias.args = {{"data", "any shape"}, {"bias", "a vector of that axis' size"}};
   bias.make_attrs = make_default_attrs<BiasAddAttrs>;
   ops.push_back(std::move(bias));
   OpDef prelu = binary("nn.prelu", "x, or slope * x below zero, the slope running along `axis`. Floats.",
-                       float_prelu_type, eval_prelu);
+                       float_prelu_type, eval_prelu)
+                    .with({.narrowing = Narrowing::kFollows, .operand_type = weight_along_axis<PReluAttrs>});
   prelu.args = {{"data", "any shape"}, {"alpha", "a vector of that axis' size"}};
   prelu.make_attrs = make_default_attrs<PReluAttrs>;
   ops.push_back(std::move(prelu));

@@ -445,7 +445,8 @@ std::vector<OpDef> composed_indexing_ops() {
           {{"data", "(length, batch, ...); (batch, length, ...) for axis 1"}, {"valid_length", "(batch) numbers"}},
           kInj, expand_sequence_mask, make_default_attrs<SequenceMaskAttrs>, sequence_mask_type),
       define_composed("contrib_reverse_reshape", "reshape with its codes 0 and -1 read from the last axis on.",
-                      {{"data", "any dtype"}}, kInj, expand_contrib_reverse_reshape, make_default_attrs<ReshapeAttrs>),
+                      {{"data", "any dtype"}}, kInj, expand_contrib_reverse_reshape, make_default_attrs<ReshapeAttrs>)
+          .with({.elements = Elements::kReshaped}),
       define_composed("sparse_reshape", "Places of a tensor's elements under another shape, and that shape.",
                       {{"sparse_indices", "(count, rank) integers"},
                        {"prev_shape", "a list of sizes"},

@@ -162,7 +162,8 @@ std::vector<OpDef> composed_like_ops() {
                       expand_broadcast_to_like, nullptr, broadcast_to_like_type),
       define_composed("reshape_like", "The same elements under another tensor's sizes, or under those of some axes.",
                       {{"data", "any dtype"}, {"shape_like", "only its sizes count"}}, kInj, expand_reshape_like,
-                      make_default_attrs<ReshapeLikeAttrs>, reshape_like_type),
+                      make_default_attrs<ReshapeLikeAttrs>, reshape_like_type)
+          .with({.elements = Elements::kReshaped}),
       define_composed("slice_like", "The leading part of data that is as large as another tensor along some axes.",
                       {{"data", "any dtype"}, {"shape_like", "only its sizes count"}}, kInj, expand_slice_like,
                       make_default_attrs<SliceLikeAttrs>, slice_like_type),

@@ -280,9 +280,12 @@ std::optional<StaticForm> static_form(const Expr& e) {
                     d->attrs(call.attrs, values)};
 }
 
-std::pair<size_t, size_t> deciding_operands(const OpDef& op) {
-  const Dynamic* d = find_dynamic(&op);
-  return d ? std::pair(d->begin(), d->deciding) : std::pair<size_t, size_t>(0, 0);
+void dynamic_facts(const FactsOf& facts) {
+  for (const Dynamic& d : kDynamic) {
+    OpFacts& op = facts(d.name);
+    for (size_t i = d.begin(); i < d.begin() + d.deciding; ++i) op.deciding_operands |= 1u << i;
+    if (facts(d.static_name).elements != Elements::kComputed) op.elements = Elements::kMoved;
+  }
 }
 
 std::vector<OpDef> dynamic_ops() { return records(std::make_index_sequence<std::size(kDynamic)>()); }

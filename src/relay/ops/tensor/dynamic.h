@@ -5,7 +5,6 @@
 #pragma once
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "relay/op.h"
 
@@ -18,8 +17,5 @@ struct StaticForm {
 };
 // The static operator of a call of a dyn.* one whose deciding operands are constants; nothing for anything else.
 std::optional<StaticForm> static_form(const Expr& call);
-
-// The operands of a dyn.* operator whose values decide its result's size: the first and how many; none for others.
-std::pair<size_t, size_t> deciding_operands(const OpDef& op);
 
 }  // namespace tilewright::relay

@@ -258,8 +258,9 @@ OpDef unary(const char* name, const char* doc, Result<Type> (*type)(const TypeAr
 
 std::vector<OpDef> elementwise_ops() {
   std::vector<OpDef> ops;
-#define TW_UNARY(name, text, domain, f, tenths) \
-  ops.push_back(unary(name, text, same_type<domain>, eval_unary<f, tenths>));
+// What comes after the slope are facts.
+#define TW_UNARY(name, text, domain, f, tenths, ...) \
+  ops.push_back(unary(name, text, same_type<domain>, eval_unary<f, tenths>).with({__VA_ARGS__}));
   TW_UNARY("acos", "Arc cosine in radians. Floats.", kFloats, std::acos, 40)
   TW_UNARY("acosh", "Inverse hyperbolic cosine. Floats.", kFloats, std::acosh, 40)
   TW_UNARY("asin", "Arc sine in radians. Floats.", kFloats, std::asin, 40)
@@ -269,8 +270,8 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("ceil", "The least integer not below x.", kNumbers, std::ceil, 0)
   TW_UNARY("cos", "Cosine of radians. Floats.", kFloats, std::cos, 40)
   TW_UNARY("cosh", "Hyperbolic cosine. Floats.", kFloats, std::cosh, 40)
-  TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40)
-  TW_UNARY("exp", "e to the power x. Floats.", kFloats, std::exp, 40)
+  TW_UNARY("erf", "The error function. Floats.", kFloats, std::erf, 40, .keeps_finite = true, .fast_form = "fast_erf")
+  TW_UNARY("exp", "e to the power x. Floats.", kFloats, std::exp, 40, .fast_form = "fast_exp")
   // The polynomial forms that FastMath asks for; the plain operators' kernels are polynomials already, so they share
   // them.
   TW_UNARY("fast_erf", "The error function, approximated. Floats.", kFloats, std::erf, 40)
@@ -283,23 +284,28 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0)
   TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0)
   TW_UNARY("rsqrt", "1 / sqrt(x). Floats.", kFloats, rsqrt, 20)
-  TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40)
+  TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40, .keeps_finite = true)
   TW_UNARY("sin", "Sine of radians. Floats.", kFloats, std::sin, 40)
   TW_UNARY("sinh", "Hyperbolic sine. Floats.", kFloats, std::sinh, 40)
   TW_UNARY("sqrt", "Square root. Floats.", kFloats, std::sqrt, 10)
   TW_UNARY("tan", "Tangent of radians. Floats.", kFloats, std::tan, 40)
-  TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40)
+  TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40, .keeps_finite = true,
+           .fast_form = "fast_tanh")
   TW_UNARY("trunc", "x rounded towards zero.", kNumbers, std::trunc, 0)
 #undef TW_UNARY
   ops.push_back(unary("abs", "Absolute value (the most negative integer wraps).", same_type<kNumbers>,
-                      eval_unary<std::fabs, 0, int_abs>));
-  ops.push_back(unary("negative", "-x (integers wrap).", same_type<kNumbers>, eval_unary<negate, 0, int_negate>));
-  ops.push_back(unary("nn.relu", "max(x, 0); NaN stays.", same_type<kNumbers>, eval_unary<relu, 0, int_relu>));
+                      eval_unary<std::fabs, 0, int_abs>)
+                    .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
+  ops.push_back(unary("negative", "-x (integers wrap).", same_type<kNumbers>, eval_unary<negate, 0, int_negate>)
+                    .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
+  ops.push_back(unary("nn.relu", "max(x, 0); NaN stays.", same_type<kNumbers>, eval_unary<relu, 0, int_relu>)
+                    .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
   ops.push_back(unary("sign", "-1, 0 or 1; NaN stays.", same_type<kNumbers>, eval_unary<sign, 0, int_sign>));
   ops.push_back(unary("bitwise_not", "Every bit flipped; of bool, the other value.", same_type<kIntegers>,
                       eval_unary<negate, 0, flip_bits>));
   ops.push_back(unary("logical_not", "not x. Bool.", same_type<kBools>, eval_logical_not));
-  ops.push_back(unary("copy", "The same values.", same_type<kAll>, eval_copy));
+  ops.push_back(unary("copy", "The same values.", same_type<kAll>, eval_copy)
+                    .with({.elements = Elements::kSame, .narrowing = Narrowing::kFollows, .keeps_finite = true}));
   ops.push_back(unary("isnan", "Whether x is NaN, as bool.", bool_type<kNumbers>, eval_test<is_nan>));
   ops.push_back(unary("isinf", "Whether x is an infinity, as bool.", bool_type<kNumbers>, eval_test<is_inf>));
   ops.push_back(
@@ -309,10 +315,13 @@ std::vector<OpDef> elementwise_ops() {
     ops.push_back(std::move(op));
   };
   ops.push_back(unary("nn.gelu", "x * (1 + erf(x / sqrt(2))) / 2, within a few roundings of x. Floats.",
-                      same_type<kFloats>, eval_gelu));
-  with_attrs(unary("clip", "x limited to [a_min, a_max]; NaN stays.", same_type<kNumbers>, eval_clip),
+                      same_type<kFloats>, eval_gelu)
+                    .with({.keeps_finite = true}));
+  with_attrs(unary("clip", "x limited to [a_min, a_max]; NaN stays.", same_type<kNumbers>, eval_clip)
+                 .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
              make_default_attrs<ClipAttrs>);
-  with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu),
+  with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu)
+                 .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
              make_default_attrs<LeakyReluAttrs>);
   with_attrs(
       unary("cast",

@@ -347,11 +347,14 @@ std::vector<OpDef> index_ops() {
   const std::vector<ArgDoc> write = {{"data", "any dtype"}, {"indices", "integers"}, {"updates", "the data's dtype"}};
   return {
       define_op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type,
-                eval_take, make_default_attrs<TakeAttrs>),
+                eval_take, make_default_attrs<TakeAttrs>)
+          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
       define_op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj,
-                gather_type, eval_gather, make_default_attrs<GatherAttrs>),
+                gather_type, eval_gather, make_default_attrs<GatherAttrs>)
+          .with({.elements = Elements::kMoved}),
       define_op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj,
-                gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>),
+                gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>)
+          .with({.elements = Elements::kMoved}),
       define_op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque,
                 scatter_elements_type, eval_scatter_elements, make_default_attrs<ScatterElementsAttrs>),
       define_op("scatter_nd",
@@ -363,7 +366,8 @@ std::vector<OpDef> index_ops() {
                 {{"indices", "integers"}, {"on_value", "a scalar"}, {"off_value", "a scalar"}},
                 OpPattern::kOutEWiseFusable, one_hot_type, eval_one_hot, make_default_attrs<OneHotAttrs>),
       define_op("argwhere", "The coordinates of the non-zero elements, row-major: (count, rank) int64.",
-                {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr),
+                {{"condition", "any dtype"}}, kOpaque, argwhere_type, eval_argwhere, nullptr)
+          .with({.sized_by_data = true}),
   };
 }
 

@@ -172,6 +172,7 @@ std::vector<OpDef> layout_ops() {
   op.infer_type = layout_transform_type;
   op.evaluate = eval_layout_transform;
   op.make_attrs = make_default_attrs<LayoutTransformAttrs>;
+  op.facts = {.elements = Elements::kMoved, .narrowing = Narrowing::kFollows};
   return {op};
 }
 

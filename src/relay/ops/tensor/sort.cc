@@ -256,7 +256,8 @@ std::vector<OpDef> sort_ops() {
       op("cumsum", "Running sums along axis.", scan_type, eval_scan<false>, make_default_attrs<ScanopAttrs>),
       op("cumprod", "Running products along axis.", scan_type, eval_scan<true>, make_default_attrs<ScanopAttrs>),
       op("unique", "Distinct elements or slices, their first indices, the inverse and the counts.", unique_type,
-         eval_unique, make_default_attrs<UniqueAttrs>),
+         eval_unique, make_default_attrs<UniqueAttrs>)
+          .with({.sized_by_data = true}),
   };
   for (OpDef& d : ops)
     if (std::string_view(d.name) == "topk") {

@@ -12,73 +12,17 @@ namespace {
 
 constexpr ConfigKey<bool> kKeepOutput{"relay.ToMixedPrecision.keep_orig_output_dtype", false};
 
-constexpr std::string_view kAlways[] = {"nn.batch_matmul",
-                                        "nn.conv1d",
-                                        "nn.conv1d_transpose",
-                                        "nn.conv2d",
-                                        "nn.conv2d_transpose",
-                                        "nn.conv3d",
-                                        "nn.conv3d_transpose",
-                                        "nn.dense",
-                                        "nn.matmul"};
-constexpr std::string_view kFollow[] = {"abs",
-                                        "add",
-                                        "broadcast_to",
-                                        "clip",
-                                        "concatenate",
-                                        "copy",
-                                        "divide",
-                                        "expand_dims",
-                                        "image.resize2d",
-                                        "layout_transform",
-                                        "maximum",
-                                        "minimum",
-                                        "multiply",
-                                        "negative",
-                                        "nn.avg_pool1d",
-                                        "nn.avg_pool2d",
-                                        "nn.avg_pool3d",
-                                        "nn.batch_flatten",
-                                        "nn.bias_add",
-                                        "nn.depth_to_space",
-                                        "nn.leaky_relu",
-                                        "nn.max_pool1d",
-                                        "nn.max_pool2d",
-                                        "nn.max_pool3d",
-                                        "nn.pad",
-                                        "nn.prelu",
-                                        "nn.relu",
-                                        "nn.space_to_depth",
-                                        "nn.upsampling",
-                                        "repeat",
-                                        "reshape",
-                                        "reverse",
-                                        "split",
-                                        "squeeze",
-                                        "stack",
-                                        "strided_slice",
-                                        "subtract",
-                                        "take",
-                                        "tile",
-                                        "transpose",
-                                        "where"};
-
-template <size_t kSize>
-bool is_one_of(const OpDef& op, const std::string_view (&names)[kSize]) {
-  return std::find(std::begin(names), std::end(names), op.name) != std::end(names);
-}
-
-class Narrowing {
+class Narrower {
  public:
-  explicit Narrowing(DataType narrow) : narrow_(narrow) {}
+  explicit Narrower(DataType narrow) : narrow_(narrow) {}
 
   // The expression over operands that have been converted already.
   Expr converted(const Expr& e, std::vector<Expr> operands) {
     const OpDef* op = called_op(e);
     if (!op) return with_children(e, operands);
     const auto& c = *as<CallNode>(e);
-    bool always = is_one_of(*op, kAlways);
-    if (always || (is_one_of(*op, kFollow) && are_narrow(operands))) {
+    const Narrowing fact = op->facts.narrowing;
+    if (fact == Narrowing::kAlways || (fact == Narrowing::kFollows && are_narrow(operands))) {
       auto made = try_call(op->name, cast_all(operands, narrow_), without_out_dtype(c.attrs), c.span);
       if (made.ok()) return *made;
     }
@@ -121,7 +65,7 @@ class Narrowing {
     return std::all_of(operands.begin(), operands.end(), narrow) && any;
   }
 
-  // An explicit float32 result would undo the narrowing.
+  // An explicit float32 result would undo the narrower.
   static AttrsRef without_out_dtype(const AttrsRef& attrs) {
     struct Clear : StringFields {
       void field(const char* name, std::string* value) override {
@@ -146,18 +90,18 @@ class Narrowing {
 };
 
 // The expression with `type`, by casts of its tensors.
-Expr as_type(const Expr& e, const Type& type, Narrowing& narrowing) {
+Expr as_type(const Expr& e, const Type& type, Narrower& narrower) {
   if (type_equal(e->type, type)) return e;
   if (const auto* tuple = as_tuple(type)) {
     std::vector<Expr> fields;
     for (size_t i = 0; i < tuple->fields.size(); ++i) {
       const auto* literal = as<TupleNode>(e);
       fields.push_back(as_type(literal ? literal->fields[i] : make_get(e, static_cast<int64_t>(i), e->span),
-                               tuple->fields[i], narrowing));
+                               tuple->fields[i], narrower));
     }
     return make_tuple(std::move(fields), e->span);
   }
-  return as_tensor(type) ? narrowing.cast_to(e, as_tensor(type)->dtype) : e;
+  return as_tensor(type) ? narrower.cast_to(e, as_tensor(type)->dtype) : e;
 }
 
 // A dataflow function: bindings and branches would have to change the types of variables.
@@ -178,15 +122,15 @@ Result<Module> to_mixed_precision(const Module& module, DataType narrow, bool ke
     const auto* node = as<FunctionNode>(function);
     // Other functions' results have callers that count on their types.
     if (!node || is_closed_function(function) || !is_dataflow(function)) continue;
-    Narrowing narrowing(narrow);
+    Narrower narrower(narrow);
     std::unordered_map<const ExprNode*, Expr> done;
     for (const Expr& e : post_order(node->body)) {
       std::vector<Expr> operands = children(e);
       for (Expr& operand : operands) operand = done.at(operand.get());
-      done[e.get()] = narrowing.converted(e, std::move(operands));
+      done[e.get()] = narrower.converted(e, std::move(operands));
     }
     Expr body = done.at(node->body.get());
-    if (keep_output_dtype || name != "main") body = as_type(body, node->body->type, narrowing);
+    if (keep_output_dtype || name != "main") body = as_type(body, node->body->type, narrower);
     if (!(body == node->body)) function = with_body(*node, body);
   }
   return out;

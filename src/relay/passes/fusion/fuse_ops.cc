@@ -15,13 +15,6 @@ constexpr ConfigKey<int64_t> kMaxDepth{"relay.FuseOps.max_depth", 256};
 constexpr ConfigKey<bool> kInPlace{"relay.FuseOps.in_place", true};
 constexpr ConfigKey<bool> kLinkParams{"relay.FuseOps.link_params", false};
 
-// Operators that only rename the elements of a compact tensor: no kernel is needed.
-bool is_reshape(const OpDef& op) {
-  static constexpr std::array<std::string_view, 6> kReshapes = {
-      "reshape", "nn.batch_flatten", "expand_dims", "squeeze", "reshape_like", "contrib_reverse_reshape"};
-  return std::find(kReshapes.begin(), kReshapes.end(), op.name) != kReshapes.end();
-}
-
 class Outliner {
  public:
   Outliner(const Expr& root, const FusionOptions& options, bool link_params)
@@ -87,7 +80,7 @@ class Outliner {
       inner_[node] = same_call(e, *call, all_inside(call->args, group));
       Outline& outline = outlines_[group];
       outline.has_call = true;
-      outline.reshape_only &= is_reshape(*op);
+      outline.reshape_only &= op->facts.elements == Elements::kReshaped;
     } else if (const auto* tuple = as<TupleNode>(e); tuple && !root) {
       inner_[node] = make_tuple(all_inside(tuple->fields, group), tuple->span);
     } else if (const auto* item = as<TupleGetItemNode>(e);

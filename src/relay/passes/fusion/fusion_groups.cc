@@ -44,16 +44,15 @@ bool is_made_in_place(const CallNode& call) {
       static_cast<size_t>(attrs->axis < 0 ? attrs->axis + static_cast<int64_t>(out->shape.size()) : attrs->axis);
   for (size_t d = 0; d < axis; ++d)
     if (!(out->shape[d] == Dim(1))) return false;
-  static constexpr std::string_view kRenaming[] = {"copy",    "expand_dims",   "nn.batch_flatten",
-                                                   "reshape", "reshape_like",  "split",
-                                                   "squeeze", "strided_slice", "transpose"};
   int64_t copied = 0, written = 0;
   for (const Expr& field : fields->fields) {
     const auto* get = as<TupleGetItemNode>(field);
     const OpDef* op = called_op(get ? get->tuple : field);
     const auto* type = as_tensor(field->type);
     if (!type) return false;
-    bool renames = !op || std::find(std::begin(kRenaming), std::end(kRenaming), op->name) != std::end(kRenaming);
+    const Elements elements = op ? op->facts.elements : Elements::kSame;
+    const bool renames =
+        elements == Elements::kSame || elements == Elements::kReshaped || elements == Elements::kSelected;
     (renames ? copied : written) += type->shape[axis].value();
   }
   return copied < written;

@@ -18,15 +18,6 @@ struct Placed {
   bool blocked() const { return channels > 0; }
 };
 
-// Elementwise ops that map finite lanes to finite lanes, so that padding lanes stay harmless.
-constexpr std::string_view kFiniteOps[] = {
-    "abs",      "add",     "clip",          "copy",    "erf",     "maximum",  "minimum", "multiply",
-    "negative", "nn.gelu", "nn.leaky_relu", "nn.relu", "sigmoid", "subtract", "tanh",
-};
-bool is_finite_op(std::string_view name) {
-  return std::find(std::begin(kFiniteOps), std::end(kFiniteOps), name) != std::end(kFiniteOps);
-}
-
 class Rewriter {
  public:
   Rewriter(DataType dtype, int lanes)
@@ -442,7 +433,8 @@ class Rewriter {
       any = any || (p.blocked() && p.channels == channels);
     }
     bool known = c->attrs == nullptr || name == "clip" || name == "nn.leaky_relu" || name == "cast";
-    if (!any || !known || (!whole(channels) && !is_finite_op(name) && !divides_by_scalar(name, c))) return {};
+    if (!any || !known || (!whole(channels) && !called_op(e)->facts.keeps_finite && !divides_by_scalar(name, c)))
+      return {};
     std::vector<Expr> args;
     for (const Expr& arg : c->args) {
       Expr x = operand(arg, channels, result.size());

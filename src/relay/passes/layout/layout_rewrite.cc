@@ -6,7 +6,7 @@
 
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
-#include "relay/passes/layout/layout_rules.h"
+#include "relay/ops/layout_inference.h"
 #include "relay/rewrite.h"
 
 namespace tilewright::relay {
@@ -132,7 +132,7 @@ class Rewriter {
       now.push_back(p.now);
     }
     const OpDef* op = called_op(e);
-    auto old = infer_layouts(*op, call.attrs, nullptr, before, types);
+    auto old = infer_layouts(*op, {call.attrs, nullptr, before, types});
     if (!old || !complete(*old) || old->in.size() != inputs.size()) {
       // In its own layout only: what takes its place does, too.
       std::vector<Expr> kids = call.args;
@@ -148,7 +148,7 @@ class Rewriter {
     const OpDef* new_op = made ? called_op(replacement) : op;
     const AttrsRef& attrs = made ? made->attrs : old->attrs;
     if (made) args = made->args;
-    auto fresh = infer_layouts(*new_op, attrs, &now, old->in, types);
+    auto fresh = infer_layouts(*new_op, {attrs, &now, old->in, types});
     if (!fresh || !complete(*fresh) || fresh->in.size() != now.size() || fresh->out.size() != old->out.size())
       return Placed{};
     size_t at = 0;

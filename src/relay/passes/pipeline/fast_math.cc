@@ -7,11 +7,10 @@ namespace tilewright::relay {
 
 Result<Module> fast_math(const Module& module, PassContext&) {
   return rewrite_module(module, [](const Expr&, const Expr& e) -> Expr {
-    static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-        {"exp", "fast_exp"}, {"tanh", "fast_tanh"}, {"erf", "fast_erf"}, {"nn.softmax", "nn.fast_softmax"}};
-    for (auto [plain, fast] : kNames)
-      if (const CallNode* c = as_call(e, plain)) return call(fast, c->args, c->attrs, c->span);
-    return e;
+    const OpDef* op = called_op(e);
+    if (!op || !op->facts.fast_form) return e;
+    const auto& c = *as<CallNode>(e);
+    return call(op->facts.fast_form, c.args, c.attrs, c.span);
   });
 }
 

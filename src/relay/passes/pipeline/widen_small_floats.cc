@@ -10,42 +10,6 @@
 namespace tilewright::relay {
 namespace {
 
-// They give their operands' elements back, whatever those are.
-constexpr std::string_view kMoves[] = {"broadcast_to",
-                                       "concatenate",
-                                       "copy",
-                                       "device_copy",
-                                       "dyn.broadcast_to",
-                                       "dyn.expand_dims",
-                                       "dyn.reshape",
-                                       "dyn.squeeze",
-                                       "dyn.strided_slice",
-                                       "dyn.tile",
-                                       "expand_dims",
-                                       "gather",
-                                       "gather_nd",
-                                       "layout_transform",
-                                       "nn.batch_flatten",
-                                       "nn.batch_to_space_nd",
-                                       "nn.depth_to_space",
-                                       "nn.dropout",
-                                       "nn.mirror_pad",
-                                       "nn.pad",
-                                       "nn.space_to_batch_nd",
-                                       "nn.space_to_depth",
-                                       "repeat",
-                                       "reshape",
-                                       "reverse",
-                                       "reverse_sequence",
-                                       "split",
-                                       "squeeze",
-                                       "stack",
-                                       "strided_slice",
-                                       "take",
-                                       "tile",
-                                       "transpose",
-                                       "where"};
-
 bool is_small(DataType t) { return t == kFloat16 || t == kBFloat16; }
 
 bool has_small(const Type& type) {
@@ -93,8 +57,7 @@ class Widening {
     const bool any = has_small(e->type) || std::any_of(as<CallNode>(e)->args.begin(), as<CallNode>(e)->args.end(),
                                                        [](const Expr& a) { return has_small(a->type); });
     if (!any) return with_args(e, std::move(operands));
-    if (std::find(std::begin(kMoves), std::end(kMoves), name) != std::end(kMoves) && narrow_all(e, operands))
-      return with_args(e, std::move(operands));
+    if (op->facts.elements != Elements::kComputed && narrow_all(e, operands)) return with_args(e, std::move(operands));
     if (name != "reinterpret" && !op->stateful) {
       std::vector<Expr> wide;
       for (const Expr& operand : operands) wide.push_back(wide_of(operand));

@@ -41,11 +41,12 @@ std::optional<Range> range_of(const Expr& e, int depth = 0);
 
 // The range of what an operator computes from ranges; nothing for operators that are not listed.
 std::optional<Range> range_of_call(const Expr& e, int depth) {
-  static const std::string_view kMove[] = {"reshape", "transpose",     "strided_slice", "expand_dims",
-                                           "squeeze", "nn.max_pool2d", "broadcast_to",  "layout_transform"};
   const std::string_view name = called_op(e)->name;
   auto operand = [&](size_t i) { return range_of(arg(e, i), depth + 1); };
-  if (name == "cast" || std::find(std::begin(kMove), std::end(kMove), name) != std::end(kMove)) return operand(0);
+  const Elements elements = called_op(e)->facts.elements;
+  if (elements == Elements::kSame || elements == Elements::kReshaped || elements == Elements::kSelected ||
+      name == "cast" || name == "broadcast_to" || name == "layout_transform" || name == "nn.max_pool2d")
+    return operand(0);
   if (name == "nn.relu") {
     auto x = operand(0);
     return x ? std::optional<Range>({0, std::max(0.0, x->high)}) : x;

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/gradient.h"
 #include "relay/passes/pipeline/expand_composed.h"
 #include "relay/passes/training/unfold.h"
 #include "relay/rewrite.h"
@@ -22,6 +23,27 @@ Expr filled_like(const Expr& e, double value) {
 bool has_numbers(const Expr& e) {
   const auto* t = as_tensor(e->type);
   return t && (t->dtype.is_float() || t->dtype.is_integral()) && !t->dtype.is_bool();
+}
+
+bool has_sizes(const Expr& call) {
+  const auto& args = as<CallNode>(call)->args;
+  return gradients::is_static(call) && std::all_of(args.begin(), args.end(), gradients::is_static);
+}
+
+// The gradient of each operand of a call when its result's is `gradient`. Nothing when there is no rule.
+std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
+  const OpFacts& op = called_op(e)->facts;
+  if (!op.gradient) return std::nullopt;
+  if (!op.gradient_of_any_shape && !has_sizes(e)) return std::nullopt;
+  Gradients out = op.gradient(e, gradient);
+  return out.empty() ? std::nullopt : std::optional(std::move(out));
+}
+
+bool has_gradient_rule(const Expr& e) {
+  const OpDef& op = *called_op(e);
+  if (!op.facts.gradient) return false;
+  // What takes only another's shape is written with that shape, where it is known.
+  return !(op.facts.gradient_of_any_shape && op.expand && has_sizes(e));
 }
 
 class Backward {

@@ -1,59 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gradient of each operator, as operators.
+// Gradients of elementwise operators, reductions and data movement.
 #include <algorithm>
 
-#include "relay/calls.h"
-#include "relay/ops/attrs.h"
+#include "relay/ops/gradient.h"
 #include "relay/ops/training/attrs_training.h"
-#include "relay/passes/training/first_order_gradient.h"
 
 namespace tilewright::relay {
+namespace gradients {
 namespace {
-
-std::vector<int64_t> dims(const Expr& e) { return static_shape(tensor_of(e).shape).value(); }
-Expr scalar(double value, const Expr& like) { return full_constant(value, tensor_of(like).dtype); }
-Expr subtract(const Expr& a, const Expr& b) { return call("subtract", {a, b}); }
-Expr multiply(const Expr& a, const Expr& b) { return call("multiply", {a, b}); }
-Expr divide(const Expr& a, const Expr& b) { return call("divide", {a, b}); }
-Expr negative(const Expr& a) { return call("negative", {a}); }
-Expr summed(const Expr& x, std::vector<int64_t> axes, bool keepdims) {
-  if (axes.empty()) return x;
-  return call("sum", {x}, make_attrs<ReduceAttrs>([&](auto& a) {
-                a.axis = std::move(axes);
-                a.keepdims = keepdims;
-              }));
-}
-bool is_static(const Expr& e) {
-  const auto* t = as_tensor(e->type);
-  return !t || static_shape(t->shape);
-}
-Expr broadcast(const Expr& x, const std::vector<int64_t>& shape) {
-  if (dims(x) == shape) return x;
-  return call("broadcast_to", {x}, make_attrs<InitOpAttrs>([&](auto& a) { a.shape = shape; }));
-}
-// A broadcast operand's gradient: summed over what was repeated.
-Expr collapsed(const Expr& gradient, const Expr& operand) {
-  if (same_tensor_type(gradient, operand)) return gradient;
-  if (!is_static(gradient) || !is_static(operand)) return call("collapse_sum_like", {gradient, operand});
-  std::vector<int64_t> from = dims(gradient), to = dims(operand), axes;
-  size_t extra = from.size() - to.size();
-  for (size_t i = 0; i < from.size(); ++i)
-    if (i < extra || (to[i - extra] == 1 && from[i] != 1)) axes.push_back(static_cast<int64_t>(i));
-  return reshape_to(summed(gradient, axes, false), to);
-}
-Expr zeros_like(const Expr& e) {
-  return is_static(e) ? full_constant(0, tensor_of(e).dtype, dims(e)) : call("zeros_like", {e});
-}
-// The gradient of an operator that only names the elements anew.
-Gradients of_reshape(const Expr& e, const Expr& g) {
-  if (!is_static(arg(e, 0))) return {call("reshape_like", {g, arg(e, 0)})};
-  return {reshape_to(g, dims(arg(e, 0)))};
-}
-Expr where(const Expr& condition, const Expr& a, const Expr& b) { return call("where", {condition, a, b}); }
-
-using Rule = Gradients (*)(const Expr& e, const Expr& g);
-const Expr& x_of(const Expr& e) { return arg(e, 0); }
-const Expr& y_of(const Expr& e) { return arg(e, 1); }
 
 Gradients chosen(const Expr& e, const Expr& g, const char* comparison) {
   Expr left = call(comparison, {x_of(e), y_of(e)});
@@ -73,16 +27,19 @@ std::vector<int64_t> reduced_axes(const Expr& e) {
   }
   return out;
 }
+
 Expr spread_over(const Expr& g, const Expr& e) {
   std::vector<int64_t> shape = dims(x_of(e)), kept = shape;
   for (int64_t axis : reduced_axes(e)) kept[static_cast<size_t>(axis)] = 1;
   return broadcast(reshape_to(g, kept), shape);
 }
+
 Gradients of_mean(const Expr& e, const Expr& g) {
   double count = 1;
   for (int64_t axis : reduced_axes(e)) count *= static_cast<double>(dims(x_of(e))[static_cast<size_t>(axis)]);
   return {divide(spread_over(g, e), scalar(count, g))};
 }
+
 // The extreme elements share the gradient.
 Gradients of_extreme(const Expr& e, const Expr& g) {
   Expr is = call("cast", {call("equal", {x_of(e), spread_over(e, e)})},
@@ -103,54 +60,6 @@ Gradients of_transpose(const Expr& e, const Expr& g) {
   return {transposed(g, inverse)};
 }
 
-// All leading axes as one.
-Expr as_matrix(const Expr& x) {
-  std::vector<int64_t> shape = dims(x);
-  int64_t rows = 1;
-  for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
-  return reshape_to(x, {rows, shape.back()});
-}
-Expr dense(const Expr& x, const Expr& w) { return call("nn.dense", {x, w}); }
-// x (..., K) x w (N, K)
-Gradients of_dense(const Expr& e, const Expr& g) {
-  Expr rows = as_matrix(g), w = y_of(e);
-  return {reshape_to(dense(rows, transposed(w, {1, 0})), dims(x_of(e))),
-          dense(transposed(rows, {1, 0}), transposed(as_matrix(x_of(e)), {1, 0}))};
-}
-
-// nn.matmul and nn.batch_matmul, whose leading axes broadcast.
-template <class A>
-Gradients of_product(const Expr& e, const Expr& g) {
-  constexpr const char* kOp = std::is_same_v<A, MatmulAttrs> ? "nn.matmul" : "nn.batch_matmul";
-  auto product = [&](const Expr& a, bool transpose_a, const Expr& b, bool transpose_b) {
-    return call(kOp, {a, b}, make_attrs<A>([&](auto& out) {
-                  out.transpose_a = transpose_a;
-                  out.transpose_b = transpose_b;
-                }));
-  };
-  const auto& a = attrs_of<A>(e);
-  const Expr &x = x_of(e), &y = y_of(e);
-  Expr dx = a.transpose_a ? product(y, a.transpose_b, g, true) : product(g, false, y, !a.transpose_b);
-  Expr dy = a.transpose_b ? product(g, true, x, a.transpose_a) : product(x, !a.transpose_a, g, false);
-  return {collapsed(dx, x), collapsed(dy, y)};
-}
-
-Gradients of_softmax(const Expr& e, const Expr& g) {
-  Expr sum = summed(multiply(g, e), {attrs_of<SoftmaxAttrs>(e).axis}, true);
-  return {multiply(e, subtract(g, sum))};
-}
-Gradients of_log_softmax(const Expr& e, const Expr& g) {
-  return {subtract(g, multiply(call("exp", {e}), summed(g, {attrs_of<SoftmaxAttrs>(e).axis}, true)))};
-}
-Gradients of_bias_add(const Expr& e, const Expr& g) {
-  const size_t rank = dims(e).size();
-  const int64_t axis = positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank);
-  std::vector<int64_t> others;
-  for (int64_t i = 0; i < static_cast<int64_t>(rank); ++i)
-    if (i != axis) others.push_back(i);
-  return {g, summed(g, others, false)};
-}
-
 Gradients of_concatenate(const Expr& e, const Expr& g) {
   const auto* tuple = as<TupleNode>(x_of(e));
   if (!tuple) return {};
@@ -164,57 +73,10 @@ Gradients of_concatenate(const Expr& e, const Expr& g) {
   }
   return out;
 }
+
 Gradients of_split(const Expr& e, const Expr& g) {
   return {
       call("concatenate", {g}, make_attrs<ConcatenateAttrs>([&](auto& a) { a.axis = attrs_of<SplitAttrs>(e).axis; }))};
-}
-
-// Groups of one; both gradients are convolutions.
-Gradients of_conv2d(const Expr& e, const Expr& g) {
-  const auto& a = attrs_of<Conv2DAttrs>(e);
-  const Expr &x = x_of(e), &w = y_of(e);
-  if (a.groups != 1 || a.data_layout != "NCHW" || a.kernel_layout != "OIHW" || a.padding.size() != 4) return {};
-  std::vector<int64_t> in = dims(x), kernel = dims(w), out = dims(e);
-  // Input rows that the strided windows never reached get nothing, but must be there.
-  std::vector<int64_t> missing(2);
-  for (size_t i = 0; i < 2; ++i) {
-    int64_t reached = (out[i + 2] - 1) * a.strides[i] + (kernel[i + 2] - 1) * a.dilation[i] + 1;
-    missing[i] = in[i + 2] + a.padding[i] + a.padding[i + 2] - reached;
-  }
-  Expr dx = call("nn.conv2d_transpose", {g, w}, make_attrs<Conv2DTransposeAttrs>([&](auto& t) {
-                   t.strides = a.strides;
-                   t.padding = a.padding;
-                   t.dilation = a.dilation;
-                   t.output_padding = missing;
-                   t.kernel_layout = "IOHW";
-                   t.channels = in[1];
-                   t.kernel_size = std::vector<int64_t>{kernel[2], kernel[3]};
-                 }));
-  // (C, N, H, W) convolved with (O, N, OH, OW), the stride as dilation.
-  Expr dw = call("nn.conv2d", {transposed(x, {1, 0, 2, 3}), transposed(g, {1, 0, 2, 3})},
-                 make_attrs<Conv2DAttrs>([&](auto& c) {
-                   c.padding = a.padding;
-                   c.strides = a.dilation;
-                   c.dilation = a.strides;
-                 }));
-  for (size_t axis = 2; axis < 4; ++axis)
-    if (dims(dw)[axis] != kernel[axis]) dw = sliced(dw, static_cast<int64_t>(axis), 0, kernel[axis]);
-  return {dx, transposed(dw, {1, 0, 2, 3})};
-}
-Gradients of_global_avg_pool(const Expr& e, const Expr& g) {
-  if (attrs_of<GlobalPool2DAttrs>(e).layout != "NCHW") return {};
-  std::vector<int64_t> shape = dims(x_of(e));
-  return {broadcast(divide(g, scalar(static_cast<double>(shape[2] * shape[3]), g)), shape)};
-}
-
-// Windows hand their gradient to their elements.
-template <class A>
-Gradients of_pool(const Expr& e, const Expr& g) {
-  const auto& a = attrs_of<A>(e);
-  if (a.layout != "NCHW" || !(a.out_layout.empty() || a.out_layout == "NCHW")) return {};
-  auto made = try_call(std::is_same_v<A, MaxPool2DAttrs> ? "nn.max_pool2d_grad" : "nn.avg_pool2d_grad", {g, x_of(e)},
-                       as<CallNode>(e)->attrs, e->span);
-  return made.ok() ? Gradients{*made} : Gradients{};
 }
 
 Expr added_at(const Expr& x, const Expr& indices, const Expr& g, int64_t axis) {
@@ -223,9 +85,11 @@ Expr added_at(const Expr& x, const Expr& indices, const Expr& g, int64_t axis) {
                 a.reduction = "add";
               }));
 }
+
 Gradients of_gather(const Expr& e, const Expr& g) {
   return {added_at(x_of(e), y_of(e), g, attrs_of<GatherAttrs>(e).axis), Expr()};
 }
+
 // Of a vector or a flattened tensor, and of the rows of a matrix.
 Gradients of_take(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<TakeAttrs>(e);
@@ -266,20 +130,6 @@ Gradients of_strided_slice(const Expr& e, const Expr& g) {
     spread = call("nn.dilate", {g}, make_attrs<DilateAttrs>([&](auto& d) { d.strides = steps; }));
   return {call("nn.pad", {spread, scalar(0, g)}, make_attrs<PadAttrs>([&](auto& p) { p.pad_width = widths; }))};
 }
-Gradients of_pad(const Expr& e, const Expr& g) {
-  const auto& a = attrs_of<PadAttrs>(e);
-  if (a.pad_mode != "constant") return {};
-  std::vector<int64_t> shape = dims(x_of(e));
-  Expr inner = g;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    if (a.pad_width[i][0] < 0 || a.pad_width[i][1] < 0) return {};
-    if (a.pad_width[i][0] || a.pad_width[i][1])
-      inner = sliced(inner, static_cast<int64_t>(i), a.pad_width[i][0], a.pad_width[i][0] + shape[i]);
-  }
-  if (as<ConstantNode>(y_of(e))) return {inner, Expr()};
-  auto total = [](const Expr& x) { return call("sum", {x}, make_attrs<ReduceAttrs>([](auto&) {})); };
-  return {inner, subtract(total(g), total(inner))};
-}
 
 Gradients of_variance(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<VarianceAttrs>(e);
@@ -294,6 +144,7 @@ Gradients of_variance(const Expr& e, const Expr& g) {
   Expr mean = divide(spread_over(reshape_to(as_sum, dims(as_sum)), as_sum), scalar(all, g));
   return {multiply(spread_over(g, as_sum), multiply(scalar(2 / count, g), subtract(x, mean)))};
 }
+
 // Which of two numbers stands at a place.
 Gradients of_one_hot(const Expr& e, const Expr& g) {
   auto hot = [&](double on, double off) {
@@ -305,6 +156,7 @@ Gradients of_one_hot(const Expr& e, const Expr& g) {
   };
   return {Expr(), total(hot(1, 0), arg(e, 1)), total(hot(0, 1), arg(e, 2))};
 }
+
 Gradients of_gather_nd(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<GatherNDAttrs>(e);
   if (a.batch_dims != 0) return {};
@@ -312,6 +164,7 @@ Gradients of_gather_nd(const Expr& e, const Expr& g) {
                        make_attrs<ScatterNDAttrs>([](auto& s) { s.mode = "add"; }));
   return made.ok() ? Gradients{*made, Expr()} : Gradients{};
 }
+
 Gradients of_stack(const Expr& e, const Expr& g) {
   const auto* tuple = as<TupleNode>(x_of(e));
   if (!tuple) return {};
@@ -322,14 +175,9 @@ Gradients of_stack(const Expr& e, const Expr& g) {
         reshape_to(sliced(g, axis, static_cast<int64_t>(i), static_cast<int64_t>(i) + 1), dims(tuple->fields[i])));
   return out;
 }
-Expr square(const Expr& x) { return multiply(x, x); }
 
-struct Entry {
-  std::string_view name;
-  Rule rule;
-  bool any_shape = false;  // sizes need not be known
-};
-constexpr Entry kRules[] = {
+Expr square(const Expr& x) { return multiply(x, x); }
+constexpr Entry kTensorRules[] = {
     {"acos",
      [](const Expr& e, const Expr& g) -> Gradients {
        return {negative(multiply(g, call("rsqrt", {subtract(scalar(1, g), square(x_of(e)))})))};
@@ -457,29 +305,6 @@ constexpr Entry kRules[] = {
      },
      true},
     {"negative", [](const Expr&, const Expr& g) -> Gradients { return {negative(g)}; }, true},
-    {"nn.avg_pool2d", of_pool<AvgPool2DAttrs>},
-    {"nn.batch_flatten", of_reshape, true},
-    {"nn.batch_matmul", of_product<BatchMatmulAttrs>},
-    {"nn.bias_add", of_bias_add},
-    {"nn.conv2d", of_conv2d},
-    {"nn.dense", of_dense},
-    {"nn.global_avg_pool2d", of_global_avg_pool},
-    {"nn.leaky_relu",
-     [](const Expr& e, const Expr& g) -> Gradients {
-       return {
-           where(call("less", {x_of(e), scalar(0, g)}), multiply(g, scalar(attrs_of<LeakyReluAttrs>(e).alpha, g)), g)};
-     },
-     true},
-    {"nn.log_softmax", of_log_softmax},
-    {"nn.matmul", of_product<MatmulAttrs>},
-    {"nn.max_pool2d", of_pool<MaxPool2DAttrs>},
-    {"nn.pad", of_pad},
-    {"nn.relu",
-     [](const Expr& e, const Expr& g) -> Gradients {
-       return {where(call("greater", {x_of(e), scalar(0, g)}), g, zeros_like(g))};
-     },
-     true},
-    {"nn.softmax", of_softmax},
     {"power",
      [](const Expr& e, const Expr& g) -> Gradients {
        Expr down = call("power", {x_of(e), subtract(y_of(e), scalar(1, g))});
@@ -527,26 +352,8 @@ constexpr Entry kRules[] = {
 };
 
 }  // namespace
+}  // namespace gradients
 
-bool has_gradient_rule(const Expr& e) {
-  const OpDef& op = *called_op(e);
-  const auto* entry =
-      std::find_if(std::begin(kRules), std::end(kRules), [&](const Entry& r) { return r.name == op.name; });
-  if (entry == std::end(kRules)) return false;
-  // What takes only another's shape is written with that shape, where it is known.
-  const auto& args = as<CallNode>(e)->args;
-  return !(entry->any_shape && op.expand && is_static(e) && std::all_of(args.begin(), args.end(), is_static));
-}
-
-std::optional<Gradients> operand_gradients(const Expr& e, const Expr& gradient) {
-  for (const Entry& entry : kRules)
-    if (entry.name == called_op(e)->name) {
-      const auto& args = as<CallNode>(e)->args;
-      if (!entry.any_shape && !(is_static(e) && std::all_of(args.begin(), args.end(), is_static))) return std::nullopt;
-      Gradients out = entry.rule(e, gradient);
-      return out.empty() ? std::nullopt : std::optional(std::move(out));
-    }
-  return std::nullopt;
-}
+void tensor_gradients(const FactsOf& facts) { gradients::add(facts, gradients::kTensorRules); }
 
 }  // namespace tilewright::relay

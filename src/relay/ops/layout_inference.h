@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// How layouts go through operators: the layouts an operator's operands and results have before a change, and those it
+// takes and gives where some operands come in others; its attributes follow (axes, widths, its own layout).
+#pragma once
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "relay/op.h"
+#include "relay/rewrite.h"
+
+namespace tilewright::relay {
+
+// A layout's text ("NCHW16c"; "" of a scalar), or nothing: not known.
+using AxisLayout = std::optional<std::string>;
+using AxisLayouts = std::vector<AxisLayout>;
+
+// Letters of a layout with their blocks: {'C', 0}, {'c', 16}.
+struct LayoutAxis {
+  char letter = 0;
+  int64_t factor = 0;
+  bool operator==(const LayoutAxis&) const = default;
+  bool whole() const { return letter >= 'A' && letter <= 'Z'; }
+};
+std::vector<LayoutAxis> layout_axes(const std::string& layout);
+std::string layout_text(const std::vector<LayoutAxis>& axes);
+// Axes that are no blocks.
+size_t whole_axes(const std::string& layout);
+
+struct LayoutInference {
+  AxisLayouts in, out;  // one for each operand (tuples by their fields) and each result
+  AttrsRef attrs;
+};
+// `now`: the operands' layouts after the change, or null before there is one; `before`: those of the old graph, as far
+// as they are known; `types`: the old operands'.
+struct LayoutQuery {
+  const AttrsRef& attrs;
+  const AxisLayouts* now;
+  const AxisLayouts& before;
+  const std::vector<Type>& types;
+  size_t inputs() const { return before.size(); }
+  const Shape& shape(size_t i) const { return as_tensor(types[i])->shape; }
+  bool tensors() const {
+    return std::all_of(types.begin(), types.end(), [](const Type& t) { return as_tensor(t) != nullptr; });
+  }
+  // The first operand's layouts, after and before, where both are known.
+  bool moves() const { return now && (*now)[0] && before[0]; }
+};
+// By the operator's fact, else by its pattern. Nothing: it works in one layout only, or cannot follow.
+std::optional<LayoutInference> infer_layouts(const OpDef& op, const LayoutQuery& query);
+
+namespace layouts {
+
+using Inferred = std::optional<LayoutInference>;
+
+struct Entry {
+  std::string_view op;
+  InferLayouts rule;
+};
+void add(const FactsOf& facts, std::span<const Entry> entries);
+
+char upper(char c);
+char lower(char c);
+// The place of an axis among all of them, or -1.
+int64_t place_of(const std::string& layout, char letter);
+bool is_split(const std::string& layout, char letter);
+// The letter of the old layout's axis, or 0.
+char letter_at(const std::string& layout, int64_t axis, size_t rank);
+// Where an axis that attributes name is now; nothing where a block is in the way.
+std::optional<int64_t> axis_after(const LayoutQuery& q, int64_t axis);
+
+template <class A, class F>
+AttrsRef changed(const AttrsRef& attrs, F&& change) {
+  return make_attrs<A>([&](auto& a) {
+    a = *attrs_as<A>(attrs);
+    change(a);
+  });
+}
+
+// Operands and results in one layout.
+Inferred same_everywhere(const LayoutQuery& q);
+// Two operands that broadcast.
+Inferred broadcast(const LayoutQuery& q);
+// The fields of a tuple, along the axis of ConcatenateAttrs.
+Inferred joined(const LayoutQuery& q);
+
+// What says itself which layouts it takes.
+template <class A>
+Inferred convolution(const LayoutQuery& q) {
+  const A& a = *attrs_as<A>(q.attrs);
+  return LayoutInference{
+      {a.data_layout, a.kernel_layout}, {a.out_layout.empty() ? a.data_layout : a.out_layout}, q.attrs};
+}
+
+// The first operand and result lie in any layout; the other operands and results are vectors along the axis.
+template <class A>
+Inferred along_axis(const LayoutQuery& q) {
+  if (q.types.empty() || !as_tensor(q.types[0])) return std::nullopt;
+  AxisLayout layout = q.before[0];
+  AttrsRef attrs = q.attrs;
+  if (q.moves()) {
+    const int64_t axis = attrs_as<A>(q.attrs)->axis;
+    auto at = axis_after(q, axis);
+    if (!at) return std::nullopt;
+    const char letter = letter_at(*q.before[0], axis, q.shape(0).size());
+    if (is_split(*(*q.now)[0], letter)) {
+      at = positive_axis(axis, q.shape(0).size());  // back to the old layout
+    } else {
+      layout = (*q.now)[0];
+    }
+    attrs = changed<A>(q.attrs, [&](A& a) { a.axis = *at; });
+  }
+  LayoutInference out{{layout}, {layout}, attrs};
+  while (out.in.size() < q.inputs()) out.in.emplace_back("C");
+  return out;
+}
+
+}  // namespace layouts
+
+}  // namespace tilewright::relay
