@@ -20,6 +20,8 @@ inline constexpr double kSumSlack = 8;      // covers blocked and Winograd-trans
 inline constexpr double kFunctionUlps = 4;  // approximation error of a vectorised exp, erf, tanh, ...
 
 double unit_roundoff(DataType dtype);
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 
 // The call's output type i as a tensor type with constant dims (evaluate_op makes sure of it).
 const TensorTypeNode& out_tensor(const EvalArgs& args, size_t i = 0);

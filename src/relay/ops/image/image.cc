@@ -358,8 +358,8 @@ Result<std::vector<Value>> eval_grid_sample(const EvalArgs& args) {
   return one(std::move(out));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef image_op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
+               Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, std::move(operands), OpPattern::kInjective, type, eval, make);
 }
 
@@ -368,22 +368,23 @@ OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result
 std::vector<OpDef> image_ops() {
   const std::vector<ArgDoc> data = {{"data", "in `layout`; numbers"}};
   return {
-      op("image.resize1d", "The last spatial axis resampled to size.", data, resize_type<Resize1DAttrs, 1>,
-         eval_resize<Resize1DAttrs, 1>, make_default_attrs<Resize1DAttrs>),
-      op("image.resize2d", "H and W resampled to size.", data, resize_type<Resize2DAttrs, 2>,
-         eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>)
+      image_op("image.resize1d", "The last spatial axis resampled to size.", data, resize_type<Resize1DAttrs, 1>,
+               eval_resize<Resize1DAttrs, 1>, make_default_attrs<Resize1DAttrs>),
+      image_op("image.resize2d", "H and W resampled to size.", data, resize_type<Resize2DAttrs, 2>,
+               eval_resize<Resize2DAttrs, 2>, make_default_attrs<Resize2DAttrs>)
           .with({.narrowing = Narrowing::kFollows}),
-      op("image.resize3d", "D, H and W resampled to size.", data, resize_type<Resize3DAttrs, 3>,
-         eval_resize<Resize3DAttrs, 3>, make_default_attrs<Resize3DAttrs>),
-      op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling,
-         make_default_attrs<UpSamplingAttrs>)
+      image_op("image.resize3d", "D, H and W resampled to size.", data, resize_type<Resize3DAttrs, 3>,
+               eval_resize<Resize3DAttrs, 3>, make_default_attrs<Resize3DAttrs>),
+      image_op("nn.upsampling", "H and W scaled.", data, upsampling_type, eval_upsampling,
+               make_default_attrs<UpSamplingAttrs>)
           .with({.narrowing = Narrowing::kFollows}),
-      op("image.grid_sample",
-         "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W'), or with "
-         "depth.",
-         {{"data", "(N, C, H, W) or (N, C, D, H, W) floats"},
-          {"grid", "(N, 2, H', W') or (N, 3, D', H', W'), x before y before z, -1 and 1 at the edges"}},
-         grid_sample_type, eval_grid_sample, make_default_attrs<GridSampleAttrs>),
+      image_op(
+          "image.grid_sample",
+          "data sampled at the grid's normalised positions: (N, C, H, W), (N, 2, H', W') -> (N, C, H', W'), or with "
+          "depth.",
+          {{"data", "(N, C, H, W) or (N, C, D, H, W) floats"},
+           {"grid", "(N, 2, H', W') or (N, 3, D', H', W'), x before y before z, -1 and 1 at the edges"}},
+          grid_sample_type, eval_grid_sample, make_default_attrs<GridSampleAttrs>),
   };
 }
 

@@ -53,7 +53,7 @@ Result<Type> suppress_type(const TypeArgs& args) {
   return tensor_type(order, kInt32);
 }
 
-struct Box {
+struct Rectangle {
   double left, top, right, bottom, area, kind;
 };
 Result<std::vector<Value>> eval_suppress(const EvalArgs& args) {
@@ -63,7 +63,7 @@ Result<std::vector<Value>> eval_suppress(const EvalArgs& args) {
   const double threshold = args.inputs[5].f[0], end = a.pixels ? 1 : 0;
   const Value* classes = args.inputs.size() == 7 ? &args.inputs[6] : nullptr;
   Value keep = out_value(args);
-  std::vector<Box> list;
+  std::vector<Rectangle> list;
   for (int64_t r = 0; r < rows && n > 0; ++r) {
     list.clear();
     const int64_t from = r / (rows / pictures) * n, last = std::clamp<int64_t>(valid.i[r], 0, n);
@@ -82,11 +82,11 @@ Result<std::vector<Value>> eval_suppress(const EvalArgs& args) {
         continue;
       }
       const double* c = &boxes.f[static_cast<size_t>((from + i) * 4)];
-      Box box{c[0], c[1], c[2], c[3], 0, classes ? classes->f[r * n + i] : 0};
+      Rectangle box{c[0], c[1], c[2], c[3], 0, classes ? classes->f[r * n + i] : 0};
       if (!a.pixels)
         box = {std::min(c[0], c[2]), std::min(c[1], c[3]), std::max(c[0], c[2]), std::max(c[1], c[3]), 0, box.kind};
       box.area = (box.right - box.left + end) * (box.bottom - box.top + end);
-      const bool falls = std::any_of(list.begin(), list.end(), [&](const Box& other) {
+      const bool falls = std::any_of(list.begin(), list.end(), [&](const Rectangle& other) {
         if (!a.force_suppress && box.kind != other.kind) return false;
         const double width = std::min(box.right, other.right) - std::max(box.left, other.left) + end;
         const double height = std::min(box.bottom, other.bottom) - std::max(box.top, other.top) + end;

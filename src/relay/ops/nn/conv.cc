@@ -143,11 +143,11 @@ Result<Type> conv_type(const TypeArgs& args) {
   return tensor_type(TW_TRY(relayout_shape(plain, s.out, canonical)), out_dtype);
 }
 
-TensorTypeNode type_of(const Value& v) { return TensorTypeNode(to_shape(v.shape), v.dtype); }
+TensorTypeNode value_type(const Value& v) { return TensorTypeNode(to_shape(v.shape), v.dtype); }
 
 template <class A, size_t kSpatial>
 Result<std::vector<Value>> eval_conv(const EvalArgs& args) {
-  ConvSpec s = TW_TRY(conv_spec(args.as<A>(), kSpatial, type_of(args.inputs[0]), type_of(args.inputs[1])));
+  ConvSpec s = TW_TRY(conv_spec(args.as<A>(), kSpatial, value_type(args.inputs[0]), value_type(args.inputs[1])));
   return one(convolve(s, args.inputs[0], args.inputs[1], out_tensor(args).dtype));
 }
 
@@ -201,7 +201,7 @@ Result<Type> transpose_type(const TypeArgs& args) {
 
 template <class A, size_t kSpatial>
 Result<std::vector<Value>> eval_transpose(const EvalArgs& args) {
-  ConvSpec s = TW_TRY(transpose_spec(args.as<A>(), kSpatial, type_of(args.inputs[0]), type_of(args.inputs[1])));
+  ConvSpec s = TW_TRY(transpose_spec(args.as<A>(), kSpatial, value_type(args.inputs[0]), value_type(args.inputs[1])));
   return one(convolve(s, args.inputs[0], args.inputs[1], out_tensor(args).dtype));
 }
 

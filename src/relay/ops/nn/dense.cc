@@ -210,8 +210,8 @@ Result<std::vector<Value>> eval_batch_matmul(const EvalArgs& args) {
       multiply(args.inputs[0], a.transpose_a, args.inputs[1], a.transpose_b, out_tensor(args).dtype, out_shape(args)));
 }
 
-OpDef op(const char* name, const char* doc, const char* second, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef product_op(const char* name, const char* doc, const char* second, Result<Type> (*type)(const TypeArgs&),
+                 Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "floats or integers"}, {"weight", second}}, OpPattern::kOutEWiseFusable, type,
                    eval, make);
 }
@@ -234,15 +234,16 @@ Type matmul_weight(const AttrsRef& attrs, size_t index, const TensorTypeNode& da
 
 std::vector<OpDef> dense_ops() {
   return {
-      op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense, make_default_attrs<DenseAttrs>)
+      product_op("nn.dense", "(..., K) x (N, K) -> (..., N).", "(N, K)", dense_type, eval_dense,
+                 make_default_attrs<DenseAttrs>)
           .with({.narrowing = Narrowing::kAlways, .operand_type = dense_weight}),
-      op("nn.contrib_dense_pack", "nn.dense with the weight in blocks of outputs.", "(ceil(N/v), K, v)",
-         dense_pack_type, eval_dense_pack, make_default_attrs<DensePackAttrs>),
-      op("nn.matmul", "(..., M, K) x (K, N) -> (..., M, N), either transposed.", "a matrix", matmul_type, eval_matmul,
-         make_default_attrs<MatmulAttrs>)
+      product_op("nn.contrib_dense_pack", "nn.dense with the weight in blocks of outputs.", "(ceil(N/v), K, v)",
+                 dense_pack_type, eval_dense_pack, make_default_attrs<DensePackAttrs>),
+      product_op("nn.matmul", "(..., M, K) x (K, N) -> (..., M, N), either transposed.", "a matrix", matmul_type,
+                 eval_matmul, make_default_attrs<MatmulAttrs>)
           .with({.narrowing = Narrowing::kAlways, .operand_type = matmul_weight}),
-      op("nn.batch_matmul", "(B..., M, K) x (B..., N, K) -> (B..., M, N); batch axes broadcast.", "matrices",
-         batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>)
+      product_op("nn.batch_matmul", "(B..., M, K) x (B..., N, K) -> (B..., M, N); batch axes broadcast.", "matrices",
+                 batch_matmul_type, eval_batch_matmul, make_default_attrs<BatchMatmulAttrs>)
           .with({.narrowing = Narrowing::kAlways}),
   };
 }

@@ -153,8 +153,8 @@ Result<std::vector<Value>> eval_block(const EvalArgs& args) {
   return one(relayout(reshaped(strided_copy(x, shape, strides), out), plain, l));
 }
 
-OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef pad_op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result<Type> (*type)(const TypeArgs&),
+             Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, std::move(operands), OpPattern::kInjective, type, eval, make);
 }
 
@@ -162,18 +162,18 @@ OpDef op(const char* name, const char* doc, std::vector<ArgDoc> operands, Result
 
 std::vector<OpDef> pad_ops() {
   return {
-      op("nn.pad", "Every axis extended (or cropped) by pad_width.",
-         {{"data", "any dtype"}, {"pad_value", "a scalar of the data's dtype"}}, pad_type, eval_pad,
-         make_default_attrs<PadAttrs>)
+      pad_op("nn.pad", "Every axis extended (or cropped) by pad_width.",
+             {{"data", "any dtype"}, {"pad_value", "a scalar of the data's dtype"}}, pad_type, eval_pad,
+             make_default_attrs<PadAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type, eval_mirror,
-         make_default_attrs<MirrorPadAttrs>)
+      pad_op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type,
+             eval_mirror, make_default_attrs<MirrorPadAttrs>)
           .with({.elements = Elements::kMoved}),
-      op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>,
-         eval_block<true>, make_default_attrs<SubPixelAttrs>)
+      pad_op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>,
+             eval_block<true>, make_default_attrs<SubPixelAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>,
-         eval_block<false>, make_default_attrs<SubPixelAttrs>)
+      pad_op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>,
+             eval_block<false>, make_default_attrs<SubPixelAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
   };
 }

@@ -195,8 +195,8 @@ Result<std::vector<Value>> eval_adaptive(const EvalArgs& args) {
   return one(relayout(pool(x, windows, shape, kAverage), l.plain, l.out));
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef pool_op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+              Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "in `layout`; numbers"}}, OpPattern::kOutEWiseFusable, type, eval, make);
 }
 
@@ -204,30 +204,31 @@ OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&
 
 std::vector<OpDef> pool_ops() {
   std::vector<OpDef> ops;
-#define TW_POOLS(n, axes)                                                                                           \
-  ops.push_back(op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",            \
-                   pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                       \
-                   make_default_attrs<MaxPool##n##DAttrs>)                                                          \
-                    .with({.narrowing = Narrowing::kFollows}));                                                     \
-  ops.push_back(op("nn.avg_pool" #n "d", "The mean of every window of " axes ".", pool_type<AvgPool##n##DAttrs, n>, \
-                   eval_pool<AvgPool##n##DAttrs, n, true>, make_default_attrs<AvgPool##n##DAttrs>)                  \
-                    .with({.narrowing = Narrowing::kFollows}));                                                     \
-  ops.push_back(op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".",                \
-                   adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, false>,     \
-                   make_default_attrs<AdaptivePool##n##DAttrs>));                                                   \
-  ops.push_back(op("nn.adaptive_avg_pool" #n "d", "Means of output_size even windows of " axes ".",                 \
-                   adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, true>,      \
-                   make_default_attrs<AdaptivePool##n##DAttrs>));
+#define TW_POOLS(n, axes)                                                                                            \
+  ops.push_back(pool_op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",        \
+                        pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                   \
+                        make_default_attrs<MaxPool##n##DAttrs>)                                                      \
+                    .with({.narrowing = Narrowing::kFollows}));                                                      \
+  ops.push_back(pool_op("nn.avg_pool" #n "d", "The mean of every window of " axes ".",                               \
+                        pool_type<AvgPool##n##DAttrs, n>, eval_pool<AvgPool##n##DAttrs, n, true>,                    \
+                        make_default_attrs<AvgPool##n##DAttrs>)                                                      \
+                    .with({.narrowing = Narrowing::kFollows}));                                                      \
+  ops.push_back(pool_op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".",            \
+                        adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, false>, \
+                        make_default_attrs<AdaptivePool##n##DAttrs>));                                               \
+  ops.push_back(pool_op("nn.adaptive_avg_pool" #n "d", "Means of output_size even windows of " axes ".",             \
+                        adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, true>,  \
+                        make_default_attrs<AdaptivePool##n##DAttrs>));
   TW_POOLS(1, "W")
   TW_POOLS(2, "H and W")
   TW_POOLS(3, "D, H and W")
 #undef TW_POOLS
-  ops.push_back(op("nn.global_max_pool2d", "The maximum over H and W: (N, C, H, W) -> (N, C, 1, 1).",
-                   adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, false>,
-                   make_default_attrs<GlobalPool2DAttrs>));
-  ops.push_back(op("nn.global_avg_pool2d", "The mean over H and W: (N, C, H, W) -> (N, C, 1, 1).",
-                   adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, true>,
-                   make_default_attrs<GlobalPool2DAttrs>));
+  ops.push_back(pool_op("nn.global_max_pool2d", "The maximum over H and W: (N, C, H, W) -> (N, C, 1, 1).",
+                        adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, false>,
+                        make_default_attrs<GlobalPool2DAttrs>));
+  ops.push_back(pool_op("nn.global_avg_pool2d", "The mean over H and W: (N, C, H, W) -> (N, C, 1, 1).",
+                        adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, true>,
+                        make_default_attrs<GlobalPool2DAttrs>));
   return ops;
 }
 

@@ -21,7 +21,7 @@ Result<DataType> quantized_dtype(const std::string& name) {
     return type_error(format("out_dtype is \"{}\", not an integer of 8 to 32 bits", name));
   return dtype;
 }
-Status integers(const TypeArgs& args, size_t i) {
+Status integer_operand(const TypeArgs& args, size_t i) {
   if (!args.tensor(i).dtype.is_integral())
     return type_error(format("operand {} is {}, not quantised integers", i, type_str(args.types[i])));
   return Ok{};
@@ -109,7 +109,7 @@ Result<std::vector<Value>> eval_quantize(const EvalArgs& args) {
 
 Result<Type> dequantize_type(const TypeArgs& args) {
   const auto& a = attrs_of<DequantizeAttrs>(args);
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_operand(args, 0));
   TW_TRY_STATUS(scale_and_zero(args, 1, 2, &args.tensor(0).shape, a.axis));
   DataType dtype = TW_TRY(number_dtype_or(a.out_dtype, kFloat32));
   if (!dtype.is_float()) return type_error(format("out_dtype is {}, not a float", dtype.str()));
@@ -122,7 +122,7 @@ Result<std::vector<Value>> eval_dequantize(const EvalArgs& args) {
 
 Result<Type> requantize_type(const TypeArgs& args) {
   const auto& a = attrs_of<RequantizeAttrs>(args);
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_operand(args, 0));
   TW_TRY_STATUS(scale_and_zero(args, 1, 2, &args.tensor(0).shape, a.axis));
   TW_TRY_STATUS(scale_and_zero(args, 3, 4, nullptr, 0));
   if (a.rounding != "None" && a.rounding != "UPWARD" && a.rounding != "TONEAREST")
@@ -147,7 +147,7 @@ Result<std::vector<Value>> eval_requantize(const EvalArgs& args) {
 
 Result<Type> binary_type(const TypeArgs& args) {
   const auto& a = attrs_of<BroadcastAttrs>(args);
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_operand(args, 0));
   const auto &l = args.tensor(0), &r = args.tensor(1);
   if (l.dtype != r.dtype) return type_error(format("the operands are {} and {}", l.dtype.str(), r.dtype.str()));
   TW_TRY_STATUS(scale_and_zero(args, 2, 3, &l.shape, a.lhs_axis));
@@ -219,8 +219,8 @@ int64_t output_axis(const AttrsRef& attrs) {
 }
 template <int kWhich>
 Result<Type> product_type(const TypeArgs& args) {
-  TW_TRY_STATUS(integers(args, 0));
-  TW_TRY_STATUS(integers(args, 1));
+  TW_TRY_STATUS(integer_operand(args, 0));
+  TW_TRY_STATUS(integer_operand(args, 1));
   TW_TRY_STATUS(scale_and_zero(args, 4, 2, nullptr, 0));
   // Weights have a scale for each output, if not one for all; the zero point is one, or as many.
   for (size_t i : {size_t{3}, size_t{5}})
@@ -284,7 +284,7 @@ Result<std::vector<Value>> eval_qnn_concatenate(const EvalArgs& args) {
 }
 
 Result<Type> unary_type(const TypeArgs& args) {
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_operand(args, 0));
   TW_TRY_STATUS(scale_and_zero(args, 1, 2, nullptr, 0));
   TW_TRY_STATUS(scale_and_zero(args, 3, 4, nullptr, 0));
   return args.types[0];
@@ -296,14 +296,12 @@ Result<std::vector<Value>> eval_unary_with(const EvalArgs& args, F&& fn) {
   for (double& x : real.f) x = fn(x);
   return one(quantized(real, in[3], in[4], -1, out_tensor(args).dtype));
 }
-double rsqrt(double x) { return 1 / std::sqrt(x); }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double hardswish(double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; }
 template <double (*kFunction)(double)>
-Result<std::vector<Value>> eval_unary(const EvalArgs& args) {
+Result<std::vector<Value>> eval_qnn_unary(const EvalArgs& args) {
   return eval_unary_with(args, kFunction);
 }
-Result<std::vector<Value>> eval_leaky_relu(const EvalArgs& args) {
+Result<std::vector<Value>> eval_qnn_leaky_relu(const EvalArgs& args) {
   const double alpha = args.as<LeakyReluAttrs>().alpha;
   return eval_unary_with(args, [=](double x) { return x < 0 ? alpha * x : x; });
 }
@@ -382,16 +380,16 @@ std::vector<OpDef> qnn_ops() {
       contraction<3>("nn.batch_matmul of numbers without their zero points, in int32.",
                      make_default_attrs<BatchMatmulAttrs>),
       std::move(concat),
-      unary("qnn.leaky_relu", "x, or alpha * x below zero, requantised.", eval_leaky_relu,
+      unary("qnn.leaky_relu", "x, or alpha * x below zero, requantised.", eval_qnn_leaky_relu,
             make_default_attrs<LeakyReluAttrs>),
-      unary("qnn.tanh", "Hyperbolic tangent, requantised.", eval_unary<std::tanh>),
-      unary("qnn.exp", "e to the power x, requantised.", eval_unary<std::exp>),
-      unary("qnn.sqrt", "Square root, requantised.", eval_unary<std::sqrt>),
-      unary("qnn.rsqrt", "1 / square root, requantised.", eval_unary<rsqrt>),
-      unary("qnn.erf", "The error function, requantised.", eval_unary<std::erf>),
-      unary("qnn.sigmoid", "1 / (1 + exp(-x)), requantised.", eval_unary<sigmoid>),
-      unary("qnn.log", "Natural logarithm, requantised.", eval_unary<std::log>),
-      unary("qnn.hardswish", "x * clip(x + 3, 0, 6) / 6, requantised.", eval_unary<hardswish>),
+      unary("qnn.tanh", "Hyperbolic tangent, requantised.", eval_qnn_unary<std::tanh>),
+      unary("qnn.exp", "e to the power x, requantised.", eval_qnn_unary<std::exp>),
+      unary("qnn.sqrt", "Square root, requantised.", eval_qnn_unary<std::sqrt>),
+      unary("qnn.rsqrt", "1 / square root, requantised.", eval_qnn_unary<rsqrt>),
+      unary("qnn.erf", "The error function, requantised.", eval_qnn_unary<std::erf>),
+      unary("qnn.sigmoid", "1 / (1 + exp(-x)), requantised.", eval_qnn_unary<sigmoid>),
+      unary("qnn.log", "Natural logarithm, requantised.", eval_qnn_unary<std::log>),
+      unary("qnn.hardswish", "x * clip(x + 3, 0, 6) / 6, requantised.", eval_qnn_unary<hardswish>),
   };
 }
 

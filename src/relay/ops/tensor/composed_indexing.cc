@@ -16,7 +16,7 @@ Ints sequence(int64_t count) {
   for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<int64_t>(i);
   return out;
 }
-Status integers(const TypeArgs& args, size_t i) {
+Status integer_places(const TypeArgs& args, size_t i) {
   if (!args.tensor(i).dtype.is_integral())
     return type_error(format("operand {} is {}, not integers", i, type_str(args.types[i])));
   return Ok{};
@@ -55,8 +55,8 @@ Result<Expr> expand_sliding_window(const TypeArgs& args) {
 
 Result<Expr> expand_unravel_index(const TypeArgs& args) {
   Composition c(args);
-  TW_TRY_STATUS(integers(args, 0));
-  TW_TRY_STATUS(integers(args, 1));
+  TW_TRY_STATUS(integer_places(args, 0));
+  TW_TRY_STATUS(integer_places(args, 1));
   const auto& shape = args.tensor(1).shape;
   if (shape.size() != 1 || !shape[0].is_const() || shape[0].value() < 1)
     return type_error(format("the shape is {}, not a list of sizes", type_str(args.types[1])));
@@ -102,7 +102,7 @@ Result<Expr> expand_adv_index(const TypeArgs& args) {
 
 Result<Expr> expand_invert_permutation(const TypeArgs& args) {
   Composition c(args);
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_places(args, 0));
   if (args.tensor(0).shape.size() != 1)
     return type_error(format("{} is not a list of places", type_str(args.types[0])));
   return c.result(c.call<ArgsortAttrs>("argsort", {c[0]}, [&](auto& a) {
@@ -136,7 +136,7 @@ Result<Expr> expand_searchsorted(const TypeArgs& args) {
 Result<Expr> expand_sparse_to_dense(const TypeArgs& args) {
   const Ints& shape = attrs_of<SparseToDenseAttrs>(args).output_shape;
   Composition c(args);
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_places(args, 0));
   const Ints places = TW_TRY(known_sizes(args, 0)), given = TW_TRY(known_sizes(args, 1));
   const auto rank = static_cast<int64_t>(shape.size());
   const int64_t count = places.empty() ? 1 : places[0];
@@ -195,7 +195,7 @@ Result<Expr> expand_strided_set(const TypeArgs& args) {
 Result<Type> strided_set_type(const TypeArgs& args) {
   if (args.tensor(0).dtype != args.tensor(1).dtype)
     return type_error(format("the data are {}, the values {}", args.tensor(0).dtype.str(), args.tensor(1).dtype.str()));
-  for (size_t i = 2; i < 5; ++i) TW_TRY_STATUS(integers(args, i));
+  for (size_t i = 2; i < 5; ++i) TW_TRY_STATUS(integer_places(args, i));
   auto expanded = expand_strided_set(args);
   if (!expanded.ok() && expanded.error().code != ErrorCode::kFreeDimension) return std::move(expanded).error();
   return args.types[0];
@@ -244,7 +244,7 @@ Result<Expr> expand_scatter(const TypeArgs& args) {
     a.reduction = *kReduction;
   }));
 }
-constexpr const char *kUpdate = "update", *kAdd = "add";
+constexpr const char *kReplacement = "update", *kAddition = "add";
 
 Result<Expr> expand_sequence_mask(const TypeArgs& args) {
   const auto& a = attrs_of<SequenceMaskAttrs>(args);
@@ -322,7 +322,7 @@ std::vector<Expr> scalars_of(Composition* c, const Expr& list, int64_t count) {
   return out;
 }
 Result<int64_t> list_length(const TypeArgs& args, size_t i) {
-  TW_TRY_STATUS(integers(args, i));
+  TW_TRY_STATUS(integer_places(args, i));
   const auto& shape = args.tensor(i).shape;
   if (shape.size() != 1 || !shape[0].is_const() || shape[0].value() < 1 || shape[0].value() > 64)
     return type_error(format("operand {} is {}, not a list of sizes", i, type_str(args.types[i])));
@@ -330,7 +330,7 @@ Result<int64_t> list_length(const TypeArgs& args, size_t i) {
 }
 // Places (count, rank) of a tensor of that rank.
 Status places_fit(const TypeArgs& args, int64_t rank) {
-  TW_TRY_STATUS(integers(args, 0));
+  TW_TRY_STATUS(integer_places(args, 0));
   const auto& shape = args.tensor(0).shape;
   if (shape.size() != 2 || dims_differ(shape[1], Dim(rank)))
     return type_error(format("places {} do not fit {} axes", type_str(args.types[0]), rank));
@@ -437,9 +437,9 @@ std::vector<OpDef> composed_indexing_ops() {
           {{"input", "(..., rows, columns)"}, {"diagonal", "(..., diagonals, longest), or (..., length) of one"}}, kInj,
           expand_matrix_set_diag, make_default_attrs<MatrixSetDiagAttrs>),
       define_composed("scatter", "A copy of data with data[indices[i][j]][j] replaced, for axis 0.", write, kOpaque,
-                      expand_scatter<ScatterAttrs, &kUpdate>, make_default_attrs<ScatterAttrs>),
+                      expand_scatter<ScatterAttrs, &kReplacement>, make_default_attrs<ScatterAttrs>),
       define_composed("scatter_add", "A copy of data with updates added to data[indices[i][j]][j], for axis 0.", write,
-                      kOpaque, expand_scatter<ScatterAddAttrs, &kAdd>, make_default_attrs<ScatterAddAttrs>),
+                      kOpaque, expand_scatter<ScatterAddAttrs, &kAddition>, make_default_attrs<ScatterAddAttrs>),
       define_composed(
           "sequence_mask", "data with mask_value beyond the valid length of each batch.",
           {{"data", "(length, batch, ...); (batch, length, ...) for axis 1"}, {"valid_length", "(batch) numbers"}},

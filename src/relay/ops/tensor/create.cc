@@ -10,11 +10,11 @@
 namespace tilewright::relay {
 namespace {
 
-constexpr int64_t kMaxDim = int64_t{1} << 48;
+constexpr int64_t kMostElements = int64_t{1} << 48;
 
 Status valid_shape(const std::vector<int64_t>& shape) {
   for (int64_t d : shape)
-    if (d < 0 || d > kMaxDim) return type_error(format("shape has {}", d));
+    if (d < 0 || d > kMostElements) return type_error(format("shape has {}", d));
   return Ok{};
 }
 
@@ -53,19 +53,19 @@ Result<std::vector<Value>> eval_full(const EvalArgs& args) {
   return one(strided_copy(args.inputs[kOperand], shape, std::vector<int64_t>(shape.size(), 0)));
 }
 
-struct Range {
+struct NumberRange {
   bool is_float;
   double start, step;
   int64_t int_start, int_step, count;
 };
-Result<Range> range_of(const Tensor& start, const Tensor& stop, const Tensor& step) {
-  Range r{};
+Result<NumberRange> range_of(const Tensor& start, const Tensor& stop, const Tensor& step) {
+  NumberRange r{};
   r.is_float = start.dtype().is_float();
   if (r.is_float) {
     r.start = start.at_double(0);
     r.step = step.at_double(0);
     const double n = std::ceil((stop.at_double(0) - r.start) / r.step);
-    if (!(n <= static_cast<double>(kMaxDim)))
+    if (!(n <= static_cast<double>(kMostElements)))
       return type_error(format("from {} to {} in steps of {} has no end", r.start, stop.at_double(0), r.step));
     r.count = n > 0 ? static_cast<int64_t>(n) : 0;
     return r;
@@ -77,7 +77,7 @@ Result<Range> range_of(const Tensor& start, const Tensor& stop, const Tensor& st
   __int128 span = static_cast<__int128>(end) - r.int_start, step_size = r.int_step;
   __int128 n = step_size > 0 ? (span + step_size - 1) / step_size : (span + step_size + 1) / step_size;
   if (span == 0 || (span > 0) != (step_size > 0)) n = 0;
-  if (n > kMaxDim) return type_error("the range is too long");
+  if (n > kMostElements) return type_error("the range is too long");
   r.count = static_cast<int64_t>(n);
   return r;
 }
@@ -97,7 +97,7 @@ Result<Type> arange_type(const TypeArgs& args) {
   return tensor_type({n}, a.dtype);
 }
 Result<std::vector<Value>> eval_arange(const EvalArgs& args) {
-  Range r = TW_TRY(range_of(to_tensor(args.inputs[0]), to_tensor(args.inputs[1]), to_tensor(args.inputs[2])));
+  NumberRange r = TW_TRY(range_of(to_tensor(args.inputs[0]), to_tensor(args.inputs[1]), to_tensor(args.inputs[2])));
   Value out = make_value(args.as<ArangeAttrs>().dtype, {r.count});
   for (int64_t i = 0; i < r.count; ++i) {
     const double d =

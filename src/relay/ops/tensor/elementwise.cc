@@ -83,9 +83,7 @@ Value map_floats(const Value& in, DataType dtype, double ulps, F f) {
 }
 
 double relu(double x) { return x < 0 ? 0 : x; }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
-double rsqrt(double x) { return 1 / std::sqrt(x); }
 double negate(double x) { return -x; }
 double half_even(double x) { return std::nearbyint(x); }
 double half_away(double x) { return std::round(x); }

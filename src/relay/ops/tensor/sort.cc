@@ -11,9 +11,9 @@
 namespace tilewright::relay {
 namespace {
 
-struct AxisView {
+struct SortedAxis {
   int64_t outer, n, inner;
-  AxisView(const std::vector<int64_t>& shape, size_t k)
+  SortedAxis(const std::vector<int64_t>& shape, size_t k)
       : outer(product(shape, 0, k)), n(shape[k]), inner(product(shape, k + 1, shape.size())) {}
   int64_t at(int64_t o, int64_t j, int64_t i) const { return (o * n + j) * inner + i; }
 };
@@ -27,7 +27,7 @@ bool ascending(const Value& v, int64_t a, int64_t b) {
 }
 
 // The linear indices of the first k of every line along axis k0, in order; equal elements by position.
-std::vector<int64_t> ranked(const Value& x, const AxisView& v, int64_t k, bool ascend) {
+std::vector<int64_t> ranked(const Value& x, const SortedAxis& v, int64_t k, bool ascend) {
   std::vector<int64_t> out(static_cast<size_t>(v.outer * k * v.inner)), line(static_cast<size_t>(v.n));
   for (int64_t o = 0; o < v.outer; ++o)
     for (int64_t i = 0; i < v.inner; ++i) {
@@ -38,7 +38,7 @@ std::vector<int64_t> ranked(const Value& x, const AxisView& v, int64_t k, bool a
     }
   return out;
 }
-Value positions(const std::vector<int64_t>& index, const AxisView& v, DataType dtype, std::vector<int64_t> shape) {
+Value positions(const std::vector<int64_t>& index, const SortedAxis& v, DataType dtype, std::vector<int64_t> shape) {
   Value out = make_value(dtype, std::move(shape));
   for (size_t j = 0; j < index.size(); ++j) {
     const int64_t p = index[j] / v.inner % v.n;
@@ -57,7 +57,7 @@ Result<Type> sort_type(const TypeArgs& args) {
 Result<std::vector<Value>> eval_sort(const EvalArgs& args) {
   const auto& a = args.as<SortAttrs>();
   const Value& x = args.inputs[0];
-  AxisView v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
+  SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
   return one(pick(x, x.shape, ranked(x, v, v.n, a.is_ascend)));
 }
 Result<Type> argsort_type(const TypeArgs& args) {
@@ -69,7 +69,7 @@ Result<Type> argsort_type(const TypeArgs& args) {
 Result<std::vector<Value>> eval_argsort(const EvalArgs& args) {
   const auto& a = args.as<ArgsortAttrs>();
   const Value& x = args.inputs[0];
-  AxisView v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
+  SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size()))));
   return one(positions(ranked(x, v, v.n, a.is_ascend), v, a.dtype, x.shape));
 }
 
@@ -108,7 +108,7 @@ Result<std::vector<Value>> eval_topk(const EvalArgs& args) {
   const auto& a = args.as<TopKAttrs>();
   const Value& x = args.inputs[0];
   const auto axis = static_cast<size_t>(TW_TRY(checked_axis(a.axis, x.shape.size())));
-  AxisView v(x.shape, axis);
+  SortedAxis v(x.shape, axis);
   std::vector<int64_t> shape = x.shape;
   int64_t k = a.k.value_or(v.n);
   if (args.inputs.size() == 2) k = args.inputs[1].i[0];
@@ -139,7 +139,7 @@ Result<std::vector<Value>> eval_scan(const EvalArgs& args) {
   Value x = args.inputs[0];
   if (!a.axis) x = reshaped(std::move(x), {x.size()});
   Value out = make_value(out_tensor(args).dtype, x.shape);
-  AxisView v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis.value_or(0), x.shape.size()))));
+  SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis.value_or(0), x.shape.size()))));
   if (out.is_float()) out.bound.resize(out.f.size());
   const double u = unit_roundoff(out.dtype);
   for (int64_t o = 0; o < v.outer; ++o)
@@ -185,7 +185,7 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   Value x = args.inputs[0];
   const auto axis = static_cast<size_t>(a.axis ? TW_TRY(checked_axis(*a.axis, x.shape.size())) : 0);
   if (!a.axis) x = reshaped(std::move(x), {x.size()});
-  AxisView v(x.shape, axis);
+  SortedAxis v(x.shape, axis);
   // Slices in their order, compared element by element.
   auto compare = [&](int64_t p, int64_t q) {
     for (int64_t o = 0; o < v.outer; ++o)
@@ -239,8 +239,8 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   return out;
 }
 
-OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef sort_op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&),
+              Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "any shape of rank 1 or more"}}, OpPattern::kOpaque, type, eval, make);
 }
 
@@ -248,15 +248,16 @@ OpDef op(const char* name, const char* doc, Result<Type> (*type)(const TypeArgs&
 
 std::vector<OpDef> sort_ops() {
   std::vector<OpDef> ops = {
-      op("sort", "Values in order along axis, stable; NaN last in ascending order.", sort_type, eval_sort,
-         make_default_attrs<SortAttrs>),
-      op("argsort", "The order that sorts axis, stable.", argsort_type, eval_argsort, make_default_attrs<ArgsortAttrs>),
-      op("topk", "The k largest (or smallest) values along axis and their indices; ties by index.", topk_type,
-         eval_topk, make_default_attrs<TopKAttrs>),
-      op("cumsum", "Running sums along axis.", scan_type, eval_scan<false>, make_default_attrs<ScanopAttrs>),
-      op("cumprod", "Running products along axis.", scan_type, eval_scan<true>, make_default_attrs<ScanopAttrs>),
-      op("unique", "Distinct elements or slices, their first indices, the inverse and the counts.", unique_type,
-         eval_unique, make_default_attrs<UniqueAttrs>)
+      sort_op("sort", "Values in order along axis, stable; NaN last in ascending order.", sort_type, eval_sort,
+              make_default_attrs<SortAttrs>),
+      sort_op("argsort", "The order that sorts axis, stable.", argsort_type, eval_argsort,
+              make_default_attrs<ArgsortAttrs>),
+      sort_op("topk", "The k largest (or smallest) values along axis and their indices; ties by index.", topk_type,
+              eval_topk, make_default_attrs<TopKAttrs>),
+      sort_op("cumsum", "Running sums along axis.", scan_type, eval_scan<false>, make_default_attrs<ScanopAttrs>),
+      sort_op("cumprod", "Running products along axis.", scan_type, eval_scan<true>, make_default_attrs<ScanopAttrs>),
+      sort_op("unique", "Distinct elements or slices, their first indices, the inverse and the counts.", unique_type,
+              eval_unique, make_default_attrs<UniqueAttrs>)
           .with({.sized_by_data = true}),
   };
   for (OpDef& d : ops)

@@ -454,8 +454,8 @@ Result<std::vector<Value>> eval_broadcast_to(const EvalArgs& args) {
   return one(strided_copy(args.inputs[0], shape, broadcast_strides(args.inputs[0].shape, shape)));
 }
 
-OpDef op(const char* name, const char* doc, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
-         Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
+OpDef transform_op(const char* name, const char* doc, OpPattern pattern, Result<Type> (*type)(const TypeArgs&),
+                   Result<std::vector<Value>> (*eval)(const EvalArgs&), AttrsRef (*make)()) {
   return define_op(name, doc, {{"data", "any shape and dtype"}}, pattern, type, eval, make);
 }
 
@@ -464,44 +464,47 @@ OpDef op(const char* name, const char* doc, OpPattern pattern, Result<Type> (*ty
 std::vector<OpDef> transform_ops() {
   constexpr OpPattern kInj = OpPattern::kInjective, kBcast = OpPattern::kBroadcast;
   std::vector<OpDef> ops = {
-      op("reshape", "The same elements in row-major order under another shape (codes 0, -1, -2, -3, -4).", kInj,
-         reshape_type, eval_same_data, make_default_attrs<ReshapeAttrs>)
+      transform_op("reshape", "The same elements in row-major order under another shape (codes 0, -1, -2, -3, -4).",
+                   kInj, reshape_type, eval_same_data, make_default_attrs<ReshapeAttrs>)
           .with({.elements = Elements::kReshaped, .narrowing = Narrowing::kFollows}),
-      op("nn.batch_flatten", "(N, ...) -> (N, product of the rest).", kInj, flatten_type, eval_same_data, nullptr)
+      transform_op("nn.batch_flatten", "(N, ...) -> (N, product of the rest).", kInj, flatten_type, eval_same_data,
+                   nullptr)
           .with({.elements = Elements::kReshaped, .narrowing = Narrowing::kFollows}),
-      op("squeeze", "Axes of size 1 removed.", kInj, squeeze_type, eval_same_data, make_default_attrs<SqueezeAttrs>)
+      transform_op("squeeze", "Axes of size 1 removed.", kInj, squeeze_type, eval_same_data,
+                   make_default_attrs<SqueezeAttrs>)
           .with({.elements = Elements::kReshaped, .narrowing = Narrowing::kFollows}),
-      op("expand_dims", "num_newaxis axes of size 1 inserted at axis.", kBcast, expand_dims_type, eval_same_data,
-         make_default_attrs<ExpandDimsAttrs>)
+      transform_op("expand_dims", "num_newaxis axes of size 1 inserted at axis.", kBcast, expand_dims_type,
+                   eval_same_data, make_default_attrs<ExpandDimsAttrs>)
           .with({.elements = Elements::kReshaped, .narrowing = Narrowing::kFollows}),
-      op("transpose", "Axes permuted; out axis i is data axis axes[i].", kInj, transpose_type, eval_transpose,
-         make_default_attrs<TransposeAttrs>)
+      transform_op("transpose", "Axes permuted; out axis i is data axis axes[i].", kInj, transpose_type, eval_transpose,
+                   make_default_attrs<TransposeAttrs>)
           .with({.elements = Elements::kSelected, .narrowing = Narrowing::kFollows}),
-      op("concatenate", "The fields of a tuple joined along an axis.", kInj, concatenate_type, eval_concatenate,
-         make_default_attrs<ConcatenateAttrs>)
+      transform_op("concatenate", "The fields of a tuple joined along an axis.", kInj, concatenate_type,
+                   eval_concatenate, make_default_attrs<ConcatenateAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("stack", "The fields of a tuple joined along a new axis.", kInj, stack_type, eval_stack,
-         make_default_attrs<StackAttrs>)
+      transform_op("stack", "The fields of a tuple joined along a new axis.", kInj, stack_type, eval_stack,
+                   make_default_attrs<StackAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("split", "A tuple of parts along an axis.", kInj, split_type, eval_split, make_default_attrs<SplitAttrs>)
+      transform_op("split", "A tuple of parts along an axis.", kInj, split_type, eval_split,
+                   make_default_attrs<SplitAttrs>)
           .with({.elements = Elements::kSelected, .narrowing = Narrowing::kFollows}),
-      op("strided_slice", "begin:end:stride of the listed axes, as numpy.", kInj, strided_slice_type,
-         eval_strided_slice, make_default_attrs<StridedSliceAttrs>)
+      transform_op("strided_slice", "begin:end:stride of the listed axes, as numpy.", kInj, strided_slice_type,
+                   eval_strided_slice, make_default_attrs<StridedSliceAttrs>)
           .with({.elements = Elements::kSelected, .narrowing = Narrowing::kFollows}),
-      op("reverse", "The order of one axis reversed.", kInj, reverse_type, eval_reverse,
-         make_default_attrs<ReverseAttrs>)
+      transform_op("reverse", "The order of one axis reversed.", kInj, reverse_type, eval_reverse,
+                   make_default_attrs<ReverseAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("reverse_sequence", "The first lengths[b] elements of seq_axis reversed in each batch.", kInj,
-         reverse_sequence_type, eval_reverse_sequence, make_default_attrs<ReverseSequenceAttrs>)
+      transform_op("reverse_sequence", "The first lengths[b] elements of seq_axis reversed in each batch.", kInj,
+                   reverse_sequence_type, eval_reverse_sequence, make_default_attrs<ReverseSequenceAttrs>)
           .with({.elements = Elements::kMoved}),
-      op("repeat", "Every element `repeats` times along an axis.", kBcast, repeat_type, eval_repeat,
-         make_default_attrs<RepeatAttrs>)
+      transform_op("repeat", "Every element `repeats` times along an axis.", kBcast, repeat_type, eval_repeat,
+                   make_default_attrs<RepeatAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("tile", "The whole tensor repeated reps[i] times along each axis.", kBcast, tile_type, eval_tile,
-         make_default_attrs<TileAttrs>)
+      transform_op("tile", "The whole tensor repeated reps[i] times along each axis.", kBcast, tile_type, eval_tile,
+                   make_default_attrs<TileAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
-      op("broadcast_to", "Axes of size 1 repeated to a shape (numpy rules).", kBcast, broadcast_to_type,
-         eval_broadcast_to, make_default_attrs<InitOpAttrs>)
+      transform_op("broadcast_to", "Axes of size 1 repeated to a shape (numpy rules).", kBcast, broadcast_to_type,
+                   eval_broadcast_to, make_default_attrs<InitOpAttrs>)
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
   };
   for (OpDef& d : ops) {

@@ -8,7 +8,7 @@ namespace tilewright::relay {
 namespace {
 
 // Operands with the called operator first.
-std::vector<Expr> operands(const Expr& e) {
+std::vector<Expr> all_operands(const Expr& e) {
   std::vector<Expr> out = children(e);
   if (called_op(e)) out.insert(out.begin(), as<CallNode>(e)->callee);
   return out;
@@ -62,14 +62,14 @@ Result<Module> capture_post_dfs_index_in_spans(const Module& module, PassContext
   Module out = module;
   for (auto& [name, function] : out.functions) {
     if (!as<FunctionNode>(function)) continue;
-    const std::vector<Expr> order = post_order_over(function, operands);
+    const std::vector<Expr> order = post_order_over(function, all_operands);
     std::unordered_map<const ExprNode*, size_t> place;
     for (size_t i = 0; i < order.size(); ++i) place[order[i].get()] = i;
     // Users come later in the order. What all of them go through: the first place where their chains meet.
     std::vector<size_t> through(order.size(), order.size());
     through.back() = order.size() - 1;
     for (size_t user = order.size(); user-- > 0;)
-      for (const Expr& operand : operands(order[user])) {
+      for (const Expr& operand : all_operands(order[user])) {
         const size_t at = place.at(operand.get());
         size_t a = through[at], b = user;
         if (at >= user) continue;  // a variable under its own binding

@@ -34,10 +34,10 @@ Result<std::vector<int64_t>> numbers(const std::string& text) {
   return out;
 }
 
-// Sizes of data, indices and indptr by the weight's name.
-using Sizes = std::map<std::string, std::vector<int64_t>>;
-Result<Sizes> sizes_of(const std::vector<std::string>& entries, size_t fewest) {
-  Sizes out;
+// PartSizes of data, indices and indptr by the weight's name.
+using PartSizes = std::map<std::string, std::vector<int64_t>>;
+Result<PartSizes> sizes_of(const std::vector<std::string>& entries, size_t fewest) {
+  PartSizes out;
   for (const std::string& entry : entries) {
     const size_t sign = entry.rfind('=');
     if (sign == std::string::npos) return wrong(format("'{}' is not weight=sizes", entry));
@@ -63,7 +63,7 @@ Parameters make_parameters(const VarNode& weight, const std::vector<int64_t>& si
 }
 
 // Calls of `op` on listed weights, as `make` writes them. Errors are those of the new call's types.
-Result<Module> with_sparse_weights(const Module& module, std::string_view op, const Sizes& weights,
+Result<Module> with_sparse_weights(const Module& module, std::string_view op, const PartSizes& weights,
                                    const std::function<bool(const Expr&)>& fits,
                                    const std::function<Result<Expr>(const Expr&, const Parameters&)>& make) {
   std::optional<Diagnostic> error;
@@ -158,7 +158,7 @@ std::optional<std::vector<Tensor>> blocks_of(const Tensor& weight, const std::st
 }  // namespace
 
 Result<Module> dense_to_sparse(const Module& module, PassContext& context) {
-  const Sizes weights = TW_TRY(sizes_of(context.get(kDense), 5));
+  const PartSizes weights = TW_TRY(sizes_of(context.get(kDense), 5));
   return with_sparse_weights(
       module, "nn.dense", weights, [](const Expr& e) { return tensor_of(arg(e, 0)).shape.size() == 2; },
       [](const Expr& e, const Parameters& w) {
@@ -167,7 +167,7 @@ Result<Module> dense_to_sparse(const Module& module, PassContext& context) {
 }
 
 Result<Module> conv2d_to_sparse(const Module& module, PassContext& context) {
-  const Sizes weights = TW_TRY(sizes_of(context.get(kConv), 4));
+  const PartSizes weights = TW_TRY(sizes_of(context.get(kConv), 4));
   const std::string layout = context.get(kLayout);
   const int64_t kernel = context.get(kKernel);
   TW_TRY_STATUS(check_form(layout, kernel));

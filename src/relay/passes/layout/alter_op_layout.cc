@@ -12,15 +12,15 @@ namespace tilewright::relay {
 namespace {
 
 // An expression of the new graph; channels > 0: blocked, with that many logical channels.
-struct Placed {
+struct PlacedBlocks {
   Expr expr;
   int64_t channels = 0;
   bool blocked() const { return channels > 0; }
 };
 
-class Rewriter {
+class BlockRewriter {
  public:
-  Rewriter(DataType dtype, int lanes)
+  BlockRewriter(DataType dtype, int lanes)
       : dtype_(dtype), lanes_(lanes), layout_(format("NCHW{}c", lanes)), volume_layout_(format("NCDHW{}c", lanes)) {}
 
   Expr run(const FunctionNode& main) {
@@ -46,7 +46,7 @@ class Rewriter {
 
   // The value in its own (plain) layout.
   Expr plain(const Expr& e) {
-    Placed& p = values_.at(e.get());
+    PlacedBlocks& p = values_.at(e.get());
     if (!p.blocked()) return p.expr;
     auto [it, fresh] = plains_.try_emplace(e.get());
     if (!fresh) return it->second;
@@ -63,7 +63,7 @@ class Rewriter {
   }
   // The value in blocks; e is NCHW or NCDHW.
   Expr blocked(const Expr& e) {
-    Placed& p = values_.at(e.get());
+    PlacedBlocks& p = values_.at(e.get());
     if (p.blocked()) return p.expr;
     auto [it, fresh] = blockeds_.try_emplace(e.get());
     if (fresh) it->second = to_blocks(p.expr, e->span);
@@ -84,7 +84,7 @@ class Rewriter {
                 span);
   }
 
-  Placed place(const Expr& e) {
+  PlacedBlocks place(const Expr& e) {
     switch (e->kind) {
       case ExprKind::kCall:
         if (called_op(e)) return place_call(e);
@@ -120,10 +120,10 @@ class Rewriter {
     return {with_children(e, kids), 0};
   }
 
-  Placed place_call(const Expr& e) {
+  PlacedBlocks place_call(const Expr& e) {
     const auto* c = as<CallNode>(e);
     std::string_view name = called_op(e)->name;
-    Placed out;
+    PlacedBlocks out;
     if (name == "nn.conv2d")
       out = conv2d(e, c);
     else if (name == "nn.conv2d_transpose")
@@ -162,7 +162,7 @@ class Rewriter {
     return {with_children(e, kids), 0};
   }
 
-  Placed conv2d(const Expr& e, const CallNode* c) {
+  PlacedBlocks conv2d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
@@ -211,7 +211,7 @@ class Rewriter {
     return groups == 1 || (whole(kernel[0] / groups) && whole(kernel[1])) || (groups == kernel[0] && kernel[1] == 1);
   }
   // Blocked data and result; the weights keep their layout, since how they are packed depends on the kernel's phases.
-  Placed conv2d_transpose(const Expr& e, const CallNode* c) {
+  PlacedBlocks conv2d_transpose(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DTransposeAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
@@ -232,7 +232,7 @@ class Rewriter {
   }
 
   // Volumes: blocked data (but for stems) and result; the weights keep their layout.
-  Placed conv3d(const Expr& e, const CallNode* c) {
+  PlacedBlocks conv3d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv3DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     const bool usual = attrs.data_layout == "NCDHW" && attrs.kernel_layout == "OIDHW" &&
@@ -251,7 +251,7 @@ class Rewriter {
     });
     return {call("nn.conv3d", {stem ? plain(c->args[0]) : blocked(c->args[0]), plain(c->args[1])}, made, e->span), out};
   }
-  Placed conv3d_transpose(const Expr& e, const CallNode* c) {
+  PlacedBlocks conv3d_transpose(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv3DTransposeAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
@@ -270,7 +270,7 @@ class Rewriter {
   }
 
   template <class A>
-  Placed pool(const Expr& e, const CallNode* c) {
+  PlacedBlocks pool(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<A>(c->attrs);
     const size_t rank = dims(e).size();
     if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) ||
@@ -285,7 +285,7 @@ class Rewriter {
     return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
   }
 
-  Placed resize(const Expr& e, const CallNode* c) {
+  PlacedBlocks resize(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Resize2DAttrs>(c->attrs);
     if (!values_.at(c->args[0].get()).blocked() || attrs.layout != "NCHW" || c->args.size() != 1 ||
         tensor(c->args[0])->dtype != dtype_)
@@ -299,7 +299,7 @@ class Rewriter {
     return {*result, dims(e)[1]};
   }
 
-  Placed reduce(const Expr& e, const CallNode* c) {
+  PlacedBlocks reduce(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<ReduceAttrs>(c->attrs);
     if (!values_.at(c->args[0].get()).blocked() || !attrs.keepdims || attrs.exclude || !attrs.axis) return {};
     const auto rank = static_cast<int64_t>(dims(e).size());
@@ -312,7 +312,7 @@ class Rewriter {
     return {call(called_op(e)->name, {blocked(c->args[0])}, made, e->span), dims(e)[1]};
   }
 
-  Placed pad(const Expr& e, const CallNode* c) {
+  PlacedBlocks pad(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<PadAttrs>(c->attrs);
     auto none = [&](size_t d) { return attrs.pad_width[d] == std::vector<int64_t>{0, 0}; };
     if (!values_.at(c->args[0].get()).blocked() || !spatial(dims(e)) || !none(0) || !none(1)) return {};
@@ -325,7 +325,7 @@ class Rewriter {
     return {call("nn.pad", args, made, e->span), dims(e)[1]};
   }
 
-  Placed concatenate(const Expr& e, const CallNode* c) {
+  PlacedBlocks concatenate(const Expr& e, const CallNode* c) {
     auto result = dims(e);
     int64_t axis = attrs_as<ConcatenateAttrs>(c->attrs)->axis;
     const auto* tuple = as<TupleNode>(c->args[0]);
@@ -345,7 +345,7 @@ class Rewriter {
   }
 
   // Channels from a whole block on, or any cut of rows and columns.
-  Placed strided_slice(const Expr& e, const CallNode* c) {
+  PlacedBlocks strided_slice(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<StridedSliceAttrs>(c->attrs);
     auto in = dims(c->args[0]), result = dims(e);
     if (c->args.size() != 1 || !spatial(in) || result.size() != in.size() || !values_.at(c->args[0].get()).blocked())
@@ -374,7 +374,7 @@ class Rewriter {
   }
 
   // A channel split at whole blocks; its parts are found through TupleGetItem.
-  Placed split(const Expr& e, const CallNode* c) {
+  PlacedBlocks split(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<SplitAttrs>(c->attrs);
     auto shape = dims(c->args[0]);
     if (!values_.at(c->args[0].get()).blocked() ||
@@ -422,14 +422,14 @@ class Rewriter {
     return reshaped(plain(arg), whole);
   }
 
-  Placed elementwise(const Expr& e, const CallNode* c) {
+  PlacedBlocks elementwise(const Expr& e, const CallNode* c) {
     auto result = dims(e);
     std::string_view name = called_op(e)->name;
     if (!spatial(result)) return {};
     int64_t channels = result[1];
     bool any = false;
     for (const Expr& arg : c->args) {
-      const Placed& p = values_.at(arg.get());
+      const PlacedBlocks& p = values_.at(arg.get());
       any = any || (p.blocked() && p.channels == channels);
     }
     bool known = c->attrs == nullptr || name == "clip" || name == "nn.leaky_relu" || name == "cast";
@@ -454,7 +454,7 @@ class Rewriter {
   const DataType dtype_;  // of the convolutions and pools that change
   const int lanes_;
   const std::string layout_, volume_layout_;
-  std::unordered_map<const ExprNode*, Placed> values_;
+  std::unordered_map<const ExprNode*, PlacedBlocks> values_;
   std::unordered_map<const ExprNode*, Expr> plains_, blockeds_, split_parts_;
 };
 
@@ -473,7 +473,7 @@ Result<Module> alter_op_layout(const Module& module, PassContext& context) {
   Module out = module;
   for (DataType dtype : {kFloat32, kFloat64, kInt32, kUInt32, kInt64, kUInt64})
     if (dtype == kFloat32 || has_convolution(*out.main_function(), dtype))
-      out = out.with_main(Rewriter(dtype, context.target->lanes(dtype.bits)).run(*out.main_function()));
+      out = out.with_main(BlockRewriter(dtype, context.target->lanes(dtype.bits)).run(*out.main_function()));
   return out;
 }
 

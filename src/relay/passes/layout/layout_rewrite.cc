@@ -14,16 +14,16 @@ namespace {
 
 // A value of the new graph: it lies in `now` where the old graph has it in `before`. Results of several tensors are
 // lists.
-struct Placed {
+struct PlacedValue {
   Expr value;
   AxisLayout before, now;
-  std::vector<Placed> fields;
+  std::vector<PlacedValue> fields;
   bool is_list = false;
 };
 
-class Rewriter {
+class LayoutRewriter {
  public:
-  explicit Rewriter(const LayoutRule& rule) : rule_(rule) {}
+  explicit LayoutRewriter(const LayoutRule& rule) : rule_(rule) {}
 
   Result<Expr> run(const Expr& function) {
     const auto open = [](const Expr& e) { return is_closed_function(e) ? std::vector<Expr>() : children(e); };
@@ -67,10 +67,10 @@ class Rewriter {
   }
 
   // The value as the old graph has it.
-  Expr realized(const Placed& p, const Span& span) {
+  Expr realized(const PlacedValue& p, const Span& span) {
     if (!p.is_list) return transformed(p.value, p.now, p.before);
     std::vector<Expr> fields;
-    for (const Placed& field : p.fields) fields.push_back(realized(field, span));
+    for (const PlacedValue& field : p.fields) fields.push_back(realized(field, span));
     return make_tuple(std::move(fields), span);
   }
   Expr plain(const Expr& e) {
@@ -79,10 +79,10 @@ class Rewriter {
     return it->second;
   }
 
-  Result<Placed> place(const Expr& e) {
-    if (is_closed_function(e) || as<OpNode>(e)) return Placed{e, {}, {}, {}};
+  Result<PlacedValue> place(const Expr& e) {
+    if (is_closed_function(e) || as<OpNode>(e)) return PlacedValue{e, {}, {}, {}};
     if (const auto* tuple = as<TupleNode>(e)) {
-      Placed out{{}, {}, {}, {}, true};
+      PlacedValue out{{}, {}, {}, {}, true};
       bool moved = false;
       for (const Expr& field : tuple->fields) {
         out.fields.push_back(values_.at(field.get()));
@@ -91,25 +91,25 @@ class Rewriter {
       if (moved) return out;
     }
     if (const auto* get = as<TupleGetItemNode>(e))
-      if (const Placed& tuple = values_.at(get->tuple.get()); tuple.is_list)
+      if (const PlacedValue& tuple = values_.at(get->tuple.get()); tuple.is_list)
         return tuple.fields[static_cast<size_t>(get->index)];
     if (called_op(e)) {
-      Placed out = TW_TRY(called(e));
+      PlacedValue out = TW_TRY(called(e));
       if (out.value || out.is_list) return out;
     }
     std::vector<Expr> kids = children(e);
     for (Expr& kid : kids) kid = plain(kid);
-    return Placed{with_children(e, kids), {}, {}, {}};
+    return PlacedValue{with_children(e, kids), {}, {}, {}};
   }
 
   // A null value: the operator stays in its layout.
-  Result<Placed> called(const Expr& e) {
+  Result<PlacedValue> called(const Expr& e) {
     const CallNode& call = *as<CallNode>(e);
-    std::vector<Placed> inputs;
+    std::vector<PlacedValue> inputs;
     std::vector<Expr> args;
     std::vector<Type> types;
     for (const Expr& arg : call.args) {
-      const Placed& p = values_.at(arg.get());
+      const PlacedValue& p = values_.at(arg.get());
       types.push_back(arg->type);
       const auto* type = as_tuple(arg->type);
       if (!type) {
@@ -119,15 +119,15 @@ class Rewriter {
       }
       std::vector<Expr> fields;
       for (size_t i = 0; i < type->fields.size(); ++i) {
-        inputs.push_back(p.is_list ? p.fields[i] : Placed{make_get(p.value, static_cast<int64_t>(i)), {}, {}, {}});
-        if (inputs.back().is_list) return Placed{};
+        inputs.push_back(p.is_list ? p.fields[i] : PlacedValue{make_get(p.value, static_cast<int64_t>(i)), {}, {}, {}});
+        if (inputs.back().is_list) return PlacedValue{};
         fields.push_back(inputs.back().value);
       }
       const auto* same = as<TupleNode>(arg);
       args.push_back(same && same->fields == fields ? arg : make_tuple(std::move(fields), arg->span));
     }
     AxisLayouts before, now;
-    for (const Placed& p : inputs) {
+    for (const PlacedValue& p : inputs) {
       before.push_back(p.before);
       now.push_back(p.now);
     }
@@ -137,7 +137,7 @@ class Rewriter {
       // In its own layout only: what takes its place does, too.
       std::vector<Expr> kids = call.args;
       for (Expr& kid : kids) kid = plain(kid);
-      return Placed{TW_TRY(rule_(e, call.attrs, kids)), {}, {}, {}};
+      return PlacedValue{TW_TRY(rule_(e, call.attrs, kids)), {}, {}, {}};
     }
     for (size_t i = 0; i < now.size(); ++i)
       if (!now[i]) now[i] = old->in[i];
@@ -150,7 +150,7 @@ class Rewriter {
     if (made) args = made->args;
     auto fresh = infer_layouts(*new_op, {attrs, &now, old->in, types});
     if (!fresh || !complete(*fresh) || fresh->in.size() != now.size() || fresh->out.size() != old->out.size())
-      return Placed{};
+      return PlacedValue{};
     size_t at = 0;
     auto next = [&](const Expr& x) -> Expr {
       if (at >= now.size()) return x;
@@ -172,7 +172,7 @@ class Rewriter {
     if (at == now.size() && new_op == op && args == call.args && attrs_equal(fresh->attrs, call.attrs))
       return placed(e, e, *old, *fresh);
     auto result = try_call(new_op->name, std::move(args), fresh->attrs, e->span);
-    if (at != now.size() || !result.ok()) return Placed{};
+    if (at != now.size() || !result.ok()) return PlacedValue{};
     return placed(e, *result, *old, *fresh);
   }
   static bool complete(const LayoutInference& inferred) {
@@ -181,17 +181,18 @@ class Rewriter {
         if (!layout) return false;
     return true;
   }
-  static Placed placed(const Expr& e, const Expr& result, const LayoutInference& old, const LayoutInference& fresh) {
+  static PlacedValue placed(const Expr& e, const Expr& result, const LayoutInference& old,
+                            const LayoutInference& fresh) {
     const auto* tuple = as_tuple(e->type);
     if (!tuple) return {result, old.out[0], fresh.out[0], {}};
-    Placed out{{}, {}, {}, {}, true};
+    PlacedValue out{{}, {}, {}, {}, true};
     for (size_t i = 0; i < fresh.out.size(); ++i)
       out.fields.push_back({make_get(result, static_cast<int64_t>(i), e->span), old.out[i], fresh.out[i], {}});
     return out;
   }
 
   const LayoutRule& rule_;
-  std::unordered_map<const ExprNode*, Placed> values_;
+  std::unordered_map<const ExprNode*, PlacedValue> values_;
   std::unordered_map<const ExprNode*, Expr> plains_;
   std::map<std::pair<const ExprNode*, std::string>, std::pair<Expr, Expr>> transforms_;  // with what was transformed
 };
@@ -201,7 +202,8 @@ class Rewriter {
 Result<Module> rewrite_layouts(const Module& module, const LayoutRule& rule) {
   Module out = module;
   for (auto& [name, function] : out.functions)
-    if (as<FunctionNode>(function) && !is_closed_function(function)) function = TW_TRY(Rewriter(rule).run(function));
+    if (as<FunctionNode>(function) && !is_closed_function(function))
+      function = TW_TRY(LayoutRewriter(rule).run(function));
   return out;
 }
 

@@ -74,7 +74,7 @@ Expr over_image(const Expr& e) {
 }
 
 using Rule = Expr (*)(const Expr&);
-const std::map<std::string_view, Rule>& rules() {
+const std::map<std::string_view, Rule>& layout_rules() {
   static const std::map<std::string_view, Rule> kRules = {
       {"nn.conv1d", convolution<Conv1DAttrs>},
       {"nn.conv2d", convolution<Conv2DAttrs>},
@@ -110,8 +110,8 @@ const std::map<std::string_view, Rule>& rules() {
 
 Expr in_usual_layout(const Expr& e) {
   const OpDef* op = called_op(e);
-  auto rule = op ? rules().find(op->name) : rules().end();
-  return rule == rules().end() ? e : rule->second(e);
+  auto rule = op ? layout_rules().find(op->name) : layout_rules().end();
+  return rule == layout_rules().end() ? e : rule->second(e);
 }
 
 }  // namespace tilewright::relay

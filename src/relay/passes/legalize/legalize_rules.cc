@@ -106,7 +106,7 @@ template <const char* const* kExtreme>
 Expr all_or_any(const Expr& e) {
   return cast(call(*kExtreme, {cast(arg(e, 0), kInt32)}, as<CallNode>(e)->attrs, e->span), kBool);
 }
-constexpr const char *kMin = "min", *kMax = "max";
+constexpr const char *kReduceMin = "min", *kReduceMax = "max";
 // Of bools, as all and any are.
 Expr extreme(const Expr& e) {
   if (tensor_of(e).dtype != kBool) return e;
@@ -487,10 +487,10 @@ Expr batch_norm(const Expr& e) { return make_tuple({make_get(e, 0, e->span), arg
 using LegalizeRule = Expr (*)(const Expr&);
 const std::map<std::string_view, LegalizeRule>& legalize_rules() {
   static const std::map<std::string_view, LegalizeRule> kRules = {
-      {"all", all_or_any<&kMin>},
+      {"all", all_or_any<&kReduceMin>},
       {"max", extreme},
       {"min", extreme},
-      {"any", all_or_any<&kMax>},
+      {"any", all_or_any<&kReduceMax>},
       {"argmax", flat_argument},
       {"argmin", flat_argument},
       {"cumprod", flat_scan},

@@ -23,7 +23,7 @@ bool is_static_float(const Expr& e, size_t rank) {
   return t && t->dtype == kFloat32 && t->shape.size() == rank && static_shape(t->shape);
 }
 
-std::vector<int64_t> axes_of(const Expr& transpose) {
+std::vector<int64_t> permutation_of(const Expr& transpose) {
   size_t rank = tensor_of(transpose).shape.size();
   std::vector<int64_t> axes(rank);
   auto given = attrs_of<TransposeAttrs>(transpose).axes;
@@ -177,7 +177,7 @@ Source trace(const Expr& e, std::string layout, bool last_is_size, double* scale
   double accepted_scale = scale ? *scale : 1, own = accepted_scale;
   for (bool more = true; more;) {
     if (is_call_to(s.tensor, "transpose")) {
-      auto axes = axes_of(s.tensor);
+      auto axes = permutation_of(s.tensor);
       std::string source(axes.size(), ' ');
       for (size_t i = 0; i < axes.size(); ++i) source[static_cast<size_t>(axes[i])] = s.layout[i];
       s.layout = source;
@@ -357,7 +357,7 @@ Expr absorb_transpose(const Expr& e) {
   const auto& old = attrs_of<AttentionAttrs>(inner);
   std::string from = old.out_layout, to = dropped ? "B" : "";
   if (dropped && (from[0] != 'B' || dims_of(inner)[0] != 1)) return {};
-  for (int64_t axis : axes_of(e)) to += from[static_cast<size_t>(axis) + (dropped ? 1 : 0)];
+  for (int64_t axis : permutation_of(e)) to += from[static_cast<size_t>(axis) + (dropped ? 1 : 0)];
   if (to.back() != 'D') return {};
   auto out = try_call("nn.attention", as<CallNode>(inner)->args, make_attrs<AttentionAttrs>([&](auto& a) {
                         a = old;

@@ -13,7 +13,6 @@ namespace tilewright::relay {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int64_t kFoldBytes = int64_t{256} << 20;
 
 // The number that all elements are, in a constant or in what is filled.
 std::optional<double> one_number(const Expr& e) {
@@ -173,7 +172,7 @@ Expr merge_clips(const Expr& e) {
 
 Expr double_negation(const Expr& e) { return called_op(e) == called_op(arg(e, 0)) ? arg(arg(e, 0), 0) : Expr(); }
 
-constexpr SimplifyRule kRules[] = {
+constexpr SimplifyRule kArithmeticRules[] = {
     {"add", simplify_add},
     {"add", with_scalar},
     {"multiply", simplify_multiply},
@@ -193,6 +192,6 @@ constexpr SimplifyRule kRules[] = {
 
 }  // namespace
 
-std::span<const SimplifyRule> arithmetic_rules() { return kRules; }
+std::span<const SimplifyRule> arithmetic_rules() { return kArithmeticRules; }
 
 }  // namespace tilewright::relay

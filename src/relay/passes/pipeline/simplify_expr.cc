@@ -10,13 +10,12 @@
 namespace tilewright::relay {
 namespace {
 
-constexpr int kMaxSteps = 64;  // rules applied in a row to one expression
-constexpr int kMaxRounds = 4;  // over the whole graph; chains settle in one, since operands are simplified first
-constexpr int64_t kFoldBytes = int64_t{256} << 20;
+constexpr int kMaxSteps = 64;   // rules applied in a row to one expression
+constexpr int kMostRounds = 4;  // over the whole graph; chains settle in one, since operands are simplified first
 
 using RulesByOp = std::map<std::string_view, std::vector<Expr (*)(const Expr&)>>;
 
-const RulesByOp& rules() {
+const RulesByOp& simplify_rules() {
   static const RulesByOp kRules = [] {
     RulesByOp out;
     for (auto table : {shape_rules(), arithmetic_rules()})
@@ -32,8 +31,8 @@ Expr simplify_once(const Expr& e) {
     return tuple ? tuple->fields[static_cast<size_t>(item->index)] : Expr();
   }
   const OpDef* op = called_op(e);
-  auto it = op ? rules().find(op->name) : rules().end();
-  if (it == rules().end()) return {};
+  auto it = op ? simplify_rules().find(op->name) : simplify_rules().end();
+  if (it == simplify_rules().end()) return {};
   for (auto apply : it->second)
     if (Expr out = apply(e); out && !(out == e)) return out;
   return {};
@@ -56,7 +55,7 @@ Expr simplify(const Expr& original, Expr e) {
 
 Result<Module> simplify_expr(const Module& module, PassContext&) {
   Module current = module;
-  for (int round = 0; round < kMaxRounds; ++round) {
+  for (int round = 0; round < kMostRounds; ++round) {
     Module next = rewrite_module(current, simplify);
     if (next.functions == current.functions) break;
     current = std::move(next);

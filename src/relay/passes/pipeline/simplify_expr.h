@@ -15,6 +15,9 @@ namespace tilewright::relay {
 
 Result<Module> simplify_expr(const Module& module, PassContext& context);
 
+// Results of constants are folded up to this size.
+inline constexpr int64_t kFoldBytes = int64_t{256} << 20;
+
 // A rule gives a replacement for a call of its operator, or null when it does not apply.
 struct SimplifyRule {
   const char* op;

@@ -301,7 +301,7 @@ Expr concrete(const Expr& e) {
              : out;
 }
 
-constexpr SimplifyRule kRules[] = {
+constexpr SimplifyRule kShapeRules[] = {
     {"broadcast_to_like", concrete},
     {"cast_like", concrete},
     {"collapse_sum_like", concrete},
@@ -333,6 +333,6 @@ constexpr SimplifyRule kRules[] = {
 
 }  // namespace
 
-std::span<const SimplifyRule> shape_rules() { return kRules; }
+std::span<const SimplifyRule> shape_rules() { return kShapeRules; }
 
 }  // namespace tilewright::relay

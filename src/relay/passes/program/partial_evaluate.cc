@@ -58,9 +58,9 @@ Fit fits(const Pattern& p, const Expr& e, std::map<const VarNode*, Expr>* values
   return Fit::kUnknown;
 }
 
-class Evaluator {
+class PartialEvaluator {
  public:
-  explicit Evaluator(const Module& module) : module_(module) {
+  explicit PartialEvaluator(const Module& module) : module_(module) {
     for (auto& [name, function] : module.functions) recursive_[name] = reached_from(module, name).count(name) > 0;
   }
 
@@ -122,7 +122,7 @@ class Evaluator {
 }  // namespace
 
 Result<Module> partial_evaluate(const Module& module, PassContext& context) {
-  Evaluator evaluator(module);
+  PartialEvaluator evaluator(module);
   Module current = module;
   for (int round = 0; round < kMaxRounds; ++round) {
     Module next = rewrite_module(current, [&](const Expr&, const Expr& e) { return evaluator.step(e); });

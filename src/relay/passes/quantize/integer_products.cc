@@ -14,19 +14,19 @@ namespace {
 constexpr double kExact = 1 << 24;
 constexpr int64_t kMostParts = 32;
 
-struct Range {
+struct ValueRange {
   double low, high;
   double size() const { return std::max(std::fabs(low), std::fabs(high)); }
 };
 
 // What a constant expression computes; nothing where an operand is not constant.
-std::optional<Expr> folded(const Expr& e, int depth = 0) {
+std::optional<Expr> folded_integers(const Expr& e, int depth = 0) {
   if (as<ConstantNode>(e)) return e;
   const auto* call = as<CallNode>(e);
   if (!call || !called_op(e) || depth > 8 || !as_tensor(e->type)) return std::nullopt;
   std::vector<Expr> args;
   for (const Expr& a : call->args) {
-    auto constant = folded(a, depth + 1);
+    auto constant = folded_integers(a, depth + 1);
     if (!constant) return std::nullopt;
     args.push_back(*constant);
   }
@@ -37,10 +37,10 @@ std::optional<Expr> folded(const Expr& e, int depth = 0) {
   return make_constant((*values)[0], e->span);
 }
 
-std::optional<Range> range_of(const Expr& e, int depth = 0);
+std::optional<ValueRange> range_of(const Expr& e, int depth = 0);
 
 // The range of what an operator computes from ranges; nothing for operators that are not listed.
-std::optional<Range> range_of_call(const Expr& e, int depth) {
+std::optional<ValueRange> range_of_call(const Expr& e, int depth) {
   const std::string_view name = called_op(e)->name;
   auto operand = [&](size_t i) { return range_of(arg(e, i), depth + 1); };
   const Elements elements = called_op(e)->facts.elements;
@@ -49,30 +49,30 @@ std::optional<Range> range_of_call(const Expr& e, int depth) {
     return operand(0);
   if (name == "nn.relu") {
     auto x = operand(0);
-    return x ? std::optional<Range>({0, std::max(0.0, x->high)}) : x;
+    return x ? std::optional<ValueRange>({0, std::max(0.0, x->high)}) : x;
   }
   if (name == "clip") {
     const auto& a = attrs_of<ClipAttrs>(e);
-    return Range{a.a_min, a.a_max};
+    return ValueRange{a.a_min, a.a_max};
   }
   if (name != "add" && name != "subtract") return std::nullopt;
   auto x = operand(0), y = operand(1);
   if (!x || !y) return std::nullopt;
-  if (name == "add") return Range{x->low + y->low, x->high + y->high};
-  return Range{x->low - y->high, x->high - y->low};
+  if (name == "add") return ValueRange{x->low + y->low, x->high + y->high};
+  return ValueRange{x->low - y->high, x->high - y->low};
 }
 
 // Of an integer tensor.
-std::optional<Range> range_of(const Expr& e, int depth) {
+std::optional<ValueRange> range_of(const Expr& e, int depth) {
   const auto* type = as_tensor(e->type);
   if (!type || !type->dtype.is_integral() || depth > 16) return std::nullopt;
   const DataType t = type->dtype;
-  std::optional<Range> own, found;
+  std::optional<ValueRange> own, found;
   if (t.bits <= 16)
-    own = t.is_int() ? Range{-std::ldexp(1, t.bits - 1), std::ldexp(1, t.bits - 1) - 1}
-                     : Range{0, std::ldexp(1, t.bits) - 1};
+    own = t.is_int() ? ValueRange{-std::ldexp(1, t.bits - 1), std::ldexp(1, t.bits - 1) - 1}
+                     : ValueRange{0, std::ldexp(1, t.bits) - 1};
   if (const Tensor* data = constant_data(e)) {
-    Range r{0, 0};
+    ValueRange r{0, 0};
     for (int64_t i = 0; i < data->size(); ++i) {
       const auto v = static_cast<double>(data->at_int(i));
       r = {std::min(r.low, v), std::max(r.high, v)};
@@ -82,7 +82,7 @@ std::optional<Range> range_of(const Expr& e, int depth) {
   if (called_op(e)) found = range_of_call(e, depth);
   // Arithmetic that leaves its dtype wraps around.
   const double half = std::ldexp(1, t.bits - 1);
-  const Range holds = t.is_int() ? Range{-half, half - 1} : Range{0, 2 * half - 1};
+  const ValueRange holds = t.is_int() ? ValueRange{-half, half - 1} : ValueRange{0, 2 * half - 1};
   if (found && (found->low < holds.low || found->high > holds.high)) found.reset();
   return found ? found : own;
 }
@@ -197,7 +197,8 @@ Expr in_exact_floats(const Expr& e) {
   if (is_call_to(e, "nn.max_pool2d") || is_call_to(e, "nn.global_max_pool2d")) return pooled_in_floats(e);
   auto product = product_of(e);
   if (!product || !as_tensor(arg(e, 0)->type) || !as_tensor(arg(e, 0)->type)->dtype.is_integral()) return e;
-  const Expr data = folded(arg(e, 0)).value_or(arg(e, 0)), weight = folded(arg(e, 1)).value_or(arg(e, 1));
+  const Expr data = folded_integers(arg(e, 0)).value_or(arg(e, 0)),
+             weight = folded_integers(arg(e, 1)).value_or(arg(e, 1));
   auto data_range = range_of(data), weight_range = range_of(weight);
   const Dim& summed = tensor_of(weight).shape[product->weight_axis];
   if (!data_range || !weight_range || !summed.is_const()) return e;

@@ -13,33 +13,33 @@
 namespace tilewright::relay {
 namespace {
 
-struct Scope;
+struct UnfoldScope;
 // What an expression is: a graph, or what has no place in one.
 struct Known {
   Expr graph;                              // null when it is a function or a reference
   const FunctionNode* function = nullptr;  // with the scope it was made in
-  std::shared_ptr<Scope> scope;
+  std::shared_ptr<UnfoldScope> scope;
   size_t cell = static_cast<size_t>(-1);
   std::vector<Known> fields;
   bool is_tuple = false;
 };
-struct Scope {
-  std::shared_ptr<Scope> outer;
+struct UnfoldScope {
+  std::shared_ptr<UnfoldScope> outer;
   std::unordered_map<const ExprNode*, Known> values;
   const Known* find(const Expr& e) const {
-    for (const Scope* s = this; s; s = s->outer.get())
+    for (const UnfoldScope* s = this; s; s = s->outer.get())
       if (auto it = s->values.find(e.get()); it != s->values.end()) return &it->second;
     return nullptr;
   }
 };
-using ScopeRef = std::shared_ptr<Scope>;
+using ScopeRef = std::shared_ptr<UnfoldScope>;
 
 class Unfolder {
  public:
   explicit Unfolder(const Module& module) : module_(module) {}
 
   Result<Expr> run(const FunctionNode& f) {
-    auto scope = std::make_shared<Scope>();
+    auto scope = std::make_shared<UnfoldScope>();
     for (const Expr& p : f.params) scope->values[p.get()] = Known{p, nullptr, {}, kNone, {}, false};
     Expr body = TW_TRY(graph_of(TW_TRY(eval(f.body, scope)), f.body));
     return make_function(f.params, body, f.attrs, f.span);
@@ -87,7 +87,7 @@ class Unfolder {
         auto it = module_.functions.find(as<GlobalVarNode>(e)->name);
         const auto* f = it == module_.functions.end() ? nullptr : as<FunctionNode>(it->second);
         if (!f) return refused(e, format("the module has no function '{}'", as<GlobalVarNode>(e)->name));
-        return Known{{}, f, std::make_shared<Scope>(), kNone, {}, false};
+        return Known{{}, f, std::make_shared<UnfoldScope>(), kNone, {}, false};
       }
       case ExprKind::kFunction:
         if (is_closed_function(e)) return of(e);
@@ -120,7 +120,7 @@ class Unfolder {
         const bool outer = std::exchange(in_branch_, true);
         Expr sides[2];
         for (size_t i : {size_t{0}, size_t{1}}) {
-          auto inner = std::make_shared<Scope>(Scope{s, {}});
+          auto inner = std::make_shared<UnfoldScope>(UnfoldScope{s, {}});
           sides[i] = TW_TRY(graph_of(TW_TRY(eval(i ? branch->else_branch : branch->then_branch, inner)), e));
           if (written_) return refused(e, "a branch writes a reference");
         }
@@ -170,7 +170,7 @@ class Unfolder {
     for (const Expr& a : call.args) args.push_back(TW_TRY(eval(a, s)));
     if (++calls_ > 10000)
       return Diagnostic(ErrorCode::kLimitExceeded, "more than 10000 calls: the recursion does not end");
-    auto inner = std::make_shared<Scope>(Scope{callee.scope, {}});
+    auto inner = std::make_shared<UnfoldScope>(UnfoldScope{callee.scope, {}});
     for (size_t i = 0; i < args.size(); ++i) inner->values[callee.function->params[i].get()] = args[i];
     return eval(callee.function->body, inner);
   }
