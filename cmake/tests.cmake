@@ -51,6 +51,13 @@ if(TARGET test_topi)
     set_tests_properties(bench.cost_model_ranks PROPERTIES RUN_SERIAL TRUE)
   endif()
 endif()
+# A process that serves for long, for a minute; ./dev endurance takes ten.
+if(TARGET tilewright_compiler)
+  add_executable(endurance ${CMAKE_SOURCE_DIR}/tests/e2e/endurance.cc)
+  target_link_libraries(endurance PRIVATE tilewright_compiler tilewright_runtime)
+  add_test(NAME driver.endurance COMMAND endurance ${CMAKE_SOURCE_DIR}/tests/data/onnx/convnet.onnx
+           ${CMAKE_SOURCE_DIR}/tests/data/onnx/computed_control.onnx --seconds 45 --loads 1000)
+endif()
 # docs/adding-an-operator.md, done.
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 if(TARGET test_driver)
