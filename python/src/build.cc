@@ -24,25 +24,32 @@ nb::list infos(const std::vector<plan::TensorInfo>& list) {
 
 // Which of the kernels that apply to a call a script takes: callable(call, [(implementation, configuration, plevel,
 // microseconds)]) gives a place in the list, or None for the cost model's choice.
-std::shared_ptr<const lower::KernelChooser> script_chooser(nb::object callable) {
-  auto made = std::make_shared<lower::KernelChooser>();
-  // Shared: copies are made without the interpreter's lock.
-  made->prefer = [shared = std::make_shared<nb::object>(std::move(callable))](
-                     const lower::Problem& problem, std::span<const std::shared_ptr<lower::Choice>> choices,
-                     std::span<const int> plevels) -> std::optional<size_t> {
+class ScriptChooser : public lower::KernelChooser {
+ public:
+  explicit ScriptChooser(nb::object callable) : callable_(std::move(callable)) {}
+  ~ScriptChooser() override {
     nb::gil_scoped_acquire gil;
-    nb::list candidates;
-    for (size_t i = 0; i < choices.size(); ++i)
-      candidates.append(nb::make_tuple(choices[i]->implementation, choices[i]->configuration, plevels[i],
-                                       choices[i]->cost.microseconds));
-    nb::object at = (*shared)(wrap(relay::Expr(problem.anchor.call)), candidates);
-    if (at.is_none()) return std::nullopt;
-    auto place = nb::cast<size_t>(at);
-    if (place >= choices.size()) throw nb::index_error("a strategy chose a kernel that does not apply");
-    return place;
-  };
-  return made;
-}
+    callable_.reset();
+  }
+  ScriptChooser(const ScriptChooser&) = delete;
+  ScriptChooser& operator=(const ScriptChooser&) = delete;
+
+  lower::Decision choose(const lower::Problem& problem, std::span<const lower::Candidate> candidates) const override {
+    nb::gil_scoped_acquire gil;
+    nb::list rows;
+    for (const lower::Candidate& c : candidates)
+      rows.append(nb::make_tuple(c.implementation->name, c.configs[0].text, c.implementation->plevel,
+                                 c.configs[0].cost.microseconds));
+    nb::object at = callable_(wrap(relay::Expr(problem.anchor.call)), rows);
+    if (at.is_none()) return KernelChooser::choose(problem, candidates);
+    const auto place = nb::cast<size_t>(at);
+    if (place >= candidates.size()) throw nb::index_error("a strategy chose a kernel that does not apply");
+    return {place, candidates[place].configs[0].text};
+  }
+
+ private:
+  nb::object callable_;
+};
 
 }  // namespace
 
@@ -117,7 +124,8 @@ void bind_build(nb::module_& m) {
                 if (const relay::OpDef* op = relay::called_op(e)) ops.append(op->name);
               if (!trace.choice) continue;
               for (const lower::Candidate& c : trace.choice->candidates)
-                candidates.append(nb::make_tuple(c.implementation, c.configuration, c.plevel, c.cost.microseconds));
+                candidates.append(nb::make_tuple(c.implementation->name, c.configs[0].text, c.implementation->plevel,
+                                                 c.configs[0].cost.microseconds));
               out.append(nb::make_tuple(ops, trace.choice->implementation, trace.choice->configuration, candidates));
             }
             return out;
@@ -146,7 +154,8 @@ void bind_build(nb::module_& m) {
       .def_rw("params", &Options::params)
       .def_rw("more_shapes", &Options::more_shapes)
       .def_rw("constants", &Options::constants)
-      .def("set_chooser", [](Options& self, nb::object callable) { self.chooser = script_chooser(callable); })
+      .def("set_chooser",
+           [](Options& self, nb::object callable) { self.chooser = std::make_shared<ScriptChooser>(callable); })
       .def("set_config", [](Options& self, nb::dict config) { self.config = config_of(config); })
       .def("set_constant", [](Options& self, const std::string& name,
                               const ReadArray& value) { self.constant_tensors[name] = tensor_of(value); })

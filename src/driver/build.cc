@@ -55,15 +55,19 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   built.optimized = TW_TRY(relay::optimize(TW_TRY(take_external_parts(named, options.external, options.name)), context,
                                            built.target, options.user_passes));
   built.passes = context.log;
+  built.dumped = context.dumped;
   return built;
 }
 
 // From what the passes made. Without keep_modules its weights go as soon as packed ones have replaced them.
 Result<Built> lower_optimized(Built built, const BuildOptions& options, const lower::PanelWidths* panels = nullptr) {
   report(options, "lower", 0);
+  PassContext context = TW_TRY(pass_context(options, built.target));
+  context.instruments.clear();  // they look at Relay modules
+  context.dumped = built.dumped;
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
-                                             options.chooser ? *options.chooser : lower::KernelChooser(),
-                                             built.device_targets, panels));
+                                             {options.chooser.get(), built.device_targets, panels, &context}));
+  std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;

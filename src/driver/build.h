@@ -62,7 +62,8 @@ struct Built {
   std::vector<SavedModule> external_modules;  // what external code generators made; they are in plan.imports, too
   Target target;
   std::map<int32_t, Target> device_targets;
-  std::vector<PassRecord> passes;
+  std::vector<PassRecord> passes;  // over the Relay module, then the steps of lowering
+  int dumped = 0;                  // texts that are in BuildOptions::dump_ir
   bool system_lib = false;
 };
 

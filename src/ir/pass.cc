@@ -27,7 +27,8 @@ Diagnostic in_pass(Diagnostic error, const std::string& name) {
 // alone.
 Diagnostic failure(Diagnostic error, const PassInfo& pass, PassContext& context, const Text& whole_before) {
   auto path = context.dump_dir / format("{:03}_{}.failed_on.txt", context.dumped, pass.name);
-  if (!context.dump_dir.empty() && write_text(context, pass.name + ".failed_on", whole_before()).ok())
+  const std::string whole = context.dump_dir.empty() ? "" : whole_before();
+  if (!whole.empty() && write_text(context, pass.name + ".failed_on", whole).ok())
     error.hint +=
         format("{}tilewright passes --run {} {} repeats it", error.hint.empty() ? "" : "; ", pass.name, path.string());
   return in_pass(std::move(error), pass.name);
@@ -57,7 +58,7 @@ Status run_one(const PassInfo& pass, PassContext& context, const std::function<R
       return body();
     } catch (const InternalError& bug) {
       return Diagnostic(ErrorCode::kInternal, bug.what(), {},
-                        format("--disable-pass {} may work around it", pass.name));
+                        pass.mandatory ? "" : format("--disable-pass {} may work around it", pass.name));
     }
   }();
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -26,7 +26,7 @@ struct PassLevel {
   // Whether a pass left the module alone; by identity, so it is cheap.
   std::function<bool(const M&, const M&)> same;
   // The text with everything that reading the same module back needs, constants included: what a failed pass leaves
-  // behind.
+  // behind. Null where modules of this kind are not read back.
   std::function<std::string(const M&)> print_whole;
 };
 
@@ -79,7 +79,8 @@ Result<M> run_passes(const M& module, const Pipeline& pipeline, std::span<const 
     };
     TW_TRY_STATUS(pass_detail::run_one(
         pass->info, context, body, [&] { return level.verify(current, before); }, [&] { return level.print(before); },
-        [&] { return level.print_whole(before); }, [&] { return level.print(current); }));
+        [&] { return level.print_whole ? level.print_whole(before) : std::string(); },
+        [&] { return level.print(current); }));
   }
   return current;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/formats/plan.h"
+#include "lower/halo.h"
 #include "lower/weight.h"
 #include "relay/expr.h"
 
@@ -25,8 +26,19 @@ struct GraphTensor {
   int producer_output = 0;
   std::vector<int> consumers;  // groups, each once, in order
   bool is_output = false;
-  uint32_t device = 0;  // into Graph::devices
-  std::string layout;   // "NCHW16c" where the channels are in blocks; empty: plain, or no picture at all
+  uint32_t device = 0;   // into Graph::devices
+  std::string layout;    // "NCHW16c" where the channels are in blocks; empty: plain, or no picture at all
+  Halo halo;             // zeros around it in memory, once place() has run
+  bool slotted = false;  // it is written into its place in a concatenation (the same)
+};
+
+// How a group that only renames memory relates its tensors.
+struct Renaming {
+  enum class Kind { kNone, kReshape, kConcat, kSlice, kWithin } kind = Kind::kNone;
+  size_t axis = 0;              // concat, slice
+  std::vector<int64_t> starts;  // concat: each input's start along axis; slice: each output's
+  int host = -1;                // kWithin, a concat that is a run of another one's operands: the tensor that holds it
+  int64_t host_start = 0;       // and where along axis
 };
 
 struct Group {
@@ -37,6 +49,7 @@ struct Group {
   std::string name;                                // "nn.conv2d+add+nn.relu"
   std::string source;                              // the model's node names
   std::shared_ptr<const Choice> choice;            // how it will be lowered; null until chosen
+  Renaming renaming;                               // once place() has run
   plan::StepKind kind = plan::StepKind::kKernel;
   std::string external, compiler;  // kExternal: the function's name, and the code generator that it is for
   // No kernel of ours: its operands are compact and lie as their shapes say.
@@ -50,6 +63,7 @@ struct Graph {
   std::vector<std::string> output_names;
   std::vector<int32_t> devices = {1};   // types; the first is the CPU
   std::vector<relay::Expr> keep;        // functions made here (copies), kept alive
+  bool placed = false;                  // place() has run: halos are known
   const PanelWidths* panels = nullptr;  // that the library's variants agree on; null: each product takes its own
 };
 

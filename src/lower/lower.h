@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a fused module to kernels and the plan that runs them: choose implementations, pack weights, plan buffers, emit
-// loop IR. Equal kernels are emitted once.
+// From a fused module to kernels and the plan that runs them, in the steps of lower/steps.h. Equal kernels are emitted
+// once.
 #pragma once
 #include <map>
 #include <vector>
 
 #include "base/formats/plan.h"
-#include "ir/target.h"
+#include "ir/pass_context.h"
 #include "lower/panel_widths.h"
 #include "lower/strategy.h"
 #include "lower/weight.h"
@@ -49,9 +49,15 @@ struct Lowered {
 // Targets of devices other than the CPU, by device type (resolved); one that is missing has the CPU's.
 using DeviceTargets = std::map<int32_t, Target>;
 
-// The module's shapes must be static and its targets resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel.
-Result<Lowered> lower_module(const relay::Module& fused, const Target& target,
-                             const KernelChooser& chooser = KernelChooser(), const DeviceTargets& device_targets = {},
-                             const PanelWidths* panels = nullptr);
+struct LowerOptions {
+  const KernelChooser* chooser = nullptr;  // null: the cost model
+  DeviceTargets device_targets;
+  const PanelWidths* panels = nullptr;
+  PassContext* context = nullptr;  // the steps run as passes with it, and are in its log; null: one of their own
+};
+
+// The module's shapes must be static and its targets resolved. Errors: FreeDimension, UnsupportedOp, UnsupportedModel,
+// InvalidArgument (the chooser's).
+Result<Lowered> lower_module(const relay::Module& fused, const Target& target, const LowerOptions& options = {});
 
 }  // namespace tilewright::lower

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "lower/buffers.h"
+#include "lower/halo.h"
 #include "topi/conv2d_nchwc.h"
 
 namespace tilewright::lower {

@@ -6,9 +6,6 @@
 #include "base/format.h"
 #include "lower/compute.h"
 #include "relay/op.h"
-#include "relay/ops/tensor/attrs_transform.h"
-#include "topi/injective.h"
-#include "topi/transpose.h"
 
 namespace tilewright::lower {
 using namespace relay;
@@ -42,22 +39,23 @@ bool Problem::constant(size_t i) const {
          std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;
 }
 
-size_t KernelChooser::choose(const Problem& problem, std::span<const std::shared_ptr<Choice>> choices,
-                             std::span<const int> plevels) const {
-  if (prefer)
-    if (auto preferred = prefer(problem, choices, plevels)) return *preferred;
+Decision KernelChooser::choose(const Problem&, std::span<const Candidate> candidates) const {
+  auto better = [](const Candidate& a, const Candidate& b) {
+    if (a.implementation->plevel != b.implementation->plevel)
+      return a.implementation->plevel > b.implementation->plevel;
+    return a.configs[0].cost.weighed() < b.configs[0].cost.weighed();
+  };
   size_t best = 0;
-  for (size_t i = 1; i < choices.size(); ++i)
-    if (plevels[i] > plevels[best] ||
-        (plevels[i] == plevels[best] && choices[i]->cost.weighed() < choices[best]->cost.weighed()))
-      best = i;
-  return best;
+  for (size_t i = 1; i < candidates.size(); ++i)
+    if (better(candidates[i], candidates[best])) best = i;
+  return {best, candidates[best].configs[0].text};
 }
 
 std::vector<const Implementation*> implementations_of(std::string_view op) {
   std::vector<const Implementation*> out;
   for (auto table : {attention_implementations(), conv_implementations(), conv_transpose_implementations(),
-                     matmul_implementations(), recurrent_implementations(), reduce_implementations(),
+                     winograd_implementations(), matmul_implementations(), pool_implementations(),
+                     rank_implementations(), recurrent_implementations(), reduce_implementations(),
                      sparse_implementations(), vision_implementations(), direct_implementations()})
     for (const Implementation& i : table)
       if (op == i.op) out.push_back(&i);
@@ -66,245 +64,48 @@ std::vector<const Implementation*> implementations_of(std::string_view op) {
 
 namespace {
 
-// The transpose or layout change of a group's own input that everything after it reads at its own index; null: none.
-Anchor find_transposition(const FunctionNode& function) {
-  Anchor found;
-  std::vector<const ExprNode*> after;  // it and what is computed from it
-  for (const Expr& e : post_order(function.body)) {
+// Configurations that a report shows of each candidate.
+constexpr size_t kListedConfigurations = 5;
+
+// Operators that wait for sizes or values say what they wait for.
+Status check_expanded(const Group& group) {
+  for (const Expr& e : post_order(group.function->body)) {
     const OpDef* op = called_op(e);
-    if (e->kind == ExprKind::kTuple || e->kind == ExprKind::kTupleGetItem) return {};
-    if (!op) continue;
-    const auto kids = children(e);
-    const bool uses = std::any_of(kids.begin(), kids.end(), [&](const Expr& kid) {
-      return std::find(after.begin(), after.end(), kid.get()) != after.end();
-    });
-    if (uses) {
-      const bool pointwise = op->pattern <= OpPattern::kBroadcast && op->name != std::string_view("repeat") &&
-                             op->name != std::string_view("tile");
-      if (!pointwise || !as_tensor(e->type) || as_tensor(e->type)->shape != as_tensor(found.expr->type)->shape)
-        return {};
-      after.push_back(e.get());
-      continue;
-    }
-    if (found.call || (op->name != std::string_view("transpose") && op->name != std::string_view("layout_transform")))
-      continue;
-    const auto* call = as<CallNode>(e);
-    auto param = std::find(function.params.begin(), function.params.end(), call->args[0]);
-    auto tensor = [](const Expr& p) { return as_tensor(p->type) != nullptr; };
-    if (param == function.params.end() || !std::all_of(function.params.begin(), function.params.end(), tensor))
-      continue;
-    found.call = call, found.expr = e, found.op = op->name;
-    found.inputs = {static_cast<int>(param - function.params.begin())};
-    after.push_back(e.get());
+    if (!op || !op->expand || find_compute(op->name) || !implementations_of(op->name).empty()) continue;
+    const auto& call = *as<CallNode>(e);
+    std::vector<Type> types;
+    for (const Expr& operand : call.args) types.push_back(operand->type);
+    auto expansion = op->expand(TypeArgs{types, call.args, call.attrs});
+    if (!expansion.ok()) return std::move(expansion).error().at(op->name);
   }
-  return found.call && after.back() == function.body.get() ? found : Anchor();
+  return Ok{};
 }
 
-// A copy whose group is an input's reshape, a transpose of it and a reshape of that, over contiguous views, where the
-// transpose takes the phases of a stride apart.
-tir::Stmt deinterleaving_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  const FunctionNode& function = *scope.group().function;
-  auto is = [](const Expr& e, std::string_view name) { return called_op(e) && called_op(e)->name == name; };
-  auto data = [](const Expr& e) { return as<CallNode>(e)->args[0]; };
-  if (!is(function.body, "reshape") || !is(data(function.body), "transpose")) return {};
-  const Expr turn = data(function.body), cut = data(turn);
-  if (!is(cut, "reshape") || function.params.size() != 1 || data(cut) != function.params[0]) return {};
-  const topi::View &in = scope.input(0), &out = scope.output();
-  if (!in.contiguous() || !out.contiguous()) return {};
-  const auto shape = static_shape(as_tensor(cut->type)->shape);
-  const auto& axes = attrs_as<TransposeAttrs>(as<CallNode>(turn)->attrs)->axes;
-  if (!shape || !axes) return {};
-  const topi::View whole = topi::make_view(in.buffer, *shape);
-  topi::View from = whole, to;
-  for (size_t d = 0; d < axes->size(); ++d) {
-    const auto axis = static_cast<size_t>((*axes)[d] + ((*axes)[d] < 0 ? from.rank() : 0));
-    from.shape[d] = whole.shape[axis], from.strides[d] = whole.strides[axis];
-  }
-  from.offset = in.offset;
-  to = topi::make_view(out.buffer, from.shape);
-  to.offset = out.offset;
-  if (!topi::is_deinterleaving(from, to)) return {};
-  return topi::deinterleave_copy(from, to, topi::convert_epilogue(out.dtype()), context);
+Diagnostic no_kernel(const Problem& p) {
+  std::string types;
+  for (size_t i = 0; const auto* t = flat_arg_type(*p.anchor.call, i); ++i)
+    types += (i ? ", " : "") + format("Tensor[{}, {}]", tilewright::shape_str(t->shape), t->dtype.str());
+  return Diagnostic(ErrorCode::kUnsupportedOp,
+                    format("no kernel for {}({}) [{}]", p.anchor.op, types, attrs_str(p.anchor.call->attrs)),
+                    p.group.source.empty() ? "" : format("node '{}'", p.group.source),
+                    "this operator runs in the reference interpreter only; `tilewright ops` lists what compiles");
 }
 
-// A change of the layout of volumes: that of images, whose planes are the batch. Null where their elements lie apart,
-// or there are many volumes.
-template <class Copy>
-tir::Stmt plane_by_plane(const topi::View& in, const topi::View& out, const topi::Epilogue& epilogue,
-                         const topi::KernelContext& context, const Copy& copy) {
-  if (in.strides.back() != 1 || out.strides.back() != 1 || in.shape[0] > 8) return {};
-  std::vector<tir::Stmt> body;
-  for (int64_t n = 0; n < in.shape[0]; ++n) {
-    auto planes = [n](topi::View view) {
-      view.offset += n * view.strides[0];
-      view.shape[0] = view.shape[2], view.strides[0] = view.strides[2];
-      view.shape.erase(view.shape.begin() + 2), view.strides.erase(view.strides.begin() + 2);
-      view.halo_before.clear(), view.halo_after.clear();
-      return view;
-    };
-    auto place = [&epilogue, n](const tir::PrimExpr& value, const topi::Index& index, const tir::PrimExpr& mask) {
-      topi::Index real = index;
-      real.insert(real.begin() + 2, index[0]);
-      real[0] = tir::make_int(n);
-      return epilogue(value, real, mask);
-    };
-    body.push_back(copy(planes(in), planes(out), place, context));
-  }
-  return tir::seq(std::move(body));
-}
-
-// Whether a vector of the anchor's elements that runs on over the ends of pictures' rows finds its other operands: they
-// have every pixel, row after row, or one value for all pixels, and come element by element.
-bool follows_rows(const GroupScope& scope, const Anchor& anchor) {
-  const FunctionNode& function = *scope.group().function;
-  const Shape& shape = as_tensor(anchor.expr->type)->shape;
-  const size_t rank = shape.size();
-  const bool columns = shape[rank - 1] == Dim(1);
-  auto fits = [&](const Type& type) {
-    const auto* t = as_tensor(type);
-    if (!t) return false;
-    const size_t n = t->shape.size();
-    const Dim high = n > 1 ? t->shape[n - 2] : Dim(1), wide = n > 0 ? t->shape[n - 1] : Dim(1);
-    if (n == 0) return true;
-    return (high == shape[rank - 2] && wide == shape[rank - 1]) || (!columns && high == Dim(1) && wide == Dim(1));
-  };
-  for (const Expr& e : post_order(function.body)) {
-    if (e == anchor.expr || e == anchor.call->args[0]) continue;
-    if (const OpDef* op = called_op(e);
-        op && (op->pattern > OpPattern::kBroadcast || op->name == std::string_view("repeat") ||
-               op->name == std::string_view("tile")))
-      return false;
-    if (e->kind != ExprKind::kOp && !fits(e->type)) return false;
-  }
-  // Pixels of operands lie one after the other.
-  for (size_t i = 0; i < scope.group().inputs.size(); ++i) {
-    const topi::View& in = scope.input(i);
-    if (static_cast<int>(i) == anchor.inputs[0] || in.rank() < 2) continue;
-    const size_t n = in.shape.size();
-    if (in.shape[n - 2] > 1 && in.shape[n - 1] > 0 && in.strides[n - 2] != in.shape[n - 1] * in.strides[n - 1])
-      return false;
-  }
-  return true;
-}
-
-// A transpose or change between plain and blocked channels of an input, with what follows element by element: through
-// registers, v x v elements at a time. Null when the group is something else.
-tir::Stmt transposing_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  const Anchor anchor = find_transposition(*scope.group().function);
-  if (!anchor.call || scope.group().outputs.size() != 1) return {};
-  const topi::View &in = scope.input(static_cast<size_t>(anchor.inputs[0])), &out = scope.output();
-  auto whole_bytes = [&](DataType t) {
-    return ((t.is_float() || t.is_integral()) && t.bits >= 8) || (t.is_bool() && anchor.op == "transpose");
-  };
-  if (!whole_bytes(in.dtype()) || !whole_bytes(out.dtype())) return {};
-  if (in.dtype() != out.dtype() && (in.dtype().bits > 32 || out.dtype().bits > 32)) return {};
-  const topi::Epilogue epilogue = scope.epilogue(anchor);
-  if (anchor.op == "layout_transform") {
-    const bool follows = follows_rows(scope, anchor);
-    auto from_blocked = [follows](const topi::View& from, const topi::View& to, const topi::Epilogue& finish,
-                                  const topi::KernelContext& c) {
-      return topi::from_blocked(from, to, finish, c, follows);
-    };
-    const auto& attrs = *attrs_as<LayoutTransformAttrs>(anchor.call->attrs);
-    if (in.rank() == 5 && out.rank() == 6 && attrs.src_layout == "NCDHW" &&
-        attrs.dst_layout == format("NCDHW{}c", out.shape.back()))
-      return plane_by_plane(in, out, epilogue, context, topi::to_blocked);
-    if (in.rank() == 6 && out.rank() == 5 && attrs.dst_layout == "NCDHW" &&
-        attrs.src_layout == format("NCDHW{}c", in.shape.back()))
-      return plane_by_plane(in, out, epilogue, context, from_blocked);
-    auto blocks = [](const topi::View& view) { return format("NCHW{}c", view.shape.back()); };
-    if (attrs.src_layout == "NCHW" && in.rank() == 4 && out.rank() == 5 && attrs.dst_layout == blocks(out) &&
-        in.strides[3] == 1 && out.strides[4] == 1)
-      return topi::to_blocked(in, out, epilogue, context);
-    if (attrs.dst_layout == "NCHW" && in.rank() == 5 && out.rank() == 4 && attrs.src_layout == blocks(in) &&
-        in.strides[4] == 1 && out.strides[3] == 1)
-      return from_blocked(in, out, epilogue, context);
-    return {};
-  }
-  const auto& attrs = *attrs_as<TransposeAttrs>(anchor.call->attrs);
-  topi::View turned = in;
-  turned.halo_before.clear(), turned.halo_after.clear();
-  for (int d = 0; d < in.rank(); ++d) {
-    int64_t from = attrs.axes ? (*attrs.axes)[static_cast<size_t>(d)] : in.rank() - 1 - d;
-    if (from < 0) from += in.rank();
-    turned.shape[static_cast<size_t>(d)] = in.shape[static_cast<size_t>(from)];
-    turned.strides[static_cast<size_t>(d)] = in.strides[static_cast<size_t>(from)];
-  }
-  return topi::is_transposing(turned, out) ? topi::transpose_copy(turned, out, epilogue, context) : tir::Stmt();
-}
-
-// Whether one operator's name is among a few.
-template <size_t n>
-bool is_one_of(const Expr& e, const std::string_view (&names)[n]) {
-  const OpDef* op = called_op(e);
-  return op && std::find(std::begin(names), std::end(names), op->name) != std::end(names);
-}
-
-// A group that gives its input another shape, or none: one run of elements.
-tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  static constexpr std::string_view kReshapes[] = {"copy",    "expand_dims", "nn.batch_flatten", "nn.dropout",
-                                                   "reshape", "squeeze",     "device_copy"};
-  const FunctionNode& function = *scope.group().function;
-  Expr from = function.body;
-  while (is_one_of(from, kReshapes)) from = as<CallNode>(from)->args[0];
-  if (from == function.body || function.params.size() != 1 || from != function.params[0] || !as_tensor(from->type) ||
-      scope.group().outputs.size() != 1)
-    return {};
-  const topi::View &in = scope.input(0), &out = scope.output();
-  if (!in.contiguous() || !out.contiguous() || in.dtype() != out.dtype() || in.dtype().bits < 8) return {};
-  topi::InjectiveConfig config;
-  config.lanes = context.target->lanes(out.dtype().bits);
-  return topi::injective(topi::flattened(out), topi::view_operand(topi::flattened(in)), config, context);
-}
-
-// Vectors as long as narrow elements allow where they are moved and nothing else; 0: the usual ones.
-int lanes_for_moving(const GroupScope& scope, const Target& target) {
-  static constexpr std::string_view kMoves[] = {"concatenate", "split",   "strided_slice", "nn.pad",
-                                                "tile",        "reshape", "broadcast_to",  "expand_dims"};
-  int bits = 0;
-  for (const Expr& e : relay::post_order(scope.group().function->body)) {
-    if (called_op(e) && !is_one_of(e, kMoves)) return 0;
-    if (const auto* type = as_tensor(e->type)) bits = std::max<int>(bits, type->dtype.bits);
-  }
-  return bits == 8 || bits == 16 ? target.lanes(bits) : 0;
-}
-
-// One loop nest per result over its compute definition.
-std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target) {
-  auto choice = std::make_shared<Choice>();
-  choice->implementation = "injective";
-  double elements = 0;
-  for (int id : group.outputs) {
-    double n = 1;
-    for (int64_t d : graph.tensors[id].shape) n *= static_cast<double>(d);
-    elements += n;
-    choice->cost.bytes += n * static_cast<double>(graph.tensors[id].dtype.bytes());
-  }
-  for (int id : group.inputs) {
-    double n = 1;
-    for (int64_t d : graph.tensors[id].shape) n *= static_cast<double>(d);
-    choice->cost.bytes += n * static_cast<double>(graph.tensors[id].dtype.bytes());
-  }
-  choice->cost.flops = elements;
-  choice->cost.microseconds = choice->cost.bytes / (target.l2_gbps * 1e3);
-  choice->parallel = elements > 4096;
-  choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
-    if (tir::Stmt copy = transposing_copy(scope, context)) return copy;
-    if (tir::Stmt copy = deinterleaving_copy(scope, context)) return copy;
-    if (tir::Stmt copy = plain_copy(scope, context)) return copy;
-    std::vector<tir::Stmt> stmts;
-    const Expr& body = scope.group().function->body;
-    topi::InjectiveConfig config;
-    config.lanes = lanes_for_moving(scope, *context.target);
-    for (int i = 0; i < static_cast<int>(scope.group().outputs.size()); ++i) {
-      const std::vector<int64_t> cuts = run_cuts(body, i);
-      auto value = [&](int64_t first, int64_t last) {
-        return cuts.empty() ? scope.operand(body, i) : scope.operand_within(body, i, first, last);
-      };
-      stmts.push_back(topi::injective(scope.output(static_cast<size_t>(i)), value, cuts, config, context));
-    }
-    return tir::seq(std::move(stmts));
-  };
+Result<std::shared_ptr<Choice>> chosen(const Problem& problem, std::vector<Candidate> candidates,
+                                       const KernelChooser& chooser) {
+  const Decision decision = chooser.choose(problem, candidates);
+  TW_ICHECK(decision.candidate < candidates.size(), "a chooser names one of the candidates");
+  const Implementation& kernel = *candidates[decision.candidate].implementation;
+  std::shared_ptr<Choice> choice = kernel.instantiate(problem, decision.config);
+  if (!choice)
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("{} has no configuration '{}' here", kernel.name, decision.config),
+                      problem.group.source.empty() ? "" : format("node '{}'", problem.group.source),
+                      format("one that it has is '{}'", candidates[decision.candidate].configs[0].text));
+  choice->kernel = &kernel;
+  choice->implementation = kernel.name;
+  choice->configuration = decision.config;
+  choice->candidates = std::move(candidates);
   return choice;
 }
 
@@ -312,15 +113,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
 
 Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
                                                             const Target& target, const KernelChooser& chooser) {
-  for (const Expr& e : relay::post_order(group.function->body))
-    if (const auto* op = relay::called_op(e);
-        op && op->expand && !find_compute(op->name) && implementations_of(op->name).empty()) {
-      const auto& call = *relay::as<relay::CallNode>(e);  // it waits for sizes or values
-      std::vector<Type> types;
-      for (const Expr& operand : call.args) types.push_back(operand->type);
-      auto expansion = op->expand(relay::TypeArgs{types, call.args, call.attrs});
-      if (!expansion.ok()) return std::move(expansion).error().at(op->name);
-    }
+  TW_TRY_STATUS(check_expanded(group));
   // Results without elements need no kernel, and no template counts with sizes of zero.
   if (std::all_of(group.outputs.begin(), group.outputs.end(),
                   [&](int id) { return topi::product(graph.tensors[id].shape) == 0; })) {
@@ -330,32 +123,29 @@ Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, 
     nothing->emit = [](const GroupScope&, const topi::KernelContext&) { return tir::seq({}); };
     return std::shared_ptr<const Choice>(std::move(nothing));
   }
-  Anchor anchor = find_anchor(*group.function);
+  const Anchor anchor = find_anchor(*group.function);
   if (!anchor.call) return std::shared_ptr<const Choice>(injective_choice(graph, group, target));
-  Problem problem{graph, group, anchor, target};
-  std::vector<std::shared_ptr<Choice>> choices;
-  std::vector<int> plevels;
-  for (const Implementation* implementation : implementations_of(anchor.op)) {
-    auto choice = implementation->configure(problem);
-    if (!choice) continue;
-    choice->implementation = implementation->name;
-    choices.push_back(std::move(choice));
-    plevels.push_back(implementation->plevel);
-  }
-  if (choices.empty()) {
-    std::string types;
-    for (size_t i = 0; const auto* t = flat_arg_type(*anchor.call, i); ++i)
-      types += (i ? ", " : "") + format("Tensor[{}, {}]", tilewright::shape_str(t->shape), t->dtype.str());
-    return Diagnostic(ErrorCode::kUnsupportedOp,
-                      format("no kernel for {}({}) [{}]", anchor.op, types, attrs_str(anchor.call->attrs)),
-                      group.source.empty() ? "" : format("node '{}'", group.source),
-                      "this operator runs in the reference interpreter only; `tilewright ops` lists what compiles");
-  }
-  size_t at = chooser.choose(problem, choices, plevels);
-  for (size_t i = 0; i < choices.size(); ++i)
-    choices[at]->candidates.push_back(
-        {choices[i]->implementation, choices[i]->configuration, plevels[i], choices[i]->cost});
-  return std::shared_ptr<const Choice>(choices[at]);
+  const Problem problem{graph, group, anchor, target};
+  std::vector<Candidate> candidates;
+  for (const Implementation* implementation : implementations_of(anchor.op))
+    if (auto configs = implementation->configs(problem, kListedConfigurations); !configs.empty())
+      candidates.push_back({implementation, std::move(configs)});
+  if (candidates.empty()) return no_kernel(problem);
+  return std::shared_ptr<const Choice>(TW_TRY(chosen(problem, std::move(candidates), chooser)));
+}
+
+Result<std::shared_ptr<const Choice>> choose_in_place(const Graph& graph, const Group& group, const Target& target,
+                                                      const KernelChooser& chooser) {
+  const Choice& before = *group.choice;
+  const Anchor anchor = find_anchor(*group.function);
+  const Problem problem{graph, group, anchor, target};
+  std::vector<Candidate> one{{before.kernel, before.kernel->configs(problem, kListedConfigurations)}};
+  TW_ICHECK(!one[0].configs.empty(), "an implementation applies wherever its operands lie");
+  std::shared_ptr<Choice> choice = TW_TRY(chosen(problem, one, chooser));
+  choice->candidates = before.candidates;
+  for (Candidate& candidate : choice->candidates)
+    if (candidate.implementation == before.kernel) candidate.configs = std::move(one[0].configs);
+  return std::shared_ptr<const Choice>(std::move(choice));
 }
 
 std::optional<topi::View> collapse_leading(const topi::View& view, size_t keep) {

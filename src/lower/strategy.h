@@ -1,46 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which implementation an anchor operator gets. Per operator a list of implementations with priorities (the classic
-// op strategy and plevel); a KernelChooser picks among those that apply, by default the one the cost model likes best.
+// Which implementation an anchor operator gets, and in which configuration. Per operator a list of implementations with
+// priorities (the classic op strategy and plevel); a KernelChooser picks one of those that apply and one of its
+// configurations, by default what the cost model likes best. What was picked is decided before buffers are planned and
+// never again.
 #pragma once
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "lower/buffers.h"
 #include "lower/group.h"
+#include "lower/halo.h"
 #include "topi/gemm.h"
 
 namespace tilewright::lower {
 
-// An implementation that applies to a group, for reports.
-struct Candidate {
-  std::string implementation, configuration;
-  int plevel = 0;
+// A configuration of an implementation: its one text (topi/config.h), empty where there is nothing to choose, and what
+// it is predicted to cost.
+struct Config {
+  std::string text;
   topi::Cost cost;
 };
 
-// A chosen implementation with its configuration: what lowering does with one group.
-struct Choice {
-  std::string implementation;  // "conv2d_nchwc.direct"
-  topi::Cost cost;
-  // As text, for reports and to tell kernels and packed weights of one implementation apart; empty where there is
-  // nothing to choose.
-  std::string configuration;
-  std::function<std::vector<topi::RankedConfig>()> configurations;  // all that were weighed; may be empty
-  std::vector<Candidate> candidates;  // every implementation that applied, this one included
-  // Zeros its kernel reads around each group input (may be shorter than the inputs).
-  std::vector<Halo> halos;
-  // Constants to repack before buffers are planned: group input -> the tensor it reads instead.
-  std::vector<std::pair<int, Pack>> repacks;
-  // Tables the kernel needs besides: they become inputs of the group after its own.
-  std::vector<Tensor> tables;
-  std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
-  bool parallel = true;
-  int64_t scratch_bytes = 0;  // memory each thread has for the kernel, as KernelContext::scratch
-  DataType scratch_dtype = kFloat32;
-};
+struct Choice;
 
 struct Problem {
   const Graph& graph;
@@ -71,40 +55,82 @@ bool has_tiles(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing when the anchor is none.
 std::optional<topi::GemmProblem> packed_product(const Problem& problem);
 
+// lower/implementation.h makes these.
 struct Implementation {
   const char* op;
   const char* name;
   int plevel;
-  // The configured implementation, or null when it does not apply to this problem.
-  std::shared_ptr<Choice> (*configure)(const Problem&);
+  // Its configurations for a problem, the best guess first, at most `most`; none where it does not apply.
+  std::vector<Config> (*configs)(const Problem&, size_t most);
+  // What lowering does in the configuration of this text; null where there is no such kernel for the problem.
+  std::shared_ptr<Choice> (*instantiate)(const Problem&, const std::string& config);
+  // Whether its configurations depend on the halos of its operands, which other groups' kernels decide: it is asked
+  // again once they are known (Graph::placed), and what it says then has the same halos.
+  bool by_place = false;
 };
 std::span<const Implementation> attention_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> conv_transpose_implementations();
 std::span<const Implementation> matmul_implementations();
+std::span<const Implementation> pool_implementations();
+std::span<const Implementation> rank_implementations();
 std::span<const Implementation> recurrent_implementations();
 std::span<const Implementation> reduce_implementations();
 std::span<const Implementation> sparse_implementations();
 std::span<const Implementation> vision_implementations();
+std::span<const Implementation> winograd_implementations();
 std::span<const Implementation> direct_implementations();  // of last resort
 std::vector<const Implementation*> implementations_of(std::string_view op);
 
-// Picks among applicable choices (each with its cost). The tuner supplies one that knows records.
+// An implementation that applies, with the best of its configurations, the guess first. A chooser that wants more asks
+// the implementation for them.
+struct Candidate {
+  const Implementation* implementation;
+  std::vector<Config> configs;
+};
+
+// A chosen implementation in its configuration: what lowering does with one group.
+struct Choice {
+  const Implementation* kernel = nullptr;  // null for groups that have no candidates
+  std::string implementation;              // "conv2d_nchwc.direct"
+  std::string configuration;               // Config::text
+  topi::Cost cost;
+  std::vector<Candidate> candidates;  // every implementation that applied, this one included
+  // Zeros its kernel reads around each group input (may be shorter than the inputs).
+  std::vector<Halo> halos;
+  // Constants to repack before buffers are planned: group input -> the tensor it reads instead.
+  std::vector<std::pair<int, Pack>> repacks;
+  // Tables the kernel needs besides: they become inputs of the group after its own.
+  std::vector<Tensor> tables;
+  std::function<tir::Stmt(const GroupScope&, const topi::KernelContext&)> emit;
+  bool parallel = true;
+  int64_t scratch_bytes = 0;  // memory each thread has for the kernel, as KernelContext::scratch
+  DataType scratch_dtype = kFloat32;
+};
+
+// Which candidate, and any configuration of it, listed or not.
+struct Decision {
+  size_t candidate = 0;
+  std::string config;
+};
+
+// Picks among candidates, of which there is one at least. This one takes the highest plevel, then the lowest estimated
+// time, in the configuration of the first guess; others (a user's script, a tuner's records) fall back on it.
 class KernelChooser {
  public:
   virtual ~KernelChooser() = default;
-  // The index of the choice to take; the default is the highest plevel, then the lowest estimated time.
-  virtual size_t choose(const Problem&, std::span<const std::shared_ptr<Choice>> choices,
-                        std::span<const int> plevels) const;
-  // Asked first by the default; nothing leaves the choice to it. A copy asks the same.
-  std::function<std::optional<size_t>(const Problem&, std::span<const std::shared_ptr<Choice>> choices,
-                                      std::span<const int> plevels)>
-      prefer;
+  virtual Decision choose(const Problem& problem, std::span<const Candidate> candidates) const;
 };
 
-// Errors: UnsupportedOp naming the operator, its types and the model's node.
+// Errors: UnsupportedOp naming the operator, its types and the model's node; InvalidArgument where the chooser names a
+// configuration that is none.
 Result<std::shared_ptr<const Choice>> choose_implementation(const Graph& graph, const Group& group,
                                                             const Target& target, const KernelChooser& chooser);
+// The group's choice once the halos of its operands are known (Implementation::by_place): the same implementation.
+Result<std::shared_ptr<const Choice>> choose_in_place(const Graph& graph, const Group& group, const Target& target,
+                                                      const KernelChooser& chooser);
+// One loop nest per result over its compute definition: groups without an anchor.
+std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group, const Target& target);
 
 // A view's leading dimensions run together so that `keep` dimensions remain (leading one included); null when strides
 // do not allow it.

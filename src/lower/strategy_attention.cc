@@ -2,7 +2,7 @@
 // Fused attention.
 #include <algorithm>
 
-#include "lower/strategy.h"
+#include "lower/implementation.h"
 #include "relay/ops/nn/attrs_attention.h"
 #include "topi/attention.h"
 
@@ -58,7 +58,7 @@ std::shared_ptr<Choice> attention(const Problem& p) {
 }
 
 constexpr Implementation kAttentionImplementations[] = {
-    {"nn.attention", "attention.query_lanes", 10, attention},
+    fixed<attention>("nn.attention", "attention.query_lanes", 10),
 };
 
 }  // namespace

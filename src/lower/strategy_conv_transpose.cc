@@ -2,8 +2,8 @@
 // Transposed convolutions over channel blocks.
 #include <algorithm>
 
-#include "lower/spatial_halo.h"
-#include "lower/strategy.h"
+#include "lower/conv_problem.h"
+#include "lower/implementation.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv2d_transpose.h"
 
@@ -50,27 +50,42 @@ std::optional<topi::Conv2dTransposeProblem> transposed_problem(const Problem& p)
   return t;
 }
 
-template <class A>
-std::shared_ptr<Choice> by_phases(const Problem& p) {
-  const auto found = transposed_problem<A>(p);
-  const auto data = p.arg_shape(0);
-  if (!found || p.out_shape().size() != data.size()) return nullptr;
-  const topi::Conv2dTransposeProblem problem = *found;
-  const auto config = topi::default_config(problem, p.target);
-  auto choice = std::make_shared<Choice>();
-  choice->cost = topi::estimate(problem, config, p.target);
-  choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] =
-      spatial_halo(data.size(), topi::halo_need(problem), data.size() - 3, data.size() - 2);
-  choice->repacks.emplace_back(p.input_index(1),
-                               [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
-  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
-    auto input = [&](size_t i) { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
-    return topi::conv2d_transpose_nchwc(problem, config, input(0), input(1), scope.output(), scope.epilogue(anchor),
-                                        context);
-  };
-  return choice;
-}
+// A configuration for each phase.
+template <class A, class Configs>
+struct ByPhases {
+  using Config = Configs;
+  static constexpr bool kDepthwise = std::is_same_v<Configs, topi::DepthwisePhaseConfigs>;
+  static std::optional<topi::Conv2dTransposeProblem> site(const Problem& p) {
+    const auto found = transposed_problem<A>(p);
+    if (!found || p.out_shape().size() != p.arg_shape(0).size() || topi::is_depthwise(*found) != kDepthwise)
+      return std::nullopt;
+    return found;
+  }
+  static std::vector<Config> configs(const Problem& p, const topi::Conv2dTransposeProblem& t, size_t most) {
+    if constexpr (kDepthwise)
+      return topi::depthwise_configs(t, p.target, most);
+    else
+      return topi::configs(t, p.target, most);
+  }
+  static bool fits(const Problem&, const topi::Conv2dTransposeProblem& t, const Config& c) { return topi::fits(t, c); }
+  static topi::Cost cost(const Problem& p, const topi::Conv2dTransposeProblem& t, const Config& c) {
+    return topi::estimate(t, c, p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const topi::Conv2dTransposeProblem& problem,
+                                      const Config& config) {
+    const size_t rank = p.arg_shape(0).size();
+    auto choice = std::make_shared<Choice>();
+    choice->halos = halo_of_data(p, spatial_halo(rank, topi::halo_need(problem), rank - 3, rank - 2));
+    choice->repacks.emplace_back(p.input_index(1),
+                                 [=](const Tensor& t) { return topi::pack_conv2d_transpose_weights(t, problem); });
+    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+      auto input = [&](size_t i) { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      return topi::conv2d_transpose_nchwc(problem, config, input(0), input(1), scope.output(), scope.epilogue(anchor),
+                                          context);
+    };
+    return choice;
+  }
+};
 
 // To plain rows.
 std::shared_ptr<Choice> plain_rows(const Problem& p) {
@@ -78,9 +93,8 @@ std::shared_ptr<Choice> plain_rows(const Problem& p) {
   if (!found || p.out_shape().size() != 4 || !topi::paints_plain_rows(*found)) return nullptr;
   const topi::Conv2dTransposeProblem problem = *found;
   auto choice = std::make_shared<Choice>();
-  choice->cost = topi::estimate(problem, topi::default_config(problem, p.target), p.target);
-  choice->halos.resize(p.group.inputs.size());
-  choice->halos[static_cast<size_t>(p.input_index(0))] = spatial_halo(5, topi::plain_rows_halo(problem));
+  choice->cost = topi::estimate(problem, topi::configs(problem, p.target, 1)[0], p.target);
+  choice->halos = halo_of_data(p, spatial_halo(5, topi::plain_rows_halo(problem)));
   choice->repacks.emplace_back(p.input_index(1),
                                [=](const Tensor& t) { return topi::pack_plain_rows_weights(t, problem); });
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
@@ -91,10 +105,15 @@ std::shared_ptr<Choice> plain_rows(const Problem& p) {
   return choice;
 }
 
+using topi::DepthwisePhaseConfigs, topi::PhaseConfigs;
 constexpr Implementation kConvTransposeImplementations[] = {
-    {"nn.conv2d_transpose", "conv2d_transpose_nchwc.phases", 10, by_phases<Conv2DTransposeAttrs>},
-    {"nn.conv2d_transpose", "conv2d_transpose_nchwc.plain_rows", 10, plain_rows},
-    {"nn.conv3d_transpose", "conv3d_transpose_ncdhwc.phases", 10, by_phases<Conv3DTransposeAttrs>},
+    tuned<ByPhases<Conv2DTransposeAttrs, PhaseConfigs>>("nn.conv2d_transpose", "conv2d_transpose_nchwc.phases", 10),
+    tuned<ByPhases<Conv2DTransposeAttrs, DepthwisePhaseConfigs>>("nn.conv2d_transpose",
+                                                                 "conv2d_transpose_nchwc.depthwise", 10),
+    fixed<plain_rows>("nn.conv2d_transpose", "conv2d_transpose_nchwc.plain_rows", 10),
+    tuned<ByPhases<Conv3DTransposeAttrs, PhaseConfigs>>("nn.conv3d_transpose", "conv3d_transpose_ncdhwc.phases", 10),
+    tuned<ByPhases<Conv3DTransposeAttrs, DepthwisePhaseConfigs>>("nn.conv3d_transpose",
+                                                                 "conv3d_transpose_ncdhwc.depthwise", 10),
 };
 
 }  // namespace

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <string>
 
-#include "lower/strategy.h"
+#include "lower/implementation.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/tensor/einsum.h"
 #include "topi/direct.h"
 #include "topi/reduce.h"
-#include "topi/select.h"
 
 namespace tilewright::lower {
 namespace {
@@ -294,68 +293,6 @@ std::shared_ptr<Choice> cumulative(const Problem& p) {
   return choice;
 }
 
-std::shared_ptr<Choice> ranked(const Problem& p, topi::RankProblem problem, bool values, bool indices) {
-  if (!whole_group(p) || problem.shape.empty() || !numeric(p.arg_dtype(0))) return nullptr;
-  auto choice = std::make_shared<Choice>();
-  // The first one of the largest: not-a-number is that in both. (Of the smallest it is not, and comes last here.)
-  if (problem.k == 1 && problem.shape[problem.axis] > 0 && (!problem.ascending || !p.arg_dtype(0).is_float())) {
-    topi::ArgReduceProblem first;
-    first.largest = !problem.ascending;
-    first.shape = problem.shape;
-    first.axis = static_cast<int>(problem.axis);
-    first.dtype = p.arg_dtype(0);
-    choice->configuration = "extreme";
-    choice->cost.bytes = static_cast<double>(topi::product(problem.shape)) * first.dtype.bits / 8;
-    choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
-    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
-      return topi::extremes(first, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
-                            indices ? &scope.output(values ? 1 : 0) : nullptr, context);
-    };
-    return choice;
-  }
-  if (const DataType dtype = p.arg_dtype(0); topi::can_select(problem, dtype)) {
-    choice->cost = topi::select_cost(problem, dtype);
-    choice->configuration = "select";
-    choice->parallel = topi::product(problem.shape) > problem.shape[problem.axis];
-    choice->scratch_bytes = topi::select_scratch_bytes(problem, dtype);
-    choice->scratch_dtype = kInt64;
-    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
-      return topi::select_first(problem, dtype, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
-                                indices ? &scope.output(values ? 1 : 0) : nullptr, context);
-    };
-    return choice;
-  }
-  choice->configuration = "count";
-  choice->cost.flops =
-      static_cast<double>(topi::product(problem.shape)) * static_cast<double>(problem.shape[problem.axis]);
-  choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 16 * 1e3);
-  choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
-    return topi::rank(problem, scope.anchor_operand(anchor, 0), values ? &scope.output(0) : nullptr,
-                      indices ? &scope.output(values ? 1 : 0) : nullptr, context);
-  };
-  return choice;
-}
-std::shared_ptr<Choice> topk(const Problem& p) {
-  const auto& attrs = p.attrs<TopKAttrs>();
-  auto shape = p.arg_shape(0);
-  if (p.anchor.inputs.size() != 1 || shape.empty()) return nullptr;
-  const size_t axis = axis_of(attrs.axis, shape.size());
-  return ranked(p, {shape, axis, attrs.k.value_or(shape[axis]), attrs.is_ascend}, attrs.ret_type != "indices",
-                attrs.ret_type != "values");
-}
-std::shared_ptr<Choice> sort(const Problem& p) {
-  const auto& attrs = p.attrs<SortAttrs>();
-  auto shape = p.arg_shape(0);
-  const size_t axis = axis_of(attrs.axis, shape.size());
-  return ranked(p, {shape, axis, shape.empty() ? 0 : shape[axis], attrs.is_ascend}, true, false);
-}
-std::shared_ptr<Choice> argsort(const Problem& p) {
-  const auto& attrs = p.attrs<ArgsortAttrs>();
-  auto shape = p.arg_shape(0);
-  const size_t axis = axis_of(attrs.axis, shape.size());
-  return ranked(p, {shape, axis, shape.empty() ? 0 : shape[axis], attrs.is_ascend}, false, true);
-}
-
 topi::Combination combination(const std::string& name) {
   return name == "add"   ? topi::Combination::kAdd
          : name == "mul" ? topi::Combination::kMul
@@ -419,28 +356,25 @@ std::shared_ptr<Choice> scatter_nd(const Problem& p) {
 }
 
 constexpr Implementation kDirectImplementations[] = {
-    {"argsort", "argsort.rank", kLastResort, argsort},
-    {"cumprod", "cumprod", kLastResort, cumulative<true>},
-    {"cumsum", "cumsum", kLastResort, cumulative<false>},
-    {"einsum", "einsum.direct", kLastResort, einsum},
-    {"nn.avg_pool1d", "avg_pool1d.direct", kLastResort, average_pool<AvgPool1DAttrs>},
-    {"nn.avg_pool2d", "avg_pool2d.direct", kLastResort, average_pool<AvgPool2DAttrs>},
-    {"nn.avg_pool3d", "avg_pool3d.direct", kLastResort, average_pool<AvgPool3DAttrs>},
-    {"nn.batch_matmul", "batch_matmul.direct", kLastResort, batch_matmul},
-    {"nn.conv1d", "conv1d.loops", kLastResort, convolution<Conv1DAttrs>},
-    {"nn.conv1d_transpose", "conv1d_transpose.direct", kLastResort, transposed_convolution<Conv1DTransposeAttrs>},
-    {"nn.conv2d", "conv2d.loops", kLastResort, convolution<Conv2DAttrs>},
-    {"nn.conv2d_transpose", "conv2d_transpose.direct", kLastResort, transposed_convolution<Conv2DTransposeAttrs>},
-    {"nn.conv3d", "conv3d.loops", kLastResort, convolution<Conv3DAttrs>},
-    {"nn.conv3d_transpose", "conv3d_transpose.direct", kLastResort, transposed_convolution<Conv3DTransposeAttrs>},
-    {"nn.lrn", "lrn.direct", kLastResort, lrn},
-    {"nn.max_pool1d", "max_pool1d.direct", kLastResort, max_pool<MaxPool1DAttrs>},
-    {"nn.max_pool2d", "max_pool2d.direct", kLastResort, max_pool<MaxPool2DAttrs>},
-    {"nn.max_pool3d", "max_pool3d.direct", kLastResort, max_pool<MaxPool3DAttrs>},
-    {"scatter_elements", "scatter_elements", kLastResort, scatter_elements},
-    {"scatter_nd", "scatter_nd", kLastResort, scatter_nd},
-    {"sort", "sort.rank", kLastResort, sort},
-    {"topk", "topk.rank", kLastResort, topk},
+    fixed<cumulative<true>>("cumprod", "cumprod", kLastResort),
+    fixed<cumulative<false>>("cumsum", "cumsum", kLastResort),
+    fixed<einsum>("einsum", "einsum.direct", kLastResort),
+    fixed<average_pool<AvgPool1DAttrs>>("nn.avg_pool1d", "avg_pool1d.direct", kLastResort),
+    fixed<average_pool<AvgPool2DAttrs>>("nn.avg_pool2d", "avg_pool2d.direct", kLastResort),
+    fixed<average_pool<AvgPool3DAttrs>>("nn.avg_pool3d", "avg_pool3d.direct", kLastResort),
+    fixed<batch_matmul>("nn.batch_matmul", "batch_matmul.direct", kLastResort),
+    fixed<convolution<Conv1DAttrs>>("nn.conv1d", "conv1d.loops", kLastResort),
+    fixed<transposed_convolution<Conv1DTransposeAttrs>>("nn.conv1d_transpose", "conv1d_transpose.direct", kLastResort),
+    fixed<convolution<Conv2DAttrs>>("nn.conv2d", "conv2d.loops", kLastResort),
+    fixed<transposed_convolution<Conv2DTransposeAttrs>>("nn.conv2d_transpose", "conv2d_transpose.direct", kLastResort),
+    fixed<convolution<Conv3DAttrs>>("nn.conv3d", "conv3d.loops", kLastResort),
+    fixed<transposed_convolution<Conv3DTransposeAttrs>>("nn.conv3d_transpose", "conv3d_transpose.direct", kLastResort),
+    fixed<lrn>("nn.lrn", "lrn.direct", kLastResort),
+    fixed<max_pool<MaxPool1DAttrs>>("nn.max_pool1d", "max_pool1d.direct", kLastResort),
+    fixed<max_pool<MaxPool2DAttrs>>("nn.max_pool2d", "max_pool2d.direct", kLastResort),
+    fixed<max_pool<MaxPool3DAttrs>>("nn.max_pool3d", "max_pool3d.direct", kLastResort),
+    fixed<scatter_elements>("scatter_elements", "scatter_elements", kLastResort),
+    fixed<scatter_nd>("scatter_nd", "scatter_nd", kLastResort),
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products.
 #include "lower/compute.h"
+#include "lower/implementation.h"
 #include "lower/panel_widths.h"
-#include "lower/strategy.h"
 #include "relay/ops/attrs.h"
 #include "topi/gemm.h"
 #include "topi/pack.h"
@@ -41,101 +41,155 @@ DataType weights_kept_in(const Problem& p, const topi::GemmProblem& problem) {
   return topi::small_dtype_of(p.input(1).data);
 }
 
+struct PackedConfig {
+  int mr = 1, nr = 1, k_unroll = 1;  // as in GemmConfig
+  bool dots = false;                 // B is kept as rows along K, for dot products
+  DataType weights = kFloat32;       // what B is kept in
+  bool operator==(const PackedConfig&) const = default;
+  static constexpr auto fields() {
+    using C = PackedConfig;
+    return std::tuple{topi::field("mr", &C::mr), topi::field("nr", &C::nr), topi::field("k_unroll", &C::k_unroll),
+                      topi::field("dots", &C::dots), topi::field("weights", &C::weights)};
+  }
+  topi::GemmConfig tile() const { return {mr, nr, k_unroll, dots}; }
+};
+
 // C[M, N] = A[M, K] x B with a constant B, whatever the number of leading dimensions of A.
-std::shared_ptr<Choice> packed(const Problem& p) {
-  const auto found = packed_product(p);
-  if (!found) return nullptr;
-  topi::GemmProblem problem = *found;
-  const bool b_is_nk = *is_nk(p);
-  const auto out = p.out_shape();
-  const bool dots = topi::packed_as_dots(problem, p.target) &&
-                    (!p.graph.panels || p.graph.panels->as_dots(p.input(1).data, p.target));
-  if (dots) problem.b = topi::MatrixB::kTransposed, problem.dots = true;
-  const int panel = p.graph.panels && !dots ? p.graph.panels->vectors(p.input(1).data, p.target) : 0;
-  const auto config = topi::default_config(problem, p.target, panel);
-  auto choice = std::make_shared<Choice>();
-  choice->cost = topi::estimate(problem, config, p.target);
-  choice->configuration = dots ? topi::dots_text(problem, p.target) : topi::to_text(config);
-  if (!dots) choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
-  // Rows for dot products are one panel of B's transpose, as wide as they are long.
-  const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
-  const int64_t width = dots ? row : config.nr * lanes;
-  int a_input = p.input_index(0), b_input = p.input_index(1);
-  const DataType kept = weights_kept_in(p, problem);
-  if (kept != problem.dtype) choice->configuration += " of " + kept.str();
-  choice->repacks.emplace_back(
-      b_input, [=](const Tensor& t) { return topi::pack_dense(topi::converted(t, kept), b_is_nk != dots, width); });
-  Anchor anchor = p.anchor;
-  const std::vector<int64_t> packed_shape =
-      dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, config, p.target);
-  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    auto x = collapse_leading(scope.input(static_cast<size_t>(a_input)), 2), y = collapse_leading(scope.output(), 2);
-    TW_ICHECK(x && y, "dense operands have halos");
-    topi::View w = topi::make_view(scope.input(static_cast<size_t>(b_input)).buffer, packed_shape);
-    return topi::gemm(problem, config, *x, w, *y, expand_rows(scope.epilogue(anchor), out, 2), context);
+struct PackedProduct {
+  using Config = PackedConfig;
+  struct Site {
+    topi::GemmProblem problem;
+    bool b_is_nk;
+    DataType kept;
+    bool dots;  // worth it, and all that read these weights agree
+    int panel;  // vectors that all that read these weights agree on; 0: any
   };
-  return choice;
+  static std::optional<Site> site(const Problem& p) {
+    const auto problem = packed_product(p);
+    if (!problem) return std::nullopt;
+    const PanelWidths* panels = p.graph.panels;
+    const bool dots =
+        topi::packed_as_dots(*problem, p.target) && (!panels || panels->as_dots(p.input(1).data, p.target));
+    return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots,
+                panels && !dots ? panels->vectors(p.input(1).data, p.target) : 0};
+  }
+  // The product as a kernel of this configuration sees it.
+  static topi::GemmProblem problem_of(const Site& s, const Config& c) {
+    topi::GemmProblem problem = s.problem;
+    if (c.dots) problem.b = topi::MatrixB::kTransposed;
+    return problem;
+  }
+  static std::vector<Config> configs(const Problem& p, const Site& s, size_t most) {
+    std::vector<Config> out;
+    if (s.dots) out.push_back({1, 1, 1, true, s.kept});
+    if (!s.dots || !p.graph.panels)
+      for (const topi::GemmConfig& c : topi::configs(s.problem, p.target, most, s.panel))
+        if (out.size() < most) out.push_back({c.mr, c.nr, c.k_unroll, false, s.kept});
+    return out;
+  }
+  static bool fits(const Problem& p, const Site& s, const Config& c) {
+    const bool agreed = !p.graph.panels || (c.dots == s.dots && (s.panel == 0 || c.nr == s.panel));
+    return agreed && (c.weights == s.kept || c.weights == s.problem.dtype) &&
+           topi::fits(problem_of(s, c), c.tile(), p.target);
+  }
+  static topi::Cost cost(const Problem& p, const Site& s, const Config& c) {
+    return topi::estimate(problem_of(s, c), c.tile(), p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const Site& s, const Config& config) {
+    const topi::GemmProblem problem = problem_of(s, config);
+    const topi::GemmConfig tile = config.tile();
+    auto choice = std::make_shared<Choice>();
+    // Rows for dot products are one panel of B's transpose, as wide as they are long.
+    const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
+    const int64_t width = tile.dots ? row : tile.nr * lanes;
+    choice->repacks.emplace_back(p.input_index(1),
+                                 [kept = config.weights, width, turned = s.b_is_nk != tile.dots](const Tensor& t) {
+                                   return topi::pack_dense(topi::converted(t, kept), turned, width);
+                                 });
+    const std::vector<int64_t> packed_shape =
+        tile.dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, tile, p.target);
+    choice->emit = [=, anchor = p.anchor, out = p.out_shape()](const GroupScope& scope,
+                                                               const topi::KernelContext& context) {
+      auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      auto x = collapse_leading(input(0), 2), y = collapse_leading(scope.output(), 2);
+      TW_ICHECK(x && y, "dense operands have halos");
+      topi::View w = topi::make_view(input(1).buffer, packed_shape);
+      return topi::gemm(problem, tile, *x, w, *y, expand_rows(scope.epilogue(anchor), out, 2), context);
+    };
+    return choice;
+  }
+};
+
+// Which operand is read as the transpose of what it is.
+struct Transposed {
+  bool a, b;
+};
+Transposed transposed(const Problem& p) {
+  auto of = [](const auto& attrs) { return Transposed{attrs.transpose_a, attrs.transpose_b}; };
+  if (p.anchor.op == "nn.dense") return {false, true};
+  return p.anchor.op == "nn.matmul" ? of(p.attrs<MatmulAttrs>()) : of(p.attrs<BatchMatmulAttrs>());
 }
 
 // Both operands are activations; leading dimensions equal, or one side's all 1.
-std::shared_ptr<Choice> activation_product(const Problem& p, bool transpose_a, bool transpose_b) {
-  if (!p.anchor.direct() || !has_tiles(p) || transpose_a) return nullptr;
-  auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
-  if (a.size() < 2 || b.size() < 2) return nullptr;
-  auto batch = [](const std::vector<int64_t>& s) {
-    int64_t n = 1;
-    for (size_t i = 0; i + 2 < s.size(); ++i) n *= s[i];
-    return n;
-  };
-  int64_t nb = batch(out);
-  if ((batch(a) != nb && batch(a) != 1) || (batch(b) != nb && batch(b) != 1)) return nullptr;
-  topi::GemmProblem problem;
-  problem.batch = nb;
-  problem.m = a[a.size() - 2];
-  problem.k = a.back();
-  problem.n = out.back();
-  problem.row_stride = problem.k;
-  problem.dtype = p.arg_dtype(0);
-  problem.b = transpose_b ? topi::MatrixB::kTransposed : topi::MatrixB::kRowMajor;
-  auto config = topi::default_config(problem, p.target);
-  auto choice = std::make_shared<Choice>();
-  choice->cost = topi::estimate(problem, config, p.target);
-  choice->configuration = topi::to_text(config);
-  choice->configurations = [problem, machine = p.target] { return topi::ranked_configs(problem, machine); };
-  int a_input = p.input_index(0), b_input = p.input_index(1);
-  Anchor anchor = p.anchor;
-  choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
-    auto x = collapse_leading(scope.input(static_cast<size_t>(a_input)), 3), y = collapse_leading(scope.output(), 3);
-    auto z = collapse_leading(scope.input(static_cast<size_t>(b_input)), 3);
-    TW_ICHECK(x && y && z, "matmul operands have halos");
-    topi::Epilogue epilogue = scope.epilogue(anchor);
-    if (out.size() == 2)
-      epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
-                                                  const tir::PrimExpr& mask) {
-        return inner(std::move(value), {index[1], index[2]}, mask);
-      };
-    else
-      epilogue = expand_rows(scope.epilogue(anchor), out, 3);
-    return topi::gemm(problem, config, *x, *z, *y, epilogue, context);
-  };
-  return choice;
-}
-std::shared_ptr<Choice> tiled_batch_matmul(const Problem& p) {
-  const auto& attrs = p.attrs<BatchMatmulAttrs>();
-  return activation_product(p, attrs.transpose_a, attrs.transpose_b);
-}
-std::shared_ptr<Choice> matmul(const Problem& p) {
-  const auto& attrs = p.attrs<MatmulAttrs>();
-  return activation_product(p, attrs.transpose_a, attrs.transpose_b);
-}
-std::shared_ptr<Choice> dense_of_activations(const Problem& p) { return activation_product(p, false, true); }
+struct ActivationProduct {
+  using Config = topi::GemmConfig;
+  static std::optional<topi::GemmProblem> site(const Problem& p) {
+    const Transposed as = transposed(p);
+    if (!p.anchor.direct() || !has_tiles(p) || as.a) return std::nullopt;
+    auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
+    if (a.size() < 2 || b.size() < 2) return std::nullopt;
+    auto batch = [](const std::vector<int64_t>& s) {
+      int64_t n = 1;
+      for (size_t i = 0; i + 2 < s.size(); ++i) n *= s[i];
+      return n;
+    };
+    const int64_t nb = batch(out);
+    if ((batch(a) != nb && batch(a) != 1) || (batch(b) != nb && batch(b) != 1)) return std::nullopt;
+    topi::GemmProblem problem;
+    problem.batch = nb;
+    problem.m = a[a.size() - 2];
+    problem.k = a.back();
+    problem.n = out.back();
+    problem.row_stride = problem.k;
+    problem.dtype = p.arg_dtype(0);
+    problem.b = as.b ? topi::MatrixB::kTransposed : topi::MatrixB::kRowMajor;
+    return problem;
+  }
+  static std::vector<Config> configs(const Problem& p, const topi::GemmProblem& g, size_t most) {
+    return topi::configs(g, p.target, most);
+  }
+  static bool fits(const Problem& p, const topi::GemmProblem& g, const Config& c) { return topi::fits(g, c, p.target); }
+  static topi::Cost cost(const Problem& p, const topi::GemmProblem& g, const Config& c) {
+    return topi::estimate(g, c, p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const topi::GemmProblem& problem, const Config& config) {
+    auto choice = std::make_shared<Choice>();
+    choice->emit = [=, anchor = p.anchor, out = p.out_shape()](const GroupScope& scope,
+                                                               const topi::KernelContext& context) {
+      auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      auto x = collapse_leading(input(0), 3), y = collapse_leading(scope.output(), 3);
+      auto z = collapse_leading(input(1), 3);
+      TW_ICHECK(x && y && z, "matmul operands have halos");
+      topi::Epilogue epilogue = scope.epilogue(anchor);
+      if (out.size() == 2)
+        epilogue = [inner = scope.epilogue(anchor)](tir::PrimExpr value, const topi::Index& index,
+                                                    const tir::PrimExpr& mask) {
+          return inner(std::move(value), {index[1], index[2]}, mask);
+        };
+      else
+        epilogue = expand_rows(scope.epilogue(anchor), out, 3);
+      return topi::gemm(problem, config, *x, *z, *y, epilogue, context);
+    };
+    return choice;
+  }
+};
 
 constexpr Implementation kMatmulImplementations[] = {
-    {"nn.batch_matmul", "batch_matmul.gemm", 10, tiled_batch_matmul},
-    {"nn.dense", "dense.packed", 10, packed},
-    {"nn.dense", "dense.gemm", 5, dense_of_activations},
-    {"nn.matmul", "matmul.packed", 10, packed},
-    {"nn.matmul", "matmul.gemm", 5, matmul},
+    tuned<ActivationProduct>("nn.batch_matmul", "batch_matmul.gemm", 10),
+    tuned<PackedProduct>("nn.dense", "dense.packed", 10),
+    tuned<ActivationProduct>("nn.dense", "dense.gemm", 5),
+    tuned<PackedProduct>("nn.matmul", "matmul.packed", 10),
+    tuned<ActivationProduct>("nn.matmul", "matmul.gemm", 5),
 };
 
 }  // namespace

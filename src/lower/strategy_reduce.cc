@@ -2,7 +2,7 @@
 // Reductions, softmax and layer normalisation: templates over operands computed on the fly.
 #include <algorithm>
 
-#include "lower/strategy.h"
+#include "lower/implementation.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
 #include "topi/reduce.h"
@@ -162,12 +162,12 @@ std::shared_ptr<Choice> layer_norm(const Problem& p) {
 }
 
 constexpr Implementation kReduceImplementations[] = {
-    {"argmax", "argmax", 10, arg_reduce<true>},         {"argmin", "argmin", 10, arg_reduce<false>},
-    {"max", "max", 10, reduce<topi::ReduceKind::kMax>}, {"mean", "mean", 10, reduce<topi::ReduceKind::kMean>},
-    {"min", "min", 10, reduce<topi::ReduceKind::kMin>}, {"nn.fast_softmax", "softmax", 10, softmax<false>},
-    {"nn.layer_norm", "layer_norm", 10, layer_norm},    {"nn.log_softmax", "log_softmax", 10, softmax<true>},
-    {"nn.softmax", "softmax", 10, softmax<false>},      {"prod", "prod", 10, reduce<topi::ReduceKind::kProd>},
-    {"sum", "sum", 10, reduce<topi::ReduceKind::kSum>},
+    fixed<arg_reduce<true>>("argmax", "argmax", 10),         fixed<arg_reduce<false>>("argmin", "argmin", 10),
+    fixed<reduce<topi::ReduceKind::kMax>>("max", "max", 10), fixed<reduce<topi::ReduceKind::kMean>>("mean", "mean", 10),
+    fixed<reduce<topi::ReduceKind::kMin>>("min", "min", 10), fixed<softmax<false>>("nn.fast_softmax", "softmax", 10),
+    fixed<layer_norm>("nn.layer_norm", "layer_norm", 10),    fixed<softmax<true>>("nn.log_softmax", "log_softmax", 10),
+    fixed<softmax<false>>("nn.softmax", "softmax", 10),      fixed<reduce<topi::ReduceKind::kProd>>("prod", "prod", 10),
+    fixed<reduce<topi::ReduceKind::kSum>>("sum", "sum", 10),
 };
 
 }  // namespace

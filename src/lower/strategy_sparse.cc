@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators on sparse matrices.
-#include "lower/strategy.h"
+#include "lower/implementation.h"
 #include "relay/ops/attrs.h"
 #include "topi/sparse.h"
 
@@ -19,44 +19,65 @@ Tensor turned_blocks(const Tensor& t) {
   return out;
 }
 
-std::shared_ptr<Choice> sparse_dense(const Problem& p) {
-  if (!p.anchor.direct() || p.attrs<SparseDenseAttrs>().sparse_lhs) return nullptr;
-  const auto data = p.arg_shape(0), values = p.arg_shape(1), starts = p.arg_shape(3);
-  const bool blocks = values.size() == 3;
-  topi::SparseProblem problem{data[0], data[1], starts[0] - 1, values[0]};
-  if (blocks) problem.block_rows = values[1], problem.block_columns = values[2];
-  problem.dtype = topi::accumulator_dtype(p.arg_dtype(0));
-  auto config = topi::sparse_config(problem, p.target);
-  auto one_by_one = [&] {
-    config = {};
-    config.chains = 4;
+struct SparseDense {
+  using Config = topi::SparseConfig;
+  struct Site {
+    topi::SparseProblem problem;
+    bool blocks;         // of several elements
+    bool converted;      // narrower floats
+    bool constant_data;  // the blocks' values
   };
-  if (p.arg_dtype(0) != problem.dtype) one_by_one();  // narrower floats are converted
+  static std::optional<Site> site(const Problem& p) {
+    if (!p.anchor.direct() || p.attrs<SparseDenseAttrs>().sparse_lhs) return std::nullopt;
+    const auto data = p.arg_shape(0), values = p.arg_shape(1), starts = p.arg_shape(3);
+    Site s{{data[0], data[1], starts[0] - 1, values[0]}, values.size() == 3, false, p.constant(1)};
+    if (s.blocks) s.problem.block_rows = values[1], s.problem.block_columns = values[2];
+    s.problem.dtype = topi::accumulator_dtype(p.arg_dtype(0));
+    s.converted = p.arg_dtype(0) != s.problem.dtype;
+    return s;
+  }
   // Blocks one column wide lie as the kernel wants them; constants of several are turned.
-  const bool turns = blocks && problem.block_columns > 1 && config.form == topi::SparseForm::kAlongBlocks;
-  if (turns && !p.constant(1)) one_by_one();
-  const bool repacked = turns && p.constant(1);
-  auto choice = std::make_shared<Choice>();
-  choice->cost = topi::estimate(problem, config, p.target);
-  choice->configuration = topi::to_text(config);
-  choice->scratch_bytes = topi::sparse_scratch_bytes(problem, config);
-  if (repacked) choice->repacks.emplace_back(p.input_index(1), turned_blocks);
-  choice->emit = [=, anchor = p.anchor, at = p.input_index(1), x = p.input_index(0)](
-                     const GroupScope& scope, const topi::KernelContext& context) {
-    topi::View w = scope.input(static_cast<size_t>(at));
-    if (repacked)
-      w = topi::make_view(w.buffer, {problem.blocks, problem.block_columns, problem.block_rows});
-    else if (blocks)
-      w = {w.buffer, {w.shape[0], w.shape[2], w.shape[1]}, {w.strides[0], w.strides[2], w.strides[1]}, w.offset, {},
-           {}};
-    else
-      w = {w.buffer, {w.shape[0], 1, 1}, {w.strides[0], 1, 1}, w.offset, {}, {}};
-    return topi::sparse_product(problem, config, scope.input(static_cast<size_t>(x)), w,
-                                scope.anchor_operand(anchor, 2), scope.anchor_operand(anchor, 3), scope.output(),
-                                scope.epilogue(anchor), context);
-  };
-  return choice;
-}
+  static bool turns(const Site& s, const Config& c) {
+    return s.blocks && s.problem.block_columns > 1 && c.form == topi::SparseForm::kAlongBlocks;
+  }
+  static std::vector<Config> configs(const Problem& p, const Site& s, size_t most) {
+    const Config best = topi::sparse_config(s.problem, p.target);
+    Config one_by_one;
+    one_by_one.chains = 4;
+    std::vector<Config> out;
+    if (!s.converted && (!turns(s, best) || s.constant_data)) out.push_back(best);
+    if (out.size() < most && (out.empty() || best != one_by_one)) out.push_back(one_by_one);
+    return out;
+  }
+  static bool fits(const Problem& p, const Site& s, const Config& c) {
+    const auto all = configs(p, s, 2);
+    return std::find(all.begin(), all.end(), c) != all.end();
+  }
+  static topi::Cost cost(const Problem& p, const Site& s, const Config& c) {
+    return topi::estimate(s.problem, c, p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const Site& s, const Config& config) {
+    auto choice = std::make_shared<Choice>();
+    choice->scratch_bytes = topi::sparse_scratch_bytes(s.problem, config);
+    const bool repacked = turns(s, config);
+    if (repacked) choice->repacks.emplace_back(p.input_index(1), turned_blocks);
+    choice->emit = [problem = s.problem, blocks = s.blocks, config, repacked, anchor = p.anchor](
+                       const GroupScope& scope, const topi::KernelContext& context) {
+      auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      topi::View w = input(1);
+      if (repacked)
+        w = topi::make_view(w.buffer, {problem.blocks, problem.block_columns, problem.block_rows});
+      else if (blocks)
+        w = {w.buffer, {w.shape[0], w.shape[2], w.shape[1]}, {w.strides[0], w.strides[2], w.strides[1]}, w.offset, {},
+             {}};
+      else
+        w = {w.buffer, {w.shape[0], 1, 1}, {w.strides[0], 1, 1}, w.offset, {}, {}};
+      return topi::sparse_product(problem, config, input(0), w, scope.anchor_operand(anchor, 2),
+                                  scope.anchor_operand(anchor, 3), scope.output(), scope.epilogue(anchor), context);
+    };
+    return choice;
+  }
+};
 
 std::shared_ptr<Choice> sparse_add(const Problem& p) {
   if (!whole_group(p)) return nullptr;
@@ -87,9 +108,9 @@ std::shared_ptr<Choice> sparse_transpose(const Problem& p) {
 }
 
 constexpr Implementation kSparseImplementations[] = {
-    {"nn.sparse_add", "sparse_add", 10, sparse_add},
-    {"nn.sparse_dense", "sparse_dense", 10, sparse_dense},
-    {"nn.sparse_transpose", "sparse_transpose", 10, sparse_transpose},
+    fixed<sparse_add>("nn.sparse_add", "sparse_add", 10),
+    tuned<SparseDense>("nn.sparse_dense", "sparse_dense", 10),
+    fixed<sparse_transpose>("nn.sparse_transpose", "sparse_transpose", 10),
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 // Object detection: greedy choices among boxes and bins of regions. Pictures of another size, and sampled at points.
 #include <map>
 
-#include "lower/strategy.h"
+#include "lower/implementation.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/image/attrs_image.h"
 #include "relay/ops/image/attrs_vision.h"
@@ -189,12 +189,12 @@ std::shared_ptr<Choice> grid_sample(const Problem& p) {
 }
 
 constexpr Implementation kVisionImplementations[] = {
-    {"image.grid_sample", "grid_sample", 10, grid_sample},
-    {"image.resize2d", "resize2d.tables", 10, resize2d},
-    {"vision.compact", "compact", 10, compact},
-    {"vision.region_align", "region_align", 10, region_align},
-    {"vision.region_pool", "region_pool", 10, region_pool},
-    {"vision.suppress", "suppress.greedy", 10, suppress},
+    fixed<grid_sample>("image.grid_sample", "grid_sample", 10),
+    fixed<resize2d>("image.resize2d", "resize2d.tables", 10),
+    fixed<compact>("vision.compact", "compact", 10),
+    fixed<region_align>("vision.region_align", "region_align", 10),
+    fixed<region_pool>("vision.region_pool", "region_pool", 10),
+    fixed<suppress>("vision.suppress", "suppress.greedy", 10),
 };
 
 }  // namespace

@@ -261,29 +261,29 @@ void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flat
 }
 }  // namespace
 
-Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool may_flatten) {
+std::vector<Conv2dConfig> configs(const Conv2dProblem& p, const Target& target, bool may_flatten, size_t most) {
   Conv2dConfig best;
   double best_cycles = std::numeric_limits<double>::infinity();
+  std::vector<Weighed<Conv2dConfig>> all;
   for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double cycles) {
     if (cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
+    if (most > 1) all.emplace_back(cycles, c);
   });
-  set_chunk(p, &best);
-  return best;
-}
-
-std::vector<RankedConfig> ranked_configs(const Conv2dProblem& p, const Target& target, bool may_flatten) {
-  std::vector<RankedConfig> out;
-  for_each_config(p, target, may_flatten, [&](const Conv2dConfig& c, double) {
-    out.push_back({to_text(c), estimate(p, c, target).microseconds});
-  });
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
+  std::vector<Conv2dConfig> out = best_of(best, std::move(all), most);
+  for (Conv2dConfig& c : out) set_chunk(p, &c);
   return out;
 }
 
-std::string to_text(const Conv2dConfig& c) {
-  return format("{}x{} pixels x {} blocks{}{}", c.tile_height, c.tile_width, c.oc_blocks,
-                c.flatten ? ", rows joined" : "", c.bands > 1 ? format(", {} bands", c.bands) : "");
+Conv2dConfig default_config(const Conv2dProblem& p, const Target& target, bool may_flatten) {
+  return configs(p, target, may_flatten, 1)[0];
+}
+
+bool fits(const Conv2dProblem& p, const Conv2dConfig& c) {
+  for (int field : {c.tile_height, c.tile_width, c.oc_blocks, c.ic_unroll, c.bands, c.chunk})
+    if (field < 1) return false;
+  if (c.tap_unroll < 0 || c.tap_unroll > 2 || (c.flatten && c.tile_height > 1)) return false;
+  const Loops l = derive(p, c);
+  return l.height % c.tile_height == 0 && (l.ic_blocks == 1 || l.ic_block % c.ic_unroll == 0);
 }
 
 Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {

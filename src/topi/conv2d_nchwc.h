@@ -4,6 +4,7 @@
 // Volumes are planes one after another: taps along the depth are one more part of the reduction, and those that meet
 // only padding there are left out, so the depth needs no halo.
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -31,14 +32,26 @@ struct Conv2dConfig {
   int bands = 1;         // runs of output pixels that all output channels are computed for before the next one
   int chunk = 8;         // register tiles along a row that are one unit of a thread's work, at most
   bool operator==(const Conv2dConfig&) const = default;
+  static constexpr auto fields() {
+    using C = Conv2dConfig;
+    return std::tuple{field("tile_height", &C::tile_height),
+                      field("tile_width", &C::tile_width),
+                      field("oc_blocks", &C::oc_blocks),
+                      field("ic_unroll", &C::ic_unroll),
+                      field("tap_unroll", &C::tap_unroll),
+                      field("flatten", &C::flatten),
+                      field("bands", &C::bands),
+                      field("chunk", &C::chunk)};
+  }
 };
 
 // Whether rows of these views can be run together (Conv2dConfig::flatten).
 bool can_flatten(const Conv2dProblem& problem, const View& data, const View& out);
-std::string to_text(const Conv2dConfig& config);
-// All configurations with their predicted times, best first, for reports.
-std::vector<RankedConfig> ranked_configs(const Conv2dProblem& problem, const Target& target, bool may_flatten);
+// The fastest by the cost model, then the others; at most `most`.
+std::vector<Conv2dConfig> configs(const Conv2dProblem& problem, const Target& target, bool may_flatten, size_t most);
 Conv2dConfig default_config(const Conv2dProblem& problem, const Target& target, bool may_flatten);
+// Whether a kernel of this configuration can be made for the problem, flattened where the views allow it.
+bool fits(const Conv2dProblem& problem, const Conv2dConfig& config);
 Cost estimate(const Conv2dProblem& problem, const Conv2dConfig& config, const Target& target);
 // Packed weights: (OC/v, IC/g/v, kd*kh, kw, v of input, v of output); with plain data (OC/v, 1, kd*kh, kw, IC, v).
 // Independent of the configuration. topi::pack_conv2d_weights (pack.h) makes them.

@@ -80,36 +80,103 @@ bool is_depthwise(const Conv2dTransposeProblem& p) {
   return p.groups > 1 && p.groups == p.in_channels && p.groups == p.out_channels;
 }
 
-Conv2dConfig default_config(const Conv2dTransposeProblem& p, const Target& target) {
-  Conv2dProblem largest;
-  int64_t most = -1;
-  for (const Phase& phase : phases_of(p)) {
-    Conv2dProblem c = as_conv(p, phase);
-    int64_t work = phase.pixels() * std::max<int64_t>(1, phase.taps());
-    if (work > most) largest = c, most = work;
+namespace {
+
+bool is_empty(const Phase& phase) { return phase.taps() == 0 || phase.pixels() == 0; }
+
+// A tile of one phase for another: phases may be smaller, and have different heights.
+Conv2dConfig fitted(Conv2dConfig c, const Phase& phase) {
+  if (phase.h.count % c.tile_height != 0) {
+    c.tile_width = std::max(1, c.tile_width * c.tile_height);
+    c.tile_height = 1;
   }
-  Conv2dConfig config = default_config(largest, target, false);
-  if (config.tile_height > 1) {  // phases may have different heights
-    for (const Phase& phase : phases_of(p))
-      if (phase.h.count % config.tile_height != 0) {
-        Conv2dProblem one = largest;
-        one.out_height = 1;
-        return default_config(one, target, false);
-      }
-  }
-  return config;
+  c.tile_width = static_cast<int>(std::min<int64_t>(c.tile_width, phase.w.count));
+  return c;
 }
 
-Cost estimate(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const Target& target) {
-  Cost total;
-  for (const Phase& phase : phases_of(p)) {
-    Conv2dProblem c = as_conv(p, phase);
-    if (phase.taps() == 0 || phase.pixels() == 0) continue;
-    const DepthwiseProblem d = as_depthwise(p, phase);
-    Cost cost = is_depthwise(p) ? estimate(d, default_config(d, target), target) : estimate(c, config, target);
-    total.flops += cost.flops, total.bytes += cost.bytes, total.microseconds += cost.microseconds;
+}  // namespace
+
+std::vector<PhaseConfigs> configs(const Conv2dTransposeProblem& p, const Target& target, size_t most) {
+  const std::vector<Phase> phases = phases_of(p);
+  Conv2dProblem largest;
+  int64_t work_of_largest = -1;
+  for (const Phase& phase : phases)
+    if (int64_t work = phase.pixels() * std::max<int64_t>(1, phase.taps()); work > work_of_largest)
+      largest = as_conv(p, phase), work_of_largest = work;
+  std::vector<Conv2dConfig> tiles = configs(largest, target, false, most);
+  if (std::any_of(phases.begin(), phases.end(),
+                  [&](const Phase& phase) { return phase.h.count % tiles[0].tile_height != 0; })) {
+    largest.out_height = 1;
+    tiles = configs(largest, target, false, most);
   }
+  std::vector<PhaseConfigs> out;
+  for (const Conv2dConfig& tile : tiles) {
+    PhaseConfigs each;
+    for (const Phase& phase : phases)
+      if (!is_empty(phase)) each.push_back(fitted(tile, phase));
+    if (std::find(out.begin(), out.end(), each) == out.end()) out.push_back(std::move(each));
+  }
+  return out;
+}
+
+std::vector<DepthwisePhaseConfigs> depthwise_configs(const Conv2dTransposeProblem& p, const Target& target,
+                                                     size_t most) {
+  std::vector<DepthwisePhaseConfigs> out;
+  for (const Phase& phase : phases_of(p)) {
+    if (is_empty(phase)) continue;
+    const auto ranked = configs(as_depthwise(p, phase), target, most);
+    if (out.empty()) out.resize(ranked.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i].push_back(ranked[std::min(i, ranked.size() - 1)]);
+  }
+  if (out.empty()) out.emplace_back();
+  return out;
+}
+
+namespace {
+
+// Calls visit(phase, its configuration); false where there are not as many as phases.
+template <class C, class F>
+bool each_phase(const Conv2dTransposeProblem& p, const std::vector<C>& configs, F visit) {
+  size_t next = 0;
+  for (const Phase& phase : phases_of(p)) {
+    if (is_empty(phase)) continue;
+    if (next == configs.size() || !visit(phase, configs[next++])) return false;
+  }
+  return next == configs.size();
+}
+
+}  // namespace
+
+bool fits(const Conv2dTransposeProblem& p, const PhaseConfigs& configs) {
+  return each_phase(
+      p, configs, [&](const Phase& phase, const Conv2dConfig& c) { return fits(as_conv(p, phase), c) && !c.flatten; });
+}
+bool fits(const Conv2dTransposeProblem& p, const DepthwisePhaseConfigs& configs) {
+  return each_phase(p, configs,
+                    [&](const Phase& phase, const DepthwiseConfig& c) { return fits(as_depthwise(p, phase), c); });
+}
+
+namespace {
+
+template <class C, class AsProblem>
+Cost sum_of_phases(const Conv2dTransposeProblem& p, const std::vector<C>& configs, const Target& target,
+                   AsProblem as_problem) {
+  Cost total;
+  each_phase(p, configs, [&](const Phase& phase, const C& config) {
+    const Cost cost = estimate(as_problem(p, phase), config, target);
+    total.flops += cost.flops, total.bytes += cost.bytes, total.microseconds += cost.microseconds;
+    return true;
+  });
   return total;
+}
+
+}  // namespace
+
+Cost estimate(const Conv2dTransposeProblem& p, const PhaseConfigs& configs, const Target& target) {
+  return sum_of_phases(p, configs, target, as_conv);
+}
+Cost estimate(const Conv2dTransposeProblem& p, const DepthwisePhaseConfigs& configs, const Target& target) {
+  return sum_of_phases(p, configs, target, as_depthwise);
 }
 
 HaloNeed halo_need(const Conv2dTransposeProblem& p) {
@@ -158,58 +225,79 @@ Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTranspos
   return packed;
 }
 
-Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const Conv2dConfig& config, const View& data,
-                            const View& weights, const View& out, const Epilogue& epilogue,
-                            const KernelContext& context) {
+namespace {
+
+// A phase's pixels of the result, as a tensor of its own.
+struct PhaseOutput {
+  View view;
+  Epilogue epilogue;
+};
+PhaseOutput output_of(const Conv2dTransposeProblem& p, const Phase& phase, const View& out, const Epilogue& epilogue) {
+  View part = out;
+  const size_t deep = out.rank() == 6 ? 1 : 0;  // the height's place is 2 without a depth
+  auto every = [&](size_t axis, const AxisPhase& at, int64_t stride) {
+    part.shape[axis] = at.count, part.offset += at.first * out.strides[axis], part.strides[axis] *= stride;
+  };
+  if (deep) every(2, phase.d, p.stride_depth);
+  every(2 + deep, phase.h, p.stride_height);
+  every(3 + deep, phase.w, p.stride_width);
+  auto placed = [&p, &epilogue, phase, deep](const PrimExpr& value, const Index& index, const PrimExpr& mask) {
+    Index real = index;
+    if (deep) real[2] = index[2] * p.stride_depth + phase.d.first;
+    real[2 + deep] = index[2 + deep] * p.stride_height + phase.h.first;
+    real[3 + deep] = index[3 + deep] * p.stride_width + phase.w.first;
+    return epilogue(value, real, mask);
+  };
+  return {std::move(part), placed};
+}
+
+// Strides beyond the kernel leave pixels that no tap reaches.
+Stmt without_taps(const Conv2dTransposeProblem& p, const PhaseOutput& out, DataType dtype,
+                  const KernelContext& context) {
+  const DataType vector = accumulator_dtype(dtype).with_lanes(p.lanes);
+  const std::vector<int64_t> units(out.view.shape.begin(), out.view.shape.end() - 1);
+  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    Index index = unravel(unit, units);
+    index.push_back(make_int(0));
+    return out.view.store(index, out.epilogue(make_const(vector, 0), index, {}));
+  });
+}
+
+template <class Kernel>
+Stmt phase_by_phase(const Conv2dTransposeProblem& p, const View& data, const View& weights, const View& out,
+                    const Epilogue& epilogue, const KernelContext& context, Kernel kernel) {
   std::vector<Stmt> body;
+  size_t next = 0;
   for (const Phase& phase : phases_of(p)) {
     if (phase.pixels() == 0) continue;
-    View part = out, kernel = weights;
-    const size_t deep = out.rank() == 6 ? 1 : 0;  // the height's place is 2 without a depth
-    auto every = [&](size_t axis, const AxisPhase& at, int64_t stride) {
-      part.shape[axis] = at.count, part.offset += at.first * out.strides[axis], part.strides[axis] *= stride;
-    };
-    if (deep) every(2, phase.d, p.stride_depth);
-    every(2 + deep, phase.h, p.stride_height);
-    every(3 + deep, phase.w, p.stride_width);
-    kernel.offset += phase.weights;
-    auto place = [&](const Index& index) {
-      Index real = index;
-      if (deep) real[2] = index[2] * p.stride_depth + phase.d.first;
-      real[2 + deep] = index[2 + deep] * p.stride_height + phase.h.first;
-      real[3 + deep] = index[3 + deep] * p.stride_width + phase.w.first;
-      return real;
-    };
-    Conv2dProblem conv = as_conv(p, phase);
-    if (phase.taps() == 0) {
-      // Strides beyond the kernel leave pixels that no tap reaches.
-      const DataType vector = accumulator_dtype(data.dtype()).with_lanes(p.lanes);
-      const std::vector<int64_t> units(part.shape.begin(), part.shape.end() - 1);
-      body.push_back(parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-        Index index = unravel(unit, units);
-        index.push_back(make_int(0));
-        return part.store(index, epilogue(make_const(vector, 0), place(index), {}));
-      }));
-      continue;
-    }
-    auto placed = [&](const PrimExpr& value, const Index& index, const PrimExpr& mask) {
-      return epilogue(value, place(index), mask);
-    };
-    if (is_depthwise(p)) {
-      const DepthwiseProblem each = as_depthwise(p, phase);
-      body.push_back(
-          depthwise_conv2d_nchwc(each, default_config(each, *context.target), data, kernel, part, placed, context));
-      continue;
-    }
-    Conv2dConfig fitting = config;
-    if (conv.out_height % fitting.tile_height != 0) {
-      fitting.tile_width = std::max(1, fitting.tile_width * fitting.tile_height);
-      fitting.tile_height = 1;
-    }
-    fitting.tile_width = static_cast<int>(std::min<int64_t>(fitting.tile_width, conv.out_width));
-    body.push_back(conv2d_nchwc(conv, fitting, data, kernel, part, placed, context));
+    const PhaseOutput part = output_of(p, phase, out, epilogue);
+    View own = weights;
+    own.offset += phase.weights;
+    body.push_back(phase.taps() == 0 ? without_taps(p, part, data.dtype(), context) : kernel(phase, next++, own, part));
   }
   return seq(std::move(body));
+}
+
+}  // namespace
+
+Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const PhaseConfigs& configs, const View& data,
+                            const View& weights, const View& out, const Epilogue& epilogue,
+                            const KernelContext& context) {
+  return phase_by_phase(p, data, weights, out, epilogue, context,
+                        [&](const Phase& phase, size_t i, const View& own, const PhaseOutput& part) {
+                          return conv2d_nchwc(as_conv(p, phase), configs[i], data, own, part.view, part.epilogue,
+                                              context);
+                        });
+}
+
+Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& p, const DepthwisePhaseConfigs& configs, const View& data,
+                            const View& weights, const View& out, const Epilogue& epilogue,
+                            const KernelContext& context) {
+  return phase_by_phase(p, data, weights, out, epilogue, context,
+                        [&](const Phase& phase, size_t i, const View& own, const PhaseOutput& part) {
+                          return depthwise_conv2d_nchwc(as_depthwise(p, phase), configs[i], data, own, part.view,
+                                                        part.epilogue, context);
+                        });
 }
 
 }  // namespace tilewright::topi

@@ -4,6 +4,7 @@
 #pragma once
 #include "base/tensor.h"
 #include "topi/conv2d_nchwc.h"
+#include "topi/depthwise.h"
 
 namespace tilewright::topi {
 
@@ -18,9 +19,18 @@ struct Conv2dTransposeProblem {
   int lanes = 16;
 };
 
-// Phases share the configuration chosen for the largest.
-Conv2dConfig default_config(const Conv2dTransposeProblem& problem, const Target& target);
-Cost estimate(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const Target& target);
+// Each phase with taps and pixels is a convolution, or a depthwise one, with a configuration of its own. The fastest of
+// them by the cost model, then others; at most `most`.
+using PhaseConfigs = std::vector<Conv2dConfig>;
+using DepthwisePhaseConfigs = std::vector<DepthwiseConfig>;
+std::vector<PhaseConfigs> configs(const Conv2dTransposeProblem& problem, const Target& target, size_t most);
+std::vector<DepthwisePhaseConfigs> depthwise_configs(const Conv2dTransposeProblem& problem, const Target& target,
+                                                     size_t most);
+// Whether a kernel of these configurations can be made for the problem.
+bool fits(const Conv2dTransposeProblem& problem, const PhaseConfigs& configs);
+bool fits(const Conv2dTransposeProblem& problem, const DepthwisePhaseConfigs& configs);
+Cost estimate(const Conv2dTransposeProblem& problem, const PhaseConfigs& configs, const Target& target);
+Cost estimate(const Conv2dTransposeProblem& problem, const DepthwisePhaseConfigs& configs, const Target& target);
 HaloNeed halo_need(const Conv2dTransposeProblem& problem);
 // Each channel for itself: the phases are depthwise convolutions, whatever the channels.
 bool is_depthwise(const Conv2dTransposeProblem& problem);
@@ -29,8 +39,11 @@ bool is_depthwise(const Conv2dTransposeProblem& problem);
 Tensor pack_conv2d_transpose_weights(const Tensor& weights, const Conv2dTransposeProblem& problem);
 
 // Views as for conv2d_nchwc.
-tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const Conv2dConfig& config, const View& data,
+tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const PhaseConfigs& configs, const View& data,
                                  const View& weights, const View& out, const Epilogue& epilogue,
+                                 const KernelContext& context);
+tir::Stmt conv2d_transpose_nchwc(const Conv2dTransposeProblem& problem, const DepthwisePhaseConfigs& configs,
+                                 const View& data, const View& weights, const View& out, const Epilogue& epilogue,
                                  const KernelContext& context);
 
 // Few output channels (heads that paint a map): the phases of all channels share the lanes of one vector, and rows of a

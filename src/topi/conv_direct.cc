@@ -74,18 +74,25 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
 
 }  // namespace
 
-ConvDirectConfig default_config(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
+std::vector<ConvDirectConfig> configs(const ConvDirectProblem& p, const View& data, const View& out,
+                                      const Target& target, size_t most) {
   const Extents e = extents_of(p, data, out, target);
   ConvDirectConfig best;
   double best_cycles = std::numeric_limits<double>::infinity();
+  std::vector<Weighed<ConvDirectConfig>> all;
   for (int vectors = 1; vectors <= std::min<int64_t>(e.vectors, 6); ++vectors)
     for (int rows = 1; rows <= std::min<int64_t>(e.height, 6); ++rows)
       for (int oc = 1; oc <= std::min<int64_t>(e.oc, 8) && tile_fits(oc, rows * vectors, target); ++oc) {
         const ConvDirectConfig c{oc, rows, vectors};
         const double cycles = conv_direct_cycles(p, c, data, out, target);
         if (cycles < best_cycles * 0.995) best = c, best_cycles = cycles;
+        all.emplace_back(cycles, c);
       }
-  return best;
+  return best_of(best, std::move(all), most);
+}
+
+ConvDirectConfig default_config(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
+  return configs(p, data, out, target, 1)[0];
 }
 
 Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,

@@ -3,6 +3,7 @@
 // ones do not take. Vectors run along the output's width; some output channels share each loaded input vector. Narrow
 // maps take several rows into a tile, so that enough sums are in flight.
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -17,7 +18,14 @@ struct ConvDirectConfig {
   int rows = 1;     // output rows of a tile (of the dimension before the last)
   int vectors = 2;  // output vectors along the width
   bool operator==(const ConvDirectConfig&) const = default;
+  static constexpr auto fields() {
+    using C = ConvDirectConfig;
+    return std::tuple{field("oc_rows", &C::oc_rows), field("rows", &C::rows), field("vectors", &C::vectors)};
+  }
 };
+// The fastest by the cost model, then the others; at most `most`. Of the views only extents and dtypes count.
+std::vector<ConvDirectConfig> configs(const ConvDirectProblem& problem, const View& data, const View& out,
+                                      const Target& target, size_t most);
 ConvDirectConfig default_config(const ConvDirectProblem& problem, const View& data, const View& out,
                                 const Target& target);
 

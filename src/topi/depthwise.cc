@@ -48,9 +48,10 @@ double input_bytes(const DepthwiseProblem& p) {
 
 }  // namespace
 
-DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) {
+std::vector<DepthwiseConfig> configs(const DepthwiseProblem& p, const Target& target, size_t most) {
   DepthwiseConfig best;
   double best_cycles = std::numeric_limits<double>::infinity();
+  std::vector<Weighed<DepthwiseConfig>> all;
   // The widest tile wastes least on loop overhead; 7 to 8 accumulators already hide the latency, so a tile that divides
   // the row wins over a wider one that leaves a tail.
   for (HeldTaps held : {HeldTaps::kAll, HeldTaps::kRow, HeldTaps::kOne}) {
@@ -62,9 +63,16 @@ DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) 
       const DepthwiseConfig c{static_cast<int>(w), held};
       const double cycles = row_cycles(p, c, target);
       if (cycles < best_cycles * 0.995) best = c, best_cycles = cycles;
+      all.emplace_back(cycles, c);
     }
   }
-  return best;
+  return best_of(best, std::move(all), most);
+}
+
+DepthwiseConfig default_config(const DepthwiseProblem& p, const Target& target) { return configs(p, target, 1)[0]; }
+
+bool fits(const DepthwiseProblem& p, const DepthwiseConfig& c) {
+  return c.tile_width >= 1 && !(c.held == HeldTaps::kAll && p.kernel_depth > 1);
 }
 
 Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {

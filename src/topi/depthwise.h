@@ -2,6 +2,7 @@
 // Depthwise convolution on channel-blocked activations: channels in lanes, taps held in registers, a run of output
 // pixels accumulating side by side; padding is the input's halo.
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -20,13 +21,24 @@ struct DepthwiseProblem {
 // Which weights stay in registers: all of a small window for a row of tiles, a row of the window while a tile's pixels
 // pass it, or one tap at a time.
 enum class HeldTaps { kAll, kRow, kOne };
+inline std::span<const char* const> config_names(HeldTaps) {
+  static constexpr const char* kNames[] = {"all", "row", "one"};
+  return kNames;
+}
 
 struct DepthwiseConfig {
   int tile_width = 7;  // output pixels accumulated side by side
   HeldTaps held = HeldTaps::kAll;
   bool operator==(const DepthwiseConfig&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{field("tile_width", &DepthwiseConfig::tile_width), field("held", &DepthwiseConfig::held)};
+  }
 };
 
+// The fastest by the cost model, then the others; at most `most`.
+std::vector<DepthwiseConfig> configs(const DepthwiseProblem& problem, const Target& target, size_t most);
+// Whether a kernel of this configuration can be made for the problem.
+bool fits(const DepthwiseProblem& problem, const DepthwiseConfig& config);
 DepthwiseConfig default_config(const DepthwiseProblem& problem, const Target& target);
 Cost estimate(const DepthwiseProblem& problem, const DepthwiseConfig& config, const Target& target);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/format.h"
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 #include "topi/transpose.h"
@@ -105,7 +104,8 @@ bool panel_fits(const GemmProblem& p, const GemmConfig& c, const Target& target)
 
 // Few rows do not pay for turning B, and a long reduction's panel does not fit the stack.
 bool takes_dots(const GemmProblem& p, const GemmConfig& c, const Target& target) {
-  return p.dots || !panel_fits(p, c, target) || dot_cycles(p, target) < gemm_cycles(p, c, target);
+  return p.b == MatrixB::kTransposed &&
+         (!panel_fits(p, c, target) || dot_cycles(p, target) < gemm_cycles(p, c, target));
 }
 
 }  // namespace
@@ -127,18 +127,29 @@ void for_each_config(const GemmProblem& p, const Target& target, F visit) {
       visit(GemmConfig{mr, nr, 4}, gemm_cycles(p, {mr, nr, 4}, target));
     }
 }
+
+int unroll_of(const GemmProblem& p, const GemmConfig& c) {
+  return static_cast<int>(std::min<int64_t>(c.mr * c.nr >= 8 ? 4 : 8, std::max<int64_t>(1, p.k)));
+}
 }  // namespace
 
-std::string to_text(const GemmConfig& c) { return format("{} rows x {} vectors", c.mr, c.nr); }
+bool fits(const GemmProblem& p, const GemmConfig& c, const Target& target) {
+  if (c.mr < 1 || c.nr < 1 || c.k_unroll < 1) return false;
+  if (p.b != MatrixB::kTransposed) return !c.dots;
+  return c.dots || panel_fits(p, c, target);
+}
 
-std::vector<RankedConfig> ranked_configs(const GemmProblem& p, const Target& target) {
-  std::vector<RankedConfig> out;
-  for_each_config(p, target, [&](const GemmConfig& c, double) {
-    out.push_back({to_text(c), estimate(p, c, target).microseconds});
-  });
-  std::stable_sort(out.begin(), out.end(),
-                   [](const auto& a, const auto& b) { return a.microseconds < b.microseconds; });
-  return out;
+std::vector<GemmConfig> configs(const GemmProblem& p, const Target& target, size_t most, int only) {
+  const GemmConfig guess = default_config(p, target, only);
+  std::vector<Weighed<GemmConfig>> all;
+  if (most > 1)
+    for_each_config(p, target, [&](GemmConfig c, double cycles) {
+      if ((only != 0 && c.nr != only) || (p.b == MatrixB::kTransposed && !panel_fits(p, c, target))) return;
+      c.k_unroll = unroll_of(p, c);
+      all.emplace_back(cycles, c);
+    });
+  if (p.b == MatrixB::kTransposed && !guess.dots) all.emplace_back(dot_cycles(p, target), GemmConfig{1, 1, 1, true});
+  return best_of(guess, std::move(all), most);
 }
 
 GemmConfig default_config(const GemmProblem& p, const Target& target, int only) {
@@ -148,6 +159,7 @@ GemmConfig default_config(const GemmProblem& p, const Target& target, int only) 
   for_each_config(p, target, [&](const GemmConfig& c, double cycles) {
     if ((only == 0 || c.nr == only) && cycles < best_cycles * 0.999) best = c, best_cycles = cycles;
   });
+  if (takes_dots(p, best, target)) return {1, 1, 1, true};
   int64_t v = lanes_of(p, target);
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
   if (p.m <= 2 && only == 0 && p.b != MatrixB::kTransposed) {
@@ -160,7 +172,7 @@ GemmConfig default_config(const GemmProblem& p, const Target& target, int only) 
       if (vectors < least) least = vectors, best.nr = nr;
     }
   }
-  best.k_unroll = static_cast<int>(std::min<int64_t>(best.mr * best.nr >= 8 ? 4 : 8, std::max<int64_t>(1, p.k)));
+  best.k_unroll = unroll_of(p, best);
   return best;
 }
 
@@ -170,8 +182,7 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   cost.flops = 2.0 * p.batch * p.m * p.n * p.k;
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
-  double cycles = gemm_cycles(p, c, target);
-  if (p.b == MatrixB::kTransposed) cycles = takes_dots(p, c, target) ? dot_cycles(p, target) : cycles;
+  const double cycles = c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, target);
   cost.microseconds = cycles / cycles_per_microsecond(target);
   if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.dram_gbps * 1e3));
   return cost;
@@ -195,8 +206,7 @@ Stmt gemm(const GemmProblem& p, const GemmConfig& c, const View& a, const View& 
   const int64_t dots = columns_of_dots(p, c, *context.target), columns = p.n - dots;
   const int64_t width = int64_t{v} * c.nr, panels = ceil_div(columns, width), last = columns - (panels - 1) * width;
   const DataType vector = accumulator_dtype(a.dtype()).with_lanes(v);
-  if (p.b == MatrixB::kTransposed && takes_dots(p, c, *context.target))
-    return gemm_dot(p, a, b, out, epilogue, context);
+  if (c.dots) return gemm_dot(p, a, b, out, epilogue, context);
   const int a_rank = a.rank(), out_rank = out.rank();
   const int64_t a_batch = a_rank == 3 && a.shape[0] > 1 ? a.strides[0] : 0, a_row = a.strides[a_rank - 2];
   const bool packed = p.b == MatrixB::kPacked, transposed = p.b == MatrixB::kTransposed;

@@ -2,6 +2,7 @@
 // Matrix products: rows x column-vectors of C stay in registers while the whole reduction runs (K is never split, so
 // sums do not depend on tiles or threads).
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -16,23 +17,27 @@ struct GemmProblem {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   int64_t row_stride = 0;  // of A, in elements: decides about cache-set aliasing
   MatrixB b = MatrixB::kPacked;
-  bool dots = false;  // kTransposed: B's rows are taken as they lie, whatever the cost model says
   DataType dtype = kFloat32;
 };
 
 struct GemmConfig {
   int mr = 8, nr = 2;  // rows and column vectors of a register tile; nr is also the panel width of packed B
   int k_unroll = 4;
+  bool dots = false;  // kTransposed: B's rows are taken as they lie, by gemm_dot; the tile counts for nothing then
   bool operator==(const GemmConfig&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{field("mr", &GemmConfig::mr), field("nr", &GemmConfig::nr),
+                      field("k_unroll", &GemmConfig::k_unroll), field("dots", &GemmConfig::dots)};
+  }
 };
 
-std::string to_text(const GemmConfig& config);
 // Sums in a vector of the accumulator's dtype.
 int lanes_of(const GemmProblem& problem, const Target& target);
-// All configurations with their predicted times, best first, for reports.
-std::vector<RankedConfig> ranked_configs(const GemmProblem& problem, const Target& target);
-// The fastest; with nr > 0 among those whose panels have so many vectors.
+// The fastest by the cost model, then the others; with nr > 0 those whose panels have so many vectors. At most `most`.
+std::vector<GemmConfig> configs(const GemmProblem& problem, const Target& target, size_t most, int nr = 0);
 GemmConfig default_config(const GemmProblem& problem, const Target& target, int nr = 0);
+// Whether a kernel of this configuration can be made for the problem.
+bool fits(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 Cost estimate(const GemmProblem& problem, const GemmConfig& config, const Target& target);
 // Shape of packed B: {panels, K, nr * lanes}.
 std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig& config, const Target& target);
@@ -42,10 +47,9 @@ std::vector<int64_t> packed_b_shape(const GemmProblem& problem, const GemmConfig
 // the epilogue's index has the rank of out.
 tir::Stmt gemm(const GemmProblem& problem, const GemmConfig& config, const View& a, const View& b, const View& out,
                const Epilogue& epilogue, const KernelContext& context);
-// kTransposed without scratch: vectors run along K of both operands. gemm turns to it by itself for few rows, and when
-// a panel would not fit the stack.
+// kTransposed without scratch: vectors run along K of both operands. For few rows, and where a panel would not fit the
+// stack.
 double dot_cycles(const GemmProblem& problem, const Target& target);
-std::string dots_text(const GemmProblem& problem, const Target& target);
 // Whether a constant B of few columns is better kept as rows along K (kTransposed): panels would leave lanes empty.
 bool packed_as_dots(const GemmProblem& problem, const Target& target);
 // One batch of few columns, serially; b without batch is shared.

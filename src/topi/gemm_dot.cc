@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/format.h"
 #include "topi/gemm.h"
 #include "topi/reduce_steps.h"
 
@@ -75,11 +74,6 @@ DotTile dot_tile(const GemmProblem& p, const Target& target) {
 }  // namespace
 
 double dot_cycles(const GemmProblem& p, const Target& target) { return cycles_with(p, dot_tile(p, target), target); }
-
-std::string dots_text(const GemmProblem& p, const Target& target) {
-  const DotTile tile = dot_tile(p, target);
-  return format("{} rows x {} columns of dot products", tile.rows, tile.cols);
-}
 
 namespace {
 // A tile of dot products at (m0, n0) of a batch's result.

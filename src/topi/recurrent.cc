@@ -323,20 +323,25 @@ bool has_recurrent_activation(const std::string& name) {
   return false;
 }
 
-RecurrentConfig default_config(const RecurrentProblem& p, const Target& target) {
+std::vector<RecurrentConfig> configs(const RecurrentProblem& p, const Target& target, size_t most) {
   const int64_t units = ceil_div(p.hidden, target.lanes(p.dtype.bits));
   RecurrentConfig best;
   int64_t work = 0;
+  std::vector<Weighed<RecurrentConfig>> all;
   // The most sums in flight: they hide latencies, and several samples share each vector of weights.
   for (int rows = 1; rows <= std::min<int64_t>(p.batch, 4); ++rows)
     for (int blocks = 1; blocks <= units; ++blocks) {
       const int cols = static_cast<int>(p.gates()) * blocks;
       if (units % blocks || cols > 8 || !tile_fits(rows, cols, target)) continue;
       if (rows > 1 && rows * units * target.lanes(p.dtype.bits) > kMaxStateElements) continue;
-      if (int64_t size = int64_t{rows} * 100 + rows * cols; size > work) best = {rows, blocks}, work = size;
+      const int64_t size = int64_t{rows} * 100 + rows * cols;
+      if (size > work) best = {rows, blocks}, work = size;
+      all.emplace_back(-static_cast<double>(size), RecurrentConfig{rows, blocks});
     }
-  return best;
+  return best_of(best, std::move(all), most);
 }
+
+RecurrentConfig default_config(const RecurrentProblem& p, const Target& target) { return configs(p, target, 1)[0]; }
 
 Cost estimate(const RecurrentProblem& p, const Target& target) {
   Cost cost;

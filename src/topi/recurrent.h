@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -38,7 +39,13 @@ struct RecurrentProblem {
 struct RecurrentConfig {
   int rows = 1;    // samples a register tile holds
   int blocks = 1;  // vectors of hidden units of each gate in a tile; divides their number
+  bool operator==(const RecurrentConfig&) const = default;
+  static constexpr auto fields() {
+    return std::tuple{field("rows", &RecurrentConfig::rows), field("blocks", &RecurrentConfig::blocks)};
+  }
 };
+// The one with the most sums in flight, then the others; at most `most`.
+std::vector<RecurrentConfig> configs(const RecurrentProblem& problem, const Target& target, size_t most);
 RecurrentConfig default_config(const RecurrentProblem& problem, const Target& target);
 Cost estimate(const RecurrentProblem& problem, const Target& target);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/format.h"
 #include "topi/injective.h"
 #include "topi/register_tile.h"
 #include "topi/transpose.h"
@@ -273,12 +272,6 @@ SparseConfig sparse_config(const SparseProblem& p, const Target& target) {
   c.lanes = widest;
   c.chains = 4;
   return c;
-}
-
-std::string to_text(const SparseConfig& c) {
-  static constexpr const char* kNames[] = {"blocks", "data", "scalar"};
-  return format("{} {}x{}x{}{}{}", kNames[static_cast<int>(c.form)], c.rows, c.columns, c.lanes,
-                c.chains > 1 ? format(" chains {}", c.chains) : "", c.turned ? " turned" : "");
 }
 
 Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& target) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with a sparse right side, and the other operators on sparse matrices (rows of single elements or of blocks).
 #pragma once
+#include "topi/config.h"
 #include "topi/view.h"
 
 namespace tilewright::topi {
@@ -17,6 +18,10 @@ enum class SparseForm {
   kAlongData,    // vectors run down the data's rows
   kScalar,
 };
+inline std::span<const char* const> config_names(SparseForm) {
+  static constexpr const char* kNames[] = {"along_blocks", "along_data", "scalar"};
+  return kNames;
+}
 struct SparseConfig {
   SparseForm form = SparseForm::kScalar;
   int lanes = 1;
@@ -24,9 +29,14 @@ struct SparseConfig {
   int columns = 1;      // kAlongBlocks: vectors of a block's rows at a time
   int chains = 1;       // blocks whose sums run beside each other
   bool turned = false;  // rows of data are turned in the thread's scratch: their elements of one column lie together
+  bool operator==(const SparseConfig&) const = default;
+  static constexpr auto fields() {
+    using C = SparseConfig;
+    return std::tuple{field("form", &C::form),       field("lanes", &C::lanes),   field("rows", &C::rows),
+                      field("columns", &C::columns), field("chains", &C::chains), field("turned", &C::turned)};
+  }
 };
 SparseConfig sparse_config(const SparseProblem& problem, const Target& target);
-std::string to_text(const SparseConfig& config);
 Cost estimate(const SparseProblem& problem, const SparseConfig& config, const Target& target);
 int64_t sparse_scratch_bytes(const SparseProblem& problem, const SparseConfig& config);
 

@@ -102,10 +102,5 @@ struct Cost {
   // What choices are compared by: both thread counts weigh the same.
   double weighed() const { return microseconds + shared; }
 };
-// A kernel's configuration as text, and its predicted time: for reports.
-struct RankedConfig {
-  std::string config;
-  double microseconds = 0;  // one thread
-};
 
 }  // namespace tilewright::topi

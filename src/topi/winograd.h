@@ -16,19 +16,25 @@ struct WinogradConfig {
   int rows = 12, oc_blocks = 2;         // of the products' register tile: tiles x blocks of output channels
   int ic_unroll = 4;
   bool operator==(const WinogradConfig&) const = default;
+  static constexpr auto fields() {
+    using C = WinogradConfig;
+    return std::tuple{field("tile_height", &C::tile_height), field("tile_width", &C::tile_width),
+                      field("block_tiles", &C::block_tiles), field("rows", &C::rows),
+                      field("oc_blocks", &C::oc_blocks),     field("ic_unroll", &C::ic_unroll)};
+  }
 };
 
 // One group, blocked data, each axis with a kernel of 1 and stride 1, or of a size that F can have with the tile and of
 // more than the stride, which is 1 or, without dilation, 2.
 bool winograd_applies(const Conv2dProblem& problem, int tile_height, int tile_width);
-// The best blocks and register tile for tiles of this size. `weights_from_memory`: the model's weights do not stay in
-// the caches between two runs.
+// The best blocks and register tile for tiles of this size, then the others, at most `most`; an uneven split over
+// threads counts. `weights_from_memory`: the model's weights do not stay in the caches between two runs.
+std::vector<WinogradConfig> winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width,
+                                             bool weights_from_memory, const Target& target, size_t most);
 WinogradConfig winograd_config(const Conv2dProblem& problem, int tile_height, int tile_width, bool weights_from_memory,
                                const Target& target);
-std::string to_text(const WinogradConfig& config);
-// All configurations with their predicted times, best first, for reports; an uneven split over threads counts.
-std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& problem, int tile_height, int tile_width,
-                                                  bool weights_from_memory, const Target& target);
+// Whether a kernel of this configuration can be made for the problem.
+bool fits(const Conv2dProblem& problem, const WinogradConfig& config);
 Cost winograd_cost(const Conv2dProblem& problem, const WinogradConfig& config, bool weights_from_memory,
                    const Target& target);
 // What tiles over the output's edge read beyond the padding.

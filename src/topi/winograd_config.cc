@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/format.h"
 #include "topi/register_tile.h"
 #include "topi/winograd_loops.h"
 
@@ -253,29 +252,26 @@ void weigh(const Conv2dProblem& p, int tile_height, int tile_width, bool weights
 
 }  // namespace
 
-WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory,
-                               const Target& target) {
+std::vector<WinogradConfig> winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width,
+                                             bool weights_from_memory, const Target& target, size_t most) {
   WinogradConfig best;
   double best_time = std::numeric_limits<double>::infinity();
+  std::vector<Weighed<WinogradConfig>> all;
   weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
     if (time < best_time * 0.999) best_time = time, best = c;
+    if (most > 1) all.emplace_back(time, c);
   });
-  return best;
+  return best_of(best, std::move(all), most);
 }
 
-std::string to_text(const WinogradConfig& c) {
-  return format("{}x{} of {} u{}", c.rows, c.oc_blocks, c.block_tiles, c.ic_unroll);
+WinogradConfig winograd_config(const Conv2dProblem& p, int tile_height, int tile_width, bool weights_from_memory,
+                               const Target& target) {
+  return winograd_configs(p, tile_height, tile_width, weights_from_memory, target, 1)[0];
 }
 
-std::vector<RankedConfig> ranked_winograd_configs(const Conv2dProblem& p, int tile_height, int tile_width,
-                                                  bool weights_from_memory, const Target& target) {
-  std::vector<RankedConfig> all;
-  weigh(p, tile_height, tile_width, weights_from_memory, target, [&](const WinogradConfig& c, double time) {
-    all.push_back({to_text(c), time});
-  });
-  std::stable_sort(all.begin(), all.end(),
-                   [](const RankedConfig& a, const RankedConfig& b) { return a.microseconds < b.microseconds; });
-  return all;
+bool fits(const Conv2dProblem& p, const WinogradConfig& c) {
+  return c.block_tiles >= 1 && c.rows >= 1 && c.oc_blocks >= 1 && c.ic_unroll >= 1 && p.lanes % c.ic_unroll == 0 &&
+         winograd_applies(p, c.tile_height, c.tile_width);
 }
 
 Cost winograd_cost(const Conv2dProblem& p, const WinogradConfig& c, bool weights_from_memory, const Target& target) {

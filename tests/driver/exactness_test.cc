@@ -202,15 +202,13 @@ TEST(Exactness, OperandsOfLayoutChangesFollowTheRows) {
 TEST(Exactness, GroupsWithoutAKernelAreTakenApart) {
   Expr x = input("x", {1, 8, 6, 6});
   BuildOptions options;
-  auto broken = std::make_shared<lower::KernelChooser>();
-  broken->prefer = [](const lower::Problem& p, auto choices, auto) -> std::optional<size_t> {
-    if (p.group.name.find('+') != std::string::npos)
-      choices[0]->emit = [](const lower::GroupScope&, const topi::KernelContext&) -> tir::Stmt {
-        internal_error("a", 1, "template is broken");
-      };
-    return 0;
+  struct Broken : lower::KernelChooser {
+    lower::Decision choose(const lower::Problem& p, std::span<const lower::Candidate> candidates) const override {
+      if (p.group.name.find('+') != std::string::npos) internal_error("a", 1, "template is broken");
+      return KernelChooser::choose(p, candidates);
+    }
   };
-  options.chooser = broken;
+  options.chooser = std::make_shared<Broken>();
   auto built = build(Module().with_main(make_function({x}, relu(bias(conv(x, 16, 8, 3, 1, 1), 16)))), options);
   ASSERT_TRUE(built.ok()) << built.error().str();
   ASSERT_EQ(built->lowered.taken_apart.size(), 1u);

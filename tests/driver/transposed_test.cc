@@ -50,7 +50,7 @@ TEST(Transposed, EachChannelForItself) {
   check_all({{{1, 32, 9, 11}, 1, {4, 4}, {2, 2}, {1, 1, 1, 1}, {0, 0}, 32},
              {{2, 19, 7, 6}, 1, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 19},
              {{1, 40, 5, 6}, 1, {2, 2}, {3, 3}, {0, 0, 0, 0}, {1, 1}, 40}},  // pixels that no tap reaches
-            "conv2d_transpose_nchwc.phases");
+            "conv2d_transpose_nchwc.depthwise");
 }
 
 TEST(Transposed, FewChannelsFillPlainRows) {

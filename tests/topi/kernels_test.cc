@@ -206,7 +206,7 @@ TEST(Conv2dTranspose, AgainstLoops) {
     View weights = param("weights", packed.shape()),
          out = result({q.n, ceil_div(q.oc, v), p.out_height, p.out_width, v});
     int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
-      return conv2d_transpose_nchwc(p, default_config(p, set.target()), data, weights, out, twice_plus_one(), context);
+      return conv2d_transpose_nchwc(p, configs(p, set.target(), 1)[0], data, weights, out, twice_plus_one(), context);
     });
     std::vector<Memory> inputs;
     inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < q.ic; }));

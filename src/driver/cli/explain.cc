@@ -19,22 +19,31 @@ std::string shapes_of(const plan::Plan& plan, const plan::Step& step) {
   return out;
 }
 
-// The best configurations that were weighed besides the one taken.
-std::vector<topi::RankedConfig> others(const lower::Choice& choice) {
-  std::vector<topi::RankedConfig> out;
-  if (!choice.configurations) return out;
-  for (topi::RankedConfig& c : choice.configurations())
-    if (c.config != choice.configuration && out.size() < kShownConfigurations) out.push_back(std::move(c));
-  return out;
-}
+// A kernel that applies, in the configuration it has or would have.
+struct Row {
+  std::string implementation;
+  int plevel = 0;
+  lower::Config config;
+  bool chosen = false;
+  std::vector<lower::Config> others;  // that were weighed besides the one taken
+};
 
 // Best first; the one taken may stand lower when another had a smaller priority.
-std::vector<lower::Candidate> ranked(const lower::Choice& choice) {
-  std::vector<lower::Candidate> out = choice.candidates;
-  if (out.empty())
-    out.push_back({choice.implementation, choice.configuration, 0, choice.cost});  // nothing to choose from
-  std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) {
-    return a.plevel != b.plevel ? a.plevel > b.plevel : a.cost.weighed() < b.cost.weighed();
+std::vector<Row> ranked(const lower::Choice& choice) {
+  std::vector<Row> out;
+  const lower::Config taken{choice.configuration, choice.cost};
+  if (choice.candidates.empty()) out.push_back({choice.implementation, 0, taken, true, {}});  // nothing to choose from
+  for (const lower::Candidate& c : choice.candidates) {
+    Row row{c.implementation->name, c.implementation->plevel, c.configs[0], c.implementation == choice.kernel, {}};
+    if (row.chosen) {
+      row.config = taken;
+      for (const lower::Config& other : c.configs)
+        if (other.text != taken.text && row.others.size() < kShownConfigurations) row.others.push_back(other);
+    }
+    out.push_back(std::move(row));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Row& a, const Row& b) {
+    return a.plevel != b.plevel ? a.plevel > b.plevel : a.config.cost.weighed() < b.config.cost.weighed();
   });
   return out;
 }
@@ -58,13 +67,11 @@ std::string explain_text(const lower::Lowered& lowered) {
                step.predicted_us, total > 0 ? 100 * step.predicted_us / total : 0, step.flops / 1e6, step.bytes / 1024);
     if (!step.source.empty()) out += format("      nodes   {}\n", step.source);
     out += format("      shapes  {}\n", shapes_of(plan, step));
-    for (const lower::Candidate& c : ranked(choice)) {
-      const bool chosen = c.implementation == choice.implementation;
-      out += format("    {} {:<28} {:>10.2f} us  priority {:<3} {}\n", chosen ? "*" : " ", c.implementation,
-                    c.cost.microseconds, c.plevel, c.configuration);
-      if (!chosen) continue;
-      for (const topi::RankedConfig& other : others(choice))
-        out += format("        instead of               {:>10.2f} us  {}\n", other.microseconds, other.config);
+    for (const Row& row : ranked(choice)) {
+      out += format("    {} {:<28} {:>10.2f} us  priority {:<3} {}\n", row.chosen ? "*" : " ", row.implementation,
+                    row.config.cost.microseconds, row.plevel, row.config.text);
+      for (const lower::Config& other : row.others)
+        out += format("        instead of               {:>10.2f} us  {}\n", other.cost.microseconds, other.text);
     }
   }
   return out;
@@ -76,17 +83,17 @@ nlohmann::json explain_json(const lower::Lowered& lowered) {
     const plan::Step& step = lowered.plan.steps[i];
     const lower::Choice& choice = *lowered.traces[i].choice;
     nlohmann::json candidates = nlohmann::json::array();
-    for (const lower::Candidate& c : ranked(choice)) {
-      nlohmann::json j{{"implementation", c.implementation},
-                       {"configuration", c.configuration},
-                       {"priority", c.plevel},
-                       {"predicted_us", c.cost.microseconds},
-                       {"flops", c.cost.flops},
-                       {"bytes", c.cost.bytes},
-                       {"chosen", c.implementation == choice.implementation}};
-      if (j["chosen"])
-        for (const topi::RankedConfig& other : others(choice))
-          j["other_configurations"].push_back({{"configuration", other.config}, {"predicted_us", other.microseconds}});
+    for (const Row& row : ranked(choice)) {
+      const topi::Cost& cost = row.config.cost;
+      nlohmann::json j{{"implementation", row.implementation},
+                       {"configuration", row.config.text},
+                       {"priority", row.plevel},
+                       {"predicted_us", cost.microseconds},
+                       {"flops", cost.flops},
+                       {"bytes", cost.bytes},
+                       {"chosen", row.chosen}};
+      for (const lower::Config& other : row.others)
+        j["other_configurations"].push_back({{"configuration", other.text}, {"predicted_us", other.cost.microseconds}});
       candidates.push_back(std::move(j));
     }
     out.push_back({{"name", step.name},

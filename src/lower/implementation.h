@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tables of implementations are written: each entry is a function where there is nothing to choose, or a class
+// with configurations of one type.
+#pragma once
+#include "lower/strategy.h"
+#include "topi/config.h"
+
+namespace tilewright::lower {
+
+// `make` gives what lowering does, or null where it does not apply.
+template <std::shared_ptr<Choice> (*make)(const Problem&)>
+constexpr Implementation fixed(const char* op, const char* name, int plevel) {
+  return {op, name, plevel,
+          [](const Problem& p, size_t) {
+            const auto choice = make(p);
+            return choice ? std::vector<Config>{{"", choice->cost}} : std::vector<Config>();
+          },
+          [](const Problem& p, const std::string& config) { return config.empty() ? make(p) : nullptr; }};
+}
+
+template <topi::Configuration C>
+std::optional<C> read_config(const std::string& text, const C*) {
+  return topi::parse_config<C>(text);
+}
+template <topi::Configuration C>
+std::optional<std::vector<C>> read_config(const std::string& text, const std::vector<C>*) {
+  return topi::parse_configs<C>(text);
+}
+
+// K is a class of static functions:
+//   Config                        a topi::Configuration, or a vector of them
+//   site(problem)                 an optional: what the anchor is to the kernel; nothing where it does not apply
+//   configs(problem, site, most)  the best guess first
+//   fits(problem, site, config)   whether there is such a kernel (a configuration may come from a record)
+//   cost(problem, site, config)
+//   make(problem, site, config)   the Choice but for its cost
+template <class K>
+constexpr Implementation tuned(const char* op, const char* name, int plevel, bool by_place = false) {
+  return {op,
+          name,
+          plevel,
+          [](const Problem& p, size_t most) {
+            std::vector<Config> out;
+            if (const auto site = K::site(p))
+              for (const auto& config : K::configs(p, *site, most))
+                out.push_back({topi::to_text(config), K::cost(p, *site, config)});
+            return out;
+          },
+          [](const Problem& p, const std::string& text) {
+            const auto config = read_config(text, static_cast<typename K::Config*>(nullptr));
+            const auto site = config ? K::site(p) : decltype(K::site(p))();
+            if (!site || !K::fits(p, *site, *config)) return std::shared_ptr<Choice>();
+            std::shared_ptr<Choice> choice = K::make(p, *site, *config);
+            choice->cost = K::cost(p, *site, *config);
+            return choice;
+          },
+          by_place};
+}
+
+}  // namespace tilewright::lower
