@@ -107,10 +107,15 @@ Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View&
   return cost;
 }
 
-Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& weights,
-                 const View& out, const Epilogue& epilogue, const KernelContext& context) {
+namespace {
+
+struct DirectKernel {
+  const ConvDirectProblem& p;
+  const ConvDirectConfig& c;
+  const View &data, &weights, &out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
   const int spatial = static_cast<int>(p.kernel.size()), rank = spatial + 2;
-  TW_ICHECK(data.rank() == rank && out.rank() == rank, "conv_direct: ranks");
   const Extents e = extents_of(p, data, out, *context.target);
   const int v = e.lanes;
   const int64_t filter = e.ic * product(p.kernel), step_w = p.strides.back() * data.strides.back();
@@ -120,58 +125,75 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
   // go lane by lane; a row shorter than a vector has no such choice.
   const int64_t left = e.width % v;
   const bool overlaps = left != 0 && e.width > v;
-  const int last_lanes = e.last_lanes;
   const PrimExpr short_row = e.width < v ? tail_mask(v, e.width) : PrimExpr();
-  PrimExpr own_lanes = overlaps ? le(broadcast(make_int(last_lanes - left), v), ramp(make_int(0), 1, v)) : short_row;
-  if (last_lanes < v) own_lanes = logical_and(own_lanes, tail_mask(v, last_lanes));
+  const PrimExpr own_lanes = lanes_of_last();
+
+  PrimExpr lanes_of_last() const {
+    PrimExpr own = overlaps ? le(broadcast(make_int(e.last_lanes - left), v), ramp(make_int(0), 1, v)) : short_row;
+    return e.last_lanes < v ? logical_and(own, tail_mask(v, e.last_lanes)) : own;
+  }
 
   // Output channels oc0 ..., output rows from place's on, vectors from vector w0 / v on; `ends`: the row's last is
   // among them.
-  auto tile = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, const PrimExpr& w0, int oc_rows,
-                  int rows, int vectors, bool ends) {
-    RegisterTile acc(oc_rows, rows * vectors, vector, ends ? last_lanes : v, vectors);
-    auto is_last = [&](int col) { return ends && col % vectors == vectors - 1; };
-    // Columns are counted from w0.
-    auto column = [&](int col) {
-      return int64_t{col % vectors} * v - (overlaps && is_last(col) ? last_lanes - left : 0);
-    };
-    auto unrolled = [&](int d) {
-      int64_t steps = int64_t{oc_rows} * rows * vectors;
-      for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
-      return steps <= 128;
-    };
+  struct Tile {
+    PrimExpr oc0, w0;
+    const Index& place;
+    int oc_rows, rows, vectors;
+    bool ends;
+    const RegisterTile& acc;
+    bool is_last(int col) const { return ends && col % vectors == vectors - 1; }
+  };
+  // Columns are counted from w0.
+  int64_t column(const Tile& t, int col) const {
+    return int64_t{col % t.vectors} * v - (overlaps && t.is_last(col) ? e.last_lanes - left : 0);
+  }
+  bool unrolled(const Tile& t, int d) const {
+    int64_t steps = int64_t{t.oc_rows} * t.rows * t.vectors;
+    for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
+    return steps <= 128;
+  }
+  // The taps of dimensions d and on, whose data begin at `from`; `tap` is the weight's number so far.
+  Stmt taps_from(const Tile& t, int d, const PrimExpr& from, const PrimExpr& tap, const PrimExpr& weights_at) const {
+    if (d < spatial) {
+      auto inner = [&](const PrimExpr& k) {
+        return taps_from(t, d + 1, from + k * (p.dilations[d] * data.strides[d + 2]), tap * p.kernel[d] + k,
+                         weights_at);
+      };
+      if (!unrolled(t, d)) return loop("k", p.kernel[d], inner);
+      std::vector<Stmt> all;
+      for (int64_t k = 0; k < p.kernel[d]; ++k) all.push_back(inner(make_int(k)));
+      return seq(std::move(all));
+    }
+    return t.acc.step([&](int r) { return load(weights.buffer, weights_at + (tap + r * filter)); },
+                      [&](int col) {
+                        PrimExpr at = from + (int64_t{col / t.vectors} * step_h + column(t, col) * step_w);
+                        return load(data.buffer, v > 1 ? ramp(at, step_w, t.acc.lanes(col)) : at, short_row);
+                      });
+  }
+  Stmt drain(const Tile& t) const {
+    return t.acc.drain([&](int r, int col, PrimExpr value) {
+      Index index = t.place;
+      index[1] = t.oc0 + r;
+      if (spatial > 1) index[rank - 2] = t.place[rank - 2] + col / t.vectors;
+      index.back() = t.w0 + column(t, col);
+      const PrimExpr mask = t.is_last(col) ? own_lanes : PrimExpr();
+      return out.store(index, epilogue(value, index, mask), mask);
+    });
+  }
+  Stmt tile(const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, const PrimExpr& w0, int oc_rows,
+            int rows, int vectors, bool ends) const {
+    const RegisterTile acc(oc_rows, rows * vectors, vector, ends ? e.last_lanes : v, vectors);
+    const Tile t{oc0, w0, place, oc_rows, rows, vectors, ends, acc};
     return bind("data_at", data_row + w0 * step_w, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * filter + weights.offset, [&](PrimExpr weights_at) {
-        std::function<Stmt(int, PrimExpr, PrimExpr)> taps_from = [&](int d, PrimExpr from, PrimExpr tap) -> Stmt {
-          if (d < spatial) {
-            auto inner = [&](const PrimExpr& k) {
-              return taps_from(d + 1, from + k * (p.dilations[d] * data.strides[d + 2]), tap * p.kernel[d] + k);
-            };
-            if (!unrolled(d)) return loop("k", p.kernel[d], inner);
-            std::vector<Stmt> all;
-            for (int64_t k = 0; k < p.kernel[d]; ++k) all.push_back(inner(make_int(k)));
-            return seq(std::move(all));
-          }
-          return acc.step([&](int r) { return load(weights.buffer, weights_at + (tap + r * filter)); },
-                          [&](int col) {
-                            PrimExpr at = from + (int64_t{col / vectors} * step_h + column(col) * step_w);
-                            return load(data.buffer, v > 1 ? ramp(at, step_w, acc.lanes(col)) : at, short_row);
-                          });
-        };
-        Stmt sums = loop("ic", e.ic, [&](PrimExpr i) { return taps_from(0, data_at + i * data.strides[1], i); });
-        Stmt drain = acc.drain([&](int r, int col, PrimExpr value) {
-          Index index = place;
-          index[1] = oc0 + r;
-          if (spatial > 1) index[rank - 2] = place[rank - 2] + col / vectors;
-          index.back() = w0 + column(col);
-          const PrimExpr mask = is_last(col) ? own_lanes : PrimExpr();
-          return out.store(index, epilogue(value, index, mask), mask);
-        });
-        return acc.scope(seq({acc.clear(), sums, drain}));
+        Stmt sums =
+            loop("ic", e.ic, [&](PrimExpr i) { return taps_from(t, 0, data_at + i * data.strides[1], i, weights_at); });
+        Stmt stores = drain(t);
+        return acc.scope(seq({acc.clear(), sums, stores}));
       });
     });
-  };
-  auto row = [&](const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, int oc_rows, int rows) {
+  }
+  Stmt row(const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, int oc_rows, int rows) const {
     std::vector<Stmt> body;
     auto vectors_from = [&](const PrimExpr& first, int64_t count, bool ends) {
       return tile(data_row, oc0, place, first * int64_t{v}, oc_rows, rows, static_cast<int>(count), ends);
@@ -184,45 +206,58 @@ Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const Vi
       body.push_back(loop("wt", tiles, [&](PrimExpr wt) { return vectors_from(wt * c.vectors, c.vectors, false); }));
     if (last) body.push_back(vectors_from(make_int(e.vectors - last), last, static_cast<bool>(own_lanes)));
     return seq(std::move(body));
-  };
+  }
 
-  const int64_t oc_tiles = ceil_div(e.oc, int64_t{c.oc_rows});
-  std::vector<int64_t> units{out.shape[0], p.groups, oc_tiles};
-  for (int d = 0; d + 1 < spatial; ++d) units.push_back(out.shape[d + 2]);
-  if (spatial > 1) units.back() = ceil_div(e.height, int64_t{c.rows});
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    return bind_all(unravel(unit, units), [&](Index at) {
-      const PrimExpr n = at[0], group = at[1], oc_tile = at[2];
-      Index place(rank);
-      place[0] = n;
-      if (spatial > 1) at.back() = at.back() * int64_t{c.rows};
-      PrimExpr data_row = n * data.strides[0] + group * (e.ic * data.strides[1]) + data.offset;
-      for (int d = 0; d < spatial; ++d) {
-        PrimExpr origin = make_int(-p.pads_before[d]);
-        if (d + 1 < spatial) {
-          place[d + 2] = at[3 + d];
-          origin = at[3 + d] * p.strides[d] + (-p.pads_before[d]);
-        }
-        data_row = data_row + origin * data.strides[d + 2];
+  // `size` of them but for the last tile.
+  static Stmt sized(int64_t extent, int64_t size, const PrimExpr& is_last, const std::function<Stmt(int)>& body) {
+    const int64_t rest = extent % size;
+    if (rest == 0 || extent < size) return body(static_cast<int>(rest ? rest : size));
+    return make_if(is_last, body(static_cast<int>(rest)), body(static_cast<int>(size)));
+  }
+  // at: image, group, tile of output channels, then where the tile is in every dimension but the width.
+  Stmt one_unit(Index at, int64_t oc_tiles) const {
+    const PrimExpr n = at[0], group = at[1], oc_tile = at[2];
+    Index place(rank);
+    place[0] = n;
+    if (spatial > 1) at.back() = at.back() * int64_t{c.rows};
+    PrimExpr origin_of_row = n * data.strides[0] + group * (e.ic * data.strides[1]) + data.offset;
+    for (int d = 0; d < spatial; ++d) {
+      PrimExpr origin = make_int(-p.pads_before[d]);
+      if (d + 1 < spatial) {
+        place[d + 2] = at[3 + d];
+        origin = at[3 + d] * p.strides[d] + (-p.pads_before[d]);
       }
-      // `size` of them but for the last tile.
-      auto sized = [](int64_t extent, int64_t size, const PrimExpr& is_last, const std::function<Stmt(int)>& body) {
-        const int64_t rest = extent % size;
-        if (rest == 0 || extent < size) return body(static_cast<int>(rest ? rest : size));
-        return make_if(is_last, body(static_cast<int>(rest)), body(static_cast<int>(size)));
-      };
-      return bind("data_row", data_row, [&](PrimExpr data_row) {
-        return bind("oc0", group * e.oc + oc_tile * int64_t{c.oc_rows}, [&](PrimExpr oc0) {
-          return sized(e.oc, c.oc_rows, eq(oc_tile, make_int(oc_tiles - 1)), [&](int oc_rows) {
-            if (spatial == 1) return row(data_row, oc0, place, oc_rows, 1);
-            const PrimExpr first = place[rank - 2], last = make_int(e.height / c.rows * c.rows);
-            return sized(e.height, c.rows, eq(first, last),
-                         [&](int rows) { return row(data_row, oc0, place, oc_rows, rows); });
-          });
+      origin_of_row = origin_of_row + origin * data.strides[d + 2];
+    }
+    return bind("data_row", origin_of_row, [&](PrimExpr data_row) {
+      return bind("oc0", group * e.oc + oc_tile * int64_t{c.oc_rows}, [&](PrimExpr oc0) {
+        return sized(e.oc, c.oc_rows, eq(oc_tile, make_int(oc_tiles - 1)), [&](int oc_rows) {
+          if (spatial == 1) return row(data_row, oc0, place, oc_rows, 1);
+          const PrimExpr first = place[rank - 2], last = make_int(e.height / c.rows * c.rows);
+          return sized(e.height, c.rows, eq(first, last),
+                       [&](int rows) { return row(data_row, oc0, place, oc_rows, rows); });
         });
       });
     });
-  });
+  }
+  Stmt stmt() const {
+    const int64_t oc_tiles = ceil_div(e.oc, int64_t{c.oc_rows});
+    std::vector<int64_t> units{out.shape[0], p.groups, oc_tiles};
+    for (int d = 0; d + 1 < spatial; ++d) units.push_back(out.shape[d + 2]);
+    if (spatial > 1) units.back() = ceil_div(e.height, int64_t{c.rows});
+    return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      return bind_all(unravel(unit, units), [&](const Index& at) { return one_unit(at, oc_tiles); });
+    });
+  }
+};
+
+}  // namespace
+
+Stmt conv_direct(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& weights,
+                 const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  const int rank = static_cast<int>(p.kernel.size()) + 2;
+  TW_ICHECK(data.rank() == rank && out.rank() == rank, "conv_direct: ranks");
+  return DirectKernel{p, c, data, weights, out, epilogue, context}.stmt();
 }
 
 }  // namespace tilewright::topi

@@ -24,7 +24,7 @@ int64_t span_of(const DepthwiseProblem& p, int64_t width) {
   return (width - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
 }
 
-double tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
+double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
   if (width == 0) return 0;
   // Vectors of 512 bits: one multiply-add and one load a cycle; narrower ones: two, and of loads one and a half.
   const bool wide = target.vector_bits >= 512;
@@ -38,8 +38,8 @@ double tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, cons
 }
 
 double row_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {
-  return static_cast<double>(p.out_width / c.tile_width) * tile_cycles(p, c.held, c.tile_width, target) +
-         tile_cycles(p, c.held, p.out_width % c.tile_width, target);
+  return static_cast<double>(p.out_width / c.tile_width) * depthwise_tile_cycles(p, c.held, c.tile_width, target) +
+         depthwise_tile_cycles(p, c.held, p.out_width % c.tile_width, target);
 }
 
 double input_bytes(const DepthwiseProblem& p) {
@@ -88,119 +88,157 @@ Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target&
   return cost;
 }
 
-Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c, const View& data, const View& weights,
-                            const View& out, const Epilogue& epilogue, const KernelContext& context) {
+namespace {
+
+struct DepthwiseKernel {
+  const DepthwiseProblem& p;
+  const DepthwiseConfig& c;
+  const View &data, &weights, &out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
   const int v = p.lanes;
-  const int64_t blocks = ceil_div(p.channels, v), kw = p.kernel_width, plane_taps = p.kernel_height * kw,
-                taps = p.kernel_depth * plane_taps;
+  const int64_t kw = p.kernel_width, plane_taps = p.kernel_height * kw;
   const PixelStrides in = pixel_strides(data, false), to = pixel_strides(out, false);
-  const int64_t data_h = in.height, data_w = in.width;
-  // Input from beyond the second level: rows lie pages apart, and hardware follows a stream within a page only.
-  const int64_t element = static_cast<int64_t>(data.dtype().bytes());
-  const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->l2_bytes);
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
   const Buffer tap = make_buffer("tap", vector, held_taps(p, c.held), Scope::kRegister);
   const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
-  auto widened = [&](PrimExpr value) { return value->dtype == vector ? value : cast(vector, value); };
-  auto weight = [&](const PrimExpr& at, int64_t t) { return widened(load(weights.buffer, ramp(at + t * v, 1, v))); };
 
-  auto tile = [&](const Index& at_row, PrimExpr w0, PrimExpr data_row, PrimExpr out_row, PrimExpr weights_at,
-                  int width) {
-    Buffer acc = make_buffer("acc", vector, width, Scope::kRegister);
-    auto at = [&](int64_t i) { return make_int(i); };
-    auto accumulate = [&](int64_t i, PrimExpr input, PrimExpr t) {
-      return store(acc, at(i), multiply_add(std::move(input), std::move(t), load(acc, at(i))));
-    };
-    return bind("data_at", data_row + w0 * (p.stride_width * data_w), [&](PrimExpr data_at) {
-      std::vector<Stmt> body;
-      for (int i = 0; i < width; ++i) body.push_back(store(acc, at(i), make_const(vector, 0)));
-      auto input = [&](PrimExpr row, int64_t column) {
-        return widened(load(data.buffer, ramp(row + column * data_w, 1, v)));
-      };
-      // One row of taps, held from `first` on: each input pixel is loaded once and meets every tap that uses it.
-      auto row_by_pixel = [&](PrimExpr row, int64_t first) {
-        std::vector<Stmt> steps;
-        for (int64_t x = 0; x < span_of(p, width); ++x) {
-          std::vector<Stmt> uses;
-          for (int64_t k = 0; k < kw; ++k) {
-            int64_t rest = x - k * p.dilation_width;
-            if (rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= width) continue;
-            uses.push_back(accumulate(rest / p.stride_width, load(pixel, at(0)), load(tap, at(first + k))));
-          }
-          if (uses.empty()) continue;
-          steps.push_back(store(pixel, at(0), input(row, x)));
-          steps.insert(steps.end(), uses.begin(), uses.end());
-        }
-        return seq(std::move(steps));
-      };
-      // Tap by tap, weights from the L1 cache.
-      auto row_by_tap = [&](PrimExpr row, PrimExpr weights_row) {
-        std::vector<Stmt> steps;
-        for (int64_t k = 0; k < kw; ++k) {
-          steps.push_back(store(tap, at(0), weight(weights_row, k)));
-          for (int i = 0; i < width; ++i)
-            steps.push_back(accumulate(i, input(row, i * p.stride_width + k * p.dilation_width), load(tap, at(0))));
-        }
-        return seq(std::move(steps));
-      };
-      auto row_at = [&](const PrimExpr& kh) { return data_at + kh * (p.dilation_height * data_h); };
-      // Hints for what the output row below reads first where this tile stands, in shares after each row of taps: more
-      // at once than the core's line buffers take would stall it.
-      const int64_t line = 64 / element, lines = ceil_div(((width * p.stride_width - 1) * data_w + v), line),
-                    share = ceil_div(lines, p.kernel_height);
-      auto ask_ahead = [&](const PrimExpr& kh) {
-        std::vector<Stmt> hints;
-        const PrimExpr from = data_at + kh * (share * line);
-        for (int64_t r = 0; rows_ahead && r < p.stride_height; ++r)
-          for (int64_t i = 0; i < share; ++i)
-            hints.push_back(prefetch(data.buffer,
-                                     from + (((p.kernel_height - 1) * p.dilation_height + 1 + r) * data_h + i * line)));
-        return seq(std::move(hints));
-      };
-      if (c.held == HeldTaps::kAll) {
-        for (int64_t kh = 0; kh < p.kernel_height; ++kh) {
-          body.push_back(row_by_pixel(row_at(make_int(kh)), kh * kw));
-          body.push_back(ask_ahead(make_int(kh)));
-        }
-      } else {
-        auto plane = [&](const PrimExpr& kd) {
-          return loop("kh", p.kernel_height, [&](PrimExpr kh) {
-            return bind("row", row_at(kh) + kd * (p.dilation_depth * in.depth), [&](PrimExpr row) {
-              const PrimExpr weights_row = weights_at + kd * (plane_taps * v) + kh * (kw * v);
-              if (c.held == HeldTaps::kOne) return seq({row_by_tap(row, weights_row), ask_ahead(kh)});
-              std::vector<Stmt> steps;
-              for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, at(k), weight(weights_row, k)));
-              steps.push_back(row_by_pixel(row, 0));
-              steps.push_back(ask_ahead(kh));
-              return seq(std::move(steps));
-            });
-          });
-        };
-        // Taps along the depth that read planes inside the data.
-        Conv2dProblem depth;
-        depth.in_depth = p.in_depth, depth.out_depth = p.out_depth, depth.kernel_depth = p.kernel_depth;
-        depth.stride_depth = p.stride_depth, depth.dilation_depth = p.dilation_depth, depth.pad_front = p.pad_front;
-        const TapRange range = depth_taps(depth, at_row[2], at_row[2]);
-        body.push_back(bind("plane_begin", range.begin, [&](PrimExpr begin) {
-          return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, end, plane); });
-        }));
+  // Pixels side by side in a row of the result, from column `w0` on, whose sums are `acc`.
+  struct Tile {
+    const Index& at_row;  // image, block of channels, plane, row
+    PrimExpr w0, out_row, weights_at, data_at;
+    int width;
+    Buffer acc;
+  };
+
+  Stmt stmt() const {
+    const std::vector<int64_t> units{p.batch, ceil_div(p.channels, v), p.out_depth, p.out_height};
+    const int64_t taps = p.kernel_depth * plane_taps;
+    Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      return bind_all(unravel(unit, units), [&](Index at) {
+        return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
+          std::vector<Stmt> body;
+          if (c.held == HeldTaps::kAll)
+            for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
+          body.push_back(row(at, weights_at));
+          return seq(std::move(body));
+        });
+      });
+    });
+    return allocate(tap, allocate(pixel, all));
+  }
+
+  PrimExpr widened(const PrimExpr& value) const { return value->dtype == vector ? value : cast(vector, value); }
+  PrimExpr weight(const PrimExpr& at, int64_t t) const { return widened(load(weights.buffer, ramp(at + t * v, 1, v))); }
+  PrimExpr input(const PrimExpr& row, int64_t column) const {
+    return widened(load(data.buffer, ramp(row + column * in.width, 1, v)));
+  }
+  static Stmt accumulate(const Tile& t, int64_t i, const PrimExpr& input, const PrimExpr& weight) {
+    return store(t.acc, make_int(i), multiply_add(input, weight, load(t.acc, make_int(i))));
+  }
+
+  // One row of taps, held from `first` on: each input pixel is loaded once and meets every tap that uses it.
+  Stmt row_by_pixel(const Tile& t, const PrimExpr& row, int64_t first) const {
+    std::vector<Stmt> steps;
+    for (int64_t x = 0; x < span_of(p, t.width); ++x) {
+      std::vector<Stmt> uses;
+      for (int64_t k = 0; k < kw; ++k) {
+        int64_t rest = x - k * p.dilation_width;
+        if (rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= t.width) continue;
+        uses.push_back(accumulate(t, rest / p.stride_width, load(pixel, make_int(0)), load(tap, make_int(first + k))));
       }
+      if (uses.empty()) continue;
+      steps.push_back(store(pixel, make_int(0), input(row, x)));
+      steps.insert(steps.end(), uses.begin(), uses.end());
+    }
+    return seq(std::move(steps));
+  }
+  // Tap by tap, weights from the L1 cache.
+  Stmt row_by_tap(const Tile& t, const PrimExpr& row, const PrimExpr& weights_row) const {
+    std::vector<Stmt> steps;
+    for (int64_t k = 0; k < kw; ++k) {
+      steps.push_back(store(tap, make_int(0), weight(weights_row, k)));
+      for (int i = 0; i < t.width; ++i)
+        steps.push_back(
+            accumulate(t, i, input(row, i * p.stride_width + k * p.dilation_width), load(tap, make_int(0))));
+    }
+    return seq(std::move(steps));
+  }
+  PrimExpr row_at(const Tile& t, const PrimExpr& kh) const { return t.data_at + kh * (p.dilation_height * in.height); }
+  // Hints for what the output row below reads first where this tile stands, in shares after each row of taps: more at
+  // once than the core's line buffers take would stall it. Input from beyond the second level needs them: rows lie
+  // pages apart, and hardware follows a stream within a page only.
+  Stmt ask_ahead(const Tile& t, const PrimExpr& kh) const {
+    const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->l2_bytes);
+    const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
+                  lines = ceil_div(((t.width * p.stride_width - 1) * in.width + v), line),
+                  share = ceil_div(lines, p.kernel_height);
+    std::vector<Stmt> hints;
+    const PrimExpr from = t.data_at + kh * (share * line);
+    for (int64_t r = 0; rows_ahead && r < p.stride_height; ++r)
+      for (int64_t i = 0; i < share; ++i)
+        hints.push_back(
+            prefetch(data.buffer, from + (((p.kernel_height - 1) * p.dilation_height + 1 + r) * in.height + i * line)));
+    return seq(std::move(hints));
+  }
+
+  // Taps whose weights are held all the time.
+  void sum_held(std::vector<Stmt>* body, const Tile& t) const {
+    for (int64_t kh = 0; kh < p.kernel_height; ++kh) {
+      body->push_back(row_by_pixel(t, row_at(t, make_int(kh)), kh * kw));
+      body->push_back(ask_ahead(t, make_int(kh)));
+    }
+  }
+  // Row by row of taps, over the planes of the window that are inside the data.
+  Stmt sum_rows(const Tile& t) const {
+    auto plane = [&](const PrimExpr& kd) {
+      return loop("kh", p.kernel_height, [&](PrimExpr kh) {
+        return bind("row", row_at(t, kh) + kd * (p.dilation_depth * in.depth), [&](PrimExpr row) {
+          const PrimExpr weights_row = t.weights_at + kd * (plane_taps * v) + kh * (kw * v);
+          if (c.held == HeldTaps::kOne) return seq({row_by_tap(t, row, weights_row), ask_ahead(t, kh)});
+          std::vector<Stmt> steps;
+          for (int64_t k = 0; k < kw; ++k) steps.push_back(store(tap, make_int(k), weight(weights_row, k)));
+          steps.push_back(row_by_pixel(t, row, 0));
+          steps.push_back(ask_ahead(t, kh));
+          return seq(std::move(steps));
+        });
+      });
+    };
+    Conv2dProblem depth;
+    depth.in_depth = p.in_depth, depth.out_depth = p.out_depth, depth.kernel_depth = p.kernel_depth;
+    depth.stride_depth = p.stride_depth, depth.dilation_depth = p.dilation_depth, depth.pad_front = p.pad_front;
+    const TapRange range = depth_taps(depth, t.at_row[2], t.at_row[2]);
+    return bind("plane_begin", range.begin, [&](PrimExpr begin) {
+      return bind("plane_end", range.end, [&](PrimExpr end) { return loop("kd", begin, end, plane); });
+    });
+  }
+
+  Stmt tile(const Index& at_row, const PrimExpr& w0, const PrimExpr& data_row, const PrimExpr& out_row,
+            const PrimExpr& weights_at, int width) const {
+    Tile t{at_row, w0, out_row, weights_at, {}, width, make_buffer("acc", vector, width, Scope::kRegister)};
+    return bind("data_at", data_row + w0 * (p.stride_width * in.width), [&](PrimExpr data_at) {
+      t.data_at = data_at;
+      std::vector<Stmt> body;
+      for (int i = 0; i < width; ++i) body.push_back(store(t.acc, make_int(i), make_const(vector, 0)));
+      if (c.held == HeldTaps::kAll)
+        sum_held(&body, t);
+      else
+        body.push_back(sum_rows(t));
       for (int i = 0; i < width; ++i) {
         Index index = pixel_index(out, at_row[0], at_row[1], at_row[2], at_row[3], w0 + int64_t{i}, make_int(0));
         PrimExpr place = out_row + w0 * to.width + i * to.width;
-        body.push_back(store(out.buffer, ramp(place, 1, v), epilogue(load(acc, at(i)), index, {})));
+        body.push_back(store(out.buffer, ramp(place, 1, v), epilogue(load(t.acc, make_int(i)), index, {})));
       }
-      return allocate(acc, seq(std::move(body)));
+      return allocate(t.acc, seq(std::move(body)));
     });
-  };
+  }
 
-  const std::vector<int64_t> units{p.batch, blocks, p.out_depth, p.out_height};
-  const int64_t tiles = p.out_width / c.tile_width;
-  const int tail = static_cast<int>(p.out_width % c.tile_width);
-  auto row = [&](const Index& at, PrimExpr weights_at) {
+  Stmt row(const Index& at, const PrimExpr& weights_at) const {
+    const int64_t tiles = p.out_width / c.tile_width;
+    const int tail = static_cast<int>(p.out_width % c.tile_width);
     PrimExpr data_origin = at[0] * in.image + at[1] * in.block + at[2] * (p.stride_depth * in.depth) +
-                           at[3] * (p.stride_height * data_h) +
-                           (data.offset - p.pad_front * in.depth - p.pad_top * data_h - p.pad_left * data_w);
+                           at[3] * (p.stride_height * in.height) +
+                           (data.offset - p.pad_front * in.depth - p.pad_top * in.height - p.pad_left * in.width);
     PrimExpr out_origin = at[0] * to.image + at[1] * to.block + at[2] * to.depth + at[3] * to.height + out.offset;
     return bind("data_row", data_origin, [&](PrimExpr data_row) {
       return bind("out_row", out_origin, [&](PrimExpr out_row) {
@@ -213,19 +251,14 @@ Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c,
         return seq(std::move(body));
       });
     });
-  };
-  Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    return bind_all(unravel(unit, units), [&](Index at) {
-      return bind("weights_at", at[1] * (taps * v) + weights.offset, [&](PrimExpr weights_at) {
-        std::vector<Stmt> body;
-        if (c.held == HeldTaps::kAll)
-          for (int64_t t = 0; t < taps; ++t) body.push_back(store(tap, make_int(t), weight(weights_at, t)));
-        body.push_back(row(at, weights_at));
-        return seq(std::move(body));
-      });
-    });
-  });
-  return allocate(tap, allocate(pixel, all));
+  }
+};
+
+}  // namespace
+
+Stmt depthwise_conv2d_nchwc(const DepthwiseProblem& p, const DepthwiseConfig& c, const View& data, const View& weights,
+                            const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  return DepthwiseKernel{p, c, data, weights, out, epilogue, context}.stmt();
 }
 
 }  // namespace tilewright::topi

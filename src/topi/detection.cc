@@ -255,6 +255,59 @@ int64_t region_scratch_bytes(const RegionProblem& p, const Target& target) {
   return round_up(std::max<int64_t>(p.data[3], 1), target.lanes(p.dtype.bits)) * p.dtype.bits / 8;
 }
 
+namespace {
+
+// The bin's start, size and number of samples along an axis; region edges low and high, `bins` of them.
+Stmt samples_along(const Bins& bins, const PrimExpr& region, const PrimExpr& bin, int low, int high, int64_t count,
+                   int64_t extent, const std::function<Stmt(Samples)>& body) {
+  const RegionProblem& p = bins.p;
+  auto number = [&](double v) { return bins.number(v); };
+  PrimExpr start = bins.edge(region, low), end = bins.edge(region, high);
+  if (p.half_pixel) start = start - number(0.5), end = end - number(0.5);
+  return bind("start", start, [&](PrimExpr from) {
+    PrimExpr length = end - from;
+    if (!p.half_pixel) length = max(length, number(1));
+    return bind("size", div(length, number(static_cast<double>(count))), [&](PrimExpr size) {
+      return bind("origin", from + cast(p.dtype, bin) * size, [&](PrimExpr origin) {
+        if (p.samples > 0) return body({origin, size, make_int(p.samples)});
+        // max(NaN, 1) is 1. Regions that may be smaller than a pixel may also have no samples.
+        PrimExpr many = intrinsic(Intrinsic::k_ceil, {size});
+        many = min(max(many, number(p.half_pixel ? 0 : 1)), number(static_cast<double>(kMostSamplesPerPixel * extent)));
+        return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, std::move(n)}); });
+      });
+    });
+  });
+}
+
+// The pixels before and after a sample, their weights, and 1 where the sample counts.
+struct SampledPixels {
+  PrimExpr before, after, weight_before, weight_after;
+};
+Stmt with_sample(const Bins& bins, const Samples& s, const PrimExpr& i, int64_t extent,
+                 const std::function<Stmt(SampledPixels)>& body) {
+  auto number = [&](double v) { return bins.number(v); };
+  auto real = [&](const PrimExpr& i) { return cast(bins.p.dtype, i); };
+  PrimExpr position = s.start + div((real(i) + number(0.5)) * s.size, real(s.count));
+  return bind("position", position, [&](const PrimExpr& at) {
+    const double last = static_cast<double>(extent - 1);
+    PrimExpr inside = logical_and(ge(at, number(-1)), le(at, number(last + 1)));
+    // max(NaN, 0) is 0.
+    return bind("held", min(max(at, number(0)), number(last)), [&](PrimExpr held) {
+      return bind("before", bounded(cast(kInt64, held), extent), [&](PrimExpr before) {
+        return bind("part", held - real(before), [&](PrimExpr part) {
+          return bind("counts", select(inside, number(1), number(0)), [&](PrimExpr counts) {
+            return bind("after", min(before + 1, make_int(extent - 1)), [&](PrimExpr after) {
+              return body({before, std::move(after), (number(1) - part) * counts, part * counts});
+            });
+          });
+        });
+      });
+    });
+  });
+}
+
+}  // namespace
+
 Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& regions, const View& out,
                   const KernelContext& context) {
   const Bins bins{p, data, regions, out, context};
@@ -263,58 +316,15 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
   auto real = [&](const PrimExpr& i) { return cast(p.dtype, i); };
   const PrimExpr zero = make_int(0);
 
-  // The bin's start, size and number of samples along an axis; region edges low and high, `bins` of them.
-  auto samples = [&](const PrimExpr& region, const PrimExpr& bin, int low, int high, int64_t count, int64_t extent,
-                     const std::function<Stmt(Samples)>& body) {
-    PrimExpr start = bins.edge(region, low), end = bins.edge(region, high);
-    if (p.half_pixel) start = start - number(0.5), end = end - number(0.5);
-    return bind("start", start, [&](PrimExpr from) {
-      PrimExpr length = end - from;
-      if (!p.half_pixel) length = max(length, number(1));
-      return bind("size", div(length, number(static_cast<double>(count))), [&](PrimExpr size) {
-        return bind("origin", from + real(bin) * size, [&](PrimExpr origin) {
-          if (p.samples > 0) return body({origin, size, make_int(p.samples)});
-          // max(NaN, 1) is 1. Regions that may be smaller than a pixel may also have no samples.
-          PrimExpr many = intrinsic(Intrinsic::k_ceil, {size});
-          many =
-              min(max(many, number(p.half_pixel ? 0 : 1)), number(static_cast<double>(kMostSamplesPerPixel * extent)));
-          return bind("samples", cast(kInt64, many), [&](PrimExpr n) { return body({origin, size, std::move(n)}); });
-        });
-      });
-    });
-  };
-  // The pixels before and after a sample, their weights, and 1 where the sample counts.
-  struct Place {
-    PrimExpr before, after, weight_before, weight_after;
-  };
-  auto place = [&](const Samples& s, const PrimExpr& i, int64_t extent, const std::function<Stmt(Place)>& body) {
-    PrimExpr position = s.start + div((real(i) + number(0.5)) * s.size, real(s.count));
-    return bind("position", position, [&](const PrimExpr& at) {
-      const double last = static_cast<double>(extent - 1);
-      PrimExpr inside = logical_and(ge(at, number(-1)), le(at, number(last + 1)));
-      // max(NaN, 0) is 0.
-      return bind("held", min(max(at, number(0)), number(last)), [&](PrimExpr held) {
-        return bind("before", bounded(cast(kInt64, held), extent), [&](PrimExpr before) {
-          return bind("part", held - real(before), [&](PrimExpr part) {
-            return bind("counts", select(inside, number(1), number(0)), [&](PrimExpr counts) {
-              return bind("after", min(before + 1, make_int(extent - 1)), [&](PrimExpr after) {
-                return body({before, std::move(after), (number(1) - part) * counts, part * counts});
-              });
-            });
-          });
-        });
-      });
-    });
-  };
   const bool average = p.mode == Mode::kAverage;
   return bins.each([&](const Index& bin, const PrimExpr& picture) {
-    return samples(bin[0], bin[1], 2, 4, p.rows, p.data[1], [&](const Samples& vertical) {
-      return samples(bin[0], bin[2], 1, 3, p.columns, p.data[2], [&](const Samples& horizontal) {
+    return samples_along(bins, bin[0], bin[1], 2, 4, p.rows, p.data[1], [&](const Samples& vertical) {
+      return samples_along(bins, bin[0], bin[2], 1, 3, p.columns, p.data[2], [&](const Samples& horizontal) {
         // One row of samples, or one sample of it, at a time: what its pixels add to the channels.
-        auto add = [&](const Place& y, const std::vector<Place>& row) {
+        auto add = [&](const SampledPixels& y, const std::vector<SampledPixels>& row) {
           return channels(p.data[3], bins.lanes, [&](PrimExpr c, int n, const PrimExpr& mask) {
             PrimExpr all;
-            for (const Place& x : row) {
+            for (const SampledPixels& x : row) {
               auto term = [&](const PrimExpr& line, const PrimExpr& column, const PrimExpr& weight) {
                 return spread(weight, n) * bins.pixel(picture, line, column, c, n, mask);
               };
@@ -329,10 +339,10 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
             return bins.set_sum(c, average ? bins.sum(c) + all : max(bins.sum(c), all));
           });
         };
-        std::vector<Place> row;
-        std::function<Stmt(const Place&, int64_t)> whole_row = [&](const Place& y, int64_t ix) -> Stmt {
+        std::vector<SampledPixels> row;
+        std::function<Stmt(const SampledPixels&, int64_t)> whole_row = [&](const SampledPixels& y, int64_t ix) -> Stmt {
           if (ix == p.samples) return add(y, row);
-          return place(horizontal, make_int(ix), p.data[2], [&](const Place& x) {
+          return with_sample(bins, horizontal, make_int(ix), p.data[2], [&](const SampledPixels& x) {
             row.push_back(x);
             Stmt rest = whole_row(y, ix + 1);
             row.pop_back();
@@ -340,10 +350,10 @@ Stmt region_align(const RegionProblem& p, const Operand& data, const Operand& re
           });
         };
         Stmt gather = loop("iy", zero, vertical.count, [&](const PrimExpr& iy) {
-          return place(vertical, iy, p.data[1], [&](const Place& y) {
+          return with_sample(bins, vertical, iy, p.data[1], [&](const SampledPixels& y) {
             if (p.samples > 0 && p.samples <= 4) return whole_row(y, 0);
             return loop("ix", zero, horizontal.count, [&](const PrimExpr& ix) {
-              return place(horizontal, ix, p.data[2], [&](const Place& x) { return add(y, {x}); });
+              return with_sample(bins, horizontal, ix, p.data[2], [&](const SampledPixels& x) { return add(y, {x}); });
             });
           });
         });

@@ -64,49 +64,55 @@ struct AxisTaps {
   std::vector<PrimExpr> at, weight;
 };
 
-}  // namespace
-
-Stmt grid_sample(const GridSampleProblem& p, const View& data, const Operand& grid, const View& out,
-                 const Epilogue& epilogue, const KernelContext& context) {
-  const size_t axes = p.data.size() - 2, rank = p.out.size();
+struct GridKernel {
+  const GridSampleProblem& p;
+  const View& data;
+  const Operand& grid;
+  const View& out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
+  const size_t axes = p.data.size() - 2;
   const int lanes = p.out.back() < context.target->lanes(p.dtype.bits) / 2 ? 1 : context.target->lanes(p.dtype.bits);
-  const int64_t each = taps_of_axis(p.method);
-  int64_t taps = 1;
-  for (size_t d = 0; d < axes; ++d) taps *= each;
+  const int64_t each = taps_of_axis(p.method), taps = product(std::vector<int64_t>(axes, each));
   // A run of points of the last dimension; its taps stay in the first cache.
   const int64_t width = p.out.back(),
                 run = std::min(round_up(width, lanes), round_up(std::max<int64_t>(16, 1024 / taps), lanes));
-  const Buffer weights = make_buffer("weights", p.dtype, taps * run, Scope::kStack, 64),
-               places = make_buffer("places", kInt64, taps * run, Scope::kStack, 64);
+  const Buffer weights = make_buffer("weights", p.dtype, taps*run, Scope::kStack, 64),
+               places = make_buffer("places", kInt64, taps*run, Scope::kStack, 64);
   const Sampler s{p, p.dtype.with_lanes(lanes)};
 
+  // Taps along axis d of the data for the vector of points at `point`; `keep` names a value.
+  AxisTaps taps_along(size_t d, const Index& batch, const Index& point, const PrimExpr& mask,
+                      const std::function<PrimExpr(const char*, PrimExpr)>& keep) const {
+    AxisTaps found;
+    const int64_t n = p.data[d + 2];
+    Index from{batch[0], make_int(static_cast<int64_t>(axes - 1 - d))};
+    from.insert(from.end(), point.begin(), point.end());
+    PrimExpr v = grid(from, lanes, mask);
+    if (v->dtype != s.t) v = cast(s.t, v);
+    const PrimExpr x = keep("x", s.coordinate(v, n));
+    if (p.method == Method::kNearest) {
+      found.at.push_back(keep("i", cast(kInt64.with_lanes(lanes), intrinsic(Intrinsic::k_round, {x}))));
+      return found;
+    }
+    const PrimExpr floor = keep("floor", intrinsic(Intrinsic::k_floor, {x}));
+    const PrimExpr base = keep("i", cast(kInt64.with_lanes(lanes), floor));
+    for (int64_t k = 0; k < each; ++k) {
+      const int64_t offset = k + 1 - each / 2;
+      found.at.push_back(base + s.whole(offset));
+      found.weight.push_back(keep("w", s.weight(s.number(static_cast<double>(offset)) - (x - floor))));
+    }
+    return found;
+  }
   // Weights and places of the vector of points at `point` (the index in out but for batch and channel).
-  auto find = [&](const Index& batch, const Index& point, const PrimExpr& slot, const PrimExpr& mask) {
+  Stmt find(const Index& batch, const Index& point, const PrimExpr& slot, const PrimExpr& mask) const {
     std::vector<AxisTaps> found(axes);
     std::vector<std::pair<PrimExpr, PrimExpr>> lets;
     auto keep = [&](const char* name, PrimExpr value) {
       lets.emplace_back(make_var(name, value->dtype), std::move(value));
       return lets.back().first;
     };
-    for (size_t d = 0; d < axes; ++d) {
-      const int64_t n = p.data[d + 2];
-      Index from{batch[0], make_int(static_cast<int64_t>(axes - 1 - d))};
-      from.insert(from.end(), point.begin(), point.end());
-      PrimExpr v = grid(from, lanes, mask);
-      if (v->dtype != s.t) v = cast(s.t, v);
-      const PrimExpr x = keep("x", s.coordinate(v, n));
-      if (p.method == Method::kNearest) {
-        found[d].at.push_back(keep("i", cast(kInt64.with_lanes(lanes), intrinsic(Intrinsic::k_round, {x}))));
-        continue;
-      }
-      const PrimExpr floor = keep("floor", intrinsic(Intrinsic::k_floor, {x}));
-      const PrimExpr base = keep("i", cast(kInt64.with_lanes(lanes), floor));
-      for (int64_t k = 0; k < each; ++k) {
-        const int64_t offset = k + 1 - each / 2;
-        found[d].at.push_back(base + s.whole(offset));
-        found[d].weight.push_back(keep("w", s.weight(s.number(static_cast<double>(offset)) - (x - floor))));
-      }
-    }
+    for (size_t d = 0; d < axes; ++d) found[d] = taps_along(d, batch, point, mask, keep);
     std::vector<Stmt> stores;
     for (int64_t t = 0; t < taps; ++t) {
       PrimExpr weight, place = s.whole(0), inside;
@@ -127,9 +133,9 @@ Stmt grid_sample(const GridSampleProblem& p, const View& data, const Operand& gr
     Stmt body = seq(std::move(stores));
     for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
     return body;
-  };
+  }
   // The samples of one vector of points in one channel.
-  auto gather = [&](const PrimExpr& plane, const Index& at, const PrimExpr& slot, const PrimExpr& mask) {
+  Stmt gather(const PrimExpr& plane, const Index& at, const PrimExpr& slot, const PrimExpr& mask) const {
     PrimExpr sum;
     for (int64_t t = 0; t < taps; ++t) {
       std::vector<PrimExpr> values;
@@ -145,46 +151,54 @@ Stmt grid_sample(const GridSampleProblem& p, const View& data, const Operand& gr
       sum = sum ? sum + term : term;
     }
     return out.store(at, epilogue(sum, at, mask), mask);
-  };
-
-  const int64_t runs = ceil_div(width, run);
-  std::vector<int64_t> units{p.out[0]};
-  units.insert(units.end(), p.out.begin() + 2, p.out.end() - 1);
-  units.push_back(runs);
-  const int64_t tail = width % lanes;
-  Stmt body = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    return bind_all(unravel(unit, units), [&](Index u) {
-      Index point(u.begin() + 1, u.end() - 1);
-      return bind("first", u.back() * run, [&](PrimExpr first) {
-        const PrimExpr vectors =
-            runs == 1 ? make_int(width / lanes) : min(make_int(run / lanes), floordiv(make_int(width) - first, lanes));
-        auto each_vector = [&](const std::function<Stmt(PrimExpr, PrimExpr)>& f) {
-          Stmt all = loop("v", make_int(0), vectors, [&](PrimExpr i) { return f(i * int64_t{lanes}, {}); });
-          if (tail == 0) return all;
-          Stmt rest = f(make_int(width % run / lanes * lanes), tail_mask(lanes, tail));
-          return seq({all, runs == 1 ? rest : make_if(eq(u.back(), make_int(runs - 1)), rest)});
-        };
-        Stmt taps_of_run = each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
-          Index at = point;
-          at.push_back(first + slot);
-          return find({u[0]}, at, slot, mask);
-        });
-        Stmt channels = loop("c", p.out[1], [&](PrimExpr c) {
-          return bind("plane", u[0] * data.strides[0] + c * data.strides[1] + data.offset, [&](PrimExpr plane) {
-            return each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
-              Index at{u[0], c};
-              at.insert(at.end(), point.begin(), point.end());
-              at.push_back(first + slot);
-              return gather(plane, at, slot, mask);
+  }
+  Stmt stmt() const {
+    const int64_t runs = ceil_div(width, run);
+    std::vector<int64_t> units{p.out[0]};
+    units.insert(units.end(), p.out.begin() + 2, p.out.end() - 1);
+    units.push_back(runs);
+    const int64_t tail = width % lanes;
+    Stmt body = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      return bind_all(unravel(unit, units), [&](Index u) {
+        Index point(u.begin() + 1, u.end() - 1);
+        return bind("first", u.back() * run, [&](PrimExpr first) {
+          const PrimExpr vectors = runs == 1 ? make_int(width / lanes)
+                                             : min(make_int(run / lanes), floordiv(make_int(width) - first, lanes));
+          auto each_vector = [&](const std::function<Stmt(PrimExpr, PrimExpr)>& f) {
+            Stmt all = loop("v", make_int(0), vectors, [&](PrimExpr i) { return f(i * int64_t{lanes}, {}); });
+            if (tail == 0) return all;
+            Stmt rest = f(make_int(width % run / lanes * lanes), tail_mask(lanes, tail));
+            return seq({all, runs == 1 ? rest : make_if(eq(u.back(), make_int(runs - 1)), rest)});
+          };
+          Stmt taps_of_run = each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
+            Index at = point;
+            at.push_back(first + slot);
+            return find({u[0]}, at, slot, mask);
+          });
+          Stmt channels = loop("c", p.out[1], [&](PrimExpr c) {
+            return bind("plane", u[0] * data.strides[0] + c * data.strides[1] + data.offset, [&](PrimExpr plane) {
+              return each_vector([&](const PrimExpr& slot, const PrimExpr& mask) {
+                Index at{u[0], c};
+                at.insert(at.end(), point.begin(), point.end());
+                at.push_back(first + slot);
+                return gather(plane, at, slot, mask);
+              });
             });
           });
+          return seq({taps_of_run, channels});
         });
-        return seq({taps_of_run, channels});
       });
     });
-  });
-  TW_ICHECK(rank >= 3, "grid_sample: a grid has points");
-  return allocate(weights, allocate(places, body));
+    return allocate(weights, allocate(places, body));
+  }
+};
+
+}  // namespace
+
+Stmt grid_sample(const GridSampleProblem& p, const View& data, const Operand& grid, const View& out,
+                 const Epilogue& epilogue, const KernelContext& context) {
+  TW_ICHECK(p.out.size() >= 3, "grid_sample: a grid has points");
+  return GridKernel{p, data, grid, out, epilogue, context}.stmt();
 }
 
 Cost estimate(const GridSampleProblem& p, const Target& target) {

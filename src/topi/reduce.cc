@@ -23,45 +23,17 @@ Stmt over(const std::vector<int64_t>& shape, const std::vector<int>& axes, size_
   });
 }
 
-}  // namespace
-
-Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
-            const KernelContext& context) {
-  const int rank = static_cast<int>(p.shape.size());
-  TW_ICHECK(!p.axes.empty() && rank > 0, "reduce: axes");
-  const bool extremum = p.kind == ReduceKind::kMax || p.kind == ReduceKind::kMin;
-  const DataType element = extremum ? p.dtype : accumulator_dtype(p.dtype);
-  const bool keeps_dims = out.rank() == rank;
-  const int lanes = context.target->lanes(std::max<int>(32, element.bits));
-  const Combine combine{p.kind, element};
-  int64_t count = 1;
-  for (int axis : p.axes) count *= p.shape[axis];
-
-  std::vector<int> kept;
-  for (int i = 0; i < rank; ++i)
-    if (!reduced(p.axes, i)) kept.push_back(i);
-  auto out_index = [&](const Index& index) {
-    Index result;
+struct Reduction {
+  Reduction(const ReduceProblem& problem, const Operand& operand, const View& result, const Epilogue& last,
+            const KernelContext& kernel)
+      : p(problem), input(operand), out(result), epilogue(last), context(kernel) {
+    for (int axis : p.axes) count *= p.shape[axis];
     for (int i = 0; i < rank; ++i)
-      if (!reduced(p.axes, i))
-        result.push_back(index[i]);
-      else if (keeps_dims)
-        result.push_back(make_int(0));
-    return result;
-  };
-  auto finish = [&](const Index& index, PrimExpr value, const PrimExpr& mask) {
-    if (p.kind == ReduceKind::kMean) value = div(value, make_const(value->dtype, static_cast<double>(count)));
-    Index to = out_index(index);
-    return out.store(to, epilogue(value, to, mask), mask);
-  };
-  auto operand = [&](const Index& index, int n, const PrimExpr& mask) {
-    PrimExpr value = input(index, n, mask);
-    DataType wanted = element.with_lanes(n);
-    return value->dtype == wanted ? value : cast(wanted, value);
-  };
+      if (!reduced(p.axes, i)) kept.push_back(i);
+  }
 
-  if (reduced(p.axes, rank - 1)) {
-    // Vectors along the reduced last dimension; each output is one horizontal reduction.
+  // Vectors along the reduced last dimension; each output is one horizontal reduction.
+  Stmt along_rows() const {
     std::vector<int64_t> units;
     for (int i : kept) units.push_back(p.shape[i]);
     std::vector<int> outer(p.axes.begin(), p.axes.end() - 1);
@@ -83,14 +55,53 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
   }
 
   // Vectors along the kept last dimension: every lane is its own sum.
-  const int64_t inner = p.shape.back(), vectors = inner / lanes, tail = inner % lanes;
-  std::vector<int64_t> units;
-  for (int i : kept)
-    if (i != rank - 1) units.push_back(p.shape[i]);
-  const int wide = static_cast<int>(std::clamp<int64_t>(vectors, 1, 4));
-  const int64_t groups = vectors / wide, rest = vectors % wide, parts = groups + (rest ? 1 : 0) + (tail ? 1 : 0);
-  units.push_back(std::max<int64_t>(1, parts));
-  auto span = [&](Index index, const PrimExpr& from, int n, const PrimExpr& mask) {
+  Stmt along_lanes() const {
+    const int64_t inner = p.shape.back(), vectors = inner / lanes, tail = inner % lanes;
+    std::vector<int64_t> units;
+    for (int i : kept)
+      if (i != rank - 1) units.push_back(p.shape[i]);
+    const int wide = static_cast<int>(std::clamp<int64_t>(vectors, 1, 4));
+    const int64_t groups = vectors / wide, rest = vectors % wide, parts = groups + (rest ? 1 : 0) + (tail ? 1 : 0);
+    units.push_back(std::max<int64_t>(1, parts));
+    return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      Index at = unravel(unit, units), index(rank);
+      for (int i = 0, j = 0; i < rank - 1; ++i)
+        if (!reduced(p.axes, i)) index[i] = at[j++];
+      PrimExpr part = at.back();
+      index.back() = part;
+      return bind_all(index, [&](Index index) {
+        PrimExpr part = index.back();
+        Stmt body = groups > 0 ? span(index, part * (int64_t{wide} * lanes), wide, {}) : Stmt();
+        auto also = [&](int64_t number, Stmt other) {
+          body = body ? make_if(eq(part, make_int(number)), other, body) : other;
+        };
+        if (rest) also(groups, span(index, make_int(groups * wide * lanes), static_cast<int>(rest), {}));
+        if (tail) also(groups + (rest ? 1 : 0), span(index, make_int(vectors * lanes), 1, tail_mask(lanes, tail)));
+        return body;
+      });
+    });
+  }
+
+  Index out_index(const Index& index) const {
+    Index result;
+    for (int i = 0; i < rank; ++i)
+      if (!reduced(p.axes, i))
+        result.push_back(index[i]);
+      else if (keeps_dims)
+        result.push_back(make_int(0));
+    return result;
+  }
+  Stmt finish(const Index& index, PrimExpr value, const PrimExpr& mask) const {
+    if (p.kind == ReduceKind::kMean) value = div(value, make_const(value->dtype, static_cast<double>(count)));
+    Index to = out_index(index);
+    return out.store(to, epilogue(value, to, mask), mask);
+  }
+  PrimExpr operand(const Index& index, int n, const PrimExpr& mask) const {
+    PrimExpr value = input(index, n, mask);
+    DataType wanted = element.with_lanes(n);
+    return value->dtype == wanted ? value : cast(wanted, value);
+  }
+  Stmt span(Index index, const PrimExpr& from, int n, const PrimExpr& mask) const {
     DataType vector = element.with_lanes(lanes);
     Buffer acc = make_buffer("acc", vector, n, Scope::kRegister);
     std::vector<Stmt> body;
@@ -108,24 +119,30 @@ Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const
       body.push_back(finish(index, load(acc, make_int(i)), mask));
     }
     return allocate(acc, seq(std::move(body)));
-  };
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
-    Index at = unravel(unit, units), index(rank);
-    for (int i = 0, j = 0; i < rank - 1; ++i)
-      if (!reduced(p.axes, i)) index[i] = at[j++];
-    PrimExpr part = at.back();
-    index.back() = part;
-    return bind_all(index, [&](Index index) {
-      PrimExpr part = index.back();
-      Stmt body = groups > 0 ? span(index, part * (int64_t{wide} * lanes), wide, {}) : Stmt();
-      auto also = [&](int64_t number, Stmt other) {
-        body = body ? make_if(eq(part, make_int(number)), other, body) : other;
-      };
-      if (rest) also(groups, span(index, make_int(groups * wide * lanes), static_cast<int>(rest), {}));
-      if (tail) also(groups + (rest ? 1 : 0), span(index, make_int(vectors * lanes), 1, tail_mask(lanes, tail)));
-      return body;
-    });
-  });
+  }
+
+  const ReduceProblem& p;
+  const Operand& input;
+  const View& out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
+  const int rank = static_cast<int>(p.shape.size());
+  const bool extremum = p.kind == ReduceKind::kMax || p.kind == ReduceKind::kMin;
+  const DataType element = extremum ? p.dtype : accumulator_dtype(p.dtype);
+  const bool keeps_dims = out.rank() == rank;
+  const int lanes = context.target->lanes(std::max<int>(32, element.bits));
+  const Combine combine{p.kind, element};
+  int64_t count = 1;
+  std::vector<int> kept;
+};
+
+}  // namespace
+
+Stmt reduce(const ReduceProblem& p, const Operand& input, const View& out, const Epilogue& epilogue,
+            const KernelContext& context) {
+  TW_ICHECK(!p.axes.empty() && !p.shape.empty(), "reduce: axes");
+  const Reduction reduction(p, input, out, epilogue, context);
+  return reduced(p.axes, static_cast<int>(p.shape.size()) - 1) ? reduction.along_rows() : reduction.along_lanes();
 }
 
 Cost estimate(const ReduceProblem& p, const Target& target) {

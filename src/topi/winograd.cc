@@ -36,28 +36,51 @@ Stmt transform_tile(const LinearProgram& down, const LinearProgram& across, cons
   return allocate(middle, allocate(line, seq(std::move(body))));
 }
 
-}  // namespace
-
-Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View& data, const View& weights,
-                     const View& out, const Epilogue& epilogue, const KernelContext& context) {
+struct WinogradKernel {
+  const Conv2dProblem& p;
+  const WinogradConfig& c;
+  const View &data, &weights, &out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
   const WinogradLoops l = winograd_loops(p, c);
   const int v = p.lanes;
-  TW_ICHECK(winograd_applies(p, c.tile_height, c.tile_width), "conv2d_winograd: problem");
-  TW_ICHECK(context.scratch && context.scratch->size >= l.scratch(), "conv2d_winograd: scratch");
-  const WinogradTransform &down = l.down.transform, &across = l.across.transform;
   const DataType vector = data.dtype().with_lanes(v);
   const Buffer scratch = context.scratch;
   const PixelStrides in = pixel_strides(data, false), result = pixel_strides(out, false);
-  auto scratch_at = [&](const PrimExpr& at) { return load(scratch, ramp(at, 1, v)); };
   const int64_t products_at = l.points * l.data_stride;  // where the products start
+  // Tiles may hang over the edge; where combs differ in length, their first row (column) may lie beyond it, too.
+  const bool uneven_rows = p.out_height % l.dilation_height != 0, uneven_columns = p.out_width % l.dilation_width != 0;
+  const bool cut_rows = uneven_rows || p.out_height / l.dilation_height % c.tile_height != 0,
+             cut_columns = uneven_columns || p.out_width / l.dilation_width % c.tile_width != 0;
 
+  Stmt stmt() const {
+    const Range share = parallel_range(context, l.blocks * l.oc_tiles);
+    return bind("unit_begin", share.begin, [&](PrimExpr begin) {
+      return bind("unit_end", share.end, [&](PrimExpr end) {
+        PrimExpr first = floordiv(begin, l.oc_tiles), last = floordiv(end + (l.oc_tiles - 1), l.oc_tiles);
+        Stmt blocks = bind("block_begin", first, [&](PrimExpr first) {
+          return bind("block_end", last, [&](PrimExpr last) {
+            PrimExpr block = make_var("block");
+            return make_for(block, first, last - first,
+                            bind("oc_begin", max(begin - block * l.oc_tiles, make_int(0)), [&](PrimExpr oc_begin) {
+                              return bind("oc_end", min(end - block * l.oc_tiles, make_int(l.oc_tiles)),
+                                          [&](PrimExpr oc_end) { return block_of_tiles(block, oc_begin, oc_end); });
+                            }));
+          });
+        });
+        return make_if(lt(begin, end), blocks);
+      });
+    });
+  }
+
+  PrimExpr scratch_at(const PrimExpr& at) const { return load(scratch, ramp(at, 1, v)); }
   // First row (column) of tile `i` along an axis: combs outside, each of the rows that are `dilation` apart.
-  auto origin_of = [](const PrimExpr& i, int64_t tile, int64_t comb_tiles, int64_t dilation) {
+  static PrimExpr origin_of(const PrimExpr& i, int64_t tile, int64_t comb_tiles, int64_t dilation) {
     if (dilation == 1) return i * tile;
     return floordiv(i, comb_tiles) + floormod(i, comb_tiles) * (tile * dilation);
-  };
+  }
   // Tile number `tile` of the whole output: image, and its first row and column.
-  auto place_of = [&](const PrimExpr& tile, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& body) {
+  Stmt place_of(const PrimExpr& tile, const std::function<Stmt(PrimExpr, PrimExpr, PrimExpr)>& body) const {
     Index at = unravel(tile, {p.batch, l.tiles_high, l.tiles_wide});
     return bind("n", at[0], [&](PrimExpr n) {
       return bind("h0", origin_of(at[1], c.tile_height, l.comb_tiles_high, l.dilation_height), [&](PrimExpr h0) {
@@ -65,46 +88,44 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                     [&](PrimExpr w0) { return body(n, h0, w0); });
       });
     });
-  };
+  }
 
   // Channel blocks outside, so that each row of the map is one stream that the processor can run ahead of.
-  auto transform_plane = [&](const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& plane, const PrimExpr& first,
-                             const PrimExpr& count) {
+  Stmt transform_plane(const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& plane, const PrimExpr& first,
+                       const PrimExpr& count) const {
     return loop("tile", make_int(0), count, [&](PrimExpr tile) {
       return place_of(first + tile, [&](PrimExpr n, PrimExpr h0, PrimExpr w0) {
-        {
-          // Dilated kernels have stride 1.
-          const int64_t step_h = p.stride_height * l.dilation_height * in.height,
-                        step_w = p.stride_width * l.dilation_width * in.width;
-          PrimExpr origin = n * in.image + icb * in.block + plane * in.depth + h0 * (p.stride_height * in.height) +
-                            w0 * (p.stride_width * in.width) +
-                            (data.offset - p.pad_top * in.height - p.pad_left * in.width);
-          return bind("from", origin, [&](PrimExpr from) {
-            return bind("to", icb * (l.slots * c.block_tiles * v) + (slot * count + tile) * v, [&](PrimExpr to) {
-              std::vector<Stmt> phases;
-              for (int y = 0; y < l.down.stride; ++y)
-                for (int x = 0; x < l.across.stride; ++x)
-                  phases.push_back(transform_tile(
-                      l.down.data(y), l.across.data(x), vector,
-                      [&](int i, int j) {
-                        return load(data.buffer,
-                                    ramp(from + (i * step_h + y * in.height + j * step_w + x * in.width), 1, v));
-                      },
-                      [&](int i, int j, PrimExpr value) {
-                        const int64_t phase = y * l.across.phases(j) + x;
-                        const int64_t place = (i * across.products() + j) * l.data_stride +
-                                              phase * (l.ic_blocks * l.slots * c.block_tiles * v);
-                        return store(scratch, ramp(to + place, 1, v), value);
-                      }));
-              return seq(std::move(phases));
-            });
+        // Dilated kernels have stride 1.
+        const int64_t step_h = p.stride_height * l.dilation_height * in.height,
+                      step_w = p.stride_width * l.dilation_width * in.width;
+        PrimExpr origin = n * in.image + icb * in.block + plane * in.depth + h0 * (p.stride_height * in.height) +
+                          w0 * (p.stride_width * in.width) +
+                          (data.offset - p.pad_top * in.height - p.pad_left * in.width);
+        return bind("from", origin, [&](PrimExpr from) {
+          return bind("to", icb * (l.slots * c.block_tiles * v) + (slot * count + tile) * v, [&](PrimExpr to) {
+            std::vector<Stmt> phases;
+            for (int y = 0; y < l.down.stride; ++y)
+              for (int x = 0; x < l.across.stride; ++x)
+                phases.push_back(transform_tile(
+                    l.down.data(y), l.across.data(x), vector,
+                    [&](int i, int j) {
+                      return load(data.buffer,
+                                  ramp(from + (i * step_h + y * in.height + j * step_w + x * in.width), 1, v));
+                    },
+                    [&](int i, int j, PrimExpr value) {
+                      const int64_t phase = y * l.across.phases(j) + x;
+                      const int64_t place = (i * l.across.transform.products() + j) * l.data_stride +
+                                            phase * (l.ic_blocks * l.slots * c.block_tiles * v);
+                      return store(scratch, ramp(to + place, 1, v), value);
+                    }));
+            return seq(std::move(phases));
           });
-        }
+        });
       });
     });
-  };
+  }
   // A plane before the first or after the last is zero.
-  auto clear_plane = [&](const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& count) {
+  Stmt clear_plane(const PrimExpr& icb, const PrimExpr& slot, const PrimExpr& count) const {
     return loop("phase", l.phases, [&](PrimExpr phase) {
       return loop("point", l.points, [&](PrimExpr point) {
         return loop("tile", make_int(0), count, [&](PrimExpr tile) {
@@ -114,8 +135,8 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         });
       });
     });
-  };
-  auto transform_data = [&](PrimExpr first, PrimExpr count) {
+  }
+  Stmt transform_data(PrimExpr first, PrimExpr count) const {
     return loop("icb", l.ic_blocks, [&](PrimExpr icb) {
       return loop("slot", l.slots, [&](PrimExpr slot) {
         PrimExpr at = floormod(slot, l.slots_each) * p.stride_depth + floordiv(slot, l.slots_each) - p.pad_front;
@@ -128,11 +149,11 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         });
       });
     });
-  };
+  }
 
   // Blocks of input channels that a point sums over: those of each phase that has it. They, and the slices
   // before them in the weights, follow from the point's place in the tile.
-  auto with_point = [&](const PrimExpr& point, const std::function<Stmt(PrimExpr, PrimExpr)>& body) {
+  Stmt with_point(const PrimExpr& point, const std::function<Stmt(PrimExpr, PrimExpr)>& body) const {
     if (l.phases == 1) return body(make_int(l.ic_blocks), point);
     const int64_t wide = l.across.products(), high = l.down.products();
     auto phases = [](const WinogradAxis& axis, const PrimExpr& at, int64_t products) {
@@ -150,11 +171,43 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         });
       });
     });
-  };
+  }
+
+  // Adds the products of `blocks` blocks of input channels; each step asks for `hints` elements of weights from `ahead`
+  // on.
+  Stmt sum_of_channels(const RegisterTile& acc, const PrimExpr& blocks, const PrimExpr& data_at,
+                       const PrimExpr& weights_at, const PrimExpr& ahead, int64_t hints) const {
+    const int unroll = c.ic_unroll;
+    const int64_t row = int64_t{acc.cols()} * v, line = 64 / static_cast<int64_t>(data.dtype().bytes());
+    return loop("icb", make_int(0), blocks, [&](PrimExpr icb) {
+      const int64_t block_steps = v / unroll;
+      PrimExpr steps = l.last_steps == block_steps || l.ic_blocks == 1
+                           ? make_int(l.last_steps)
+                           : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
+      return bind("steps", steps, [&](PrimExpr steps) {
+        return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
+          PrimExpr data_k = data_at + (icb * (l.slots * c.block_tiles * v) + ic * unroll);
+          PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
+          PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (hints);
+          std::vector<Stmt> body;
+          for (int64_t i = 0; l.prefetches && i < hints / line; ++i)
+            body.push_back(prefetch(weights.buffer, ahead_k + i * line));
+          for (int u = 0; u < unroll; ++u) {
+            body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
+                                    [&](int col) {
+                                      return load(weights.buffer,
+                                                  ramp(weights_k + (u * row + int64_t{col} * v), 1, acc.lanes(col)));
+                                    }));
+          }
+          return seq(std::move(body));
+        });
+      });
+    });
+  }
 
   // The product of one point: rows first .. first + rows of a block by the output blocks of a tile of channels.
-  auto multiply = [&](PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, PrimExpr count, int rows,
-                      int cols, bool half) {
+  Stmt multiply(PrimExpr point, PrimExpr blocks, PrimExpr weights_at, PrimExpr turn, PrimExpr count, int rows, int cols,
+                bool half) const {
     RegisterTile acc(rows, cols, vector, half ? v / 2 : v);
     const int unroll = c.ic_unroll;
     const int64_t row = int64_t{cols} * v;  // elements of one input channel's weights
@@ -174,31 +227,7 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
     const PrimExpr first = turn * c.rows;
     return bind("row_at", point * l.data_stride + first * v, [&](PrimExpr row_at) {
       auto sum = [&](const PrimExpr& data_at, const PrimExpr& weights_at, const PrimExpr& ahead) {
-        return loop("icb", make_int(0), blocks, [&](PrimExpr icb) {
-          const int64_t block_steps = v / unroll;
-          PrimExpr steps =
-              l.last_steps == block_steps || l.ic_blocks == 1
-                  ? make_int(l.last_steps)
-                  : select(eq(icb, make_int(l.ic_blocks - 1)), make_int(l.last_steps), make_int(block_steps));
-          return bind("steps", steps, [&](PrimExpr steps) {
-            return loop("ic", make_int(0), steps, [&](PrimExpr ic) {
-              PrimExpr data_k = data_at + (icb * (l.slots * c.block_tiles * v) + ic * unroll);
-              PrimExpr weights_k = weights_at + (icb * (v * row) + ic * (unroll * row));
-              PrimExpr ahead_k = ahead + (icb * (v / unroll) + ic) * (lines * line);
-              std::vector<Stmt> body;
-              for (int64_t i = 0; l.prefetches && i < lines; ++i)
-                body.push_back(prefetch(weights.buffer, ahead_k + i * line));
-              for (int u = 0; u < unroll; ++u) {
-                body.push_back(acc.step([&](int r) { return load(scratch, data_k + (int64_t{r} * v + u)); },
-                                        [&](int col) {
-                                          return load(weights.buffer, ramp(weights_k + (u * row + int64_t{col} * v), 1,
-                                                                           acc.lanes(col)));
-                                        }));
-              }
-              return seq(std::move(body));
-            });
-          });
-        });
+        return sum_of_channels(acc, blocks, data_at, weights_at, ahead, lines * line);
       };
       // Taps along the depth whose planes are inside for some row.
       auto deep = [&](const PrimExpr& k) {
@@ -227,10 +256,10 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
       });
       return acc.scope(seq({acc.clear(), reduce, drain}));
     });
-  };
+  }
 
   // A point of a block of tiles by one tile of output channels.
-  auto products = [&](PrimExpr block, PrimExpr point, PrimExpr oc_tile, PrimExpr count, int cols, bool half) {
+  Stmt products(PrimExpr block, PrimExpr point, PrimExpr oc_tile, PrimExpr count, int cols, bool half) const {
     return with_point(point, [&](PrimExpr of_point, PrimExpr slice) {
       PrimExpr at = oc_tile * (l.slices * l.panel * c.oc_blocks) + slice * (l.panel * cols) + weights.offset;
       const int64_t full_rows = l.rows(c.block_tiles), last_rows = l.rows(l.last_tiles);
@@ -260,13 +289,30 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         return seq(std::move(body));
       });
     });
-  };
+  }
 
-  // Tiles may hang over the edge; where combs differ in length, their first row (column) may lie beyond it, too.
-  const bool uneven_rows = p.out_height % l.dilation_height != 0, uneven_columns = p.out_width % l.dilation_width != 0;
-  const bool cut_rows = uneven_rows || p.out_height / l.dilation_height % c.tile_height != 0,
-             cut_columns = uneven_columns || p.out_width / l.dilation_width % c.tile_width != 0;
-  auto transform_result = [&](PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) {
+  // One tile of products, from scratch element `from` on, to the pixels at (h0, w0) of a plane.
+  Stmt transform_result_tile(const PrimExpr& n, const PrimExpr& oc, const PrimExpr& plane, const PrimExpr& h0,
+                             const PrimExpr& w0, const PrimExpr& from, const PrimExpr& out_at) const {
+    const WinogradTransform &down_axis = l.down.transform, &across_axis = l.across.transform;
+    return transform_tile(
+        down_axis.result, across_axis.result, vector,
+        [&](int i, int j) { return scratch_at(from + (i * across_axis.products() + j) * l.product_stride); },
+        [&](int i, int j, PrimExpr value) {
+          const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
+          const PrimExpr column = w0 + right;
+          const Index index = pixel_index(out, n, oc, plane, h0 + down, column, make_int(0));
+          Stmt one = store(out.buffer, ramp(out_at + (down * result.height + right * result.width), 1, v),
+                           epilogue(value, index, {}));
+          if (!cut_columns || (j == 0 && !uneven_columns)) return one;
+          return make_if(lt(column, make_int(p.out_width)), one);
+        },
+        [&](int i, Stmt row) {
+          if (!cut_rows || (i == 0 && !uneven_rows)) return row;
+          return make_if(lt(h0 + i * l.dilation_height, make_int(p.out_height)), row);
+        });
+  }
+  Stmt transform_result(PrimExpr first, PrimExpr count, PrimExpr oc0, PrimExpr cols) const {
     return loop("col", make_int(0), cols, [&](PrimExpr col) {
       return bind("oc", oc0 + col, [&](PrimExpr oc) {
         return loop("plane", l.depth, [&](PrimExpr plane) {
@@ -276,35 +322,19 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
                                 w0 * result.width + out.offset;
               PrimExpr row = l.depth == 1 ? tile : plane * count + tile;
               return bind("from", col * (l.rows(c.block_tiles) * v) + row * v + products_at, [&](PrimExpr from) {
-                return bind("out_at", origin, [&](PrimExpr out_at) {
-                  return transform_tile(
-                      down.result, across.result, vector,
-                      [&](int i, int j) { return scratch_at(from + (i * across.products() + j) * l.product_stride); },
-                      [&](int i, int j, PrimExpr value) {
-                        const int64_t down = i * l.dilation_height, right = j * l.dilation_width;
-                        const PrimExpr column = w0 + right;
-                        const Index index = pixel_index(out, n, oc, plane, h0 + down, column, make_int(0));
-                        Stmt one = store(out.buffer, ramp(out_at + (down * result.height + right * result.width), 1, v),
-                                         epilogue(value, index, {}));
-                        if (!cut_columns || (j == 0 && !uneven_columns)) return one;
-                        return make_if(lt(column, make_int(p.out_width)), one);
-                      },
-                      [&](int i, Stmt row) {
-                        if (!cut_rows || (i == 0 && !uneven_rows)) return row;
-                        return make_if(lt(h0 + i * l.dilation_height, make_int(p.out_height)), row);
-                      });
-                });
+                return bind("out_at", origin,
+                            [&](PrimExpr out_at) { return transform_result_tile(n, oc, plane, h0, w0, from, out_at); });
               });
             });
           });
         });
       });
     });
-  };
+  }
 
   // Units: blocks of tiles x tiles of output channels. A thread transforms the data of every block that it
   // has a unit of.
-  auto block_of_tiles = [&](PrimExpr block, PrimExpr oc_begin, PrimExpr oc_end) {
+  Stmt block_of_tiles(PrimExpr block, PrimExpr oc_begin, PrimExpr oc_end) const {
     PrimExpr count = l.last_tiles == c.block_tiles || l.blocks == 1
                          ? make_int(l.last_tiles)
                          : select(eq(block, make_int(l.blocks - 1)), make_int(l.last_tiles), make_int(c.block_tiles));
@@ -336,25 +366,17 @@ Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View
         return seq({transform_data(first, count), tiles});
       });
     });
-  };
+  }
+};
 
-  const Range share = parallel_range(context, l.blocks * l.oc_tiles);
-  return bind("unit_begin", share.begin, [&](PrimExpr begin) {
-    return bind("unit_end", share.end, [&](PrimExpr end) {
-      PrimExpr first = floordiv(begin, l.oc_tiles), last = floordiv(end + (l.oc_tiles - 1), l.oc_tiles);
-      Stmt blocks = bind("block_begin", first, [&](PrimExpr first) {
-        return bind("block_end", last, [&](PrimExpr last) {
-          PrimExpr block = make_var("block");
-          return make_for(block, first, last - first,
-                          bind("oc_begin", max(begin - block * l.oc_tiles, make_int(0)), [&](PrimExpr oc_begin) {
-                            return bind("oc_end", min(end - block * l.oc_tiles, make_int(l.oc_tiles)),
-                                        [&](PrimExpr oc_end) { return block_of_tiles(block, oc_begin, oc_end); });
-                          }));
-        });
-      });
-      return make_if(lt(begin, end), blocks);
-    });
-  });
+}  // namespace
+
+Stmt conv2d_winograd(const Conv2dProblem& p, const WinogradConfig& c, const View& data, const View& weights,
+                     const View& out, const Epilogue& epilogue, const KernelContext& context) {
+  TW_ICHECK(winograd_applies(p, c.tile_height, c.tile_width), "conv2d_winograd: problem");
+  const WinogradKernel kernel{p, c, data, weights, out, epilogue, context};
+  TW_ICHECK(context.scratch && context.scratch->size >= kernel.l.scratch(), "conv2d_winograd: scratch");
+  return kernel.stmt();
 }
 
 }  // namespace tilewright::topi
