@@ -27,10 +27,10 @@ endif()
 
 if(TARGET tw_cli)
   find_package(ZLIB REQUIRED)
+  target_link_libraries(tw_archive PUBLIC ZLIB::ZLIB)
   if(TILEWRIGHT_SANITIZE MATCHES "undefined")  # stb_image's digits and coefficients wrap
     set_source_files_properties(src/cli/picture.cc PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
-  target_link_libraries(tw_cli PUBLIC ZLIB::ZLIB)
   add_executable(tilewright ${CMAKE_SOURCE_DIR}/src/cli/tilewright_main.cc)
   # The C interface whole, and seen by plug-ins: what they register must reach the runtime that is in the program.
   target_link_libraries(tilewright PRIVATE -Wl,--whole-archive $<TARGET_FILE:tw_runtime> -Wl,--no-whole-archive tw_cli)

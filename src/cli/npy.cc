@@ -5,9 +5,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "archive/zip.h"
 #include "base/checked.h"
 #include "base/format.h"
-#include "cli/zip.h"
 
 namespace tilewright::cli {
 namespace {
@@ -234,7 +234,7 @@ Result<std::string> write_npy(const Tensor& t) {
 }
 
 Result<NamedTensors> read_npz(std::span<const std::byte> bytes) {
-  auto entries = TW_TRY(read_zip(bytes));
+  auto entries = TW_TRY(archive::read_zip(bytes));
   NamedTensors out;
   for (auto& entry : entries) {
     auto tensor = read_npy(std::as_bytes(std::span(entry.data.data(), entry.data.size())));
@@ -248,12 +248,12 @@ Result<NamedTensors> read_npz(std::span<const std::byte> bytes) {
 }
 
 Result<std::string> write_npz(const NamedTensors& tensors) {
-  std::vector<ZipEntry> entries;
+  std::vector<archive::ZipEntry> entries;
   for (const auto& [name, tensor] : tensors) {
     std::string bytes = TW_TRY(write_npy(tensor));
     entries.push_back({name + ".npy", std::move(bytes)});
   }
-  return write_zip(entries);
+  return archive::write_zip(entries);
 }
 
 }  // namespace tilewright::cli

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <random>
 
+#include "archive/zip.h"
 #include "cli/file.h"
 #include "cli/npy.h"
 #include "cli/picture.h"
 #include "cli/tensor_proto.h"
-#include "cli/zip.h"
 
 namespace tilewright::cli {
 namespace {
@@ -168,7 +168,7 @@ TEST(Npz, RoundTripsAndSurvivesDamage) {
 TEST(Zip, UnpacksDeflatedEntries) {
   std::string data;
   for (int i = 0; i < 5000; ++i) data += static_cast<char>(i % 50);
-  auto stored = write_zip({{"data", data}});
+  auto stored = archive::write_zip({{"data", data}});
   ASSERT_TRUE(stored.ok());
   // The same archive with the entry deflated: patch method and packed size in both headers.
   std::string packed(compressBound(data.size()) + 16, '\0');
@@ -184,14 +184,14 @@ TEST(Zip, UnpacksDeflatedEntries) {
   head[8] = 8, put32(head, 18, static_cast<uint32_t>(packed.size()));
   tail[10] = 8, put32(tail, 20, static_cast<uint32_t>(packed.size()));
   put32(tail, tail.size() - 6, static_cast<uint32_t>(head.size() + packed.size()));
-  std::string archive = head + packed + tail;
-  auto entries = read_zip(bytes_of(archive));
+  std::string whole = head + packed + tail;
+  auto entries = archive::read_zip(bytes_of(whole));
   ASSERT_TRUE(entries.ok()) << entries.error().str();
   EXPECT_EQ((*entries)[0].data, data);
-  damage(archive, [](const std::string& s) { (void)read_zip(bytes_of(s)); });
+  damage(whole, [](const std::string& s) { (void)archive::read_zip(bytes_of(s)); });
   // A claim to unpack to gigabytes is refused before anything is allocated.
   put32(tail, 24, 0xfffffff0);
-  EXPECT_FALSE(read_zip(bytes_of(head + packed + tail)).ok());
+  EXPECT_FALSE(archive::read_zip(bytes_of(head + packed + tail)).ok());
 }
 
 TEST(TensorProto, RoundTrips) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/zip.h"
+#include "archive/zip.h"
 
 #include <zlib.h>
 
@@ -9,14 +9,14 @@
 #include "base/checked.h"
 #include "base/format.h"
 
-namespace tilewright::cli {
+namespace tilewright::archive {
 namespace {
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
                    kLocator64 = 0x07064b50;
 constexpr uint64_t kMaxUnpacked = uint64_t{16} << 30;
 
-Diagnostic damaged_archive(const std::string& what) {
+Diagnostic damaged(const std::string& what) {
   return Diagnostic(ErrorCode::kMalformedModel, "the archive is damaged: " + what, {}, "write the file again");
 }
 
@@ -27,7 +27,7 @@ struct Directory {
 // The directory is found from the end of the file, where a comment of up to 64 KiB may follow it.
 Result<Directory> find_directory(std::span<const std::byte> file) {
   constexpr uint64_t kEndBytes = 22;
-  if (file.size() < kEndBytes) return damaged_archive("it is too short");
+  if (file.size() < kEndBytes) return damaged("it is too short");
   uint64_t lowest = file.size() > kEndBytes + 0xffff ? file.size() - kEndBytes - 0xffff : 0;
   for (uint64_t at = file.size() - kEndBytes + 1; at-- > lowest;) {
     ByteReader in(file.subspan(at));
@@ -44,26 +44,26 @@ Result<Directory> find_directory(std::span<const std::byte> file) {
       if (locator.read<uint32_t>() == kLocator64) {
         locator.read<uint32_t>();
         uint64_t where = locator.read<uint64_t>();
-        if (where > file.size()) return damaged_archive("its directory lies outside of the file");
+        if (where > file.size()) return damaged("its directory lies outside of the file");
         ByteReader end(file.subspan(where));
-        if (end.read<uint32_t>() != kEnd64) return damaged_archive("its directory is missing");
+        if (end.read<uint32_t>() != kEnd64) return damaged("its directory is missing");
         end.take(20);
         end.read<uint64_t>();
         d.entries = end.read<uint64_t>();
         d.bytes = end.read<uint64_t>();
         d.offset = end.read<uint64_t>();
-        if (!end.ok()) return damaged_archive("its directory is missing");
+        if (!end.ok()) return damaged("its directory is missing");
       }
     }
     if (d.offset > file.size() || d.bytes > file.size() - d.offset)
-      return damaged_archive("its directory lies outside of the file");
+      return damaged("its directory lies outside of the file");
     return d;
   }
-  return damaged_archive("its directory is missing");
+  return damaged("its directory is missing");
 }
 
 Result<std::string> inflate_entry(std::span<const std::byte> packed, uint64_t size, const std::string& name) {
-  if (size > packed.size() * 1100 + 1024) return damaged_archive(format("'{}' cannot unpack to {} bytes", name, size));
+  if (size > packed.size() * 1100 + 1024) return damaged(format("'{}' cannot unpack to {} bytes", name, size));
   std::string out(size, '\0');
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return Diagnostic(ErrorCode::kInternal, "zlib cannot start");
@@ -80,65 +80,95 @@ Result<std::string> inflate_entry(std::span<const std::byte> packed, uint64_t si
     out_at += out_part - stream.avail_out;
   }
   inflateEnd(&stream);
-  if (state != Z_STREAM_END || out_at != size) return damaged_archive(format("'{}' cannot be unpacked", name));
+  if (state != Z_STREAM_END || out_at != size) return damaged(format("'{}' cannot be unpacked", name));
   return out;
 }
 
-uint32_t check_sum(const std::string& data) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()));
+uint32_t sum_of(const void* data, size_t bytes) {
+  return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef*>(data), bytes));
 }
+
+// What an entry of the directory says, with the zip64 sizes in place.
+struct DirectoryEntry {
+  std::string name;
+  uint64_t packed = 0, size = 0, offset = 0;
+  uint32_t sum = 0;
+  uint16_t flags = 0, method = 0;
+};
+Result<DirectoryEntry> next_entry(ByteReader& in) {
+  if (in.read<uint32_t>() != kCentral) return damaged("an entry of its directory is missing");
+  DirectoryEntry e;
+  in.read<uint32_t>();  // versions
+  e.flags = in.read<uint16_t>(), e.method = in.read<uint16_t>();
+  in.read<uint32_t>();  // time
+  e.sum = in.read<uint32_t>();
+  e.packed = in.read<uint32_t>(), e.size = in.read<uint32_t>();
+  auto name_bytes = in.read<uint16_t>(), extra_bytes = in.read<uint16_t>(), comment_bytes = in.read<uint16_t>();
+  in.take(8);
+  e.offset = in.read<uint32_t>();
+  auto name = in.take(name_bytes);
+  ByteReader extra(in.take(extra_bytes));
+  in.take(comment_bytes);
+  if (!in.ok()) return damaged("its directory ends early");
+  while (extra.ok() && extra.remaining() >= 4) {
+    auto id = extra.read<uint16_t>(), bytes = extra.read<uint16_t>();
+    ByteReader field(extra.take(bytes));
+    if (id != 1) continue;
+    for (uint64_t* value : {&e.size, &e.packed, &e.offset})
+      if (*value == 0xffffffff) *value = field.read<uint64_t>();
+    if (!field.ok()) return damaged("its directory ends early");
+  }
+  e.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
+  return e;
+}
+
+Diagnostic wrong_sum(const std::string& name) { return damaged(format("'{}' does not match its check sum", name)); }
 
 }  // namespace
 
-Result<std::vector<ZipEntry>> read_zip(std::span<const std::byte> file) {
+bool is_zip(std::span<const std::byte> bytes) { return ByteReader(bytes).read<uint32_t>() == kLocal; }
+
+Result<std::vector<ZipMember>> zip_members(std::span<const std::byte> file) {
   Directory directory = TW_TRY(find_directory(file));
   ByteReader in(file.subspan(directory.offset, directory.bytes));
-  std::vector<ZipEntry> out;
+  std::vector<ZipMember> out;
   uint64_t total = 0;
   for (uint64_t i = 0; i < directory.entries; ++i) {
-    if (in.read<uint32_t>() != kCentral) return damaged_archive("an entry of its directory is missing");
-    in.read<uint32_t>();  // versions
-    auto flags = in.read<uint16_t>(), method = in.read<uint16_t>();
-    in.read<uint32_t>();  // time
-    auto sum = in.read<uint32_t>();
-    uint64_t packed = in.read<uint32_t>(), size = in.read<uint32_t>();
-    auto name_bytes = in.read<uint16_t>(), extra_bytes = in.read<uint16_t>(), comment_bytes = in.read<uint16_t>();
-    in.take(8);
-    uint64_t offset = in.read<uint32_t>();
-    auto name_raw = in.take(name_bytes);
-    ByteReader extra(in.take(extra_bytes));
-    in.take(comment_bytes);
-    if (!in.ok()) return damaged_archive("its directory ends early");
-    while (extra.ok() && extra.remaining() >= 4) {
-      auto id = extra.read<uint16_t>(), bytes = extra.read<uint16_t>();
-      ByteReader field(extra.take(bytes));
-      if (id != 1) continue;
-      for (uint64_t* value : {&size, &packed, &offset})
-        if (*value == 0xffffffff) *value = field.read<uint64_t>();
-      if (!field.ok()) return damaged_archive("its directory ends early");
-    }
-    ZipEntry entry{{reinterpret_cast<const char*>(name_raw.data()), name_raw.size()}, {}};
-    if (flags & 1) return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is encrypted", entry.name));
-    total += size;
-    if (size > kMaxUnpacked || total > kMaxUnpacked)
+    DirectoryEntry e = TW_TRY(next_entry(in));
+    if (e.flags & 1) return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is encrypted", e.name));
+    total += e.size;
+    if (e.size > kMaxUnpacked || total > kMaxUnpacked)
       return Diagnostic(ErrorCode::kLimitExceeded, "the archive unpacks to more than 16 GiB");
-    if (offset > file.size()) return damaged_archive(format("'{}' lies outside of the file", entry.name));
-    ByteReader local(file.subspan(offset));
-    if (local.read<uint32_t>() != kLocal) return damaged_archive(format("'{}' has no header", entry.name));
+    if (e.offset > file.size()) return damaged(format("'{}' lies outside of the file", e.name));
+    ByteReader local(file.subspan(e.offset));
+    if (local.read<uint32_t>() != kLocal) return damaged(format("'{}' has no header", e.name));
     local.take(22);
     auto local_name = local.read<uint16_t>(), local_extra = local.read<uint16_t>();
     local.take(uint64_t{local_name} + local_extra);
-    auto data = local.take(packed);
-    if (!local.ok()) return damaged_archive(format("'{}' lies outside of the file", entry.name));
-    if (method == 0 && packed == size)
-      entry.data.assign(reinterpret_cast<const char*>(data.data()), data.size());
-    else if (method == 8)
-      entry.data = TW_TRY(inflate_entry(data, size, entry.name));
-    else
-      return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is packed by method {}", entry.name, method));
-    if (check_sum(entry.data) != sum) return damaged_archive(format("'{}' does not match its check sum", entry.name));
-    out.push_back(std::move(entry));
+    auto data = local.take(e.packed);
+    if (!local.ok()) return damaged(format("'{}' lies outside of the file", e.name));
+    if (e.method != 8 && (e.method != 0 || e.packed != e.size))
+      return Diagnostic(ErrorCode::kUnsupportedModel, format("'{}' is packed by method {}", e.name, e.method));
+    out.push_back({std::move(e.name), data, e.size, e.sum, e.method});
   }
+  return out;
+}
+
+Result<std::string> unpack(const ZipMember& m) {
+  std::string data(reinterpret_cast<const char*>(m.packed.data()), m.stored() ? m.packed.size() : 0);
+  if (!m.stored()) data = TW_TRY(inflate_entry(m.packed, m.size, m.name));
+  if (sum_of(data.data(), data.size()) != m.sum) return wrong_sum(m.name);
+  return data;
+}
+
+Status check_sum(const ZipMember& m) {
+  if (m.stored() && sum_of(m.packed.data(), m.packed.size()) != m.sum) return wrong_sum(m.name);
+  return Ok{};
+}
+
+Result<std::vector<ZipEntry>> read_zip(std::span<const std::byte> file) {
+  std::vector<ZipEntry> out;
+  for (const ZipMember& member : TW_TRY(zip_members(file))) out.push_back({member.name, TW_TRY(unpack(member))});
   return out;
 }
 
@@ -155,7 +185,7 @@ Result<std::string> write_zip(const std::vector<ZipEntry>& entries) {
       w.write<uint16_t>(0x800);     // names are UTF-8
       w.write<uint16_t>(0);         // stored
       w.write<uint32_t>(0x210000);  // 1980-01-01 00:00, so that equal content gives equal bytes
-      w.write<uint32_t>(check_sum(e.data));
+      w.write<uint32_t>(sum_of(e.data.data(), e.data.size()));
       w.write<uint32_t>(static_cast<uint32_t>(e.data.size()));
       w.write<uint32_t>(static_cast<uint32_t>(e.data.size()));
       w.write<uint16_t>(static_cast<uint16_t>(e.name.size()));
@@ -188,4 +218,4 @@ Result<std::string> write_zip(const std::vector<ZipEntry>& entries) {
   return out.take();
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::archive
