@@ -240,6 +240,13 @@ Treatment NodeFacts::find_treatment(const Expr& e) {
 }
 
 Treatment NodeFacts::onnx_treatment(const CallNode& call, const OnnxNodeAttrs& n) {
+  // Of a node of PyTorch, numbers decide what it compiles to.
+  if (n.domain == "torch") {
+    Treatment t;
+    for (size_t i = 0; i < call.args.size(); ++i)
+      if (setting(n, format("number{}", i))) t.values.push_back(i);
+    return t;
+  }
   if (!n.domain.empty() && n.domain != "ai.onnx.ml" && n.domain != "ai.onnx.preview.training") return {};
   const bool of_text =
       std::any_of(call.args.begin(), call.args.end(), [&](const Expr& operand) { return text(operand); });

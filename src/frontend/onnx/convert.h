@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/expression_builder.h"
 #include "frontend/onnx/proto.h"
 #include "relay/expr.h"
 #include "relay/op.h"
@@ -16,6 +17,8 @@
 
 namespace tilewright::onnx {
 
+using frontend::ConversionFailure;
+using frontend::ExpressionBuilder;
 using relay::Expr;
 using relay::make_attrs;
 
@@ -31,14 +34,10 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
-struct ConversionFailure {
-  Diagnostic diagnostic;
-};
-
 class Importer;
 struct Scope;
 
-class NodeContext {
+class NodeContext : public ExpressionBuilder {
  public:
   NodeContext(Importer& importer, Scope& scope, const Node& node, int64_t opset, std::vector<Value> inputs);
   const Node& node() const { return node_; }
@@ -53,10 +52,9 @@ class NodeContext {
   bool wants(size_t output) const { return output < node_.outputs.size() && !node_.outputs[output].empty(); }
   // The value of an input that must be known at import time. `what` names it in the error.
   Tensor constant(size_t i, const char* what) const { return constant(input(i), what); }
-  Tensor constant(const Expr& e, const char* what) const;
+  using ExpressionBuilder::constant;
   std::vector<int64_t> ints(size_t i, const char* what) const;
   int64_t int_scalar(size_t i, const char* what) const;
-  static const Tensor* known(const Expr& e);  // null when it is not a constant
   // A weight that was copied into another form: the memory of the file's pages is given back.
   void release_pages(const Tensor& weight);
 
@@ -72,44 +70,6 @@ class NodeContext {
   const Attribute* attr(std::string_view name, AttributeKind kind) const;
   DataType dtype_attr(std::string_view name, DataType fallback) const;
 
-  // Types.
-  const TensorTypeNode& type(const Expr& e) const;
-  const Shape& shape(const Expr& e) const { return type(e).shape; }
-  DataType dtype(const Expr& e) const { return type(e).dtype; }
-  int64_t rank(const Expr& e) const { return static_cast<int64_t>(type(e).shape.size()); }
-  // All sizes as numbers; a symbolic one fails as FreeDimension.
-  std::vector<int64_t> dims(const Expr& e) const;
-  // The product of sizes [begin, end); fails when it overflows.
-  int64_t product(const std::vector<int64_t>& sizes, int64_t begin = 0, int64_t end = INT64_MAX) const;
-  // An axis in [-rank, rank) made non-negative.
-  int64_t axis(int64_t axis, int64_t rank) const;
-
-  // Building. Calls on small constants are evaluated at once.
-  Expr call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs = {}) const;
-  Expr get(const Expr& tuple, int64_t index) const;
-  Expr constant_of(Tensor t) const;
-  Expr scalar(double value, DataType dtype) const;
-  Expr scalar_like(double value, const Expr& like) const { return scalar(value, dtype(like)); }
-  // Zeros of any shape; not stored when there are many.
-  Expr zeros(DataType dtype, std::vector<int64_t> shape) const;
-  // first, first + 1, ... (int64).
-  Expr counting(int64_t count, int64_t first = 0) const;
-  Expr ints_constant(const std::vector<int64_t>& values) const;
-  Expr reshape(const Expr& e, std::vector<int64_t> newshape) const;
-  Expr transpose(const Expr& e, std::vector<int64_t> axes) const;
-  Expr cast(const Expr& e, DataType dtype) const;
-  Expr squeeze(const Expr& e, std::vector<int64_t> axes) const;
-  Expr expand(const Expr& e, int64_t axis, int64_t count = 1) const;
-  Expr concat(std::vector<Expr> parts, int64_t axis) const;
-  Expr slice(const Expr& e, int64_t axis, int64_t begin, int64_t end, int64_t step = 1) const;
-  Expr broadcast_to(const Expr& e, std::vector<int64_t> shape) const;
-  Expr reduce(std::string_view op, const Expr& e, std::vector<int64_t> axes, bool keepdims) const;
-  Expr add(const Expr& a, const Expr& b) const { return call("add", {a, b}); }
-  Expr sub(const Expr& a, const Expr& b) const { return call("subtract", {a, b}); }
-  Expr mul(const Expr& a, const Expr& b) const { return call("multiply", {a, b}); }
-  Expr div(const Expr& a, const Expr& b) const { return call("divide", {a, b}); }
-  Expr where(const Expr& c, const Expr& a, const Expr& b) const { return call("where", {c, a, b}); }
-
   // Imports a subgraph (an If's branch, a Loop's body) in this place; `arguments` are the values of its inputs.
   // `outside` goes before what its names mean around the node.
   Values inline_graph(const Graph& graph, std::vector<Value> arguments,
@@ -118,19 +78,13 @@ class NodeContext {
   const Value* outer(const std::string& name) const;
   Importer& importer() const { return importer_; }
 
-  // Giving up. fail: the model breaks the operator's rules. unsupported: a legal use that is not implemented, collected
-  // with all others of the model. fail_type: operands that do not fit.
-  [[noreturn]] void fail(std::string message, std::string hint = {}) const;
-  [[noreturn]] void fail_type(std::string message) const;
-  [[noreturn]] void unsupported(std::string what) const;
-
  private:
+  std::vector<std::string> inputs_of(const Expr& e) const override;
   Importer& importer_;
   Scope& scope_;
   const Node& node_;
   int64_t opset_;
   std::vector<Value> inputs_;
-  relay::Span span_;
 };
 
 using Converter = Values (*)(NodeContext&);

@@ -107,8 +107,8 @@ namespace {
 class Conversion {
  public:
   Conversion(const relay::FunctionNode& main, const std::map<std::string, Tensor>& arguments,
-             const ImportOptions& options)
-      : main_(main), arguments_(arguments), options_(options), importer_(nothing_, options) {}
+             const ImportOptions& options, const OtherNodes& others)
+      : main_(main), arguments_(arguments), options_(options), others_(others), importer_(nothing_, options) {}
 
   Result<relay::Module> run() try {
     std::vector<Expr> params;
@@ -184,8 +184,9 @@ class Conversion {
       return relay::with_children(e, kids);
     }
     if (const auto* node = attrs_as<relay::OnnxNodeAttrs>(call->attrs)) return node_result(*node, kids, e);
-    Expr now = importer_.call(op->name, kids, call->attrs, e->span);
-    if (auto form = relay::static_form(now)) now = importer_.call(form->op->name, form->operands, form->attrs, e->span);
+    Expr now = frontend::folded_call(op->name, kids, call->attrs, e->span);
+    if (auto form = relay::static_form(now))
+      now = frontend::folded_call(form->op->name, form->operands, form->attrs, e->span);
     if (relay::is_call_to(now, "shape_of") || relay::is_call_to(now, "ndarray_size")) now = of_type(now);
     if (is_static(now->type)) return now;
     for (const Expr& kid : kids) importer_.inputs_of(kid);
@@ -220,6 +221,8 @@ class Conversion {
   Expr node_result(const relay::OnnxNodeAttrs& attrs, const std::vector<Expr>& kids, const Expr& e) {
     const auto bytes = base64_decode(attrs.node);
     if (!bytes) throw ConversionFailure{Diagnostic(ErrorCode::kBadArtifact, "an onnx.node holds no bytes")};
+    if (auto other = others_.find(attrs.domain); other != others_.end())
+      return other_result(attrs, other->second(*bytes, kids, importer_));
     auto model = read_node(*bytes);
     if (!model.ok()) throw ConversionFailure{std::move(model).error()};
     const Node& node = model->graph.nodes[0];
@@ -247,9 +250,17 @@ class Conversion {
     return attrs.outputs == 1 ? results[0] : relay::make_tuple(std::move(results));
   }
 
+  static Expr other_result(const relay::OnnxNodeAttrs& attrs, std::vector<Expr> made) {
+    if (made.size() < static_cast<size_t>(attrs.outputs) || attrs.outputs < 1)
+      throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, format("{} has fewer results here", attrs.op))};
+    made.resize(static_cast<size_t>(attrs.outputs));
+    return attrs.outputs == 1 ? made[0] : relay::make_tuple(std::move(made));
+  }
+
   const relay::FunctionNode& main_;
   const std::map<std::string, Tensor>& arguments_;
   const ImportOptions& options_;
+  const OtherNodes& others_;
   Model nothing_;
   Importer importer_;
   std::unordered_map<const relay::ExprNode*, Expr> made_;
@@ -265,7 +276,7 @@ Tensor copied(const Tensor& t) {
 }  // namespace
 
 Result<relay::Module> convert_deferred(const relay::Module& module, const std::map<std::string, Tensor>& arguments,
-                                       uint64_t largest, std::vector<std::string>* by_value) {
+                                       uint64_t largest, std::vector<std::string>* by_value, const OtherNodes& others) {
   const relay::FunctionNode* main = module.main_function();
   if (!main) return Diagnostic(ErrorCode::kBadArtifact, "a region has no main function");
   ImportOptions options;
@@ -279,7 +290,7 @@ Result<relay::Module> convert_deferred(const relay::Module& module, const std::m
   while (true) {
     std::vector<std::string> needed;
     options.needed_constants = &needed;
-    auto converted = Conversion(*main, arguments, options).run();
+    auto converted = Conversion(*main, arguments, options, others).run();
     if (converted.ok()) {
       for (const auto& [name, value] : options.constants) by_value->push_back(name);
       return converted;

@@ -5,12 +5,10 @@
 #include <functional>
 #include <set>
 
-#include "base/checked.h"
 #include "base/format.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/graph_order.h"
 #include "frontend/onnx/importer.h"
-#include "relay/constant_call.h"
 
 namespace tilewright::onnx {
 
@@ -24,10 +22,6 @@ const ValueType* tensor_of(const ValueType& type) {
   return type.kind == ValueType::kTensor ? &type : nullptr;
 }
 namespace {
-
-// Calls on constants no larger than this are evaluated during the import: shape computations and the parameters of
-// operators. Larger ones (weights) are the constant folding pass's business.
-constexpr int64_t kMaxFoldedElements = 1 << 16;
 
 std::string type_text(const Value& v) {
   if (v.sequence) return "sequence";
@@ -77,52 +71,6 @@ std::vector<std::string> Importer::inputs_of(const Expr& e) {
   return names;
 }
 
-Expr Importer::call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs,
-                    const relay::Span& span) {
-  const relay::OpDef* def = relay::find_op(op);
-  if (!def) refuse(ErrorCode::kUnsupportedOp, format("the graph operator '{}' is missing", op));
-  auto result = relay::try_call(op, args, attrs, span);
-  if (!result) throw ConversionFailure{std::move(result).error()};
-  Expr e = std::move(result).value();
-  bool static_result = true;
-  int64_t elements = 0;
-  auto add_type = [&](const Type& t) {
-    const auto* tensor = as_tensor(t);
-    auto dims = tensor ? static_shape(tensor->shape) : std::nullopt;
-    if (!dims) {
-      static_result = false;
-      return;
-    }
-    auto count = checked_element_count(*dims);
-    if (!count) throw ConversionFailure{std::move(count).error()};
-    elements = std::min<int64_t>(elements + *count, int64_t{1} << 50);
-  };
-  if (const auto* tuple = as_tuple(e->type))
-    for (const Type& t : tuple->fields) add_type(t);
-  else
-    add_type(e->type);
-  if (!relay::is_constant_call(e) || (static_result && elements > kMaxFoldedElements)) return e;
-  if (op == "qnn.dequantize" && elements > 1) return e;  // passes tell quantised weights by it
-  int64_t read = 0;
-  auto small = [&](const Expr& arg) {
-    const auto* c = relay::as<relay::ConstantNode>(arg);
-    return c && (read += c->data.size()) <= kMaxFoldedElements && c->data.dtype().code != TypeCode::kComplex;
-  };
-  for (const Expr& arg : args) {
-    if (const auto* tuple = relay::as<relay::TupleNode>(arg)) {
-      for (const Expr& field : tuple->fields)
-        if (!small(field)) return e;
-    } else if (!small(arg)) {
-      return e;
-    }
-  }
-  auto out = relay::evaluate_constant_call(e);
-  if (!out) throw ConversionFailure{std::move(out).error()};
-  std::vector<Expr> constants;
-  for (Tensor& t : *out) constants.push_back(relay::make_constant(std::move(t), span));
-  return as_tuple(e->type) ? relay::make_tuple(std::move(constants), span) : constants.at(0);
-}
-
 const Function* Importer::find_function(const Node& node) const {
   for (const auto& f : model_.functions)
     if (f.name == node.op_type && f.domain == node.domain && f.overload == node.overload) return &f;
@@ -134,30 +82,11 @@ void Importer::note_unsupported(const Node& node, int64_t version, const std::ve
   for (const auto& v : inputs) types += (types.empty() ? "" : ", ") + type_text(v);
   std::string name = node.domain.empty() ? node.op_type : node.domain + "." + node.op_type;
   std::string shown = !node.name.empty() || node.outputs.empty() ? node.name : node.outputs[0];
-  unsupported_.push_back({name, format("'{}' ({})", shown, types), std::move(why), version});
+  unsupported_.add(name, format("opset {}", version), format("'{}' ({})", shown, types), std::move(why));
 }
 
 Diagnostic Importer::unsupported_report() const {
-  struct Group {
-    int64_t version = 0;
-    std::string why;
-    std::vector<std::string> places;
-  };
-  std::map<std::pair<std::string, std::string>, Group> groups;
-  for (const auto& u : unsupported_) {
-    Group& g = groups[{u.op, u.why}];
-    g.version = u.version;
-    g.places.push_back(u.where);
-  }
-  std::string text = format("{} of the model's nodes cannot be compiled yet", unsupported_.size());
-  for (const auto& [key, g] : groups) {
-    text += format("\n  {} (opset {}{}{}) x{}: ", key.first, g.version, key.second.empty() ? "" : "; ", key.second,
-                   g.places.size());
-    for (size_t i = 0; i < g.places.size() && i < 4; ++i) text += (i ? ", " : "") + g.places[i];
-    if (g.places.size() > 4) text += ", ...";
-  }
-  return Diagnostic(
-      ErrorCode::kUnsupportedOp, text, "",
+  return unsupported_.report(
       "export the model with these operators decomposed (another opset, or a model-local function of the same name), "
       "or take them out; `tilewright ops --onnx` lists what is supported");
 }
@@ -312,7 +241,7 @@ Values Importer::converted(const Node& node, const std::map<std::string, int64_t
   Scope scope;
   scope.opsets = &opsets;
   Values out = convert(node, scope, std::move(inputs));
-  if (!unsupported_.empty()) throw ConversionFailure{unsupported_report()};
+  if (unsupported_.size() > 0) throw ConversionFailure{unsupported_report()};
   return out;
 }
 
@@ -389,7 +318,7 @@ Result<relay::Module> Importer::run() try {
     }
   }
   Values outputs = import_graph(model_.graph, scope);
-  if (!unsupported_.empty()) return unsupported_report();
+  if (unsupported_.size() > 0) return unsupported_report();
   if (outputs.empty()) refuse(ErrorCode::kMalformedModel, "the model has no output");
   relay::DictAttrs attrs;
   attrs["input_names"] = input_names_;

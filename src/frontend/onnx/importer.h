@@ -7,6 +7,7 @@
 
 #include "frontend/onnx/convert.h"
 #include "frontend/onnx/import.h"
+#include "frontend/unsupported.h"
 
 namespace tilewright::onnx {
 
@@ -39,7 +40,6 @@ class Importer {
 
   // Used by NodeContext.
   Values import_graph(const Graph& graph, Scope& scope);
-  Expr call(std::string_view op, const std::vector<Expr>& args, const AttrsRef& attrs, const relay::Span& span);
   // The model inputs an expression reads; also noted as needed constants.
   std::vector<std::string> inputs_of(const Expr& e);
   void release_pages(const Tensor& weight) const;
@@ -54,17 +54,13 @@ class Importer {
   Expr one_value(const Value& v);
   static bool is_static_value(const Value& v);
   size_t unsupported_count() const { return unsupported_.size(); }
-  void forget_unsupported(size_t from) { unsupported_.resize(from); }
+  void forget_unsupported(size_t from) { unsupported_.forget(from); }
 
   // For convert_deferred: an argument of the region, and what a node is converted to.
   void add_input(const std::string& name, const Expr& var);
   Values converted(const Node& node, const std::map<std::string, int64_t>& opsets, std::vector<Value> inputs);
 
  private:
-  struct Unsupported {
-    std::string op, where, why;
-    int64_t version;
-  };
   void bind_shapes();
   void add_graph_input(const ValueInfo& info, Scope& scope);
   Expr program_input(const ValueInfo& info);
@@ -85,7 +81,7 @@ class Importer {
   const Model& model_;
   const ImportOptions& options_;
   std::map<std::string, Dim> symbols_;  // named dimensions bound by options.shapes
-  std::vector<Unsupported> unsupported_;
+  frontend::UnsupportedNodes unsupported_;
   std::vector<Expr> inputs_;
   std::vector<std::string> input_names_;
   std::vector<std::string> input_kinds_;  // of main: "tensor", "unranked float32", "value"

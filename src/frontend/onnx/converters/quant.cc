@@ -198,7 +198,7 @@ Values quantized_result(NodeContext& c, const Expr& y, int64_t scale, DataType l
   Expr ratio = c.div(y, c.cast(c.input(scale), kFloat32));
   return {to_integers(c, ratio, optional(c, scale + 1), like)};
 }
-template <Expr (NodeContext::*op)(const Expr&, const Expr&) const>
+template <Expr (frontend::ExpressionBuilder::*op)(const Expr&, const Expr&) const>
 Values qlinear_binary(NodeContext& c) {
   Expr y = (c.*op)(real_operand(c, 0), real_operand(c, 3));
   return quantized_result(c, y, 6, c.dtype(c.input(0)));

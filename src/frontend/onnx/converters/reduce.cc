@@ -58,7 +58,7 @@ Values reduction(NodeContext& c) {
   return {kAfter(c, x)};
 }
 
-constexpr char kSum[] = "sum", kMean[] = "mean", kProd[] = "prod", kMax[] = "max", kMin[] = "min";
+constexpr char kSum[] = "sum", kMean[] = "mean", kProd[] = "prod", kLargest[] = "max", kSmallest[] = "min";
 
 Values log_sum_exp(NodeContext& c) {
   Reduced r = read_axes(c, 18);
@@ -129,8 +129,8 @@ constexpr ConverterEntry kReduceConverters[] = {
     {"ReduceSum", 1, reduction<kSum, same, same, 13>},
     {"ReduceMean", 1, reduction<kMean, same, same, 18>},
     {"ReduceProd", 1, reduction<kProd, same, same, 18>},
-    {"ReduceMax", 1, reduction<kMax, same, same, 18>},
-    {"ReduceMin", 1, reduction<kMin, same, same, 18>},
+    {"ReduceMax", 1, reduction<kLargest, same, same, 18>},
+    {"ReduceMin", 1, reduction<kSmallest, same, same, 18>},
     {"ReduceL1", 1, reduction<kSum, absolute, same, 18>},
     {"ReduceL2", 1, reduction<kSum, square, root, 18>},
     {"ReduceSumSquare", 1, reduction<kSum, square, same, 18>},
