@@ -72,6 +72,13 @@ foreach(tool check_layers check_files check_docs)
   add_test(NAME tools.${tool}.self_test COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/${tool} --self-test)
 endforeach()
 add_test(NAME tools.bench_report COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/bench/report_test.py)
+add_test(NAME docs.torch_operators COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/torch/write_docs.py --check)
+# Operators of PyTorch, where it is installed.
+if(TARGET tilewright AND TARGET tilewright_compiler)
+  add_test(NAME torch.operators
+    COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/torch/operators.py --program $<TARGET_FILE:tilewright>)
+  set_tests_properties(torch.operators PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900)
+endif()
 # Tests that use products by their files.
 if(TARGET test_runtime AND TARGET tilewright_runtime)
   add_dependencies(test_runtime tilewright_runtime)

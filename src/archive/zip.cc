@@ -168,7 +168,10 @@ Status check_sum(const ZipMember& m) {
 
 Result<std::vector<ZipEntry>> read_zip(std::span<const std::byte> file) {
   std::vector<ZipEntry> out;
-  for (const ZipMember& member : TW_TRY(zip_members(file))) out.push_back({member.name, TW_TRY(unpack(member))});
+  for (const ZipMember& member : TW_TRY(zip_members(file))) {
+    std::string data = TW_TRY(unpack(member));
+    out.push_back({member.name, std::move(data)});
+  }
   return out;
 }
 

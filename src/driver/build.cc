@@ -16,7 +16,9 @@
 #include "driver/guarded.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
+#include "driver/torch_file.h"
 #include "frontend/onnx/file_map.h"
+#include "frontend/torch/archive.h"
 #include "lower/merge.h"
 #include "relay/bind.h"
 #include "relay/passes/default_pipeline.h"
@@ -207,8 +209,12 @@ template <class Source>
 Result<relay::Module> import_model(const Source& source, const BuildOptions& options,
                                    const std::map<std::string, std::vector<int64_t>>& shapes,
                                    onnx::Programs programs = onnx::Programs::kRefused) {
-  if constexpr (std::is_same_v<Source, std::string>)
+  if constexpr (std::is_same_v<Source, std::string>) {
     if (TW_TRY(is_relay_file(source))) return read_relay_file(source, options, shapes);
+    if (TW_TRY(is_torch_file(source))) return read_torch_file(source, options, shapes, programs);
+  } else {
+    if (torch::is_archive(source.bytes)) return read_torch_file(source, options, shapes, programs);
+  }
   if (!options.params.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "an ONNX model holds its weights; --params is for Relay modules",
                       options.params, "leave it out");

@@ -73,8 +73,8 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options);
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
 // What can be said without a model. Errors: UnknownTarget, UnknownPass, InvalidArgument (config).
 Status check_options(const BuildOptions& options);
-// Reads the model (ONNX, or a Relay module: driver/relay_file.h), then builds. Errors also: FileNotFound,
-// MalformedModel and the importer's others.
+// Reads the model (ONNX, a .pt2 file of PyTorch, or a Relay module: driver/relay_file.h), then builds. Errors also:
+// FileNotFound, MalformedModel and the importer's others.
 Result<Built> build_onnx(const std::string& path, const BuildOptions& options);
 // The same from memory; weights lie inside the bytes.
 Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& options);

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/work_folder.h"
 #include "driver/relay_file.h"
+#include "driver/torch_file.h"
 #include "frontend/onnx/import.h"
 #include "relay/interpreter.h"
 #include "relay/op.h"
@@ -306,6 +307,9 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
 Result<VerifyReport> verify_onnx(const std::string& path, const VerifyOptions& options) {
   if (TW_TRY(is_relay_file(path)))
     return verify_module(TW_TRY(read_relay_file(path, options.build, options.build.shapes)), options);
+  if (TW_TRY(is_torch_file(path)))
+    return verify_module(TW_TRY(read_torch_file(path, options.build, options.build.shapes, torch::Programs::kRefused)),
+                         options);
   onnx::ImportOptions import;
   import.shapes = options.build.shapes;
   auto module = TW_TRY(onnx::import_onnx(path, import));

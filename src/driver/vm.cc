@@ -12,6 +12,7 @@
 #include "driver/model_file.h"
 #include "frontend/onnx/defer.h"
 #include "frontend/onnx/import.h"
+#include "frontend/torch/wait.h"
 #include "program/program.h"
 #include "program/region_source.h"
 #include "relay/interpreter.h"
@@ -120,7 +121,8 @@ Result<relay::Module> converted_region(const std::string& format_name, const onn
                       format("a region is in the format '{}', which this compiler does not know", format_name));
   const relay::Module module = TW_TRY(
       program::read_region({reinterpret_cast<const char*>(source.bytes.data()), source.bytes.size()}, source.owner));
-  return onnx::convert_deferred(module, arguments, evaluated ? UINT64_MAX : kLargestKeyBytes, by_value);
+  static const onnx::OtherNodes others = {{torch::kWaitingDomain, torch::convert_waiting}};
+  return onnx::convert_deferred(module, arguments, evaluated ? UINT64_MAX : kLargestKeyBytes, by_value, others);
 }
 
 }  // namespace

@@ -112,10 +112,10 @@ Command add_inspect(CLI::App* app) {
                                   "read, too");
   auto file = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
-  cmd->add_option(
-         "file", *file,
-         "An .onnx model, a compiled .so or .tar, .params, graph JSON, a factory record, a VM program (.ro), a Relay "
-         "module as text or JSON")
+  cmd->add_option("file", *file,
+                  "An .onnx or .pt2 model, a compiled .so or .tar, .params, graph JSON, a factory record, a VM program "
+                  "(.ro), a Relay "
+                  "module as text or JSON")
       ->required();
   cmd->add_flag("--json", *as_json, "Everything, as JSON");
   return [=] {

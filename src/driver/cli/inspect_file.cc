@@ -14,6 +14,7 @@
 #include "frontend/classic/graph_json_reader.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/proto.h"
+#include "frontend/torch/archive.h"
 #include "relay/classic/json.h"
 #include "relay/op.h"
 #include "relay/text.h"
@@ -135,6 +136,40 @@ Result<json> inspect_onnx(const std::string& path) {
   for (const auto& v : model.graph.inputs) j["inputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
   for (const auto& v : model.graph.outputs) j["outputs"].push_back({{"name", v.name}, {"type", v.type.str()}});
   j["metadata"] = model.metadata;
+  return j;
+}
+
+std::string size_text(const torch::Size& size) { return size.value ? std::to_string(*size.value) : size.expression; }
+
+Result<json> inspect_torch(const onnx::SharedBytes& bytes) {
+  const torch::Program program = TW_TRY(torch::read_archive(bytes));
+  json j{{"kind", "torch exported program"},
+         {"torch_version", program.torch_version},
+         {"schema_version", format("{}.{}", program.schema_major, program.schema_minor)},
+         {"nodes", program.graph.nodes.size()}};
+  std::map<std::string, int> counts;
+  for (const torch::Node& node : program.graph.nodes) ++counts[node.target];
+  j["operators"] = counts;
+  uint64_t weights = 0;
+  for (const auto& [name, tensor] : program.weights) weights += tensor.bytes();
+  j["weights_bytes"] = weights;
+  for (const torch::InputSpec& input : program.inputs) {
+    if (input.kind != torch::InputSpec::kUser) continue;
+    std::string type = "int64";
+    if (auto it = program.graph.tensors.find(input.name); it != program.graph.tensors.end()) {
+      type = it->second.dtype.str() + "[";
+      for (size_t i = 0; i < it->second.sizes.size(); ++i) type += (i ? "," : "") + size_text(it->second.sizes[i]);
+      type += "]";
+    }
+    j["inputs"].push_back({{"name", input.name}, {"type", type}});
+  }
+  for (const auto& output : program.outputs)
+    j["outputs"].push_back({{"name", output.value.text}, {"changes", output.target}});
+  for (const auto& [symbol, range] : program.ranges) {
+    json& r = j["sizes"][symbol] = json::object();
+    if (range.least) r["least"] = *range.least;
+    if (range.most) r["most"] = *range.most;
+  }
   return j;
 }
 
@@ -312,6 +347,7 @@ Result<json> inspect_file(const std::string& path) {
     return inspect_factory(bytes);
   if (file.starts_with("\x7f\x45\x4c\x46")) return inspect_artifact(bytes);
   if (file.size() > 262 && file.substr(257, 5) == "ustar") return inspect_package(bytes);
+  if (torch::is_archive(bytes)) return inspect_torch(mapped);
   if (is_json(file)) return inspect_json(file);
   if (is_relay_text(file))
     return inspect_module(TW_TRY(relay::parse_module(file, {}, {.origin = path, .zero_missing_constants = true})),

@@ -12,6 +12,7 @@
 #include "driver/cli/commands.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
+#include "frontend/torch/import.h"
 #include "lower/compute.h"
 #include "lower/strategy.h"
 #include "relay/op.h"
@@ -53,10 +54,11 @@ Status run_on_text(const Pipeline& passes, const std::string& path, const std::s
 }  // namespace
 
 Command add_ops(CLI::App* app) {
-  auto* cmd =
-      app->add_subcommand("ops", "List the operators: Relay ones with their kernels, or the ONNX ones that import");
-  auto onnx = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
+  auto* cmd = app->add_subcommand(
+      "ops", "List the operators: Relay ones with their kernels, or the ONNX or PyTorch ones that import");
+  auto onnx = std::make_shared<bool>(false), json = std::make_shared<bool>(false), aten = std::make_shared<bool>(false);
   cmd->add_flag("--onnx", *onnx, "The ONNX operators that can be imported");
+  cmd->add_flag("--torch", *aten, "The operators of PyTorch that can be imported")->excludes("--onnx");
   cmd->add_flag("--json", *json, "As JSON");
   return [=] {
     auto j = nlohmann::json::array();
@@ -66,6 +68,13 @@ Command add_ops(CLI::App* app) {
           j.push_back({{"domain", op.domain}, {"op", op.op}, {"since", op.since}});
         else
           std::printf("%s%s%s %d\n", op.domain.c_str(), op.domain.empty() ? "" : ".", op.op.c_str(), op.since);
+      }
+    } else if (*aten) {
+      for (const std::string& op : torch::supported_ops()) {
+        if (*json)
+          j.push_back({{"op", op}});
+        else
+          std::printf("%s\n", op.c_str());
       }
     } else {
       for (const auto& op : relay::all_ops()) {

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/torch/alias.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "frontend/torch/importer.h"
+
+namespace tilewright::torch {
+namespace {
+
+constexpr size_t kMostSteps = 256;  // of a chain of views, which every change walks
+
+// How a change of the result is put into what was viewed.
+enum class Inverse { kSame, kReshape, kPermute, kTranspose, kSelect, kSlice, kParts, kNone };
+
+struct ViewOp {
+  std::string_view target;
+  Inverse inverse;
+  // The result is a new tensor where the elements do not lie as it wants them, or where it has other values.
+  enum When { kAlways, kInOrder, kUnchanged } when = kAlways;
+};
+constexpr ViewOp kViewOps[] = {
+    {"aten.alias", Inverse::kSame},
+    {"aten.detach", Inverse::kSame},
+    {"aten.lift_fresh", Inverse::kSame},
+    {"aten.view_as", Inverse::kReshape},
+    {"aten.view", Inverse::kReshape},
+    {"aten._unsafe_view", Inverse::kReshape},
+    {"aten.unsqueeze", Inverse::kReshape},
+    {"aten.squeeze", Inverse::kReshape},
+    {"aten.unflatten", Inverse::kReshape},
+    {"aten.reshape", Inverse::kReshape, ViewOp::kInOrder},
+    {"aten.reshape_as", Inverse::kReshape, ViewOp::kInOrder},
+    {"aten._reshape_alias", Inverse::kReshape, ViewOp::kInOrder},
+    {"aten.flatten", Inverse::kReshape, ViewOp::kInOrder},
+    {"aten.contiguous", Inverse::kSame, ViewOp::kInOrder},
+    {"aten.to", Inverse::kSame, ViewOp::kUnchanged},
+    {"aten.type_as", Inverse::kSame, ViewOp::kUnchanged},
+    {"aten.dropout", Inverse::kSame, ViewOp::kUnchanged},
+    {"aten.feature_dropout", Inverse::kSame, ViewOp::kUnchanged},
+    {"aten.permute", Inverse::kPermute},
+    {"aten.transpose", Inverse::kTranspose},
+    {"aten.swapaxes", Inverse::kTranspose},
+    {"aten.t", Inverse::kTranspose},
+    {"aten.select", Inverse::kSelect},
+    {"aten.slice", Inverse::kSlice},
+    {"aten.narrow", Inverse::kSlice},
+    {"aten.split", Inverse::kParts},
+    {"aten.split_with_sizes", Inverse::kParts},
+    {"aten.chunk", Inverse::kParts},
+    {"aten.tensor_split", Inverse::kParts},
+    {"aten.unbind", Inverse::kParts},
+    {"aten.expand", Inverse::kNone},
+    {"aten.expand_as", Inverse::kNone},
+    {"aten.diagonal", Inverse::kNone},
+    {"aten.unfold", Inverse::kNone},
+    {"aten.movedim", Inverse::kNone},
+};
+const ViewOp* view_op(std::string_view target) {
+  // Overloads of lists and texts.
+  if (target.ends_with(".t") && target != "aten.t") return nullptr;
+  if (target.ends_with(".str")) return nullptr;
+  const std::string_view base = without_overload(target);
+  for (const ViewOp& op : kViewOps)
+    if (op.target == base) return &op;
+  return nullptr;
+}
+
+Values replay(const Place& place, const ViewStep& step, const Expr& seen) {
+  NamedValues arguments = step.arguments;
+  arguments.at(0).second = Value(seen);
+  return convert_resolved(place, *step.node, std::move(arguments));
+}
+
+Expr result_of(const Values& made, size_t result) {
+  if (made.size() == 1 && made[0].list) return made[0].list->at(result).expr;
+  return made.at(result).expr;
+}
+
+// Elements lie one behind another, so that any reshape of them is a view.
+bool lies_in_order(const View& view) {
+  return std::all_of(view.steps.begin(), view.steps.end(), [](const ViewStep& step) {
+    const Inverse inverse = view_op(step.node->target)->inverse;
+    return inverse == Inverse::kSame || inverse == Inverse::kReshape;
+  });
+}
+
+Expr put_slice(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t count, const Expr& part) {
+  const int64_t size = c.dims(whole)[static_cast<size_t>(axis)];
+  std::vector<Expr> parts;
+  if (begin > 0) parts.push_back(c.slice(whole, axis, 0, begin));
+  parts.push_back(part);
+  if (begin + count < size) parts.push_back(c.slice(whole, axis, begin + count, size));
+  return c.concat(std::move(parts), axis);
+}
+
+// Every `step`-th element from `begin` on.
+Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t step, const Expr& part) {
+  const int64_t count = c.dims(part)[static_cast<size_t>(axis)];
+  if (count == 0) return whole;
+  if (step == 1) return put_slice(c, whole, axis, begin, count, part);
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i) places.push_back(begin + i * step);
+  Expr index = c.ints_constant(places);
+  index = c.expand(index, 1, c.rank(whole) - axis - 1);
+  return c.call("scatter_elements", {whole, c.broadcast_to(index, c.dims(part)), part},
+                make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }));
+}
+
+// `before` with the step's result replaced by `content`.
+Expr put_back(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
+  NodeContext c(place, *step.node, step.arguments);
+  const int64_t rank = c.rank(before);
+  switch (view_op(step.node->target)->inverse) {
+    case Inverse::kSame:
+      return content;
+    case Inverse::kReshape:
+      return c.reshaped(content, c.dims(before));
+    case Inverse::kPermute: {
+      std::vector<int64_t> back(static_cast<size_t>(rank));
+      const std::vector<int64_t> axes = c.ints("dims");
+      for (size_t i = 0; i < axes.size(); ++i)
+        back.at(static_cast<size_t>(c.dim(axes[i], rank))) = static_cast<int64_t>(i);
+      return c.transpose(content, back);
+    }
+    case Inverse::kTranspose:
+      return replay(place, step, content).at(0).expr;
+    case Inverse::kSelect: {
+      const int64_t axis = c.dim(c.integer("dim"), rank), size = c.dims(before)[static_cast<size_t>(axis)];
+      const int64_t at = c.integer("index");
+      return put_slice(c, before, axis, at < 0 ? at + size : at, 1, c.expand(content, axis));
+    }
+    case Inverse::kSlice: {
+      const int64_t axis = c.dim(c.integer("dim", 0), rank), size = c.dims(before)[static_cast<size_t>(axis)];
+      int64_t begin = c.integer("start", 0);
+      begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
+      return put_strided(c, before, axis, begin, c.integer("step", 1), content);
+    }
+    case Inverse::kParts: {
+      const bool unbinds = without_overload(step.node->target) == "aten.unbind";
+      const int64_t axis = c.dim(c.integer("dim", 0), rank);
+      if (unbinds) return put_slice(c, before, axis, static_cast<int64_t>(step.result), 1, c.expand(content, axis));
+      const Values made = replay(place, step, before);
+      int64_t begin = 0;
+      for (size_t i = 0; i < step.result; ++i) begin += c.dims(result_of(made, i))[static_cast<size_t>(axis)];
+      return put_strided(c, before, axis, begin, 1, content);
+    }
+    case Inverse::kNone:
+      break;
+  }
+  c.unsupported("a change in place of what it shows");
+}
+
+}  // namespace
+
+Value in_own_memory(Value v, const std::string& owner, int owner_kind) {
+  if (v.list)
+    for (Value& item : *v.list) item = in_own_memory(std::move(item));
+  if (v.kind != Value::kTensor || v.view) return v;
+  v.view = std::make_shared<View>();
+  v.view->memory = std::make_shared<Memory>();
+  v.view->memory->whole = v.expr;
+  v.view->memory->owner = owner;
+  v.view->memory->owner_kind = owner_kind;
+  v.view->now = v.expr;
+  return v;
+}
+
+bool is_view(std::string_view target) { return view_op(target) != nullptr; }
+
+void share_memory(const Place& place, const Node& node, const NamedValues& arguments, Values* results) {
+  const ViewOp* op = view_op(node.target);
+  if (!op || arguments.empty() || !arguments[0].second.view) return;
+  const View& seen = *arguments[0].second.view;
+  if (seen.steps.size() >= kMostSteps)
+    throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a view of views of views without end")};
+  if (op->when == ViewOp::kInOrder && !lies_in_order(seen)) return;
+  if (op->when == ViewOp::kUnchanged && (results->empty() || results->front().expr != arguments[0].second.expr)) return;
+  auto share = [&](Value* v, size_t result) {
+    if (v->kind != Value::kTensor) return;
+    v->view = std::make_shared<View>(seen);
+    ViewStep step{&node, arguments, result};
+    step.arguments[0].second = Value();
+    v->view->steps.push_back(std::move(step));
+    v->view->now = v->expr;
+    v->view->version = seen.memory->version;
+  };
+  if (results->size() == 1 && results->front().list) {
+    std::vector<Value> items = *results->front().list;
+    for (size_t i = 0; i < items.size(); ++i) share(&items[i], i);
+    results->front() = Value::of_list(std::move(items));
+    return;
+  }
+  for (size_t i = 0; i < results->size(); ++i) share(&(*results)[i], i);
+}
+
+Expr current(const Place& place, const View& view) {
+  if (view.version == view.memory->version) return view.now;
+  Expr e = view.memory->whole;
+  for (const ViewStep& step : view.steps) e = result_of(replay(place, step, e), step.result);
+  return e;
+}
+
+void write_through(const Place& place, View* view, Expr content) {
+  Memory& memory = *view->memory;
+  std::vector<Expr> before = {memory.whole};
+  for (const ViewStep& step : view->steps) before.push_back(result_of(replay(place, step, before.back()), step.result));
+  Expr whole = content;
+  for (size_t i = view->steps.size(); i-- > 0;) whole = put_back(place, view->steps[i], before[i], whole);
+  memory.whole = std::move(whole);
+  view->version = ++memory.version;
+  view->now = std::move(content);
+}
+
+}  // namespace tilewright::torch

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a converter sees: one ATen node, its arguments by the names of the operator's schema, and calls that build graph
+// IR. In-place operators and views are the importer's business (alias.h): a converter is a function of its arguments.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "frontend/expression_builder.h"
+#include "frontend/onnx/proto.h"
+#include "frontend/torch/graph.h"
+
+namespace tilewright::onnx {
+class Importer;
+}
+
+namespace tilewright::torch {
+
+using frontend::ConversionFailure;
+using frontend::Expr;
+using frontend::make_attrs;
+
+struct View;
+
+// What a name stands for during the import.
+struct Value {
+  enum Kind {
+    kNothing,
+    kTensor,
+    kNumber,  // Python's int, float or bool: a scalar int64, float64 or bool that gives way in type promotion
+    kText,
+    kDtype,
+    kOption,  // a layout, memory format or device
+    kList,
+    kGraph
+  } kind = kNothing;
+  Expr expr;         // kTensor, kNumber
+  std::string text;  // kText; kOption: the device
+  DataType dtype = kFloat32;
+  int64_t option = 0;
+  std::shared_ptr<std::vector<Value>> list;  // shared: TorchScript appends to it
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<View> view;  // the memory of a tensor (alias.h)
+  bool poisoned = false;       // made by a node that could not be converted; its users are not converted either
+  Value() = default;
+  Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
+  static Value number(Expr e);
+  static Value of_list(std::vector<Value> items);
+  static Value of_text(std::string text);
+  static Value of_dtype(DataType dtype);
+};
+using Values = std::vector<Value>;
+using NamedValues = std::vector<std::pair<std::string, Value>>;
+
+class Importer;
+// Where a conversion happens: `torch` is null when a program's region is converted.
+struct Place {
+  onnx::Importer& onnx;
+  Importer* torch = nullptr;
+};
+
+class NodeContext : public frontend::ExpressionBuilder {
+ public:
+  NodeContext(const Place& place, const Node& node, NamedValues arguments);
+  const Node& node() const { return node_; }
+  std::string_view overload() const;  // "Tensor" of aten.add.Tensor
+  const Place& place() const { return place_; }
+  size_t output_count() const;
+
+  // Arguments. Without a default an absent one (or None) fails; numbers that only a run has fail as FreeDimension.
+  bool has(std::string_view name) const;
+  const Value* find(std::string_view name) const;
+  const Value& value(std::string_view name) const;
+  const Value& positional(size_t i) const;
+  size_t argument_count() const { return arguments_.size(); }
+  Expr tensor(std::string_view name) const;  // a number as a scalar tensor
+  std::vector<Expr> tensors(std::string_view name) const;
+  int64_t integer(std::string_view name) const;
+  int64_t integer(std::string_view name, int64_t fallback) const;
+  std::optional<int64_t> maybe_integer(std::string_view name) const;
+  double number(std::string_view name) const;
+  double number(std::string_view name, double fallback) const;
+  std::optional<double> maybe_number(std::string_view name) const;
+  bool flag(std::string_view name, bool fallback) const;
+  std::string text(std::string_view name, const std::string& fallback) const;
+  DataType dtype_arg(std::string_view name, DataType fallback) const;
+  // One integer is a list of one.
+  std::vector<int64_t> ints(std::string_view name) const;
+  std::vector<int64_t> ints(std::string_view name, const std::vector<int64_t>& fallback) const;
+  // As many as `count`: one integer is repeated.
+  std::vector<int64_t> ints(std::string_view name, size_t count, int64_t fallback) const;
+  std::vector<double> numbers(std::string_view name) const;
+  // Axes in [0, rank), each once; none given: `fallback`.
+  std::vector<int64_t> axes(std::string_view name, int64_t rank) const;
+  // The number of a value; fails when it is none, or known only at run time.
+  int64_t integer_of(const Value& v, std::string_view what) const;
+  double number_of(const Value& v, std::string_view what) const;
+
+  // Types. PyTorch's promotion: tensors with axes before scalars before Python's numbers.
+  DataType promoted(const std::vector<const Value*>& operands) const;
+  // The same for operators on real numbers: whole ones become float32.
+  DataType promoted_real(const std::vector<const Value*>& operands) const;
+  Expr as_tensor(const Value& v, DataType dtype) const;
+  Expr real(const Expr& e) const;  // whole numbers as float32
+  Expr zero_like(const Expr& e) const { return scalar_like(0, e); }
+  Expr tensor_or(std::string_view name, double fallback, DataType dtype) const;
+  // Shapes: PyTorch's rules for axes and for views.
+  int64_t dim(int64_t axis, int64_t rank) const;  // scalars have one axis
+  Expr reshaped(const Expr& e, std::vector<int64_t> sizes) const;
+  // Sizes as far as they are known; -1 for others.
+  std::vector<int64_t> integers_constant_of(const Expr& e, const char* what) const;
+
+  // What an ONNX operator would make of these inputs (null: absent): one definition for both formats.
+  struct OnnxAttribute {
+    std::string name;
+    std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>, std::vector<std::string>>
+        value;
+  };
+  std::vector<Expr> onnx(const std::string& op, int64_t version, const std::vector<Expr>& inputs,
+                         const std::vector<OnnxAttribute>& attributes, size_t outputs = 1,
+                         const std::string& domain = {}) const;
+
+ protected:
+  std::vector<std::string> inputs_of(const Expr& e) const override;
+
+ private:
+  Place place_;
+  const Node& node_;
+  NamedValues arguments_;
+};
+
+// A literal as a value. Names are not literals.
+Value literal_value(const Argument& a);
+
+using Converter = Values (*)(NodeContext&);
+struct ConverterEntry {
+  const char* target = nullptr;  // "aten.add", or of one overload: "aten.add.t"
+  Converter convert = nullptr;
+};
+
+// The families: each is one file of converters/ that defines `std::span<const ConverterEntry> <family>_converters()`.
+// clang-format off
+#define TW_TORCH_FAMILIES(X) \
+  X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
+  X(indexing) X(attention) X(control)
+// clang-format on
+#define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
+TW_TORCH_FAMILIES(TW_TORCH_FAMILY)
+#undef TW_TORCH_FAMILY
+
+// "aten.add" of "aten.add.Tensor".
+std::string_view without_overload(std::string_view target);
+// The converter of a target, with its overload or without; null when there is none.
+const ConverterEntry* find_converter(std::string_view target);
+// The operator that an in-place one is with another place for its result: "aten.add" of "aten.add_.Tensor"; empty when
+// it is none.
+std::string functional_name(std::string_view target);
+
+}  // namespace tilewright::torch

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention, written out in matrix products and softmax so that the compiler's own matching sees it; recurrent layers
+// and operators on graphs that run at once; boxes.
+#include <cmath>
+
+#include "base/format.h"
+#include "frontend/torch/importer.h"
+
+namespace tilewright::torch {
+namespace attention {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Expr attended(NodeContext& c) {
+  Expr q = c.tensor("query"), k = c.tensor("key"), v = c.tensor("value");
+  const int64_t rank = c.rank(q);
+  if (rank < 2 || c.rank(k) != rank || c.rank(v) != rank) c.fail_type("its operands have other ranks");
+  const DataType dtype = c.dtype(q);
+  const Ints qd = c.dims(q), kd = c.dims(k);
+  if (c.number("dropout_p", 0) != 0) c.unsupported("with dropout; call model.eval() before the export");
+  const double scale = c.number("scale", 1 / std::sqrt(static_cast<double>(qd.back())));
+  // Every key head serves as many query heads.
+  if (rank >= 3 && c.flag("enable_gqa", false)) {
+    const int64_t axis = rank - 3, heads = qd[static_cast<size_t>(axis)], shared = kd[static_cast<size_t>(axis)];
+    if (shared < 1 || heads % shared != 0) c.fail_type(format("{} heads do not share {}", heads, shared));
+    auto repeated = [&](const Expr& e) {
+      return c.call("repeat", {e}, make_attrs<relay::RepeatAttrs>([&](auto& a) {
+                      a.repeats = heads / shared;
+                      a.axis = axis;
+                    }));
+    };
+    if (heads != shared) k = repeated(k), v = repeated(v);
+  }
+  // As batches of heads.
+  auto lifted = [&](const Expr& e) { return rank < 4 ? c.expand(e, 0, 4 - rank) : e; };
+  auto product = [&](const Expr& a, const Expr& b, bool transpose) {
+    return c.call("nn.batch_matmul", {a, b},
+                  make_attrs<relay::BatchMatmulAttrs>([&](auto& at) { at.transpose_b = transpose; }));
+  };
+  q = lifted(q), k = lifted(k), v = lifted(v);
+  Expr scores = product(c.mul(q, c.scalar(scale, dtype)), k, true);
+  Expr low = c.scalar(-HUGE_VAL, dtype), zero = c.scalar(0, dtype);
+  bool hides = false;
+  if (c.has("attn_mask")) {
+    Expr mask = c.tensor("attn_mask");
+    hides = c.dtype(mask).is_bool();
+    scores = c.add(scores, hides ? c.where(mask, zero, low) : c.cast(mask, dtype));
+  }
+  if (c.flag("is_causal", false)) {
+    const int64_t queries = qd[qd.size() - 2], keys = kd[kd.size() - 2];
+    Expr seen = c.call("greater_equal", {c.expand(c.counting(queries), 1), c.expand(c.counting(keys), 0)});
+    scores = c.add(scores, c.where(seen, zero, low));
+  }
+  Expr weights = c.call("nn.softmax", {scores}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
+  Expr y = product(weights, v, false);
+  if (rank < 4) {
+    Ints gone;
+    for (int64_t i = 0; i < 4 - rank; ++i) gone.push_back(i);
+    y = c.squeeze(y, gone);
+  }
+  return y;
+}
+Values scaled_dot_product(NodeContext& c) { return {attended(c)}; }
+// What only training reads has no value here.
+Values flash_for_cpu(NodeContext& c) {
+  Expr y = attended(c);
+  const Ints d = c.dims(y);
+  return {y, c.zeros(kFloat32, {d[0], d[2], d[1]})};
+}
+
+enum class Cell { kLstm, kGru, kTanh, kRelu };
+
+// Gates in ONNX's order: LSTM i o f c of i f c o; GRU z r n of r z n.
+Expr reordered(NodeContext& c, const Expr& e, Cell cell) {
+  const int64_t gates = cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
+  if (gates == 1) return e;
+  const int64_t size = c.dims(e)[0] / gates;
+  std::vector<Expr> parts;
+  const Ints order = cell == Cell::kLstm ? Ints{0, 3, 1, 2} : Ints{1, 0, 2};
+  for (int64_t g : order) parts.push_back(c.slice(e, 0, g * size, (g + 1) * size));
+  return c.concat(parts, 0);
+}
+
+// Layers one over another. Weights of a direction: input, hidden, and their biases where there are any.
+template <Cell kCell>
+Values recurrent(NodeContext& c) {
+  Expr x = c.tensor("input");
+  if (!c.has("batch_first") || c.has("batch_sizes")) c.unsupported("packed sequences");
+  if (c.flag("train", false) && c.number("dropout", 0) > 0) c.unsupported("in training mode");
+  const bool lstm = kCell == Cell::kLstm, biases = c.flag("has_biases", true);
+  const std::vector<Expr> states = lstm ? c.tensors("hx") : std::vector<Expr>{c.tensor("hx")};
+  const std::vector<Expr> params = c.tensors("params");
+  const int64_t layers = c.integer("num_layers"), directions = c.flag("bidirectional", false) ? 2 : 1;
+  const size_t each = biases ? 4 : 2;
+  if (layers < 1 || layers > 1024 || states.size() != (lstm ? 2 : 1)) c.fail("its layers and states do not fit");
+  if (params.size() != each * static_cast<size_t>(layers * directions))
+    c.unsupported("projections of its hidden state");
+  const bool batch_first = c.flag("batch_first", false), alone = c.rank(x) == 2;
+  if (alone)
+    x = c.expand(x, 1);
+  else if (batch_first)
+    x = c.transpose(x, {1, 0, 2});
+  std::vector<Expr> hidden, cells;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    std::vector<Expr> w, r, b;
+    for (int64_t d = 0; d < directions; ++d) {
+      const size_t at = static_cast<size_t>(layer * directions + d) * each;
+      w.push_back(c.expand(reordered(c, params[at], kCell), 0));
+      r.push_back(c.expand(reordered(c, params[at + 1], kCell), 0));
+      if (biases)
+        b.push_back(
+            c.expand(c.concat({reordered(c, params[at + 2], kCell), reordered(c, params[at + 3], kCell)}, 0), 0));
+    }
+    auto state = [&](size_t i) {
+      Expr all = alone && c.rank(states[i]) == 2 ? c.expand(states[i], 1) : states[i];
+      return c.slice(all, 0, layer * directions, (layer + 1) * directions);
+    };
+    std::vector<Expr> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : Expr(), Expr(), state(0)};
+    if (lstm) inputs.push_back(state(1));
+    std::vector<NodeContext::OnnxAttribute> attributes = {
+        {"hidden_size", c.dims(params[each == 4 ? 1 : 1])[1]},
+        {"direction", std::string(directions == 2 ? "bidirectional" : "forward")}};
+    if (kCell == Cell::kGru) attributes.push_back({"linear_before_reset", int64_t{1}});
+    if (kCell == Cell::kRelu)
+      attributes.push_back({"activations", std::vector<std::string>(static_cast<size_t>(directions), "Relu")});
+    const char* op = lstm ? "LSTM" : kCell == Cell::kGru ? "GRU" : "RNN";
+    std::vector<Expr> made = c.onnx(op, 14, inputs, attributes, lstm ? 3 : 2);
+    // (time, directions, batch, hidden)
+    const Ints d = c.dims(made[0]);
+    x = c.reshaped(c.transpose(made[0], {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+    hidden.push_back(made[1]);
+    if (lstm) cells.push_back(made[2]);
+  }
+  Expr y = alone ? c.squeeze(x, {1}) : batch_first ? c.transpose(x, {1, 0, 2}) : x;
+  auto joined = [&](const std::vector<Expr>& all) {
+    Expr e = c.concat(all, 0);
+    return alone ? c.squeeze(e, {1}) : e;
+  };
+  if (lstm) return {y, joined(hidden), joined(cells)};
+  return {y, joined(hidden)};
+}
+
+// A graph that runs in place: regions without gradients, or of one precision.
+Values run_graph(NodeContext& c, size_t graph_at) {
+  const Value& graph = c.positional(graph_at);
+  if (!graph.graph || !c.place().torch) c.fail_type("it has no graph");
+  Values arguments;
+  for (size_t i = graph_at + 1; i < c.argument_count(); ++i) {
+    const Value& v = c.positional(i);
+    if (v.list)
+      arguments.insert(arguments.end(), v.list->begin(), v.list->end());
+    else
+      arguments.push_back(v);
+  }
+  return c.place().torch->import_graph(*graph.graph, std::move(arguments));
+}
+size_t graph_position(NodeContext& c) {
+  for (size_t i = 0; i < c.argument_count(); ++i)
+    if (c.positional(i).kind == Value::kGraph) return i;
+  c.fail_type("it has no graph");
+}
+Values wrapped(NodeContext& c) { return run_graph(c, graph_position(c)); }
+
+Values nms(NodeContext& c) {
+  Expr boxes = c.tensor("dets"), scores = c.tensor("scores");
+  const Expr threshold = c.as_tensor(c.value("iou_threshold"), kFloat32);
+  // (batch, class, box) of what is kept, the best first.
+  Expr kept = c.onnx("NonMaxSuppression", 11,
+                     {c.expand(c.cast(boxes, kFloat32), 0), c.expand(c.cast(scores, kFloat32), 0, 2),
+                      c.constant_of(Tensor::scalar<int64_t>(kInt64, INT64_MAX)), threshold},
+                     {})[0];
+  return {c.call("take", {kept, c.scalar(2, kInt64)}, make_attrs<relay::TakeAttrs>([](auto& a) {
+                   a.axis = 1;
+                   a.mode = "fast";
+                 }))};
+}
+Values roi_align(NodeContext& c) {
+  Expr x = c.tensor("input"), rois = c.tensor("rois");
+  Expr batch = c.cast(c.squeeze(c.slice(rois, 1, 0, 1), {1}), kInt64);
+  return {c.onnx("RoiAlign", 16, {x, c.slice(rois, 1, 1, 5), batch},
+                 {{"output_height", c.integer("pooled_height")},
+                  {"output_width", c.integer("pooled_width")},
+                  {"spatial_scale", c.number("spatial_scale")},
+                  {"sampling_ratio", std::max<int64_t>(0, c.integer("sampling_ratio", -1))},
+                  {"coordinate_transformation_mode",
+                   std::string(c.flag("aligned", false) ? "half_pixel" : "output_half_pixel")}})[0]};
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"aten.scaled_dot_product_attention", scaled_dot_product},
+    {"aten._scaled_dot_product_flash_attention_for_cpu", flash_for_cpu},
+    {"aten.lstm", recurrent<Cell::kLstm>},
+    {"aten.gru", recurrent<Cell::kGru>},
+    {"aten.rnn_tanh", recurrent<Cell::kTanh>},
+    {"aten.rnn_relu", recurrent<Cell::kRelu>},
+    {"higher_order.wrap_with_set_grad_enabled", wrapped},
+    {"higher_order.wrap_with_autocast", wrapped},
+    {"torchvision.nms", nms},
+    {"torchvision.roi_align", roi_align},
+};
+
+}  // namespace
+}  // namespace attention
+
+std::span<const ConverterEntry> attention_converters() { return attention::kTable; }
+
+}  // namespace tilewright::torch

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control flow: what is decided at the import takes one way; what only a run decides becomes Relay's `if` and a
+// function that calls itself last.
+#include "base/format.h"
+#include "frontend/torch/importer.h"
+
+namespace tilewright::torch {
+namespace control {
+namespace {
+
+constexpr int64_t kMostSteps = 4096;
+
+Importer& importer_of(NodeContext& c) {
+  if (!c.place().torch) c.fail_type("control flow inside of a region");
+  return *c.place().torch;
+}
+const Graph& graph_of(NodeContext& c, const Value& v) {
+  if (!v.graph) c.fail_type("an argument is not a graph");
+  return *v.graph;
+}
+Values items(NodeContext& c, size_t position) {
+  const Value& v = c.positional(position);
+  if (!v.list) c.fail_type(format("its argument {} is not a list", position));
+  return *v.list;
+}
+bool any_poisoned(const Values& values) {
+  for (const Value& v : values)
+    if (v.poisoned || (v.list && any_poisoned(*v.list))) return true;
+  return false;
+}
+Values poisoned(size_t count) {
+  Value bad;
+  bad.poisoned = true;
+  return Values(std::max<size_t>(count, 1), bad);
+}
+
+// Lets around what is being made: what several branches or steps read is computed once.
+class Lets {
+ public:
+  Value bound(const Value& v) {
+    if (!v.expr || v.expr->kind == relay::ExprKind::kConstant || v.expr->kind == relay::ExprKind::kVar) return v;
+    Value out = v;
+    out.expr = relay::make_var("outside", v.expr->type);
+    lets_.emplace_back(out.expr, v.expr);
+    return out;
+  }
+  Values bound(const Values& values) {
+    Values out;
+    for (const Value& v : values) out.push_back(bound(v));
+    return out;
+  }
+  Expr around(Expr e) const {
+    for (size_t i = lets_.size(); i-- > 0;) e = make_node<relay::LetNode>(lets_[i].first, lets_[i].second, e);
+    return e;
+  }
+
+ private:
+  std::vector<std::pair<Expr, Expr>> lets_;
+};
+
+std::vector<Expr> tensors_of(NodeContext& c, const Values& values) {
+  std::vector<Expr> out;
+  for (const Value& v : values) {
+    if (!v.expr) c.unsupported("a result that is no tensor");
+    out.push_back(v.expr);
+  }
+  return out;
+}
+Expr whole(const std::vector<Expr>& fields) { return fields.size() == 1 ? fields[0] : relay::make_tuple(fields); }
+Values fields_of(const Expr& e, size_t count) {
+  if (count == 1) return {e};
+  Values out;
+  for (size_t i = 0; i < count; ++i) out.emplace_back(relay::make_get(e, static_cast<int64_t>(i)));
+  return out;
+}
+Expr truth_of(NodeContext& c, const Expr& e) {
+  Expr flat = c.rank(e) == 0 ? e : c.reshape(e, {});
+  return c.cast(flat, kBool);
+}
+
+// Operands of a branch or step are values of its own: what it changes in place stays inside.
+Values detached(const Values& values) {
+  Values out = values;
+  for (Value& v : out) v.view = nullptr;
+  return out;
+}
+
+Values cond(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const Value& predicate = c.positional(0);
+  const Graph &then_graph = graph_of(c, c.positional(1)), &else_graph = graph_of(c, c.positional(2));
+  const Values operands = c.argument_count() > 3 ? items(c, 3) : Values();
+  const bool decided = !importer.programs() || NodeContext::known(predicate.expr);
+  if (decided) {
+    const bool taken = c.constant(predicate.expr, "condition").at_int(0) != 0;
+    return importer.import_graph(taken ? then_graph : else_graph, detached(operands));
+  }
+  Lets lets;
+  const Values arguments = lets.bound(detached(operands));
+  const Values first = importer.import_graph(then_graph, arguments);
+  const Values second = importer.import_graph(else_graph, arguments);
+  if (any_poisoned(first) || any_poisoned(second)) return poisoned(first.size());
+  const std::vector<Expr> a = tensors_of(c, first), b = tensors_of(c, second);
+  if (a.size() != b.size() || a.empty()) c.fail("its branches have other results");
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!type_equal(a[i]->type, b[i]->type)) c.unsupported("branches whose results have other types");
+  Expr branch = make_node<relay::IfNode>(truth_of(c, predicate.expr), whole(a), whole(b));
+  return fields_of(lets.around(branch), a.size());
+}
+
+Values while_loop(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const Graph &test = graph_of(c, c.positional(0)), &body = graph_of(c, c.positional(1));
+  const Values initial = detached(items(c, 2)), more = c.argument_count() > 3 ? detached(items(c, 3)) : Values();
+  if (!importer.programs())
+    throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how often it runs is known only at run time", "",
+                                       "compile it to a shared library, which may be a program (docs/vm.md)")};
+  Lets lets;
+  const Values carried = lets.bound(initial), outside = lets.bound(more);
+  std::vector<Expr> params;
+  std::vector<Type> types;
+  Values inside;
+  for (const Value& v : carried) {
+    if (!v.expr) c.unsupported("a carried value that is no tensor");
+    params.push_back(relay::make_var("carried", v.expr->type));
+    types.push_back(v.expr->type);
+    Value param = v;
+    param.expr = params.back();
+    inside.push_back(param);
+  }
+  if (params.empty()) c.fail("it carries nothing");
+  Values arguments = inside;
+  arguments.insert(arguments.end(), outside.begin(), outside.end());
+  const Type result = types.size() == 1 ? types[0] : tuple_type(types);
+  const Expr self = relay::make_var("loop", func_type(types, result));
+  const Values goes_on = importer.import_graph(test, arguments), made = importer.import_graph(body, arguments);
+  if (any_poisoned(goes_on) || any_poisoned(made)) return poisoned(types.size());
+  const std::vector<Expr> next = tensors_of(c, made);
+  if (goes_on.size() != 1 || !goes_on[0].expr || next.size() != types.size()) c.fail("its graphs do not fit");
+  for (size_t i = 0; i < next.size(); ++i)
+    if (!type_equal(next[i]->type, types[i])) c.unsupported("a carried value that changes its type");
+  const Expr step =
+      make_node<relay::IfNode>(truth_of(c, goes_on[0].expr), relay::call_function(self, next), whole(params));
+  const Expr call = make_node<relay::LetNode>(self, relay::make_function(params, step),
+                                              relay::call_function(self, tensors_of(c, carried)));
+  return fields_of(lets.around(call), types.size());
+}
+
+// The slices of the mapped tensors, one graph for each.
+Values map(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const Graph& body = graph_of(c, c.positional(0));
+  const Values mapped = items(c, 1), more = c.argument_count() > 2 ? detached(items(c, 2)) : Values();
+  if (mapped.empty() || !mapped[0].expr) c.fail("it maps nothing");
+  const int64_t count = c.dims(mapped[0].expr).at(0);
+  if (count < 1 || count > kMostSteps) c.unsupported(format("{} slices", count));
+  std::vector<std::vector<Expr>> results;
+  for (int64_t i = 0; i < count; ++i) {
+    Values arguments;
+    for (const Value& v : mapped) arguments.emplace_back(c.squeeze(c.slice(v.expr, 0, i, i + 1), {0}));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Values made = importer.import_graph(body, arguments);
+    if (any_poisoned(made)) return poisoned(made.size());
+    const std::vector<Expr> tensors = tensors_of(c, made);
+    results.resize(tensors.size());
+    for (size_t k = 0; k < tensors.size(); ++k) results[k].push_back(c.expand(tensors[k], 0));
+  }
+  Values out;
+  for (auto& parts : results) out.emplace_back(c.concat(std::move(parts), 0));
+  return out;
+}
+
+// TorchScript's, whose graphs see the names around them; graphs are the last arguments.
+Values script_if(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const bool taken = c.constant(c.positional(0).expr, "condition").at_int(0) != 0;
+  return importer.import_graph(graph_of(c, c.positional(taken ? 1 : 2)), {}, importer.scope());
+}
+Values script_loop(NodeContext& c) {
+  Importer& importer = importer_of(c);
+  const Scope* around = importer.scope();
+  const size_t last = c.argument_count() - 1;
+  const Graph& body = graph_of(c, c.positional(last));
+  const int64_t most = c.integer_of(c.positional(0), "trip count");
+  Values carried;
+  for (size_t i = 2; i < last; ++i) carried.push_back(c.positional(i));
+  Expr goes_on = c.positional(1).expr;
+  for (int64_t step = 0; step < most; ++step) {
+    if (c.constant(goes_on, "condition").at_int(0) == 0) break;
+    if (step >= kMostSteps) c.unsupported(format("more than {} steps", kMostSteps));
+    Values arguments = {Value::number(c.constant_of(Tensor::scalar<int64_t>(kInt64, step)))};
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    Values made = importer.import_graph(body, std::move(arguments), around);
+    if (any_poisoned(made) || made.empty() || !made[0].expr) return poisoned(carried.size());
+    goes_on = made[0].expr;
+    carried.assign(made.begin() + 1, made.end());
+  }
+  return carried;
+}
+
+constexpr ConverterEntry kTable[] = {
+    {"higher_order.cond", cond},    {"higher_order.while_loop", while_loop},
+    {"higher_order.map_impl", map}, {"higher_order.map", map},
+    {"prim.If", script_if},         {"prim.Loop", script_loop},
+};
+
+}  // namespace
+}  // namespace control
+
+std::span<const ConverterEntry> control_converters() { return control::kTable; }
+
+}  // namespace tilewright::torch

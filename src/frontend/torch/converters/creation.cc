@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors from numbers.
+#include <cmath>
+
+#include "base/format.h"
+#include "frontend/torch/convert.h"
+
+namespace tilewright::torch {
+namespace creation {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Expr filled(NodeContext& c, const Expr& value, const Ints& sizes) {
+  for (int64_t s : sizes)
+    if (s < 0) c.fail(format("its shape {} is impossible", shape_str(sizes)));
+  if (c.product(sizes) > (int64_t{1} << 40)) c.fail(format("its shape {} is impossible", shape_str(sizes)));
+  return c.call("full", {value}, make_attrs<relay::InitOpAttrs>([&](auto& a) {
+                  a.shape = sizes;
+                  a.dtype = c.dtype(value).str();
+                }));
+}
+// Of a Python number: int64, float32 or bool.
+DataType default_dtype(NodeContext& c, const Value& v) {
+  const DataType dtype = c.dtype(v.expr);
+  return v.kind == Value::kNumber && dtype.is_float() ? kFloat32 : dtype;
+}
+
+template <int kValue>
+Values constant(NodeContext& c) {
+  return {filled(c, c.scalar(kValue, c.dtype_arg("dtype", kFloat32)), c.ints("size"))};
+}
+template <int kValue>
+Values constant_like(NodeContext& c) {
+  Expr x = c.tensor("self");
+  return {filled(c, c.scalar(kValue, c.dtype_arg("dtype", c.dtype(x))), c.dims(x))};
+}
+template <int kValue>
+Values constant_of_its_type(NodeContext& c) {
+  return {filled(c, c.scalar(kValue, c.dtype_arg("dtype", c.dtype(c.tensor("self")))), c.ints("size"))};
+}
+Values full(NodeContext& c) {
+  const Value& v = c.value("fill_value");
+  return {filled(c, c.as_tensor(v, c.dtype_arg("dtype", default_dtype(c, v))), c.ints("size"))};
+}
+Values full_like(NodeContext& c) {
+  Expr x = c.tensor("self");
+  return {filled(c, c.as_tensor(c.value("fill_value"), c.dtype_arg("dtype", c.dtype(x))), c.dims(x))};
+}
+Values new_full(NodeContext& c) {
+  const DataType dtype = c.dtype_arg("dtype", c.dtype(c.tensor("self")));
+  return {filled(c, c.as_tensor(c.value("fill_value"), dtype), c.ints("size"))};
+}
+Values scalar_tensor(NodeContext& c) {
+  const Value& v = c.value("s");
+  return {c.as_tensor(v, c.dtype_arg("dtype", kFloat32))};
+}
+
+// start, start + step, ... below end.
+Values arange(NodeContext& c) {
+  std::vector<const Value*> given = {c.find("start"), &c.value("end"), c.find("step")};
+  bool real = false;
+  for (const Value* v : given) real = real || (v && c.dtype(v->expr).is_float());
+  const DataType dtype = c.dtype_arg("dtype", real ? kFloat32 : kInt64);
+  const double start = c.number("start", 0), end = c.number("end"), step = c.number("step", 1);
+  const double count = std::ceil((end - start) / step);
+  if (step == 0 || !(count < 1e9) || (end - start) / step < 0)
+    c.fail(format("{} steps of {} are impossible", count, step));
+  // Of whole numbers the elements are computed as such; their number decides.
+  // Long ones are computed by the model.
+  if (count > (1 << 16)) {
+    const DataType wide = real ? kFloat64 : kInt64;
+    auto at = [&](double v) { return c.scalar(v, wide); };
+    return {c.cast(c.call("arange", {at(start), at(end), at(step)},
+                          make_attrs<relay::ArangeAttrs>([&](auto& a) { a.dtype = wide; })),
+                   dtype)};
+  }
+  Tensor t = Tensor::zeros(dtype, {static_cast<int64_t>(count)});
+  for (int64_t i = 0; i < t.size(); ++i) {
+    if (real)
+      t.set_double(i, start + static_cast<double>(i) * step);
+    else if (dtype.is_float())
+      t.set_double(i, static_cast<double>(c.integer("start", 0) + i * c.integer("step", 1)));
+    else
+      t.set_int(i, c.integer("start", 0) + i * c.integer("step", 1));
+  }
+  return {c.constant_of(t)};
+}
+Values linspace(NodeContext& c) {
+  const double start = c.number("start"), end = c.number("end");
+  const int64_t steps = c.integer("steps");
+  if (steps < 0 || steps > (1 << 20)) c.fail(format("{} steps are impossible", steps));
+  Tensor t = Tensor::zeros(c.dtype_arg("dtype", kFloat32), {steps});
+  const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+  // From both ends, so that both are met.
+  for (int64_t i = 0; i < steps; ++i)
+    t.set_double(i, i < steps / 2 ? start + step * static_cast<double>(i)
+                    : steps == 1  ? start
+                                  : end - step * static_cast<double>(steps - 1 - i));
+  return {c.constant_of(t)};
+}
+Values eye(NodeContext& c) {
+  const int64_t rows = c.integer("n"), columns = c.integer("m", rows);
+  if (rows < 0 || columns < 0 || c.product({rows, columns}) > (1 << 26)) c.fail("its sizes are impossible");
+  Expr row = c.expand(c.counting(rows), 1), column = c.expand(c.counting(columns), 0);
+  return {c.cast(c.call("equal", {row, column}), c.dtype_arg("dtype", kFloat32))};
+}
+Values random(NodeContext& c) { c.unsupported("random numbers"); }
+
+constexpr ConverterEntry kTable[] = {
+    {"aten.zeros", constant<0>},
+    {"aten.ones", constant<1>},
+    {"aten.empty", constant<0>},
+    {"aten.empty_strided", constant<0>},
+    {"aten.empty_permuted", constant<0>},
+    {"aten.zeros_like", constant_like<0>},
+    {"aten.ones_like", constant_like<1>},
+    {"aten.empty_like", constant_like<0>},
+    {"aten.new_zeros", constant_of_its_type<0>},
+    {"aten.new_ones", constant_of_its_type<1>},
+    {"aten.new_empty", constant_of_its_type<0>},
+    {"aten.new_empty_strided", constant_of_its_type<0>},
+    {"aten.full", full},
+    {"aten.full_like", full_like},
+    {"aten.new_full", new_full},
+    {"aten.scalar_tensor", scalar_tensor},
+    {"aten.arange", arange},
+    {"aten.linspace", linspace},
+    {"aten.eye", eye},
+    {"aten.rand", random},
+    {"aten.randn", random},
+    {"aten.rand_like", random},
+    {"aten.randn_like", random},
+    {"aten.randint", random},
+    {"aten.bernoulli", random},
+    {"aten.multinomial", random},
+};
+
+}  // namespace
+}  // namespace creation
+
+std::span<const ConverterEntry> creation_converters() { return creation::kTable; }
+
+}  // namespace tilewright::torch

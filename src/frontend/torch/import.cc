@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/torch/import.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/format.h"
+#include "frontend/torch/alias.h"
+#include "frontend/torch/importer.h"
+#include "relay/op.h"
+
+namespace tilewright::torch {
+
+using onnx::refuse;
+
+namespace {
+
+std::string label_of(const Node& node) { return format("'{}' ({})", node.name, node.target); }
+
+onnx::ImportOptions onnx_options(const ImportOptions& options) {
+  onnx::ImportOptions out;
+  out.programs = options.programs;
+  return out;
+}
+
+bool is_poisoned(const Value& v) {
+  return v.poisoned || (v.list && std::any_of(v.list->begin(), v.list->end(), is_poisoned));
+}
+
+std::string type_text(const Value& v) {
+  if (v.list) return format("list of {}", v.list->size());
+  return v.kind == Value::kTensor ? type_str(v.expr->type) : "";
+}
+
+// Every type is known that a converter looks at.
+bool is_typed(const Value& v) {
+  if (v.list) return std::all_of(v.list->begin(), v.list->end(), is_typed);
+  return !v.expr || is_complete(v.expr->type);
+}
+
+}  // namespace
+
+Values convert_resolved(const Place& place, const Node& node, NamedValues arguments) {
+  const std::string functional = functional_name(node.target);
+  const ConverterEntry* entry = find_converter(functional.empty() ? node.target : functional);
+  if (!entry) refuse(ErrorCode::kUnsupportedOp, "");
+  NodeContext context(place, node, std::move(arguments));
+  return entry->convert(context);
+}
+
+Importer::Importer(const Program& program, const ImportOptions& options)
+    : program_(program), options_(options), onnx_options_(onnx_options(options)), onnx_(nothing_, onnx_options_) {}
+
+// A list stays the same object: what is appended to it later is seen by all that have it.
+Value Importer::now(const Value& v) {
+  Value out = v;
+  if (v.list)
+    for (Value& item : *v.list) item = now(item);
+  if (v.view && v.view->version != v.view->memory->version) out.expr = current(place(), *v.view);
+  return out;
+}
+
+Value Importer::resolved(const Argument& a, const Scope& scope) {
+  if (a.kind == Argument::kList) {
+    std::vector<Value> items;
+    for (const Argument& item : a.items) items.push_back(resolved(item, scope));
+    return Value::of_list(std::move(items));
+  }
+  if (a.kind != Argument::kValue) return literal_value(a);
+  if (const Value* v = scope.find(a.text)) return now(*v);
+  if (auto bad = unreadable_.find(a.text); bad != unreadable_.end())
+    refuse(ErrorCode::kUnsupportedModel, bad->second, "", "export the model again with PyTorch 2.8 or newer");
+  refuse(ErrorCode::kMalformedModel, format("the graph reads '{}', which nothing makes", a.text));
+}
+
+Values Importer::custom_conversion(const CustomConverter& converter, const Node& node, const NamedValues& arguments) {
+  auto made = converter(node, arguments);
+  if (!made.ok()) throw ConversionFailure{std::move(made).error()};
+  Values out;
+  for (Expr& e : *made) {
+    if (!e) refuse(ErrorCode::kInvalidArgument, "the converter made nothing for an output");
+    out.emplace_back(std::move(e));
+  }
+  return out;
+}
+
+// What only a run can give does not stop the import of a program: the node waits for it.
+Values Importer::convert(const Node& node, const NamedValues& arguments) {
+  const auto given = [&](std::string_view target) { return options_.converters.find(std::string(target)); };
+  auto custom = given(node.target);
+  if (custom == options_.converters.end()) custom = given(without_overload(node.target));
+  if (custom != options_.converters.end()) return custom_conversion(custom->second, node, arguments);
+  const bool typed =
+      std::all_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_typed(named.second); });
+  const bool has_graph = std::any_of(arguments.begin(), arguments.end(),
+                                     [](const auto& named) { return named.second.kind == Value::kGraph; });
+  const bool looks_at_types = !node.target.starts_with("operator.getitem") && !node.target.starts_with("prim.") &&
+                              !node.target.starts_with("aten._assert");
+  if (programs() && !typed && !has_graph && looks_at_types && find_converter(node.target)) return wait(node, arguments);
+  try {
+    return convert_resolved(place(), node, arguments);
+  } catch (ConversionFailure& failure) {
+    const ErrorCode code = failure.diagnostic.code;
+    const bool wants_a_value = code == ErrorCode::kUnsupportedModel || code == ErrorCode::kFreeDimension;
+    if (!programs() || has_graph || !wants_a_value) throw;
+    return wait(node, arguments);
+  }
+}
+
+Values Importer::in_place(const Node& node, const std::string& functional, const NamedValues& arguments) {
+  const Value& self = arguments.at(0).second;
+  if (self.kind != Value::kTensor || !self.view)
+    refuse(ErrorCode::kMalformedModel, "it changes something that is no tensor");
+  Node pure = node;
+  pure.target = functional;
+  Values made = convert(pure, arguments);
+  if (made.empty() || !made[0].expr) refuse(ErrorCode::kUnsupportedOp, "a change in place");
+  Expr content = made[0].expr;
+  if (is_complete(content->type) && is_complete(self.expr->type)) {
+    NodeContext c(place(), node, {});
+    content = c.cast(content, c.dtype(self.expr));
+    if (auto sizes = static_shape(c.shape(self.expr))) content = c.broadcast_to(content, *sizes);
+  }
+  write_through(place(), self.view.get(), content);
+  Value out(content);
+  out.view = self.view;
+  return {out};
+}
+
+void Importer::bind(const Node& node, Values made, Scope& scope) {
+  auto name_one = [&](const Argument& output, Value v) {
+    if (output.kind == Argument::kValue && !scope.values.emplace(output.text, std::move(v)).second)
+      refuse(ErrorCode::kMalformedModel, format("the value '{}' is made twice", output.text));
+  };
+  const bool one_list = made.size() == 1 && made[0].list != nullptr;
+  const bool named_apart =
+      node.outputs.size() > 1 || (node.outputs.size() == 1 && node.outputs[0].kind == Argument::kList);
+  if (one_list && named_apart) made = Values(*made[0].list);
+  std::vector<const Argument*> outputs;
+  for (const Argument& output : node.outputs) {
+    if (output.kind != Argument::kList) {
+      outputs.push_back(&output);
+      continue;
+    }
+    for (const Argument& item : output.items) outputs.push_back(&item);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i]->kind != Argument::kValue) continue;
+    if (i >= made.size()) {
+      unsupported_.add(node.target, "", label_of(node), format("its output {}", i));
+      Value bad;
+      bad.poisoned = true;
+      made.resize(i + 1, bad);
+    }
+    name_one(*outputs[i], std::move(made[i]));
+  }
+}
+
+void Importer::import_node(const Node& node, Scope& scope) {
+  NamedValues arguments;
+  bool poisoned = false;
+  for (const NamedArgument& input : node.inputs) {
+    arguments.emplace_back(input.name, resolved(input.value, scope));
+    poisoned = poisoned || is_poisoned(arguments.back().second);
+  }
+  Value bad;
+  bad.poisoned = true;
+  size_t outputs = 0;
+  for (const Argument& output : node.outputs) outputs += output.kind == Argument::kList ? output.items.size() : 1;
+  const std::string functional = functional_name(node.target);
+  const bool known = find_converter(functional.empty() ? node.target : functional) ||
+                     options_.converters.count(node.target) ||
+                     options_.converters.count(std::string(without_overload(node.target)));
+  auto unsupported = [&](const std::string& why) {
+    std::string types;
+    for (const auto& [name, v] : arguments)
+      if (std::string t = type_text(v); !t.empty()) types += (types.empty() ? "" : ", ") + t;
+    unsupported_.add(node.target, "", format("'{}' ({})", node.name, types), why);
+    bind(node, Values(outputs, bad), scope);
+  };
+  if (!known) return unsupported("");
+  if (poisoned) return bind(node, Values(outputs, bad), scope);
+  const Scope* around = scope_;
+  scope_ = &scope;
+  try {
+    Values made;
+    if (!functional.empty()) {
+      made = in_place(node, functional, arguments);
+    } else {
+      made = convert(node, arguments);
+      if (is_view(node.target)) share_memory(place(), node, arguments, &made);
+      for (Value& v : made) v = in_own_memory(std::move(v));
+    }
+    scope_ = around;
+    bind(node, std::move(made), scope);
+  } catch (ConversionFailure& failure) {
+    scope_ = around;
+    if (failure.diagnostic.code != ErrorCode::kUnsupportedOp || !failure.diagnostic.where.empty()) throw;
+    unsupported(failure.diagnostic.message);
+  }
+}
+
+void Importer::import_nodes(const Graph& graph, Scope& scope) {
+  for (const Node& node : graph.nodes) {
+    if (++imported_ > kMaxNodes)
+      refuse(ErrorCode::kLimitExceeded, format("the unrolled model has more than {} nodes", kMaxNodes));
+    try {
+      import_node(node, scope);
+    } catch (ConversionFailure& failure) {
+      Diagnostic& d = failure.diagnostic;
+      const std::string place = "node " + label_of(node);
+      if (!d.where.starts_with("node ")) d.where = d.where.empty() ? place : place + ": " + d.where;
+      throw;
+    }
+  }
+}
+
+Values Importer::import_graph(const Graph& graph, Values arguments, const Scope* outside) {
+  Scope scope;
+  scope.parent = outside;
+  scope.depth = (scope_ ? scope_->depth : 0) + 1;
+  if (scope.depth > kMaxDepth) refuse(ErrorCode::kLimitExceeded, "graphs are nested too deeply");
+  if (arguments.size() != graph.inputs.size())
+    refuse(ErrorCode::kMalformedModel,
+           format("its graph takes {} inputs, {} are given", graph.inputs.size(), arguments.size()));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (graph.inputs[i].kind == Argument::kValue)
+      scope.values.emplace(graph.inputs[i].text, in_own_memory(std::move(arguments[i])));
+  import_nodes(graph, scope);
+  Values out;
+  for (const Argument& output : graph.outputs) out.push_back(resolved(output, scope));
+  return out;
+}
+
+void Importer::add_result(const Value& v, const std::string& name) {
+  if (v.list) {
+    for (size_t i = 0; i < v.list->size(); ++i) add_result((*v.list)[i], format("{}[{}]", name, i));
+    return;
+  }
+  if (!v.expr) return;  // None, a text: nothing that a library gives
+  std::string unique = name;
+  for (int i = 1; std::find(output_names_.begin(), output_names_.end(), unique) != output_names_.end(); ++i)
+    unique = format("{}.{}", name, i);
+  results_.push_back(v.expr);
+  output_names_.push_back(unique);
+}
+
+Result<relay::Module> Importer::finish(Scope& scope) {
+  for (const OutputSpec& spec : program_.outputs) {
+    if (spec.kind == OutputSpec::kToken) continue;
+    if (spec.kind == OutputSpec::kGradient)
+      refuse(ErrorCode::kUnsupportedModel, "the model computes gradients", "", "export it for inference");
+    std::string name = spec.value.text;
+    const bool changes = spec.kind != OutputSpec::kUser && spec.kind != OutputSpec::kLoss;
+    if (changes) name = spec.target + ".new";
+    add_result(resolved(spec.value, scope), name.empty() ? format("output{}", results_.size()) : name);
+  }
+  for (const auto& view : memories_) {
+    const std::string name = view->memory->owner + ".new";
+    const bool listed = std::find(output_names_.begin(), output_names_.end(), name) != output_names_.end();
+    if (view->memory->version > 0 && !listed) add_result(Value(view->memory->whole), name);
+  }
+  if (results_.empty()) refuse(ErrorCode::kMalformedModel, "the model has no output");
+  relay::DictAttrs attrs;
+  attrs["input_names"] = input_names_;
+  attrs["output_names"] = output_names_;
+  relay::Module module;
+  module.functions["main"] =
+      relay::make_function(inputs_, results_.size() == 1 ? results_[0] : relay::make_tuple(results_), attrs);
+  return module;
+}
+
+Result<relay::Module> Importer::attempt() {
+  bind_shapes();
+  Scope scope;
+  add_inputs(scope);
+  import_nodes(program_.graph, scope);
+  if (unsupported_.size() > 0)
+    return unsupported_.report(
+        "run_decompositions() on the exported program may leave operators that can; `tilewright ops --torch` lists "
+        "what "
+        "is supported");
+  return finish(scope);
+}
+
+Result<relay::Module> Importer::run() try {
+  for (const OutputSpec& spec : program_.outputs)
+    if (spec.kind == OutputSpec::kBufferMutation || spec.kind == OutputSpec::kParameterMutation)
+      changed_.insert(spec.target);
+  auto module = attempt();
+  if (!module.ok()) return module;
+  // A weight that the model changes is an input: again, without its value.
+  std::set<std::string> changed = changed_;
+  for (const auto& view : memories_)
+    if (view->memory->version > 0 && view->memory->owner_kind != InputSpec::kUser) changed.insert(view->memory->owner);
+  if (changed == changed_) return module;
+  Importer again(program_, options_);
+  again.changed_ = std::move(changed);
+  return again.run();
+} catch (ConversionFailure& failure) {
+  return std::move(failure.diagnostic);
+} catch (const std::bad_alloc&) {
+  return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to import the model");
+} catch (const InternalError& bug) {
+  return Diagnostic(ErrorCode::kInternal, bug.what());
+}
+
+Result<relay::Module> import_torch(const Program& program, const ImportOptions& options) {
+  return Importer(program, options).run();
+}
+
+}  // namespace tilewright::torch

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one import: scopes of names, memories that change, the list of what is unsupported.
+#pragma once
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "frontend/onnx/importer.h"
+#include "frontend/torch/convert.h"
+#include "frontend/torch/import.h"
+#include "frontend/unsupported.h"
+
+namespace tilewright::torch {
+
+// Names of one graph. The graphs of some control flow see their surroundings' names, others do not.
+struct Scope {
+  const Scope* parent = nullptr;
+  std::unordered_map<std::string, Value> values;
+  int depth = 0;
+  const Value* find(const std::string& name) const {
+    for (const Scope* s = this; s; s = s->parent)
+      if (auto it = s->values.find(name); it != s->values.end()) return &it->second;
+    return nullptr;
+  }
+};
+
+class Importer {
+ public:
+  Importer(const Program& program, const ImportOptions& options);
+  Result<relay::Module> run();
+
+  // Used by the converters of control flow: the graph's outputs for these inputs. `outside`: whose names it sees.
+  Values import_graph(const Graph& graph, Values arguments, const Scope* outside = nullptr);
+  const Scope* scope() const { return scope_; }
+  bool programs() const { return options_.programs != Programs::kRefused; }
+  size_t unsupported_count() const { return unsupported_.size(); }
+  void forget_unsupported(size_t from) { unsupported_.forget(from); }
+  Place place() { return {onnx_, this}; }
+
+ private:
+  Result<relay::Module> attempt();
+  void bind_shapes();
+  const Range* range_of(const std::string& symbol) const;
+  void add_inputs(Scope& scope);
+  void add_input(const std::string& name, const Expr& var);
+  void add_user_input(const InputSpec& spec, Scope& scope);
+  void add_weight(const InputSpec& spec, Scope& scope);
+  Shape input_shape(const std::string& name, const TensorMeta& meta) const;
+  const TensorMeta* input_meta(const std::string& name) const;
+  void import_nodes(const Graph& graph, Scope& scope);
+  void import_node(const Node& node, Scope& scope);
+  Value resolved(const Argument& a, const Scope& scope);
+  Value now(const Value& v);
+  Values convert(const Node& node, const NamedValues& arguments);
+  Values custom_conversion(const CustomConverter& converter, const Node& node, const NamedValues& arguments);
+  Values in_place(const Node& node, const std::string& functional, const NamedValues& arguments);
+  Values wait(const Node& node, const NamedValues& arguments);
+  void bind(const Node& node, Values made, Scope& scope);
+  void add_result(const Value& v, const std::string& name);
+  Result<relay::Module> finish(Scope& scope);
+
+  const Program& program_;
+  const ImportOptions& options_;
+  const onnx::Model nothing_;
+  onnx::ImportOptions onnx_options_;
+  onnx::Importer onnx_;
+  std::map<std::string, Dim> symbols_;  // bound by options.shapes
+  frontend::UnsupportedNodes unsupported_;
+  std::map<std::string, std::string> unreadable_;  // graph names of weights that cannot be read
+  std::set<std::string> changed_;                  // buffers and inputs that the model changes
+  std::vector<std::shared_ptr<View>> memories_;    // of those that it may change, in order
+  std::vector<Expr> inputs_, results_;
+  std::vector<std::string> input_names_, output_names_;
+  const Scope* scope_ = nullptr;
+  int64_t imported_ = 0;  // nodes, as often as loops are unrolled
+};
+
+// Converts a node whose arguments are values; in-place operators as functions.
+Values convert_resolved(const Place& place, const Node& node, NamedValues arguments);
+}  // namespace tilewright::torch
