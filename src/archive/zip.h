@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Zip archives as .npz files and PyTorch's .pt2 files need them: stored and deflated members, zip64 sizes. Format:
 // PKWARE APPNOTE 6.3. Members are found without being unpacked, so that weights stay views of a mapped file
-// (docs/decisions/015-zip-archives.md).
+// (docs/decisions/016-zip-archives.md).
 #pragma once
 #include <cstddef>
 #include <cstdint>
