@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tir/cases.h"
+#include "tir/passes/bind_single_thread.h"
+#include "tir/passes/legalize_small_floats.h"
+#include "tir/passes/legalize_sub_bytes.h"
 #include "tir/passes/lower_kernel.h"
+#include "tir/passes/scalarize.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/storage_rewrite.h"
 #include "tir/passes/unroll.h"
@@ -13,6 +17,10 @@ TEST(Passes, Unroll) { check_cases("unroll.tir", unroll); }
 TEST(Passes, Vectorize) { check_cases("vectorize.tir", vectorize); }
 TEST(Passes, Simplify) { check_cases("simplify.tir", simplify); }
 TEST(Passes, StorageRewrite) { check_cases("storage_rewrite.tir", storage_rewrite); }
+TEST(Passes, LegalizeSmallFloats) { check_cases("legalize_small_floats.tir", legalize_small_floats); }
+TEST(Passes, LegalizeSubBytes) { check_cases("legalize_sub_bytes.tir", legalize_sub_bytes); }
+TEST(Passes, Scalarize) { check_cases("scalarize.tir", scalarize); }
+TEST(Passes, BindSingleThread) { check_cases("bind_single_thread.tir", bind_single_thread); }
 TEST(Passes, LowerKernel) {
   check_cases("lower_kernel.tir", [](PrimFunc f) { return lower_kernel(std::move(f)).value(); });
 }

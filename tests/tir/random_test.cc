@@ -2,7 +2,10 @@
 // Random kernels through the whole pipeline and through each pass: what they leave in memory must stay the
 // same, bit for bit, and their text must parse into the same text.
 #include "tir/cases.h"
+#include "tir/passes/legalize_small_floats.h"
+#include "tir/passes/legalize_sub_bytes.h"
 #include "tir/passes/lower_kernel.h"
+#include "tir/passes/scalarize.h"
 #include "tir/random_kernel.h"
 #include "tir/verify.h"
 #include "tir/walk.h"
@@ -48,6 +51,30 @@ TEST_P(RandomKernelPart, PassesKeepWhatTheyCompute) {
     vector_code += vectors;
   }
   EXPECT_GT(vector_code * 4, kernels) << "too few kernels had loops that became vectors";
+}
+
+// What backends have done to a kernel keeps what it computes, too.
+TEST_P(RandomKernelPart, LegalisationKeepsWhatTheyCompute) {
+  const KernelPass legalisation[] = {{"legalize_sub_bytes", legalize_sub_bytes},
+                                     {"scalarize", scalarize},
+                                     {"legalize_small_floats", legalize_small_floats}};
+  for (unsigned seed = GetParam(); seed < GetParam() + 50; ++seed) {
+    SCOPED_TRACE(seed);
+    PrimFunc now = lower_kernel(RandomKernel(seed).function()).value();
+    std::string error;
+    const auto before = run_on_random(now, seed, &error, 2);
+    ASSERT_TRUE(error.empty()) << error;
+    for (const KernelPass& pass : legalisation) {
+      const PrimFunc next = pass.run(now);
+      Status s = verify(next, Form::kFinal);
+      ASSERT_TRUE(s.ok()) << pass.name << ": " << s.error().str() << "\n" << to_text(now) << "\n" << to_text(next);
+      ASSERT_EQ(before, run_on_random(next, seed, &error, 2)) << pass.name << "\n"
+                                                              << to_text(now) << "\n"
+                                                              << to_text(next) << error;
+      now = next;
+    }
+    for_each_expr(now.body, [&](const PrimExpr& e) { ASSERT_EQ(e->dtype.lanes, 1) << to_text(now); });
+  }
 }
 
 TEST(RandomKernels, TextRoundTrips) {

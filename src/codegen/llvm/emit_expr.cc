@@ -168,11 +168,6 @@ Value* KernelEmitter::emit_binary(const BinaryNode* e) {
   Value *a = emit(e->a), *b = emit(e->b);
   const DataType operands = e->a->dtype;
   if (!operands.is_float()) return emit_integer_binary(e, a, b);
-  if (is_small_float(operands)) {
-    a = widen_small(b_, a, operands, target_), b = widen_small(b_, b, operands, target_);
-    Value* wide = emit_float_binary(e->kind, a, b);
-    return wide == nullptr || is_comparison(e->kind) ? wide : narrow_small(b_, wide, operands, target_);
-  }
   return emit_float_binary(e->kind, a, b);
 }
 
@@ -334,22 +329,14 @@ Value* KernelEmitter::emit_shuffle(const ShuffleNode* e) {
 
 Value* KernelEmitter::emit_reduce(const CallNode* e) {
   const DataType type = e->args[0]->dtype.element();
-  const DataType wide = is_small_float(type) ? kFloat32 : type;
   Value* v = emit(e->args[0]);
   auto combine = [&](Value* a, Value* b) -> Value* {
-    const bool small = is_small_float(type);
-    if (small) a = widen_small(b_, a, type, target_), b = widen_small(b_, b, type, target_);
-    Value* out;
-    if (e->op == Intrinsic::k_reduce_add) {
-      out = wide.is_float() ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    } else {
-      const bool is_min = e->op == Intrinsic::k_reduce_min;
-      Value* first = wide.is_float() ? (is_min ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b))
-                     : wide.is_int() ? (is_min ? b_.CreateICmpSLT(a, b) : b_.CreateICmpSGT(a, b))
-                                     : (is_min ? b_.CreateICmpULT(a, b) : b_.CreateICmpUGT(a, b));
-      out = b_.CreateSelect(first, a, b);
-    }
-    return small ? narrow_small(b_, out, type, target_) : out;
+    if (e->op == Intrinsic::k_reduce_add) return type.is_float() ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    const bool is_min = e->op == Intrinsic::k_reduce_min;
+    Value* first = type.is_float() ? (is_min ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b))
+                   : type.is_int() ? (is_min ? b_.CreateICmpSLT(a, b) : b_.CreateICmpSGT(a, b))
+                                   : (is_min ? b_.CreateICmpULT(a, b) : b_.CreateICmpUGT(a, b));
+    return b_.CreateSelect(first, a, b);
   };
   int n = lanes_of(v);
   while (n > 1 && n % 2 == 0) {
@@ -404,13 +391,10 @@ Value* KernelEmitter::emit_call(const CallNode* e) {
   }
   const DataType type = e->args[0]->dtype;
   if (!type.is_float()) return fail(format("{} is not defined for {}", intrinsic_name(e->op), type.str()));
-  const bool small = is_small_float(type);
   std::vector<Value*> args;
-  for (const PrimExpr& a : e->args)
-    args.push_back(small && a->dtype == type ? widen_small(b_, emit(a), type, target_) : emit(a));
+  for (const PrimExpr& a : e->args) args.push_back(emit(a));
   Value* out = math_.emit(e->op, args.data());
-  if (out == nullptr) return fail(format("there is no code for {}", intrinsic_name(e->op)));
-  return small && !e->dtype.is_bool() ? narrow_small(b_, out, type, target_) : out;
+  return out ? out : fail(format("there is no code for {}", intrinsic_name(e->op)));
 }
 
 }  // namespace tilewright::codegen

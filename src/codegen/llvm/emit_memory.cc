@@ -309,68 +309,6 @@ void KernelEmitter::emit_prefetch(const PrefetchNode* s) {
                      {pointer, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
 }
 
-namespace {
-
-// Where element `index` of a packed buffer lies: its byte, and the bits below it there.
-struct PackedPlace {
-  Value *pointer, *shift;
-};
-PackedPlace packed_place(llvm::IRBuilderBase& b, Value* memory, Value* index, DataType dtype, bool is_unsigned) {
-  index = is_unsigned ? b.CreateZExt(index, b.getInt64Ty()) : b.CreateSExt(index, b.getInt64Ty());
-  Value* bit = b.CreateMul(index, b.getInt64(dtype.bits));
-  return {b.CreateGEP(b.getInt8Ty(), memory, b.CreateLShr(bit, b.getInt64(3))),
-          b.CreateTrunc(b.CreateAnd(bit, b.getInt64(7)), b.getInt8Ty())};
-}
-
-}  // namespace
-
-Value* KernelEmitter::packed_load(const LoadNode* e) {
-  const DataType dtype = e->buffer->dtype.element();
-  Slots* slots = slots_of(e->buffer.get());
-  if (slots == nullptr || slots->memory == nullptr) return nullptr;
-  Value* indices = emit(e->index);
-  Value* mask = e->mask ? emit(e->mask) : nullptr;
-  llvm::Type* element = value_type(b_.getContext(), dtype);
-  Value* out = e->dtype.lanes == 1 ? nullptr : llvm::PoisonValue::get(value_type(b_.getContext(), e->dtype));
-  for (int i = 0; i < e->dtype.lanes; ++i) {
-    Value* index = lane(indices, i);
-    if (mask) index = b_.CreateSelect(lane(mask, i), index, llvm::Constant::getNullValue(index->getType()));
-    PackedPlace at = packed_place(b_, slots->memory, index, dtype, e->index->dtype.is_uint());
-    Value* value = b_.CreateTrunc(b_.CreateLShr(b_.CreateLoad(b_.getInt8Ty(), at.pointer), at.shift), element);
-    if (mask) value = b_.CreateSelect(lane(mask, i), value, llvm::Constant::getNullValue(element));
-    out = out == nullptr ? value : b_.CreateInsertElement(out, value, static_cast<uint64_t>(i));
-  }
-  return out;
-}
-
-// The neighbours' bits in the byte stay as they are: the kernels that write packed elements run on one thread.
-void KernelEmitter::packed_store(const StoreNode* s, Value* value) {
-  const DataType dtype = s->buffer->dtype.element();
-  Slots* slots = slots_of(s->buffer.get());
-  if (slots == nullptr || slots->memory == nullptr) return;
-  Value* indices = emit(s->index);
-  Value* mask = s->mask ? emit(s->mask) : nullptr;
-  for (int i = 0; i < s->value->dtype.lanes; ++i) {
-    llvm::BasicBlock* next = nullptr;
-    if (mask) {
-      llvm::Function* function = b_.GetInsertBlock()->getParent();
-      auto* on = llvm::BasicBlock::Create(b_.getContext(), "store.on", function);
-      next = llvm::BasicBlock::Create(b_.getContext(), "store.next", function);
-      b_.CreateCondBr(lane(mask, i), on, next);
-      b_.SetInsertPoint(on);
-    }
-    PackedPlace at = packed_place(b_, slots->memory, lane(indices, i), dtype, s->index->dtype.is_uint());
-    Value* ones = b_.CreateShl(b_.getInt8(static_cast<uint8_t>((1u << dtype.bits) - 1)), at.shift);
-    Value* kept = b_.CreateAnd(b_.CreateLoad(b_.getInt8Ty(), at.pointer), b_.CreateNot(ones));
-    Value* bits = b_.CreateShl(b_.CreateZExt(lane(value, i), b_.getInt8Ty()), at.shift);
-    b_.CreateStore(b_.CreateOr(kept, bits), at.pointer);
-    if (next) {
-      b_.CreateBr(next);
-      b_.SetInsertPoint(next);
-    }
-  }
-}
-
 Value* KernelEmitter::emit_load(const LoadNode* e) {
   const BufferNode* buffer = e->buffer.get();
   if (buffer->scope == Scope::kRegister) {
@@ -379,7 +317,6 @@ Value* KernelEmitter::emit_load(const LoadNode* e) {
   }
   if (storage_type(b_.getContext(), buffer->dtype.element()) == nullptr)
     return fail(format("buffer '{}': code generation has no {} elements", buffer->name, buffer->dtype.str()));
-  if (is_packed(buffer->dtype)) return packed_load(e);
   if (e->dtype.lanes == 1) {
     Value* pointer = address(buffer, e->index.get());
     if (!e->mask) return contiguous_load(buffer, pointer, 1, nullptr);
@@ -410,7 +347,6 @@ void KernelEmitter::emit_store(const StoreNode* s) {
     fail(format("store to the read-only buffer '{}'", buffer->name));
     return;
   }
-  if (is_packed(buffer->dtype)) return packed_store(s, value);
   const DataType dtype = s->value->dtype;
   Value* raw = to_storage(b_, value, dtype);
   const llvm::Align align = element_alignment(buffer);

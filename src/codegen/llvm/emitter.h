@@ -91,8 +91,6 @@ class KernelEmitter {
   V strided_load(const tir::LoadNode* e, const tir::RampNode* ramp);
   void store_pieces(const tir::BufferNode* buffer, V value, V pointer, const llvm::Constant* mask);
   V gather(const tir::LoadNode* e);
-  V packed_load(const tir::LoadNode* e);
-  void packed_store(const tir::StoreNode* s, V value);
   Slots* slots_of(const tir::BufferNode* buffer);
   llvm::AllocaInst* register_slot(const tir::BufferNode* buffer, const tir::PrimExpr& index);
   void linearize(const tir::ExprNode* e, int64_t scale, Linear* out, int* budget);

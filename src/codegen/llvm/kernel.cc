@@ -26,9 +26,16 @@
 #include "base/format.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
+#include "tir/passes/legalize_small_floats.h"
+#include "tir/passes/legalize_sub_bytes.h"
 
 namespace tilewright::codegen {
 namespace {
+
+constexpr tir::KernelPass kLlvmPasses[] = {
+    {"legalize_sub_bytes", tir::legalize_sub_bytes},
+    {"legalize_small_floats", tir::legalize_small_floats},
+};
 
 int64_t buffer_bytes(const tir::Buffer& buffer) {
   return static_cast<int64_t>(buffer->dtype.element().bytes_for(static_cast<uint64_t>(buffer->size)));
@@ -66,13 +73,16 @@ void set_function_attributes(llvm::Function* function, const Target& target) {
   function->addFnAttr("no-builtins");  // loops stay loops: no memset or memcpy calls
 }
 
-Status emit_kernel(llvm::Module& module, const tir::PrimFunc& function, const Target& target) {
+const std::span<const tir::KernelPass> kLlvmLegalize = kLlvmPasses;
+
+Status emit_kernel(llvm::Module& module, const tir::PrimFunc& given, const Target& target) {
   llvm::LLVMContext& c = module.getContext();
   auto failed = [&](std::string message) {
-    return Diagnostic(ErrorCode::kCodegenFailed, std::move(message), format("kernel {}", function.name));
+    return Diagnostic(ErrorCode::kCodegenFailed, std::move(message), format("kernel {}", given.name));
   };
-  if (function.name.empty() || module.getFunction(function.name)) return failed("a kernel needs a name of its own");
-  if (!function.body) return failed("the kernel has no body");
+  if (given.name.empty() || module.getFunction(given.name)) return failed("a kernel needs a name of its own");
+  if (!given.body) return failed("the kernel has no body");
+  const tir::PrimFunc function = TW_TRY(tir::run_kernel_passes(given, kLlvmLegalize));
   llvm::IRBuilder<> b(c);
   llvm::Type *ptr = b.getPtrTy(), *i64 = b.getInt64Ty();
   auto* entry_type = llvm::FunctionType::get(b.getVoidTy(), {ptr, i64, i64}, false);

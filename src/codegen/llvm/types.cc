@@ -213,6 +213,9 @@ Value* from_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
   return dtype.is_bool() ? b.CreateICmpNE(value, int_like(value, 0)) : value;
 }
 
+namespace {
+
+// Between formats of 16 bits or fewer and float32; rounding to nearest, ties to even.
 Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
   if (dtype.bits < 16) return tiny_bits_to_float(b, value, small_float_format(dtype.code));
@@ -241,6 +244,8 @@ Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const 
                            reshape_type(value, b.getInt16Ty()));
   return float_to_half_bits(b, value);
 }
+
+}  // namespace
 
 Value* convert(llvm::IRBuilderBase& b, Value* value, DataType from, DataType to, const Target& target) {
   if (from.element() == to.element()) return value;

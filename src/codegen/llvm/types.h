@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How element types appear in LLVM IR. A value of float16, bfloat16, float8 or float4 is an integer holding its bits,
-// so that no target needs library calls for it; bool is i1 as a value and a byte in memory. Types of fewer than 8 bits
-// are packed in memory (DataType::bytes_for) and read and written element by element.
+// so that no target needs library calls for it; bool is i1 as a value and a byte in memory. Elements of fewer than 8
+// bits are bytes in memory by now (tir/passes/legalize_sub_bytes.h).
 #pragma once
 #include "base/dtype.h"
 #include "ir/target.h"
@@ -17,7 +17,6 @@ namespace tilewright::codegen {
 
 bool is_small_float(DataType dtype);  // of 16 bits or fewer
 uint64_t small_float_bits(DataType dtype, double value);
-inline bool is_packed(DataType dtype) { return dtype.bits < 8; }
 // Null where code generation has no such type (strings, complex numbers).
 llvm::Type* value_type(llvm::LLVMContext& context, DataType dtype);
 llvm::Type* storage_type(llvm::LLVMContext& context, DataType dtype);
@@ -26,10 +25,6 @@ int lanes_of(llvm::Value* value);
 
 llvm::Value* to_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
 llvm::Value* from_storage(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype);
-
-// Between formats of 16 bits or fewer and float32; rounding to nearest, ties to even.
-llvm::Value* widen_small(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype, const Target& target);
-llvm::Value* narrow_small(llvm::IRBuilderBase& b, llvm::Value* value, DataType dtype, const Target& target);
 
 // Value conversion by C rules. Float to integer out of range gives some value, never undefined behaviour.
 llvm::Value* convert(llvm::IRBuilderBase& b, llvm::Value* value, DataType from, DataType to, const Target& target);

@@ -19,9 +19,16 @@ const KernelPass kKernelPasses[] = {
 };
 const int kKernelPassCount = static_cast<int>(std::size(kKernelPasses));
 
+Result<PrimFunc> run_kernel_passes(PrimFunc function, std::span<const KernelPass> passes) {
+  const Stmt before = function.body;
+  for (const auto& pass : passes) function = pass.run(std::move(function));
+  if (function.body != before) TW_TRY_STATUS(verify(function, Form::kFinal));
+  return function;
+}
+
 Result<PrimFunc> lower_kernel(PrimFunc function) {
   TW_TRY_STATUS(verify(function));
-  for (const auto& pass : kKernelPasses) function = pass.run(std::move(function));
+  function = TW_TRY(run_kernel_passes(std::move(function), kKernelPasses));
   TW_TRY_STATUS(verify(function, Form::kFinal));
   return function;
 }

@@ -3,6 +3,8 @@
 //
 // Ensures: verify(result, Form::kFinal) holds. Error: VerifyFailed, a fault of what made the kernel.
 #pragma once
+#include <span>
+
 #include "base/result.h"
 #include "tir/stmt.h"
 
@@ -17,5 +19,8 @@ extern const KernelPass kKernelPasses[];
 extern const int kKernelPassCount;
 
 Result<PrimFunc> lower_kernel(PrimFunc function);
+
+// The one runner of kernel passes: these in order. What they change is verified, in the final form. Error: VerifyFailed.
+Result<PrimFunc> run_kernel_passes(PrimFunc function, std::span<const KernelPass> passes);
 
 }  // namespace tilewright::tir
