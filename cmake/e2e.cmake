@@ -15,5 +15,9 @@ if(TARGET tilewright)
   endforeach()
   add_test(NAME conformance.onnx COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright>)
+  # A sample as C99; ./dev conformance --target c runs all of them.
+  add_test(NAME conformance.c COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
+           --tool $<TARGET_FILE:tilewright> --target c --sample 20)
+  set_tests_properties(conformance.c PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
   set_tests_properties(conformance.onnx PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 1500 RUN_SERIAL ON)
 endif()

@@ -48,6 +48,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   Built built;
   if (options.keep_modules) built.imported = module;
   built.system_lib = options.system_lib;
+  built.weights_file = options.weights_file;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));

@@ -45,6 +45,9 @@ struct BuildOptions {
   // Objects are for a program that links them with the runtime library and finds the model by name
   // (runtime/system_lib.h).
   bool system_lib = false;
+  // kSource: the weights become a file of their own of this name, and the program gets their address; empty: they are
+  // in the source.
+  std::string weights_file;
   bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of
                      // walking the plan
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
@@ -65,6 +68,7 @@ struct Built {
   std::vector<PassRecord> passes;  // over the Relay module, then the steps of lowering
   int dumped = 0;                  // texts that are in BuildOptions::dump_ir
   bool system_lib = false;
+  std::string weights_file;
 };
 
 // Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a bug of ours.
@@ -88,12 +92,13 @@ enum class OutputForm {
   kIr,        // .ll: LLVM IR of everything, weights too
   kBitcode,   // .bc: the same
   kAssembly,  // .s: the same
+  kSource,    // .c: one C file, from a target that makes source
   kObjects,   // no file name's: a tar of lib0.o and, of imported modules, devc.o
   kObjectsC,  // the same with devc.c
 };
 OutputForm output_form(const std::string& path);
-// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "objects", "objects-c"; empty: the file
-// name's. Error: InvalidArgument.
+// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "source", "objects", "objects-c"; empty: the
+// file name's. Error: InvalidArgument.
 Result<OutputForm> output_form(const std::string& path, const std::string& name);
 
 // Writes the file; it appears whole or not at all. Errors: CannotWrite, LinkFailed.
@@ -103,6 +108,9 @@ Status export_library(const Built& built, const std::string& path, OutputForm fo
 Status export_library_and_release(Built* built, const std::string& path, OutputForm form);
 // Writes lib0.o and, when the library imports modules, devc.o (devc.c with `in_c`) into a folder; their names.
 Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c);
+
+// The C file of a build for the target c. Errors: InvalidArgument (another target), UnsupportedModel.
+Result<std::string> source_of(const Built& built);
 
 // LLVM IR or bitcode of kIr or kBitcode as a shared library, an object or an archive; without `form`, by the end of
 // the name. Errors: InvalidArgument (another form), ParseError, UnknownTarget, CodegenFailed, CannotWrite.

@@ -7,7 +7,8 @@
 
 #include "base/format.h"
 #include "base/work_folder.h"
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
+#include "codegen/source/c_program.h"
 #include "driver/build.h"
 #include "driver/guarded.h"
 #include "runtime/classic/graph_json.h"
@@ -118,9 +119,39 @@ struct Output {
   std::function<void()> written = {};  // called when the weights are on disk and no longer needed
 };
 
+Result<std::string> source_text(const Output& out) {
+  if (!codegen::backend_of(out.built.target).makes_source)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind), {},
+                      "compile for the target c");
+  return codegen::c_program({out.plan, out.built.lowered.kernels, out.kernels,
+                             [&](size_t i) { return out.weights[i].tensor(); }, !out.built.weights_file.empty()});
+}
+
+// What the parts of a library besides kernels are compiled for: of C, any processor like this one.
+Target link_target(const Output& out) {
+  if (!codegen::backend_of(out.built.target).makes_source) return out.built.target;
+  Target host;
+  host.mcpu = "generic";
+  auto resolved = codegen::resolve_target(std::move(host));
+  TW_ICHECK(resolved.ok(), "every processor has a generic model");
+  return std::move(resolved).value();
+}
+
+// C kernels as an object by the system's compiler: they then go where machine code of our own goes.
+Result<std::string> compiled_source(const Output& out) {
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-source"));
+  const std::string source = place.path() + "/kernels.c", object = place.path() + "/kernels.o";
+  TW_TRY_STATUS(write_part(source, codegen::c_kernel_functions(out.built.lowered.kernels, out.kernels), source));
+  TW_TRY_STATUS(runtime::run_c_compiler({"-std=c99", "-O2", "-fPIC", "-fvisibility=hidden", "-c", "-o", object, source},
+                                        place.path()));
+  std::ifstream in(object, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
 Result<std::vector<std::string>> objects_of(const Output& out, const plan::Plan& plan) {
   std::vector<std::string> objects = out.kernels;
-  objects.push_back(TW_TRY(codegen::compile_glue(plan, out.built.target, out.built.system_lib)));
+  if (codegen::backend_of(out.built.target).makes_source) objects = {TW_TRY(compiled_source(out))};
+  objects.push_back(TW_TRY(codegen::compile_glue(plan, link_target(out), out.built.system_lib)));
   return objects;
 }
 
@@ -136,14 +167,14 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   const auto pieces = weight_pieces(plan, out.weights);
   const codegen::WeightPieces params = pieces;
   const auto objects = TW_TRY(objects_of(out, plan));
-  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", out.built.target, &params, out.written));
+  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), &params, out.written));
   std::vector<std::string> names = {"lib0.o"};
   if (out.plan.imports.empty()) return names;
   names.push_back(in_c ? "devc.c" : "devc.o");
   const std::string file = folder + "/" + names.back();
   TW_TRY_STATUS(write_part(file,
                            in_c ? runtime::imports_to_c(out.plan.imports)
-                                : TW_TRY(codegen::compile_imports(out.plan.imports, out.built.target)),
+                                : TW_TRY(codegen::compile_imports(out.plan.imports, link_target(out))),
                            file));
   return names;
 }
@@ -172,7 +203,7 @@ Status write_package(const Output& out, const std::string& path) {
   const auto pieces = weight_pieces(out.plan, out.weights);
   const codegen::WeightPieces params = pieces;
   if (Status linked =
-          codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", out.built.target, &params);
+          codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", link_target(out), &params);
       !linked.ok())
     return about(std::move(linked).error(), path);
   const Contents contents = {{"mod.json", runtime::write_graph_json(out.plan)},
@@ -201,6 +232,36 @@ decltype(&codegen::link_shared) linker_of(OutputForm form) {
                                         : nullptr;
 }
 
+// The weights of a source file that has them apart.
+Status write_weights(const Output& out, const std::string& path) {
+  std::string bytes;
+  codegen::for_each_piece(weight_pieces(out.plan, out.weights), [&](const std::byte* data, uint64_t size) {
+    bytes.append(reinterpret_cast<const char*>(data), size);
+  });
+  return write_whole(path, bytes);
+}
+
+Status write_source(const Output& out, const std::string& path) {
+  const std::string text = TW_TRY(source_text(out));
+  if (!out.built.weights_file.empty()) TW_TRY_STATUS(write_weights(out, out.built.weights_file));
+  return write_whole(path, text);
+}
+
+// Each backend has files of its own.
+Status check_form(const Output& out, const std::string& path, OutputForm form) {
+  const bool source = codegen::backend_of(out.built.target).makes_source;
+  if (source && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))
+    return Diagnostic(ErrorCode::kInvalidArgument, "the target c makes C source", path,
+                      "name the output .c, or .so, .o, .a or .tar, for which the system's C compiler is run");
+  if (!source && form == OutputForm::kSource)
+    return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind),
+                      path, "compile with --target c");
+  if (form != OutputForm::kSource && !out.built.weights_file.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "only a C file has its weights in a file of their own",
+                      out.built.weights_file, "compile with --target c and name the output .c");
+  return Ok{};
+}
+
 Status write_output(const Output& out, const std::string& path, OutputForm form) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
@@ -213,7 +274,10 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
             "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
             out.plan.externals[0], path),
         {}, "write a shared library (.so), or compile for a system library, which has the runtime");
+  TW_TRY_STATUS(check_form(out, path, form));
   switch (form) {
+    case OutputForm::kSource:
+      return write_source(out, path);
     case OutputForm::kPackage:
       return write_package(out, path);
     case OutputForm::kIr:
@@ -237,7 +301,7 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
   const auto objects = TW_TRY(objects_of(out, out.plan));
   const auto pieces = weight_pieces(out.plan, out.weights);
   const codegen::WeightPieces params = pieces;
-  return linker_of(form)(objects, path, out.built.target, &params, out.written);
+  return linker_of(form)(objects, path, link_target(out), &params, out.written);
 }
 
 struct Form {
@@ -253,6 +317,7 @@ constexpr Form kForms[] = {
     {"ir", ".ll", OutputForm::kIr},
     {"bitcode", ".bc", OutputForm::kBitcode},
     {"assembly", ".s", OutputForm::kAssembly},
+    {"source", ".c", OutputForm::kSource},
     {"objects", nullptr, OutputForm::kObjects},
     {"objects-c", nullptr, OutputForm::kObjectsC},
 };
@@ -298,6 +363,10 @@ Result<std::vector<std::string>> export_objects(const Built& built, const std::s
   return guarded([&] {
     return write_objects({built.lowered.plan, built.lowered.params, built.objects, built}, folder, in_c);
   });
+}
+
+Result<std::string> source_of(const Built& built) {
+  return guarded([&] { return source_text({built.lowered.plan, built.lowered.params, built.objects, built}); });
 }
 
 Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form) {

@@ -8,7 +8,9 @@
 
 #include "base/format.h"
 #include "base/work_folder.h"
+#include "codegen/backend.h"
 #include "driver/relay_file.h"
+#include "driver/source_run.h"
 #include "driver/torch_file.h"
 #include "frontend/onnx/import.h"
 #include "relay/interpreter.h"
@@ -208,6 +210,55 @@ Result<std::string> blame_pass(const relay::Module& module, const plan::Plan& pl
   return name;
 }
 
+// Completes the report: the run's outputs against what is expected, and, when they differ and no kernel does, the pass.
+Result<VerifyReport> compare_outputs(const relay::Module& module, const plan::Plan& plan,
+                                     const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                                     const VerifyOptions& options, VerifyReport report) {
+  std::vector<relay::Value> truth;
+  if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
+  for (const auto& expected : options.expected)
+    if (std::none_of(plan.outputs.begin(), plan.outputs.end(),
+                     [&](const auto& output) { return output.name == expected.first; }))
+      return Diagnostic(ErrorCode::kUnknownInput,
+                        format("an output '{}' is expected, which the model does not have", expected.first));
+  for (size_t k = 0; k < plan.outputs.size(); ++k) {
+    relay::Value expected;
+    if (options.expected.empty()) {
+      expected = truth[k];
+    } else {
+      auto it = options.expected.find(plan.outputs[k].name);
+      if (it == options.expected.end()) continue;
+      if (it->second.dtype() != plan.outputs[k].dtype)
+        return Diagnostic(ErrorCode::kDtypeMismatch, format("expected output '{}' is {}, the model gives {}", it->first,
+                                                            it->second.dtype().str(), plan.outputs[k].dtype.str()));
+      if (it->second.shape() != plan.outputs[k].shape)
+        return Diagnostic(ErrorCode::kShapeMismatch,
+                          format("expected output '{}' is {}, the model gives {}", it->first,
+                                 shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
+      expected = relay::value_from(it->second);
+    }
+    expected.bound.clear();  // the outputs answer for themselves
+    Comparison c = compare(outputs[k], expected, options.expected.empty() ? with_roundings(options, module) : options);
+    report.largest_output_error = std::max(report.largest_output_error, c.worst);
+    report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget",
+                                    plan.outputs[k].name, c.largest, c.magnitude, c.worst));
+  }
+  if (report.largest_output_error > 1 && report.mismatches.empty())
+    report.pass_to_blame = TW_TRY(blame_pass(module, plan, inputs, options));
+  return report;
+}
+
+// A C program is checked by its outputs: it has no entry for a single kernel.
+Result<VerifyReport> verify_source(const relay::Module& module, const Built& built, const VerifyOptions& options) {
+  const plan::Plan& plan = built.lowered.plan;
+  const auto inputs = TW_TRY(gather_inputs(plan, options));
+  VerifyReport report;
+  report.steps = plan.steps.size();
+  report.taken_apart = built.lowered.taken_apart;
+  const auto outputs = TW_TRY(run_source(built, inputs));
+  return compare_outputs(module, plan, inputs, outputs, options, std::move(report));
+}
+
 }  // namespace
 
 Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t seed) {
@@ -225,6 +276,7 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
   auto built = TW_TRY(build(module, options.build));
+  if (codegen::backend_of(built.target).makes_source) return verify_source(module, built, options);
   const auto artifact = TW_TRY(load_build(built));
   const auto& plan = artifact->plan();
   if (!plan.externals.empty())
@@ -269,39 +321,7 @@ Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOpti
       report.mismatches.push_back(std::move(m));
     }
   }
-  std::vector<relay::Value> truth;
-  if (options.expected.empty()) truth = TW_TRY(reference_outputs(module, plan, inputs));
-  for (const auto& expected : options.expected)
-    if (std::none_of(plan.outputs.begin(), plan.outputs.end(),
-                     [&](const auto& output) { return output.name == expected.first; }))
-      return Diagnostic(ErrorCode::kUnknownInput,
-                        format("an output '{}' is expected, which the model does not have", expected.first));
-  for (size_t k = 0; k < plan.outputs.size(); ++k) {
-    relay::Value expected;
-    if (options.expected.empty()) {
-      expected = truth[k];
-    } else {
-      auto it = options.expected.find(plan.outputs[k].name);
-      if (it == options.expected.end()) continue;
-      if (it->second.dtype() != plan.outputs[k].dtype)
-        return Diagnostic(ErrorCode::kDtypeMismatch, format("expected output '{}' is {}, the model gives {}", it->first,
-                                                            it->second.dtype().str(), plan.outputs[k].dtype.str()));
-      if (it->second.shape() != plan.outputs[k].shape)
-        return Diagnostic(ErrorCode::kShapeMismatch,
-                          format("expected output '{}' is {}, the model gives {}", it->first,
-                                 shape_str(it->second.shape()), shape_str(plan.outputs[k].shape)));
-      expected = relay::value_from(it->second);
-    }
-    expected.bound.clear();  // the outputs answer for themselves
-    Comparison c =
-        compare(run.outputs()[k], expected, options.expected.empty() ? with_roundings(options, module) : options);
-    report.largest_output_error = std::max(report.largest_output_error, c.worst);
-    report.outputs.push_back(format("{}: largest error {:.3g} at magnitude {:.3g}, {:.3g} of the budget",
-                                    plan.outputs[k].name, c.largest, c.magnitude, c.worst));
-  }
-  if (report.largest_output_error > 1 && report.mismatches.empty())
-    report.pass_to_blame = TW_TRY(blame_pass(module, plan, inputs, options));
-  return report;
+  return compare_outputs(module, plan, inputs, run.outputs(), options, std::move(report));
 }
 
 Result<VerifyReport> verify_onnx(const std::string& path, const VerifyOptions& options) {

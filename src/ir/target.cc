@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/target.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "base/format.h"
+#include "ir/target_kind.h"
 
 namespace tilewright {
+
+std::span<const char* const> target_kinds() {
+  static constexpr const char* kKinds[] = {"llvm", "c"};
+  return kKinds;
+}
 
 std::string Target::str() const {
   std::string out = kind;
@@ -21,9 +28,9 @@ Result<Target> parse_target(std::string_view text) {
   Target target;
   std::string word;
   if (!(words >> target.kind)) target.kind = "llvm";
-  if (target.kind != "llvm")
+  if (const auto kinds = target_kinds(); std::find(kinds.begin(), kinds.end(), target.kind) == kinds.end())
     return Diagnostic(ErrorCode::kUnknownTarget, format("target kind '{}' is not known", target.kind), {},
-                      "use a target such as \"llvm\" or \"llvm -mcpu=x86-64-v3\"");
+                      "use a target such as \"llvm\", \"llvm -mcpu=x86-64-v3\" or \"c\"");
   auto option = [&](const char* name, std::string* value) {
     std::string prefix = format("-{}=", name);
     if (word.rfind(prefix, 0) == 0) {

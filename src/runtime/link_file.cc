@@ -122,6 +122,16 @@ Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::s
 
 }  // namespace
 
+Status run_c_compiler(const std::vector<std::string>& arguments, const std::string& folder) {
+  const char* set = std::getenv("CC");
+  const std::string compiler = set && *set ? std::string(set) : first_found({"gcc", "clang", "cc"});
+  if (compiler.empty())
+    return Diagnostic(ErrorCode::kLinkFailed, "no C compiler was found on the path", {}, "install one or set CC");
+  std::vector<std::string> command = {compiler};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run(command, folder);
+}
+
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
   const std::string file = absolute_path(path);
   if (file.empty() || !is_plain_file(file))

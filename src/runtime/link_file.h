@@ -4,6 +4,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/module.h"
 
@@ -19,5 +20,9 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
 Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module);
 // The same of an import tree.
 std::string imports_to_c(std::string_view tree);
+
+// Runs the system's C compiler ($CC, or the first of gcc, clang, cc) to its end; `folder` is for what it says. Error:
+// LinkFailed, with that.
+Status run_c_compiler(const std::vector<std::string>& arguments, const std::string& folder);
 
 }  // namespace tilewright::runtime

@@ -47,8 +47,23 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
     lets.emplace_back(make_var("turned", value->dtype), value);
     return lets.back().first;
   };
-  // Rows r, r + 4, r + 8 ... side by side.
+  auto used = [&](const std::vector<PrimExpr>& columns) {
+    Stmt body = use(columns);
+    for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
+    return body;
+  };
   std::vector<PrimExpr> x;
+  if (lanes < 4) {  // fewer rows than there are columns: element by element
+    std::vector<PrimExpr> rows;
+    for (int r = 0; r < lanes; ++r) rows.push_back(keep(piece(r)));
+    for (int c = 0; c < 4; ++c) {
+      std::vector<int> column;
+      for (int r = 0; r < lanes; ++r) column.push_back(4 * r + c);
+      x.push_back(keep(shuffle(rows, column)));
+    }
+    return used(x);
+  }
+  // Rows r, r + 4, r + 8 ... side by side.
   for (int r = 0; r < 4; ++r) {
     std::vector<PrimExpr> parts;
     for (int row = r; row < lanes; row += 4) parts.push_back(piece(row));
@@ -72,9 +87,7 @@ Stmt transpose_quads(int lanes, const std::function<PrimExpr(int)>& piece,
   };
   x = {pick(0, 1, {0, 4, 1, 5}), pick(0, 1, {2, 6, 3, 7}), pick(2, 3, {0, 4, 1, 5}), pick(2, 3, {2, 6, 3, 7})};
   x = {pick(0, 2, {0, 1, 4, 5}), pick(0, 2, {2, 3, 6, 7}), pick(1, 3, {0, 1, 4, 5}), pick(1, 3, {2, 3, 6, 7})};
-  Stmt body = use(x);
-  for (size_t i = lets.size(); i-- > 0;) body = let_stmt(lets[i].first, lets[i].second, body);
-  return body;
+  return used(x);
 }
 
 namespace {

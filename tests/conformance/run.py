@@ -4,6 +4,8 @@
 
     tests/conformance/run.py                        all 1,914 of them
     tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
+    tests/conformance/run.py --target c             the same as C99 by the system's C compiler, warnings being errors
+    tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
     tests/conformance/run.py --write                renews the table of docs/conformance.md
 
@@ -25,7 +27,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
-EXPECTED_FAILURES = pathlib.Path(__file__).with_name("expected_failures.txt")
+# What does not pass, by the kind of target.
+EXPECTED_FAILURES = {"llvm": pathlib.Path(__file__).with_name("expected_failures.txt"),
+                     "c": pathlib.Path(__file__).with_name("expected_failures_c.txt")}
 DOCUMENT = ROOT / "docs/conformance.md"
 GROUPS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 CHUNK = 24
@@ -77,9 +81,10 @@ def find_cases(data):
             for group, place in places.items()}
 
 
-def run_chunk(tool, folders, seconds):
+def run_chunk(tool, target, folders, seconds):
     """Returns {folder: (verdict, detail)}; a chunk whose process dies is run again one by one."""
-    command = [str(tool), "verify", "--json", "--quiet", "--time-limit", str(seconds), *map(str, folders)]
+    command = [str(tool), "verify", "--json", "--quiet", "--time-limit", str(seconds), "--target", target,
+               *map(str, folders)]
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                 timeout=(seconds + 5) * len(folders))
@@ -93,16 +98,16 @@ def run_chunk(tool, folders, seconds):
         return {folders[0]: ("failed", reason)}
     results = {}
     for folder in folders:
-        results.update(run_chunk(tool, [folder], seconds))
+        results.update(run_chunk(tool, target, [folder], seconds))
     return results
 
 
-def run_all(tool, cases, jobs, seconds):
+def run_all(tool, target, cases, jobs, seconds):
     folders = [folder for group in cases.values() for folder in group]
     chunks = [folders[i:i + CHUNK] for i in range(0, len(folders), CHUNK)]
     results, done = {}, 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for result in pool.map(lambda chunk: run_chunk(tool, chunk, seconds), chunks):
+        for result in pool.map(lambda chunk: run_chunk(tool, target, chunk, seconds), chunks):
             results.update(result)
             done += len(result)
             if sys.stderr.isatty():
@@ -113,10 +118,10 @@ def run_all(tool, cases, jobs, seconds):
     return results
 
 
-def read_expected():
-    if not EXPECTED_FAILURES.exists():
+def read_expected(listed):
+    if not listed.exists():
         return set()
-    lines = EXPECTED_FAILURES.read_text(encoding="utf-8").splitlines()
+    lines = listed.read_text(encoding="utf-8").splitlines()
     return {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
 
 
@@ -168,6 +173,8 @@ def main():
     parser = argparse.ArgumentParser(description="Run the ONNX backend tests through the compiled path.")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only cases whose name contains one of these")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/tilewright")
+    parser.add_argument("--target", default="llvm", help="what is compiled for")
+    parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=int, default=30, help="limit of one case")
     parser.add_argument("--reasons", action="store_true", help="count what keeps cases from passing")
@@ -183,11 +190,14 @@ def main():
     if args.words:
         cases = {group: [f for f in folders if any(word in f.name for word in args.words)] for group, folders in cases.items()}
         cases = {group: folders for group, folders in cases.items() if folders}
-    results = run_all(args.tool, cases, args.jobs, args.seconds)
+    if args.sample > 1:
+        cases = {group: folders[::args.sample] for group, folders in cases.items()}
+    listed = EXPECTED_FAILURES[args.target.split()[0]]
+    results = run_all(args.tool, args.target, cases, args.jobs, args.seconds)
     print("\n".join(table(cases, results)))
     if args.reasons:
         print("\n" + "\n".join(f"{count:5}  {reason}" for reason, count in reasons(results)))
-    expected = read_expected()
+    expected = read_expected(listed)
     wrong = {key(f, group): results[f] for group, folders in cases.items() for f in folders if results[f][0] != "passed"}
     right = {key(f, group) for group, folders in cases.items() for f in folders} - wrong.keys()
     new, late = sorted(wrong.keys() - expected), sorted(right & expected)
@@ -197,15 +207,15 @@ def main():
             print(f"{wrong[name][0]:11} {name}: {wrong[name][1][:200]}")
     if args.update:
         remaining = (expected - right) | (set(new) if args.accept_new else set())
-        EXPECTED_FAILURES.write_text(HEADER + "".join(f"{name}\n" for name in sorted(remaining)), encoding="utf-8")
-        print(f"{EXPECTED_FAILURES.relative_to(ROOT)}: {len(remaining)} lines, {len(late)} gone")
+        listed.write_text(HEADER + "".join(f"{name}\n" for name in sorted(remaining)), encoding="utf-8")
+        print(f"{listed.relative_to(ROOT)}: {len(remaining)} lines, {len(late)} gone")
         late = []
         new = [name for name in new if name not in remaining]
     for name in new[:50]:
         print(f"NEW FAILURE {name}: {wrong[name][0]}: {wrong[name][1][:200]}")
     if late:
         print(f"{len(late)} listed cases pass now ({', '.join(late[:5])} ...): run with --update to take them off the list")
-    if args.write and not args.words:
+    if args.write and not args.words and args.sample == 1 and args.target == "llvm":
         write_document(cases, results)
     print(f"{len(right)} passed, {len(wrong)} not ({len(new)} of them new)")
     return 1 if new or late else 0

@@ -21,6 +21,7 @@
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
+#include "codegen/llvm/backend.h"
 #include "codegen/llvm/kernel.h"
 #include "codegen/llvm/machine.h"
 #include "tir/text.h"
@@ -112,7 +113,7 @@ Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine&
   return std::string(bytes.data(), bytes.size());
 }
 
-Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
+Result<Kernels> compile_objects(std::span<const tir::PrimFunc> functions, const Target& target, int jobs,
                                 const std::function<void(int, int)>& progress, KernelCache* cache) {
   std::unordered_set<std::string> names;
   for (const tir::PrimFunc& function : functions)
@@ -158,10 +159,7 @@ Result<Kernels> compile_kernels(std::span<const tir::PrimFunc> functions, const 
   return out;
 }
 
-Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& target, std::string_view form) {
-  if (form != "ll" && form != "s")
-    return Diagnostic(ErrorCode::kInvalidArgument, format("there is no kernel text in the form '{}'", form), {},
-                      "use ll or s");
+Result<std::string> llvm_text(const tir::PrimFunc& function, const Target& target, std::string_view form) {
   TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
   llvm::LLVMContext context;
   auto module = new_module(context, target, *machine);
@@ -172,6 +170,16 @@ Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& tar
   llvm::raw_string_ostream stream(text);
   module->print(stream, nullptr);
   return stream.str();
+}
+
+namespace {
+constexpr const char* kLlvmForms[] = {"ll", "s"};
+}  // namespace
+
+Backend llvm_backend() {
+  return {
+      "llvm", "machine code for x86-64 and AArch64", resolve_cpu, kLlvmLegalize, compile_objects, llvm_text, kLlvmForms,
+      false};
 }
 
 }  // namespace tilewright::codegen

@@ -24,6 +24,9 @@ struct TargetMachineDeleter {
 };
 using TargetMachinePtr = std::unique_ptr<llvm::TargetMachine, TargetMachineDeleter>;
 
+// resolve_target of the kind llvm: the CPU, its features and rates.
+Result<Target> resolve_cpu(Target target);
+
 enum class Effort { kKernel, kGlue };
 
 // Held while LLVM's process-wide options are changed or relied upon.

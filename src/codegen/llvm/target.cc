@@ -151,7 +151,7 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
 
 std::string llvm_version() { return LLVM_VERSION_STRING; }
 
-Result<Target> resolve_target(Target target) {
+Result<Target> resolve_cpu(Target target) {
   initialize_llvm();
   const llvm::Triple host(llvm::sys::getProcessTriple());
   llvm::Triple triple(target.mtriple.empty() ? host.str() : llvm::Triple::normalize(target.mtriple));

@@ -17,6 +17,7 @@
 
 #include "base/format.h"
 #include "base/work_folder.h"
+#include "codegen/backend.h"
 #include "driver/cli/backend_program.h"
 #include "driver/cli/commands.h"
 #include "frontend/onnx/backend_case.h"
@@ -40,7 +41,7 @@ Outcome from_diagnostic(const Diagnostic& d) {
 }
 
 // Inside the child process: compile, run each data set, compare. The tolerances are those of the ONNX test runner.
-Outcome run_as_graph(const onnx::BackendCase& test) {
+Outcome run_as_graph(const onnx::BackendCase& test, const std::string& target) {
   double worst = 0;
   std::vector<std::string> constants;  // inputs that had to be compiled in: shapes, axes, pads
   for (const auto& set : test.sets) {
@@ -56,6 +57,7 @@ Outcome run_as_graph(const onnx::BackendCase& test) {
       options.expected[output.name] = output.tensor;
     }
     options.build.jobs = 1;
+    options.build.target = target;
     constants.clear();
     auto module = onnx::import_backend_case(test, set, &constants);
     if (!module.ok()) return from_diagnostic(module.error());
@@ -70,7 +72,7 @@ Outcome run_as_graph(const onnx::BackendCase& test) {
   return {"passed", detail};
 }
 
-Outcome run_case(const fs::path& folder) {
+Outcome run_case(const fs::path& folder, const BackendLimits& limits) {
   auto loaded = onnx::load_backend_case(folder.string());
   if (!loaded.ok()) return from_diagnostic(loaded.error());
   // Texts are values of a run, not of a compilation.
@@ -78,8 +80,10 @@ Outcome run_case(const fs::path& folder) {
   const bool texts = std::any_of(graph_inputs.begin(), graph_inputs.end(),
                                  [](const auto& i) { return i.type.elem && i.type.elem->is_string(); });
   Outcome graph{"unsupported", "inputs are texts"};
-  if (!texts) graph = run_as_graph(*loaded);
-  if (graph.verdict == "passed") return graph;
+  if (!texts) graph = run_as_graph(*loaded, limits.target);
+  auto target = parse_target(limits.target);
+  const bool source = target.ok() && codegen::backend_of(*target).makes_source;
+  if (graph.verdict == "passed" || source) return graph;
   double worst = 0;
   for (const auto& set : loaded->sets) {
     auto error = run_as_program(*loaded, set);
@@ -113,7 +117,7 @@ Outcome run_guarded(const fs::path& folder, const BackendLimits& limits) {
     setrlimit(RLIMIT_CORE, &core);
     Outcome o;
     try {
-      o = run_case(folder);
+      o = run_case(folder, limits);
     } catch (const std::exception& e) {
       o = {"failed", format("error inside: {}", e.what())};
     }

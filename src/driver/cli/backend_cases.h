@@ -11,6 +11,7 @@ namespace tilewright::driver {
 struct BackendLimits {
   int seconds = 60;
   int megabytes = 8192;
+  std::string target = "llvm";  // what cases are compiled for; only llvm also makes VM programs
 };
 
 // Compiles and runs every folder in a process of its own under the limits; a line each (passed, failed: largest error,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "codegen/backend.h"
 #include "driver/cli/commands.h"
 #include "driver/cli/explain.h"
 #include "driver/vm.h"
@@ -23,7 +24,7 @@ std::string human_bytes(double n) {
 }
 
 struct Flags : CompileFlags {
-  std::string output, form;
+  std::string output, form, weights_file;
   bool system_lib = false, json = false, timing = false, explain = false;
 };
 
@@ -70,7 +71,10 @@ int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
-  std::string output = flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ".so" : flags.output;
+  auto target = parse_target(flags.target);
+  const char* ending = target.ok() && codegen::backend_of(*target).makes_source ? ".c" : ".so";
+  std::string output =
+      flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ending : flags.output;
   auto form = output_form(output, flags.form);
   if (!form.ok()) return fail(form.error());
   if (flags.model.ends_with(".ll") || flags.model.ends_with(".bc")) {
@@ -79,6 +83,7 @@ int run(const Flags& flags) {
   }
   options->form = flags.form;
   options->system_lib = flags.system_lib;
+  options->weights_file = flags.weights_file;
   options->keep_modules = false;
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
@@ -154,14 +159,18 @@ Command add_compile(CLI::App* app) {
   cmd->add_option("model", flags->model,
                   "An ONNX model, or a Relay module as text or JSON; or LLVM IR that a compilation wrote (.ll, .bc)")
       ->required();
-  cmd->add_option("-o,--output", flags->output,
-                  "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
-                  "mod.json, mod.params), .ll, .bc or .s (everything as LLVM IR, bitcode or assembly)");
-  cmd->add_option("--format", flags->form,
-                  "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly; objects "
-                  "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c)");
+  cmd->add_option(
+      "-o,--output", flags->output,
+      "The file to write; default: the model's name with .so. Also .o or .a (for a linker), .tar (mod.so, "
+      "mod.json, mod.params), .ll, .bc or .s (everything as LLVM IR, bitcode or assembly); .c with --target c");
+  cmd->add_option(
+      "--format", flags->form,
+      "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly, source; objects "
+      "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c)");
   cmd->add_flag("--system-lib", flags->system_lib,
                 "The object is for a program that asks the runtime for the model by its name (docs/cpp.md)");
+  cmd->add_option("--weights", flags->weights_file,
+                  "With --target c: write the weights into this file, and C that is given their address");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain,
@@ -176,6 +185,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile net.relay --params net.params -o net.so      # what the classic stack saved\n"
+      "  tilewright compile model.onnx -o model.c --target c             # one C99 file: docs/c.md\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };
 }

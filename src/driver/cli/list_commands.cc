@@ -8,7 +8,7 @@
 
 #include "base/format.h"
 #include "base/work_folder.h"
-#include "codegen/codegen.h"
+#include "codegen/backend.h"
 #include "driver/cli/commands.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
@@ -142,6 +142,7 @@ Command add_targets(CLI::App* app) {
     std::printf("%s\nvectors: %d bits, %d registers\nneeds:", target->str().c_str(), target->vector_bits,
                 target->vector_registers);
     for (const auto& f : target->cpu_features) std::printf(" %s", f.c_str());
+    for (const auto& b : codegen::backends()) std::printf("\nkind %s: %s", b.kind, b.makes);
     std::printf(
         "\nportable choices: \"llvm -mcpu=x86-64-v2\" (SSE4.2), \"llvm -mcpu=x86-64-v3\" (AVX2), \"llvm "
         "-mcpu=x86-64-v4\" (AVX-512)\n");

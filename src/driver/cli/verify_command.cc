@@ -105,6 +105,7 @@ Command add_verify(CLI::App* app) {
                   "MiB of address space each folder's process may take; default 8192");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   return [flags] {
+    flags->limits.target = flags->target;
     if (std::filesystem::is_directory(flags->paths[0]))
       return run_backend_cases(flags->paths, flags->limits, flags->json);
     if (flags->paths.size() > 1)

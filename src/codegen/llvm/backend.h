@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row of LLVM in the table of backends: machine code for x86-64 and AArch64.
+#pragma once
+#include "codegen/backend.h"
+
+namespace tilewright::codegen {
+Backend llvm_backend();
+}  // namespace tilewright::codegen

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/source/backend.h"
+
+#include "codegen/source/c_kernel.h"
+#include "tir/passes/bind_single_thread.h"
+#include "tir/passes/legalize_small_floats.h"
+#include "tir/passes/legalize_sub_bytes.h"
+#include "tir/passes/scalarize.h"
+#include "tir/passes/simplify.h"
+
+namespace tilewright::codegen {
+namespace {
+
+constexpr tir::KernelPass kSourceLegalize[] = {
+    {"bind_single_thread", tir::bind_single_thread},
+    {"legalize_sub_bytes", tir::legalize_sub_bytes},
+    {"scalarize", tir::scalarize},
+    {"legalize_small_floats", tir::legalize_small_floats},
+    {"simplify", tir::simplify},
+};
+constexpr const char* kSourceForms[] = {"c"};
+
+Result<Target> resolve_c(Target target) {
+  if (!target.mcpu.empty() || !target.mattr.empty() || !target.mtriple.empty())
+    return Diagnostic(ErrorCode::kUnknownTarget,
+                      "the target c is for any processor and takes no -mcpu, -mattr or -mtriple", {},
+                      "leave them out and give them to the C compiler, or use the target llvm");
+  // Templates become tiles of scalars, two floats or a double for each of these registers: as many as a small register
+  // file holds. Layouts are plain below 128 bits.
+  target.vector_bits = 64, target.vector_registers = 8;
+  target.gflops = 4, target.l1_gbps = 16, target.l2_gbps = 12, target.l3_gbps = 10, target.dram_gbps = 8;
+  return target;
+}
+
+Result<std::string> print_c(const tir::PrimFunc& function) {
+  if (!function.body) return Diagnostic(ErrorCode::kCodegenFailed, "the kernel has no body", "kernel " + function.name);
+  return c_kernel(TW_TRY(tir::run_kernel_passes(function, kSourceLegalize)));
+}
+
+Result<Kernels> compile_c(std::span<const tir::PrimFunc> functions, const Target&, int,
+                          const std::function<void(int, int)>& progress, KernelCache*) {
+  Kernels out;
+  const int total = static_cast<int>(functions.size());
+  for (const tir::PrimFunc& f : functions) {
+    out.objects.push_back(TW_TRY(print_c(f)));
+    if (progress) progress(static_cast<int>(out.objects.size()), total);
+  }
+  return out;
+}
+
+Result<std::string> c_text(const tir::PrimFunc& function, const Target&, std::string_view) { return print_c(function); }
+
+}  // namespace
+
+Backend c_backend() {
+  return {"c", "one C99 file for any processor", resolve_c, kSourceLegalize, compile_c, c_text, kSourceForms, true};
+}
+
+}  // namespace tilewright::codegen

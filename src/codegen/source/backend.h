@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row of C in the table of backends: C99 for any processor.
+#pragma once
+#include "codegen/backend.h"
+
+namespace tilewright::codegen {
+Backend c_backend();
+}  // namespace tilewright::codegen

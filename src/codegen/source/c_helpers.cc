@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that generated C calls. Only those that a file calls are in it, so that a compiler has nothing unused
+// to complain about.
+#include <cctype>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/format.h"
+#include "codegen/source/c_types.h"
+
+namespace tilewright::codegen {
+namespace {
+
+struct CHelper {
+  std::string name, text;
+};
+
+void add_float_helpers(std::vector<CHelper>* out) {
+  for (const auto& [suffix, type, f] : {std::tuple("f32", "float", "f"), std::tuple("f64", "double", "")}) {
+    const char* one = std::string(suffix) == "f32" ? "1.0f" : "1.0";
+    out->push_back(
+        {format("tw_fma_{}", suffix),
+         format("/* a * b + c: rounded once where the processor can, and twice where that would be slow. */\n"
+                "static inline {1} tw_fma_{0}({1} a, {1} b, {1} c) {{\n"
+                "#ifdef FP_FAST_FMA{2}\n"
+                "  return fma{3}(a, b, c);\n"
+                "#else\n"
+                "  return a * b + c;\n"
+                "#endif\n"
+                "}}\n",
+                suffix, type, *f ? "F" : "", f)});
+    out->push_back({format("tw_sigmoid_{}", suffix),
+                    format("static inline {1} tw_sigmoid_{0}({1} x) {{ return {2} / ({2} + exp{3}(-x)); }}\n", suffix,
+                           type, one, f)});
+  }
+}
+
+// Both give the second where either is NaN.
+void add_choice_helpers(std::vector<CHelper>* out) {
+  for (const auto& [suffix, type] :
+       {std::pair("f32", "float"), std::pair("f64", "double"), std::pair("i32", "int32_t"), std::pair("i64", "int64_t"),
+        std::pair("u32", "uint32_t"), std::pair("u64", "uint64_t")})
+    for (const auto& [name, sign] : {std::pair("min", '<'), std::pair("max", '>')})
+      out->push_back({format("tw_{}_{}", name, suffix),
+                      format("static inline {2} tw_{0}_{1}({2} a, {2} b) {{ return a {3} b ? a : b; }}\n", name, suffix,
+                             type, sign)});
+}
+
+void add_integer_helpers(std::vector<CHelper>* out) {
+  for (int bits : {32, 64}) {
+    const std::string i = format("int{}_t", bits), u = format("uint{}_t", bits), smallest = format("INT{}_MIN", bits);
+    for (const auto& [name, sign] : {std::pair("add", '+'), std::pair("sub", '-'), std::pair("mul", '*')})
+      out->push_back({format("tw_{}_i{}", name, bits),
+                      format("static inline {2} tw_{0}_i{1}({2} a, {2} b) {{ return ({2})(({3})a {4} ({3})b); }}\n",
+                             name, bits, i, u, sign)});
+    out->push_back({format("tw_shl_i{}", bits),
+                    format("static inline {1} tw_shl_i{0}({1} a, {1} b) {{ return ({1})(({2})a << (b & {3})); }}\n",
+                           bits, i, u, bits - 1)});
+    out->push_back(
+        {format("tw_shr_i{}", bits),
+         format("static inline {1} tw_shr_i{0}({1} a, {1} b) {{ return a >> (b & {2}); }}\n", bits, i, bits - 1)});
+    out->push_back(
+        {format("tw_shl_u{}", bits),
+         format("static inline {1} tw_shl_u{0}({1} a, {1} b) {{ return a << (b & {2}); }}\n", bits, u, bits - 1)});
+    out->push_back(
+        {format("tw_shr_u{}", bits),
+         format("static inline {1} tw_shr_u{0}({1} a, {1} b) {{ return a >> (b & {2}); }}\n", bits, u, bits - 1)});
+    // Undefined in the model's terms as well; here they give some value.
+    out->push_back({format("tw_div_i{}", bits), format("static inline {1} tw_div_i{0}({1} a, {1} b) {{\n"
+                                                       "  return b == 0 || (b == -1 && a == {2}) ? a : a / b;\n}}\n",
+                                                       bits, i, smallest)});
+    out->push_back(
+        {format("tw_floordiv_i{}", bits), format("static inline {1} tw_floordiv_i{0}({1} a, {1} b) {{\n"
+                                                 "  if (b == 0 || (b == -1 && a == {2})) return a;\n"
+                                                 "  return a / b - (a % b != 0 && (a % b < 0) != (b < 0));\n}}\n",
+                                                 bits, i, smallest)});
+    out->push_back({format("tw_floormod_i{}", bits),
+                    format("static inline {1} tw_floormod_i{0}({1} a, {1} b) {{\n"
+                           "  if (b == 0 || b == -1) return 0;\n"
+                           "  return a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b;\n}}\n",
+                           bits, i)});
+    out->push_back({format("tw_div_u{}", bits),
+                    format("static inline {1} tw_div_u{0}({1} a, {1} b) {{ return b == 0 ? a : a / b; }}\n", bits, u)});
+    out->push_back({format("tw_mod_u{}", bits),
+                    format("static inline {1} tw_mod_u{0}({1} a, {1} b) {{ return b == 0 ? 0 : a % b; }}\n", bits, u)});
+  }
+  out->push_back({"tw_popcount",
+                  "static inline int tw_popcount(uint64_t x) {\n"
+                  "  int n = 0;\n"
+                  "  for (; x != 0; x &= x - 1) ++n;\n"
+                  "  return n;\n}\n"});
+  out->push_back({"tw_clz",
+                  "/* Leading zeros of x in `bits` bits. */\n"
+                  "static inline int tw_clz(uint64_t x, int bits) {\n"
+                  "  for (; x != 0; x >>= 1) --bits;\n"
+                  "  return bits;\n}\n"});
+}
+
+// Conversions that C leaves undefined out of range give some value; the sources of NaN the smallest one.
+void add_conversion_helpers(std::vector<CHelper>* out) {
+  for (const auto& [suffix, type, f] : {std::tuple("f32", "float", "f"), std::tuple("f64", "double", "")}) {
+    out->push_back({format("tw_{}_to_i32", suffix),
+                    format("static inline int32_t tw_{0}_to_i32({1} x) {{\n"
+                           "  return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;\n}}\n",
+                           suffix, type)});
+    out->push_back({format("tw_{}_to_i64", suffix),
+                    format("static inline int64_t tw_{0}_to_i64({1} x) {{\n"
+                           "  return x >= -9223372036854775808.0{2} && x < 9223372036854775808.0{2} ? (int64_t)x : "
+                           "INT64_MIN;\n}}\n",
+                           suffix, type, f)});
+    out->push_back({format("tw_{}_to_u64", suffix),
+                    format("static inline uint64_t tw_{0}_to_u64({1} x) {{\n"
+                           "  if (x >= 0.0{2} && x < 18446744073709551616.0{2}) return (uint64_t)x;\n"
+                           "  return x < 0.0{2} && x >= -9223372036854775808.0{2} ? (uint64_t)(int64_t)x : "
+                           "UINT64_C(1) << 63;\n}}\n",
+                           suffix, type, f)});
+  }
+  for (const auto& [to, to_type, from, from_type] :
+       {std::tuple("i32", "int32_t", "f32", "float"), std::tuple("u32", "uint32_t", "f32", "float"),
+        std::tuple("f32", "float", "i32", "int32_t"), std::tuple("f32", "float", "u32", "uint32_t"),
+        std::tuple("i64", "int64_t", "f64", "double"), std::tuple("u64", "uint64_t", "f64", "double"),
+        std::tuple("f64", "double", "i64", "int64_t"), std::tuple("f64", "double", "u64", "uint64_t")})
+    out->push_back({format("tw_bits_{}_to_{}", from, to), format("static inline {2} tw_bits_{0}_to_{1}({3} x) {{\n"
+                                                                 "  {2} y;\n"
+                                                                 "  memcpy(&y, &x, sizeof y);\n"
+                                                                 "  return y;\n}}\n",
+                                                                 from, to, to_type, from_type)});
+}
+
+void add_small_float_helpers(std::vector<CHelper>* out) {
+  out->push_back({"tw_f16_to_f32",
+                  "/* IEEE 754 binary16, in both directions; to nearest, ties to even. */\n"
+                  "static inline float tw_f16_to_f32(uint16_t h) {\n"
+                  "  const uint32_t sign = (uint32_t)(h & 0x8000) << 16, a = h & 0x7fff;\n"
+                  "  if (a < 0x400) {\n"
+                  "    const float x = (float)a * 5.9604644775390625e-08f;\n"
+                  "    return sign != 0 ? -x : x;\n"
+                  "  }\n"
+                  "  return tw_bits_u32_to_f32(sign | (a >= 0x7c00 ? a << 13 | 0x7f800000 : (a << 13) + 0x38000000));\n"
+                  "}\n"});
+  out->push_back({"tw_f32_to_f16",
+                  "static inline uint16_t tw_f32_to_f16(float x) {\n"
+                  "  const uint32_t bits = tw_bits_f32_to_u32(x), sign = bits >> 16 & 0x8000, a = bits & 0x7fffffff;\n"
+                  "  if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00);\n"
+                  "  if (a >= 0x47800000) return (uint16_t)(sign | 0x7c00);\n"
+                  "  if (a < 0x38800000) /* adding 0.5 rounds at a subnormal's last bit */\n"
+                  "    return (uint16_t)(sign | (tw_bits_f32_to_u32(tw_bits_u32_to_f32(a) + 0.5f) - 0x3f000000));\n"
+                  "  return (uint16_t)(sign | (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13);\n"
+                  "}\n"});
+  out->push_back(
+      {"tw_bf16_to_f32",
+       "static inline float tw_bf16_to_f32(uint16_t h) { return tw_bits_u32_to_f32((uint32_t)h << 16); }\n"});
+  out->push_back({"tw_f32_to_bf16",
+                  "static inline uint16_t tw_f32_to_bf16(float x) {\n"
+                  "  const uint32_t bits = tw_bits_f32_to_u32(x);\n"
+                  "  if (x != x) return (uint16_t)((bits | 0x400000) >> 16);\n"
+                  "  return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);\n"
+                  "}\n"});
+  out->push_back({"tw_f64_to_f32_odd",
+                  "/* Rounded to odd: rounding again to a shorter format then gives the nearest one. */\n"
+                  "static inline float tw_f64_to_f32_odd(double x) {\n"
+                  "  const float near = (float)x;\n"
+                  "  const uint32_t bits = tw_bits_f32_to_u32(near);\n"
+                  "  if ((double)near == x || x != x || (bits & 1) != 0) return near;\n"
+                  "  return tw_bits_u32_to_f32(fabs((double)near) > fabs(x) ? bits - 1 : bits + 1);\n"
+                  "}\n"});
+  out->push_back({"tw_f8_to_f32",
+                  "/* A sign, e exponent bits, m mantissa bits; codes from infinity or nan on are special. */\n"
+                  "static inline float tw_f8_to_f32(unsigned code, int e, int m, int bias, unsigned infinity, unsigned "
+                  "nan, int zero_is_nan) {\n"
+                  "  const unsigned a = code & ((1u << (e + m)) - 1), sign = code >> (e + m);\n"
+                  "  float x;\n"
+                  "  if (a >= nan || a > infinity || (zero_is_nan && sign != 0 && a == 0)) return NAN;\n"
+                  "  if (a == infinity) return sign != 0 ? -INFINITY : INFINITY;\n"
+                  "  if (a >> m == 0)\n"
+                  "    x = ldexpf((float)a, 1 - bias - m);\n"
+                  "  else\n"
+                  "    x = ldexpf((float)((a & ((1u << m) - 1)) | 1u << m), (int)(a >> m) - bias - m);\n"
+                  "  return sign != 0 ? -x : x;\n"
+                  "}\n"});
+  out->push_back({"tw_f32_to_f8",
+                  "static inline uint8_t tw_f32_to_f8(float x, int e, int m, int bias, unsigned largest, unsigned "
+                  "infinity, unsigned nan, int unsigned_zero) {\n"
+                  "  const uint32_t bits = tw_bits_f32_to_u32(x), a = bits & 0x7fffffff;\n"
+                  "  const int shift = 23 - m;\n"
+                  "  uint32_t code;\n"
+                  "  if (a > 0x7f800000) return (uint8_t)nan;\n"
+                  "  if (a < (uint32_t)(128 - bias) << 23) { /* subnormal: the addition rounds at the last bit */\n"
+                  "    const float magic = ldexpf(1.0f, 24 - bias - m);\n"
+                  "    code = tw_bits_f32_to_u32(tw_bits_u32_to_f32(a) + magic) - tw_bits_f32_to_u32(magic);\n"
+                  "  } else {\n"
+                  "    code = (a + (1u << (shift - 1)) - 1 + (a >> shift & 1) - ((uint32_t)(127 - bias) << 23)) >> "
+                  "shift;\n"
+                  "  }\n"
+                  "  if (code > largest) code = infinity;\n"
+                  "  if (unsigned_zero && code == 0) return 0;\n"
+                  "  return (uint8_t)(code | bits >> 31 << (e + m));\n"
+                  "}\n"});
+  out->push_back({"tw_f8_scale_to_f32",
+                  "static inline float tw_f8_scale_to_f32(unsigned code) {\n"
+                  "  return code == 255 ? NAN : ldexpf(1.0f, (int)code - 127);\n}\n"});
+  out->push_back({"tw_f32_to_f8_scale",
+                  "static inline uint8_t tw_f32_to_f8_scale(float x) {\n"
+                  "  const uint32_t a = tw_bits_f32_to_u32(x) & 0x7fffffff;\n"
+                  "  if (a > 0x7f800000) return 255;\n"
+                  "  if (a < 0x800000) return a >= 0x600000;\n"
+                  "  return (uint8_t)(a >= 0x7f400000 ? 254 : (a + 0x400000) >> 23);\n"
+                  "}\n"});
+}
+
+const std::vector<CHelper>& c_helper_table() {
+  static const std::vector<CHelper> table = [] {
+    std::vector<CHelper> out;
+    add_float_helpers(&out);
+    add_choice_helpers(&out);
+    add_integer_helpers(&out);
+    add_conversion_helpers(&out);
+    add_small_float_helpers(&out);
+    return out;
+  }();
+  return table;
+}
+
+}  // namespace
+
+std::string c_helpers(const std::string& code) {
+  // The names that are called, by one look over the text.
+  std::set<std::string> called;
+  auto look = [&](const std::string& text) {
+    for (size_t at = text.find("tw_"); at != std::string::npos; at = text.find("tw_", at + 3)) {
+      size_t end = at;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_')) ++end;
+      called.insert(text.substr(at, end - at));
+    }
+  };
+  look(code);
+  for (size_t before = 0; before != called.size();) {
+    before = called.size();
+    for (const CHelper& h : c_helper_table())
+      if (called.count(h.name) != 0) look(h.text);
+  }
+  // A helper is defined behind those it calls: the conversions of bits come first of all.
+  std::string first, rest;
+  for (const CHelper& h : c_helper_table())
+    if (called.count(h.name) != 0) (h.name.rfind("tw_bits_", 0) == 0 ? first : rest) += h.text;
+  return first + rest;
+}
+
+}  // namespace tilewright::codegen

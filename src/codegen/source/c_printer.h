@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements and expressions of the scalar loop IR as C. An expression that occurs twice in one statement is computed
+// once, into a constant before it; so are parts of long ones, which a reader could not follow and compilers limit.
+#pragma once
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "tir/stmt.h"
+
+namespace tilewright::codegen {
+
+class CPrinter {
+ public:
+  // Declares a name for a parameter; its spelling.
+  std::string declare(const tir::Buffer& buffer);
+  void print(const tir::Stmt& stmt);
+  const std::string& text() const { return text_; }
+  bool uses(const tir::BufferNode* buffer) const { return used_.count(buffer) != 0; }
+  const std::optional<Diagnostic>& error() const { return error_; }
+
+ private:
+  // How tightly the outermost operator of a text binds.
+  enum Level { kChoice, kOr, kAnd, kBits, kCompare, kSum, kProduct, kUnary, kAtom };
+  struct Code {
+    std::string text;
+    Level level = kAtom;
+  };
+
+  void line(const std::string& text);
+  void fail(std::string message);
+  std::string type_of(DataType dtype);
+  std::string fresh(const std::string& name);
+  const std::string& name_of(const tir::PrimExpr& var);
+
+  // Statements (c_statements.cc).
+  void print_in_scope(const tir::Stmt& stmt);  // in braces where it declares something
+  void print_for(const tir::ForNode& s);
+  void print_if(const tir::IfNode& s);
+  void print_store(const tir::StoreNode& s);
+  void print_let(const tir::LetStmtNode& s);
+  void print_allocate(const tir::BufferNode& buffer);
+  void begin_statement(std::initializer_list<const tir::PrimExpr*> roots);
+
+  // Expressions (c_expressions.cc).
+  std::string at(const tir::PrimExpr& e, Level least);  // with parentheses where it binds less than `least`
+  Code code(const tir::PrimExpr& e);
+  Code uncached(const tir::PrimExpr& e);
+  Code hoisted(const Code& value, DataType dtype);
+  Code binary(const tir::BinaryNode& n);
+  Code float_binary(const tir::BinaryNode& n);
+  Code integer_binary(const tir::BinaryNode& n);
+  Code quotient(const tir::BinaryNode& n);
+  std::optional<Code> decided(const tir::BinaryNode& n);
+  Code cast(const tir::CastNode& n);
+  Code reinterpret(const tir::ReinterpretNode& n);
+  Code call(const tir::CallNode& n);
+  Code choice(const tir::CallNode& n);
+  Code wrapped(DataType dtype, const std::string& text);
+  Code function(const std::string& name, const tir::BinaryNode& n);
+  Code infix(const tir::BinaryNode& n, const char* sign, Level level, Level left, Level right);
+  bool is_index(const tir::PrimExpr& e);  // of loop variables and constants: cannot overflow
+  bool is_non_negative(const tir::PrimExpr& e);
+
+  std::string text_;
+  int indent_ = 1;
+  int temporaries_ = 0;
+  std::optional<Diagnostic> error_;
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<const tir::ExprNode*, std::string> names_;
+  std::unordered_set<const tir::ExprNode*> index_vars_, non_negative_vars_;
+  std::unordered_map<const tir::BufferNode*, std::string> buffers_;
+  std::unordered_set<const tir::BufferNode*> used_;
+  // Of the statement being printed.
+  std::unordered_map<const tir::ExprNode*, int> uses_;
+  std::unordered_map<const tir::ExprNode*, Code> memo_;
+  std::vector<const tir::ExprNode*> memo_order_;
+  std::unordered_map<const tir::ExprNode*, bool> index_memo_, sign_memo_;
+};
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codegen/source/c_program.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/format.h"
+#include "codegen/source/c_kernel.h"
+#include "codegen/source/c_types.h"
+#include "codegen/source/c_weights.h"
+
+namespace tilewright::codegen {
+namespace {
+
+Status check_source_plan(const plan::Plan& plan) {
+  auto refused = [](std::string what, std::string hint) {
+    return Diagnostic(ErrorCode::kUnsupportedModel, std::move(what), {}, std::move(hint));
+  };
+  if (!plan.variants.empty())
+    return refused("a C file holds a model for one set of input shapes", "compile one file for each shape");
+  if (plan.devices.size() > 1) return refused("a C file runs on the processor alone", "leave the other devices out");
+  for (const plan::Step& step : plan.steps)
+    if (step.kind != plan::StepKind::kKernel)
+      return refused(
+          format("step '{}' calls '{}', which a C file has no runtime for", step.name, plan::callee_of(plan, step)),
+          "compile without the external code generator, or for the target llvm");
+  for (const auto* list : {&plan.inputs, &plan.outputs})
+    for (const plan::TensorInfo& t : *list)
+      if (c_type(t.dtype) == nullptr)
+        return refused(format("C has no {} values, which '{}' holds", t.dtype.str(), t.name), "");
+  return Ok{};
+}
+
+// What c_kernel left open.
+std::string with_restrict(std::string kernel, bool apart) {
+  const std::string mark = "@restrict ", word = apart ? "restrict " : "";
+  for (size_t at = kernel.find(mark); at != std::string::npos; at = kernel.find(mark, at))
+    kernel.replace(at, mark.size(), word);
+  return kernel;
+}
+
+class CProgramWriter {
+ public:
+  explicit CProgramWriter(const CProgram& program) : p_(program), plan_(program.plan) {
+    name_ = c_model_name(plan_);
+    for (const char* taken : {"workspace", "weights", "arena"}) names_.insert(taken);
+    for (const std::string& kernel : plan_.kernels) names_.insert(c_kernel_name(kernel));
+    for (const plan::TensorInfo& t : plan_.inputs) inputs_.push_back(unique(t.name));
+    for (const plan::TensorInfo& t : plan_.outputs) outputs_.push_back(unique(t.name));
+    for (char& c : macro_ = name_) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+
+  Result<std::string> write() {
+    const std::string run = TW_TRY(run_function());
+    const std::string kernels = kernel_definitions();
+    std::string weights;
+    if (!p_.weights_apart)
+      for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
+    std::string out = head() + declarations() + format("\n#ifndef {}_DECLARATIONS_ONLY\n", macro_);
+    const std::string helpers = c_helpers(kernels);
+    out += "#include <math.h>\n#include <string.h>\n\n";
+    if (!helpers.empty()) out += "/* ---- arithmetic that C leaves open ---- */\n\n" + helpers + "\n";
+    if (!weights.empty()) out += "/* ---- weights ---- */\n\n" + weights;
+    out += "/* ---- kernels ---- */\n\n" + kernels + run;
+    return out + format("#endif /* {}_DECLARATIONS_ONLY */\n", macro_);
+  }
+
+ private:
+  std::string unique(const std::string& text) {
+    const std::string base = c_identifier(text);
+    std::string out = base;
+    for (int i = 1; !names_.insert(out).second; ++i) out = format("{}_{}", base, i);
+    return out;
+  }
+
+  static std::string describe(const plan::TensorInfo& t) {
+    std::string out = format("{} {}", t.dtype.str(), shape_str(t.shape));
+    if (is_bits_float(t.dtype)) out += ", the values' bits";
+    if (t.dtype.is_bool()) out += ", 0 or 1";
+    if (t.dtype.bits < 8) out += ", packed from the low bits up";
+    return out;
+  }
+
+  std::string prototype() const {
+    std::vector<std::string> params;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      params.push_back(format("const {} *{}", c_storage_type(plan_.inputs[i].dtype), inputs_[i]));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      params.push_back(format("{} *{}", c_storage_type(plan_.outputs[i].dtype), outputs_[i]));
+    if (p_.weights_apart) params.push_back("const void *weights");
+    params.push_back("void *workspace");
+    std::string out = format("void {}_run(", name_);
+    size_t column = out.size();
+    const std::string indent(column, ' ');
+    for (size_t i = 0; i < params.size(); ++i) {
+      const std::string word = params[i] + (i + 1 < params.size() ? ", " : ")");
+      if (i > 0 && column + word.size() > 110) out += "\n" + indent, column = indent.size();
+      out += word, column += word.size();
+    }
+    return out;
+  }
+
+  std::string head() const {
+    std::string out = format("/* {}: a neural network in C99, written by Tilewright {} for the target \"{}\".\n *\n",
+                             c_comment(plan_.model_name.empty() ? "model" : plan_.model_name), plan_.compiler_version,
+                             c_comment(plan_.target));
+    out += format(
+        " *   {}_run(...) computes the outputs from the inputs. It needs the C library and libm (-lm), calls\n"
+        " *   no malloc, keeps no state and may run on several threads, each with a workspace of its own.\n *\n",
+        name_);
+    auto list = [&](const char* what, const std::vector<plan::TensorInfo>& tensors,
+                    const std::vector<std::string>& names) {
+      for (size_t i = 0; i < tensors.size(); ++i)
+        out += format(" *   {:<9} {}: {}{}\n", what, names[i], describe(tensors[i]),
+                      names[i] == tensors[i].name ? "" : format(" ('{}' in the model)", c_comment(tensors[i].name)));
+    };
+    list("input", plan_.inputs, inputs_);
+    list("output", plan_.outputs, outputs_);
+    if (p_.weights_apart)
+      out += format(" *   weights   the {} bytes of the weights file, aligned to 8 bytes\n", plan_.params_bytes);
+    out += format(" *   workspace {} bytes ({}_WORKSPACE_BYTES), aligned to 8 bytes; contents do not matter\n *\n",
+                  plan_.arena_bytes, macro_);
+    out += " *   Tensors are dense and row-major; outputs overlap neither each other, nor inputs, nor the workspace.\n";
+    if (!p_.weights_apart) out += format(" *   The weights in this file take {} bytes.\n", plan_.params_bytes);
+    return out +
+           format(" *   To declare the function elsewhere: #define {}_DECLARATIONS_ONLY and #include this file. */\n",
+                  macro_);
+  }
+
+  std::string declarations() const {
+    return format(
+        "#ifndef {0}_DECLARED\n#define {0}_DECLARED\n#include <stdint.h>\n\n"
+        "#define {0}_WORKSPACE_BYTES {1}\n\n"
+        "#ifdef __cplusplus\nextern \"C\"\n#endif\n{2};\n\n#endif /* {0}_DECLARED */\n",
+        macro_, std::max<uint64_t>(1, plan_.arena_bytes), prototype());
+  }
+
+  // The param that holds a buffer of the params space.
+  Result<size_t> param_of(const plan::Buffer& b) const {
+    for (size_t i = 0; i < plan_.params.size(); ++i) {
+      const plan::Param& p = plan_.params[i];
+      if (b.offset >= p.offset && b.offset - p.offset <= p.bytes && b.bytes <= p.bytes - (b.offset - p.offset))
+        return i;
+    }
+    return Diagnostic(ErrorCode::kInternal, format("weights '{}' lie in no constant of the plan", b.name));
+  }
+
+  static std::string offset_by(const std::string& pointer, uint64_t bytes, const char* type, const char* qualifier) {
+    if (bytes == 0) return format("({}{} *){}", qualifier, type, pointer);
+    return format("({}{} *)({} + {})", qualifier, type, pointer, bytes);
+  }
+
+  // What a kernel gets for a buffer.
+  Result<std::string> argument(const plan::Buffer& b, const tir::Buffer& param) {
+    const char* type = c_storage_type(param->dtype);
+    switch (b.space) {
+      case plan::Space::kInput:
+      case plan::Space::kOutput: {
+        const bool input = b.space == plan::Space::kInput;
+        const std::string& name = (input ? inputs_ : outputs_)[b.index];
+        if (b.offset == 0 && (input ? plan_.inputs : plan_.outputs)[b.index].dtype == param->dtype) return name;
+        const char* bytes = input ? "const uint8_t" : "uint8_t";
+        return offset_by(format("({} *){}", bytes, name), b.offset, type, input ? "const " : "");
+      }
+      case plan::Space::kArena:
+        return offset_by("arena", b.offset, type, "");
+      case plan::Space::kScratch:
+        return offset_by("arena", plan_.arena_bytes - plan_.scratch_bytes + b.offset, type, "");
+      case plan::Space::kParams:
+        break;
+    }
+    if (p_.weights_apart) return offset_by("(const uint8_t *)weights", b.offset, type, "const ");
+    const size_t i = TW_TRY(param_of(b));
+    if (used_params_.insert(i).second) param_names_[i] = unique("w_" + plan_.params[i].name);
+    const uint64_t skipped = b.offset - plan_.params[i].offset;
+    if (skipped == 0 && plan_.params[i].dtype == param->dtype) return param_names_[i];
+    return offset_by(format("(const uint8_t *){}", param_names_[i]), skipped, type, "const ");
+  }
+
+  // Whether a step's kernel writes bytes that it also gets under another name.
+  static bool overlaps(const plan::Buffer& a, const plan::Buffer& b) {
+    return a.space == b.space && a.index == b.index && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+  }
+  void note_overlaps(const plan::Step& step, const tir::PrimFunc& f) {
+    for (size_t i = 0; i < step.buffers.size(); ++i)
+      for (size_t k = 0; k < step.buffers.size(); ++k)
+        if (i != k && !f.params[i]->read_only &&
+            overlaps(plan_.buffers[step.buffers[i]], plan_.buffers[step.buffers[k]]))
+          overlapping_.insert(step.kernel);
+  }
+
+  Result<std::string> run_function() {
+    std::string body;
+    bool arena = false;
+    for (const plan::Step& step : plan_.steps) {
+      const tir::PrimFunc& f = p_.functions[step.kernel];
+      note_overlaps(step, f);
+      described_.try_emplace(step.kernel, format("{} ({})", c_comment(step.name), c_comment(step.implementation)));
+      body += format("  /* {}{} */\n  {}(", c_comment(step.name),
+                     step.source.empty() ? "" : format(": node {}", c_comment(step.source)),
+                     c_kernel_name(plan_.kernels[step.kernel]));
+      for (size_t i = 0; i < step.buffers.size(); ++i) {
+        const plan::Buffer& b = plan_.buffers[step.buffers[i]];
+        arena |= b.space == plan::Space::kArena || b.space == plan::Space::kScratch;
+        body += format("\n      {}{} /* {}: {} {} {} */", TW_TRY(argument(b, f.params[i])),
+                       i + 1 < step.buffers.size() ? "," : ");", c_comment(b.name.empty() ? "scratch" : b.name),
+                       b.dtype.str(), shape_str(b.shape), plan::name_of(b.space));
+      }
+      if (step.buffers.empty()) body += ");";
+      body += "\n";
+    }
+    std::string out = prototype() + " {\n";
+    out += arena ? "  uint8_t *const arena = (uint8_t *)workspace;\n" : "  (void)workspace;\n";
+    for (const auto* names : {&inputs_, &outputs_})
+      for (const std::string& name : *names) out += format("  (void){};\n", name);
+    if (p_.weights_apart) out += "  (void)weights;\n";
+    return out + body + "}\n";
+  }
+
+  std::string kernel_definitions() const {
+    std::string out;
+    for (const auto& [kernel, what] : described_)
+      out += format("/* {} */\n{}\n", what, with_restrict(p_.kernels[kernel], overlapping_.count(kernel) == 0));
+    return out;
+  }
+
+  const CProgram& p_;
+  const plan::Plan& plan_;
+  std::string name_, macro_;
+  std::set<std::string> names_;
+  std::vector<std::string> inputs_, outputs_;
+  std::set<size_t> used_params_;
+  std::map<size_t, std::string> param_names_;
+  std::set<uint32_t> overlapping_;
+  std::map<uint32_t, std::string> described_;
+};
+
+}  // namespace
+
+std::string c_model_name(const plan::Plan& plan) {
+  return c_identifier(plan.model_name.empty() ? "model" : plan.model_name);
+}
+
+std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels) {
+  std::string out;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    const tir::PrimFunc& f = functions[i];
+    std::string arguments;
+    for (size_t k = 0; k < f.params.size(); ++k) arguments += format("{}buffers[{}]", k == 0 ? "" : ", ", k);
+    // An element may be read and then written under another name: no promise that the buffers are apart.
+    out += format(
+        "{0}\nvoid {1}(void *const *buffers, int64_t tid, int64_t nthreads);\n"
+        "void {1}(void *const *buffers, int64_t tid, int64_t nthreads) {{\n"
+        "  (void)buffers;\n  (void)nthreads;\n  if (tid == 0) {2}({3});\n}}\n\n",
+        with_restrict(kernels[i], false), f.name, c_kernel_name(f.name), arguments);
+  }
+  return "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n\n" + c_helpers(out) + "\n" + out;
+}
+
+Result<std::string> c_program(const CProgram& program) {
+  TW_TRY_STATUS(check_source_plan(program.plan));
+  return CProgramWriter(program).write();
+}
+
+}  // namespace tilewright::codegen

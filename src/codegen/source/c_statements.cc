@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/format.h"
+#include "codegen/source/c_kernel.h"
+#include "codegen/source/c_printer.h"
+#include "codegen/source/c_types.h"
+#include "tir/walk.h"
+
+namespace tilewright::codegen {
+
+using tir::as_const_int;
+using tir::PrimExpr;
+using tir::Stmt;
+using tir::StmtKind;
+
+void CPrinter::line(const std::string& text) {
+  text_.append(static_cast<size_t>(2 * indent_), ' ');
+  text_ += text;
+  text_ += '\n';
+}
+
+void CPrinter::fail(std::string message) {
+  if (!error_) error_ = Diagnostic(ErrorCode::kUnsupportedModel, std::move(message));
+}
+
+std::string CPrinter::type_of(DataType dtype) {
+  if (const char* name = c_type(dtype)) return name;
+  fail(format("C has no {} values", dtype.str()));
+  return "int";
+}
+
+std::string CPrinter::fresh(const std::string& name) {
+  const std::string base = c_identifier(name);
+  std::string out = base;
+  for (int i = 1; !taken_.insert(out).second; ++i) out = format("{}_{}", base, i);
+  return out;
+}
+
+std::string CPrinter::declare(const tir::Buffer& buffer) { return buffers_[buffer.get()] = fresh(buffer->name); }
+
+// A body that occurs twice keeps the names of its variables: the two are beside each other.
+const std::string& CPrinter::name_of(const PrimExpr& var) {
+  std::string& name = names_[var.get()];
+  if (name.empty()) name = fresh(static_cast<const tir::VarNode&>(*var).name);
+  return name;
+}
+
+void CPrinter::begin_statement(std::initializer_list<const PrimExpr*> roots) {
+  uses_.clear(), memo_.clear(), memo_order_.clear(), index_memo_.clear(), sign_memo_.clear();
+  std::unordered_set<const tir::ExprNode*> seen;
+  for (const PrimExpr* root : roots) {
+    ++uses_[root->get()];
+    tir::for_each_expr(*root, [&](const PrimExpr& e) {
+      if (!seen.insert(e.get()).second) return;
+      tir::for_each_child(e, [&](const PrimExpr& child) { ++uses_[child.get()]; });
+    });
+  }
+}
+
+void CPrinter::print_store(const tir::StoreNode& s) {
+  begin_statement({&s.index, &s.value});
+  used_.insert(s.buffer.get());
+  const std::string place = code(s.index).text, value = code(s.value).text;
+  line(format("{}[{}] = {};", buffers_[s.buffer.get()], place, value));
+}
+
+void CPrinter::print_let(const tir::LetStmtNode& s) {
+  begin_statement({&s.value});
+  const std::string value = code(s.value).text;
+  const bool index = is_index(s.value), positive = is_non_negative(s.value);
+  index ? void(index_vars_.insert(s.var.get())) : void(index_vars_.erase(s.var.get()));
+  positive ? void(non_negative_vars_.insert(s.var.get())) : void(non_negative_vars_.erase(s.var.get()));
+  line(format("const {} {} = {};", type_of(s.var->dtype), name_of(s.var), value));
+}
+
+void CPrinter::print_for(const tir::ForNode& s) {
+  begin_statement({&s.min, &s.extent});
+  const auto first = as_const_int(s.min), count = as_const_int(s.extent);
+  if (count && *count <= 0) return;
+  const std::string from = code(s.min).text;
+  std::string end = first && count ? c_integer(*first + *count, s.var->dtype)
+                    : first == 0   ? at(s.extent, kSum)
+                                   : at(s.min, kSum) + " + " + at(s.extent, kProduct);
+  index_vars_.insert(s.var.get());
+  is_non_negative(s.min) ? void(non_negative_vars_.insert(s.var.get())) : void(non_negative_vars_.erase(s.var.get()));
+  const std::string name = name_of(s.var);
+  line(format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type_of(s.var->dtype), name, from, end));
+  ++indent_;
+  print(s.body);
+  --indent_;
+  line("}");
+}
+
+void CPrinter::print_if(const tir::IfNode& s) {
+  begin_statement({&s.condition});
+  line(format("if ({}) {{", code(s.condition).text));
+  ++indent_;
+  print(s.then_case);
+  --indent_;
+  if (s.else_case) {
+    line("} else {");
+    ++indent_;
+    print(s.else_case);
+    --indent_;
+  }
+  line("}");
+}
+
+void CPrinter::print_allocate(const tir::BufferNode& buffer) {
+  const std::string name = buffers_[&buffer] = fresh(buffer.name);
+  line(format("{} {}[{}];", type_of(buffer.dtype.element()), name, std::max<int64_t>(1, buffer.size)));
+}
+
+void CPrinter::print_in_scope(const Stmt& stmt) {
+  const bool declares = stmt->kind == StmtKind::kLetStmt || stmt->kind == StmtKind::kAllocate;
+  if (declares) line("{"), ++indent_;
+  print(stmt);
+  if (declares) --indent_, line("}");
+}
+
+// Chains of lets and allocations are walked, not recursed into.
+void CPrinter::print(const Stmt& stmt) {
+  for (Stmt s = stmt; s && !error_;) {
+    switch (s->kind) {
+      case StmtKind::kFor:
+        return print_for(static_cast<const tir::ForNode&>(*s));
+      case StmtKind::kStore:
+        return print_store(static_cast<const tir::StoreNode&>(*s));
+      case StmtKind::kPrefetch:
+        return;
+      case StmtKind::kIf:
+        return print_if(static_cast<const tir::IfNode&>(*s));
+      case StmtKind::kSeq:
+        for (const Stmt& part : static_cast<const tir::SeqNode&>(*s).stmts) print_in_scope(part);
+        return;
+      case StmtKind::kLetStmt:
+        print_let(static_cast<const tir::LetStmtNode&>(*s));
+        s = static_cast<const tir::LetStmtNode&>(*s).body;
+        break;
+      case StmtKind::kAllocate:
+        print_allocate(*static_cast<const tir::AllocateNode&>(*s).buffer);
+        s = static_cast<const tir::AllocateNode&>(*s).body;
+        break;
+    }
+  }
+}
+
+// No function of the C library begins so.
+std::string c_kernel_name(const std::string& symbol) {
+  return "kernel_" + (symbol.rfind("tw_", 0) == 0 ? symbol.substr(3) : symbol);
+}
+
+Result<std::string> c_kernel(const tir::PrimFunc& function) {
+  CPrinter printer;
+  std::string head = format("static void {}(", c_kernel_name(function.name));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const tir::Buffer& b = function.params[i];
+    const char* type = c_type(b->dtype.element());
+    if (type == nullptr)
+      return Diagnostic(ErrorCode::kUnsupportedModel, format("C has no {} values", b->dtype.str()),
+                        format("kernel {}", function.name));
+    names.push_back(printer.declare(b));
+    head += format("{}{}{} *@restrict {}", i == 0 ? "" : ", ", b->read_only ? "const " : "", type, names.back());
+  }
+  if (function.params.empty()) head += "void";
+  printer.print(function.body);
+  if (printer.error()) return Diagnostic(*printer.error()).at(format("kernel {}", function.name));
+  std::string unused;
+  for (size_t i = 0; i < function.params.size(); ++i)
+    if (!printer.uses(function.params[i].get())) unused += format("  (void){};\n", names[i]);
+  return head + ") {\n" + unused + printer.text() + "}\n";
+}
+
+}  // namespace tilewright::codegen
