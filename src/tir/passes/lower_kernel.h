@@ -20,7 +20,8 @@ extern const int kKernelPassCount;
 
 Result<PrimFunc> lower_kernel(PrimFunc function);
 
-// The one runner of kernel passes: these in order. What they change is verified, in the final form. Error: VerifyFailed.
+// The one runner of kernel passes: these in order. What they change is verified, in the final form. Error:
+// VerifyFailed.
 Result<PrimFunc> run_kernel_passes(PrimFunc function, std::span<const KernelPass> passes);
 
 }  // namespace tilewright::tir
