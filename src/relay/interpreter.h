@@ -29,6 +29,8 @@ struct InterpretOptions {
 
 using Environment = std::unordered_map<const ExprNode*, std::vector<Value>>;
 
+// Error: LimitExceeded where a tensor of the type has more elements.
+Status within_limit(const Type& type, int64_t limit);
 // One call of an operator; fields_per_operand has 0 for a tensor and the number of fields for a tuple. When the
 // result's dims are not all constant, the type is inferred again from the values.
 Result<std::vector<Value>> evaluate_op(const OpDef& def, std::span<const Value> inputs,

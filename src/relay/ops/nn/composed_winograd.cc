@@ -170,129 +170,160 @@ Result<Expr> expand_weight_transform(const TypeArgs& args) {
 }
 
 // Data in NCHW or NHWC; transformed weights (points..., I, O), for 2-D also in blocks of outputs (points, O/v, I, v).
+struct WinogradConvolution {
+  Expr x, weight;           // NC.., (points..., I, O)
+  Ints x_shape, w_shape;    // of them
+  Ints kernel, padding;     // taps; begins, then ends
+  int64_t tile = 0;         // outputs of one tile along an axis
+  ToomCook transform = {};  // of the last axis' tiles
+  bool channels_last = false;
+  int64_t outputs() const { return w_shape.back(); }
+};
+
 template <class A, size_t kSpatial>
-Result<Expr> expand_winograd(const TypeArgs& args) {
-  Composition c(args);
+Status check_winograd_attributes(const TypeArgs& args, const Ints& x_shape, const Ints& w_shape) {
   const auto& a = attrs_of<A>(args);
-  const A standard;
-  Ints x_shape = TW_TRY(known_sizes(args, 0)), w_shape = TW_TRY(known_sizes(args, 1));
   const DataType dtype = args.tensor(0).dtype;
   if (!dtype.is_float() || args.tensor(1).dtype != dtype)
     return type_error(format("operands are {} and {}", type_str(args.types[0]), type_str(args.types[1])));
-  const std::string last = kSpatial == 2 ? "NHWC" : "NDHWC";
-  const bool channels_last = a.data_layout == last;
-  if (!(channels_last || a.data_layout == standard.data_layout) ||
-      !(a.out_layout.empty() || a.out_layout == a.data_layout))
-    return type_error(format("data_layout \"{}\" is not {} or {}", a.data_layout, standard.data_layout, last));
+  const std::string standard = A().data_layout, last = kSpatial == 2 ? "NHWC" : "NDHWC";
+  if ((a.data_layout != last && a.data_layout != standard) || !(a.out_layout.empty() || a.out_layout == a.data_layout))
+    return type_error(format("data_layout \"{}\" is not {} or {}", a.data_layout, standard, last));
   auto all_one = [](const Ints& v) { return std::all_of(v.begin(), v.end(), [](int64_t s) { return s == 1; }); };
   if (!all_one(a.strides) || !all_one(a.dilation) || a.groups != 1)
     return type_error("Winograd's tiles are for strides, dilation and groups of 1");
   if (x_shape.size() != kSpatial + 2 || (w_shape.size() != kSpatial + 2 && !(kSpatial == 2 && w_shape.size() == 5)))
     return type_error(format("data {} and transformed weight {} have other numbers of axes",
                              shape_str(args.tensor(0).shape), shape_str(args.tensor(1).shape)));
-  // Weight as (points..., I, O).
-  Expr weight = c[1];
-  if (w_shape.size() == 5 && kSpatial == 2) {
-    weight = c.transpose(weight, {0, 1, 3, 2, 4});
-    w_shape = {w_shape[0], w_shape[1], w_shape[3], w_shape[2] * w_shape[4]};
-    weight = c.reshape(weight, w_shape);
-  }
   constexpr int64_t kFar = 1 << 30;
   if (a.tile_size < 2 || a.tile_size > 8) return type_error(format("tile_size {} is not from 2 to 8", a.tile_size));
   for (int64_t p : a.padding)
     if (p < 0 || p > kFar) return type_error(format("padding {} is out of range", p));
-  const int64_t in = w_shape[kSpatial], out = w_shape[kSpatial + 1], m = a.tile_size;
-  if (x_shape[channels_last ? kSpatial + 1 : 1] != in)
-    return type_error(
-        format("the data has {} channels, the transformed weight {}", x_shape[channels_last ? kSpatial + 1 : 1], in));
-  if (a.channels && *a.channels != out)
-    return type_error(format("channels is {}, the weight has {}", *a.channels, out));
-  const Ints padding = TW_TRY(full_padding(a.padding, kSpatial));
-  Ints kernel = a.kernel_size.value_or(Ints());
-  if (kernel.empty())
-    for (size_t d = 0; d < kSpatial; ++d) kernel.push_back(w_shape[d] - m + 1);
-  if (kernel.size() != kSpatial) return type_error(format("kernel_size has {} values", kernel.size()));
-  const ToomCook t = TW_TRY(toom_cook(m, kernel.back()));
-  for (size_t d = 0; d < kSpatial; ++d) {
-    const bool transformed = transforms(d, kernel);
-    if (kernel[d] < 1 || w_shape[d] != (transformed ? t.alpha : kernel[d]) || (transformed && kernel[d] != t.r))
-      return type_error(format("the transformed weight {} is not that of tiles of {} and a kernel {}",
-                               shape_str(args.tensor(1).shape), m, shape_str(to_shape(kernel))));
+  return Ok{};
+}
+
+template <class A, size_t kSpatial>
+Result<WinogradConvolution> winograd_convolution(Composition& c, const TypeArgs& args) {
+  const auto& a = attrs_of<A>(args);
+  WinogradConvolution w;
+  w.x_shape = TW_TRY(known_sizes(args, 0));
+  w.w_shape = TW_TRY(known_sizes(args, 1));
+  TW_TRY_STATUS((check_winograd_attributes<A, kSpatial>(args, w.x_shape, w.w_shape)));
+  w.x = c[0];
+  w.weight = c[1];
+  w.tile = a.tile_size;
+  w.channels_last = a.data_layout != A().data_layout;
+  if (w.w_shape.size() == 5 && kSpatial == 2) {
+    w.weight = c.transpose(w.weight, {0, 1, 3, 2, 4});
+    w.w_shape = {w.w_shape[0], w.w_shape[1], w.w_shape[3], w.w_shape[2] * w.w_shape[4]};
+    w.weight = c.reshape(w.weight, w.w_shape);
   }
-  Expr x = c[0];
-  if (channels_last) {
+  const int64_t in = w.w_shape[kSpatial], channels = w.x_shape[w.channels_last ? kSpatial + 1 : 1];
+  if (channels != in) return type_error(format("the data has {} channels, the transformed weight {}", channels, in));
+  if (a.channels && *a.channels != w.outputs())
+    return type_error(format("channels is {}, the weight has {}", *a.channels, w.outputs()));
+  w.padding = TW_TRY(full_padding(a.padding, kSpatial));
+  w.kernel = a.kernel_size.value_or(Ints());
+  if (w.kernel.empty())
+    for (size_t d = 0; d < kSpatial; ++d) w.kernel.push_back(w.w_shape[d] - w.tile + 1);
+  if (w.kernel.size() != kSpatial) return type_error(format("kernel_size has {} values", w.kernel.size()));
+  w.transform = TW_TRY(toom_cook(w.tile, w.kernel.back()));
+  for (size_t d = 0; d < kSpatial; ++d) {
+    const bool transformed = transforms(d, w.kernel);
+    if (w.kernel[d] < 1 || w.w_shape[d] != (transformed ? w.transform.alpha : w.kernel[d]) ||
+        (transformed && w.kernel[d] != w.transform.r))
+      return type_error(format("the transformed weight {} is not that of tiles of {} and a kernel {}",
+                               shape_str(args.tensor(1).shape), w.tile, shape_str(to_shape(w.kernel))));
+  }
+  if (w.channels_last) {
     Ints axes{0, kSpatial + 1};
     for (size_t d = 0; d < kSpatial; ++d) axes.push_back(static_cast<int64_t>(d) + 1);
-    x = c.transpose(x, axes);
-    x_shape.insert(x_shape.begin() + 1, in);
-    x_shape.pop_back();
+    w.x = c.transpose(w.x, axes);
+    w.x_shape.insert(w.x_shape.begin() + 1, in);
+    w.x_shape.pop_back();
   }
-  // As much padding as whole tiles need.
-  std::vector<Ints> widths(kSpatial + 2, {0, 0});
-  Ints sizes(kSpatial), tiles(kSpatial);
-  for (size_t d = 0; d < kSpatial; ++d) {
-    const int64_t length = x_shape[d + 2] + padding[d] + padding[d + kSpatial];
-    sizes[d] = length - kernel[d] + 1;
-    if (sizes[d] < 1) return type_error(format("a window of {} does not fit an axis of {}", kernel[d], length));
-    tiles[d] = transforms(d, kernel) ? (sizes[d] + m - 1) / m : sizes[d];
-    const int64_t needed = transforms(d, kernel) ? (tiles[d] - 1) * m + t.alpha : length;
-    widths[d + 2] = {padding[d], padding[d + kSpatial] + std::max<int64_t>(needed - length, 0)};
-    TW_TRY_STATUS(fits_constant({tiles[d], w_shape[d]}));
-  }
-  x = c.pad(x, widths, c.number(0, dtype));
-  std::vector<std::string> axes{"N", "C"}, points, places{"N"}, depth, back{"N", "O"};
-  for (size_t d = 0; d < kSpatial; ++d) {
-    axes.push_back(tile_of(d));
-    places.push_back(tile_of(d));
-    (transforms(d, kernel) ? points : depth).push_back(tap_of(d));
-  }
-  depth.push_back("C");
-  Named data(&c, x, axes, x_shape);
-  for (size_t d = 0; d < kSpatial; ++d)
-    data.windows(tile_of(d), tiles[d], transforms(d, kernel) ? m : 1, w_shape[d], tap_of(d));
-  for (const std::string& point : points) data.multiply(point, transposed(t.data, t.alpha), dtype);
-  // One product for each point.
+  return w;
+}
+
+// One product for each point: (points, rows, columns) x (points, columns, outputs).
+Expr product_of_points(Composition& c, Named& data, const WinogradConvolution& w,
+                       const std::vector<std::string>& points, const std::vector<std::string>& places,
+                       const std::vector<std::string>& depth) {
   const int64_t count = data.size(points), rows = data.size(places), columns = data.size(depth);
   std::vector<std::string> order = points;
   order.insert(order.end(), places.begin(), places.end());
   order.insert(order.end(), depth.begin(), depth.end());
   data.order(order);
   std::vector<std::string> w_axes, w_order = points;
-  for (size_t d = 0; d < kSpatial; ++d) w_axes.push_back(tap_of(d));
+  for (size_t d = 0; d + 2 < w.w_shape.size(); ++d) w_axes.push_back(tap_of(d));
   w_axes.insert(w_axes.end(), {"C", "O"});
   w_order.insert(w_order.end(), depth.begin(), depth.end());
   w_order.push_back("O");
-  Named turned(&c, weight, w_axes, w_shape);
+  Named turned(&c, w.weight, w_axes, w.w_shape);
   turned.order(w_order);
-  Expr product = c.call<BatchMatmulAttrs>(
+  return c.call<BatchMatmulAttrs>(
       "nn.batch_matmul",
-      {c.reshape(data.expr(), {count, rows, columns}), c.reshape(turned.expr(), {count, columns, out})},
+      {c.reshape(data.expr(), {count, rows, columns}), c.reshape(turned.expr(), {count, columns, w.outputs()})},
       [](auto& attrs) { attrs.transpose_b = false; });
+}
+
+template <class A, size_t kSpatial>
+Result<Expr> expand_winograd(const TypeArgs& args) {
+  Composition c(args);
+  const DataType dtype = args.tensor(0).dtype;
+  const WinogradConvolution w = TW_TRY((winograd_convolution<A, kSpatial>(c, args)));
+  const ToomCook& t = w.transform;
+  const int64_t m = w.tile;
+  // As much padding as whole tiles need.
+  std::vector<Ints> widths(kSpatial + 2, {0, 0});
+  Ints sizes(kSpatial), tiles(kSpatial);
+  for (size_t d = 0; d < kSpatial; ++d) {
+    const bool transformed = transforms(d, w.kernel);
+    const int64_t length = w.x_shape[d + 2] + w.padding[d] + w.padding[d + kSpatial];
+    sizes[d] = length - w.kernel[d] + 1;
+    if (sizes[d] < 1) return type_error(format("a window of {} does not fit an axis of {}", w.kernel[d], length));
+    tiles[d] = transformed ? (sizes[d] + m - 1) / m : sizes[d];
+    const int64_t needed = transformed ? (tiles[d] - 1) * m + t.alpha : length;
+    widths[d + 2] = {w.padding[d], w.padding[d + kSpatial] + std::max<int64_t>(needed - length, 0)};
+    TW_TRY_STATUS(fits_constant({tiles[d], w.w_shape[d]}));
+  }
+  std::vector<std::string> axes{"N", "C"}, points, places{"N"}, depth, back{"N", "O"};
+  for (size_t d = 0; d < kSpatial; ++d) {
+    axes.push_back(tile_of(d));
+    places.push_back(tile_of(d));
+    (transforms(d, w.kernel) ? points : depth).push_back(tap_of(d));
+  }
+  depth.push_back("C");
+  Named data(&c, c.pad(w.x, widths, c.number(0, dtype)), axes, w.x_shape);
+  for (size_t d = 0; d < kSpatial; ++d)
+    data.windows(tile_of(d), tiles[d], transforms(d, w.kernel) ? m : 1, w.w_shape[d], tap_of(d));
+  for (const std::string& point : points) data.multiply(point, transposed(t.data, t.alpha), dtype);
+  const Expr product = product_of_points(c, data, w, points, places, depth);
   // Back from the points to outputs.
   std::vector<std::string> y_axes = points;
   y_axes.insert(y_axes.end(), places.begin(), places.end());
   y_axes.push_back("O");
   Ints y_shape;
-  for (const std::string& axis : y_axes) y_shape.push_back(axis == "O" ? out : data.size({axis}));
+  for (const std::string& axis : y_axes) y_shape.push_back(axis == "O" ? w.outputs() : data.size({axis}));
   Named y(&c, c.reshape(product, y_shape), y_axes, y_shape);
   for (const std::string& point : points) y.multiply(point, transposed(t.output, t.alpha), dtype);
-  Ints whole{x_shape[0], out};
+  Ints whole{w.x_shape[0], w.outputs()};
   for (size_t d = 0; d < kSpatial; ++d) {
     back.push_back(tile_of(d));
-    if (transforms(d, kernel)) back.push_back(tap_of(d));
-    whole.push_back(transforms(d, kernel) ? tiles[d] * m : tiles[d]);
+    if (transforms(d, w.kernel)) back.push_back(tap_of(d));
+    whole.push_back(transforms(d, w.kernel) ? tiles[d] * m : tiles[d]);
   }
   y.order(back);
   Expr result = c.reshape(y.expr(), whole);
   for (size_t d = 0; d < kSpatial; ++d)
     if (whole[d + 2] != sizes[d]) result = c.slice(result, static_cast<int64_t>(d) + 2, 0, sizes[d]);
-  if (channels_last) {
+  if (w.channels_last) {
     Ints places_back{0};
     for (size_t d = 0; d < kSpatial; ++d) places_back.push_back(static_cast<int64_t>(d) + 2);
     places_back.push_back(1);
     result = c.transpose(result, places_back);
   }
-  return c.result(c.cast(result, TW_TRY(number_dtype_or(a.out_dtype, dtype))));
+  return c.result(c.cast(result, TW_TRY(number_dtype_or(attrs_of<A>(args).out_dtype, dtype))));
 }
 
 // HWIO -> (O / tile_rows, H*W*I / tile_cols, tile_rows, tile_cols), filled up with zeros.

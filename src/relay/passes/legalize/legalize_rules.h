@@ -9,6 +9,15 @@ namespace tilewright::relay {
 Expr in_usual_layout(const Expr& e);
 // einsum, where no operand has an axis twice.
 Expr einsum_of_products(const Expr& e);
+// Resizes and pools.
+Expr legal_upsampling(const Expr& e);
+Expr legal_resize2d(const Expr& e);
+Expr legal_resize3d(const Expr& e);
+Expr legal_avg_pool3d(const Expr& e);
+Expr legal_global_pool(const Expr& e);
+Expr legal_adaptive_pool1d(const Expr& e);
+Expr legal_adaptive_pool2d(const Expr& e);
+Expr legal_adaptive_pool3d(const Expr& e);
 // Everything else.
 Expr written_in_kernels(const Expr& e);
 // A transpose; x itself where its axes stay.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// A region of a graph between dequantizes and a quantize, as integer arithmetic: one rule for each operator.
+#pragma once
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "relay/passes/quantize/affine.h"
+
+namespace tilewright::relay {
+
+// One region: from a quantize up to the dequantizes.
+class FakeQuantizedRegion {
+ public:
+  explicit FakeQuantizedRegion(Affine target) : target_(std::move(target)) {}
+  // `direct`: nothing but moves and monotone functions lie between here and the quantize, so that its scale suits.
+  Found integers(const Expr& e, bool direct);
+  bool any() const { return any_; }
+  const Expr& culprit() const { return culprit_; }
+
+ private:
+  Found fail(const Expr& e);
+  Found rule(const Expr& e, bool direct);
+  // Both operands of a product of bytes; the weight has its own scale for each place along `axis`, at most.
+  struct Operands {
+    Quantized x, w;
+    std::vector<Expr> args;
+    Affine as;
+  };
+  std::optional<Operands> product(const Expr& e, int64_t weight_axis, int64_t result_axis);
+  // The qnn operator over the same attributes, summed in int32.
+  template <class A>
+  Found product_call(const Expr& e, const char* op, const std::optional<Operands>& o);
+  Found conv2d(const Expr& e);
+  Found conv2d_transpose(const Expr& e);
+  Found dense(const Expr& e);
+  // As a dense layer of the weight turned.
+  Found matmul(const Expr& e);
+  Found batch_matmul(const Expr& e);
+  // A real constant in the steps of `like`, as int32; it broadcasts to a result of rank `rank`.
+  Found bias_constant(const Expr& e, const Affine& like, size_t rank, const std::optional<int64_t>& axis);
+  // A product with one positive number is another scale.
+  Found scaled_by_constant(const Expr& e);
+  // A real constant in bytes of its own: exactly where it is one number, else as near as 127 steps come.
+  Found byte_constant(const Expr& e, DataType dtype);
+  // An operand of an operator between two values: integers, or a constant in the bytes of the target.
+  Found side(const Expr& e, bool direct);
+  // At one scale: the operands' own where they share it, else the quantize's.
+  Found extreme(const Expr& e, bool direct);
+  // |x| is so many steps from the zero point, which int32 holds.
+  Found magnitude(const Expr& e);
+  Found sum(const Expr& e, bool direct, const std::optional<int64_t>& bias_axis);
+  // Values within [low, high], which are real numbers.
+  Found limited(const Expr& e, bool direct, double low, double high);
+  // A function of each element, in the quantize's steps.
+  Found function(const Expr& e, bool direct, const std::string& op);
+  // The operator itself on integers; places along the axis `kept` stay where they are.
+  Found moved(const Expr& e, bool direct, std::optional<size_t> kept = {});
+  Found turned(const Expr& e, bool direct);
+  Found padded(const Expr& e, bool direct);
+  Found concatenated(const Expr& e, bool direct);
+  // n * mean of the integers without their zero point; the steps become n times as small, so no division rounds.
+  Found average_pool(const Expr& e);
+  Found global_average(const Expr& e);
+  Found mean(const Expr& e);
+  // Windows of equal sizes: n times their mean is their sum.
+  template <class A>
+  Found adaptive_average(const Expr& e);
+  Found averaged(const Expr& e, std::vector<int64_t> axes, bool keepdims);
+  static const AttrsRef& as_attrs(const Expr& e) { return as<CallNode>(e)->attrs; }
+  struct KeyHash {
+    size_t operator()(const std::pair<const ExprNode*, bool>& key) const {
+      return std::hash<const void*>()(key.first) * 2 + key.second;
+    }
+  };
+  const Affine target_;
+  std::unordered_map<std::pair<const ExprNode*, bool>, Found, KeyHash> known_;
+  bool any_ = false;
+  int depth_ = 0;
+  Expr culprit_;
+};
+
+}  // namespace tilewright::relay
