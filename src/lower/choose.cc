@@ -54,7 +54,9 @@ Result<bool> choose_kernels(LoweringSetting* setting, LoweringState* state) {
       group.choice = *choice;
       continue;
     }
-    if (choice.error().code != ErrorCode::kUnsupportedOp) return std::move(choice).error();
+    // Not the model's: sizes that are missing, or a chooser that names what there is not.
+    const ErrorCode code = choice.error().code;
+    if (code == ErrorCode::kFreeDimension || code == ErrorCode::kInvalidArgument) return std::move(choice).error();
     std::string line = (choice.error().where.empty() ? "" : choice.error().where + ": ") + choice.error().message;
     if (std::find(missing.begin(), missing.end(), line) == missing.end()) missing.push_back(std::move(line));
   }

@@ -57,13 +57,13 @@ std::optional<topi::GemmProblem> packed_product(const Problem& problem);
 
 // lower/implementation.h makes these.
 struct Implementation {
-  const char* op;
-  const char* name;
-  int plevel;
+  const char* op = nullptr;
+  const char* name = nullptr;
+  int plevel = 0;
   // Its configurations for a problem, the best guess first, at most `most`; none where it does not apply.
-  std::vector<Config> (*configs)(const Problem&, size_t most);
+  std::vector<Config> (*configs)(const Problem&, size_t most) = nullptr;
   // What lowering does in the configuration of this text; null where there is no such kernel for the problem.
-  std::shared_ptr<Choice> (*instantiate)(const Problem&, const std::string& config);
+  std::shared_ptr<Choice> (*instantiate)(const Problem&, const std::string& config) = nullptr;
   // Whether its configurations depend on the halos of its operands, which other groups' kernels decide: it is asked
   // again once they are known (Graph::placed), and what it says then has the same halos.
   bool by_place = false;
@@ -85,7 +85,7 @@ std::vector<const Implementation*> implementations_of(std::string_view op);
 // An implementation that applies, with the best of its configurations, the guess first. A chooser that wants more asks
 // the implementation for them.
 struct Candidate {
-  const Implementation* implementation;
+  const Implementation* implementation = nullptr;
   std::vector<Config> configs;
 };
 

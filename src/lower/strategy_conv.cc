@@ -26,7 +26,7 @@ struct DirectBlocks {
   using Config = topi::Conv2dConfig;
   struct Site {
     topi::Conv2dProblem problem;
-    bool flatten;
+    bool flatten = false;
   };
   static std::optional<Site> site(const Problem& p) {
     if (!p.anchor.direct() || !has_tiles(p) || (volume && !is_blocked_volume(p))) return std::nullopt;

@@ -59,10 +59,10 @@ struct PackedProduct {
   using Config = PackedConfig;
   struct Site {
     topi::GemmProblem problem;
-    bool b_is_nk;
+    bool b_is_nk = false;
     DataType kept;
-    bool dots;  // worth it, and all that read these weights agree
-    int panel;  // vectors that all that read these weights agree on; 0: any
+    bool dots = false;  // worth it, and all that read these weights agree
+    int panel = 0;      // vectors that all that read these weights agree on; 0: any
   };
   static std::optional<Site> site(const Problem& p) {
     const auto problem = packed_product(p);

@@ -26,7 +26,7 @@ struct RankConfig {
 struct RankSite {
   topi::RankProblem problem;
   DataType dtype;
-  bool values, indices;
+  bool values = false, indices = false;
 };
 
 size_t place_of_axis(int64_t axis, const std::vector<int64_t>& shape) {

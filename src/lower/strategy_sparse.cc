@@ -23,9 +23,9 @@ struct SparseDense {
   using Config = topi::SparseConfig;
   struct Site {
     topi::SparseProblem problem;
-    bool blocks;         // of several elements
-    bool converted;      // narrower floats
-    bool constant_data;  // the blocks' values
+    bool blocks = false;         // of several elements
+    bool converted = false;      // narrower floats
+    bool constant_data = false;  // the blocks' values
   };
   static std::optional<Site> site(const Problem& p) {
     if (!p.anchor.direct() || p.attrs<SparseDenseAttrs>().sparse_lhs) return std::nullopt;
