@@ -42,8 +42,8 @@ struct Measured {
 // The shortest time that work and compulsory traffic allow. What a core's own caches hold arrives at their rate; the
 // rest is timed, on one thread.
 double roofline_us(const SweepShape& s, double peak, const Target& target, int threads, StreamTime& stream) {
-  const double traffic = s.bytes <= static_cast<double>(target.l2_bytes)
-                             ? s.bytes / (target.l2_gbps * threads * 1e3)
+  const double traffic = s.bytes <= static_cast<double>(target.machine.l2_bytes)
+                             ? s.bytes / (target.machine.l2_gbps * threads * 1e3)
                              : stream.measure(s.bytes - s.written, s.written) * 1e6;
   return std::max(s.flops / peak / threads * 1e6, traffic);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ir/machine_model.h"
 
 namespace tilewright {
 
@@ -21,9 +22,7 @@ struct Target {
   int vector_bits = 0;
   int vector_registers = 0;
   std::vector<std::string> cpu_features;  // what the code needs at run time ("avx512f", "avx2", "fma", ...)
-  // The machine the cost model assumes (measured per CPU family; docs/performance.md).
-  double gflops = 110, l1_gbps = 190, l2_gbps = 100, l3_gbps = 70, dram_gbps = 30;
-  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
+  MachineModel machine;                   // what the cost model counts with
 
   int lanes(int bits) const { return vector_bits / bits; }  // elements of a vector register
   std::string str() const;                                  // canonical target string

@@ -310,7 +310,7 @@ std::shared_ptr<Choice> scattered(const Problem& p, const std::string& reduction
   choice->parallel = false;  // updates may name one element twice: the order decides
   choice->cost.bytes =
       static_cast<double>(topi::product(p.out_shape()) + topi::product(p.arg_shape(2))) * p.arg_dtype(0).bits / 8.0;
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   choice->emit = [=, anchor = p.anchor, how = combination(reduction), shape = p.arg_shape(2)](
                      const GroupScope& scope, const topi::KernelContext& context) {
     return topi::scatter(how, shape, scope.anchor_operand(anchor, 0), scope.anchor_operand(anchor, 2),

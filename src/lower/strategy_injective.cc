@@ -235,7 +235,7 @@ std::shared_ptr<Choice> injective_choice(const Graph& graph, const Group& group,
     choice->cost.bytes += n * static_cast<double>(graph.tensors[id].dtype.bytes());
   }
   choice->cost.flops = elements;
-  choice->cost.microseconds = choice->cost.bytes / (target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (target.machine.l2_gbps * 1e3);
   choice->parallel = elements > 4096;
   choice->emit = [](const GroupScope& scope, const topi::KernelContext& context) {
     if (tir::Stmt copy = transposing_copy(scope, context)) return copy;

@@ -151,7 +151,7 @@ std::shared_ptr<Choice> global_pool2d(const Problem& p) {
       return topi::reduce(whole, topi::view_operand(x), scope.output(), scope.epilogue(anchor), context);
     };
   }
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   return choice;
 }
 

@@ -85,10 +85,10 @@ struct Rank {
     const auto elements = static_cast<double>(topi::product(s.problem.shape));
     if (c.form == RankForm::kExtreme) {
       cost.bytes = elements * s.dtype.bits / 8;
-      cost.microseconds = cost.bytes / (p.target.l2_gbps * 1e3);
+      cost.microseconds = cost.bytes / (p.target.machine.l2_gbps * 1e3);
     } else {
       cost.flops = elements * static_cast<double>(s.problem.shape[s.problem.axis]);
-      cost.microseconds = cost.flops / (p.target.gflops / 16 * 1e3);
+      cost.microseconds = cost.flops / (p.target.machine.gflops / 16 * 1e3);
     }
     return cost;
   }

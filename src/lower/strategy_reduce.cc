@@ -95,7 +95,7 @@ std::shared_ptr<Choice> arg_reduce(const Problem& p) {
   problem.dtype = p.arg_dtype(0);
   auto choice = std::make_shared<Choice>();
   for (double n = 1; int64_t d : problem.shape) choice->cost.bytes = 4 * (n *= static_cast<double>(d));
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   Anchor anchor = p.anchor;
   choice->emit = [=](const GroupScope& scope, const topi::KernelContext& context) {
     if (anchor.direct()) {

@@ -83,7 +83,7 @@ std::shared_ptr<Choice> sparse_add(const Problem& p) {
   if (!whole_group(p)) return nullptr;
   auto choice = std::make_shared<Choice>();
   choice->cost.bytes = 2.0 * static_cast<double>(topi::product(p.out_shape())) * p.arg_dtype(0).bits / 8.0;
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   choice->emit = [anchor = p.anchor, count = p.arg_shape(1)[0]](const GroupScope& scope,
                                                                 const topi::KernelContext& context) {
     auto operand = [&](size_t i) { return scope.anchor_operand(anchor, i); };
@@ -97,7 +97,7 @@ std::shared_ptr<Choice> sparse_transpose(const Problem& p) {
   auto choice = std::make_shared<Choice>();
   choice->parallel = false;
   choice->cost.bytes = 2.0 * static_cast<double>(p.arg_shape(0)[0] + p.arg_shape(2)[0]) * 8;
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3) * 8;
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3) * 8;
   choice->emit = [anchor = p.anchor, count = p.arg_shape(0)[0], rows = p.arg_shape(2)[0] - 1](
                      const GroupScope& scope, const topi::KernelContext&) {
     auto operand = [&](size_t i) { return scope.anchor_operand(anchor, i); };

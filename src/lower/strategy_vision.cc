@@ -32,7 +32,7 @@ std::shared_ptr<Choice> suppress(const Problem& p) {
   // Half of the boxes stay, say, and each is compared with half of those.
   choice->cost.flops = 12.0 * static_cast<double>(problem.rows) * static_cast<double>(problem.count) *
                        static_cast<double>(problem.count) / 4;
-  choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 4 * 1e3);
+  choice->cost.microseconds = choice->cost.flops / (p.target.machine.gflops / 4 * 1e3);
   choice->parallel = problem.rows > 1;
   choice->scratch_bytes = topi::suppress_scratch_bytes(problem, p.target);
   choice->scratch_dtype = problem.dtype;
@@ -51,7 +51,7 @@ std::shared_ptr<Choice> compact(const Problem& p) {
   const auto shape = p.arg_shape(0);
   auto choice = std::make_shared<Choice>();
   choice->cost.bytes = static_cast<double>(topi::product(shape)) * 8;
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   choice->parallel = shape[0] > 1;
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
     return topi::compact(shape[0], shape[1], scope.anchor_operand(anchor, 0), scope.output(0), scope.output(1),
@@ -78,7 +78,7 @@ std::shared_ptr<Choice> region_kernel(const Problem& p, const topi::RegionProble
   if (!whole_group(p)) return nullptr;
   auto choice = std::make_shared<Choice>();
   choice->cost.flops = 2 * reads * static_cast<double>(topi::product(p.out_shape()));
-  choice->cost.microseconds = choice->cost.flops / (p.target.gflops / 4 * 1e3);
+  choice->cost.microseconds = choice->cost.flops / (p.target.machine.gflops / 4 * 1e3);
   choice->scratch_bytes = topi::region_scratch_bytes(problem, p.target);
   choice->scratch_dtype = problem.dtype;
   choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
@@ -152,7 +152,7 @@ std::shared_ptr<Choice> resize2d(const Problem& p) {
   }
   choice->cost.bytes = 8;
   for (int64_t d : out) choice->cost.bytes *= static_cast<double>(d);
-  choice->cost.microseconds = choice->cost.bytes / (p.target.l2_gbps * 1e3);
+  choice->cost.microseconds = choice->cost.bytes / (p.target.machine.l2_gbps * 1e3);
   Anchor anchor = p.anchor;
   auto input = static_cast<size_t>(p.input_index(0)), tables = p.group.inputs.size();
   auto method = axis.method;

@@ -329,7 +329,7 @@ Cost estimate(const AttentionProblem& p, const Target& target) {
                (p.queries * (p.size + p.value_size) + p.keys * (p.size + p.value_size) / static_cast<double>(p.group));
   const double flops_per_cycle = 32, exp_cycles = 12;
   cost.microseconds = (2 * padded * (p.size + p.value_size) / flops_per_cycle * 1.05 + padded / lanes * exp_cycles) /
-                      cycles_per_microsecond(target);
+                      target.machine.cycles_per_microsecond();
   return cost;
 }
 

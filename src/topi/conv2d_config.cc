@@ -64,7 +64,7 @@ double input_bytes(const Conv2dProblem& p) {
 
 bool prefetches_pixels(const Conv2dProblem& p, const Target& target) {
   const double planes = static_cast<double>(p.batch * (p.kernel_depth == 1 ? p.out_depth : 1));
-  return !p.plain_data && planes * input_bytes(p) > static_cast<double>(target.l2_bytes);
+  return !p.plain_data && planes * input_bytes(p) > static_cast<double>(target.machine.l2_bytes);
 }
 
 namespace {
@@ -97,8 +97,9 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   // second-level cache does not hold comes in bursts that arithmetic hides in
   // part only.
   const double input = input_bytes(p), band = input / static_cast<double>(l.bands);
-  if (input > static_cast<double>(target.l2_bytes))
-    cycles += static_cast<double>(band <= 0.5 * static_cast<double>(target.l2_bytes) ? 1 : l.oc_tiles) * input / 5;
+  if (input > static_cast<double>(target.machine.l2_bytes))
+    cycles +=
+        static_cast<double>(band <= 0.5 * static_cast<double>(target.machine.l2_bytes) ? 1 : l.oc_tiles) * input / 5;
   // Every band but the first takes the weights from the third level again, and
   // the rows that windows share.
   const double again = static_cast<double>(l.bands - 1), weights = 4.0 * static_cast<double>(l.panel * l.oc_blocks);
@@ -186,7 +187,7 @@ void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flat
           visit(c, conv_cycles(p, c, target));
           // Bands whose input stays in the second level beside a panel of
           // weights.
-          const double input = input_bytes(p), l2 = static_cast<double>(target.l2_bytes);
+          const double input = input_bytes(p), l2 = static_cast<double>(target.machine.l2_bytes);
           const Conv2dLoops l = conv2d_loops(p, c);
           if (input <= l2 || l.oc_tiles == 1) continue;
           const int64_t places = l.row_tiles * l.chunks;
@@ -237,8 +238,8 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
   double weights = 4 * taps * p.out_channels;
   cost.bytes =
       4.0 * p.batch * p.in_channels * p.in_depth * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
-  const double compute = conv_cycles(p, c, target) / cycles_per_microsecond(target);
-  const double stream = weights / (target.dram_gbps * 1e3);
+  const double compute = conv_cycles(p, c, target) / target.machine.cycles_per_microsecond();
+  const double stream = weights / (target.machine.dram_gbps * 1e3);
   cost.microseconds = std::max(compute, stream);
   cost.shared = std::max(compute / 2, stream) - cost.microseconds / 2;
   return cost;

@@ -76,7 +76,7 @@ class Conv2dKernel {
     panel_ahead_ = l_.panel * c_.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
     pixels_ahead_ = prefetches_pixels(p_, *context.target);
     result_ahead_ =
-        2 * product(out.shape) * static_cast<int64_t>(out.dtype().bytes()) >= context.target->l2_bytes &&
+        2 * product(out.shape) * static_cast<int64_t>(out.dtype().bytes()) >= context.target->machine.l2_bytes &&
         p_.kernel_depth * p_.kernel_height * p_.kernel_width * (p_.in_channels / p_.groups) <= kShortReduction &&
         l_.ic_blocks >= kBlocksForHints;
   }

@@ -83,8 +83,8 @@ Cost estimate(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target&
   cost.flops = 2 * taps * rows * p.channels * p.out_width;
   cost.bytes = input_bytes(p) + 4 * blocks * p.lanes * rows * p.out_width;
   const double cycles = rows * blocks * p.kernel_depth * row_cycles(p, c, target);
-  double rate = cost.bytes <= target.l2_bytes ? target.l2_gbps : target.l3_gbps;
-  cost.microseconds = std::max(cycles / cycles_per_microsecond(target), cost.bytes / (rate * 1e3));
+  double rate = cost.bytes <= target.machine.l2_bytes ? target.machine.l2_gbps : target.machine.l3_gbps;
+  cost.microseconds = std::max(cycles / target.machine.cycles_per_microsecond(), cost.bytes / (rate * 1e3));
   return cost;
 }
 
@@ -169,7 +169,7 @@ struct DepthwiseKernel {
   // once than the core's line buffers take would stall it. Input from beyond the second level needs them: rows lie
   // pages apart, and hardware follows a stream within a page only.
   Stmt ask_ahead(const Tile& t, const PrimExpr& kh) const {
-    const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->l2_bytes);
+    const bool rows_ahead = input_bytes(p) > static_cast<double>(context.target->machine.l2_bytes);
     const int64_t line = 64 / static_cast<int64_t>(data.dtype().bytes()),
                   lines = ceil_div(((t.width * p.stride_width - 1) * in.width + v), line),
                   share = ceil_div(lines, p.kernel_height);

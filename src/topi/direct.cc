@@ -114,7 +114,7 @@ Cost estimate(const DirectProblem& problem, const Target& target) {
   Cost cost;
   cost.flops = 2.0 * static_cast<double>(product(problem.shape)) * static_cast<double>(product(problem.reduction));
   cost.bytes = static_cast<double>(product(problem.shape)) * problem.dtype.bits / 8.0;
-  cost.microseconds = cost.flops / (target.gflops / 16 * 1e3);  // scalar
+  cost.microseconds = cost.flops / (target.machine.gflops / 16 * 1e3);  // scalar
   return cost;
 }
 

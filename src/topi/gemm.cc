@@ -41,7 +41,7 @@ class GemmKernel {
     row_tiles_ = (p_.m - turning_) / c_.mr, row_tail_ = (p_.m - turning_) % c_.mr;
     chunk_ = std::max<int64_t>(1, transposed_ || dots_ ? row_tiles_ : std::min<int64_t>(row_tiles_, kGemmChunk));
     chunks_ = std::max<int64_t>(1, ceil_div(row_tiles_, chunk_));
-    plan_hints(target.l2_bytes);
+    plan_hints(target.machine.l2_bytes);
   }
 
   // Units of work are a panel's rows, or a chunk of them; the last panel's unit

@@ -187,15 +187,15 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
   const double cycles = c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, target);
-  cost.microseconds = cycles / cycles_per_microsecond(target);
-  if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.dram_gbps * 1e3));
+  cost.microseconds = cycles / target.machine.cycles_per_microsecond();
+  if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.machine.dram_gbps * 1e3));
   return cost;
 }
 
 bool packed_as_dots(const GemmProblem& p, const Target& target) {
   // Few rows are streams of B; a long B is better read once for many rows.
   if (p.b != MatrixB::kPacked || p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
-  if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.l2_bytes) return false;
+  if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.machine.l2_bytes) return false;
   return dot_cycles(p, target) < 0.9 * gemm_cycles(p, default_config(p, target), target);
 }
 

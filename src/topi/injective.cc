@@ -168,8 +168,8 @@ Cost injective_cost(const View& out, double operand_bytes, double flops_per_elem
   Cost cost;
   cost.flops = elements * flops_per_element;
   cost.bytes = operand_bytes + elements * out.dtype().bits / 8.0;
-  double rate = cost.bytes <= target.l2_bytes ? target.l2_gbps / 2 : target.l3_gbps / 2;
-  cost.microseconds = std::max(cost.bytes / (rate * 1e3), cost.flops / (target.gflops * 0.4e3));
+  double rate = cost.bytes <= target.machine.l2_bytes ? target.machine.l2_gbps / 2 : target.machine.l3_gbps / 2;
+  cost.microseconds = std::max(cost.bytes / (rate * 1e3), cost.flops / (target.machine.gflops * 0.4e3));
   return cost;
 }
 

@@ -355,7 +355,8 @@ Cost estimate(const PoolProblem& p, double planes, const Target& target) {
   double outputs = planes * p.out_depth * p.out_height * p.out_width;
   cost.flops = outputs * p.kernel_depth * p.kernel_height * p.kernel_width;
   cost.bytes = 4 * (planes * p.in_depth * p.in_height * p.in_width + outputs);
-  cost.microseconds = std::max(cost.bytes / (target.l3_gbps * 1e3), cost.flops / (target.gflops * 0.3e3));
+  cost.microseconds =
+      std::max(cost.bytes / (target.machine.l3_gbps * 1e3), cost.flops / (target.machine.gflops * 0.3e3));
   return cost;
 }
 

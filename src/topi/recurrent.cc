@@ -350,12 +350,13 @@ Cost estimate(const RecurrentProblem& p, const Target& target) {
   cost.flops = cells * (2 * weights + 30.0 * p.hidden);
   cost.bytes = p.directions * weights * 4 + cells * p.hidden * 4 * (p.gates() + 1);
   const int rows = default_config(p, target).rows;
-  const double bytes_per_us = (weights * 4 <= target.l1_bytes * 0.7 ? 150
-                               : weights * 4 <= target.l2_bytes     ? target.l2_gbps
-                                                                    : target.l2_gbps * 0.6) *
+  const double bytes_per_us = (weights * 4 <= target.machine.l1_bytes * 0.7 ? 150
+                               : weights * 4 <= target.machine.l2_bytes     ? target.machine.l2_gbps
+                                                                            : target.machine.l2_gbps * 0.6) *
                               1e3;
-  cost.microseconds = cells * (std::max(2 * weights / (target.gflops * 1e3), weights * 4 / rows / bytes_per_us) +
-                               0.01 * p.hidden / target.lanes(p.dtype.bits) * 3);
+  cost.microseconds =
+      cells * (std::max(2 * weights / (target.machine.gflops * 1e3), weights * 4 / rows / bytes_per_us) +
+               0.01 * p.hidden / target.lanes(p.dtype.bits) * 3);
   return cost;
 }
 

@@ -150,7 +150,7 @@ Cost estimate(const ReduceProblem& p, const Target& target) {
   double elements = static_cast<double>(product(p.shape));
   cost.flops = elements;
   cost.bytes = elements * p.dtype.bits / 8;
-  cost.microseconds = cost.bytes / (target.l3_gbps * 1e3);
+  cost.microseconds = cost.bytes / (target.machine.l3_gbps * 1e3);
   return cost;
 }
 

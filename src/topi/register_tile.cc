@@ -104,15 +104,13 @@ double tile_cycles(int rows, double cols, double steps, double panel_bytes, cons
   // can be updated every 4 cycles. Bytes a cycle from where the panel lives: about 54, 25, 16 for L1, L2, L3.
   double per_cycle = target.vector_bits >= 512 ? 1 : 2;
   double column_bytes = cols * target.vector_bits / 8.0;
-  double rate = panel_bytes <= target.l1_bytes * 0.6 ? 54 : panel_bytes <= target.l2_bytes * 0.45 ? 25 : 16;
+  double rate = panel_bytes <= target.machine.l1_bytes * 0.6    ? 54
+                : panel_bytes <= target.machine.l2_bytes * 0.45 ? 25
+                                                                : 16;
   // Without element broadcasts from memory a row costs an instruction of its own.
   const double row_cost = target.vector_bits >= 512 ? 0.5 : 0.7;
   double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * row_cost, 4.2, column_bytes / rate});
   return steps * (step + 0.15) + 30 + 2.0 * rows * cols / per_cycle;
-}
-
-double cycles_per_microsecond(const Target& target) {
-  return target.gflops * 1e3 / 32;  // 32 flop a cycle at every vector width of the machines this was measured on
 }
 
 }  // namespace tilewright::topi

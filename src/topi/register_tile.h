@@ -46,7 +46,5 @@ void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, con
 bool tile_fits(int rows, int cols, const Target& target);
 // Cycles of one tile: `steps` reduction steps with column vectors streaming from a panel of panel_bytes.
 double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target);
-// Cycles per microsecond under the target's FMA rate, so that estimates agree with its gflops.
-double cycles_per_microsecond(const Target& target);
 
 }  // namespace tilewright::topi

@@ -287,7 +287,8 @@ Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& targe
     cycles = cost.flops / 2 / c.lanes / std::min(per_cycle, at_once / 4);
     if (c.turned) cycles += 0.3 * static_cast<double>(p.m * p.k);
   }
-  cost.microseconds = std::max(cycles / cycles_per_microsecond(target), cost.bytes / (target.l2_gbps * 1e3));
+  cost.microseconds =
+      std::max(cycles / target.machine.cycles_per_microsecond(), cost.bytes / (target.machine.l2_gbps * 1e3));
   return cost;
 }
 

@@ -298,7 +298,7 @@ Stmt from_blocked(const View& in, const View& out, const Epilogue& epilogue, con
 Cost transpose_cost(const View& out, const Target& target) {
   Cost cost;
   cost.bytes = 2.0 * static_cast<double>(product(out.shape)) * out.dtype().bits / 8;
-  cost.microseconds = cost.bytes / (target.l3_gbps * 0.4e3);
+  cost.microseconds = cost.bytes / (target.machine.l3_gbps * 0.4e3);
   return cost;
 }
 

@@ -122,7 +122,7 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
     return static_cast<double>(l.points) *
            (static_cast<double>(l.blocks - 1) * block(c.block_tiles) + block(l.last_tiles));
   };
-  const double per_microsecond = cycles_per_microsecond(target);
+  const double per_microsecond = target.machine.cycles_per_microsecond();
   const double gemm =
       (static_cast<double>(l.oc_tiles - 1) * products(c.oc_blocks) + products(l.last_cols - (l.half ? 0.5 : 0))) /
       per_microsecond;
@@ -134,31 +134,35 @@ Prediction predict(const Conv2dProblem& p, const WinogradConfig& c, bool weights
   // Weights pass by once per block of tiles: from memory the first time, then from where they fit beside the scratch.
   const double bytes = static_cast<double>(l.slices * l.panel * l.oc_blocks) * 4,
                scratch = static_cast<double>(l.scratch()) * 4;
-  const double l2 = static_cast<double>(target.l2_bytes);
+  const double l2 = static_cast<double>(target.machine.l2_bytes);
   const bool near = bytes + scratch <= 0.9 * l2;
-  const double again = near ? target.l2_gbps : bytes <= 16e6 ? target.l3_gbps : target.dram_gbps;
+  const double again = near            ? target.machine.l2_gbps
+                       : bytes <= 16e6 ? target.machine.l3_gbps
+                                       : target.machine.dram_gbps;
   // A stream beside other work reaches four fifths of what memory gives a stream alone. Two threads share it, and come
   // nearer to it.
   const double from_there = static_cast<double>(l.blocks - 1) * bytes / (again * 1e3);
-  const double traffic = bytes / ((weights_from_memory ? 0.8 * target.dram_gbps : again) * 1e3) + from_there;
-  const double traffic_of_two = weights_from_memory ? bytes / (target.dram_gbps * 1e3) + from_there / 2 : traffic / 2;
+  const double traffic = bytes / ((weights_from_memory ? 0.8 * target.machine.dram_gbps : again) * 1e3) + from_there;
+  const double traffic_of_two =
+      weights_from_memory ? bytes / (target.machine.dram_gbps * 1e3) + from_there / 2 : traffic / 2;
   // Several turns over wide panels that come from afar displace what is in the first level.
   const double panel_bytes = static_cast<double>(l.panel * c.oc_blocks) * 4 * per_point;
   const double displaced =
-      l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.l1_bytes) ? 0.5 * traffic : 0;
+      l.turns > 1 && !near && panel_bytes > 0.75 * static_cast<double>(target.machine.l1_bytes) ? 0.5 * traffic : 0;
   // The transforms wait for maps beyond the second level: read, and written after a read.
   const double maps = 4.0 * static_cast<double>(p.batch) * v *
                       static_cast<double>(l.ic_blocks * p.in_depth * p.in_height * p.in_width +
                                           2 * l.oc_blocks * p.out_depth * p.out_height * p.out_width);
-  const double passage = maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.l3_gbps : target.dram_gbps) * 1e3);
+  const double passage =
+      maps <= l2 ? 0 : maps / ((maps <= 8e6 ? target.machine.l3_gbps : target.machine.dram_gbps) * 1e3);
   // Scratch beyond the second level of cache is written and read through the third.
   double spill = 0;
   if (scratch > 0.75 * l2) {
     const double data = static_cast<double>(l.slices * l.tiles * l.slots * l.ic_blocks) * v * 4;
     const double in_second = static_cast<double>(l.points * l.product_stride) * 4 > 0.4 * l2 ? 1 : 0;
     const double result = static_cast<double>(l.points * l.rows(l.tiles) * l.oc_blocks) * v * 4 * in_second;
-    spill = (data + 2 * result) / (target.l3_gbps * 1e3) +
-            0.1 * static_cast<double>(l.oc_tiles) * data / (target.l3_gbps * 1e3);
+    spill = (data + 2 * result) / (target.machine.l3_gbps * 1e3) +
+            0.1 * static_cast<double>(l.oc_tiles) * data / (target.machine.l3_gbps * 1e3);
   }
   auto together = [](double a, double b) {
     const double most = std::max(a, b), least = std::min(a, b);

@@ -166,7 +166,8 @@ TEST(Conv2dNchwc, ChannelsBeyondWholeSteps) {
 
 TEST(Conv2dNchwc, PixelsAskedForAheadWhereTheInputIsBeyondTheSecondLevel) {
   const Target target = host_target();
-  const int64_t v = target.lanes(32), size = static_cast<int64_t>(std::sqrt(target.l2_bytes / (4.0 * 8 * v))) + 2;
+  const int64_t v = target.lanes(32),
+                size = static_cast<int64_t>(std::sqrt(target.machine.l2_bytes / (4.0 * 8 * v))) + 2;
   auto hints = [&](const Conv2dProblem& p) {
     auto view = [](const char* name, const std::vector<int64_t>& shape) {
       return make_view(tir::make_buffer(name, kFloat32, product(shape)), shape);

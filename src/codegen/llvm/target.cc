@@ -41,46 +41,6 @@ constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16
 // Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
 constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
 
-// Per-core rates of CPU families the cost model starts from. Zen 4 and the FMA rate of Zen 5 are measured; the others
-// follow from their number of 512-bit or 256-bit FMA units, usual sustained clock and cache sizes.
-struct Family {
-  const char* prefix;
-  double gflops, l1_gbps, l2_gbps, l3_gbps, dram_gbps;
-  int64_t l1_bytes, l2_bytes;
-};
-constexpr Family kFamilies[] = {
-    {"znver5", 262, 380, 190, 90, 40, 48 << 10, 1 << 20},
-    {"znver4", 115, 190, 100, 75, 30, 32 << 10, 1 << 20},
-    {"znver3", 105, 200, 100, 80, 25, 32 << 10, 512 << 10},
-    {"znver2", 100, 180, 90, 70, 20, 32 << 10, 512 << 10},
-    {"znver1", 50, 90, 60, 40, 18, 32 << 10, 512 << 10},
-    {"sapphirerapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"emeraldrapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"graniterapids", 190, 300, 120, 30, 12, 48 << 10, 2 << 20},
-    {"icelake-server", 180, 300, 110, 30, 12, 48 << 10, 1280 << 10},
-    {"cascadelake", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
-    {"skylake-avx512", 150, 250, 100, 25, 12, 32 << 10, 1 << 20},
-    {"x86-64-v4", 115, 190, 100, 50, 20, 32 << 10, 1 << 20},
-    {"x86-64-v2", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},
-    {"x86-64-v3", 100, 180, 80, 50, 18, 32 << 10, 512 << 10},
-    {"x86-64", 28, 90, 60, 40, 15, 32 << 10, 256 << 10},
-    {"haswell", 100, 180, 70, 40, 15, 32 << 10, 256 << 10},
-    {"skylake", 110, 190, 80, 40, 18, 32 << 10, 256 << 10},
-    {"alderlake", 140, 250, 110, 50, 25, 48 << 10, 1280 << 10},
-    {"neoverse-n1", 40, 80, 50, 30, 15, 64 << 10, 1 << 20},
-    {"neoverse-v1", 80, 160, 70, 40, 20, 64 << 10, 1 << 20},
-};
-
-void fill_rates(Target* target) {
-  for (const Family& family : kFamilies)
-    if (target->mcpu.rfind(family.prefix, 0) == 0) {
-      target->gflops = family.gflops, target->l1_gbps = family.l1_gbps, target->l2_gbps = family.l2_gbps;
-      target->l3_gbps = family.l3_gbps, target->dram_gbps = family.dram_gbps;
-      target->l1_bytes = family.l1_bytes, target->l2_bytes = family.l2_bytes;
-      return;
-    }
-}
-
 std::string join_features(const Target& target, bool x86) {
   std::string out = x86 ? kX86Unwanted : "";
   for (const std::string& feature : target.mattr) out += (out.empty() ? "" : ",") + feature;
@@ -211,7 +171,7 @@ Result<Target> resolve_cpu(Target target) {
   if (has("avx2")) target.vector_bits = 256;
   if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq"))
     target.vector_bits = 512, target.vector_registers = 32;
-  fill_rates(&target);
+  target.machine = machine_model_of(target.mcpu);
   return target;
 }
 

@@ -139,8 +139,8 @@ Command add_targets(CLI::App* app) {
     if (!parsed.ok()) return fail(parsed.error());
     auto target = codegen::resolve_target(*parsed);
     if (!target.ok()) return fail(target.error());
-    std::printf("%s\nvectors: %d bits, %d registers\nneeds:", target->str().c_str(), target->vector_bits,
-                target->vector_registers);
+    std::printf("%s\nvectors: %d bits, %d registers\n%s\nneeds:", target->str().c_str(), target->vector_bits,
+                target->vector_registers, describe(target->machine).c_str());
     for (const auto& f : target->cpu_features) std::printf(" %s", f.c_str());
     for (const auto& b : codegen::backends()) std::printf("\nkind %s: %s", b.kind, b.makes);
     std::printf(
