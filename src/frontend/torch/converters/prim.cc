@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// What TorchScript computes with besides tensors: lists, tuples, texts, None, dtypes, and numbers out of tensors and
+// back. A list is one object for all its names: what changes it changes it for them all. Arithmetic on numbers comes
+// as Python's operators (torch_script.py).
+#include <algorithm>
+
+#include "base/format.h"
+#include "frontend/torch/convert.h"
+
+namespace tilewright::torch {
+namespace script {
+namespace {
+
+const Values& items_of(NodeContext& c, const Value& v) {
+  if (!v.list) c.fail_type("its operand is not a list");
+  return *v.list;
+}
+Values& changed_items(NodeContext& c, const Value& v) { return const_cast<Values&>(items_of(c, v)); }
+
+Value truth(bool b) {
+  Tensor t = Tensor::zeros(kBool, {});
+  t.set_int(0, b ? 1 : 0);
+  return Value::number(relay::make_constant(std::move(t)));
+}
+Value whole(int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); }
+
+// Python's index into `count` items.
+size_t place_of(NodeContext& c, const Value& index, size_t count) {
+  const int64_t n = static_cast<int64_t>(count), i = c.integer_of(index, "idx");
+  if (i < -n || i >= n) c.fail(format("its index {} is out of range for a list of {}", i, n));
+  return static_cast<size_t>(i < 0 ? i + n : i);
+}
+
+Values all_arguments(NodeContext& c) {
+  Values out;
+  for (size_t i = 0; i < c.argument_count(); ++i) out.push_back(c.positional(i));
+  return out;
+}
+
+// ---- making and taking apart
+
+Values construct(NodeContext& c) { return {Value::of_list(all_arguments(c))}; }
+Values unpack(NodeContext& c) {
+  Values out = items_of(c, c.positional(0));
+  if (out.size() != c.output_count())
+    c.fail(format("a list of {} items is unpacked into {}", out.size(), c.output_count()));
+  return out;
+}
+Values get_item(NodeContext& c) {
+  const Value& list = c.positional(0);
+  if (list.kind == Value::kText) {
+    const size_t at = place_of(c, c.positional(1), list.text.size());
+    return {Value::of_text(list.text.substr(at, 1))};
+  }
+  const Values& items = items_of(c, list);
+  return {items[place_of(c, c.positional(1), items.size())]};
+}
+Values length(NodeContext& c) {
+  const Value& v = c.positional(0);
+  if (v.kind == Value::kText) return {whole(static_cast<int64_t>(v.text.size()))};
+  if (v.list) return {whole(static_cast<int64_t>(v.list->size()))};
+  if (!v.expr || c.rank(v.expr) < 1) c.fail_type("its operand has no length");
+  return {whole(c.dims(v.expr)[0])};
+}
+Values slice(NodeContext& c) {
+  const Values& items = items_of(c, c.value("l"));
+  const int64_t n = static_cast<int64_t>(items.size()), step = c.integer("step", 1);
+  if (step < 1) c.fail(format("its step is {}", step));
+  auto bounded = [&](std::optional<int64_t> at, int64_t fallback) {
+    const int64_t i = at.value_or(fallback);
+    return std::clamp<int64_t>(i < 0 ? i + n : i, 0, n);
+  };
+  Values out;
+  const int64_t end = bounded(c.maybe_integer("end"), n);
+  for (int64_t i = bounded(c.maybe_integer("start"), 0); i < end; i += step)
+    out.push_back(items[static_cast<size_t>(i)]);
+  return {Value::of_list(std::move(out))};
+}
+Values joined(NodeContext& c) {
+  const Value &a = c.positional(0), &b = c.positional(1);
+  if (a.kind == Value::kText && b.kind == Value::kText) return {Value::of_text(a.text + b.text)};
+  Values out = items_of(c, a);
+  const Values& more = items_of(c, b);
+  out.insert(out.end(), more.begin(), more.end());
+  return {Value::of_list(std::move(out))};
+}
+Values repeated(NodeContext& c) {
+  const bool list_first = c.positional(0).list != nullptr;
+  const Values& items = items_of(c, c.positional(list_first ? 0 : 1));
+  const int64_t times = c.integer_of(c.positional(list_first ? 1 : 0), "n");
+  if (times * static_cast<int64_t>(items.size()) > (1 << 20)) c.unsupported("a list of more than a million items");
+  Values out;
+  for (int64_t i = 0; i < times; ++i) out.insert(out.end(), items.begin(), items.end());
+  return {Value::of_list(std::move(out))};
+}
+Values copied(NodeContext& c) {
+  if (c.positional(0).kind == Value::kText) {
+    Values letters;
+    for (char letter : c.positional(0).text) letters.push_back(Value::of_text(std::string(1, letter)));
+    return {Value::of_list(std::move(letters))};
+  }
+  return {Value::of_list(items_of(c, c.positional(0)))};
+}
+Values range(NodeContext& c) {
+  const int64_t n = c.integer_of(c.positional(0), "n");
+  if (n > (1 << 20)) c.unsupported("a list of more than a million items");
+  Values out;
+  for (int64_t i = 0; i < n; ++i) out.push_back(whole(i));
+  return {Value::of_list(std::move(out))};
+}
+
+// ---- changing a list
+
+// A list that holds itself has no end.
+void check_new_item(NodeContext& c, const Value& list, const Value& item) {
+  if (!item.list) return;
+  if (item.list == list.list) c.unsupported("a list that holds itself");
+  for (const Value& inner : *item.list) check_new_item(c, list, inner);
+}
+Values append(NodeContext& c) {
+  check_new_item(c, c.positional(0), c.positional(1));
+  changed_items(c, c.positional(0)).push_back(c.positional(1));
+  return {c.positional(0)};
+}
+Values extend(NodeContext& c) {
+  const Values more = items_of(c, c.positional(1));
+  for (const Value& item : more) check_new_item(c, c.positional(0), item);
+  Values& items = changed_items(c, c.positional(0));
+  items.insert(items.end(), more.begin(), more.end());
+  return {c.positional(0)};
+}
+Values insert(NodeContext& c) {
+  check_new_item(c, c.positional(0), c.positional(2));
+  Values& items = changed_items(c, c.positional(0));
+  const int64_t n = static_cast<int64_t>(items.size()), i = c.integer_of(c.positional(1), "idx");
+  items.insert(items.begin() + std::clamp<int64_t>(i < 0 ? i + n : i, 0, n), c.positional(2));
+  return {};
+}
+Values pop(NodeContext& c) {
+  Values& items = changed_items(c, c.positional(0));
+  const size_t at = place_of(c, c.argument_count() > 1 ? c.positional(1) : whole(-1), items.size());
+  Value out = items[at];
+  items.erase(items.begin() + static_cast<int64_t>(at));
+  return {out};
+}
+Values set_item(NodeContext& c) {
+  check_new_item(c, c.positional(0), c.positional(2));
+  Values& items = changed_items(c, c.positional(0));
+  items[place_of(c, c.positional(1), items.size())] = c.positional(2);
+  return {c.positional(0)};
+}
+Values clear(NodeContext& c) {
+  changed_items(c, c.positional(0)).clear();
+  return {};
+}
+Values reverse(NodeContext& c) {
+  Values& items = changed_items(c, c.positional(0));
+  std::reverse(items.begin(), items.end());
+  return {};
+}
+
+// ---- equality, None
+
+// Of values known at import; nothing where a run decides.
+std::optional<bool> same(const Value& a, const Value& b) {
+  if (a.kind != b.kind) {
+    const bool numbers = a.expr && b.expr;
+    if (!numbers) return false;
+  }
+  switch (a.kind) {
+    case Value::kNothing:
+      return true;
+    case Value::kText:
+      return a.text == b.text;
+    case Value::kDtype:
+      return a.dtype == b.dtype;
+    case Value::kOption:
+      return a.text == b.text && a.option == b.option;
+    case Value::kList: {
+      if (a.list->size() != b.list->size()) return false;
+      for (size_t i = 0; i < a.list->size(); ++i) {
+        const std::optional<bool> each = same(a.list->at(i), b.list->at(i));
+        if (!each || !*each) return each;
+      }
+      return true;
+    }
+    case Value::kTensor:
+    case Value::kNumber: {
+      const Tensor *x = NodeContext::known(a.expr), *y = NodeContext::known(b.expr);
+      if (!x || !y || x->size() != 1 || y->size() != 1) return std::nullopt;
+      if (x->dtype().is_float() || y->dtype().is_float()) return x->at_double(0) == y->at_double(0);
+      return x->at_int(0) == y->at_int(0);
+    }
+    case Value::kGraph:
+      break;
+  }
+  return std::nullopt;
+}
+bool equal_values(NodeContext& c) {
+  const std::optional<bool> found = same(c.positional(0), c.positional(1));
+  if (!found) c.unsupported("comparing lists whose numbers only a run has");
+  return *found;
+}
+Values equal(NodeContext& c) { return {truth(equal_values(c))}; }
+Values not_equal(NodeContext& c) { return {truth(!equal_values(c))}; }
+bool is_nothing(const Value& v) { return v.kind == Value::kNothing; }
+Values is_same(NodeContext& c) {
+  const Value &a = c.positional(0), &b = c.positional(1);
+  if (is_nothing(a) || is_nothing(b)) return {truth(is_nothing(a) && is_nothing(b))};
+  return equal(c);
+}
+Values is_other(NodeContext& c) {
+  const Value &a = c.positional(0), &b = c.positional(1);
+  if (is_nothing(a) || is_nothing(b)) return {truth(is_nothing(a) != is_nothing(b))};
+  return not_equal(c);
+}
+Values contains(NodeContext& c) {
+  const Value &list = c.positional(0), &item = c.positional(1);
+  if (list.kind == Value::kText) return {truth(list.text.find(item.text) != std::string::npos)};
+  for (const Value& each : items_of(c, list)) {
+    const std::optional<bool> found = same(each, item);
+    if (!found) c.unsupported("looking for a number that only a run has");
+    if (*found) return {truth(true)};
+  }
+  return {truth(false)};
+}
+
+// ---- numbers
+
+// A tensor of one element as a number, and the other way around.
+Values number_as(NodeContext& c, DataType dtype) {
+  const Value& v = c.positional(0);
+  if (v.kind == Value::kText) c.unsupported("a number out of a text");
+  if (!v.expr) c.fail_type("its operand is neither a tensor nor a number");
+  Expr e = v.expr;
+  if (c.rank(e) > 0) e = c.reshape(e, {});
+  if (dtype.is_int() && c.dtype(e).is_float()) e = c.call("trunc", {e});
+  return {Value::number(c.cast(e, dtype))};
+}
+Values as_integer(NodeContext& c) { return number_as(c, kInt64); }
+Values as_real(NodeContext& c) { return number_as(c, kFloat64); }
+Values as_truth(NodeContext& c) { return number_as(c, kBool); }
+Values as_is(NodeContext& c) {
+  const Value& v = c.positional(0);
+  if (!v.expr) c.fail_type("its operand is neither a tensor nor a number");
+  const DataType dtype = c.dtype(v.expr);
+  return number_as(c, dtype.is_float() ? kFloat64 : dtype.is_bool() ? kBool : kInt64);
+}
+Values number_to_tensor(NodeContext& c) {
+  const Value& v = c.positional(0);
+  if (!v.expr) c.fail_type("its operand is not a number");
+  const DataType dtype = c.dtype(v.expr);
+  return {Value(c.cast(v.expr, dtype == kFloat64 ? kFloat32 : dtype))};
+}
+template <const char* kOp>
+Values extreme_of_list(NodeContext& c) {
+  const Values& items = items_of(c, c.positional(0));
+  if (items.empty()) c.fail("its list is empty");
+  Expr out;
+  for (const Value& item : items) {
+    if (!item.expr) c.fail_type("its list holds something that is no number");
+    out = out ? c.call(kOp, {out, c.cast(item.expr, c.dtype(out))}) : item.expr;
+  }
+  return {Value::number(out)};
+}
+constexpr char kMost[] = "maximum", kLeast[] = "minimum";
+Values sum_of_list(NodeContext& c) {
+  Expr out = c.scalar(0, kInt64);
+  for (const Value& item : items_of(c, c.positional(0))) {
+    if (!item.expr) c.fail_type("its list holds something that is no number");
+    const DataType dtype = c.dtype(item.expr).is_float() || c.dtype(out).is_float() ? kFloat64 : kInt64;
+    out = c.add(c.cast(out, dtype), c.cast(item.expr, dtype));
+  }
+  return {Value::number(out)};
+}
+template <bool kAll>
+Values truth_of_list(NodeContext& c) {
+  Expr out = truth(kAll).expr;
+  for (const Value& item : items_of(c, c.positional(0))) {
+    if (!item.expr) c.fail_type("its list holds something that is no number");
+    out = c.call(kAll ? "logical_and" : "logical_or", {out, c.cast(item.expr, kBool)});
+  }
+  return {Value::number(out)};
+}
+
+// ---- what a tensor is
+
+Expr looked_at(NodeContext& c) {
+  const Value& v = c.positional(0);
+  if (!v.expr) c.fail_type("its operand is not a tensor");
+  return v.expr;
+}
+Values dtype_of(NodeContext& c) { return {Value::of_dtype(c.dtype(looked_at(c)))}; }
+Values device_of(NodeContext&) {
+  Value v;
+  v.kind = Value::kOption;
+  v.text = "cpu";
+  return {v};
+}
+Values layout_of(NodeContext&) {
+  Value v;
+  v.kind = Value::kOption;
+  v.option = 7;  // strided
+  return {v};
+}
+Values shape_of(NodeContext& c) {
+  Values out;
+  for (int64_t d : c.dims(looked_at(c))) out.push_back(whole(d));
+  return {Value::of_list(std::move(out))};
+}
+Values shape_tensor(NodeContext& c) { return {Value(c.ints_constant(c.dims(looked_at(c))))}; }
+Values is_real(NodeContext& c) { return {truth(c.dtype(looked_at(c)).is_float())}; }
+Values never(NodeContext&) { return {truth(false)}; }
+Values always(NodeContext&) { return {truth(true)}; }
+Values itself(NodeContext& c) { return {c.positional(0)}; }
+Values itself_not_none(NodeContext& c) {
+  if (is_nothing(c.positional(0))) c.fail("its operand is None");
+  return {c.positional(0)};
+}
+// The value of a branch that ends in an error.
+Values unset(NodeContext& c) {
+  (void)c;
+  return {Value()};
+}
+
+// ---- texts
+
+std::string text_of(NodeContext& c, const Value& v) {
+  switch (v.kind) {
+    case Value::kText:
+    case Value::kOption:
+      return v.text;
+    case Value::kDtype:
+      return v.dtype.str();
+    case Value::kNothing:
+      return "None";
+    case Value::kList: {
+      std::string out = "[";
+      for (const Value& item : *v.list) out += (out.size() > 1 ? ", " : "") + text_of(c, item);
+      return out + "]";
+    }
+    case Value::kTensor:
+    case Value::kNumber:
+    case Value::kGraph:
+      break;
+  }
+  const Tensor* t = v.expr ? NodeContext::known(v.expr) : nullptr;
+  if (!t || t->size() != 1) return "a tensor";
+  if (t->dtype().is_bool()) return t->at_int(0) != 0 ? "True" : "False";
+  return t->dtype().is_float() ? format("{}", t->at_double(0)) : format("{}", t->at_int(0));
+}
+Values formatted(NodeContext& c) {
+  const std::string pattern = c.positional(0).text;
+  std::string out;
+  size_t next = 1;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern.compare(i, 2, "{}") == 0 && next < c.argument_count()) {
+      out += text_of(c, c.positional(next++));
+      ++i;
+    } else {
+      out += pattern[i];
+    }
+  }
+  return {Value::of_text(out)};
+}
+Values as_text(NodeContext& c) { return {Value::of_text(text_of(c, c.positional(0)))}; }
+// Reached where no value of a run decided about it.
+Values raise(NodeContext& c) {
+  const std::string message = c.argument_count() > 0 ? text_of(c, c.positional(0)) : "";
+  c.fail(format("for inputs of these shapes the model itself raises an error: {}", message));
+}
+Values nothing(NodeContext&) { return {}; }
+
+constexpr ConverterEntry kScriptConverters[] = {
+    {"prim.ListConstruct", construct},
+    {"prim.TupleConstruct", construct},
+    {"prim.ListUnpack", unpack},
+    {"prim.TupleUnpack", unpack},
+    {"prim.TupleIndex", get_item},
+    {"prim.TupleSlice", slice},
+    {"aten.__getitem__", get_item},
+    {"aten.len", length},
+    {"aten.slice.t", slice},
+    {"aten.slice.str", slice},
+    {"aten.add.t", joined},
+    {"aten.add.str", joined},
+    {"aten.add_.t", extend},
+    {"aten.mul.left_t", repeated},
+    {"aten.mul.right_", repeated},
+    {"aten.list", copied},
+    {"aten.list.t", copied},
+    {"aten.copy.t", copied},
+    {"prim.rangelist", range},
+    {"aten.append", append},
+    {"aten.extend", extend},
+    {"aten.insert", insert},
+    {"aten.pop", pop},
+    {"aten._set_item", set_item},
+    {"aten.clear", clear},
+    {"aten.reverse", reverse},
+    {"aten.eq.int_list", equal},
+    {"aten.eq.float_list", equal},
+    {"aten.eq.bool_list", equal},
+    {"aten.eq.str_list", equal},
+    {"aten.eq.str", equal},
+    {"aten.eq.device", equal},
+    {"aten.eq.enum", equal},
+    {"aten.ne.int_list", not_equal},
+    {"aten.ne.float_list", not_equal},
+    {"aten.ne.bool_list", not_equal},
+    {"aten.ne.str_list", not_equal},
+    {"aten.ne.str", not_equal},
+    {"aten.ne.device", not_equal},
+    {"aten.ne.enum", not_equal},
+    {"aten.__is__", is_same},
+    {"aten.__isnot__", is_other},
+    {"aten.__contains__", contains},
+    {"aten.Int", as_integer},
+    {"aten.IntImplicit", as_integer},
+    {"aten.Float", as_real},
+    {"aten.FloatImplicit", as_real},
+    {"aten.Bool", as_truth},
+    {"aten.ScalarImplicit", as_is},
+    {"prim.ImplicitTensorToNum", as_is},
+    {"prim.NumToTensor", number_to_tensor},
+    {"prim.max.self_int", extreme_of_list<kMost>},
+    {"prim.max.self_float", extreme_of_list<kMost>},
+    {"prim.min.self_int", extreme_of_list<kLeast>},
+    {"prim.min.self_float", extreme_of_list<kLeast>},
+    {"aten.sum.int", sum_of_list},
+    {"aten.sum.float", sum_of_list},
+    {"aten.all.int", truth_of_list<true>},
+    {"aten.all.bool", truth_of_list<true>},
+    {"aten.any.int", truth_of_list<false>},
+    {"aten.any.bool", truth_of_list<false>},
+    {"prim.dtype", dtype_of},
+    {"prim.device", device_of},
+    {"aten.device", device_of},
+    {"prim.layout", layout_of},
+    {"prim.shape", shape_of},
+    {"aten._shape_as_tensor", shape_tensor},
+    {"aten.is_floating_point", is_real},
+    {"aten.is_complex", never},
+    {"aten.is_contiguous", always},
+    {"prim.is_cuda", never},
+    {"prim.is_cpu", always},
+    {"prim.is_sparse", never},
+    {"prim.is_quantized", never},
+    {"prim.is_nested", never},
+    {"prim.is_mkldnn", never},
+    {"prim.is_meta", never},
+    {"prim.is_mps", never},
+    {"prim.is_vulkan", never},
+    {"prim.requires_grad", never},
+    {"aten.requires_grad_", itself},
+    {"aten.is_scripting", always},
+    {"prim.data", itself},
+    {"prim.unchecked_cast", itself},
+    {"prim.unchecked_unwrap_optional", itself},
+    {"aten._unwrap_optional", itself_not_none},
+    {"prim.annotate", itself},
+    {"prim.Uninitialized", unset},
+    {"aten.format", formatted},
+    {"aten.str", as_text},
+    {"prim.RaiseException", raise},
+    {"aten.warn", nothing},
+};
+
+}  // namespace
+}  // namespace script
+
+std::span<const ConverterEntry> prim_converters() { return script::kScriptConverters; }
+
+}  // namespace tilewright::torch
