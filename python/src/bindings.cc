@@ -40,4 +40,5 @@ NB_MODULE(_core, m) {
   bind_vm(m);
   bind_compiler(m);
   bind_build(m);
+  bind_torch(m);
 }

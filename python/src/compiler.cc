@@ -38,7 +38,7 @@ nb::object numpy_of(const Tensor& t) {
   return copy_to_numpy(view);
 }
 
-Tensor tensor_of(const ReadArray& array) {
+DataType dtype_of(const ReadArray& array) {
   DataType dtype{TypeCode::kFloat, array.dtype().bits, 1};
   switch (array.dtype().code) {
     case kDLInt:
@@ -59,6 +59,11 @@ Tensor tensor_of(const ReadArray& array) {
     default:
       throw nb::type_error("a constant of this dtype is not supported");
   }
+  return dtype;
+}
+
+Tensor tensor_of(const ReadArray& array) {
+  const DataType dtype = dtype_of(array);
   TensorView view(array);
   Tensor out = Tensor::zeros(dtype, view.shape);
   size_t item = dtype.bytes(), count = static_cast<size_t>(out.size());

@@ -7,6 +7,8 @@
 namespace tilewright::python {
 
 nb::object numpy_of(const Tensor& tensor);
+// Raises TypeError for a dtype that models have no constants of.
+DataType dtype_of(const ReadArray& array);
 // A copy. Raises TypeError for a dtype that models have no constants of.
 Tensor tensor_of(const ReadArray& array);
 

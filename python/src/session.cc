@@ -43,6 +43,20 @@ class Session {
     }
     check(status);
   }
+  // One run on the caller's memory: compact tensors, one for each input and each output.
+  void run_on(nb::list inputs, nb::list outputs) {
+    std::vector<ReadArray> arrays;
+    arrays.reserve(inputs.size() + outputs.size());
+    auto bind = [&](nb::list list, int32_t (*call)(tw_executor*, uint64_t, const DLTensor*)) {
+      for (size_t i = 0; i < list.size(); ++i) {
+        TensorView view(arrays.emplace_back(nb::cast<ReadArray>(list[i])));
+        check(call(executor_.get(), i, &view.tensor));
+      }
+    };
+    bind(std::move(inputs), tw_executor_bind_input_at);
+    bind(std::move(outputs), tw_executor_bind_output_at);
+    run();
+  }
   // A copy, so that the array outlives the next run.
   nb::object output(uint64_t index) {
     DLTensor t{};
@@ -112,6 +126,7 @@ void bind_session(nb::module_& m) {
       .def(nb::init<const std::string&, int>(), nb::arg("path"), nb::arg("threads") = 0)
       .def("set_input", &Session::set_input)
       .def("run", &Session::run)
+      .def("run_on", &Session::run_on)
       .def("output", &Session::output)
       .def("profile", &Session::profile)
       .def_prop_ro("threads", &Session::threads)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import operator
 import os
+import sys
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -271,17 +273,32 @@ def load_built(built: Any, threads: int) -> Model:
         os.unlink(path)
 
 
-def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "llvm", *, constants: Mapping[str, Any] | None = None,
+class Library:
+    """A build as a library in a file that lives as long as this object, for several sessions."""
+
+    def __init__(self, built: Any):
+        handle, self._path = tempfile.mkstemp(suffix=".so", prefix="tilewright-")
+        os.close(handle)
+        weakref.finalize(self, os.unlink, self._path)
+        built.export_library(self._path)
+
+    def session(self, threads: int) -> Any:
+        return _core.Session(self._path, threads)
+
+
+def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: Mapping[str, Any] | None = None,
             opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
             kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "",
             plugins: Sequence[str | os.PathLike[str]] = (), params: str | os.PathLike[str] = "") -> Model:
-    """Compiles an ONNX model (path, bytes or ModelProto), a Relay module's file (text or JSON) or an IRModule for `target` and loads it.
+    """Compiles an ONNX model (path, bytes or ModelProto), a .pt2 file, a PyTorch model (an ExportedProgram; an nn.Module or what torch.jit
+    made, with its example inputs: compile(model, (image,))), a Relay module's file (text or JSON) or an IRModule for `target` and loads it.
     A model with sizes that `shapes` leaves free, or with control flow, becomes a ProgramModel.
 
     shapes: sizes of inputs that the model leaves free, by name: (1, 3, 224, 224); several shapes in one library are a list of
     shapes, or a shape with lists in it: (1, 3, 48, [320, 640]), or the command line's "1x3x48x{320,640}".
     constants: inputs that become part of the model, by name: arrays, numbers, or "@tensor.pb".
+    Example inputs are what torch.export follows; an ExportedProgram has shapes of its own, and `shapes` gives sizes that it leaves free.
     opt_level, required_passes, disabled_passes, config: as in a PassContext. jobs: code generation threads, 0: one per core.
     threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
     (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
@@ -297,12 +314,17 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
     for plugin in plugins:
         options.load_plugin(os.fspath(plugin))
         load_plugin(plugin)
+    program, shapes = _torch_program(model, shapes)
+    if program is not None and (constants or params):
+        raise TypeError("constants and params are for models in files; a PyTorch model has its own")
     variants = variants_of(shapes)
     module = _as_module(model)
     if module is not None:
         if shapes or constants or params:
             raise TypeError("shapes, constants and params are for models in files; an IRModule has its shapes, and bind_params makes constants")
         return load_built(_core.build(module, options), threads)
+    if program is not None:
+        return _of_torch(program, variants, options, config, threads)
     options.shapes, options.more_shapes, options.params = variants[0], variants[1:], os.fspath(params)
     set_constants(options, constants)
     path = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
@@ -322,6 +344,35 @@ def compile(model: Any, shapes: Mapping[str, Any] | None = None, target: Any = "
         if program is None:
             raise
         return ProgramModel(program, threads)
+
+
+def _torch_program(model: Any, shapes: Any) -> tuple[Any, Any]:
+    """(The importer's form of a model of PyTorch, shapes by name); (None, shapes) for another. Example inputs take the place of shapes."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None, shapes
+    examples = None if shapes is None or isinstance(shapes, Mapping) else shapes
+    if isinstance(model, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
+        from .torch_script import traced_program
+        return traced_program(model, examples), None
+    if isinstance(model, torch.nn.Module) or hasattr(torch, "export") and isinstance(model, torch.export.ExportedProgram):
+        from .torch_fx import exported, program_of
+        return program_of(exported(model, examples)), None if examples is not None else shapes
+    return None, shapes
+
+
+def _of_torch(program: Any, variants: Sequence[Mapping[str, Any]], options: Any, config: Any, threads: int) -> Model:
+    if len(variants) > 1:
+        raise error_of(101, "InvalidArgument", "several shapes in one library are for models in files", "torch.export.save the model, or give one shape for each input")
+    module, _ = program.imported(variants[0])
+    try:
+        return load_built(_core.build(module, options), threads)
+    except Error as error:
+        try:
+            made = _core.vm_compile(module, options.target, options.opt_level, dict(config or {}))
+        except Error:
+            raise error from None
+        return ProgramModel(made, threads)
 
 
 def _as_module(model: Any) -> Any:

@@ -13,6 +13,7 @@ from ...model import onnx_bytes
 from ...runtime.ndarray import NDArray
 from .node_names import write_renamed
 from .onnx import OnnxOpConverter, converters, register_converter
+from .pytorch import from_pytorch
 
 
 def from_onnx(model: Any, shape: Mapping[str, Sequence[int]] | None = None, dtype: str | Mapping[str, str] = "float32",
@@ -67,4 +68,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-__all__ = ["OnnxOpConverter", "from_onnx", "register_converter"]
+__all__ = ["OnnxOpConverter", "from_onnx", "from_pytorch", "register_converter"]

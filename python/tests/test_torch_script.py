@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""relay.frontend.from_pytorch: traced and scripted modules beside PyTorch itself. Without PyTorch the tests are skipped (77)."""
+import pathlib
+import sys
+import unittest
+import warnings
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+try:
+    import torch
+    import torch_models as models
+except ImportError as missing:
+    print(f"skipped: {missing}; ./dev bench --torch installs the PyTorch that is tested")
+    sys.exit(77)
+
+import tilewright as tw  # noqa: E402
+from tilewright import relay  # noqa: E402
+from tilewright.contrib import graph_executor  # noqa: E402
+from torch import nn  # noqa: E402
+from torch_models import close  # noqa: E402
+
+warnings.filterwarnings("ignore")
+
+TRACED = ["plain/lstm_tagger", "plain/gru_tagger", "plain/transformer", "classification/squeezenet1_1", "classification/mobilenet_v2"]
+
+
+def run_graph(mod, params, inputs):
+    """By the classic stack's calls."""
+    with tw.transform.PassContext(opt_level=3):
+        lib = relay.build(mod, target="llvm", params=params)
+    module = graph_executor.GraphModule(lib["default"](tw.cpu(0)))
+    for name, value in inputs.items():
+        module.set_input(name, value)
+    module.run()
+    return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
+
+
+def run_vm(mod, params, inputs):
+    result = relay.create_executor("vm", mod).evaluate()(*inputs.values(), **params)
+    return [r.numpy() for r in (result if isinstance(result, (list, tuple)) or hasattr(result, "fields") else [result])]
+
+
+class Traced(unittest.TestCase):
+    def check(self, module, inputs, names=None, run=run_graph, **options):
+        names = names or [f"input{i}" for i in range(len(inputs))]
+        with torch.no_grad():
+            want = module(*inputs)
+        want = [want] if isinstance(want, torch.Tensor) else list(want)
+        infos = [(n, (tuple(i.shape), str(i.dtype).replace("torch.", ""))) for n, i in zip(names, inputs)]
+        mod, params = relay.frontend.from_pytorch(module, infos, **options)
+        got = run(mod, params, {n: i.numpy() for n, i in zip(names, inputs)})
+        self.assertEqual(len(got), len(want))
+        for g, w in zip(got, want):
+            self.assertTrue(close(g, w), f"{np.abs(g - w.numpy()).max()} of {w.abs().max()}")
+        return mod, params
+
+    def test_models(self):
+        for name in TRACED:
+            with self.subTest(name):
+                if name not in models.MODELS:
+                    self.skipTest(f"{name} needs a package that is not installed")
+                model, inputs = models.small(name)
+                self.check(torch.jit.trace(model, inputs, check_trace=False), inputs)
+
+    def test_names_of_inputs_and_parameters(self):
+        class Two(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.features = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+
+            def forward(self, x):
+                return self.features(x)
+
+        x = models.image(1, 3, 6, 6)
+        traced = torch.jit.trace(Two().eval(), x)
+        mod, params = self.check(traced, (x,), ["image"])
+        names = [p.name_hint for p in mod["main"].params]
+        self.assertEqual(names[0], "image")
+        self.assertEqual(set(names[1:]), set(params))
+        self.assertEqual(set(params), {"features.0.weight", "features.0.bias", "features.1.weight", "features.1.bias", "features.1.running_mean", "features.1.running_var"})
+        _, params = relay.frontend.from_pytorch(traced, [("image", (1, 3, 6, 6))], use_parser_friendly_name=True)
+        self.assertIn("features_0_weight", params)
+
+    def test_parameters_are_copies(self):
+        module, x = torch.jit.trace(nn.Linear(3, 2).eval(), models.image(1, 3)), models.image(1, 3)
+        with torch.no_grad():
+            want = module(x)
+            mod, params = relay.frontend.from_pytorch(module, [("x", (1, 3))])
+            for p in module.parameters():
+                p.zero_()
+        self.assertTrue(close(run_graph(mod, params, {"x": x.numpy()})[0], want))
+
+    def test_dtypes(self):
+        class Add(nn.Module):
+            def forward(self, x, y):
+                return x + y
+
+        inputs = (torch.arange(3), torch.arange(3))
+        traced = torch.jit.trace(Add(), inputs)
+        mod, _ = relay.frontend.from_pytorch(traced, [("x", (3,)), ("y", (3,))])
+        self.assertEqual([p.checked_type.dtype for p in mod["main"].params], ["int64", "int64"])
+        scripted = torch.jit.script(Add())
+        mod, _ = relay.frontend.from_pytorch(scripted, [("x", (3,)), ("y", ((3,), "int32"))], default_dtype="float64")
+        self.assertEqual([p.checked_type.dtype for p in mod["main"].params], ["float64", "int32"])
+
+    def test_own_converters(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.special.i0(x, ) + torch.clamp(x, 0.25, 0.5)
+
+        seen = []
+
+        def i0(inputs, input_types):
+            seen.append(input_types)
+            return relay.op.multiply(inputs[0], relay.const(2.0))
+
+        def clamp(inputs, input_types):
+            self.assertEqual((inputs[1], inputs[2]), (0.25, 0.5))
+            return relay.op.clip(inputs[0], 0.0, inputs[2])
+
+        x = models.image(2, 3)
+        traced = torch.jit.trace(Odd(), x)
+        kind = next(n.kind() for n in traced.graph.nodes() if "i0" in n.kind())
+        mod, params = relay.frontend.from_pytorch(traced, [("x", (2, 3))], {kind: i0, "aten::clamp": clamp})
+        got = run_graph(mod, params, {"x": x.numpy()})[0]
+        self.assertTrue(close(got, x * 2 + x.clip(0, 0.5)))
+        self.assertEqual(seen, [["float32"]])
+
+    def test_all_that_is_unsupported_at_once(self):
+        class Odd(nn.Module):
+            def forward(self, x):
+                return torch.special.i0(x) + torch.polygamma(2, x)
+
+        with self.assertRaises(NotImplementedError) as caught:
+            relay.frontend.from_pytorch(torch.jit.trace(Odd(), models.image(2, 3)), [("x", (2, 3))])
+        self.assertEqual(caught.exception.code, 202)
+        self.assertIn("i0", str(caught.exception))
+        self.assertIn("polygamma", str(caught.exception))
+
+    def test_wrong_descriptions_of_inputs(self):
+        traced = torch.jit.trace(nn.Linear(3, 2).eval(), models.image(1, 3))
+        for infos in ([], [("x", (1, 3)), ("y", (1, 3))], [("x",)], "x", [("x", (1, 3)), ("x", (1, 3))]):
+            with self.assertRaises(tw.Error) as caught:
+                relay.frontend.from_pytorch(traced, infos)
+            self.assertEqual(caught.exception.code, 101, infos)
+        with self.assertRaises(TypeError):
+            relay.frontend.from_pytorch(nn.Linear(3, 2), [("x", (1, 3))])
+
+    def test_compile_takes_torchscript(self):
+        model, x = nn.Sequential(nn.Linear(3, 2), nn.Sigmoid()).eval(), models.image(4, 3)
+        with torch.no_grad():
+            want = model(x)
+            for module in (torch.jit.trace(model, x), torch.jit.script(model), torch.jit.freeze(torch.jit.script(model))):
+                self.assertTrue(close(tw.compile(module, (x,))(x), want))
+
+
+class Scripted(Traced):
+    test_models = None
+
+    def test_static_control_flow_and_lists(self):
+        class Lists(nn.Module):
+            training: bool
+
+            def forward(self, x, y):
+                parts = []
+                for i in range(x.size(0)):
+                    if i % 2 == 0:
+                        parts.append(x[i] * i)
+                    else:
+                        parts += [y[i] + float(i)]
+                if self.training:
+                    parts.pop()
+                size = list(x.shape)
+                size[0] = len(parts)
+                total = torch.stack(parts).view(size)
+                if total.dim() != 2:
+                    raise ValueError("two axes")
+                mean, (least, most) = total.mean(), (min(size), max(size[0], 7))
+                return total * float(most) + mean * least
+
+        x = models.image(4, 3)
+        self.check(torch.jit.script(Lists().eval()), (x, x + 1))
+
+    def test_branch_and_loop_that_a_run_decides(self):
+        class Decides(nn.Module):
+            def forward(self, x, steps):
+                n = int(steps.item())
+                if bool(x.sum() > 0):
+                    x = x * 2
+                else:
+                    x = x - 1
+                for _ in range(n):
+                    x = torch.tanh(x) + 0.1
+                return x
+
+        module = torch.jit.script(Decides())
+        for x in (models.image(3), -models.image(3)):
+            for steps in (0, 3):
+                self.check(module, (x, torch.tensor(steps)), run=run_vm)
+
+    def test_beam_search(self):
+        search = models.seeded(models.BeamSearch).eval()
+        state = models.image(1, 16)
+        with torch.no_grad():
+            want = search(state, 5)
+        program = tw.compile(torch.jit.script(search), (state, 5))
+        got = program(state, np.int64(5))
+        np.testing.assert_array_equal(got[0], want[0].numpy())
+        self.assertTrue(close(got[1], want[1]))
+
+
+class Quantized(unittest.TestCase):
+    def setUp(self):
+        engine = next((e for e in ("fbgemm", "qnnpack") if e in torch.backends.quantized.supported_engines), None)
+        if engine is None:
+            self.skipTest("this PyTorch has no quantised kernels")
+        torch.backends.quantized.engine = engine
+
+    def quantized(self):
+        from torch.ao import quantization
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.quant, self.dequant = quantization.QuantStub(), quantization.DeQuantStub()
+                self.conv, self.relu, self.pool, self.fc = nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Linear(32, 5)
+                self.add = torch.ao.nn.quantized.FloatFunctional()
+
+            def forward(self, x):
+                x = self.relu(self.conv(self.quant(x)))
+                x = self.pool(self.add.add(x, x))
+                return self.dequant(self.fc(torch.flatten(x, 1)))
+
+        torch.manual_seed(0)
+        model = Net().eval()
+        model.qconfig = quantization.get_default_qconfig(torch.backends.quantized.engine)
+        quantization.prepare(model, inplace=True)
+        x = models.image(1, 3, 8, 8)
+        model(x)
+        quantization.convert(model, inplace=True)
+        return torch.jit.trace(model, x), x
+
+    def test_weights_as_integers_and_as_reals(self):
+        module, x = self.quantized()
+        with torch.no_grad():
+            want = module(x).numpy()
+        for keep in (True, False):
+            mod, params = relay.frontend.from_pytorch(module, [("x", (1, 3, 8, 8))], keep_quantized_weight=keep)
+            got = run_graph(mod, params, {"x": x.numpy()})[0]
+            step = np.unique(np.abs(np.diff(np.unique(want)))).min()  # of the result's grid
+            self.assertLessEqual(np.abs(got - want).max(), step * 1.01)
+            self.assertIn("qnn.quantize", mod.astext(show_meta_data=False))
+
+
+if __name__ == "__main__":
+    unittest.main()
