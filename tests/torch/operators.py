@@ -17,6 +17,7 @@ import tempfile
 try:
     import numpy as np
     import torch
+    from torch.utils._pytree import tree_leaves
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -40,7 +41,7 @@ class Bundle(torch.nn.Module):
         for case in self.chosen:
             made = case.function(*inputs[at:at + len(case.inputs)])
             at += len(case.inputs)
-            results.append(list(made) if isinstance(made, (tuple, list)) else [made])
+            results.append(tree_leaves(made))
         return results
 
 
