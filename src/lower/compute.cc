@@ -33,7 +33,12 @@ std::optional<bool> known_lane(const PrimExpr& mask, int l) {
 }  // namespace
 
 PrimExpr ComputeArgs::by_lane(const std::function<PrimExpr(const std::vector<PrimExpr>&)>& element) const {
-  if (lanes == 1) return element(index);
+  return by_numbered_lane([&](const std::vector<PrimExpr>& at, int) { return element(at); });
+}
+
+PrimExpr ComputeArgs::by_numbered_lane(
+    const std::function<PrimExpr(const std::vector<PrimExpr>&, int lane)>& element) const {
+  if (lanes == 1) return element(index, 0);
   std::vector<PrimExpr> elements;
   std::vector<int> order;
   for (int l = 0; l < lanes; ++l) {
@@ -45,7 +50,7 @@ PrimExpr ComputeArgs::by_lane(const std::function<PrimExpr(const std::vector<Pri
     }
     auto at = index;
     at.back() = at.back() + l;
-    PrimExpr value = element(at);
+    PrimExpr value = element(at, l);
     // A lane that is off may lie outside the data: it must not be read.
     if (!on) value = intrinsic(Intrinsic::k_if_then_else, {shuffle({mask}, {l}), value, make_const(value->dtype, 0)});
     elements.push_back(value);

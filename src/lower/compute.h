@@ -44,6 +44,9 @@ struct ComputeArgs {
   // A vector whose lane l is `element(index with last + l)`: for index maps that do not keep the last dimension
   // contiguous.
   tir::PrimExpr by_lane(const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&)>& element) const;
+  // The same with the lane's number.
+  tir::PrimExpr by_numbered_lane(
+      const std::function<tir::PrimExpr(const std::vector<tir::PrimExpr>&, int lane)>& element) const;
 };
 
 using ComputeFn = tir::PrimExpr (*)(const ComputeArgs&);

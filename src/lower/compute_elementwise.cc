@@ -78,10 +78,34 @@ PrimExpr trunc_divide(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
   return x->dtype.is_float() ? intrinsic(Intrinsic::k_trunc, {div(x, y)}) : div(x, y);
 }
+// A power of whole numbers by squaring. Beyond 63 only the exponent's parity matters: a base other than 0, 1 and -1
+// is out of every range then. Below 0 only those three have a whole power (0's is not defined).
+PrimExpr whole_power(const PrimExpr& base, const PrimExpr& exponent) {
+  const DataType t = base->dtype;
+  const PrimExpr x = make_var("x", t), y = make_var("y", t), e = make_var("e", t);
+  auto number = [&](int64_t v) { return make_const(t, static_cast<double>(v)); };
+  auto odd = [&](const PrimExpr& v) { return ne(binary(ExprKind::kBitAnd, v, number(1)), number(0)); };
+  std::vector<std::pair<PrimExpr, PrimExpr>> steps;  // variables and their values
+  PrimExpr square = x, result = select(odd(e), x, number(1));
+  for (int bit = 1; bit < 6; ++bit) {
+    const PrimExpr next = make_var("square", t), product = make_var("product", t);
+    steps.emplace_back(next, square * square);
+    const PrimExpr set = odd(binary(ExprKind::kShiftRight, e, number(bit)));
+    steps.emplace_back(product, select(set, result * next, result));
+    square = next, result = product;
+  }
+  if (t.is_int()) {
+    const PrimExpr one = select(odd(y), x, number(1));  // of 1 and -1
+    const PrimExpr unit = logical_or(eq(x, number(1)), eq(x, number(-1)));
+    result = select(lt(y, number(0)), select(unit, one, number(0)), result);
+  }
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) result = let(step->first, step->second, result);
+  const PrimExpr bounded = min(y, number(62) + binary(ExprKind::kBitAnd, y, number(1)));
+  return let(x, base, let(y, exponent, let(e, bounded, result)));
+}
 PrimExpr power(A a) {
   PrimExpr x = a.broadcast_operand(0), y = a.broadcast_operand(1);
-  if (x->dtype.is_float()) return intrinsic(Intrinsic::k_pow, {x, y});
-  return cast(x->dtype.element(), intrinsic(Intrinsic::k_pow, {cast(kFloat64, x), cast(kFloat64, y)}));
+  return x->dtype.is_float() ? intrinsic(Intrinsic::k_pow, {x, y}) : whole_power(x, y);
 }
 PrimExpr absolute(A a) {
   PrimExpr x = x_of(a);

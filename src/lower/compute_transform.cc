@@ -159,10 +159,12 @@ PrimExpr stack(A a) {
 // An index operand's value inside [0, extent): "wrap" wraps, "fast" counts negative ones from the end (ONNX), and the
 // rest clamps, so that no run-time value reads out of bounds.
 PrimExpr bounded(PrimExpr value, int64_t extent, const std::string& mode) {
-  PrimExpr i = cast(kInt64, std::move(value));
-  if (mode == "wrap") return floormod(i, extent);
-  if (mode == "fast") i = select(lt(i, make_int(0)), i + extent, i);
-  return max(min(i, make_int(extent - 1)), make_int(0));
+  const int lanes = value->dtype.lanes;
+  auto number = [&](int64_t n) { return broadcast(make_int(n), lanes); };
+  PrimExpr i = cast(kInt64.with_lanes(lanes), std::move(value));
+  if (mode == "wrap") return floormod(i, number(extent));
+  if (mode == "fast") i = select(lt(i, number(0)), i + number(extent), i);
+  return max(min(i, number(extent - 1)), number(0));
 }
 PrimExpr take(A a) {
   const auto& attrs = a.attrs<relay::TakeAttrs>();
@@ -188,11 +190,14 @@ PrimExpr take(A a) {
 }
 PrimExpr gather(A a) {
   size_t axis = axis_of(a.attrs<relay::GatherAttrs>().axis, a.index.size());
-  return a.by_lane([&](const Index& index) {
+  // The places of all lanes are found together; then each lane reads its own.
+  const PrimExpr places = make_var("places", kInt64.with_lanes(a.lanes));
+  const PrimExpr values = a.by_numbered_lane([&](const Index& index, int lane) {
     Index mapped = index;
-    mapped[axis] = bounded(a.at(1, index, 1), a.in_dim(0, axis), "fast");
+    mapped[axis] = a.lanes == 1 ? places : shuffle({places}, {lane});
     return a.at(0, mapped, 1);
   });
+  return let(places, bounded(a.at(1, a.index, a.lanes), a.in_dim(0, axis), "fast"), values);
 }
 
 // Elements outside the data read as the pad value (constant mode) or repeat it (edge, reflect, wrap).

@@ -61,6 +61,16 @@ TEST(Exactness, ExtremesOfLargeIntegersStayExact) {
   check({x}, call("minimum", {call("maximum", {call("add", {x, at(kLarge + 3)}), at(kLarge)}), at(kLarge + 4)}));
 }
 
+// 6^22 has 57 bits.
+TEST(Exactness, PowersOfWholeNumbersAreExact) {
+  Expr x = input("x", {64}, kInt64), y = input("y", {64}, kInt64);
+  auto at = [](int64_t v) { return make_constant(Tensor::scalar<int64_t>(kInt64, v)); };
+  Expr base = call("subtract", {call("floor_mod", {x, at(13)}), at(6)});
+  check({x, y}, call("power", {base, call("floor_mod", {y, at(23)})}));
+  Expr unit = call("subtract", {call("bitwise_and", {x, at(2)}), at(1)});  // -1 or 1
+  check({x, y}, call("power", {unit, y}));
+}
+
 // A random call on `x` from a number: neighbouring numbers give graphs that differ in one place.
 Expr variant(const Expr& x, DataType dtype, int kind, uint64_t v) {
   const auto small = static_cast<int64_t>(v % 3);
