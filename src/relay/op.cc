@@ -86,9 +86,81 @@ const TensorTypeNode& TypeArgs::tensor(size_t i) const {
   return *as_tensor(types[i]);
 }
 
+namespace {
+
+Type with_free_sizes_as(const Type& type, int64_t size) {
+  if (const auto* tuple = as_tuple(type)) {
+    std::vector<Type> fields;
+    for (const Type& field : tuple->fields) fields.push_back(with_free_sizes_as(field, size));
+    return tuple_type(std::move(fields));
+  }
+  const auto* tensor = as_tensor(type);
+  if (!tensor || static_shape(tensor->shape)) return type;
+  Shape shape = tensor->shape;
+  for (Dim& d : shape)
+    if (!d.is_const()) d = Dim(size);
+  return tensor_type(std::move(shape), tensor->dtype);
+}
+
+Expr with_free_sizes_as(const Expr& arg, int64_t size) {
+  if (const auto* tuple = as<TupleNode>(arg)) {
+    std::vector<Expr> fields;
+    for (const Expr& field : tuple->fields) fields.push_back(with_free_sizes_as(field, size));
+    return make_tuple(std::move(fields));
+  }
+  Type type = with_free_sizes_as(arg->type, size);
+  return type_equal(type, arg->type) ? arg : make_var("operand", std::move(type));
+}
+
+// What two types agree in; sizes that differ are free. Null where ranks or dtypes differ.
+Type common_type(const Type& a, const Type& b, bool keep_sizes) {
+  const auto *left = as_tuple(a), *right = as_tuple(b);
+  if (left && right && left->fields.size() == right->fields.size()) {
+    std::vector<Type> fields;
+    for (size_t i = 0; i < left->fields.size(); ++i) {
+      fields.push_back(common_type(left->fields[i], right->fields[i], keep_sizes));
+      if (!fields.back()) return {};
+    }
+    return tuple_type(std::move(fields));
+  }
+  const auto *x = as_tensor(a), *y = as_tensor(b);
+  if (!x || !y || x->dtype != y->dtype || x->shape.size() != y->shape.size()) return {};
+  Shape shape;
+  for (size_t i = 0; i < x->shape.size(); ++i)
+    shape.push_back(keep_sizes && x->shape[i].is_const() && x->shape[i] == y->shape[i] ? x->shape[i] : Dim::any());
+  return tensor_type(std::move(shape), x->dtype);
+}
+
+// The type of an expansion that needs sizes which only a run brings: what it is for several sizes. Rank and dtype never
+// depend on them; an axis that three of them leave alone is known. Null where no expansion fits.
+Type type_for_free_sizes(const OpDef& def, const TypeArgs& args) {
+  constexpr int kEnough = 3;
+  Type common;
+  int tried = 0;
+  for (int64_t size : {12, 10, 8, 64, 48, 1, 2, 3, 4, 5, 6, 7, 512, 1024, 4096}) {
+    std::vector<Expr> operands;
+    std::vector<Type> types;
+    for (const Expr& arg : args.args) {
+      operands.push_back(with_free_sizes_as(arg, size));
+      types.push_back(operands.back()->type);
+    }
+    auto made = def.expand(TypeArgs{types, operands, args.attrs});
+    if (!made.ok()) continue;
+    common = tried == 0 ? (*made)->type : common_type(common, (*made)->type, true);
+    if (!common || ++tried == kEnough) break;
+  }
+  return !common || tried == kEnough ? common : common_type(common, common, false);
+}
+
+}  // namespace
+
 Result<Type> result_type(const OpDef& def, const TypeArgs& args) {
   if (def.infer_type) return def.infer_type(args);
-  return TW_TRY(def.expand(args))->type;
+  auto expanded = def.expand(args);
+  if (expanded.ok()) return (*expanded)->type;
+  if (expanded.error().code == ErrorCode::kFreeDimension)
+    if (Type type = type_for_free_sizes(def, args)) return type;
+  return expanded.error();
 }
 
 Result<Type> infer_call_type(const OpDef& def, std::span<const Expr> args, const AttrsRef& attrs) {
