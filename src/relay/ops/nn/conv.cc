@@ -92,6 +92,13 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   s.channels = a.channels.value_or(o);
   int64_t taken = 0;
+  // The classic form of a depthwise kernel with several filters a channel: (channels, filters, ...).
+  if (s.groups > 1 && o == s.groups && in_physical == s.groups && i > 1 && s.channels != o &&
+      checked_mul(o, i, &taken) && taken == s.channels && s.kernel.block('O') == 1 && s.kernel.block('I') == 1) {
+    s.in_channels = in_physical;
+    s.filters = i;
+    return s;
+  }
   if (!checked_mul(i, s.groups, &taken)) return too_many_channels(kernel);
   s.in_channels = logical_in(a).value_or(channels_in(in_physical, s.data.block('C'), taken));
   auto fits = [](int64_t logical, int64_t physical, int64_t block) {

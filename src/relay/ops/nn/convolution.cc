@@ -161,6 +161,7 @@ Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, Dat
   const int64_t groups = spec.groups, c_in = spec.in_channels, c_out = spec.channels;
   Value x = relayout(data, spec.data, nc, {{{'C', c_in}}});
   Value w = spec.transposed ? relayout(kernel, spec.kernel, kl)
+            : spec.filters  ? relayout(kernel, spec.kernel, kl, {{{'O', groups}, {'I', spec.filters}}})
                             : relayout(kernel, spec.kernel, kl, {{{'O', c_out}, {'I', c_in / groups}}});
   Geometry g;
   Box small_side = box_of(x.shape);

@@ -14,6 +14,7 @@ struct ConvSpec {
   int64_t channels = 0, in_channels = 0;  // logical
   bool transposed = false;
   std::vector<int64_t> output_padding;
+  int64_t filters = 0;  // not 0: the kernel is (channels, filters, ...) of a depthwise convolution
 };
 
 // "W", "HW" or "DHW"

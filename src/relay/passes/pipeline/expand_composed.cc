@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/pipeline/expand_composed.h"
 
+#include "relay/passes/legalize/legalize_rules.h"
 #include "relay/rewrite.h"
 
 namespace tilewright::relay {
 
 Expr expanded(const Expr& e) {
   const OpDef* op = called_op(e);
-  if (!op || !op->expand || !is_complete(e->type)) return e;
+  if (!op || !is_complete(e->type)) return e;
+  if (!op->expand) return with_one_filter_a_row(e);
   const auto& call = *as<CallNode>(e);
   std::vector<Type> types;
   for (const Expr& operand : call.args) types.push_back(operand->type);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpandComposed: composed operators become the operators they are made of.
 // What: each call of an operator whose record has an `expand` becomes that expansion, until none is left; calls with
-//   types not yet known, and those whose expansion needs sizes or values that are not known, stay.
+//   types not yet known, and those whose expansion needs sizes or values that are not known, stay. Depthwise
+//   convolutions of several filters a channel get the kernel (channels * filters, 1, ...).
 // Requires: typed module. Ensures: the same values and types.
 // Why here: before everything that knows operators by name, in the default pipeline; once more when DynamicToStatic
 //   has made values and sizes constant.

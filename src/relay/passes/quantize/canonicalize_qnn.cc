@@ -5,6 +5,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/quantize/attrs_qnn.h"
 #include "relay/ops/quantize/fixed_point.h"
+#include "relay/passes/legalize/legalize_rules.h"
 #include "relay/passes/pipeline/fold_constant.h"
 
 namespace tilewright::relay {
@@ -119,7 +120,7 @@ Expr contraction(const Expr& e, const char* op, const AttrsRef& attrs, int64_t o
     return both("subtract", cast(x, kInt32), beside(zero, tensor_of(x).shape.size(), axis, kInt32));
   };
   Expr sum = call(op, {centered(arg(e, 0), arg(e, 2), 0), centered(arg(e, 1), arg(e, 3), output_axis)}, attrs, e->span);
-  return cast(sum, tensor_of(e).dtype);
+  return cast(with_one_filter_a_row(sum), tensor_of(e).dtype);
 }
 // A copy of the attributes whose result has the operands' dtype.
 template <class A>
