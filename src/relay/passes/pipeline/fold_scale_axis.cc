@@ -46,13 +46,21 @@ std::optional<LinearInfo> conv_info(const A& attrs, bool transposed) {
                     transposed};
 }
 
-// Describes convolutions and dense layers whose weights are constants of a floating dtype.
+// Constants and parameters, scaled or not; what a run computes is no weight.
+bool is_weight(Expr e) {
+  for (const auto* product = as_call(e, "multiply"); product && same_tensor_type(product->args[0], e);
+       product = as_call(e, "multiply"))
+    e = Expr(product->args[0]);
+  return constant_data(e) || as<VarNode>(e);
+}
+
+// Describes convolutions and dense layers of a floating dtype.
 std::optional<LinearInfo> linear_info(const Expr& e) {
   const auto* call = as<CallNode>(e);
   const OpDef* op = called_op(e);
   if (!op || call->args.size() < 2) return std::nullopt;
-  const Tensor* weights = constant_data(call->args[1]);
-  if (!weights || !weights->dtype().is_float() || tensor_of(call->args[0]).dtype != weights->dtype())
+  if (!is_weight(call->args[1]) || !is_float_tensor(call->args[1]) ||
+      tensor_of(call->args[0]).dtype != tensor_of(call->args[1]).dtype)
     return std::nullopt;
   std::string_view name = op->name;
   if (name == "nn.dense") {
@@ -89,35 +97,122 @@ Tensor scale_weights(const Tensor& weights, const LinearInfo& info, const Tensor
   return multiply_tensors(weights, spread);
 }
 
-Expr with_weights(const Expr& e, Tensor weights) {
-  const auto& call = *as<CallNode>(e);
-  std::vector<Expr> args = call.args;
-  args[1] = make_constant(std::move(weights), args[1]->span);
-  return with_children(e, args);
-}
-
-bool all_positive(const Tensor& t) {
-  for (int64_t i = 0; i < t.size(); ++i)
-    if (!(t.at_double(i) > 0)) return false;
-  return true;
-}
-
-std::optional<int64_t> channels_at(const Expr& e, int64_t axis) {
+std::optional<int64_t> extent(const Expr& e, int64_t axis) {
   const auto& shape = tensor_of(e).shape;
   if (axis < 0 || axis >= static_cast<int64_t>(shape.size())) return std::nullopt;
   return shape[static_cast<size_t>(axis)].constant();
 }
 
-class Folder {
- public:
-  Folder(const Expr& root, bool backward, bool forward)
-      : uses_(count_uses(root)), backward_(backward), forward_(forward) {}
+// The axis of the weights along which one scale for each of the result's (or data's) channels lies, whatever the
+// weights are; nothing where a table of them would be needed.
+std::optional<int64_t> weight_axis(const Expr& e, const LinearInfo& info, bool output) {
+  if (info.groups == 1) return output ? info.weight_out : info.weight_in;
+  // The axis that goes through the groups has all output channels (input channels, of a transposed convolution); the
+  // others are those of a depthwise one.
+  const auto channels = extent(output ? e : arg(e, 0), output ? info.out_channel : info.data_channel);
+  const int64_t axis = info.transposed ? info.weight_in : info.weight_out;
+  const bool own = output != info.transposed || channels == info.groups;
+  return own && channels && extent(arg(e, 1), axis) == channels ? std::optional(axis) : std::nullopt;
+}
 
-  Expr run(const Expr& root) {
+bool all_positive(const Expr& e) {
+  const Tensor* t = constant_data(e);
+  if (!t) return false;
+  for (int64_t i = 0; i < t->size(); ++i)
+    if (!(t->at_double(i) > 0)) return false;
+  return true;
+}
+
+// A call whose operands are all constants is computed at once.
+Expr computed(Expr e) {
+  if (!is_constant_call(e)) return e;
+  auto value = evaluate_constant_call(e);
+  return value.ok() && value->size() == 1 ? make_constant(std::move((*value)[0]), e->span) : e;
+}
+
+// A vector of scales as it broadcasts along `axis` of a tensor of that rank.
+Expr along(const Expr& scale, size_t rank, int64_t axis) {
+  const int64_t after = static_cast<int64_t>(rank) - axis - 1;
+  if (after <= 0) return scale;
+  return call("expand_dims", {scale}, make_attrs<ExpandDimsAttrs>([&](auto& a) {
+                a.axis = 1;
+                a.num_newaxis = after;
+              }));
+}
+
+// x times the scales, where x is a tensor of `rank` axes or what is broadcast to one.
+Expr scaled_along(const Expr& x, const Expr& scale, size_t rank, int64_t axis, const char* how = "multiply") {
+  Expr factor = along(scale, rank, axis);
+  if (constant_data(x)) factor = computed(factor);
+  return computed(call(how, {x, factor}, {}, x->span));
+}
+
+// Whether `e` has one value (at most) for each place along `axis` of `like`, the same everywhere else.
+bool varies_along(const Expr& e, const Expr& like, int64_t axis) {
+  const auto &own = tensor_of(e).shape, &shape = tensor_of(like).shape;
+  if (own.size() > shape.size() || axis < 0) return false;
+  const size_t base = shape.size() - own.size();
+  for (size_t i = base; i < shape.size(); ++i)
+    if (i == static_cast<size_t>(axis) ? own[i - base] != shape[i] : own[i - base] != Dim(1)) return false;
+  return static_cast<size_t>(axis) >= base;
+}
+
+// The factor of a product as a vector over `axis` of the product; null where it is something else.
+Expr channel_scale(const Expr& factor, const Expr& product, int64_t axis) {
+  const size_t rank = tensor_of(product).shape.size();
+  if (varies_along(factor, product, axis)) {
+    const size_t own = tensor_of(factor).shape.size(), base = rank - own;
+    std::vector<int64_t> unit;
+    for (size_t i = 0; i < own; ++i)
+      if (i + base != static_cast<size_t>(axis)) unit.push_back(static_cast<int64_t>(i));
+    if (unit.empty()) return factor;
+    return call("squeeze", {factor}, make_attrs<SqueezeAttrs>([&](auto& a) { a.axis = std::vector<int64_t>(unit); }));
+  }
+  const auto channels = extent(product, axis);
+  if (!channels || !constant_data(factor)) return {};
+  auto values = per_channel(factor, rank, axis, *channels);
+  return values ? make_constant(std::move(*values)) : Expr();
+}
+
+// Where a scale may come from or go to: the axis it runs over, and whether it has to be positive on its way. It is a
+// constant: weights that are scaled by what a run computes could not be packed beforehand.
+struct ScaleWay {
+  int64_t axis = 0;
+  bool positive = false;
+  bool admits(const Expr& factor) const { return constant_data(factor) && (!positive || all_positive(factor)); }
+  bool merge(const ScaleWay& other) {
+    positive |= other.positive;
+    return axis == other.axis;
+  }
+};
+
+bool keeps_sign(std::string_view name) {
+  return name == "nn.relu" || name == "nn.leaky_relu" || name == "nn.max_pool2d" || name == "nn.global_max_pool2d";
+}
+bool is_linear_map(std::string_view name) {
+  return name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d" || name == "negative";
+}
+
+// The layer with its weights scaled along the channels of the result or of the data.
+Expr with_scaled_weights(const Expr& e, const LinearInfo& info, const Expr& scale, bool output) {
+  std::vector<Expr> args = as<CallNode>(e)->args;
+  const Expr values = constant_data(args[1]) ? computed(scale) : scale;
+  if (auto axis = weight_axis(e, info, output))
+    args[1] = scaled_along(args[1], values, tensor_of(args[1]).shape.size(), *axis);
+  else
+    args[1] =
+        make_constant(scale_weights(*constant_data(args[1]), info, *constant_data(values), output), args[1]->span);
+  return with_children(e, args);
+}
+
+// multiply(... conv(x, w) ..., s) -> ... conv(x, w * s) ...
+class BackwardFolder {
+ public:
+  explicit BackwardFolder(const Expr& root) : uses_(count_uses(root)) {}
+
+  Expr fold(const Expr& root) {
     return rewrite_expr(root, [this](const Expr& original, const Expr& e) {
-      Expr out = e;
-      if (backward_) out = fold_backward(out);
-      if (forward_) out = fold_forward(out);
+      Expr out = fold_product(e);
       // The replacement is used as often as what it replaces; it may be looked through again further down.
       if (!(out == original)) uses_[out.get()] = uses_[original.get()];
       kept_.push_back(out);
@@ -136,115 +231,187 @@ class Folder {
     return e;
   }
 
-  Expr fold_backward(const Expr& e) {
+  Expr fold_product(const Expr& e) {
     const auto* product = as_call(e, "multiply");
-    if (!product) return e;
+    if (!product || !is_float_tensor(e)) return e;
     for (size_t i : {size_t{0}, size_t{1}}) {
-      const Expr &scale = product->args[i], &data = product->args[1 - i];
-      if (!constant_data(scale) || constant_data(data) || !same_tensor_type(data, e) || !is_float_tensor(e)) continue;
-      if (Expr pushed = push(data, *constant_data(scale), e->span, 0)) return pushed;
+      const Expr &factor = product->args[1 - i], &data = product->args[i];
+      if (!same_tensor_type(data, e)) continue;
+      const auto way = way_to_weights(data, 0);
+      if (!way || !way->admits(factor)) continue;
+      if (Expr scale = channel_scale(factor, e, way->axis)) return push(data, scale, way->axis, e->span);
     }
     return e;
   }
 
-  // `e` with every element multiplied by `scale` at no cost, or null.
-  Expr push(const Expr& e, const Tensor& scale, const Span& span, int depth) {
+  // How a scale of `e` reaches weights at no cost.
+  std::optional<ScaleWay> way_to_weights(const Expr& e, int depth) {
     const OpDef* op = called_op(e);
-    if (!op || depth > kMaxChain || !used_once(e)) return {};
-    const auto& call = *as<CallNode>(e);
+    if (!op || depth > kMaxChain || !used_once(e)) return std::nullopt;
     std::string_view name = op->name;
-    size_t rank = tensor_of(e).shape.size();
-    if (static_cast<size_t>(scale.rank()) > rank) return {};
     if (auto info = linear_info(e)) {
-      auto channels = channels_at(e, info->out_channel);
-      auto s = channels ? per_channel(make_constant(scale), rank, info->out_channel, *channels) : std::nullopt;
-      if (!s || s->dtype() != constant_data(call.args[1])->dtype()) return {};
-      Expr scaled = with_weights(e, scale_weights(*constant_data(call.args[1]), *info, *s, true));
+      const auto channels = extent(e, info->out_channel), rows = extent(arg(e, 1), info->weight_out);
+      const bool table =
+          constant_data(arg(e, 1)) && channels && rows && *channels == *rows * (info->transposed ? info->groups : 1);
+      if (!table && !weight_axis(e, *info, true)) return std::nullopt;
+      return ScaleWay{info->out_channel, false};
+    }
+    if (name == "add" || name == "subtract") {
+      std::optional<ScaleWay> ways[2];
+      for (size_t i : {size_t{0}, size_t{1}})
+        if (same_tensor_type(arg(e, i), e)) ways[i] = way_to_weights(arg(e, i), depth + 1);
+      if (ways[0] && ways[1]) return ways[0]->merge(*ways[1]) ? ways[0] : std::nullopt;
+      for (size_t i : {size_t{0}, size_t{1}})
+        if (ways[i] && is_offset(arg(e, 1 - i), e, ways[i]->axis)) return ways[i];
+      return std::nullopt;
+    }
+    if (name == "nn.bias_add") {
+      auto way = way_to_weights(arg(e, 0), depth + 1);
+      if (!way || way->axis != positive_axis(attrs_of<BiasAddAttrs>(e).axis, tensor_of(e).shape.size()))
+        return std::nullopt;
+      return way;
+    }
+    if (!keeps_sign(name) && !is_linear_map(name)) return std::nullopt;
+    auto way = way_to_weights(arg(e, 0), depth + 1);
+    if (way) way->positive |= keeps_sign(name);
+    return way;
+  }
+
+  // What is added can be scaled, too: it is a constant, or has one value a channel.
+  static bool is_offset(const Expr& e, const Expr& sum, int64_t axis) {
+    return constant_data(e) || varies_along(e, sum, axis);
+  }
+
+  // `e` with every element multiplied by its channel's scale; its way to weights is known.
+  Expr push(const Expr& e, const Expr& scale, int64_t axis, const Span& span) {
+    std::string_view name = called_op(e)->name;
+    if (auto info = linear_info(e)) {
+      Expr scaled = with_scaled_weights(e, *info, scale, true);
       const auto& node = *as<CallNode>(scaled);
       return made(make_node<CallNode>(node.callee, node.args, node.attrs, node.type, join_spans(e->span, span)));
     }
-    if (name == "add" || name == "subtract") return push_sum(e, call, scale, span, depth);
-    if (name == "nn.bias_add") return push_bias(e, call, scale, span, depth);
-    bool positive =
-        name == "nn.relu" || name == "nn.leaky_relu" || name == "nn.max_pool2d" || name == "nn.global_max_pool2d";
-    bool linear = name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d" || name == "negative";
-    if (!linear && !(positive && all_positive(scale))) return {};
-    Expr inside = push(call.args[0], scale, span, depth + 1);
-    if (!inside) return {};
-    // The scale must be the same for all elements that are pooled together: it reached weights, so it is per channel.
-    return made(with_children(e, {inside}));
-  }
-
-  Expr push_sum(const Expr& e, const CallNode& call, const Tensor& scale, const Span& span, int depth) {
-    std::vector<Expr> args = call.args;
-    for (Expr& operand : args) {
-      if (const Tensor* data = constant_data(operand)) {
-        if (data->dtype() != scale.dtype()) return {};
-        Tensor scaled = multiply_tensors(*data, scale);
-        operand = make_constant(std::move(scaled), operand->span);
-      } else {
-        // Broadcasting the other way round would scale more elements than there are.
-        if (!same_tensor_type(operand, e)) return {};
-        operand = push(operand, scale, span, depth + 1);
-        if (!operand) return {};
-      }
+    if (name == "nn.bias_add") {
+      Expr inside = push(arg(e, 0), scale, axis, span);
+      return made(with_children(e, {inside, scaled_along(arg(e, 1), scale, 1, 0)}));
     }
-    auto sum = try_call(called_op(e)->name, args, call.attrs, e->span);
-    return sum.ok() && type_equal((*sum)->type, e->type) ? made(*sum) : Expr();
+    if (name != "add" && name != "subtract") return made(with_children(e, {push(arg(e, 0), scale, axis, span)}));
+    std::vector<Expr> args = as<CallNode>(e)->args;
+    for (Expr& operand : args)
+      operand = same_tensor_type(operand, e) && way_to_weights(operand, 0)
+                    ? push(operand, scale, axis, span)
+                    : scaled_along(operand, beside(operand, scale), tensor_of(e).shape.size(), axis);
+    return made(with_children(e, args));
   }
 
-  Expr push_bias(const Expr& e, const CallNode& call, const Tensor& scale, const Span& span, int depth) {
-    const Tensor* bias = constant_data(call.args[1]);
-    size_t rank = tensor_of(e).shape.size();
-    auto s = bias ? per_channel(make_constant(scale), rank, positive_axis(attrs_of<BiasAddAttrs>(e).axis, rank),
-                                bias->size())
-                  : std::nullopt;
-    if (!s || s->dtype() != bias->dtype()) return {};
-    Expr inside = push(call.args[0], scale, span, depth + 1);
-    if (!inside) return {};
-    return made(with_children(e, {inside, make_constant(multiply_tensors(*bias, *s), call.args[1]->span)}));
-  }
-
-  Expr fold_forward(const Expr& e) {
-    auto info = linear_info(e);
-    if (!info) return e;
-    const auto& call = *as<CallNode>(e);
-    Expr data = call.args[0];
-    bool through_relu = is_call_to(data, "nn.relu") && used_once(data);
-    Expr relu = data;
-    if (through_relu) data = arg(data, 0);
-    const auto* product = as_call(data, "multiply");
-    if (!product || !used_once(data)) return e;
-    for (size_t i : {size_t{0}, size_t{1}}) {
-      const Expr &scale = product->args[i], &x = product->args[1 - i];
-      if (!constant_data(scale) || constant_data(x) || !same_tensor_type(x, data)) continue;
-      auto channels = channels_at(data, info->data_channel);
-      auto s =
-          channels ? per_channel(scale, tensor_of(data).shape.size(), info->data_channel, *channels) : std::nullopt;
-      if (!s || s->dtype() != constant_data(call.args[1])->dtype() || (through_relu && !all_positive(*s))) continue;
-      Expr input = through_relu ? made(with_children(relu, {x})) : x;
-      std::vector<Expr> args = call.args;
-      args[0] = input;
-      args[1] = make_constant(scale_weights(*constant_data(call.args[1]), *info, *s, false), call.args[1]->span);
-      return with_children(e, args);
-    }
-    return e;
+  // Scales beside constants are computed at once.
+  static Expr beside(const Expr& operand, const Expr& scale) {
+    return constant_data(operand) ? computed(scale) : scale;
   }
 
   UseCounts uses_;
-  bool backward_, forward_;
   std::vector<Expr> kept_;  // keeps addresses of uses_ from being reused
 };
 
-Result<Module> run(const Module& module, bool backward, bool forward) {
-  return rewrite_functions(module,
-                           [&](const Expr& function) { return Folder(function, backward, forward).run(function); });
+// conv(... multiply(x, s) ..., w) -> conv(... x ..., w * s), where every use of the product can do so.
+class ForwardFolder {
+ public:
+  Expr fold(const Expr& root) {
+    const std::vector<Expr> order = post_order(root, true);
+    for (auto e = order.rbegin(); e != order.rend(); ++e) send(*e);
+    return rewrite_expr(root, [this](const Expr& original, const Expr& e) { return rewritten(original, e); });
+  }
+
+ private:
+  struct Scaled {
+    Expr result, value, scale;  // result = value * scale; kept for their addresses
+  };
+
+  // Tells the operands of `e` what its use of them would do with a scale.
+  void send(const Expr& e) {
+    const std::vector<Expr> operands = children(e);
+    std::vector<std::optional<ScaleWay>> to(operands.size());
+    const auto own = way_of(e);
+    const OpDef* op = called_op(e);
+    if (auto info = op ? linear_info(e) : std::nullopt) {
+      if (weight_axis(e, *info, false) || constant_data(arg(e, 1))) to[0] = ScaleWay{info->data_channel, false};
+    } else if (op && own) {
+      std::string_view name = op->name;
+      if (name == "nn.relu" || name == "nn.leaky_relu") {
+        to[0] = own;
+        to[0]->positive = true;
+      } else if (name == "add" || name == "subtract") {
+        for (size_t i : {size_t{0}, size_t{1}})
+          if (same_tensor_type(operands[i], e) && varies_along(operands[1 - i], e, own->axis)) {
+            to[i] = own;
+            break;
+          }
+      }
+    }
+    for (size_t i = 0; i < operands.size(); ++i) {
+      auto [it, fresh] = ways_.try_emplace(operands[i].get(), to[i]);
+      if (!fresh && it->second && (!to[i] || !it->second->merge(*to[i]))) it->second.reset();
+    }
+  }
+  std::optional<ScaleWay> way_of(const Expr& e) const {
+    auto it = ways_.find(e.get());
+    return it == ways_.end() ? std::nullopt : it->second;
+  }
+  const Scaled* scaled(const Expr& e) const {
+    auto it = scaled_.find(e.get());
+    return it == scaled_.end() ? nullptr : &it->second;
+  }
+  Expr keep(const Expr& result, Expr value, Expr scale) {
+    scaled_[result.get()] = {result, std::move(value), std::move(scale)};
+    return result;
+  }
+
+  Expr rewritten(const Expr& original, const Expr& e) {
+    const OpDef* op = called_op(e);
+    if (!op) return e;
+    std::string_view name = op->name;
+    const auto way = way_of(original);
+    const auto& args = as<CallNode>(e)->args;
+    if (name == "multiply" && way) {
+      for (size_t i : {size_t{0}, size_t{1}}) {
+        if (!same_tensor_type(args[i], e) || !way->admits(args[1 - i])) continue;
+        if (Expr scale = channel_scale(args[1 - i], e, way->axis)) return keep(e, args[i], scale);
+      }
+      return e;
+    }
+    const Scaled* data = args.empty() ? nullptr : scaled(args[0]);
+    if (auto info = data ? linear_info(e) : std::nullopt) {
+      std::vector<Expr> operands = args;
+      operands[0] = data->value;
+      return with_scaled_weights(with_children(e, operands), *info, data->scale, false);
+    }
+    if (data && way && (name == "nn.relu" || name == "nn.leaky_relu"))
+      return keep(e, with_children(e, {data->value}), data->scale);
+    if (way && (name == "add" || name == "subtract"))
+      for (size_t i : {size_t{0}, size_t{1}})
+        if (const Scaled* side = scaled(args[i])) {
+          std::vector<Expr> operands = args;
+          operands[i] = side->value;
+          operands[1 - i] = scaled_along(args[1 - i], side->scale, tensor_of(e).shape.size(), way->axis, "divide");
+          return keep(e, with_children(e, operands), side->scale);
+        }
+    return e;
+  }
+
+  std::unordered_map<const ExprNode*, std::optional<ScaleWay>> ways_;
+  std::unordered_map<const ExprNode*, Scaled> scaled_;
+};
+
+Result<Module> fold_scales(const Module& module, bool backward, bool forward) {
+  return rewrite_functions(module, [&](const Expr& function) {
+    Expr out = backward ? BackwardFolder(function).fold(function) : function;
+    return forward ? ForwardFolder().fold(out) : out;
+  });
 }
 
 }  // namespace
 
-Result<Module> backward_fold_scale_axis(const Module& module, PassContext&) { return run(module, true, false); }
-Result<Module> forward_fold_scale_axis(const Module& module, PassContext&) { return run(module, false, true); }
-Result<Module> fold_scale_axis(const Module& module, PassContext&) { return run(module, true, true); }
+Result<Module> backward_fold_scale_axis(const Module& module, PassContext&) { return fold_scales(module, true, false); }
+Result<Module> forward_fold_scale_axis(const Module& module, PassContext&) { return fold_scales(module, false, true); }
+Result<Module> fold_scale_axis(const Module& module, PassContext&) { return fold_scales(module, true, true); }
 
 }  // namespace tilewright::relay
