@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "relay/ops/attrs.h"
+#include "relay/ops/quantize/attrs_qnn.h"
 #include "relay/passes/pipeline/fold_constant.h"
 #include "relay/passes/pipeline/simplify_expr.h"
 #include "relay/rewrite.h"
@@ -170,6 +171,25 @@ Expr merge_clips(const Expr& e) {
   return clipped(outer->source, outer->low, outer->high, e->span);
 }
 
+// Bounds that the integers of the dtype cannot leave.
+Expr drop_idle_clip(const Expr& e) {
+  const DataType dtype = tensor_of(e).dtype;
+  if (!dtype.is_integral() || dtype.bits > 32) return {};
+  const auto& a = attrs_of<ClipAttrs>(e);
+  const bool idle = a.a_min <= static_cast<double>(lowest(dtype)) && a.a_max >= static_cast<double>(highest(dtype));
+  return idle ? arg(e, 0) : Expr();
+}
+
+// The order of integers is that of what they stand for, at one positive scale that keeps neighbours apart in float32.
+Expr order_of_integers(const Expr& e) {
+  const Expr& real = arg(e, 0);
+  if (!is_call_to(real, "qnn.dequantize")) return {};
+  const auto scale = uniform_value(arg(real, 1)), zero = uniform_value(arg(real, 2));
+  const bool apart = scale && zero && *scale > 1e-30 && *scale < 1e30 && tensor_of(arg(real, 0)).dtype.bits <= 16 &&
+                     tensor_of(real).dtype == kFloat32;
+  return apart ? with_children(e, {arg(real, 0)}) : Expr();
+}
+
 Expr double_negation(const Expr& e) { return called_op(e) == called_op(arg(e, 0)) ? arg(arg(e, 0), 0) : Expr(); }
 
 constexpr SimplifyRule kArithmeticRules[] = {
@@ -184,6 +204,10 @@ constexpr SimplifyRule kArithmeticRules[] = {
     {"power", simplify_power},
     {"nn.relu", merge_clips},
     {"clip", merge_clips},
+    {"clip", drop_idle_clip},
+    {"argmax", order_of_integers},
+    {"argmin", order_of_integers},
+    {"argsort", order_of_integers},
     {"maximum", merge_clips},
     {"minimum", merge_clips},
     {"negative", double_negation},
