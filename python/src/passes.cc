@@ -11,6 +11,7 @@
 #include "relay/passes/default_pipeline.h"
 #include "relay/passes/layout/layout_rewrite.h"
 #include "relay/passes/pipeline/combine_parallel.h"
+#include "relay/passes/pipeline/dead_code.h"
 #include "relay/passes/pipeline/eliminate_common_subexpr.h"
 #include "relay/passes/program/lambda_lift.h"
 #include "relay/passes/quantize/fake_quantization_to_integer.h"
@@ -60,6 +61,36 @@ relay::QuantizeOptions quantize_options(nb::dict given) {
   return out;
 }
 
+// `rules(name, call)` of a script: nothing, or (category, dtype of the sums, dtype of the result).
+relay::PrecisionRules precision_rules(const std::shared_ptr<nb::object>& rules) {
+  return [rules](const std::string& op, const relay::Expr& e) -> std::optional<relay::PrecisionRule> {
+    nb::gil_scoped_acquire gil;
+    nb::object made = (*rules)(op, wrap(e));
+    if (made.is_none()) return std::nullopt;
+    return relay::PrecisionRule{static_cast<relay::PrecisionCategory>(nb::cast<int>(made[0])),
+                                unwrap(parse_dtype(nb::cast<std::string>(made[1]))),
+                                unwrap(parse_dtype(nb::cast<std::string>(made[2])))};
+  };
+}
+
+// `rules(name, call, operands, optional)` of a script: nothing, or (integers, scale, zero point, dtype, axis), which is
+// also what an operand is; its scale is None where it is no integers.
+relay::FakeQuantizationRules fake_quantization_rules(const std::shared_ptr<nb::object>& rules) {
+  return [rules](const std::string& op, const relay::Expr& e, const std::vector<relay::AffineValue>& operands,
+                 bool optional) -> std::optional<relay::AffineValue> {
+    nb::gil_scoped_acquire gil;
+    nb::list given;
+    for (const relay::AffineValue& x : operands)
+      given.append(x.scale ? nb::make_tuple(wrap(x.integers), wrap(x.scale), wrap(x.zero), x.dtype.str(), x.axis)
+                           : nb::make_tuple(wrap(x.integers), nb::none(), nb::none(), "", -1));
+    nb::object made = (*rules)(op, wrap(e), given, optional);
+    if (made.is_none()) return std::nullopt;
+    auto part = [&](int i) { return nb::cast<relay::Expr>(made[i]); };
+    return relay::AffineValue{part(0), part(1), part(2), unwrap(parse_dtype(nb::cast<std::string>(made[3]))),
+                              nb::cast<int64_t>(made[4])};
+  };
+}
+
 // The pass with arguments that no option carries: min_num_branches, fskip (a Python function of a call), hard_fail,
 // expand_constructor and expand_global_var, dtype and keep.
 Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
@@ -82,10 +113,17 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
           m, [&](const relay::Expr& e) { return nb::cast<bool>((*skip)(wrap(e))); });
     };
   } else if (arguments.contains("hard_fail")) {
-    pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"]), use_qat = nb::cast<bool>(arguments["use_qat"])](
-                   const relay::Module& m, PassContext&) {
-      return relay::fake_quantization_to_integer(m, hard_fail, use_qat);
+    relay::FakeQuantizationRules rules;
+    if (!arguments["rules"].is_none())
+      rules = fake_quantization_rules(std::make_shared<nb::object>(arguments["rules"]));
+    pass.run = [hard_fail = nb::cast<bool>(arguments["hard_fail"]), use_qat = nb::cast<bool>(arguments["use_qat"]),
+                rules](const relay::Module& m, PassContext&) {
+      return relay::fake_quantization_to_integer(m, hard_fail, use_qat, rules);
     };
+  } else if (arguments.contains("inline_once")) {
+    const relay::DeadCodeOptions options{nb::cast<bool>(arguments["inline_once"]),
+                                         nb::cast<bool>(arguments["ignore_impurity"])};
+    pass.run = [options](const relay::Module& m, PassContext&) { return relay::dead_code_elimination(m, options); };
   } else if (arguments.contains("expand_constructor")) {
     pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),
                 globals = nb::cast<bool>(arguments["expand_global_var"])](const relay::Module& m, PassContext&) {
@@ -101,8 +139,9 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
     };
   } else if (arguments.contains("dtype")) {
     pass.run = [dtype = unwrap(parse_dtype(nb::cast<std::string>(arguments["dtype"]))),
-                keep = nb::cast<bool>(arguments["keep"])](const relay::Module& m, PassContext&) {
-      return relay::to_mixed_precision(m, dtype, keep);
+                keep = nb::cast<bool>(arguments["keep"]),
+                rules = std::make_shared<nb::object>(arguments["rules"])](const relay::Module& m, PassContext&) {
+      return relay::to_mixed_precision(m, dtype, keep, precision_rules(rules));
     };
   }
   return pass;

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .op.registry import register_op_attr
+from .op.registrations import register_mixed_precision_conversion
+from .op.registry import registered
 
 MIXED_PRECISION_ALWAYS, MIXED_PRECISION_FOLLOW, MIXED_PRECISION_NEVER = 0, 1, 2
 
 
-def register_mixed_precision_conversion(op_name: str, func: Any = None, level: int = 10) -> Any:
-    """func(call, mixed_precision_type) gives [category, type of sums, type of the result]: decorator, or with the function."""
-    return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
-
-
 def get_generic_out_dtypes(call_node: Any, mixed_precision_type: str) -> list[str]:
-    """Types of sums and of the result: float32 and the narrow one where an operator can say them."""
-    has = call_node.attrs is not None and "out_dtype" in call_node.attrs.keys()
-    return ["float32", mixed_precision_type] if has else [mixed_precision_type, mixed_precision_type]
+    """Types of sums and of the result."""
+    return [mixed_precision_type, mixed_precision_type]
 
 
 def _generic(category: int) -> Callable[[Any, str], list[Any]]:
@@ -35,6 +30,21 @@ def register_func_to_op_list(list_ops: Sequence[str]) -> Callable[[Any], Any]:
             register_mixed_precision_conversion(name, func)
         return func
     return decorate
+
+
+def rules(mixed_precision_type: str) -> Callable[[str, Any], Any]:
+    """What scripts registered, as the pass asks for it: (category, dtype of the sums, dtype of the result), or None."""
+    known = registered("FTVMMixedPrecisionConversionType")
+
+    def ask(name: str, call: Any) -> Any:
+        rule = known.get(name)
+        if rule is None:
+            return None
+        category, sums, result = rule(call, mixed_precision_type)
+        if int(category) not in (MIXED_PRECISION_ALWAYS, MIXED_PRECISION_FOLLOW, MIXED_PRECISION_NEVER):
+            raise ValueError(f"the mixed precision rule of {name} gave the category {category}; it is 0 (always), 1 (follow) or 2 (never)")
+        return int(category), str(sums), str(result)
+    return ask
 
 
 __all__ = ["MIXED_PRECISION_ALWAYS", "MIXED_PRECISION_FOLLOW", "MIXED_PRECISION_NEVER", "generic_always_op", "generic_follow_op", "generic_never_op", "get_generic_out_dtypes",

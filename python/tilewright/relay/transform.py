@@ -126,20 +126,21 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
         mod, rest = convert_layouts(mod, {op: [layouts] if isinstance(layouts, str) else list(layouts) for op, layouts in desired_layouts.items()})
         wanted = [f"{op}={','.join(layouts)}" for op, layouts in rest.items()]
         return named_pass("ConvertLayout", options={"relay.ConvertLayout.desired_layouts": wanted})._run(mod, context) if wanted else mod
-    return ModulePass(PassInfo(3, "ConvertLayout"), run)
+    return ModulePass(PassInfo(3, "ConvertLayout", ["InferType", "CanonicalizeOps"]), run)
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
-    """Arithmetic in a narrower float where that is safe. Every operator has a rule, so missing_op_mode (0 error, 1 warning, 2 silence)
-    never comes to bear."""
+    """Arithmetic in a narrower float where that is safe, by the rules of register_mixed_precision_conversion where there are some. An operator
+    without a rule follows its operands, so missing_op_mode (0 error, 1 warning, 2 silence) never comes to bear."""
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise ValueError(f"mixed precision is float16 or bfloat16, not {mixed_precision_type}")
     if missing_op_mode not in (0, 1, 2):
         raise ValueError("Missing op mode is either 0, 1, or 2")
 
     def run(mod: Any, context: PassContext) -> Any:
+        from .mixed_precision import rules
         keep = bool(context.config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
-        return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep})._run(mod, context)
+        return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep, "rules": rules(mixed_precision_type)})._run(mod, context)
     return ModulePass(PassInfo(4, "ToMixedPrecision"), run)
 
 
@@ -147,12 +148,15 @@ def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) ->
     """Real arithmetic between a dequantize and a quantize becomes integer arithmetic. Error: 204, with hard_fail, for an operator that
     has no integer form; without it what is around it stays real. With use_qat, operators of dequantized operands become integers where no
     quantize follows, too."""
-    return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail, "use_qat": use_qat})
+    def run(mod: Any, context: PassContext) -> Any:
+        from .fake_quantization import rules
+        return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail, "use_qat": use_qat, "rules": rules()})._run(mod, context)
+    return ModulePass(PassInfo(1, "FakeQuantizationToInteger"), run)
 
 
 def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
-    """Unused bindings disappear; those with effects stay."""
-    return named_pass("DeadCodeElimination")
+    """Unused bindings disappear; those with effects stay, without ignore_impurity. With inline_once, values used once go to their use."""
+    return named_pass("DeadCodeElimination", {"inline_once": inline_once, "ignore_impurity": ignore_impurity})
 
 
 def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:

@@ -16,7 +16,8 @@ from .registry import OpPattern, register_op_attr
 from . import random, strategy
 from .absent import has_absent, replacement
 from .classic import TABLE as _CLASSIC, register
-from .registrations import (refused, register_compute, register_convert_op_layout, register_external_compiler, register_gradient, register_pattern, register_schedule,
+from .registrations import (refused, register_compute, register_convert_op_layout, register_external_compiler, register_fake_quantization_to_integer, register_gradient,
+                            register_mixed_precision_conversion, register_optional_fake_quantization_to_integer, register_pattern, register_schedule,
                             register_shape_func, register_stateful)
 from .rules import register_alter_op_layout, register_legalize
 from .strategy import OpImplementation, OpStrategy, register_strategy
@@ -136,5 +137,6 @@ def __getattr__(name: str) -> Any:
     return refused(name) or getattr(_top, name)
 
 
-__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "memory", "nn", "random", "register", "register_alter_op_layout", "register_legalize", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_gradient", "register_op_attr", "register_pattern",
+__all__ = ["Op", "OpImplementation", "OpPattern", "OpStrategy", "annotation", "dyn", "get", "image", "list_ops", "memory", "nn", "random", "register", "register_alter_op_layout", "register_legalize", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
+           "register_mixed_precision_conversion", "register_op_attr", "register_optional_fake_quantization_to_integer", "register_pattern",
            "register_schedule", "register_shape_func", "register_stateful", "register_strategy", "strategy", "vision", "vm"]

@@ -25,6 +25,22 @@ def register_convert_op_layout(op_name: str, convert_layout: Any = None, level: 
     return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
 
 
+def register_mixed_precision_conversion(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """func(call, mixed_precision_type) gives [category, type of sums, type of the result] to ToMixedPrecision: decorator, or with the function."""
+    return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
+
+
+def register_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """func(expr, type_map) gives [the call over integers, its TensorAffineType] to FakeQuantizationToInteger; type_map[x] is that of an operand.
+    Decorator, or with the function."""
+    return register_op_attr(op_name, "FTVMFakeQuantizationToInteger", func, level)
+
+
+def register_optional_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """The same for use_qat, where no quantize follows."""
+    return register_op_attr(op_name, "FTVMOptionalFakeQuantizationToInteger", func, level)
+
+
 def register_external_compiler(op_name: str, fexternal: Any = None, level: int = 10) -> Any:
     return register_op_attr(op_name, "FTVMExternalCompiler", fexternal, level)
 
@@ -42,9 +58,6 @@ REFUSED = {
                      "schedule_injective"), _KERNELS),
     **dict.fromkeys(("register_shape_func", "register_injective_shape_func"), "operators type themselves; sizes that data decides are computed by dyn.* operators"),
     "register_gradient": "an operator made of others (relay.op.register) has its gradient from theirs",
-    "register_mixed_precision_conversion": "relay.transform.recast(function, dtype, out_dtype, ops) chooses operators; ToMixedPrecision follows its own table",
-    "register_fake_quantization_to_integer": "models whose QDQ pairs surround operators compile as they are",
-    "register_optional_fake_quantization_to_integer": "models whose QDQ pairs surround operators compile as they are",
 }
 register_compute, register_schedule, register_shape_func, register_gradient = (
     _refused(n, REFUSED[n]) for n in ("register_compute", "register_schedule", "register_shape_func", "register_gradient"))
@@ -65,5 +78,5 @@ def convert_layouts(mod: Any, desired: dict[str, list[str]]) -> tuple[Any, dict[
     return out._completed(), {name: layouts for name, layouts in desired.items() if name not in rules}
 
 
-__all__ = ["OpPattern", "convert_layouts", "refused", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_gradient",
-           "register_pattern", "register_schedule", "register_shape_func", "register_stateful"]
+__all__ = ["OpPattern", "convert_layouts", "refused", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
+           "register_mixed_precision_conversion", "register_optional_fake_quantization_to_integer", "register_pattern", "register_schedule", "register_shape_func", "register_stateful"]

@@ -12,35 +12,48 @@ namespace {
 
 constexpr ConfigKey<bool> kKeepOutput{"relay.ToMixedPrecision.keep_orig_output_dtype", false};
 
+// Make tensors of a dtype that an attribute says.
+constexpr std::string_view kMakers[] = {"full", "ones", "zeros"};
+
+template <size_t kSize>
+bool is_one_of(const OpDef& op, const std::string_view (&names)[kSize]) {
+  return std::find(std::begin(names), std::end(names), op.name) != std::end(names);
+}
+
 class Narrower {
  public:
-  explicit Narrower(DataType narrow) : narrow_(narrow) {}
+  Narrower(DataType narrow, const PrecisionRules& rules) : narrow_(narrow), rules_(rules) {}
 
   // The expression over operands that have been converted already.
   Expr converted(const Expr& e, std::vector<Expr> operands) {
     const OpDef* op = called_op(e);
     if (!op) return with_children(e, operands);
     const auto& c = *as<CallNode>(e);
-    const Narrowing fact = op->facts.narrowing;
-    if (fact == Narrowing::kAlways || (fact == Narrowing::kFollows && are_narrow(operands))) {
-      auto made = try_call(op->name, cast_all(operands, narrow_), without_out_dtype(c.attrs), c.span);
-      if (made.ok()) return *made;
+    const PrecisionRule rule = rule_of(*op, e);
+    if (rule.category == PrecisionCategory::kAlways ||
+        (rule.category == PrecisionCategory::kFollow && can_be_narrow(operands))) {
+      std::vector<Expr> narrow = cast_all(operands, narrow_);
+      const AttrsRef attrs = with_dtype(*op, c.attrs, rule.accumulated);
+      if (narrow == c.args && (!attrs || attrs_equal(attrs, c.attrs))) return e;
+      auto made = try_call(op->name, std::move(narrow), attrs, c.span);
+      if (made.ok()) return rule.accumulated == rule.result ? *made : cast_to(*made, rule.result);
     }
     std::vector<Expr> wide = cast_all(std::move(operands), kFloat32);
     return wide == c.args ? e : call(op->name, wide, c.attrs, c.span);
   }
 
+  // Floats in another dtype: what is narrow as `dtype`, and what is wide where `dtype` is the narrow one.
   Expr cast_to(const Expr& e, DataType dtype) {
-    DataType from = dtype == narrow_ ? DataType(kFloat32) : narrow_;
     if (const auto* tuple = as<TupleNode>(e)) {
       std::vector<Expr> fields = cast_all(tuple->fields, dtype);
       return fields == tuple->fields ? e : make_tuple(std::move(fields), e->span);
     }
     const auto* type = as_tensor(e->type);
-    if (!type || type->dtype != from) return e;
+    if (!type || !type->dtype.is_float() || type->dtype == dtype) return e;
+    if (dtype != narrow_ && type->dtype != narrow_) return e;
     // A value cast one way and back is the value, when it began narrow.
     if (is_call_to(e, "cast") && dtype == narrow_ && tensor_of(arg(e, 0)).dtype == narrow_) return arg(e, 0);
-    auto& known = casts_[{e.get(), dtype == narrow_}];
+    auto& known = casts_[{e.get(), dtype}];
     if (!known.second)
       known = {e, call("cast", {e}, make_attrs<CastAttrs>([&](auto& a) { a.dtype = dtype; }), e->span)};
     return known.second;
@@ -52,40 +65,57 @@ class Narrower {
     return es;
   }
 
-  bool are_narrow(const std::vector<Expr>& operands) const {
-    bool any = false;
-    std::function<bool(const Expr&)> narrow = [&](const Expr& e) {
-      if (as<ConstantNode>(e)) return true;
-      if (const auto* tuple = as<TupleNode>(e)) return std::all_of(tuple->fields.begin(), tuple->fields.end(), narrow);
-      const auto* type = as_tensor(e->type);
-      if (!type || type->dtype == kFloat32) return false;
-      any |= type->dtype == narrow_;
-      return true;
-    };
-    return std::all_of(operands.begin(), operands.end(), narrow) && any;
+  PrecisionRule rule_of(const OpDef& op, const Expr& e) const {
+    if (rules_)
+      if (auto own = rules_(op.name, e)) return *own;
+    const Narrowing fact = op.facts.narrowing;
+    const auto category = fact == Narrowing::kAlways    ? PrecisionCategory::kAlways
+                          : fact == Narrowing::kFollows ? PrecisionCategory::kFollow
+                                                        : PrecisionCategory::kNever;
+    return {category, narrow_, narrow_};
   }
 
-  // An explicit float32 result would undo the narrower.
-  static AttrsRef without_out_dtype(const AttrsRef& attrs) {
-    struct Clear : StringFields {
-      void field(const char* name, std::string* value) override {
-        if (std::string_view(name) == "out_dtype" && *value == "float32") value->clear();
+  // Every float is narrow already, or costs nothing to make so: parameters and constants are converted once.
+  bool can_be_narrow(const std::vector<Expr>& operands) const {
+    return std::all_of(operands.begin(), operands.end(), [&](const Expr& e) {
+      return as<ConstantNode>(e) || as<VarNode>(e) || is_narrow(e->type) ||
+             (as<TupleNode>(e) && can_be_narrow(as<TupleNode>(e)->fields));
+    });
+  }
+  bool is_narrow(const Type& type) const {
+    if (const auto* tuple = as_tuple(type))
+      return std::all_of(tuple->fields.begin(), tuple->fields.end(), [&](const Type& t) { return is_narrow(t); });
+    const auto* tensor = as_tensor(type);
+    return tensor && (!tensor->dtype.is_float() || tensor->dtype == narrow_);
+  }
+
+  // The attributes with the dtype of the sums, or of what is made.
+  static AttrsRef with_dtype(const OpDef& op, const AttrsRef& attrs, DataType dtype) {
+    struct Set : StringFields {
+      std::string wanted, name;
+      void field(const char* field, std::string* value) override {
+        const bool floating = value->empty() || value->starts_with("float") || value->starts_with("bfloat");
+        if (field == name && floating) *value = wanted;
       }
     };
-    if (!attrs) return attrs;
+    const bool maker = is_one_of(op, kMakers);
+    if (!attrs || (!maker && !std::string_view(op.name).starts_with("nn."))) return attrs;
     AttrsNode* copy = attrs->clone();
-    Clear clear;
-    copy->visit(clear);
+    Set set;
+    set.wanted = dtype.str();
+    set.name = maker ? "dtype" : "out_dtype";
+    copy->visit(set);
     return AttrsRef(copy);
   }
 
   struct KeyHash {
-    size_t operator()(const std::pair<const ExprNode*, bool>& key) const {
-      return std::hash<const void*>()(key.first) * 2 + key.second;
+    size_t operator()(const std::pair<const ExprNode*, DataType>& key) const {
+      return std::hash<const void*>()(key.first) * 31 + static_cast<size_t>(key.second.code) * 7 + key.second.bits;
     }
   };
   DataType narrow_;
-  std::unordered_map<std::pair<const ExprNode*, bool>, std::pair<Expr, Expr>, KeyHash>
+  const PrecisionRules& rules_;
+  std::unordered_map<std::pair<const ExprNode*, DataType>, std::pair<Expr, Expr>, KeyHash>
       casts_;  // with the expression: its address is the key
 };
 
@@ -104,32 +134,49 @@ Expr as_type(const Expr& e, const Type& type, Narrower& narrower) {
   return as_tensor(type) ? narrower.cast_to(e, as_tensor(type)->dtype) : e;
 }
 
-// A dataflow function: bindings and branches would have to change the types of variables.
-bool is_dataflow(const Expr& function) {
+// What is converted: no calls of functions, whose parameters would have to change their types, and no data types.
+bool is_plain(const Expr& function) {
   for (const Expr& e : post_order(function)) {
     bool fine = e == function || as<VarNode>(e) || as<ConstantNode>(e) || as<TupleNode>(e) || as<TupleGetItemNode>(e) ||
-                called_op(e);
+                as<LetNode>(e) || as<IfNode>(e) || called_op(e);
     if (!fine) return false;
   }
   return true;
 }
 
+Expr narrowed_body(const Expr& body, Narrower& narrower) {
+  std::unordered_map<const ExprNode*, Expr> done;
+  const std::vector<Expr> order = post_order(body);
+  std::unordered_map<const ExprNode*, std::vector<Expr>> bound;  // value -> the variables that are it
+  for (const Expr& e : order)
+    if (const auto* let = as<LetNode>(e)) bound[let->value.get()].push_back(let->var);
+  for (const Expr& e : order) {
+    std::vector<Expr> operands = children(e);
+    for (Expr& operand : operands) operand = done.at(operand.get());
+    if (as<IfNode>(e))
+      for (size_t i : {size_t{1}, size_t{2}}) operands[i] = as_type(operands[i], children(e)[i]->type, narrower);
+    const Expr made = narrower.converted(e, std::move(operands));
+    done[e.get()] = made;
+    // A variable has its value's type, and is used after it only.
+    if (auto it = bound.find(e.get()); it != bound.end())
+      for (const Expr& var : it->second)
+        if (!type_equal(var->type, made->type))
+          done[var.get()] = make_var(as<VarNode>(var)->name, made->type, var->span);
+  }
+  return done.at(body.get());
+}
+
 }  // namespace
 
-Result<Module> to_mixed_precision(const Module& module, DataType narrow, bool keep_output_dtype) {
+Result<Module> to_mixed_precision(const Module& module, DataType narrow, bool keep_output_dtype,
+                                  const PrecisionRules& rules) {
   Module out = module;
   for (auto& [name, function] : out.functions) {
     const auto* node = as<FunctionNode>(function);
     // Other functions' results have callers that count on their types.
-    if (!node || is_closed_function(function) || !is_dataflow(function)) continue;
-    Narrower narrower(narrow);
-    std::unordered_map<const ExprNode*, Expr> done;
-    for (const Expr& e : post_order(node->body)) {
-      std::vector<Expr> operands = children(e);
-      for (Expr& operand : operands) operand = done.at(operand.get());
-      done[e.get()] = narrower.converted(e, std::move(operands));
-    }
-    Expr body = done.at(node->body.get());
+    if (!node || is_closed_function(function) || !is_plain(function)) continue;
+    Narrower narrower(narrow, rules);
+    Expr body = narrowed_body(node->body, narrower);
     if (keep_output_dtype || name != "main") body = as_type(body, node->body->type, narrower);
     if (!(body == node->body)) function = with_body(*node, body);
   }
@@ -137,7 +184,7 @@ Result<Module> to_mixed_precision(const Module& module, DataType narrow, bool ke
 }
 
 Result<Module> to_mixed_precision(const Module& module, PassContext& context) {
-  return to_mixed_precision(module, kFloat16, context.get(kKeepOutput));
+  return to_mixed_precision(module, kFloat16, context.get(kKeepOutput), {});
 }
 
 }  // namespace tilewright::relay

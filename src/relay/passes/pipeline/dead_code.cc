@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/pipeline/dead_code.h"
 
+#include <map>
 #include <set>
 
 #include "relay/rewrite.h"
+#include "relay/structural.h"
 
 namespace tilewright::relay {
 namespace {
@@ -12,14 +14,58 @@ bool is_atom(const Expr& e) {
   return as<ConstructorNode>(e) || as<VarNode>(e) || as<ConstantNode>(e) || as<GlobalVarNode>(e);
 }
 
-Expr remove_dead_lets(const Expr& function) {
+// Whether a binding's value may be dropped or moved: evaluating it does nothing but give a value. Global functions that
+// are called are looked into; one that is being looked into already is taken to be pure.
+class Purity {
+ public:
+  explicit Purity(const Module& module) : module_(module) {}
+  bool operator()(const Expr& e) {
+    for (const Expr& part : post_order(e)) {
+      const OpDef* op = called_op(part);
+      if ((op && op->stateful) || as<RefWriteNode>(part)) return false;
+      const auto* call = as<CallNode>(part);
+      if (!call || op || as<ConstructorNode>(call->callee) || is_closed_function(call->callee)) continue;
+      const auto* global = as<GlobalVarNode>(call->callee);
+      if (!global || !of_function(global->name)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool of_function(const std::string& name) {
+    auto it = module_.functions.find(name);
+    const auto* function = it == module_.functions.end() ? nullptr : as<FunctionNode>(it->second);
+    if (!function) return false;
+    auto [known, fresh] = known_.try_emplace(name, true);
+    if (!fresh) return known->second;
+    const bool pure = (*this)(function->body);
+    return known_[name] = pure;
+  }
+  const Module& module_;
+  std::map<std::string, bool> known_;
+};
+
+// Variables that functions inside `root` read: a value that moved there would be computed at another time.
+std::set<const ExprNode*> read_by_closures(const Expr& root) {
+  std::set<const ExprNode*> out;
+  for (const Expr& e : post_order(root, true))
+    if (as<FunctionNode>(e) && !(e == root) && !is_closed_function(e))
+      for (const Expr& var : free_variables(e)) out.insert(var.get());
+  return out;
+}
+
+Expr remove_dead_lets(const Expr& function, const DeadCodeOptions& options, Purity& purity) {
   UseCounts uses = count_uses(function);
+  const auto inner = options.inline_once ? read_by_closures(function) : std::set<const ExprNode*>();
   return rewrite_expr(function, [&](const Expr& original, const Expr& e) -> Expr {
     const auto* let = as<LetNode>(e);
     if (!let) return e;
-    // One use is the binding itself.
-    if (uses.at(as<LetNode>(original)->var.get()) == 1 && !has_effect(let->value)) return let->body;
-    if (is_atom(let->value)) return substitute(let->body, {{as<VarNode>(let->var), let->value}});
+    const ExprNode* var = as<LetNode>(original)->var.get();
+    const int count = uses.at(var);  // one use is the binding itself
+    const bool pure = options.ignore_impurity || purity(let->value);
+    if (count == 1 && pure) return let->body;
+    if (is_atom(let->value) || (options.inline_once && count == 2 && pure && !inner.count(var)))
+      return substitute(let->body, {{as<VarNode>(let->var), let->value}});
     return e;
   });
 }
@@ -54,14 +100,20 @@ Result<Module> remove_unused_functions(const Module& module, PassContext&) {
   return out;
 }
 
-Result<Module> dead_code_elimination(const Module& module, PassContext&) {
+Result<Module> dead_code_elimination(const Module& module, const DeadCodeOptions& options) {
   Module current = module;
   // Removing one binding may leave those it read unused.
   for (;;) {
-    Module next = rewrite_functions(current, remove_dead_lets);
+    Purity purity(current);
+    Module next =
+        rewrite_functions(current, [&](const Expr& function) { return remove_dead_lets(function, options, purity); });
     if (next.functions == current.functions) return current;
     current = std::move(next);
   }
+}
+
+Result<Module> dead_code_elimination(const Module& module, PassContext&) {
+  return dead_code_elimination(module, DeadCodeOptions{});
 }
 
 }  // namespace tilewright::relay

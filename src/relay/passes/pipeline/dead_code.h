@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nothing reads disappears.
 // RemoveUnusedFunctions: global functions that main does not reach. First in the order: later passes do not touch them.
-// DeadCodeElimination: let bindings whose variable is not used (stateful values stay); a let of an atom or of a value
-//   used once is replaced by the value when it runs in the same scope.
+// DeadCodeElimination: let bindings whose variable is not used (stateful values stay); a let of an atom, and with
+//   inline_once one of a value used once in the same scope, is replaced by the value.
 // Requires: typed module. Ensures: the same results. Tests: tests/relay/passes/remove_unused_functions.txt,
 // dead_code*.txt
 #pragma once
@@ -15,4 +15,9 @@ namespace tilewright::relay {
 bool has_effect(const Expr& e);
 Result<Module> remove_unused_functions(const Module& module, PassContext& context);
 Result<Module> dead_code_elimination(const Module& module, PassContext& context);
+struct DeadCodeOptions {
+  bool inline_once = false;      // values used once go to their use
+  bool ignore_impurity = false;  // effects do not keep a binding
+};
+Result<Module> dead_code_elimination(const Module& module, const DeadCodeOptions& options);
 }  // namespace tilewright::relay

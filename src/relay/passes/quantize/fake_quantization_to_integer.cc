@@ -33,11 +33,11 @@ bool fake_quantized(const Expr& root) {
 }
 
 // The quantize as integer arithmetic, or itself; `culprit` is what has no rule.
-Expr realized(const Expr& e, Expr* culprit) {
+Expr realized(const Expr& e, const FakeQuantizationRules& rules, Expr* culprit) {
   const auto& a = attrs_of<QuantizeAttrs>(e);
   auto target = affine_of(arg(e, 1), arg(e, 2), tensor_of(e).dtype, a.axis, tensor_of(e).shape.size());
   if (!target) return e;
-  FakeQuantizedRegion region(*target);
+  FakeQuantizedRegion region(*target, rules, false);
   Found out = region.integers(arg(e, 0), true);
   if (!out) {
     if (!*culprit && fake_quantized(arg(e, 0))) *culprit = region.culprit();
@@ -52,14 +52,14 @@ Expr realized(const Expr& e, Expr* culprit) {
 
 // After training that knew of the quantisation, integers may go on where no quantize follows: an operator of
 // dequantized operands becomes the dequantized result of its integer form.
-Expr with_integers(const Expr& e) {
+Expr with_integers(const Expr& e, const FakeQuantizationRules& rules) {
   const OpDef* op = called_op(e);
   const auto* call = as<CallNode>(e);
   if (!op || !as_tensor(e->type) || std::string_view(op->name).starts_with("qnn.")) return e;
   const bool any =
       std::any_of(call->args.begin(), call->args.end(), [](const Expr& a) { return is_call_to(a, "qnn.dequantize"); });
   if (!any || !is_float_tensor(e)) return e;
-  FakeQuantizedRegion region(Affine{{}, {}, kInt32, 0});  // no target: nothing is rounded to one
+  FakeQuantizedRegion region(Affine{{}, {}, kInt32, 0}, rules, true);  // no target: nothing is rounded to one
   Found out = region.integers(e, false);
   if (!out || !region.any()) return e;
   auto made = try_call("qnn.dequantize", {out->integers, scale_expr(out->as), zero_expr(out->as)},
@@ -73,10 +73,12 @@ Expr with_integers(const Expr& e) {
 
 }  // namespace
 
-Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat) {
+Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat,
+                                            const FakeQuantizationRules& rules) {
   Expr culprit;
-  Module out = rewrite_module(
-      module, [&](const Expr&, const Expr& e) { return is_call_to(e, "qnn.quantize") ? realized(e, &culprit) : e; });
+  Module out = rewrite_module(module, [&](const Expr&, const Expr& e) {
+    return is_call_to(e, "qnn.quantize") ? realized(e, rules, &culprit) : e;
+  });
   if (hard_fail && culprit) {
     const OpDef* op = called_op(culprit);
     return Diagnostic(ErrorCode::kUnsupportedOp,
@@ -84,7 +86,7 @@ Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail
                              op ? op->name : "what is no operator"),
                       culprit->span ? *culprit->span : "", "without hard_fail the region stays real");
   }
-  if (use_qat) return rewrite_module(out, [](const Expr&, const Expr& e) { return with_integers(e); });
+  if (use_qat) return rewrite_module(out, [&](const Expr&, const Expr& e) { return with_integers(e, rules); });
   return out;
 }
 

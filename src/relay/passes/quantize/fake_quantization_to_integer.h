@@ -10,12 +10,28 @@
 // Why here: on request, before CanonicalizeQnn. Not in the default pipeline, which keeps the model's own roundings.
 // Test: tests/relay/passes/fake_quantization*.txt, tests/relay/fake_quantization_test.cc
 #pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "ir/pass_context.h"
 #include "relay/expr.h"
 
 namespace tilewright::relay {
 Result<Module> fake_quantization_to_integer(const Module& module, PassContext& context);
+// A value of integers and how they stand for reals; without a scale, one that does not.
+struct AffineValue {
+  Expr integers, scale, zero;
+  DataType dtype;
+  int64_t axis = -1;
+};
+// A script's rule for an operator: `call` is the call over integer operands, of which `operands` says more. Nothing
+// where there is no rule. `optional` ones count under use_qat only.
+using FakeQuantizationRules = std::function<std::optional<AffineValue>(
+    const std::string& op, const Expr& call, const std::vector<AffineValue>& operands, bool optional)>;
 // use_qat: operators of dequantized operands become integers where no quantize follows, too. Errors, when hard_fail:
 // UnsupportedOp.
-Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat = false);
+Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat = false,
+                                            const FakeQuantizationRules& rules = {});
 }  // namespace tilewright::relay

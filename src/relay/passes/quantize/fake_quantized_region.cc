@@ -44,6 +44,8 @@ Found FakeQuantizedRegion::rule(const Expr& e, bool direct) {
   }
   const OpDef* op = called_op(e);
   if (!op) return std::nullopt;
+  if (rules_)
+    if (Found own = by_script(*op, e)) return own;
   const std::string_view name = op->name;
   if (name == "nn.conv2d") return conv2d(e);
   if (name == "nn.conv2d_transpose") return conv2d_transpose(e);
@@ -262,6 +264,32 @@ Found FakeQuantizedRegion::averaged(const Expr& e, std::vector<int64_t> axes, bo
                     }),
                     e->span);
   return Quantized{total, {{x->as.scale[0] / static_cast<float>(n)}, {x->as.zero[0] * n}, kInt32, 0}};
+}
+
+// By the rule that a script registered. Operands that are no integers are handed over as they are.
+Found FakeQuantizedRegion::by_script(const OpDef& op, const Expr& e) {
+  std::vector<AffineValue> operands;
+  std::vector<Expr> args;
+  for (const Expr& operand : as<CallNode>(e)->args) {
+    const Expr culprit = culprit_;
+    Found x = as_tensor(operand->type) && !constant_data(operand) ? integers(operand, false) : std::nullopt;
+    culprit_ = culprit;
+    operands.push_back(x ? AffineValue{x->integers, scale_expr(x->as), zero_expr(x->as), x->as.dtype,
+                                       x->as.uniform() ? -1 : x->as.axis}
+                         : AffineValue{operand, {}, {}, kFloat32});
+    args.push_back(operands.back().integers);
+  }
+  if (std::none_of(operands.begin(), operands.end(), [](const AffineValue& x) { return x.scale; })) return std::nullopt;
+  const auto& call = *as<CallNode>(e);
+  auto typed = try_call(op.name, args, call.attrs, call.span);
+  const Expr over =
+      typed.ok() ? *typed
+                 : Expr(make_node<CallNode>(call.callee, std::move(args), call.attrs, incomplete_type(), call.span));
+  auto made = rules_(op.name, over, operands, optional_);
+  if (!made || !as_tensor(made->integers->type)) return std::nullopt;
+  auto as = affine_of(made->scale, made->zero, made->dtype, made->axis, tensor_of(made->integers).shape.size());
+  if (!as) return std::nullopt;
+  return Quantized{made->integers, *as};
 }
 
 }  // namespace tilewright::relay

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "relay/passes/quantize/affine.h"
+#include "relay/passes/quantize/fake_quantization_to_integer.h"
 
 namespace tilewright::relay {
 
 // One region: from a quantize up to the dequantizes.
 class FakeQuantizedRegion {
  public:
-  explicit FakeQuantizedRegion(Affine target) : target_(std::move(target)) {}
+  FakeQuantizedRegion(Affine target, const FakeQuantizationRules& rules, bool optional)
+      : target_(std::move(target)), rules_(rules), optional_(optional) {}
   // `direct`: nothing but moves and monotone functions lie between here and the quantize, so that its scale suits.
   Found integers(const Expr& e, bool direct);
   bool any() const { return any_; }
@@ -75,7 +77,10 @@ class FakeQuantizedRegion {
       return std::hash<const void*>()(key.first) * 2 + key.second;
     }
   };
+  Found by_script(const OpDef& op, const Expr& e);
   const Affine target_;
+  const FakeQuantizationRules& rules_;
+  const bool optional_;
   std::unordered_map<std::pair<const ExprNode*, bool>, Found, KeyHash> known_;
   bool any_ = false;
   int depth_ = 0;
