@@ -83,6 +83,7 @@ class Var(PrimExpr):
 
     def __init__(self, name: str, dtype: str = "int32", span: object = None):
         super().__init__(_core.symbol(name))
+        self.dtype = dtype
 
     @property
     def name(self) -> str:

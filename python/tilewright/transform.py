@@ -262,9 +262,14 @@ class Sequential(Pass):
         return mod
 
 
+# Levels of the classic stack where the compiler's own are others: a Sequential skips what is above the context's.
+_CLASSIC_LEVELS = {"AlterOpLayout": 3, "BackwardFoldScaleAxis": 3, "CanonicalizeOps": 3, "DefuseOps": 3, "DynamicToStatic": 2, "EliminateCommonSubexpr": 3,
+                   "FoldConstant": 2, "FoldScaleAxis": 3, "ForwardFoldScaleAxis": 3, "SimplifyExpr": 0}
+
+
 @functools.lru_cache(maxsize=None)
 def _levels() -> dict[str, int]:
-    return {name: level for name, level, _ in _core.pass_infos()}
+    return {name: _CLASSIC_LEVELS.get(name, level) for name, level, _ in _core.pass_infos()}
 
 
 def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None, opt_level: int | None = None) -> Pass:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core, tir, transform
+from ..error import InvalidValue
 from ..runtime.container import Array, Map
 from ..tir import FloatImm, IntImm
 from . import diagnostics, instrument, memory_pools
@@ -163,7 +164,7 @@ def _test_attrs(values: dict[str, Any]) -> Any:
     from ..relay.expr import DictAttrs
     unknown = set(values) - {"axis", "name", "padding", "func"}
     if unknown or "name" not in values:
-        raise AttributeError(f"attrs.TestAttrs has axis, name, padding and func, not {', '.join(sorted(unknown)) or 'no name'}")
+        raise InvalidValue(f"attrs.TestAttrs has axis, name, padding and func, not {', '.join(sorted(unknown)) or 'no name'}")
     return DictAttrs({"axis": 10, "name": None, "padding": None, "func": None, **values})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..runtime.container import Array, Map, ShapeTuple, String
 from ..runtime.ndarray import Device
 from ..tir import FloatImm, IntImm, StringImm
+from ..tir import Var as TirVar
 from .env_func import EnvFunc
 from .ty import GlobalTypeVar, PointerType, PrimType
 
@@ -21,8 +22,13 @@ class _Writer:
     def __init__(self, relay: Callable[[Any], str]):
         self.nodes: list[dict[str, Any]] = [{"type_key": ""}]
         self._relay = relay
+        self._variables: dict[int, int] = {}
 
     def add(self, value: Any) -> int:
+        if isinstance(value, TirVar):  # one that is met again is the same one
+            if id(value) in self._variables:
+                return self._variables[id(value)]
+            self._variables[id(value)] = len(self.nodes)
         node = self._node(value)
         self.nodes.append(node)
         return len(self.nodes) - 1
@@ -37,6 +43,8 @@ class _Writer:
             return {"type_key": "PrimType", "attrs": {"dtype": value.dtype, "span": "0"}}
         if isinstance(value, PointerType):
             return {"type_key": "PointerType", "attrs": {"element_type": str(self.add(value.element_type)), "storage_scope": value.storage_scope}}
+        if isinstance(value, TirVar):
+            return {"type_key": "tir.Var", "attrs": {"dtype": value.dtype, "name": value.name, "span": "0", "type_annotation": "0"}}
         if isinstance(value, EnvFunc):
             return {"type_key": "EnvFunc", "repr_str": value.name}
         if isinstance(value, DictAttrs):
@@ -66,7 +74,7 @@ class _Writer:
 def can_save(value: Any) -> bool:
     """Whether a value has a form here rather than as Relay."""
     from ..relay.expr import DictAttrs, GlobalVar, Op
-    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, PrimType, PointerType, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, PrimType, PointerType, TirVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:
@@ -75,7 +83,7 @@ def save(value: Any, relay: Callable[[Any], str]) -> str:
     return json.dumps({"root": root, "nodes": writer.nodes, "b64ndarrays": [], "attrs": {"tvm_version": "0.9.0"}}, indent=2)
 
 
-_KEYS = ("Op", "PrimType", "PointerType", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
+_KEYS = ("Op", "PrimType", "tir.Var", "tir.SizeVar", "PointerType", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
 
 
 def can_load(text: str) -> bool:
@@ -93,6 +101,12 @@ def load(text: str, relay: Callable[[str], Any]) -> Any:
     graph = json.loads(text)
     nodes = graph["nodes"]
 
+    variables: dict[int, TirVar] = {}
+
+    def variable(index: int) -> TirVar:
+        attrs = nodes[index]["attrs"]
+        return variables.setdefault(index, TirVar(attrs["name"], attrs["dtype"]))
+
     def read(index: int) -> Any:
         node = nodes[index]
         key, attrs, data = node["type_key"], node.get("attrs", {}), node.get("data", [])
@@ -101,7 +115,7 @@ def load(text: str, relay: Callable[[str], Any]) -> Any:
                 return Map(zip(map(String, node["keys"]), map(read, data)))
             return Map(zip(map(read, data[::2]), map(read, data[1::2])))
         plain: dict[str, Callable[[], Any]] = {
-            "": lambda: None, "Op": lambda: Op(node["repr_str"]),
+            "": lambda: None, "tir.Var": lambda: variable(index), "tir.SizeVar": lambda: variable(index), "Op": lambda: Op(node["repr_str"]),
             "GlobalVar": lambda: GlobalVar(read(int(attrs["name_hint"]))), "PrimType": lambda: PrimType(attrs["dtype"]),
             "PointerType": lambda: PointerType(read(int(attrs["element_type"])), attrs["storage_scope"]), "GlobalTypeVar": lambda: GlobalTypeVar(read(int(attrs["name_hint"]))), "EnvFunc": lambda: EnvFunc(node["repr_str"]), "DictAttrs": lambda: DictAttrs(read(int(attrs["__dict__"]))),
             "Device": lambda: Device(int(attrs["device_type"]), int(attrs["device_id"])), "tir.StringImm": lambda: StringImm(node["repr_str"]),

@@ -441,7 +441,8 @@ def var(name_hint: str, type_annotation: Any = None, shape: Any = None, dtype: A
 
 
 def const(value: Any, dtype: Any = None, span: Any = None) -> Constant:
-    """Python numbers and lists become int32, float32 or bool unless a dtype is given."""
+    """Python numbers and lists become int32, float32 or bool unless a dtype (or a type that has one) is given."""
+    dtype = getattr(dtype, "dtype", dtype) if isinstance(dtype, _core.Type) else dtype
     if isinstance(value, (bool, numbers.Number, list, tuple)) and not isinstance(value, np.generic):
         value = np.array(value, dtype=dtype)
         if dtype is None:

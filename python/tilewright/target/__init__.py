@@ -376,7 +376,7 @@ def create(target: Any) -> Target:
 
 
 def _named(kind: str, device: str, model: str, options: Any) -> Target:
-    words = [kind, *([f"-device={device}"] if device else []), *([f"-model={model}"] if model != "unknown" else [])]
+    words = [kind, *([f"-device={device}"] if device else []), f"-model={model}"]
     return Target(" ".join([*words, *([options] if isinstance(options, str) else options or [])]))
 
 

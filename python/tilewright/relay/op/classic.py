@@ -232,6 +232,37 @@ def where(condition: Any, x: Any, y: Any) -> Call:
     return Call("where", [_of_dtype(condition, "bool"), x, y])
 
 
+def squeeze(data: Any, axis: Any = None) -> Call:
+    if isinstance(axis, Constant):
+        axis = axis.data.numpy().reshape(-1).tolist()
+    if isinstance(axis, Expr):
+        return Call("dyn.squeeze", [data, axis])
+    return Call("squeeze", [data], {"axis": [axis] if isinstance(axis, int) else None if axis is None else [int(a) for a in axis]})
+
+
+def expand_dims(data: Any, axis: Any, num_newaxis: int = 1) -> Call:
+    if isinstance(axis, Constant):
+        axis = int(axis.data.numpy().reshape(-1)[0])
+    if isinstance(axis, Expr):
+        return Call("dyn.expand_dims", [data, axis], {"num_newaxis": num_newaxis})
+    return Call("expand_dims", [data], {"axis": int(axis), "num_newaxis": num_newaxis})
+
+
+def contrib_dense_pack(data: Any, weight: Any, weight_layout: str = "NC", units: int | None = None, out_dtype: str = "") -> Call:
+    attrs = {"weight_layout": weight_layout, **({"units": units} if units else {}), **({"out_dtype": out_dtype} if out_dtype else {})}
+    return Call("nn.contrib_dense_pack", [data, weight], attrs)
+
+
+def _blocked(name: str) -> Any:
+    """A convolution over channel blocks under its classic Python name, which ends in small letters."""
+    def make(data: Any, kernel: Any, strides: Any = (1, 1), padding: Any = (0, 0), dilation: Any = (1, 1), groups: int = 1, channels: int | None = None,
+             kernel_size: Any = None, data_layout: str = "NCHW8c", kernel_layout: str = "OIHW", out_layout: str = "", out_dtype: str = "") -> Call:
+        from . import nn
+        return getattr(nn, name)(data, kernel, strides=strides, padding=padding, dilation=dilation, groups=groups, channels=channels, kernel_size=kernel_size,
+                                 data_layout=data_layout, kernel_layout=kernel_layout, out_layout=out_layout, out_dtype=out_dtype)
+    return make
+
+
 def fast_gelu(x: Any) -> Call:
     return Call("nn.gelu", [x])
 
@@ -365,13 +396,14 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: Any = None) -> Call:
 
 
 TABLE: dict[str, Any] = {f.__name__: f for f in (arange, take, gather, strided_slice, reshape, broadcast_to, tile, full, topk, meshgrid, unique, one_hot,
-                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, stack, where, reverse_reshape, segment_sum)}
+                                                 on_device, device_copy, mean_variance, std, mean_std, flip, collapse_sum_to, sparse_to_dense, strided_set, matrix_set_diag, dft, stft, debug, split, squeeze, stack, expand_dims, where, reverse_reshape, segment_sum)}
 TABLE.update(_SPARSE)
 TABLE.update(_DETECTION)
 TABLE["image.resize2d"] = resize2d
 TABLE.update(_MEMORY)
+TABLE.update({f"nn.{n}nchwc": _blocked(f"{n}NCHWc") for n in ("contrib_conv2d_", "contrib_depthwise_conv2d_")})
 TABLE.update({"zeros": _filled("zeros"), "ones": _filled("ones"), "annotation.on_device": on_device})
-TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, dense, dropout_raw, const, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
+TABLE.update({f"nn.{f.__name__}": f for f in (pad, mirror_pad, upsampling, upsampling3d, correlation, conv2d_backward_weight, max_pool2d_grad, avg_pool2d_grad, fast_gelu, contrib_dense_pack, dense, dropout_raw, const, *(_global_pool(k, r) for k in ("avg", "max") for r in (1, 3)))})
 
 
 def register(op_name: str, describe: str = "", expand: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...topi.nn_qnn import SQNN_DTYPE_TO_CODE
 from ..expr import Call, Expr, Tuple, TupleWrapper, _like, const
 from ..op import nn as _nn
 from ..op.registry import register_op_attr
@@ -37,15 +38,42 @@ def requantize(data: Any, input_scale: Any, input_zero_point: Any, output_scale:
                 {"axis": axis, "rounding": rounding, "compute_dtype": compute_dtype, "out_dtype": out_dtype})
 
 
-def simulated_quantize(data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: str = "int8") -> Any:
-    """The numbers that quantize gives, as float32."""
+_RANGES = {"uint8": (0, 255), "int8": (-128, 127), "int32": (-2147483648, 2147483647)}
+
+
+def _along(value: Any, data: Any, axis: int) -> Any:
+    """A scale or zero point as float32 that broadcasts to the data."""
+    value = Call("cast", [value], {"dtype": "float32"})
+    rank, own = len(data.checked_type.shape), len(value.checked_type.shape)
+    after = rank - axis % rank - 1
+    return Call("expand_dims", [value], {"axis": 1, "num_newaxis": after}) if own == 1 and after else value
+
+
+def _by_dtype(data: Any, dtype: Any, forms: dict[str, Any]) -> Any:
+    """The form of the dtype whose number (topi.nn.qnn) a run brings; the data themselves for the number of "disable"."""
+    code, out = Call("cast", [dtype], {"dtype": "float32"}), data
+    for name, form in forms.items():
+        out = Call("where", [Call("equal", [code, const(float(SQNN_DTYPE_TO_CODE[name]))]), form, out])
+    return out
+
+
+def simulated_quantize(data: Any, output_scale: Any, output_zero_point: Any, axis: int = -1, out_dtype: Any = "int8") -> Any:
+    """The numbers that quantize gives, as float32. out_dtype may be a value: a number of topi.nn.qnn."""
+    if isinstance(out_dtype, Expr):
+        scale, zero = (_along(v, data, axis) for v in (_scale(output_scale), _zero(output_zero_point)))
+        steps = Call("add", [Call("round", [Call("divide", [data, scale])]), zero])
+        return _by_dtype(data, out_dtype, {n: Call("clip", [steps], {"a_min": float(low), "a_max": float(high)}) for n, (low, high) in _RANGES.items()})
     if out_dtype == "disable":
         return _like(data)
     return Call("cast", [quantize(data, output_scale, output_zero_point, axis, out_dtype)], {"dtype": "float32"})
 
 
-def simulated_dequantize(data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, in_dtype: str = "int8") -> Any:
-    """The real values of float32 numbers that stand for integers."""
+def simulated_dequantize(data: Any, input_scale: Any, input_zero_point: Any, axis: int = -1, in_dtype: Any = "int8") -> Any:
+    """The real values of float32 numbers that stand for integers. in_dtype may be a value: a number of topi.nn.qnn."""
+    if isinstance(in_dtype, Expr):
+        scale, zero = (_along(v, data, axis) for v in (_scale(input_scale), _zero(input_zero_point)))
+        real = Call("multiply", [Call("subtract", [data, zero]), scale])
+        return _by_dtype(data, in_dtype, dict.fromkeys(_RANGES, real))
     if in_dtype == "disable":
         return _like(data)
     return dequantize(Call("cast", [data], {"dtype": "int32"}), input_scale, input_zero_point, axis)
