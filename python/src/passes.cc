@@ -67,7 +67,10 @@ relay::PrecisionRules precision_rules(const std::shared_ptr<nb::object>& rules) 
     nb::gil_scoped_acquire gil;
     nb::object made = (*rules)(op, wrap(e));
     if (made.is_none()) return std::nullopt;
-    return relay::PrecisionRule{static_cast<relay::PrecisionCategory>(nb::cast<int>(made[0])),
+    // Classic scripts say 0: always, 1: follow, 2: never.
+    constexpr relay::Narrowing kClassic[] = {relay::Narrowing::kAlways, relay::Narrowing::kFollows,
+                                             relay::Narrowing::kNever};
+    return relay::PrecisionRule{kClassic[nb::cast<size_t>(made[0])],
                                 unwrap(parse_dtype(nb::cast<std::string>(made[1]))),
                                 unwrap(parse_dtype(nb::cast<std::string>(made[2])))};
   };

@@ -130,8 +130,8 @@ def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
 
 
 def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
-    """Arithmetic in a narrower float where that is safe, by the rules of register_mixed_precision_conversion where there are some. An operator
-    without a rule follows its operands, so missing_op_mode (0 error, 1 warning, 2 silence) never comes to bear."""
+    """Arithmetic in a narrower float where that is safe, by the rules of register_mixed_precision_conversion where there are some. Every
+    other operator has one of the compiler's, so missing_op_mode (0 error, 1 warning, 2 silence) never comes to bear."""
     if mixed_precision_type not in ("float16", "bfloat16"):
         raise ValueError(f"mixed precision is float16 or bfloat16, not {mixed_precision_type}")
     if missing_op_mode not in (0, 1, 2):

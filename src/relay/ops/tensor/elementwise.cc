@@ -282,13 +282,14 @@ std::vector<OpDef> elementwise_ops() {
   TW_UNARY("nearbyint", "The nearest integer, halves to even (IEEE and ONNX; ours).", kNumbers, half_even, 0)
   TW_UNARY("round", "The nearest integer, halves away from zero.", kNumbers, half_away, 0)
   TW_UNARY("rsqrt", "1 / sqrt(x). Floats.", kFloats, rsqrt, 20)
-  TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40, .keeps_finite = true)
+  TW_UNARY("sigmoid", "1 / (1 + exp(-x)). Floats.", kFloats, sigmoid, 40, .narrowing = Narrowing::kFollows,
+           .keeps_finite = true)
   TW_UNARY("sin", "Sine of radians. Floats.", kFloats, std::sin, 40)
   TW_UNARY("sinh", "Hyperbolic sine. Floats.", kFloats, std::sinh, 40)
-  TW_UNARY("sqrt", "Square root. Floats.", kFloats, std::sqrt, 10)
+  TW_UNARY("sqrt", "Square root. Floats.", kFloats, std::sqrt, 10, .narrowing = Narrowing::kFollows)
   TW_UNARY("tan", "Tangent of radians. Floats.", kFloats, std::tan, 40)
-  TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40, .keeps_finite = true,
-           .fast_form = "fast_tanh")
+  TW_UNARY("tanh", "Hyperbolic tangent. Floats.", kFloats, std::tanh, 40, .narrowing = Narrowing::kFollows,
+           .keeps_finite = true, .fast_form = "fast_tanh")
   TW_UNARY("trunc", "x rounded towards zero.", kNumbers, std::trunc, 0)
 #undef TW_UNARY
   ops.push_back(unary("abs", "Absolute value (the most negative integer wraps).", same_type<kNumbers>,

@@ -30,8 +30,7 @@ class Narrower {
     if (!op) return with_children(e, operands);
     const auto& c = *as<CallNode>(e);
     const PrecisionRule rule = rule_of(*op, e);
-    if (rule.category == PrecisionCategory::kAlways ||
-        (rule.category == PrecisionCategory::kFollow && can_be_narrow(operands))) {
+    if (rule.narrowing == Narrowing::kAlways || (rule.narrowing == Narrowing::kFollows && can_be_narrow(operands))) {
       std::vector<Expr> narrow = cast_all(operands, narrow_);
       const AttrsRef attrs = with_dtype(*op, c.attrs, rule.accumulated);
       if (narrow == c.args && (!attrs || attrs_equal(attrs, c.attrs))) return e;
@@ -68,11 +67,7 @@ class Narrower {
   PrecisionRule rule_of(const OpDef& op, const Expr& e) const {
     if (rules_)
       if (auto own = rules_(op.name, e)) return *own;
-    const Narrowing fact = op.facts.narrowing;
-    const auto category = fact == Narrowing::kAlways    ? PrecisionCategory::kAlways
-                          : fact == Narrowing::kFollows ? PrecisionCategory::kFollow
-                                                        : PrecisionCategory::kNever;
-    return {category, narrow_, narrow_};
+    return {op.facts.narrowing, narrow_, narrow_};
   }
 
   // Every float is narrow already, or costs nothing to make so: parameters and constants are converted once.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ToMixedPrecision: float32 arithmetic in a narrower float where that is safe.
 // What: contractions (convolutions, matrix products) always take float16 operands, and sum in float16; operators that
-//   lose (sums, exponentials, normalisations) stay in float32; the others follow when all their operands are narrow, or
-//   are parameters or constants. A script's rule for an operator takes the place of this. Casts stand where the two
-//   meet, one per value and direction.
+//   gain nothing by width follow when all their operands are narrow, or are parameters or constants; those that lose
+//   (sums, exponentials, normalisations) stay in float32. A script's rule for an operator takes the place of this.
+//   Casts stand where the two meet, one per value and direction.
 // Requires: typed module. Ensures: parameters keep their types; results are float32 again under
 //   relay.ToMixedPrecision.keep_orig_output_dtype, else what they became.
 // Why here: before fusion, which takes the casts in. Not in the default pipeline: it trades accuracy.
@@ -14,14 +14,13 @@
 #include <string>
 
 #include "ir/pass_context.h"
-#include "relay/expr.h"
+#include "relay/op.h"
 
 namespace tilewright::relay {
 Result<Module> to_mixed_precision(const Module& module, PassContext& context);
 
-enum class PrecisionCategory : uint8_t { kAlways, kFollow, kNever };
 struct PrecisionRule {
-  PrecisionCategory category = PrecisionCategory::kFollow;
+  Narrowing narrowing = Narrowing::kFollows;
   DataType accumulated, result;  // what it sums in, and what its users see
 };
 // The rule for a call of an operator, or nothing for the built-in one.

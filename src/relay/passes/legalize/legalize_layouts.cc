@@ -54,23 +54,6 @@ Expr convolution(const Expr& e) {
 }
 
 template <class A>
-Expr one_filter_a_row(const Expr& e) {
-  const auto& a = attrs_of<A>(e);
-  const std::string usual = A().kernel_layout;
-  if (a.groups == 1 || !a.channels || *a.channels == a.groups || !permutes(a.kernel_layout, usual)) return e;
-  Expr kernel = turned(arg(e, 1), a.kernel_layout, usual);
-  auto shape = static_shape(tensor_of(kernel).shape);
-  if (!shape || (*shape)[0] != a.groups || (*shape)[1] * a.groups != *a.channels) return e;
-  (*shape)[0] = *a.channels;
-  (*shape)[1] = 1;
-  return call(called_op(e)->name, {arg(e, 0), reshape_to(kernel, *shape)}, make_attrs<A>([&](auto& attrs) {
-                attrs = a;
-                attrs.kernel_layout = usual;
-              }),
-              e->span);
-}
-
-template <class A>
 Expr over_image(const Expr& e) {
   const auto& a = attrs_of<A>(e);
   const std::string usual = A().layout;
@@ -129,12 +112,6 @@ Expr in_usual_layout(const Expr& e) {
   const OpDef* op = called_op(e);
   auto rule = op ? layout_rules().find(op->name) : layout_rules().end();
   return rule == layout_rules().end() ? e : rule->second(e);
-}
-
-Expr with_one_filter_a_row(const Expr& e) {
-  if (is_call_to(e, "nn.conv1d")) return one_filter_a_row<Conv1DAttrs>(e);
-  if (is_call_to(e, "nn.conv2d")) return one_filter_a_row<Conv2DAttrs>(e);
-  return is_call_to(e, "nn.conv3d") ? one_filter_a_row<Conv3DAttrs>(e) : e;
 }
 
 }  // namespace tilewright::relay

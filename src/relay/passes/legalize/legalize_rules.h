@@ -20,8 +20,6 @@ Expr legal_adaptive_pool2d(const Expr& e);
 Expr legal_adaptive_pool3d(const Expr& e);
 // Everything else.
 Expr written_in_kernels(const Expr& e);
-// A depthwise convolution whose kernel is (channels, filters, ...) over one of (channels * filters, 1, ...).
-Expr with_one_filter_a_row(const Expr& e);
 // A transpose; x itself where its axes stay.
 Expr reordered(const Expr& x, std::vector<int64_t> axes);
 }  // namespace tilewright::relay

@@ -15,4 +15,6 @@ namespace tilewright::relay {
 Result<Module> expand_composed(const Module& module, PassContext& context);
 // One call; the expression itself where it is not composed or has to stay. The expansion may hold composed calls.
 Expr expanded(const Expr& e);
+// A depthwise convolution whose kernel is (channels, filters, ...) over one of (channels * filters, 1, ...).
+Expr with_one_filter_a_row(const Expr& e);
 }  // namespace tilewright::relay

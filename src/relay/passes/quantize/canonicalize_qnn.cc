@@ -5,7 +5,7 @@
 #include "relay/ops/attrs.h"
 #include "relay/ops/quantize/attrs_qnn.h"
 #include "relay/ops/quantize/fixed_point.h"
-#include "relay/passes/legalize/legalize_rules.h"
+#include "relay/passes/pipeline/expand_composed.h"
 #include "relay/passes/pipeline/fold_constant.h"
 
 namespace tilewright::relay {
