@@ -89,6 +89,16 @@ def scale_before_weights(layout):
     np.testing.assert_allclose(evaluate(out, *data), evaluate(relay.Function([x, w, b], before), *data), rtol=1e-3, atol=1e-4)
 
 
+@program(0.0, 1e-30)
+def scale_that_is_no_divisor(tiny):
+    """An offset that it would have to be divided by stays."""
+    x, w, s = var("x", 1, 4, 6, 6), var("w", 8, 4, 3, 3), np.ones((4, 1, 1), "float32")
+    s[2] = tiny
+    body = conv(relay.add(x * relay.const(s), relay.const(numbers(4, 1, 1))), w)
+    before = relay.Function([x, w], body)
+    same(run_opt_pass(before, transform.ForwardFoldScaleAxis()), run_opt_pass(before, transform.InferType()))
+
+
 @program
 def scale_of_two_uses():
     s = relay.const(numbers(4, 1, 1, low=0.5, high=1.0))

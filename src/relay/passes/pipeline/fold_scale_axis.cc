@@ -2,6 +2,7 @@
 #include "relay/passes/pipeline/fold_scale_axis.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "relay/constant_call.h"
 #include "relay/ops/attrs.h"
@@ -174,14 +175,28 @@ Expr channel_scale(const Expr& factor, const Expr& product, int64_t axis) {
   return values ? make_constant(std::move(*values)) : Expr();
 }
 
+// Offsets may be divided by it: no quotient is infinite, or larger by orders than what it stands for.
+bool is_moderate(const Expr& e) {
+  const Tensor* t = constant_data(e);
+  if (!t) return false;
+  for (int64_t i = 0; i < t->size(); ++i) {
+    const double size = std::fabs(t->at_double(i));
+    if (!(size >= 1.0 / 1024 && size <= 1024)) return false;
+  }
+  return true;
+}
+
 // Where a scale may come from or go to: the axis it runs over, and whether it has to be positive on its way. It is a
 // constant: weights that are scaled by what a run computes could not be packed beforehand.
 struct ScaleWay {
   int64_t axis = 0;
-  bool positive = false;
-  bool admits(const Expr& factor) const { return constant_data(factor) && (!positive || all_positive(factor)); }
+  bool positive = false, divides = false;
+  bool admits(const Expr& factor) const {
+    return constant_data(factor) && (!positive || all_positive(factor)) && (!divides || is_moderate(factor));
+  }
   bool merge(const ScaleWay& other) {
     positive |= other.positive;
+    divides |= other.divides;
     return axis == other.axis;
   }
 };
@@ -343,6 +358,7 @@ class ForwardFolder {
         for (size_t i : {size_t{0}, size_t{1}})
           if (same_tensor_type(operands[i], e) && varies_along(operands[1 - i], e, own->axis)) {
             to[i] = own;
+            to[i]->divides = true;
             break;
           }
       }
