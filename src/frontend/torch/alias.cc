@@ -87,7 +87,7 @@ bool lies_in_order(const View& view) {
 }
 
 Expr put_slice(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t count, const Expr& part) {
-  const int64_t size = c.dims(whole)[static_cast<size_t>(axis)];
+  const int64_t size = c.dims(whole).at(static_cast<size_t>(axis));
   std::vector<Expr> parts;
   if (begin > 0) parts.push_back(c.slice(whole, axis, 0, begin));
   parts.push_back(part);
@@ -97,7 +97,7 @@ Expr put_slice(const NodeContext& c, const Expr& whole, int64_t axis, int64_t be
 
 // Every `step`-th element from `begin` on.
 Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t begin, int64_t step, const Expr& part) {
-  const int64_t count = c.dims(part)[static_cast<size_t>(axis)];
+  const int64_t count = c.dims(part).at(static_cast<size_t>(axis));
   if (count == 0) return whole;
   if (step == 1) return put_slice(c, whole, axis, begin, count, part);
   std::vector<int64_t> places;
@@ -127,12 +127,12 @@ Expr put_back(const Place& place, const ViewStep& step, const Expr& before, cons
     case Inverse::kTranspose:
       return replay(place, step, content).at(0).expr;
     case Inverse::kSelect: {
-      const int64_t axis = c.dim(c.integer("dim"), rank), size = c.dims(before)[static_cast<size_t>(axis)];
+      const int64_t axis = c.dim(c.integer("dim"), rank), size = c.dims(before).at(static_cast<size_t>(axis));
       const int64_t at = c.integer("index");
       return put_slice(c, before, axis, at < 0 ? at + size : at, 1, c.expand(content, axis));
     }
     case Inverse::kSlice: {
-      const int64_t axis = c.dim(c.integer("dim", 0), rank), size = c.dims(before)[static_cast<size_t>(axis)];
+      const int64_t axis = c.dim(c.integer("dim", 0), rank), size = c.dims(before).at(static_cast<size_t>(axis));
       int64_t begin = c.integer("start", 0);
       begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
       return put_strided(c, before, axis, begin, c.integer("step", 1), content);
@@ -143,7 +143,7 @@ Expr put_back(const Place& place, const ViewStep& step, const Expr& before, cons
       if (unbinds) return put_slice(c, before, axis, static_cast<int64_t>(step.result), 1, c.expand(content, axis));
       const Values made = replay(place, step, before);
       int64_t begin = 0;
-      for (size_t i = 0; i < step.result; ++i) begin += c.dims(result_of(made, i))[static_cast<size_t>(axis)];
+      for (size_t i = 0; i < step.result; ++i) begin += c.dims(result_of(made, i)).at(static_cast<size_t>(axis));
       return put_strided(c, before, axis, begin, 1, content);
     }
     case Inverse::kNone:

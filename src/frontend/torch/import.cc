@@ -2,6 +2,7 @@
 #include "frontend/torch/import.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/checked.h"
 #include "base/format.h"
@@ -45,7 +46,13 @@ Values convert_resolved(const Place& place, const Node& node, NamedValues argume
   const ConverterEntry* entry = find_converter(functional.empty() ? node.target : functional);
   if (!entry) refuse(ErrorCode::kUnsupportedOp, "");
   NodeContext context(place, node, std::move(arguments));
-  return entry->convert(context);
+  try {
+    return entry->convert(context);
+  } catch (const std::out_of_range&) {  // an axis or an item that is not there
+    context.fail_type("its arguments do not fit its operands");
+  } catch (const std::length_error&) {
+    context.fail_type("its arguments do not fit its operands");
+  }
 }
 
 Importer::Importer(const Program& program, const ImportOptions& options)
@@ -69,7 +76,7 @@ Value Importer::resolved(const Argument& a, const Scope& scope) {
   if (a.kind != Argument::kValue) return literal_value(a);
   if (const Value* v = scope.find(a.text)) return now(*v);
   if (auto bad = unreadable_.find(a.text); bad != unreadable_.end())
-    refuse(ErrorCode::kUnsupportedModel, bad->second, "", "export the model again with PyTorch 2.8 or newer");
+    refuse(ErrorCode::kUnsupportedModel, bad->second, "", "export the model again, with PyTorch 2.8 or newer");
   refuse(ErrorCode::kMalformedModel, format("the graph reads '{}', which nothing makes", a.text));
 }
 
@@ -146,11 +153,10 @@ void Importer::bind(const Node& node, Values made, Scope& scope) {
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i]->kind != Argument::kValue) continue;
+    // Indices of pools and such, which are rarely read.
     if (i >= made.size()) {
-      unsupported_.add(node.target, "", label_of(node), format("its output {}", i));
-      Value bad;
-      bad.poisoned = true;
-      made.resize(i + 1, bad);
+      unreadable_.emplace(outputs[i]->text, format("the output {} of {} cannot be computed yet", i, label_of(node)));
+      continue;
     }
     name_one(*outputs[i], std::move(made[i]));
   }
@@ -303,6 +309,9 @@ Result<relay::Module> Importer::run() try {
   return Diagnostic(ErrorCode::kLimitExceeded, "not enough memory to import the model");
 } catch (const InternalError& bug) {
   return Diagnostic(ErrorCode::kInternal, bug.what());
+} catch (const std::out_of_range&) {
+  return Diagnostic(ErrorCode::kMalformedModel, "a change in place does not fit what it changes", "",
+                    "export the model again");
 }
 
 Result<relay::Module> import_torch(const Program& program, const ImportOptions& options) {

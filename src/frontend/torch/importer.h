@@ -66,7 +66,7 @@ class Importer {
   onnx::Importer onnx_;
   std::map<std::string, Dim> symbols_;  // bound by options.shapes
   frontend::UnsupportedNodes unsupported_;
-  std::map<std::string, std::string> unreadable_;  // graph names of weights that cannot be read
+  std::map<std::string, std::string> unreadable_;  // names of weights and outputs that cannot be had
   std::set<std::string> changed_;                  // buffers and inputs that the model changes
   std::vector<std::shared_ptr<View>> memories_;    // of those that it may change, in order
   std::vector<Expr> inputs_, results_;

@@ -90,13 +90,13 @@ Values log_sigmoid_forward(NodeContext& c) {
 }
 Values prelu(NodeContext& c) {
   Expr x = c.tensor("self"), slope = c.tensor("weight");
-  if (c.rank(slope) == 1 && c.shape(slope)[0] == Dim(1)) slope = c.reshape(slope, {});
+  if (c.rank(slope) == 1 && c.shape(slope).at(0) == Dim(1)) slope = c.reshape(slope, {});
   if (c.rank(slope) == 1 && c.rank(x) > 2) slope = c.expand(slope, 1, c.rank(x) - 2);
   return {c.where(c.call("greater", {x, c.zero_like(x)}), x, c.mul(x, slope))};
 }
 Values glu(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim", -1), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", -1), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   if (size % 2 != 0) c.fail_type(format("an axis of {} has no halves", size));
   Expr a = c.slice(x, axis, 0, size / 2), b = c.slice(x, axis, size / 2, size);
   return {c.mul(a, c.call("sigmoid", {b}))};

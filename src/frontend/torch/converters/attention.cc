@@ -66,7 +66,7 @@ Values scaled_dot_product(NodeContext& c) { return {attended(c)}; }
 Values flash_for_cpu(NodeContext& c) {
   Expr y = attended(c);
   const Ints d = c.dims(y);
-  return {y, c.zeros(kFloat32, {d[0], d[2], d[1]})};
+  return {y, c.zeros(kFloat32, {d.at(0), d.at(2), d.at(1)})};
 }
 
 enum class Cell { kLstm, kGru, kTanh, kRelu };
@@ -75,7 +75,7 @@ enum class Cell { kLstm, kGru, kTanh, kRelu };
 Expr reordered(NodeContext& c, const Expr& e, Cell cell) {
   const int64_t gates = cell == Cell::kLstm ? 4 : cell == Cell::kGru ? 3 : 1;
   if (gates == 1) return e;
-  const int64_t size = c.dims(e)[0] / gates;
+  const int64_t size = c.dims(e).at(0) / gates;
   std::vector<Expr> parts;
   const Ints order = cell == Cell::kLstm ? Ints{0, 3, 1, 2} : Ints{1, 0, 2};
   for (int64_t g : order) parts.push_back(c.slice(e, 0, g * size, (g + 1) * size));
@@ -119,7 +119,7 @@ Values recurrent(NodeContext& c) {
     std::vector<Expr> inputs = {x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : Expr(), Expr(), state(0)};
     if (lstm) inputs.push_back(state(1));
     std::vector<NodeContext::OnnxAttribute> attributes = {
-        {"hidden_size", c.dims(params[each == 4 ? 1 : 1])[1]},
+        {"hidden_size", c.dims(params.at(1)).at(1)},
         {"direction", std::string(directions == 2 ? "bidirectional" : "forward")}};
     if (kCell == Cell::kGru) attributes.push_back({"linear_before_reset", int64_t{1}});
     if (kCell == Cell::kRelu)

@@ -53,6 +53,8 @@ Values conv_nd(NodeContext& c) {
 
 Expr transposed(NodeContext& c, Expr x, const Expr& weight, const Ints& stride, Ints padding, const Ints& dilation,
                 const Ints& output_padding, int64_t groups) {
+  if (c.rank(weight) < 3 || padding.size() != static_cast<size_t>(c.rank(weight)) - 2)
+    c.fail_type("its weight has another rank");
   const auto n = static_cast<size_t>(c.rank(weight)) - 2;
   bool alone = false;
   x = with_batch(c, x, static_cast<int64_t>(n), &alone);
@@ -169,10 +171,11 @@ Values adaptive_max_pool(NodeContext& c) {
   return {without_batch(c, y, alone)};
 }
 
-// ONNX's Resize of the axes after the channels.
-Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antialias) {
+// ONNX's Resize of the axes after the channels. `exact`: the nearest by the centres of pixels.
+Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antialias, bool exact = false) {
   Expr x = c.tensor(c.has("self") ? "self" : "input");
   const Ints d = c.dims(x);
+  if (d.size() < 3 || d.size() > 5) c.fail_type(format("its input has rank {}", d.size()));
   const size_t n = d.size() - 2;
   std::vector<double> scales(n, 0);
   Ints size(n);
@@ -198,13 +201,10 @@ Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antiali
   bool consistent = scaled;
   for (size_t i = 0; i < n && consistent; ++i)
     consistent = static_cast<int64_t>(std::floor(static_cast<double>(d[i + 2]) * scales[i])) == size[i];
-  const std::string coordinates = mode == "nearest" ? "asymmetric"
-                                  : corners         ? "align_corners"
-                                  : mode == "cubic" ? "half_pixel"
-                                                    : "half_pixel";
+  const std::string coordinates = corners ? "align_corners" : mode == "nearest" && !exact ? "asymmetric" : "half_pixel";
   OnnxAttributes attributes = {{"mode", mode},
                                {"coordinate_transformation_mode", coordinates},
-                               {"nearest_mode", std::string("floor")},
+                               {"nearest_mode", std::string(exact ? "round_prefer_ceil" : "floor")},
                                {"cubic_coeff_a", antialias ? -0.5 : -0.75},
                                {"antialias", int64_t{antialias}},
                                {"exclude_outside", int64_t{antialias}}};
@@ -218,21 +218,7 @@ Expr resized(NodeContext& c, const std::string& mode, bool corners, bool antiali
   return c.onnx("Resize", 18, {x, Expr(), Expr(), c.ints_constant(all)}, attributes)[0];
 }
 Values nearest(NodeContext& c) { return {resized(c, "nearest", false, false)}; }
-Values nearest_exact(NodeContext& c) {
-  Expr x = c.tensor(c.has("self") ? "self" : "input");
-  const Ints d = c.dims(x);
-  const size_t n = d.size() - 2;
-  Ints all = {d[0], d[1]};
-  const Ints size = c.has("output_size") ? c.ints("output_size", n, 1) : Ints();
-  for (size_t i = 0; i < n; ++i)
-    all.push_back(size.empty() ? static_cast<int64_t>(
-                                     std::floor(static_cast<double>(d[i + 2]) * c.numbers("scale_factors").at(i)))
-                               : size[i]);
-  return {c.onnx("Resize", 18, {x, Expr(), Expr(), c.ints_constant(all)},
-                 {{"mode", std::string("nearest")},
-                  {"coordinate_transformation_mode", std::string("half_pixel")},
-                  {"nearest_mode", std::string("round_prefer_ceil")}})[0]};
-}
+Values nearest_exact(NodeContext& c) { return {resized(c, "nearest", false, false, true)}; }
 Values linear(NodeContext& c) { return {resized(c, "linear", c.flag("align_corners", false), false)}; }
 Values cubic(NodeContext& c) { return {resized(c, "cubic", c.flag("align_corners", false), false)}; }
 Values linear_smooth(NodeContext& c) { return {resized(c, "linear", c.flag("align_corners", false), true)}; }

@@ -213,7 +213,7 @@ Values rows_put(NodeContext& c, Expr source, const std::string& reduction) {
   const int64_t rank = c.rank(x), axis = c.dim(c.integer("dim"), rank);
   if (c.rank(index) == 0) index = c.reshape(index, {1});
   Ints shape = c.dims(x);
-  shape[static_cast<size_t>(axis)] = c.dims(index)[0];
+  shape.at(static_cast<size_t>(axis)) = c.dims(index).at(0);
   source = c.broadcast_to(c.cast(source, c.dtype(x)), shape);
   Expr places = c.broadcast_to(c.expand(c.cast(index, kInt64), 1, rank - axis - 1), shape);
   return {c.onnx("ScatterElements", 18, {x, places, source}, {{"axis", axis}, {"reduction", reduction}})[0]};

@@ -22,7 +22,7 @@ Expr dense(NodeContext& c, const Expr& x, const Expr& weight) {
   if (c.rank(weight) == 1) return product_of(c, x, weight);
   auto call = [&](const Expr& data) {
     return c.call("nn.dense", {data, weight}, make_attrs<relay::DenseAttrs>([&](auto& a) {
-                    if (auto n = c.shape(weight)[0].constant()) a.units = *n;
+                    if (auto n = c.shape(weight).at(0).constant()) a.units = *n;
                   }));
   };
   if (c.rank(x) == 1) return c.squeeze(call(c.expand(x, 0)), {0});
@@ -49,7 +49,7 @@ Values added(NodeContext& c, const Expr& product) {
   if (beta == 0) return {y};
   Expr self = c.tensor("self");
   if (beta != 1) self = c.mul(self, c.scalar_like(beta, self));
-  if (c.rank(self) == 1 && c.rank(y) == 2 && c.shape(self)[0] == c.shape(y)[1])
+  if (c.rank(self) == 1 && c.rank(y) == 2 && c.shape(self).at(0) == c.shape(y).at(1))
     return {c.call("nn.bias_add", {y, self}, make_attrs<relay::BiasAddAttrs>([](auto& a) { a.axis = 1; }))};
   return {c.add(y, self)};
 }

@@ -154,6 +154,7 @@ Values native_group_norm(NodeContext& c) {
   Expr x = c.tensor("input");
   const int64_t groups = c.integer("group");
   const Ints d = c.dims(x);
+  if (d.size() < 2 || groups < 1) c.fail_type("its input has no channels");
   Expr rows = c.reshaped(x, {d[0], groups, -1}), mean = c.reduce("mean", rows, {2}, true), off = c.sub(rows, mean);
   Expr variance = c.reduce("mean", c.mul(off, off), {2}, false);
   return {group_normalized(c, x, groups, c.number("eps")), c.squeeze(mean, {2}),

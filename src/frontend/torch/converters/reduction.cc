@@ -187,7 +187,7 @@ Values topk(NodeContext& c) {
                                     {{"axis", axis}, {"largest", int64_t{c.flag("largest", true)}}}, 2);
     return {made[0], made[1]};
   }
-  const int64_t count = c.integer("k"), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t count = c.integer("k"), size = c.dims(x).at(static_cast<size_t>(axis));
   if (count < 0 || count > size) c.fail(format("its k is {} of {} elements", count, size));
   Expr pair = c.call("topk", {x}, make_attrs<relay::TopKAttrs>([&](auto& a) {
                        a.k = count;
@@ -220,7 +220,7 @@ Values median(NodeContext& c) {
   const bool whole = !c.has("dim");
   if (whole) x = c.reshaped(x, {-1});
   const int64_t axis = whole ? 0 : c.dim(c.integer("dim"), c.rank(x));
-  const int64_t middle = (c.dims(x)[static_cast<size_t>(axis)] - 1) / 2;
+  const int64_t middle = (c.dims(x).at(static_cast<size_t>(axis)) - 1) / 2;
   Expr order = c.slice(order_of(c, x, axis, false), axis, middle, middle + 1);
   Expr value = c.call("gather", {x, order}, make_attrs<relay::GatherAttrs>([&](auto& a) { a.axis = axis; }));
   if (whole) return {c.reshape(value, {})};
@@ -236,7 +236,7 @@ Values diff(NodeContext& c) {
   if (c.has("append")) parts.push_back(c.tensor("append"));
   x = c.concat(std::move(parts), axis);
   for (int64_t i = 0; i < times; ++i) {
-    const int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+    const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
     if (size == 0) break;
     Expr after = c.slice(x, axis, 1, size), before = c.slice(x, axis, 0, size - 1);
     x = c.dtype(x).is_bool() ? c.call("logical_xor", {after, before}) : c.sub(after, before);

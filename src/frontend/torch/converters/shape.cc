@@ -26,7 +26,7 @@ Expr joined(NodeContext& c, std::vector<Expr> parts, int64_t axis) {
   // A vector without elements joins with anything.
   std::vector<Expr> kept;
   for (const Expr& e : parts)
-    if (!(c.rank(e) == 1 && c.shape(e)[0] == Dim(0))) kept.push_back(e);
+    if (!(c.rank(e) == 1 && c.shape(e).at(0) == Dim(0))) kept.push_back(e);
   if (kept.empty()) return parts[0];
   return c.concat(kept, c.dim(axis, c.rank(kept[0])));
 }
@@ -80,7 +80,7 @@ Values repeat_interleave(NodeContext& c) {
                      a.axis = axis;
                    }))};
   }
-  if (times.size() != c.dims(x)[static_cast<size_t>(axis)]) c.fail("it has another number of repeats than elements");
+  if (times.size() != c.dims(x).at(static_cast<size_t>(axis))) c.fail("it has another number of repeats than elements");
   Ints places;
   for (int64_t i = 0; i < times.size(); ++i) {
     const int64_t n = times.at_int(i);
@@ -100,7 +100,7 @@ Values flip(NodeContext& c) {
   return {x};
 }
 Expr rolled(NodeContext& c, const Expr& x, int64_t axis, int64_t shift) {
-  const int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   if (size == 0) return x;
   const int64_t back = ((shift % size) + size) % size;
   if (back == 0) return x;
@@ -180,7 +180,8 @@ Values pixel_shuffle(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t r = c.integer("upscale_factor"), rank = c.rank(x);
   const Ints d = c.dims(x);
-  if (rank < 3 || r < 1 || d[d.size() - 3] % (r * r) != 0) c.fail("its channels are no squares of the factor");
+  if (rank < 3 || r < 1 || r > (1 << 15) || d[d.size() - 3] % (r * r) != 0)
+    c.fail("its channels are no squares of the factor");
   const int64_t front = c.product(d, 0, rank - 3), channels = d[d.size() - 3] / (r * r), h = d[d.size() - 2],
                 w = d.back();
   Expr y = c.transpose(c.reshaped(x, {front, channels, r, r, h, w}), {0, 1, 4, 2, 5, 3});
@@ -192,7 +193,7 @@ Values pixel_unshuffle(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t r = c.integer("downscale_factor"), rank = c.rank(x);
   const Ints d = c.dims(x);
-  if (rank < 3 || r < 1 || d[d.size() - 2] % r != 0 || d.back() % r != 0)
+  if (rank < 3 || r < 1 || r > (1 << 15) || d[d.size() - 2] % r != 0 || d.back() % r != 0)
     c.fail("its factor does not divide its sizes");
   const int64_t front = c.product(d, 0, rank - 3), channels = d[d.size() - 3], h = d[d.size() - 2] / r,
                 w = d.back() / r;
@@ -238,7 +239,7 @@ Values meshgrid(NodeContext& c) {
 }
 Values select_scatter(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim"), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim"), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   int64_t at = c.integer("index");
   at = at < 0 ? at + size : at;
   if (at < 0 || at >= size) c.fail(format("its index {} is out of range for a size of {}", at, size));
@@ -250,10 +251,10 @@ Values select_scatter(NodeContext& c) {
 }
 Values slice_scatter(NodeContext& c) {
   Expr x = c.tensor("self"), source = c.cast(c.tensor("src"), c.dtype(x));
-  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   const int64_t step = c.integer("step", 1);
   auto within = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
-  const int64_t begin = within(c.integer("start", 0)), count = c.dims(source)[static_cast<size_t>(axis)];
+  const int64_t begin = within(c.integer("start", 0)), count = c.dims(source).at(static_cast<size_t>(axis));
   if (step < 1 || begin + (count - 1) * step >= size + (count == 0)) c.fail("its part does not fit the axis");
   if (count == 0) return {x};
   Ints places;
@@ -288,7 +289,7 @@ Values as_strided(NodeContext& c) {
 Values sym_size(NodeContext& c) {
   Expr x = c.tensor("self");
   auto one = [&](int64_t axis) {
-    const Dim& d = c.shape(x)[static_cast<size_t>(axis)];
+    const Dim& d = c.shape(x).at(static_cast<size_t>(axis));
     if (auto n = d.constant()) return Value::number(c.constant_of(Tensor::scalar<int64_t>(kInt64, *n)));
     Expr all = c.call("shape_of", {x}, make_attrs<relay::ShapeOfAttrs>([](auto& a) { a.dtype = kInt64; }));
     return Value::number(c.reshape(c.slice(all, 0, axis, axis + 1), {}));

@@ -140,12 +140,12 @@ Values select(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t axis = c.dim(c.integer("dim"), c.rank(x));
   const Value& index = c.value("index");
-  if (!c.known(index.expr) || !c.shape(x)[static_cast<size_t>(axis)].is_const())
+  if (!c.known(index.expr) || !c.shape(x).at(static_cast<size_t>(axis)).is_const())
     return {c.call("take", {x, c.cast(index.expr, kInt64)}, make_attrs<relay::TakeAttrs>([&](auto& a) {
                      a.axis = axis;
                      a.mode = "fast";
                    }))};
-  const int64_t size = c.shape(x)[static_cast<size_t>(axis)].value();
+  const int64_t size = c.shape(x).at(static_cast<size_t>(axis)).value();
   int64_t at = c.integer("index");
   if (at < -size || at >= size) c.fail(format("its index {} is out of range for a size of {}", at, size));
   at = at < 0 ? at + size : at;
@@ -158,7 +158,7 @@ Values slice(NodeContext& c) {
   if (step < 1) c.fail(format("its step is {}", step));
   const int64_t begin = c.integer("start", 0), end = c.integer("end", INT64_MAX);
   if (begin == 0 && end == INT64_MAX && step == 1) return {x};
-  const int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   auto within = [&](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size); };
   const int64_t first = within(begin), last = std::max(first, within(end));
   if (first == 0 && last == size && step == 1) return {x};
@@ -166,7 +166,7 @@ Values slice(NodeContext& c) {
 }
 Values narrow(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim"), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim"), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   int64_t begin = c.integer("start");
   const int64_t length = c.integer("length");
   if (begin < 0) begin += size;
@@ -176,7 +176,7 @@ Values narrow(NodeContext& c) {
 
 // Parts that begin at these places.
 Values parts(NodeContext& c, const Expr& x, int64_t axis, const Ints& begins) {
-  const int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   std::vector<Value> out;
   for (size_t i = 0; i < begins.size(); ++i) {
     const int64_t begin = std::clamp<int64_t>(begins[i], 0, size);
@@ -188,7 +188,7 @@ Values parts(NodeContext& c, const Expr& x, int64_t axis, const Ints& begins) {
 constexpr int64_t kMostParts = 1 << 16;
 Values split(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   const char* name = c.has("split_sizes") ? "split_sizes" : "split_size";
   Ints begins = {0};
   if (c.value(name).list) {
@@ -209,7 +209,7 @@ Values split(NodeContext& c) {
 }
 Values chunk(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   const int64_t count = c.integer("chunks");
   if (count < 1 || count > kMostParts) c.fail(format("it makes {} chunks", count));
   const int64_t each = std::max<int64_t>(1, (size + count - 1) / count);
@@ -219,7 +219,7 @@ Values chunk(NodeContext& c) {
 }
 Values tensor_split(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   Ints begins = {0};
   if (c.has("indices")) {
     for (int64_t at : c.ints("indices")) begins.push_back(std::clamp<int64_t>(at < 0 ? at + size : at, 0, size));
@@ -232,7 +232,7 @@ Values tensor_split(NodeContext& c) {
 }
 Values unbind(NodeContext& c) {
   Expr x = c.tensor("self");
-  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t axis = c.dim(c.integer("dim", 0), c.rank(x)), size = c.dims(x).at(static_cast<size_t>(axis));
   if (size > kMostParts) c.fail(format("it makes {} tensors", size));
   std::vector<Value> out;
   for (int64_t i = 0; i < size; ++i) out.emplace_back(c.squeeze(c.slice(x, axis, i, i + 1), {axis}));
@@ -243,7 +243,7 @@ Values unbind(NodeContext& c) {
 Values unfold(NodeContext& c) {
   Expr x = c.tensor("self");
   const int64_t axis = c.dim(c.integer("dimension"), c.rank(x)), width = c.integer("size"), step = c.integer("step");
-  const int64_t size = c.dims(x)[static_cast<size_t>(axis)];
+  const int64_t size = c.dims(x).at(static_cast<size_t>(axis));
   if (width < 0 || step < 1 || width > size) c.fail(format("windows of {} do not fit {} elements", width, size));
   const int64_t count = (size - width) / step + 1;
   if (c.product({count, width}) > (int64_t{1} << 22)) c.unsupported("so many windows");
