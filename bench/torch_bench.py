@@ -29,6 +29,8 @@ ENGINES = ("eager", "inductor", "tilewright")
 
 def outputs_of(value):
     import torch
+    if isinstance(value, dict):
+        value = list(value.values())
     return [value] if isinstance(value, torch.Tensor) else [v for v in value if isinstance(v, torch.Tensor)]
 
 

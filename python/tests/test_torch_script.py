@@ -37,11 +37,6 @@ def run_graph(mod, params, inputs):
     return [module.get_output(i).numpy() for i in range(module.get_num_outputs())]
 
 
-def run_vm(mod, params, inputs):
-    result = relay.create_executor("vm", mod).evaluate()(*inputs.values(), **params)
-    return [r.numpy() for r in (result if isinstance(result, (list, tuple)) or hasattr(result, "fields") else [result])]
-
-
 class Traced(unittest.TestCase):
     def check(self, module, inputs, names=None, run=run_graph, **options):
         names = names or [f"input{i}" for i in range(len(inputs))]
@@ -183,30 +178,39 @@ class Scripted(Traced):
         x = models.image(4, 3)
         self.check(torch.jit.script(Lists().eval()), (x, x + 1))
 
-    def test_branch_and_loop_that_a_run_decides(self):
-        class Decides(nn.Module):
-            def forward(self, x, steps):
-                n = int(steps.item())
+    def test_branch_and_loop_that_a_run_decides_are_refused(self):
+        class Branch(nn.Module):
+            def forward(self, x):
                 if bool(x.sum() > 0):
                     x = x * 2
                 else:
                     x = x - 1
-                for _ in range(n):
-                    x = torch.tanh(x) + 0.1
                 return x
 
-        module = torch.jit.script(Decides())
-        for x in (models.image(3), -models.image(3)):
-            for steps in (0, 3):
-                self.check(module, (x, torch.tensor(steps)), run=run_vm)
+        search = torch.jit.script(models.seeded(models.BeamSearch).eval())
+        for compiled, word in ((lambda: relay.frontend.from_pytorch(torch.jit.script(Branch()), [("x", (3,))]), "prim.If"),
+                               (lambda: tw.compile(search, (models.image(1, 16), 5)), "prim.Loop")):
+            with self.assertRaises(tw.Error) as caught:
+                compiled()
+            self.assertIn(caught.exception.code, (203, 204))
+            self.assertIn(word, str(caught.exception))
 
     def test_beam_search(self):
+        """Of a number of steps that the module knows."""
         search = models.seeded(models.BeamSearch).eval()
+
+        class Steps(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.search = search
+
+            def forward(self, state):
+                return self.search(state, 5)
+
         state = models.image(1, 16)
         with torch.no_grad():
             want = search(state, 5)
-        program = tw.compile(torch.jit.script(search), (state, 5))
-        got = program(state, np.int64(5))
+        got = tw.compile(torch.jit.script(Steps().eval()), (state,))(state)
         np.testing.assert_array_equal(got[0], want[0].numpy())
         self.assertTrue(close(got[1], want[1]))
 

@@ -132,7 +132,7 @@ class Script:
         if isinstance(value, self.torch.Tensor):
             self.literals[output] = self.weight(path, value)
         elif n.output().type().kind() == "ClassType" and isinstance(value, self.torch.ScriptObject):
-            self.literals[output] = self.packed(path, value)
+            self.literals[output] = self.packed(path, value, str(n.output().type()))
         elif n.output().type().kind() in ("ClassType", "InterfaceType"):
             self.objects[output] = (value, path)
         else:
@@ -147,7 +147,7 @@ class Script:
         if isinstance(value, self.torch.Tensor):
             return self.weight(path, value)
         if isinstance(value, self.torch.ScriptObject):
-            return self.packed(path, value)
+            return self.packed(path, value, str(n.output().type()))
         if isinstance(value, (list, tuple)) and any(isinstance(v, (self.torch.Tensor, list, tuple)) for v in value):
             return {"as_list": [self.value(f"{path}.{i}", v, n) for i, v in enumerate(value)]}
         if isinstance(value, dict):
@@ -180,11 +180,11 @@ class Script:
             parts.append(tensor(f"@{name}{suffix}"))
         return [*parts, {"as_int": value.q_per_channel_axis() if per_channel else 0}]
 
-    def packed(self, path: str, value: Any) -> dict[str, Any]:
+    def packed(self, path: str, value: Any, kind: str) -> dict[str, Any]:
         """What quantized::conv2d_prepack and its kin made: [weight, bias, stride, padding, dilation, output padding, groups, transposed]."""
         if path in self.weights:
             return self.weights[path]
-        kind, ops = str(value._type()), self.torch.ops.quantized
+        ops = self.torch.ops.quantized
         prefix = path.rsplit("._packed_params", 1)[0] if "._packed_params" in path else path
         if "Linear" in kind:
             weight, bias = ops.linear_unpack(value)

@@ -252,6 +252,28 @@ Values number_to_tensor(NodeContext& c) {
   const DataType dtype = c.dtype(v.expr);
   return {Value(c.cast(v.expr, dtype == kFloat64 ? kFloat32 : dtype))};
 }
+// A tensor of numbers, or of lists of them as deep as they are.
+Expr gathered(NodeContext& c, const Value& v, DataType dtype) {
+  if (!v.list) {
+    if (!v.expr) c.fail_type("its data hold something that is no number");
+    return c.cast(v.expr, dtype);
+  }
+  if (v.list->empty()) return c.zeros(dtype, {0});
+  std::vector<Expr> rows;
+  for (const Value& item : *v.list) rows.push_back(c.expand(gathered(c, item, dtype), 0));
+  return c.concat(std::move(rows), 0);
+}
+// Of the first number: PyTorch's dtype where none is asked for.
+DataType natural_dtype(NodeContext& c, const Value& v) {
+  if (v.list) return v.list->empty() ? kFloat32 : natural_dtype(c, v.list->front());
+  if (!v.expr) return kFloat32;
+  const DataType dtype = c.dtype(v.expr);
+  return dtype == kFloat64 && v.kind == Value::kNumber ? kFloat32 : dtype;
+}
+Values make_tensor(NodeContext& c) {
+  const Value& data = c.positional(0);
+  return {Value(gathered(c, data, c.dtype_arg("dtype", natural_dtype(c, data))))};
+}
 template <const char* kOp>
 Values extreme_of_list(NodeContext& c) {
   const Values& items = items_of(c, c.positional(0));
@@ -309,6 +331,7 @@ Values shape_of(NodeContext& c) {
   return {Value::of_list(std::move(out))};
 }
 Values shape_tensor(NodeContext& c) { return {Value(c.ints_constant(c.dims(looked_at(c))))}; }
+Values axis_count(NodeContext& c) { return {whole(c.rank(looked_at(c)))}; }
 Values is_real(NodeContext& c) { return {truth(c.dtype(looked_at(c)).is_float())}; }
 Values never(NodeContext&) { return {truth(false)}; }
 Values always(NodeContext&) { return {truth(true)}; }
@@ -423,6 +446,8 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"aten.ScalarImplicit", as_is},
     {"prim.ImplicitTensorToNum", as_is},
     {"prim.NumToTensor", number_to_tensor},
+    {"aten.tensor", make_tensor},
+    {"aten.as_tensor", make_tensor},
     {"prim.max.self_int", extreme_of_list<kMost>},
     {"prim.max.self_float", extreme_of_list<kMost>},
     {"prim.min.self_int", extreme_of_list<kLeast>},
@@ -438,6 +463,7 @@ constexpr ConverterEntry kScriptConverters[] = {
     {"aten.device", device_of},
     {"prim.layout", layout_of},
     {"prim.shape", shape_of},
+    {"aten.dim", axis_count},
     {"aten._shape_as_tensor", shape_tensor},
     {"aten.is_floating_point", is_real},
     {"aten.is_complex", never},
