@@ -32,5 +32,11 @@ if(TARGET model_runner)
   set(search ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/fuzz/models/search.py --program $<TARGET_FILE:model_runner>)
   add_test(NAME fuzz.models COMMAND ${search} --seed 1 --count 120 --seconds 120)
   add_test(NAME fuzz.models_that_failed COMMAND ${search} --replay ${CMAKE_SOURCE_DIR}/tests/data/fuzz_models)
-  set_tests_properties(fuzz.models fuzz.models_that_failed PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 400)
+  # onnxruntime's own operators, and models as its optimiser writes them (tests/conformance/beside_onnxruntime.py).
+  set(beside ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tests/conformance/beside_onnxruntime.py --program $<TARGET_FILE:model_runner>)
+  add_test(NAME conformance.beside_onnxruntime COMMAND ${beside})
+  add_test(NAME conformance.optimised_models COMMAND ${beside} --models ${CMAKE_SOURCE_DIR}/.cache/models/ppocr_cls.onnx
+           ${CMAKE_SOURCE_DIR}/.cache/zoo/mlp.onnx ${CMAKE_SOURCE_DIR}/.cache/zoo/espcn.onnx)
+  set_tests_properties(fuzz.models fuzz.models_that_failed conformance.beside_onnxruntime conformance.optimised_models
+                       PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 400)
 endif()

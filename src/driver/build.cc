@@ -222,6 +222,7 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   onnx::ImportOptions import;
   import.shapes = shapes;
   import.programs = programs;
+  import.channel_block = TW_TRY(channel_block(options));
   const onnx::Model model = TW_TRY(read(source));
   for (const auto& [name, text] : options.constants) import.constants[name] = TW_TRY(constant_of(model, name, text));
   for (const auto& [name, tensor] : options.constant_tensors) {
@@ -297,6 +298,11 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options) {
     TW_TRY_STATUS(compile_kernels(&built, options));
     return built;
   });
+}
+
+Result<int64_t> channel_block(const BuildOptions& options) {
+  const Target target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+  return target.vector_bits == 256 ? 8 : 16;
 }
 
 Result<relay::Module> read_model_file(const std::string& path, const BuildOptions& options, onnx::Programs programs) {

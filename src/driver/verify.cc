@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/work_folder.h"
 #include "codegen/backend.h"
+#include "driver/model_file.h"
 #include "driver/relay_file.h"
 #include "driver/source_run.h"
 #include "driver/torch_file.h"
@@ -332,6 +333,7 @@ Result<VerifyReport> verify_onnx(const std::string& path, const VerifyOptions& o
                          options);
   onnx::ImportOptions import;
   import.shapes = options.build.shapes;
+  import.channel_block = TW_TRY(channel_block(options.build));
   auto module = TW_TRY(onnx::import_onnx(path, import));
   return verify_module(module, options);
 }

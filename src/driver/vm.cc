@@ -74,6 +74,7 @@ Result<Program> vm_program(const std::string& path, const BuildOptions& options)
 Result<Program> vm_program(const onnx::Model& model, const BuildOptions& options) {
   onnx::ImportOptions import;
   import.shapes = options.shapes;
+  import.channel_block = TW_TRY(channel_block(options));
   import.programs = onnx::Programs::kAlways;
   return vm_program(TW_TRY(onnx::import_onnx(model, import)), options);
 }

@@ -62,13 +62,14 @@ constexpr ValueOperands kValueOperands[] = {
     {"ReduceLogSum", bits({1})},
     {"ReduceLogSumExp", bits({1})},
     {"ReduceSumSquare", bits({1})},
+    {"GroupQueryAttention", bits({6})},
 };
 constexpr std::string_view kHostOps[] = {"NonZero",           "Compress",           "Unique",
                                          "NonMaxSuppression", "SequenceAt",         "SequenceInsert",
                                          "SequenceErase",     "SequenceLength",     "ConcatFromSequence",
                                          "SplitToSequence",   "OptionalHasElement", "OptionalGetElement"};
-constexpr std::string_view kEvaluateOps[] = {"StringConcat",    "StringSplit",  "StringNormalizer", "RegexFullMatch",
-                                             "TfIdfVectorizer", "LabelEncoder", "TreeEnsemble"};
+constexpr std::string_view kEvaluateOps[] = {"StringConcat",   "StringSplit",     "StringNormalizer",
+                                             "RegexFullMatch", "TfIdfVectorizer", "LabelEncoder"};
 constexpr std::string_view kNoText[] = {
     "Equal", "Shape", "Size", "RegexFullMatch", "TfIdfVectorizer", "SequenceLength", "OptionalHasElement"};
 
@@ -94,6 +95,8 @@ bool makes_text(const OnnxNodeAttrs& n, int64_t output, bool of_text) {
   if (n.op == "Cast") return setting(n, "to") && std::string_view(setting(n, "to")) == "8";
   if (n.op == "StringSplit") return output == 0;
   if (n.op == "StringConcat" || n.op == "StringNormalizer") return true;
+  if (n.op == "TreeEnsembleClassifier" || n.op == "LinearClassifier")
+    return output == 0 && setting(n, "classlabels_strings") != nullptr;
   if (n.op == "LabelEncoder") {
     const char* tensor = setting(n, "values_tensor");
     return setting(n, "values_strings") || (tensor && kString.str() == tensor);
@@ -247,7 +250,9 @@ Treatment NodeFacts::onnx_treatment(const CallNode& call, const OnnxNodeAttrs& n
       if (setting(n, format("number{}", i))) t.values.push_back(i);
     return t;
   }
-  if (!n.domain.empty() && n.domain != "ai.onnx.ml" && n.domain != "ai.onnx.preview.training") return {};
+  if (!n.domain.empty() && n.domain != "ai.onnx.ml" && n.domain != "ai.onnx.preview.training" &&
+      n.op != "GroupQueryAttention")
+    return {};
   const bool of_text =
       std::any_of(call.args.begin(), call.args.end(), [&](const Expr& operand) { return text(operand); });
   if (n.op == "SequenceConstruct" || n.op == "SequenceEmpty" || n.op == "Optional" || contains(kHostOps, n.op) ||

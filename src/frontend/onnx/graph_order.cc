@@ -14,6 +14,9 @@ namespace tilewright::onnx {
 void collect_reads(const Node& node, std::vector<std::string>* out) {
   for (const auto& name : node.inputs)
     if (!name.empty()) out->push_back(name);
+  // A gradient names what it is the gradient of.
+  if (node.op_type == "Gradient" && node.domain == "ai.onnx.preview.training")
+    if (const Attribute* y = node.find("y"); y && !y->s.empty()) out->push_back(y->s);
   for (const auto& a : node.attributes)
     for (const auto& g : a.graphs) {
       for (const auto& n : g->nodes) collect_reads(n, out);

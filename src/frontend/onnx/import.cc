@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "frontend/onnx/channel_blocks.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/graph_order.h"
 #include "frontend/onnx/importer.h"
@@ -338,6 +339,8 @@ Result<relay::Module> Importer::run() try {
 }
 
 Result<relay::Module> import_onnx(const Model& model, const ImportOptions& options) {
+  if (model.opsets.count(kBlockedDomain) != 0)
+    return Importer(with_channel_blocks(model, options.channel_block), options).run();
   return Importer(model, options).run();
 }
 

@@ -41,6 +41,9 @@ struct ImportOptions {
   Programs programs = Programs::kRefused;
   // By domain and operator ("", "Relu"); they go before the built-in ones.
   std::map<std::pair<std::string, std::string>, CustomConverter> converters;
+  // Channels in a block of com.microsoft.nchwc's weights where a file does not tell (channel_blocks.h); 0: refused
+  // then.
+  int64_t channel_block = 0;
   ReadOptions read;
 };
 

@@ -2,9 +2,10 @@
 // Activations, most of them composed of graph operators that fuse into whatever produces their input.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/format.h"
-#include "frontend/onnx/convert.h"
+#include "frontend/onnx/converters/activation.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -72,6 +73,8 @@ Values quick_gelu(NodeContext& c) {
   return {c.mul(x, c.call("sigmoid", {c.mul(x, c.scalar_like(c.float_attr("alpha", 1.702f), x))}))};
 }
 
+}  // namespace
+
 Expr gelu_of(NodeContext& c, const Expr& x, bool tanh) {
   Expr half = c.mul(x, c.scalar_like(0.5, x)), one = c.scalar_like(1, x);
   if (!tanh) return c.mul(half, c.add(c.call("erf", {c.mul(x, c.scalar_like(std::sqrt(0.5), x))}), one));
@@ -79,6 +82,8 @@ Expr gelu_of(NodeContext& c, const Expr& x, bool tanh) {
   Expr inner = c.mul(c.add(x, cubic), c.scalar_like(std::sqrt(2 / M_PI), x));
   return c.mul(half, c.add(c.call("tanh", {inner}), one));
 }
+namespace {
+
 Values gelu(NodeContext& c) {
   std::string approximate = c.string_attr("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
@@ -165,6 +170,40 @@ Values hardmax(NodeContext& c) {
   Expr hot = c.where(c.call("equal", {c.expand(best, axis), places}), c.scalar(1, dtype), c.scalar(0, dtype));
   return {c.opset() < 13 ? c.reshape(hot, dims) : hot};
 }
+
+}  // namespace
+
+Expr activated(NodeContext& c, const Expr& x, const FusedActivation& activation) {
+  const std::string& name = activation.name;
+  const auto alpha = [&](double otherwise) { return activation.alpha.value_or(otherwise); };
+  const auto beta = [&](double otherwise) { return activation.beta.value_or(otherwise); };
+  auto clipped = [&](const Expr& e, double low, double high) {
+    return c.call("clip", {e}, make_attrs<relay::ClipAttrs>([&](auto& a) {
+                    a.a_min = low;
+                    a.a_max = high;
+                  }));
+  };
+  auto line = [&](double slope, double shift) {
+    return clipped(c.add(c.mul(x, c.scalar_like(slope, x)), c.scalar_like(shift, x)), 0, 1);
+  };
+  if (name.empty()) return x;
+  if (name == "Relu") return c.call("nn.relu", {x});
+  if (name == "Tanh") return c.call("tanh", {x});
+  if (name == "Sigmoid") return c.call("sigmoid", {x});
+  if (name == "LeakyRelu")
+    return c.call("nn.leaky_relu", {x}, make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha(0.01f); }));
+  if (name == "Clip") {
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    return clipped(x, alpha(-kLargest), beta(kLargest));
+  }
+  if (name == "HardSigmoid") return line(alpha(0.2f), beta(0.5));
+  if (name == "HardSwish") return c.mul(x, line(1.0 / 6, 0.5));
+  if (name == "Elu") return exponential_unit(c, x, alpha(1), 1);
+  if (name == "Softplus") return softplus_of(c, x);
+  c.unsupported(format("the activation '{}' inside it", name));
+}
+
+namespace {
 
 constexpr ConverterEntry kActivationConverters[] = {
     {"Softplus", 1, softplus},

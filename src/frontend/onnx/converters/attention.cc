@@ -5,22 +5,23 @@
 #include <limits>
 
 #include "base/format.h"
-#include "frontend/onnx/convert.h"
+#include "frontend/onnx/converters/attention.h"
 
 namespace tilewright::onnx {
-namespace {
 
-using Ints = std::vector<int64_t>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+std::vector<int64_t> dims_of_rank(NodeContext& c, const Expr& e, int64_t rank, const char* what) {
+  if (c.rank(e) != rank) c.fail_type(format("its {} must have rank {}, not {}", what, rank, c.rank(e)));
+  return c.dims(e);
+}
 
-Expr batch_matmul(NodeContext& c, const Expr& a, const Expr& b, bool transpose_b) {
+Expr batched_product(NodeContext& c, const Expr& a, const Expr& b, bool transpose_b) {
   return c.call("nn.batch_matmul", {a, b},
                 make_attrs<relay::BatchMatmulAttrs>([&](auto& attrs) { attrs.transpose_b = transpose_b; }));
 }
-Expr softmax(NodeContext& c, const Expr& x) {
+Expr softmax_of_rows(NodeContext& c, const Expr& x) {
   return c.call("nn.softmax", {x}, make_attrs<relay::SoftmaxAttrs>([](auto& a) { a.axis = -1; }));
 }
-Expr repeat(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
+Expr repeated(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
   if (times == 1) return x;
   return c.call("repeat", {x}, make_attrs<relay::RepeatAttrs>([&](auto& a) {
                   a.repeats = times;
@@ -30,14 +31,33 @@ Expr repeat(NodeContext& c, const Expr& x, int64_t times, int64_t axis) {
 
 // (batch, sequence, heads * size) as (batch, heads, sequence, size).
 Expr split_heads(NodeContext& c, const Expr& x, int64_t heads) {
-  Ints d = c.dims(x);
+  const auto d = dims_of_rank(c, x, 3, "queries, keys and values");
   if (heads < 1 || d[2] % heads != 0) c.fail(format("{} heads do not divide a size of {}", heads, d[2]));
   return c.transpose(c.reshape(x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
 }
 Expr merge_heads(NodeContext& c, const Expr& x) {
-  Ints d = c.dims(x);
+  const auto d = dims_of_rank(c, x, 4, "heads");
   return c.reshape(c.transpose(x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
 }
+
+Expr rotary_turned(NodeContext& c, const Expr& x, const Expr& cosine, const Expr& sine, int64_t rotated,
+                   bool interleaved) {
+  const auto d = dims_of_rank(c, x, 4, "input");
+  const int64_t size = d[3];
+  Expr part = rotated == size ? x : c.slice(x, 3, 0, rotated);
+  Expr a = interleaved ? c.slice(part, 3, 0, rotated, 2) : c.slice(part, 3, 0, rotated / 2);
+  Expr b = interleaved ? c.slice(part, 3, 1, rotated, 2) : c.slice(part, 3, rotated / 2, rotated);
+  Expr real = c.sub(c.mul(cosine, a), c.mul(sine, b)), imaginary = c.add(c.mul(sine, a), c.mul(cosine, b));
+  Expr turned = interleaved
+                    ? c.reshape(c.concat({c.expand(real, 4), c.expand(imaginary, 4)}, 4), {d[0], d[1], d[2], rotated})
+                    : c.concat({real, imaginary}, 3);
+  return rotated < size ? c.concat({turned, c.slice(x, 3, rotated, size)}, 3) : turned;
+}
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 Values attention(NodeContext& c) {
   Expr q = c.input(0), k = c.input(1), v = c.input(2);
@@ -52,7 +72,7 @@ Values attention(NodeContext& c) {
   double scale = c.float_attr("scale", 1 / std::sqrt(static_cast<double>(c.dims(q)[3])));
   int64_t past = 0;
   if (c.has(4)) {
-    past = c.dims(c.input(4))[2];
+    past = dims_of_rank(c, c.input(4), 4, "past keys")[2];
     k = c.concat({c.input(4), k}, 2);
   }
   if (c.has(5)) v = c.concat({c.input(5), v}, 2);
@@ -61,9 +81,9 @@ Values attention(NodeContext& c) {
   if (kv_heads < 1 || q_heads % kv_heads != 0)
     c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
   // Every key head serves as many query heads.
-  k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
+  k = repeated(c, k, q_heads / kv_heads, 1), v = repeated(c, v, q_heads / kv_heads, 1);
 
-  Expr scores = batch_matmul(c, c.mul(q, c.scalar(scale, dtype)), k, true);
+  Expr scores = batched_product(c, c.mul(q, c.scalar(scale, dtype)), k, true);
   int64_t mode = c.int_attr("qk_matmul_output_mode", 0);
   double cap = c.float_attr("softcap", 0);
   if (cap > 0) scores = c.mul(c.call("tanh", {c.div(scores, c.scalar(cap, dtype))}), c.scalar(cap, dtype));
@@ -95,9 +115,9 @@ Values attention(NodeContext& c) {
   }
   if (mode == 2) shown = scores;
   DataType precision = c.dtype_attr("softmax_precision", dtype);
-  Expr weights = softmax(c, c.cast(scores, precision));
+  Expr weights = softmax_of_rows(c, c.cast(scores, precision));
   if (mode == 3) shown = c.cast(weights, dtype);
-  Expr y = c.cast(batch_matmul(c, c.cast(weights, c.dtype(v)), v, false), dtype);
+  Expr y = c.cast(batched_product(c, c.cast(weights, c.dtype(v)), v, false), dtype);
   if (rank == 3) y = merge_heads(c, y);
   return {y, present_key, present_value, shown};
 }
@@ -129,15 +149,7 @@ Values rotary_embedding(NodeContext& c) {
     return c.expand(cache, 2);
   };
   cosine = angles(cosine), sine = angles(sine);
-  bool interleaved = c.int_attr("interleaved", 0) != 0;
-  Expr part = rotated == size ? heads : c.slice(heads, 3, 0, rotated);
-  Expr a = interleaved ? c.slice(part, 3, 0, rotated, 2) : c.slice(part, 3, 0, rotated / 2);
-  Expr b = interleaved ? c.slice(part, 3, 1, rotated, 2) : c.slice(part, 3, rotated / 2, rotated);
-  Expr real = c.sub(c.mul(cosine, a), c.mul(sine, b)), imaginary = c.add(c.mul(sine, a), c.mul(cosine, b));
-  Expr turned = interleaved
-                    ? c.reshape(c.concat({c.expand(real, 4), c.expand(imaginary, 4)}, 4), {d[0], d[1], d[2], rotated})
-                    : c.concat({real, imaginary}, 3);
-  if (rotated < size) turned = c.concat({turned, c.slice(heads, 3, rotated, size)}, 3);
+  const Expr turned = rotary_turned(c, heads, cosine, sine, rotated, c.int_attr("interleaved", 0) != 0);
   return {rank == 3 ? c.reshape(turned, c.dims(x)) : c.transpose(turned, {0, 2, 1, 3})};
 }
 
@@ -176,7 +188,7 @@ Values linear_attention(NodeContext& c) {
     if (gated) state = c.mul(state, c.call("exp", {column(at(decay, t))}));
     if (delta) vt = c.mul(at(beta, t), c.sub(vt, c.reduce("sum", c.mul(state, kt), {2}, true)));
     state = c.add(state, c.mul(kt, vt));
-    Expr shared = repeat(c, state, q_heads / kv_heads, 1);
+    Expr shared = repeated(c, state, q_heads / kv_heads, 1);
     outputs.push_back(c.reduce("sum", c.mul(shared, column(at(q, t))), {2}, true));
   }
   Expr y = merge_heads(c, c.mul(c.concat(outputs, 2), c.scalar(scale, kFloat32)));
@@ -215,7 +227,7 @@ Values flex_attention(NodeContext& c) {
   int64_t q_heads = c.dims(q)[1], kv_heads = c.dims(k)[1];
   if (kv_heads < 1 || q_heads % kv_heads != 0)
     c.fail_type(format("{} query heads do not share {} key heads evenly", q_heads, kv_heads));
-  k = repeat(c, k, q_heads / kv_heads, 1), v = repeat(c, v, q_heads / kv_heads, 1);
+  k = repeated(c, k, q_heads / kv_heads, 1), v = repeated(c, v, q_heads / kv_heads, 1);
   double scale = c.float_attr("scale", 1 / std::sqrt(static_cast<double>(c.dims(q)[3])));
   auto modified = [&](Expr x, const char* name) {
     const Attribute* a = c.attr(name, AttributeKind::kGraph);
@@ -224,9 +236,9 @@ Values flex_attention(NodeContext& c) {
     if (out.size() != 1 || !out[0].expr) c.fail(format("its {} must make one tensor", name));
     return c.cast(out[0].expr, precision);
   };
-  Expr scores = c.cast(batch_matmul(c, c.mul(q, c.scalar(scale, dtype)), k, true), precision);
-  Expr weights = modified(softmax(c, modified(scores, "score_mod")), "prob_mod");
-  return {c.cast(batch_matmul(c, weights, c.cast(v, precision), false), c.dtype(v))};
+  Expr scores = c.cast(batched_product(c, c.mul(q, c.scalar(scale, dtype)), k, true), precision);
+  Expr weights = modified(softmax_of_rows(c, modified(scores, "score_mod")), "prob_mod");
+  return {c.cast(batched_product(c, weights, c.cast(v, precision), false), c.dtype(v))};
 }
 
 // New keys or values written into a cache along an axis, at a place for each batch; circular caches wrap around.

@@ -72,20 +72,9 @@ namespace {
 
 Values matmul(NodeContext& c) { return {matmul_of(c, c.input(0), c.input(1))}; }
 
-Values fused_matmul(NodeContext& c) {
-  auto flipped = [&](Expr e, const char* name) {
-    if (c.int_attr(name, 0) == 0) return e;
-    std::vector<int64_t> axes;
-    for (int64_t i = 0; i < c.rank(e); ++i) axes.push_back(i);
-    if (axes.size() >= 2) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-    return c.transpose(e, axes);
-  };
-  Expr y = matmul_of(c, flipped(c.input(0), "transA"), flipped(c.input(1), "transB"));
-  double alpha = c.float_attr("alpha", 1);
-  return {alpha == 1 ? y : c.mul(y, c.scalar_like(alpha, y))};
-}
+}  // namespace
 
-Values gemm(NodeContext& c) {
+Expr gemm_of(NodeContext& c) {
   Expr a = c.input(0), b = c.input(1);
   if (c.opset() < 7 && c.rank(a) > 2) a = c.call("nn.batch_flatten", {a});
   if (c.rank(a) != 2 || c.rank(b) != 2)
@@ -98,13 +87,17 @@ Values gemm(NodeContext& c) {
                     if (auto n = c.shape(weight)[0].constant()) attrs.units = *n;
                   }));
   if (alpha != 1) y = c.mul(y, c.scalar_like(alpha, y));
-  if (!c.has(2) || beta == 0) return {y};
+  if (!c.has(2) || beta == 0) return y;
   Expr bias = c.input(2);
   if (beta != 1) bias = c.mul(bias, c.scalar_like(beta, bias));
   if (c.rank(bias) == 1 && c.shape(bias)[0] == c.shape(y)[1])
-    return {c.call("nn.bias_add", {y, bias}, make_attrs<relay::BiasAddAttrs>([](auto& attrs) { attrs.axis = 1; }))};
-  return {c.add(y, bias)};
+    return c.call("nn.bias_add", {y, bias}, make_attrs<relay::BiasAddAttrs>([](auto& attrs) { attrs.axis = 1; }));
+  return c.add(y, bias);
 }
+
+namespace {
+
+Values gemm(NodeContext& c) { return {gemm_of(c)}; }
 
 Values einsum(NodeContext& c) {
   std::string equation = c.string_attr("equation", "");
@@ -119,7 +112,6 @@ constexpr ConverterEntry kLinearConverters[] = {
     {"MatMul", 1, matmul},
     {"Gemm", 1, gemm},
     {"Einsum", 12, einsum},
-    {"FusedMatMul", 1, fused_matmul, "com.microsoft"},
 };
 
 }  // namespace

@@ -144,20 +144,6 @@ Values mean_variance_norm(NodeContext& c) {
   return {c.div(c.sub(x, mean), c.add(deviation, c.scalar_like(1e-9, x)))};
 }
 
-// com.microsoft: normalised sum of input and skip (and bias).
-Values skip_layer_norm(NodeContext& c) {
-  Expr sum = c.add(c.input(0), c.input(1));
-  if (c.has(4)) sum = c.add(sum, c.input(4));
-  double epsilon = c.float_attr("epsilon", 1e-12f);
-  if (!c.has(3)) c.unsupported("no beta");
-  Expr y = c.call("nn.layer_norm", {sum, c.input(2), c.input(3)},
-                  make_attrs<relay::LayerNormAttrs>([&](auto& a) { a.epsilon = epsilon; }));
-  Values out = {y};
-  if (c.wants(1) || c.wants(2)) c.unsupported("its statistics outputs");
-  if (c.wants(3)) out.resize(3), out.push_back(sum);
-  return out;
-}
-
 constexpr ConverterEntry kNormConverters[] = {
     {"BatchNormalization", 1, batch_norm},
     {"InstanceNormalization", 1, instance_norm},
@@ -166,7 +152,6 @@ constexpr ConverterEntry kNormConverters[] = {
     {"LRN", 1, lrn},
     {"LpNormalization", 1, lp_normalization},
     {"MeanVarianceNormalization", 9, mean_variance_norm},
-    {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"},
     {"LayerNormalization", 1, layer_norm},
 };
 

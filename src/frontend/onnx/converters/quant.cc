@@ -3,9 +3,9 @@
 // form, so that passes see what is quantised; the others, whose rounding to even no qnn operator has, are written out
 // in arithmetic: scaling, rounding to even and saturating are exact in float32 for 8-bit values. Products are integer
 // ones; the pass IntegerProducts makes them fast.
-#include <array>
-
+#include "frontend/onnx/converters/quant.h"
 #include "base/format.h"
+
 #include "frontend/onnx/converters/linear.h"
 #include "relay/ops/quantize/attrs_qnn.h"
 
@@ -14,8 +14,16 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// A scale or zero point against a tensor: a scalar, a vector along `axis`, or blocks of `block` elements along it.
-Expr spread(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) {
+// The range of an integer type of at most 32 bits.
+std::pair<double, double> limits(DataType t) {
+  if (t.is_uint()) return {0, static_cast<double>((uint64_t{1} << t.bits) - 1)};
+  auto half = static_cast<double>(uint64_t{1} << (t.bits - 1));
+  return {-half, half - 1};
+}
+
+}  // namespace
+
+Expr along_axis(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) {
   int64_t rank = c.rank(x);
   if (c.rank(v) == 0) return v;
   if (c.rank(v) == 1) {
@@ -35,14 +43,6 @@ Expr spread(NodeContext& c, Expr v, const Expr& x, int64_t axis, int64_t block) 
   return c.slice(wide, axis, 0, size);
 }
 
-// The range of an integer type of at most 32 bits.
-std::pair<double, double> limits(DataType t) {
-  if (t.is_uint()) return {0, static_cast<double>((uint64_t{1} << t.bits) - 1)};
-  auto half = static_cast<double>(uint64_t{1} << (t.bits - 1));
-  return {-half, half - 1};
-}
-
-// saturate(round(x) + zero_point) as `to`; x is float32.
 Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType to) {
   Expr rounded = c.call("nearbyint", {x});
   if (zero_point) rounded = c.add(rounded, c.cast(zero_point, c.dtype(x)));
@@ -53,6 +53,37 @@ Expr to_integers(NodeContext& c, const Expr& x, const Expr& zero_point, DataType
                         }));
   return c.cast(bounded, to);
 }
+
+Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block,
+                 DataType to) {
+  // Differences of 32-bit integers need more than float32.
+  DataType work = c.dtype(x).is_integral() && c.dtype(x).bits > 16 ? kFloat64 : kFloat32;
+  Expr value = c.cast(x, work);
+  if (zero_point) value = c.sub(value, c.cast(along_axis(c, zero_point, x, axis, block), work));
+  Expr product = c.mul(value, c.cast(along_axis(c, scale, x, axis, block), work));
+  return c.cast(product, to);
+}
+
+std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
+  Expr x = c.input(0), zero = c.scalar(0, kFloat32);
+  Ints axes;
+  for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
+  // The range holds zero.
+  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
+       low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
+  // Zeros alone have a range of nothing; onnxruntime gives them the scale 1.
+  Expr range = c.div(c.sub(high, low), c.scalar(255, kFloat32));
+  Expr scale = c.where(c.call("equal", {range, zero}), c.scalar(1, kFloat32), range);
+  Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
+  return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
+}
+
+Expr without_zero_point(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis) {
+  Expr value = c.cast(x, kInt32);
+  return zero_point ? c.sub(value, c.cast(along_axis(c, zero_point, x, axis, 0), kInt32)) : value;
+}
+
+namespace {
 
 // Scales and zero points that are scalars or vectors along an axis, of integers that qnn operators take.
 bool has_qnn_form(NodeContext& c, const Expr& scale, DataType quantized) {
@@ -78,20 +109,10 @@ Values quantize(NodeContext& c) {
                      a.out_dtype = to.str();
                      a.axis = vector_axis(c, scale, x);
                    }))};
-  Expr ratio = c.div(c.cast(x, work), c.cast(spread(c, scale, x, axis, block), work));
+  Expr ratio = c.div(c.cast(x, work), c.cast(along_axis(c, scale, x, axis, block), work));
   if (to.is_float()) return {c.cast(ratio, to)};
-  Expr zero = c.has(2) ? spread(c, c.input(2), x, axis, block) : Expr();
+  Expr zero = c.has(2) ? along_axis(c, c.input(2), x, axis, block) : Expr();
   return {to_integers(c, ratio, zero, to)};
-}
-
-Expr dequantized(NodeContext& c, const Expr& x, const Expr& scale, const Expr& zero_point, int64_t axis, int64_t block,
-                 DataType to) {
-  // Differences of 32-bit integers need more than float32.
-  DataType work = c.dtype(x).is_integral() && c.dtype(x).bits > 16 ? kFloat64 : kFloat32;
-  Expr value = c.cast(x, work);
-  if (zero_point) value = c.sub(value, c.cast(spread(c, zero_point, x, axis, block), work));
-  Expr product = c.mul(value, c.cast(spread(c, scale, x, axis, block), work));
-  return c.cast(product, to);
 }
 
 Values dequantize(NodeContext& c) {
@@ -107,50 +128,31 @@ Values dequantize(NodeContext& c) {
       dequantized(c, x, scale, c.has(2) ? c.input(2) : Expr(), c.int_attr("axis", 1), c.int_attr("block_size", 0), to)};
 }
 
-// Operand 0 as uint8, its scale and its zero point, by its own range.
-std::array<Expr, 3> dynamically_quantized(NodeContext& c) {
-  Expr x = c.input(0), zero = c.scalar(0, kFloat32);
-  Ints axes;
-  for (int64_t i = 0; i < c.rank(x); ++i) axes.push_back(i);
-  // The range holds zero.
-  Expr high = c.call("maximum", {c.reduce("max", x, axes, false), zero}),
-       low = c.call("minimum", {c.reduce("min", x, axes, false), zero});
-  // Zeros alone have a range of nothing; onnxruntime gives them the scale 1.
-  Expr range = c.div(c.sub(high, low), c.scalar(255, kFloat32));
-  Expr scale = c.where(c.call("equal", {range, zero}), c.scalar(1, kFloat32), range);
-  Expr zero_point = to_integers(c, c.div(c.call("negative", {low}), scale), {}, kUInt8);
-  return {to_integers(c, c.div(x, scale), zero_point, kUInt8), scale, zero_point};
-}
 Values dynamic_quantize(NodeContext& c) {
   auto [integers, scale, zero_point] = dynamically_quantized(c);
   return {integers, scale, zero_point};
 }
 
-// value - zero_point in int32; a vector of zero points runs along `axis`.
-Expr centered(NodeContext& c, const Expr& x, const Expr& zero_point, int64_t axis) {
-  Expr value = c.cast(x, kInt32);
-  return zero_point ? c.sub(value, c.cast(spread(c, zero_point, x, axis, 0), kInt32)) : value;
-}
-
 Values matmul_integer(NodeContext& c) {
   if (c.rank(c.input(0)) < 1) c.fail_type("its operand is a scalar");
-  Expr a = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), c.rank(c.input(0)) - 2);
-  Expr b = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), -1);
+  Expr a = without_zero_point(c, c.input(0), c.has(2) ? c.input(2) : Expr(), c.rank(c.input(0)) - 2);
+  Expr b = without_zero_point(c, c.input(1), c.has(3) ? c.input(3) : Expr(), -1);
   return {matmul_of(c, a, b)};
 }
 
 // The sum of products in the result's scale, as its integers.
-Values rescaled(NodeContext& c, const Expr& sum, const Expr& scale, const Expr& other_scale) {
+Expr rescaled(NodeContext& c, const Expr& sum, const Expr& scale, const Expr& other_scale) {
   Expr ratio = c.div(c.mul(c.cast(scale, kFloat64), c.cast(other_scale, kFloat64)), c.cast(c.input(6), kFloat64));
-  return {to_integers(c, c.mul(c.cast(sum, kFloat64), ratio), c.input(7), c.dtype(c.input(7)))};
+  return to_integers(c, c.mul(c.cast(sum, kFloat64), ratio), c.input(7), c.dtype(c.input(7)));
 }
 
 Values qlinear_matmul(NodeContext& c) {
   Expr a = c.input(0), b = c.input(3);
   if (c.rank(a) < 1) c.fail_type("its operand is a scalar");
-  Expr product = matmul_of(c, centered(c, a, c.input(2), c.rank(a) - 2), centered(c, b, c.input(5), -1));
-  return rescaled(c, product, spread(c, c.input(1), product, c.rank(product) - 2, 0),
-                  spread(c, c.input(4), product, -1, 0));
+  Expr product =
+      matmul_of(c, without_zero_point(c, a, c.input(2), c.rank(a) - 2), without_zero_point(c, b, c.input(5), -1));
+  return {rescaled(c, product, along_axis(c, c.input(1), product, c.rank(product) - 2, 0),
+                   along_axis(c, c.input(4), product, -1, 0))};
 }
 
 // A two-dimensional convolution of integers, with the attributes of Conv.
@@ -174,108 +176,33 @@ Expr integer_conv(NodeContext& c, const Expr& x, const Expr& w) {
 }
 
 Values conv_integer(NodeContext& c) {
-  Expr x = centered(c, c.input(0), c.has(2) ? c.input(2) : Expr(), 1);
-  Expr w = centered(c, c.input(1), c.has(3) ? c.input(3) : Expr(), 0);
+  Expr x = without_zero_point(c, c.input(0), c.has(2) ? c.input(2) : Expr(), 1);
+  Expr w = without_zero_point(c, c.input(1), c.has(3) ? c.input(3) : Expr(), 0);
   return {integer_conv(c, x, w)};
 }
 
-Values qlinear_conv(NodeContext& c) {
-  Expr y = integer_conv(c, centered(c, c.input(0), c.input(2), 1), centered(c, c.input(3), c.input(5), 0));
+}  // namespace
+
+Expr quantized_convolution(NodeContext& c, const Expr& x) {
+  Expr y = integer_conv(c, without_zero_point(c, x, c.input(2), 1), without_zero_point(c, c.input(3), c.input(5), 0));
   if (c.has(8)) y = c.add(y, c.expand(c.cast(c.input(8), kInt32), 1, c.rank(y) - 2));
-  return rescaled(c, y, c.input(1), spread(c, c.input(4), y, 1, 0));
+  return rescaled(c, y, c.input(1), along_axis(c, c.input(4), y, 1, 0));
 }
 
-// --- com.microsoft: what onnxruntime's quantisation writes beside the operators above
+namespace {
 
-Expr optional(NodeContext& c, int64_t i) { return c.has(i) ? c.input(i) : Expr(); }
-
-// Operands first, first + 1 and first + 2 are a value, its scale and its zero point, which may be missing.
-Expr real_operand(NodeContext& c, int64_t first) {
-  return dequantized(c, c.input(first), c.input(first + 1), optional(c, first + 2), 0, 0, kFloat32);
-}
-// y as integers of the scale and the zero point that operands `scale` and scale + 1 are.
-Values quantized_result(NodeContext& c, const Expr& y, int64_t scale, DataType like) {
-  Expr ratio = c.div(y, c.cast(c.input(scale), kFloat32));
-  return {to_integers(c, ratio, optional(c, scale + 1), like)};
-}
-template <Expr (frontend::ExpressionBuilder::*op)(const Expr&, const Expr&) const>
-Values qlinear_binary(NodeContext& c) {
-  Expr y = (c.*op)(real_operand(c, 0), real_operand(c, 3));
-  return quantized_result(c, y, 6, c.dtype(c.input(0)));
-}
-Values qlinear_sigmoid(NodeContext& c) {
-  return quantized_result(c, c.call("sigmoid", {real_operand(c, 0)}), 3, c.dtype(c.input(0)));
-}
-Values qlinear_leaky_relu(NodeContext& c) {
-  const double alpha = c.float_attr("alpha", 0.01);
-  Expr y = c.call("nn.leaky_relu", {real_operand(c, 0)},
-                  make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha; }));
-  return quantized_result(c, y, 3, c.dtype(c.input(0)));
-}
-Values qlinear_global_average_pool(NodeContext& c) {
-  if (c.int_attr("channels_last", 0) != 0) c.unsupported("channels_last");
-  Expr x = real_operand(c, 0);
-  Ints axes;
-  for (int64_t i = 2; i < c.rank(x); ++i) axes.push_back(i);
-  return quantized_result(c, c.reduce("mean", x, axes, true), 3, c.dtype(c.input(0)));
-}
-// The result's scale and zero point, then a value, its scale and its zero point again and again.
-Values qlinear_concat(NodeContext& c) {
-  const auto count = static_cast<int64_t>(c.all_inputs().size());
-  if (count < 5 || count % 3 != 2) c.fail("it takes a scale, a zero point and triples of value, scale and zero point");
-  std::vector<Expr> parts;
-  for (int64_t i = 2; i < count; i += 3) parts.push_back(real_operand(c, i));
-  const int64_t axis = c.axis(c.int_attr("axis", 1), c.rank(parts[0]));
-  Expr y = c.call("concatenate", {relay::make_tuple(std::move(parts))},
-                  make_attrs<relay::ConcatenateAttrs>([&](auto& a) { a.axis = axis; }));
-  return quantized_result(c, y, 0, c.dtype(c.input(2)));
-}
-Values qgemm(NodeContext& c) {
-  const bool trans_a = c.int_attr("transA", 0) != 0, trans_b = c.int_attr("transB", 0) != 0;
-  auto turned = [&](const Expr& e, bool turn) { return turn ? transposed_matrix(c, e) : e; };
-  // Zero points of B, one for each column of the product.
-  Expr a = turned(centered(c, c.input(0), c.input(2), -1), trans_a);
-  Expr b = turned(centered(c, c.input(3), c.input(5), trans_b ? 0 : -1), trans_b);
-  Expr sum = matmul_of(c, a, b);
-  if (c.has(6)) sum = c.add(sum, c.cast(c.input(6), kInt32));
-  Expr scale = c.mul(c.cast(c.input(1), kFloat64), c.cast(spread(c, c.input(4), sum, -1, 0), kFloat64));
-  Expr y = c.mul(c.cast(sum, kFloat64), c.mul(scale, c.scalar(c.float_attr("alpha", 1), kFloat64)));
-  if (!c.has(7)) return {c.cast(y, kFloat32)};
-  return {to_integers(c, c.div(y, c.cast(c.input(7), kFloat64)), optional(c, 8),
-                      c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
-}
-// A product of integers in float32: (scales of a and b), then the bias.
-Values scaled_product(NodeContext& c, const Expr& sum, const Expr& a_scale, const Expr& b_scale, const Expr& bias) {
-  Expr y = c.mul(c.cast(sum, kFloat32), c.mul(a_scale, spread(c, b_scale, sum, -1, 0)));
-  return {bias ? c.add(y, bias) : y};
-}
-Values matmul_integer_to_float(NodeContext& c) {
-  Expr a = centered(c, c.input(0), optional(c, 4), -1), b = centered(c, c.input(1), optional(c, 5), -1);
-  return scaled_product(c, matmul_of(c, a, b), c.input(2), c.input(3), optional(c, 6));
-}
-Values dynamic_quantize_matmul(NodeContext& c) {
-  const auto [a, a_scale, a_zero] = dynamically_quantized(c);
-  Expr sum = matmul_of(c, centered(c, a, a_zero, -1), centered(c, c.input(1), optional(c, 3), -1));
-  return scaled_product(c, sum, a_scale, c.input(2), optional(c, 4));
-}
+Values qlinear_conv(NodeContext& c) { return {quantized_convolution(c, c.input(0))}; }
 
 constexpr ConverterEntry kQuantConverters[] = {
     {"QuantizeLinear", 10, quantize},
     {"DequantizeLinear", 10, dequantize},
+    {"QuantizeLinear", 1, quantize, "com.microsoft"},
+    {"DequantizeLinear", 1, dequantize, "com.microsoft"},
     {"DynamicQuantizeLinear", 11, dynamic_quantize},
     {"MatMulInteger", 10, matmul_integer},
     {"QLinearMatMul", 10, qlinear_matmul},
     {"ConvInteger", 10, conv_integer},
     {"QLinearConv", 10, qlinear_conv},
-    {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, "com.microsoft"},
-    {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "com.microsoft"},
-    {"QGemm", 1, qgemm, "com.microsoft"},
-    {"QLinearAdd", 1, qlinear_binary<&NodeContext::add>, "com.microsoft"},
-    {"QLinearConcat", 1, qlinear_concat, "com.microsoft"},
-    {"QLinearGlobalAveragePool", 1, qlinear_global_average_pool, "com.microsoft"},
-    {"QLinearLeakyRelu", 1, qlinear_leaky_relu, "com.microsoft"},
-    {"QLinearMul", 1, qlinear_binary<&NodeContext::mul>, "com.microsoft"},
-    {"QLinearSigmoid", 1, qlinear_sigmoid, "com.microsoft"},
 };
 
 }  // namespace

@@ -346,7 +346,12 @@ Values eye_like(NodeContext& c) {
   DataType dtype = c.dtype_attr("dtype", c.dtype(x));
   int64_t k = c.int_attr("k", 0);
   if (k < -(int64_t{1} << 48) || k > (int64_t{1} << 48)) c.fail(format("its k is {}", k));
-  Expr rows = c.expand(c.counting(dims[0], k), 1), columns = c.expand(c.counting(dims[1]), 0);
+  // Narrow numbers where they hold every place: twice as many are compared at once.
+  const bool narrow = std::abs(k) + dims[0] < INT_MAX && dims[1] < INT_MAX;
+  auto places = [&](int64_t count, int64_t first) {
+    return c.cast(c.counting(count, first), narrow ? kInt32 : kInt64);
+  };
+  Expr rows = c.expand(places(dims[0], k), 1), columns = c.expand(places(dims[1], 0), 0);
   return {c.cast(c.call("equal", {rows, columns}), dtype)};
 }
 

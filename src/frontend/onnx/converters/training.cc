@@ -2,6 +2,7 @@
 // Optimiser steps of the training preview domain, and the few operators of ai.onnx.ml that are plain tensor arithmetic.
 #include "base/format.h"
 #include "frontend/onnx/convert.h"
+#include "relay/passes/training/first_order_gradient.h"
 
 namespace tilewright::onnx {
 namespace {
@@ -78,6 +79,20 @@ Values adam(NodeContext& c) {
   });
 }
 
+// The gradients of y, a value made around the node, by the first of its inputs.
+Values gradient(NodeContext& c) {
+  const size_t count = c.strings_attr("xs").size();
+  const std::string name = c.string_attr("y", "");
+  const Value* y = c.outer(name);
+  if (!y || !y->expr) c.fail(format("its y '{}' is no tensor that is made beside it", name));
+  if (count == 0 || count > c.input_count()) c.fail(format("it has {} inputs for {} xs", c.input_count(), count));
+  std::vector<Expr> xs;
+  for (size_t i = 0; i < count; ++i) xs.push_back(c.input(i));
+  auto gradients = relay::gradients_of(y->expr, xs);
+  if (!gradients.ok()) c.unsupported(gradients.error().message);
+  return {gradients->begin(), gradients->end()};
+}
+
 Values binarizer(NodeContext& c) {
   Expr x = c.input(0);
   return {c.cast(c.call("greater", {x, c.scalar_like(c.float_attr("threshold", 0), x)}), c.dtype(x))};
@@ -105,11 +120,9 @@ Values scaler(NodeContext& c) {
 }
 
 constexpr ConverterEntry kTrainingConverters[] = {
-    {"Adagrad", 1, adagrad, kTraining},
-    {"Momentum", 1, momentum, kTraining},
-    {"Adam", 1, adam, kTraining},
-    {"Binarizer", 1, binarizer, kMl},
-    {"ArrayFeatureExtractor", 1, array_feature_extractor, kMl},
+    {"Adagrad", 1, adagrad, kTraining}, {"Momentum", 1, momentum, kTraining},
+    {"Adam", 1, adam, kTraining},       {"Gradient", 1, gradient, kTraining},
+    {"Binarizer", 1, binarizer, kMl},   {"ArrayFeatureExtractor", 1, array_feature_extractor, kMl},
     {"Scaler", 1, scaler, kMl},
 };
 

@@ -48,17 +48,17 @@ bool has_gradient_rule(const Expr& e) {
 
 class Backward {
  public:
-  Result<Expr> run(const FunctionNode& function) {
-    std::vector<Expr> order = post_order(function.body);
+  Result<std::vector<Expr>> run(const Expr& y, const std::vector<Expr>& xs) {
+    std::vector<Expr> order = post_order(y);
     for (const Expr& e : order) TW_TRY_STATUS(check(e));
-    seed(function.body);
+    seed(y);
     for (size_t i = order.size(); i-- > 0;) TW_TRY_STATUS(spread(order[i]));
     std::vector<Expr> gradients;
-    for (const Expr& param : function.params) {
-      auto it = gradients_.find(param.get());
-      gradients.push_back(it == gradients_.end() ? filled_like(param, 0) : it->second);
+    for (const Expr& x : xs) {
+      auto it = gradients_.find(x.get());
+      gradients.push_back(it == gradients_.end() ? filled_like(x, 0) : it->second);
     }
-    return make_tuple({function.body, make_tuple(std::move(gradients))});
+    return gradients;
   }
 
  private:
@@ -136,6 +136,11 @@ class Backward {
 
 }  // namespace
 
+Result<std::vector<Expr>> gradients_of(const Expr& y, const std::vector<Expr>& xs) {
+  Backward backward;
+  return backward.run(y, xs);
+}
+
 Result<Module> first_order_gradient(const Module& module, PassContext&) {
   Module out = module;
   for (auto& [name, function] : out.functions) {
@@ -157,14 +162,14 @@ Result<Module> first_order_gradient(const Module& module, PassContext&) {
       });
     }
     const auto& node = *as<FunctionNode>(function);
-    Backward backward;
-    auto body = backward.run(node);
-    if (!body.ok()) {
-      Diagnostic error = body.error();
+    auto gradients = gradients_of(node.body, node.params);
+    if (!gradients.ok()) {
+      Diagnostic error = gradients.error();
       error.where = error.where.empty() ? "@" + name : format("@{}: {}", name, error.where);
       return error;
     }
-    function = make_node<FunctionNode>(node.params, *body, node.attrs, node.span, node.type_variables);
+    const Expr body = make_tuple({node.body, make_tuple(*std::move(gradients))});
+    function = make_node<FunctionNode>(node.params, body, node.attrs, node.span, node.type_variables);
   }
   return out;
 }

@@ -8,9 +8,14 @@
 // Why here: on request only.
 // Test: tests/relay/passes/first_order_gradient*.txt, tests/relay/gradient_test.cc (against differences)
 #pragma once
+#include <vector>
+
 #include "ir/pass_context.h"
 #include "relay/expr.h"
 
 namespace tilewright::relay {
 Result<Module> first_order_gradient(const Module& module, PassContext& context);
+
+// The gradients of the sum of y's elements by each of xs, which y is made of; zeros where it is not.
+Result<std::vector<Expr>> gradients_of(const Expr& y, const std::vector<Expr>& xs);
 }  // namespace tilewright::relay

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations that other families apply to their results.
+#pragma once
+#include <optional>
+
+#include "frontend/onnx/convert.h"
+
+namespace tilewright::onnx {
+
+Expr gelu_of(NodeContext& c, const Expr& x, bool tanh);
+
+// The activation that a fused operator names, with its parameters (or the operator's defaults).
+struct FusedActivation {
+  std::string name;  // empty: none
+  std::optional<double> alpha, beta;
+};
+Expr activated(NodeContext& c, const Expr& x, const FusedActivation& activation);
+
+}  // namespace tilewright::onnx

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// com.microsoft: normalisations of a sum, as onnxruntime's optimiser makes them of transformers.
+#include "frontend/onnx/converters/attention.h"
+
+namespace tilewright::onnx {
+namespace {
+
+// x + skip + bias. Statistics are float32 and have an axis of one.
+Expr skipped_sum(NodeContext& c, size_t bias) {
+  Expr sum = c.add(c.input(0), c.input(1));
+  return c.has(bias) ? c.add(sum, c.input(bias)) : sum;
+}
+
+Expr inverse_root(NodeContext& c, const Expr& power, double epsilon) {
+  return c.call("rsqrt", {c.add(power, c.scalar_like(epsilon, power))});
+}
+Expr mean_of_rows(NodeContext& c, const Expr& x) { return c.reduce("mean", x, {c.rank(x) - 1}, true); }
+
+Expr normalized_rows(NodeContext& c, const Expr& x, const Expr& gamma, const Expr& beta, double epsilon) {
+  const int64_t last = c.axis(-1, c.rank(x));
+  const int64_t size = dims_of_rank(c, gamma, 1, "scale")[0];
+  return c.call("nn.layer_norm", {x, gamma, beta ? beta : c.zeros(c.dtype(x), {size})},
+                make_attrs<relay::LayerNormAttrs>([&](auto& a) {
+                  a.axis = last;
+                  a.epsilon = epsilon;
+                }));
+}
+
+// y, mean, inverse deviation and sum.
+Values skip_layer_norm(NodeContext& c) {
+  const double epsilon = c.float_attr("epsilon", 1e-12f);
+  const Expr sum = skipped_sum(c, 4);
+  Values out = {normalized_rows(c, sum, c.input(2), c.has(3) ? c.input(3) : Expr(), epsilon), {}, {}, sum};
+  if (c.wants(1) || c.wants(2)) {
+    const Expr wide = c.cast(sum, kFloat32), mean = mean_of_rows(c, wide), centered = c.sub(wide, mean);
+    out[1] = mean;
+    out[2] = inverse_root(c, mean_of_rows(c, c.mul(centered, centered)), epsilon);
+  }
+  return out;
+}
+
+struct RootMeanSquare {
+  Expr y, inverse;
+};
+// Divided by the root of the mean square of the axes from `axis` on, in float32 at least; the result has gamma's type.
+RootMeanSquare root_mean_square_norm(NodeContext& c, const Expr& x, int64_t axis, const Expr& gamma, double epsilon) {
+  const DataType wide = c.dtype(x) == kFloat64 ? kFloat64 : kFloat32;
+  const Expr value = c.cast(x, wide);
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < c.rank(x); ++i) axes.push_back(i);
+  const Expr inverse = inverse_root(c, c.reduce("mean", c.mul(value, value), axes, true), epsilon);
+  return {c.mul(c.cast(c.mul(value, inverse), c.dtype(gamma)), gamma), inverse};
+}
+
+Values skip_simplified_layer_norm(NodeContext& c) {
+  const Expr sum = skipped_sum(c, 3);
+  const int64_t last = c.axis(-1, c.rank(sum));
+  const auto out = root_mean_square_norm(c, sum, last, c.input(2), c.float_attr("epsilon", 1e-12f));
+  return {out.y, {}, out.inverse, sum};
+}
+Values simplified_layer_norm(NodeContext& c) {
+  const Expr x = c.input(0);
+  const int64_t axis = c.axis(c.int_attr("axis", -1), c.rank(x));
+  const auto out = root_mean_square_norm(c, x, axis, c.input(1), c.float_attr("epsilon", 1e-5f));
+  return {out.y, out.inverse};
+}
+
+// The normalised sum of the embeddings of words, places and segments; how many words of each row the mask keeps.
+Values embed_layer_norm(NodeContext& c) {
+  const auto d = dims_of_rank(c, c.input(0), 2, "words");
+  auto rows = [&](size_t table, const Expr& index) {
+    dims_of_rank(c, c.input(table), 2, "table of embeddings");
+    return c.call("take", {c.input(table), index}, make_attrs<relay::TakeAttrs>([](auto& a) { a.axis = 0; }));
+  };
+  const Expr places = c.has(8) ? c.input(8) : c.reshape(c.counting(d[1]), {1, d[1]});
+  Expr sum = c.add(rows(2, c.input(0)), rows(3, places));
+  if (c.has(1) && c.has(4)) sum = c.add(sum, rows(4, c.input(1)));
+  const Expr y = normalized_rows(c, sum, c.input(5), c.input(6), c.float_attr("epsilon", 1e-12f));
+  Expr kept = c.zeros(kInt32, {d[0]});
+  if (c.has(7)) {
+    const Expr one = c.call("equal", {c.input(7), c.scalar(1, c.dtype(c.input(7)))});
+    kept = c.reduce("sum", c.cast(one, kInt32), {1}, false);
+  }
+  return {y, kept, sum};
+}
+
+constexpr ConverterEntry kMicrosoftNorms[] = {
+    {"SkipLayerNormalization", 1, skip_layer_norm, "com.microsoft"},
+    {"SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_norm, "com.microsoft"},
+    {"SimplifiedLayerNormalization", 1, simplified_layer_norm},
+    {"SimplifiedLayerNormalization", 1, simplified_layer_norm, "com.microsoft"},
+    {"EmbedLayerNormalization", 1, embed_layer_norm, "com.microsoft"},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> norm_microsoft_converters() { return kMicrosoftNorms; }
+
+}  // namespace tilewright::onnx

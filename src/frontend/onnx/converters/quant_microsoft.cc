@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// com.microsoft: what onnxruntime's quantisation writes beside ONNX's own quantised operators.
+#include "base/format.h"
+#include "frontend/onnx/converters/conv.h"
+#include "frontend/onnx/converters/linear.h"
+#include "frontend/onnx/converters/quant.h"
+
+namespace tilewright::onnx {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Expr optional(NodeContext& c, int64_t i) {
+  const auto at = static_cast<size_t>(i);
+  return c.has(at) ? c.input(at) : Expr();
+}
+Expr operand(NodeContext& c, int64_t i) { return c.input(static_cast<size_t>(i)); }
+
+// Operands first, first + 1 and first + 2 are a value, its scale and its zero point, which may be missing.
+Expr real_operand(NodeContext& c, int64_t first) {
+  return dequantized(c, operand(c, first), operand(c, first + 1), optional(c, first + 2), 0, 0, kFloat32);
+}
+// y as integers of the scale and the zero point that operands `scale` and scale + 1 are.
+Values quantized_result(NodeContext& c, const Expr& y, int64_t scale, DataType like) {
+  Expr ratio = c.div(y, c.cast(operand(c, scale), kFloat32));
+  return {to_integers(c, ratio, optional(c, scale + 1), like)};
+}
+template <Expr (frontend::ExpressionBuilder::*op)(const Expr&, const Expr&) const>
+Values qlinear_binary(NodeContext& c) {
+  Expr y = (c.*op)(real_operand(c, 0), real_operand(c, 3));
+  return quantized_result(c, y, 6, c.dtype(c.input(0)));
+}
+Values qlinear_sigmoid(NodeContext& c) {
+  return quantized_result(c, c.call("sigmoid", {real_operand(c, 0)}), 3, c.dtype(c.input(0)));
+}
+Values qlinear_leaky_relu(NodeContext& c) {
+  const double alpha = c.float_attr("alpha", 0.01f);
+  Expr y = c.call("nn.leaky_relu", {real_operand(c, 0)},
+                  make_attrs<relay::LeakyReluAttrs>([&](auto& a) { a.alpha = alpha; }));
+  return quantized_result(c, y, 3, c.dtype(c.input(0)));
+}
+// Softmax along the axis; in models of an operator set below 13, of all elements from the axis on.
+Values qlinear_softmax(NodeContext& c) {
+  const Expr x = real_operand(c, 0);
+  const int64_t rank = c.rank(x), version = c.int_attr("opset");
+  const int64_t axis = c.axis(c.int_attr("axis", -1), rank);
+  auto along = [&](const Expr& e, int64_t a) {
+    return c.call("nn.softmax", {e}, make_attrs<relay::SoftmaxAttrs>([&](auto& attrs) { attrs.axis = a; }));
+  };
+  if (version >= 13) return quantized_result(c, along(x, axis), 3, c.dtype(c.input(0)));
+  const Ints d = c.dims(x);
+  const Expr rows = c.reshape(x, {c.product(d, 0, axis), c.product(d, axis)});
+  return quantized_result(c, c.reshape(along(rows, 1), d), 3, c.dtype(c.input(0)));
+}
+Values qlinear_where(NodeContext& c) {
+  return quantized_result(c, c.where(c.input(0), real_operand(c, 1), real_operand(c, 4)), 7, c.dtype(c.input(1)));
+}
+Values qlinear_reduce_mean(NodeContext& c) {
+  const Expr x = real_operand(c, 0);
+  Ints axes = c.ints_attr("axes");
+  for (int64_t& a : axes) a = c.axis(a, c.rank(x));
+  for (int64_t i = 0; axes.empty() && i < c.rank(x); ++i) axes.push_back(i);
+  return quantized_result(c, c.reduce("mean", x, axes, c.int_attr("keepdims", 1) != 0), 3, c.dtype(c.input(0)));
+}
+
+bool has_channels_last(NodeContext& c) { return c.int_attr("channels_last", 0) != 0; }
+// A pool of real numbers on channels that are first, whatever the node's are.
+template <class Pool>
+Values qlinear_pool(NodeContext& c, Pool&& pool) {
+  const Expr x = real_operand(c, 0);
+  const Expr y = has_channels_last(c) ? channels_last(c, pool(channels_first(c, x))) : pool(x);
+  return quantized_result(c, y, 3, c.dtype(c.input(0)));
+}
+Values qlinear_global_average_pool(NodeContext& c) {
+  return qlinear_pool(c, [&](const Expr& x) {
+    Ints axes;
+    for (int64_t i = 2; i < c.rank(x); ++i) axes.push_back(i);
+    return c.reduce("mean", x, axes, true);
+  });
+}
+Values qlinear_average_pool(NodeContext& c) {
+  return qlinear_pool(c, [&](const Expr& x) { return average_of_windows(c, x); });
+}
+Values nhwc_max_pool(NodeContext& c) {
+  return {channels_last(c, largest_of_windows(c, channels_first(c, c.input(0))))};
+}
+Values qlinear_conv_any_layout(NodeContext& c) {
+  if (!has_channels_last(c)) return {quantized_convolution(c, c.input(0))};
+  return {channels_last(c, quantized_convolution(c, channels_first(c, c.input(0))))};
+}
+
+// The result's scale and zero point, then a value, its scale and its zero point again and again.
+Values qlinear_concat(NodeContext& c) {
+  const auto count = static_cast<int64_t>(c.all_inputs().size());
+  if (count < 5 || count % 3 != 2) c.fail("it takes a scale, a zero point and triples of value, scale and zero point");
+  std::vector<Expr> parts;
+  for (int64_t i = 2; i < count; i += 3) parts.push_back(real_operand(c, i));
+  const int64_t axis = c.axis(c.int_attr("axis", 1), c.rank(parts[0]));
+  return quantized_result(c, c.concat(std::move(parts), axis), 0, c.dtype(c.input(2)));
+}
+Values qgemm(NodeContext& c) {
+  const bool trans_a = c.int_attr("transA", 0) != 0, trans_b = c.int_attr("transB", 0) != 0;
+  auto turned = [&](const Expr& e, bool turn) { return turn ? transposed_matrix(c, e) : e; };
+  // Zero points of B, one for each column of the product.
+  Expr a = turned(without_zero_point(c, c.input(0), c.input(2), -1), trans_a);
+  Expr b = turned(without_zero_point(c, c.input(3), c.input(5), trans_b ? 0 : -1), trans_b);
+  Expr sum = matmul_of(c, a, b);
+  if (c.has(6)) sum = c.add(sum, c.cast(c.input(6), kInt32));
+  Expr scale = c.mul(c.cast(c.input(1), kFloat64), c.cast(along_axis(c, c.input(4), sum, -1), kFloat64));
+  Expr y = c.mul(c.cast(sum, kFloat64), c.mul(scale, c.scalar(c.float_attr("alpha", 1), kFloat64)));
+  if (!c.has(7)) return {c.cast(y, kFloat32)};
+  return {to_integers(c, c.div(y, c.cast(c.input(7), kFloat64)), optional(c, 8),
+                      c.has(8) ? c.dtype(c.input(8)) : c.dtype(c.input(0)))};
+}
+// A product of integers in float32: (scales of a and b), then the bias.
+Values scaled_product(NodeContext& c, const Expr& sum, const Expr& a_scale, const Expr& b_scale, const Expr& bias) {
+  Expr y = c.mul(c.cast(sum, kFloat32), c.mul(a_scale, along_axis(c, b_scale, sum, -1)));
+  return {bias ? c.add(y, bias) : y};
+}
+Values matmul_integer_to_float(NodeContext& c) {
+  Expr a = without_zero_point(c, c.input(0), optional(c, 4), -1);
+  Expr b = without_zero_point(c, c.input(1), optional(c, 5), -1);
+  return scaled_product(c, matmul_of(c, a, b), c.input(2), c.input(3), optional(c, 6));
+}
+Values dynamic_quantize_matmul(NodeContext& c) {
+  const auto [a, a_scale, a_zero] = dynamically_quantized(c);
+  Expr sum = matmul_of(c, without_zero_point(c, a, a_zero, -1), without_zero_point(c, c.input(1), optional(c, 3), -1));
+  return scaled_product(c, sum, a_scale, c.input(2), optional(c, 4));
+}
+
+constexpr ConverterEntry kMicrosoftQuant[] = {
+    {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, "com.microsoft"},
+    {"MatMulIntegerToFloat", 1, matmul_integer_to_float, "com.microsoft"},
+    {"NhwcMaxPool", 1, nhwc_max_pool, "com.microsoft"},
+    {"QGemm", 1, qgemm, "com.microsoft"},
+    {"QLinearAdd", 1, qlinear_binary<&NodeContext::add>, "com.microsoft"},
+    {"QLinearAveragePool", 1, qlinear_average_pool, "com.microsoft"},
+    {"QLinearConcat", 1, qlinear_concat, "com.microsoft"},
+    {"QLinearConv", 1, qlinear_conv_any_layout, "com.microsoft"},
+    {"QLinearGlobalAveragePool", 1, qlinear_global_average_pool, "com.microsoft"},
+    {"QLinearLeakyRelu", 1, qlinear_leaky_relu, "com.microsoft"},
+    {"QLinearMul", 1, qlinear_binary<&NodeContext::mul>, "com.microsoft"},
+    {"QLinearReduceMean", 1, qlinear_reduce_mean, "com.microsoft"},
+    {"QLinearSigmoid", 1, qlinear_sigmoid, "com.microsoft"},
+    {"QLinearSoftmax", 1, qlinear_softmax, "com.microsoft"},
+    {"QLinearWhere", 1, qlinear_where, "com.microsoft"},
+};
+
+}  // namespace
+
+std::span<const ConverterEntry> quant_microsoft_converters() { return kMicrosoftQuant; }
+
+}  // namespace tilewright::onnx

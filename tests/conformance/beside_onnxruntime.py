@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of onnxruntime's own domain (com.microsoft) and of ai.onnx.ml beside onnxruntime, over random sizes and attributes.
+
+    tests/conformance/beside_onnxruntime.py                                every operator, three cases each
+    tests/conformance/beside_onnxruntime.py --cases 20 --seed 7 Attention  one, more often
+    tests/conformance/beside_onnxruntime.py --models FILE...               models as onnxruntime's optimiser writes them, every level
+
+Cases are in cases_microsoft.py and cases_ml.py. A model given with --models has an .npz with its inputs (input_NAME) beside it.
+
+Exit code: 0 all equal, 1 not, 77 the program, onnxruntime or a model is not there.
+"""
+import argparse
+import collections
+import os
+import pathlib
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "tests/fuzz/models"))
+SKIPPED = 77
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import helper, numpy_helper
+except ImportError as e:
+    venv = ROOT / ".cache/venv/bin/python"
+    if venv.exists() and pathlib.Path(sys.prefix) != venv.parents[1]:
+        os.execv(venv, [str(venv), *sys.argv])
+    print(f"skipped: {e}; ./dev setup installs the Python packages")
+    sys.exit(SKIPPED)
+import cases_microsoft
+import cases_ml
+from runner import Runner, default_program
+
+TABLE = cases_microsoft.TABLE | cases_ml.TABLE
+LEVELS = {"basic": 1, "extended": 2, "layout": 3, "all": 99}
+
+
+def model_of(case):
+    names = [f"i{k}" if a is not None else "" for k, a in enumerate(case.inputs)]
+    node = helper.make_node(case.op, names, [f"o{k}" if k in case.outputs else "" for k in range(max(case.outputs) + 1)], domain=case.domain, **case.attributes)
+    element = lambda a: helper.np_dtype_to_tensor_dtype(a.dtype)
+    given = [helper.make_tensor_value_info(n, element(a), a.shape) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants]
+    constants = [numpy_helper.from_array(a, n) for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k in case.constants]
+    graph = helper.make_graph([node], "one", given, [onnx.ValueInfoProto(name=f"o{k}") for k in case.outputs], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1), helper.make_opsetid("ai.onnx.ml", 3)])
+    model.ir_version = 10
+    return model, {n: a for k, (n, a) in enumerate(zip(names, case.inputs)) if n and k not in case.constants}
+
+
+def session(model, level=0, written=None):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(level)
+    options.log_severity_level, options.intra_op_num_threads = 4, 1
+    if written:
+        options.optimized_model_filepath = str(written)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def difference(ours, theirs, case):
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return f"is {ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    largest = np.abs(b[np.isfinite(b)]).max(initial=0)
+    slack = case.tolerance * (1 if ours.dtype.kind in "iu" else largest)
+    wrong = ~((np.abs(a - b) <= slack) | (a == b) | (np.isnan(a) & np.isnan(b)))
+    return f"differs by {np.abs(a - b)[wrong].max():.3g} of {largest:.3g} in {wrong.sum()} of {wrong.size} elements" if wrong.any() else None
+
+
+def run_case(runner, case):
+    model, inputs = model_of(case)
+    theirs = session(model.SerializeToString()).run(None, inputs)
+    answer = runner.run(model, inputs)
+    if answer["status"] != "ok":
+        return f"{answer['status']}: {answer.get('message')}"
+    for k, a, b in zip(case.outputs, answer["ours"], theirs):
+        what = difference(a, np.asarray(b), case)
+        if what:
+            return f"output {k} {what}"
+    return None
+
+
+def run_operators(runner, wanted, cases, seed):
+    bad, counts = 0, collections.Counter()
+    for op, make in sorted(TABLE.items()):
+        if wanted and op not in wanted:
+            continue
+        for i in range(cases):
+            case = make(np.random.default_rng([seed, i, *op.encode()]))
+            try:
+                what = run_case(runner, case)
+            except Exception as e:  # onnxruntime's errors have no common type
+                what = f"onnxruntime does not run it: {e}"
+            counts[op] += 1
+            if what:
+                bad += 1
+                print(f"FAIL {op} case {i} {[None if a is None else (str(a.dtype), a.shape) for a in case.inputs]} {case.attributes}: {what[:400]}", flush=True)
+    print(f"{sum(counts.values())} cases of {len(counts)} operators, {bad} differ")
+    return bad
+
+
+def run_models(runner, paths, levels):
+    bad = seen = 0
+    for path in map(pathlib.Path, paths):
+        data = path.with_suffix(".npz")
+        if not path.exists() or not data.exists():
+            print(f"skipped: {path} (or its .npz) is not there")
+            continue
+        stored = np.load(data)
+        for name, level in levels.items():
+            with tempfile.TemporaryDirectory(prefix="optimised_") as folder:
+                written = pathlib.Path(folder) / "model.onnx"
+                made = session(str(path), level, written)
+                names = [i.name for i in made.get_inputs()]
+                inputs = {n: stored[f"input_{n}"] for n in names}
+                model = onnx.load(written)
+                for value in model.graph.input:
+                    if value.name in inputs:  # sizes that the file leaves free are those of the data
+                        value.CopyFrom(helper.make_tensor_value_info(value.name, value.type.tensor_type.elem_type, inputs[value.name].shape))
+                theirs = made.run(None, inputs)
+                answer = runner.run(model, inputs)
+            own = collections.Counter(f"{n.domain.split('.')[-1]}.{n.op_type}" for n in model.graph.node if n.domain.startswith("com.microsoft"))
+            what = f"{answer['status']}: {answer.get('message')}" if answer["status"] != "ok" else None
+            for k, (a, b) in enumerate(zip(answer.get("ours", []), theirs)):
+                b = np.asarray(b)
+                # onnxruntime's levels differ by up to 1e-4 of the largest value among themselves where networks are deep.
+                if what is None and (a.shape != b.shape or not np.allclose(a, b, rtol=1e-3, atol=5e-4 * max(1e-6, np.abs(b).max(initial=0)))):
+                    what = f"output {k} differs by {np.abs(a - b).max() if a.shape == b.shape else b.shape}"
+            seen += 1
+            bad += what is not None
+            print(f"{'FAIL' if what else 'ok  '} {path.stem} {name} {dict(own)}{': ' + what[:300] if what else ''}", flush=True)
+    print(f"{seen} models written by onnxruntime {onnxruntime.__version__}, {bad} differ")
+    return bad if seen else -1
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("operators", nargs="*")
+    p.add_argument("--cases", type=int, default=3)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--models", nargs="+", default=[])
+    p.add_argument("--levels", nargs="+", choices=LEVELS, default=list(LEVELS))
+    p.add_argument("--timeout", type=float, default=120)
+    p.add_argument("--program", type=pathlib.Path, default=default_program(ROOT))
+    a = p.parse_args()
+    if not a.program.exists():
+        print(f"skipped: {a.program} is not built")
+        return SKIPPED
+    unknown = set(a.operators) - set(TABLE)
+    if unknown:
+        p.error(f"no cases for {', '.join(sorted(unknown))}")
+    runner = Runner(a.program, a.timeout)
+    bad = run_models(runner, a.models, {n: LEVELS[n] for n in a.levels}) if a.models else run_operators(runner, a.operators, a.cases, a.seed)
+    runner.close()
+    return SKIPPED if bad < 0 else 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random cases of ai.onnx.ml's operators for beside_onnxruntime.py."""
+import numpy as np
+
+from cases_microsoft import Case, chance, pick, real, size
+
+ML = "ai.onnx.ml"
+TABLE = {}
+TRANSFORMS = ["NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+
+
+def operator(name):
+    def note(make):
+        TABLE[name] = make
+        return make
+    return note
+
+
+def floats(r, *shape):
+    return [float(np.float32(v)) for v in r.standard_normal(shape).ravel()]
+
+
+def forest(r, features, side, targets, weight=lambda v: v):
+    """Attributes of random trees; some are a leaf alone. A leaf may speak of several targets, or of none."""
+    a = {k: [] for k in ("nodes_treeids", "nodes_nodeids", "nodes_featureids", "nodes_values", "nodes_modes", "nodes_truenodeids", "nodes_falsenodeids",
+                         f"{side}_treeids", f"{side}_nodeids", f"{side}_ids", f"{side}_weights")}
+    modes = pick(r, [["BRANCH_LEQ"], ["BRANCH_LT"], ["BRANCH_LEQ", "BRANCH_GT", "BRANCH_GTE", "BRANCH_LT"]])
+    for tree in range(size(r, 1, 4)):
+        count = [0]
+
+        def grow(depth):
+            node = count[0]
+            count[0] += 1
+            at = len(a["nodes_nodeids"])
+            leaf = depth == 0 or chance(r, 0.2)
+            for key, value in (("treeids", tree), ("nodeids", node), ("featureids", 0 if leaf else size(r, 0, features - 1)), ("values", 0.0 if leaf else float(np.float32(r.standard_normal()))),
+                               ("modes", "LEAF" if leaf else pick(r, modes)), ("truenodeids", 0), ("falsenodeids", 0)):
+                a[f"nodes_{key}"].append(value)
+            if leaf:
+                for target in sorted({size(r, 0, targets - 1) for _ in range(size(r, 1, 2))}):
+                    for key, value in (("treeids", tree), ("nodeids", node), ("ids", target), ("weights", weight(float(np.float32(r.standard_normal()))))):
+                        a[f"{side}_{key}"].append(value)
+            else:
+                a["nodes_truenodeids"][at], a["nodes_falsenodeids"][at] = grow(depth - 1), grow(depth - 1)
+            return node
+
+        grow(size(r, 1, 4))
+    return a
+
+
+@operator("TreeEnsembleRegressor")
+def regressor(r):
+    features, targets = size(r, 1, 6), size(r, 1, 3)
+    a = forest(r, features, "target", targets)
+    a |= {"n_targets": targets, "aggregate_function": pick(r, ["SUM", "SUM", "AVERAGE"]), "post_transform": pick(r, TRANSFORMS)}
+    if chance(r):
+        a["base_values"] = floats(r, targets)
+    return Case("TreeEnsembleRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML)
+
+
+@operator("TreeEnsembleClassifier")
+def classifier(r):
+    features, classes = size(r, 1, 6), size(r, 2, 4)
+    two = classes == 2 and chance(r, 0.7)
+    a = forest(r, features, "class", 1 if two else classes, abs if chance(r) else lambda v: v)
+    if two:
+        a["class_ids"] = [1] * len(a["class_ids"])
+    a |= {"classlabels_int64s": [7 * i - 3 for i in range(classes)], "post_transform": pick(r, ["NONE", "NONE", "LOGISTIC"] if two else TRANSFORMS)}
+    return Case("TreeEnsembleClassifier", [real(r, size(r, 1, 9), features)], a, domain=ML, outputs=(0, 1))
+
+
+@operator("LinearRegressor")
+def linear_regressor(r):
+    features, targets = size(r, 1, 6), size(r, 1, 3)
+    a = {"coefficients": floats(r, targets, features), "targets": targets, "post_transform": pick(r, ["NONE", "NONE", "LOGISTIC", "SOFTMAX"])}
+    if chance(r):
+        a["intercepts"] = floats(r, targets)
+    return Case("LinearRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML)
+
+
+@operator("LinearClassifier")
+def linear_classifier(r):
+    features, classes = size(r, 1, 6), size(r, 2, 4)
+    rows = 1 if classes == 2 and chance(r) else classes
+    a = {"coefficients": floats(r, rows, features), "intercepts": floats(r, rows), "classlabels_ints": [7 * i - 3 for i in range(classes)], "post_transform": pick(r, ["NONE", "LOGISTIC"] if rows == 1 else ["NONE", "LOGISTIC", "SOFTMAX"])}
+    return Case("LinearClassifier", [real(r, size(r, 1, 9), features)], a, domain=ML, outputs=(0, 1))
+
+
+@operator("SVMRegressor")
+def svm(r):
+    features, count = size(r, 1, 6), size(r, 1, 5)
+    a = {"support_vectors": floats(r, count, features), "coefficients": floats(r, count), "n_supports": count, "rho": floats(r, 1), "kernel_type": pick(r, ["LINEAR", "POLY", "RBF", "SIGMOID"]), "kernel_params": [0.5, 0.25, 2.0]}
+    return Case("SVMRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML, tolerance=1e-4)
+
+
+@operator("Normalizer")
+def normalizer(r):
+    return Case("Normalizer", [real(r, size(r, 1, 9), size(r, 1, 9))], {"norm": pick(r, ["MAX", "L1", "L2"])}, domain=ML)
+
+
+@operator("Imputer")
+def imputer(r):
+    columns = size(r, 1, 9)
+    values = floats(r, columns if chance(r) else 1)
+    x = real(r, size(r, 1, 9), columns)
+    x[r.random(x.shape) < 0.3] = np.nan
+    return Case("Imputer", [x], {"imputed_value_floats": values, "replaced_value_float": float("nan")}, domain=ML)
+
+
+@operator("OneHotEncoder")
+def one_hot(r):
+    return Case("OneHotEncoder", [np.asarray(r.integers(0, 6, [size(r, 1, 5) for _ in range(size(r, 1, 2))]), np.int64)], {"cats_int64s": [0, 2, 3, 5], "zeros": 1}, domain=ML)
+
+
+@operator("FeatureVectorizer")
+def vectorizer(r):
+    rows, widths = size(r, 1, 5), [size(r, 1, 4) for _ in range(size(r, 1, 3))]
+    return Case("FeatureVectorizer", [real(r, rows, w) for w in widths], {"inputdimensions": widths}, domain=ML)
+
+
+@operator("Scaler")
+def scaler(r):
+    columns = size(r, 1, 9)
+    n = columns if chance(r) else 1
+    return Case("Scaler", [real(r, size(r, 1, 9), columns)], {"offset": floats(r, n), "scale": floats(r, n)}, domain=ML)
+
+
+@operator("Binarizer")
+def binarizer(r):
+    return Case("Binarizer", [real(r, size(r, 1, 9), size(r, 1, 9))], {"threshold": 0.25}, domain=ML)
+
+
+@operator("ArrayFeatureExtractor")
+def extractor(r):
+    columns = size(r, 1, 9)
+    return Case("ArrayFeatureExtractor", [real(r, size(r, 1, 5), columns), np.asarray(r.integers(0, columns, size(r, 1, 5)), np.int64)], {}, domain=ML)
