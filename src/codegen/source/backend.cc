@@ -28,7 +28,9 @@ Result<Target> resolve_c(Target target) {
   // Templates become tiles of scalars, two floats or a double for each of these registers: as many as a small register
   // file holds. Layouts are plain below 128 bits.
   target.vector_bits = 64, target.vector_registers = 8;
-  target.gflops = 4, target.l1_gbps = 16, target.l2_gbps = 12, target.l3_gbps = 10, target.dram_gbps = 8;
+  target.machine.source = MachineModel::Source::kTable, target.machine.family = "any processor that C is for";
+  target.machine.gflops = 4, target.machine.l1_gbps = 16, target.machine.l2_gbps = 12, target.machine.l3_gbps = 10,
+  target.machine.dram_gbps = 8;
   return target;
 }
 

@@ -137,7 +137,7 @@ int run(const Flags& flags) {
               human_bytes(static_cast<double>(size)).c_str(), seconds);
   std::printf("target: %s\n", plan.target.c_str());
   if (auto target = parse_target(plan.target);
-      target.ok() && machine_model_of(target->mcpu).source == MachineModel::Source::kAssumed)
+      target.ok() && !target->mcpu.empty() && machine_model_of(target->mcpu).source == MachineModel::Source::kAssumed)
     std::printf("note: no table has the processor '%s'; kernels are chosen as for a usual one (tilewright targets)\n",
                 target->mcpu.c_str());
   if (!plan.variants.empty())
