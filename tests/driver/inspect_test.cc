@@ -53,6 +53,16 @@ class InspectTest : public ::testing::Test {
   TempFolder folder_;
 };
 
+TEST_F(InspectTest, AnExportedProgramOfPyTorchIsShown) {
+  const json net = shown(TW_TEST_DATA "/torch/cache.pt2");
+  EXPECT_EQ(net["kind"], "torch exported program");
+  EXPECT_EQ(net["inputs"][0]["type"], "float32[3]");
+  bool changes = false;
+  for (const json& output : net["outputs"]) changes = changes || output.contains("changes");
+  EXPECT_TRUE(changes) << "a buffer is written: " << net["outputs"];
+  EXPECT_EQ(shown(TW_TEST_DATA "/torch/picture.pt2")["kind"], "torch exported program");
+}
+
 TEST_F(InspectTest, ALibraryForAnotherProcessorIsShown) {
   const std::string path = compiled("arm.so", "llvm -mtriple=aarch64-linux-gnu");
   EXPECT_EQ(runtime::Artifact::load(path).error().code, ErrorCode::kCpuMismatch) << "it cannot be run here";

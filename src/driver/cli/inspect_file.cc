@@ -153,18 +153,20 @@ Result<json> inspect_torch(const onnx::SharedBytes& bytes) {
   uint64_t weights = 0;
   for (const auto& [name, tensor] : program.weights) weights += tensor.bytes();
   j["weights_bytes"] = weights;
-  for (const torch::InputSpec& input : program.inputs) {
-    if (input.kind != torch::InputSpec::kUser) continue;
-    std::string type = "int64";
-    if (auto it = program.graph.tensors.find(input.name); it != program.graph.tensors.end()) {
-      type = it->second.dtype.str() + "[";
-      for (size_t i = 0; i < it->second.sizes.size(); ++i) type += (i ? "," : "") + size_text(it->second.sizes[i]);
-      type += "]";
-    }
-    j["inputs"].push_back({{"name", input.name}, {"type", type}});
+  auto type_of = [&](const std::string& name) {
+    auto it = program.graph.tensors.find(name);
+    if (it == program.graph.tensors.end()) return std::string("int64");
+    std::string type = it->second.dtype.str() + "[";
+    for (size_t i = 0; i < it->second.sizes.size(); ++i) type += (i ? "," : "") + size_text(it->second.sizes[i]);
+    return type + "]";
+  };
+  for (const torch::InputSpec& input : program.inputs)
+    if (input.kind == torch::InputSpec::kUser)
+      j["inputs"].push_back({{"name", input.name}, {"type", type_of(input.name)}});
+  for (const auto& output : program.outputs) {
+    j["outputs"].push_back({{"name", output.value.text}, {"type", type_of(output.value.text)}});
+    if (!output.target.empty()) j["outputs"].back()["changes"] = output.target;
   }
-  for (const auto& output : program.outputs)
-    j["outputs"].push_back({{"name", output.value.text}, {"changes", output.target}});
   for (const auto& [symbol, range] : program.ranges) {
     json& r = j["sizes"][symbol] = json::object();
     if (range.least) r["least"] = *range.least;

@@ -34,7 +34,7 @@ class ByteAccess {
     PrimExpr value = make_var("packed", n.value->dtype);
     std::vector<Stmt> stores;
     for (int i = 0; i < lanes; ++i)
-      stores.push_back(masked(n.mask ? shuffle({n.mask}, {i}) : PrimExpr(),
+      stores.push_back(masked(n.mask ? mask_lane(n.mask, i) : PrimExpr(),
                               store_one(n.buffer, shuffle({n.index}, {i}), shuffle({value}, {i}))));
     return let_stmt(value, n.value, seq(std::move(stores)));
   }
@@ -69,6 +69,13 @@ class ByteAccess {
     const PrimExpr kept = binary(ExprKind::kBitAnd, load(bytes, at.byte), binary(ExprKind::kBitXor, mine, all));
     return store(bytes, at.byte,
                  binary(ExprKind::kBitOr, kept, binary(ExprKind::kShiftLeft, as_byte(value), at.shift)));
+  }
+
+  // A condition on numbers instead of a lane of one on vectors: where it is known, no store that never happens is left.
+  static PrimExpr mask_lane(const PrimExpr& mask, int lane) {
+    if (mask->dtype.lanes == 1 || !is_binary(mask->kind)) return shuffle({mask}, {lane});
+    const auto& n = static_cast<const BinaryNode&>(*mask);
+    return binary(mask->kind, mask_lane(n.a, lane), mask_lane(n.b, lane));
   }
 
   static Stmt masked(const PrimExpr& mask, Stmt s) { return mask ? make_if(mask, std::move(s)) : s; }
