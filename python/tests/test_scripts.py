@@ -303,8 +303,8 @@ class Scripts(unittest.TestCase):
                 except ModuleNotFoundError as error:
                     print(error)
             try:
-                from tvm.relay.frontend import from_pytorch
-                from_pytorch(None, [])
+                from tvm.relay.frontend import from_tensorflow
+                from_tensorflow(None)
             except NotImplementedError as error:
                 print(error)
             ''')

@@ -52,7 +52,8 @@ def forest(r, features, side, targets, weight=lambda v: v):
 def regressor(r):
     features, targets = size(r, 1, 6), size(r, 1, 3)
     a = forest(r, features, "target", targets)
-    a |= {"n_targets": targets, "aggregate_function": pick(r, ["SUM", "SUM", "AVERAGE"]), "post_transform": pick(r, TRANSFORMS)}
+    a |= {"n_targets": targets, "aggregate_function": pick(r, ["SUM", "SUM", "AVERAGE"])}
+    a["post_transform"] = pick(r, TRANSFORMS if targets > 1 else ["NONE"])  # onnxruntime leaves a single score as it is
     if chance(r):
         a["base_values"] = floats(r, targets)
     return Case("TreeEnsembleRegressor", [real(r, size(r, 1, 9), features)], a, domain=ML)

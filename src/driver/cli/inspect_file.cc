@@ -155,7 +155,7 @@ Result<json> inspect_torch(const onnx::SharedBytes& bytes) {
   j["weights_bytes"] = weights;
   auto type_of = [&](const std::string& name) {
     auto it = program.graph.tensors.find(name);
-    if (it == program.graph.tensors.end()) return std::string("int64");
+    if (it == program.graph.tensors.end()) return std::string("computed");
     std::string type = it->second.dtype.str() + "[";
     for (size_t i = 0; i < it->second.sizes.size(); ++i) type += (i ? "," : "") + size_text(it->second.sizes[i]);
     return type + "]";
