@@ -63,6 +63,7 @@ def make(folder):
         onnx.save(made, folder / name)
     for name, source in (("net.relay", "smallnet.relay"), ("net.params", "smallnet.params")):
         shutil.copy(ROOT / "tests/data/classic" / source, folder / name)
+    shutil.copy(ROOT / "tests/data/torch/cache.pt2", folder / "net.pt2")
     np.save(folder / "line.npy", rng.random((1, 3, 48, 320), "float32"))
     np.save(folder / "ids.npy", rng.integers(0, 100, (1, 7)))
     np.savez(folder / "sentences.npz", **{n: rng.integers(0, 100, (2, 5)) for n in ids})
