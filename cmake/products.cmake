@@ -7,13 +7,9 @@ foreach(room base runtime)
     target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 endforeach()
-file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc
-     ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc
-     ${CMAKE_SOURCE_DIR}/src/base/format.cc ${CMAKE_SOURCE_DIR}/src/base/dtype.cc ${CMAKE_SOURCE_DIR}/src/base/result.cc
-     ${CMAKE_SOURCE_DIR}/src/base/near_match.cc ${CMAKE_SOURCE_DIR}/src/base/checked.cc ${CMAKE_SOURCE_DIR}/src/base/base64.cc
-     ${CMAKE_SOURCE_DIR}/src/base/work_folder.cc ${CMAKE_SOURCE_DIR}/src/base/plugin.cc ${CMAKE_SOURCE_DIR}/src/base/usage.cc
-     ${CMAKE_SOURCE_DIR}/src/base/advice.cc ${CMAKE_SOURCE_DIR}/src/base/tensor.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team)\\.cc$")
+file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc
+     ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|tensor)\\.cc$")
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)

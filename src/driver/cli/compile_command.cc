@@ -136,10 +136,9 @@ int run(const Flags& flags) {
               human_bytes(static_cast<double>(plan.arena_bytes)).c_str(),
               human_bytes(static_cast<double>(size)).c_str(), seconds);
   std::printf("target: %s\n", plan.target.c_str());
-  if (auto target = parse_target(plan.target);
-      target.ok() && !target->mcpu.empty() && machine_model_of(target->mcpu).source == MachineModel::Source::kAssumed)
+  if (built->target.machine.source == MachineModel::Source::kAssumed)
     std::printf("note: no table has the processor '%s'; kernels are chosen as for a usual one (tilewright targets)\n",
-                target->mcpu.c_str());
+                built->target.mcpu.c_str());
   if (!plan.variants.empty())
     std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
   for (const auto& t : plan.inputs)
