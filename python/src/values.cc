@@ -8,7 +8,7 @@
 namespace tilewright::python {
 namespace {
 
-// tilewright.runtime.NDArray and tilewright.Device, which are written in Python.
+// NDArray and Device of tilewright.classic, which are written in Python; without it arrays are numpy's.
 PyObject *ndarray_type = nullptr, *device_type = nullptr;
 
 nb::dlpack::dtype numpy_dtype(DLDataType t) {
@@ -17,7 +17,8 @@ nb::dlpack::dtype numpy_dtype(DLDataType t) {
 }
 
 nb::object wrap_ndarray(const DLTensor& tensor, nb::handle owner) {
-  return nb::borrow(ndarray_type)(to_numpy(tensor, owner));
+  nb::object array = to_numpy(tensor, owner);
+  return ndarray_type ? nb::object(nb::borrow(ndarray_type)(array)) : array;
 }
 
 }  // namespace
@@ -178,6 +179,7 @@ nb::object to_python(const tw_value& v, bool owned) {
     case TW_MODULE:
       return nb::cast(ModuleHandle(owned ? v.as.module : tw_module_retain(v.as.module)));
     case TW_DEVICE:
+      if (!device_type) return nb::make_tuple(static_cast<int>(v.as.device.device_type), v.as.device.device_id);
       return nb::borrow(device_type)(static_cast<int>(v.as.device.device_type), v.as.device.device_id);
     case TW_DTYPE:
       return nb::make_tuple(v.as.dtype.code, v.as.dtype.bits, v.as.dtype.lanes);

@@ -14,12 +14,13 @@ import warnings
 
 import numpy as np
 
-import tilewright as tw
+import tilewright
+from tilewright import classic as tw
 from test_tilewright import B, EXPECTED, W, X, model_bytes
-from tilewright import relay, transform
-from tilewright.contrib import graph_executor
-from tilewright.relay.backend import Executor, Runtime
-from tilewright.target import Target
+from tilewright.classic import relay, transform
+from tilewright.classic.contrib import graph_executor
+from tilewright.classic.relay.backend import Executor, Runtime
+from tilewright.classic.target import Target
 
 
 def run(lib, **inputs):
@@ -90,10 +91,10 @@ class Targets(unittest.TestCase):
             Target.from_device(tw.nd.cuda())
         for device in ("cuda", "c", "ext_dev"):
             with self.assertRaises(tw.Error) as raised:
-                relay.build(tw.import_onnx(model_bytes()), device)
+                relay.build(relay.frontend.from_onnx(model_bytes())[0], device)
             self.assertEqual(raised.exception.code, 401)
         with self.assertRaises((tw.Error, NotImplementedError)):
-            relay.build(tw.import_onnx(model_bytes()), {"cpu": "llvm", "cuda": "cuda"})
+            relay.build(relay.frontend.from_onnx(model_bytes())[0], {"cpu": "llvm", "cuda": "cuda"})
 
 
 class Builds(unittest.TestCase):
@@ -307,14 +308,14 @@ class Builds(unittest.TestCase):
         with open(os.path.join(folder, "smallnet_io.params"), "rb") as file:
             run_there = {name: value.numpy() for name, value in relay.load_param_dict(file.read()).items()}
         for module in "smallnet.relay", "smallnet.json":
-            net = tw.compile(os.path.join(folder, module), params=os.path.join(folder, "smallnet.params"))
+            net = tilewright.compile(os.path.join(folder, module), params=os.path.join(folder, "smallnet.params"))
             np.testing.assert_allclose(net(run_there["x"]), run_there["out"], rtol=1e-5)
         with self.assertRaises(tw.Error):
-            tw.compile(os.path.join(folder, "smallnet_graph.json"))
+            tilewright.compile(os.path.join(folder, "smallnet_graph.json"))
         with open(os.path.join(folder, "smallnet_graph.json")) as file:
             graph = file.read().encode()
         record = struct.pack("<Q", len(graph)) + graph + struct.pack("<QQ", 0, 0) + struct.pack("<Q", 7) + b"default"
-        factory = tw.runtime.Module(tw._core.load_module_binary("GraphExecutorFactory", record))
+        factory = tw.runtime.Module(tilewright._core.load_module_binary("GraphExecutorFactory", record))
         self.assertEqual(factory["get_graph_json"]().encode(), graph)
         with self.assertRaisesRegex(tw.Error, "machine code of the classic stack"):
             factory["default"](tw.cpu())
@@ -335,7 +336,7 @@ class Builds(unittest.TestCase):
             again.function_metadata
 
     def test_ahead_of_time(self):
-        from tilewright.runtime.executor import AotModule
+        from tilewright.classic.runtime.executor import AotModule
         lib = relay.build(self.mod, "llvm", executor=Executor("aot"), params=self.params)
         self.assertIsNone(lib.get_executor_config())
         self.assertEqual(lib.executor_codegen_metadata.executor, "aot")
@@ -376,7 +377,7 @@ class Builds(unittest.TestCase):
                 bad()
 
     def test_inputs_take_the_dtype_of_the_model(self):
-        from tilewright.runtime.executor import AotModule
+        from tilewright.classic.runtime.executor import AotModule
         executors = (graph_executor.GraphModule(relay.build(self.mod, "llvm", params=self.params)["default"](tw.cpu())),
                      AotModule(relay.build(self.mod, "llvm", params=self.params, executor=Executor("aot"))["default"](tw.cpu())))
         for module in executors:
@@ -446,7 +447,7 @@ class Arrays(unittest.TestCase):
         self.assertEqual(relay.build_module.GraphExecutor.kind, "graph")
 
     def test_tools(self):
-        from tilewright.contrib import cc, utils
+        from tilewright.classic.contrib import cc, utils
         temp = utils.tempdir()
         with open(temp / "a.c", "w") as file:
             file.write("int forty_two(void) { return 42; }\n")
@@ -507,7 +508,7 @@ class Tvmc(unittest.TestCase):
         np.savez(self.path("in.npz"), x=X)
 
     def test_python(self):
-        from tilewright.driver import tvmc
+        from tilewright.classic.driver import tvmc
         model = tvmc.load(self.path("model.onnx"), shape_dict={"x": [2, 3]})
         package = tvmc.compile(model, target="llvm", package_path=self.path("model.tar"))
         result = tvmc.run(package, device="cpu", inputs={"x": X})
@@ -542,7 +543,7 @@ class Tvmc(unittest.TestCase):
 
     def test_command_line(self):
         def tvmc(*arguments):
-            return subprocess.run([sys.executable, "-m", "tilewright.driver.tvmc", *arguments], capture_output=True, text=True, cwd=self.folder.name)
+            return subprocess.run([sys.executable, "-m", "tilewright.classic.driver.tvmc", *arguments], capture_output=True, text=True, cwd=self.folder.name)
 
         done = tvmc("compile", "--target", "llvm", "--input-shapes", "x:[2,3]", "--output", "m.tar", "model.onnx")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -586,7 +587,7 @@ class Modules(unittest.TestCase):
                 tw.runtime.load_static_library(source, [])
 
     def test_hashes_are_the_same_in_every_process(self):
-        code = "from tilewright import relay, ir; print(ir.structural_hash(relay.testing.mlp.get_workload(1)[0]))"
+        code = "from tilewright.classic import relay, ir; print(ir.structural_hash(relay.testing.mlp.get_workload(1)[0]))"
         made = {subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout for seed in ("1", "2")}
         self.assertEqual(len(made), 1)
 

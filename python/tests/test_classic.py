@@ -11,11 +11,11 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
+from tilewright import classic as tw
 from test_tilewright import B, EXPECTED, W, X, model_bytes
-from tilewright import relay, transform
-from tilewright.contrib import graph_executor
-from tilewright.ir.instrument import PassPrintingInstrument, PassTimingInstrument, pass_instrument
+from tilewright.classic import relay, transform
+from tilewright.classic.contrib import graph_executor
+from tilewright.classic.ir.instrument import PassPrintingInstrument, PassTimingInstrument, pass_instrument
 
 
 def run(lib, **inputs):
@@ -42,7 +42,7 @@ class PassContexts(unittest.TestCase):
             transform.PassContext(required_pass="FuseOps")
 
     def test_contexts_nest_and_reach_the_build(self):
-        mod = tw.import_onnx(model_bytes())
+        mod = relay.frontend.from_onnx(model_bytes())[0]
         self.assertEqual(transform.PassContext.current().opt_level, 2)
         with transform.PassContext(opt_level=0):
             with transform.PassContext(opt_level=3, disabled_pass=["FoldConstant"], required_pass=["SimplifyExpr"]):
@@ -145,7 +145,7 @@ class Instruments(unittest.TestCase):
                 calls.append(("after", info.name, "@main" in mod.astext()))
 
         with transform.PassContext(opt_level=3, instruments=[Recorder()]):
-            lib = relay.build(tw.import_onnx(model_bytes()))
+            lib = relay.build(relay.frontend.from_onnx(model_bytes())[0])
         np.testing.assert_allclose(run(lib, x=X), EXPECTED, rtol=1e-6)
         self.assertEqual((calls[0], calls[-1]), ("enter", "exit"))
         self.assertIn(("before", "FuseOps", True), calls)
@@ -157,7 +157,7 @@ class Instruments(unittest.TestCase):
         printing = PassPrintingInstrument(print_before_pass_names=["FuseOps"], print_after_pass_names=["FuseOps"])
         out = io.StringIO()
         with contextlib.redirect_stdout(out), transform.PassContext(opt_level=3, instruments=[timing, printing]):
-            relay.build(tw.import_onnx(model_bytes()))
+            relay.build(relay.frontend.from_onnx(model_bytes())[0])
             report = timing.render()
         self.assertRegex(report, r"FuseOps: \d+us \[\d+us\] \(.*%\)")
         self.assertEqual(timing.render(), "")
@@ -170,7 +170,7 @@ class Instruments(unittest.TestCase):
                 raise ZeroDivisionError("in an instrument")
 
         with self.assertRaises(ZeroDivisionError), transform.PassContext(instruments=[Failing()]):
-            relay.build(tw.import_onnx(model_bytes()))
+            relay.build(relay.frontend.from_onnx(model_bytes())[0])
         left = []
 
         class Entered(tw.ir.instrument.PassInstrument):
@@ -198,14 +198,14 @@ class Targets(unittest.TestCase):
         self.assertEqual(tw.target.Target(str(target)), tw.target.Target(forms[1]))
         self.assertEqual(tw.target.Target(target.export()).host, tw.target.Target("llvm"))
         with tw.target.Target("llvm -mcpu=haswell"):
-            lib = relay.build(tw.import_onnx(model_bytes()))
+            lib = relay.build(relay.frontend.from_onnx(model_bytes())[0])
         self.assertIn("haswell", lib._built.target)
         self.assertIsNone(tw.target.Target.current())
         for form in ({"cpu": "llvm"}, ["llvm"], tw.target.Target("llvm")):
-            np.testing.assert_allclose(run(relay.build(tw.import_onnx(model_bytes()), form), x=X), EXPECTED, rtol=1e-6)
+            np.testing.assert_allclose(run(relay.build(relay.frontend.from_onnx(model_bytes())[0], form), x=X), EXPECTED, rtol=1e-6)
 
     def test_executor_and_runtime_options(self):
-        lib = relay.build(tw.import_onnx(model_bytes()), "llvm", executor=relay.backend.Executor("graph", {"link-params": True}),
+        lib = relay.build(relay.frontend.from_onnx(model_bytes())[0], "llvm", executor=relay.backend.Executor("graph", {"link-params": True}),
                           runtime=relay.backend.Runtime("cpp"), mod_name="small")
         self.assertEqual(lib.libmod_name, "small")
         self.assertEqual(lib["small"](tw.cpu()).type_key, "GraphExecutor")

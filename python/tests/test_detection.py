@@ -4,9 +4,9 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
-from tilewright.relay import testing
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.relay import testing
 from test_scripts import run_script
 
 rng = np.random.default_rng(3)
@@ -150,7 +150,7 @@ class References(unittest.TestCase):
     """topi.testing says what operators compute: beside the compiled ones."""
 
     def test_operators(self):
-        from tilewright.topi import testing as ref
+        from tilewright.classic.topi import testing as ref
         x, w, v = (rng.normal(size=s).astype("float32") for s in ((2, 4, 9, 8), (6, 2, 3, 3), (2, 3, 4, 5, 6)))
         a, rois = relay.var("x", shape=x.shape), np.array([[0, 1, 2, 15, 9], [1, 4, 0, 11, 17]], "float32")
         moves = rng.normal(size=(2, 18, 9, 8)).astype("float32")

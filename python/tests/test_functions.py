@@ -14,10 +14,11 @@ import weakref
 
 import numpy as np
 
-import tilewright as tw
+import tilewright
+from tilewright import classic as tw
 from test_tilewright import B, EXPECTED, W, X, model_bytes
-from tilewright.contrib import cc, graph_executor, tar, utils
-from tilewright.contrib.debugger import debug_executor
+from tilewright.classic.contrib import cc, graph_executor, tar, utils
+from tilewright.classic.contrib.debugger import debug_executor
 
 
 class Functions(unittest.TestCase):
@@ -81,7 +82,7 @@ class Functions(unittest.TestCase):
             self.assertIn("fails", [frame.name for frame in traceback.extract_tb(error.__traceback__)])
         with self.assertRaises(KeyError):
             outer(fails, "other")
-        model = tw.compile(model_bytes())
+        model = tilewright.compile(model_bytes())
         with self.assertRaises(tw.Error) as raised:  # an error of ours keeps its number through a callback
             tw.convert(lambda: model(nope=X))()
         self.assertEqual(raised.exception.code, 504)
@@ -127,7 +128,7 @@ class Functions(unittest.TestCase):
     def test_a_cpp_library_and_python_share_the_table(self):
         if not shutil.which("g++"):
             self.skipTest("no g++ to build the library with")
-        package = os.path.dirname(tw.__file__)
+        package = os.path.dirname(tilewright.__file__)
         include = os.path.join(package, "include")
         if not os.path.isdir(include):
             include = os.environ.get("TW_INCLUDE", "")
@@ -201,7 +202,7 @@ class Arrays(unittest.TestCase):
 
 class Executors(unittest.TestCase):
     def setUp(self):
-        self.lib = tw.relay.build(tw.import_onnx(model_bytes()), "llvm")
+        self.lib = tw.relay.build(tw.relay.frontend.from_onnx(model_bytes())[0], "llvm")
 
     def test_every_function_of_a_graph_module(self):
         module = graph_executor.GraphModule(self.lib["default"](tw.cpu(0)))
@@ -356,7 +357,7 @@ class Executors(unittest.TestCase):
         finally:
             tw.remove_global_func("runtime.module.loadbinary_test_py")
         unsaved = tw.runtime.create_module("test_unsaved", {})
-        lib = tw.relay.build(tw.import_onnx(model_bytes()), "llvm")
+        lib = tw.relay.build(tw.relay.frontend.from_onnx(model_bytes())[0], "llvm")
         lib.import_module(unsaved)
         with self.assertRaises(tw.Error):
             lib.export_library("/tmp/never.so")

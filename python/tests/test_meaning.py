@@ -4,10 +4,10 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
-from tilewright.ir import structural_equal, structural_hash
-from tilewright.relay import transform
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.ir import structural_equal, structural_hash
+from tilewright.classic.relay import transform
 
 
 def value(function, *arrays, kind="graph"):

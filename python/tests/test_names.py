@@ -14,7 +14,8 @@ import numpy as np
 
 import tilewright as tw
 from test_tilewright import model_bytes
-from tilewright import as_tvm, classic_names
+from tilewright import as_tvm
+from tilewright.classic import classic_names
 
 HAVE_PYTEST = importlib.util.find_spec("pytest") is not None
 

@@ -6,8 +6,8 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
+from tilewright import classic as tw
+from tilewright.classic import relay
 
 rng = np.random.default_rng(3)
 

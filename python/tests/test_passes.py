@@ -4,16 +4,17 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
+import tilewright
+from tilewright import classic as tw
 from test_tilewright import B, W, X, model_bytes
-from tilewright import relay
-from tilewright.relay import op, testing, transform
-from tilewright.relay.dataflow_pattern import DFPatternCallback, has_attr, has_dtype, has_shape, is_constant, is_if, is_let, is_op, is_tuple, is_tuple_get_item, is_var, rewrite, wildcard
-from tilewright.relay.te_compiler import select_implementation
+from tilewright.classic import relay
+from tilewright.classic.relay import op, testing, transform
+from tilewright.classic.relay.dataflow_pattern import DFPatternCallback, has_attr, has_dtype, has_shape, is_constant, is_if, is_let, is_op, is_tuple, is_tuple_get_item, is_var, rewrite, wildcard
+from tilewright.classic.relay.te_compiler import select_implementation
 
 
 def calls(mod, name="main"):
-    return [e.op.name for e in tw._core.post_order(mod[name]) if isinstance(e, relay.Call) and isinstance(e.op, relay.expr.Op)]
+    return [e.op.name for e in tilewright._core.post_order(mod[name]) if isinstance(e, relay.Call) and isinstance(e.op, relay.expr.Op)]
 
 
 def branches(count, make=None):
@@ -69,13 +70,13 @@ class Arguments(unittest.TestCase):
         x, w, v = relay.var("x", shape=(1, 8, 6, 6)), relay.var("w", shape=(8, 8, 3, 3)), relay.var("v", shape=(8, 8, 3, 3))
         made = lambda a, k: relay.nn.relu(relay.nn.conv2d(a, k, padding=(1, 1), channels=8, kernel_size=(3, 3)))  # noqa: E731
         mod = tw.IRModule.from_expr(relay.Function([x, w, v], made(made(made(x, w), v), w)))
-        layouts = lambda m: [e.attrs.data_layout for e in tw._core.post_order(m["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d"]  # noqa: E731
+        layouts = lambda m: [e.attrs.data_layout for e in tilewright._core.post_order(m["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d"]  # noqa: E731
         convert = transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})
         self.assertEqual(layouts(convert(mod)), ["NHWC"] * 3)
         with transform.LayoutConfig(skip_layers=[0, 2]):
             out = convert(mod)
         self.assertEqual(layouts(out), ["NCHW", "NHWC", "NCHW"])
-        self.assertFalse(any(isinstance(e, relay.Function) and e.attrs.get("Primitive") for e in tw._core.post_order(out["main"])))
+        self.assertFalse(any(isinstance(e, relay.Function) and e.attrs.get("Primitive") for e in tilewright._core.post_order(out["main"])))
         self.assertEqual(layouts(convert(mod)), ["NHWC"] * 3)
 
     def test_eta_expand_by_kind(self):
@@ -84,7 +85,7 @@ type Box { Full(float32), Empty }
 def @f(%x: float32) -> float32 { exp(%x) }
 def @twice[A](%g: fn (float32) -> A, %x: float32) -> A { %g(%x) }
 def @main(%x: float32) -> (float32, Box) { (@twice(@f, %x), @twice(Full, %x)) }""")
-        count = lambda m: sum(isinstance(e, relay.Function) for e in tw._core.post_order(m["main"])) - 1  # noqa: E731
+        count = lambda m: sum(isinstance(e, relay.Function) for e in tilewright._core.post_order(m["main"])) - 1  # noqa: E731
         self.assertEqual([count(transform.EtaExpand(*flags)(mod)) for flags in ((), (True,), (False, True), (True, True))], [0, 1, 1, 2])
 
     def test_spans_of_post_order(self):
@@ -96,7 +97,7 @@ def @main(%x: float32) -> (float32, Box) { (@twice(@f, %x), @twice(Full, %x)) }"
     def test_fuse_levels(self):
         x = relay.var("x", shape=(4,))
         mod = tw.IRModule.from_expr(relay.Function([x], relay.exp(relay.negative(x))))
-        count = lambda m: sum(1 for e in tw._core.post_order(m["main"]) if isinstance(e, relay.Function) and e.attrs.get("Primitive"))  # noqa: E731
+        count = lambda m: sum(1 for e in tilewright._core.post_order(m["main"]) if isinstance(e, relay.Function) and e.attrs.get("Primitive"))  # noqa: E731
         self.assertEqual([count(transform.FuseOps(level)(mod)) for level in (0, 1, 2, -1)], [2, 1, 1, 1])
 
     def test_common_subexpressions(self):
@@ -118,7 +119,7 @@ def @main(%x: float32) -> (float32, Box) { (@twice(@f, %x), @twice(Full, %x)) }"
         mod = tw.IRModule.from_expr(relay.Function([x, w], relay.nn.relu(relay.nn.conv2d(x, w, padding=(1, 1)))))
         with tw.transform.PassContext(opt_level=3):
             nhwc = tw.transform.Sequential([transform.ConvertLayout({"nn.conv2d": ["NHWC", "default"]})])(mod)
-        conv = next(e for e in tw._core.post_order(nhwc["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d")
+        conv = next(e for e in tilewright._core.post_order(nhwc["main"]) if isinstance(e, relay.Call) and e.op == "nn.conv2d")
         self.assertEqual(conv.attrs.data_layout, "NHWC")
         with self.assertRaises(tw.Error):
             transform.ConvertLayout({"nn.conv2d": ["NCWH7"]})(mod)
@@ -244,7 +245,7 @@ class Patterns(unittest.TestCase):
         self.assertIn("add", str(out))
         self.assertNotIn("bias_add", str(out))
         parts = is_op("nn.bias_add")(is_op("nn.dense")(wildcard(), wildcard()), wildcard()).partition(mod["main"], {"Composite": "fc"})
-        made = [e for e in tw._core.post_order(parts) if isinstance(e, relay.Function) and e.attrs.get("Composite") == "fc"]
+        made = [e for e in tilewright._core.post_order(parts) if isinstance(e, relay.Function) and e.attrs.get("Composite") == "fc"]
         self.assertEqual((len(made), made[0].attrs["PartitionedFromPattern"]), (1, "nn.dense_nn.bias_add_"))
         refused = is_op("nn.bias_add")(wildcard(), wildcard()).partition(mod["main"], check=lambda e: False)
         self.assertEqual(refused, mod["main"])

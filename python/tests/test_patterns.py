@@ -2,9 +2,9 @@
 """Visitors, mutators and the pattern language on expressions built in Python."""
 import unittest
 
-from tilewright import relay
-from tilewright.relay import dataflow_pattern as dfp
-from tilewright.relay.expr_functor import ExprMutator, ExprVisitor, post_order_visit
+from tilewright.classic import relay
+from tilewright.classic.relay import dataflow_pattern as dfp
+from tilewright.classic.relay.expr_functor import ExprMutator, ExprVisitor, post_order_visit
 
 
 def net():

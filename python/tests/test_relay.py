@@ -5,10 +5,10 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
-from tilewright.ir import structural_equal
-from tilewright.relay import analysis, testing
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.ir import structural_equal
+from tilewright.classic.relay import analysis, testing
 
 CLASSIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/data/classic")
 

@@ -9,9 +9,10 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
-from tilewright.contrib import graph_executor
+import tilewright
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.contrib import graph_executor
 
 
 class Scripts(unittest.TestCase):
@@ -263,7 +264,7 @@ class IntegerProducts(unittest.TestCase):
 
     def test_what_onnxruntime_quantises(self):
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "data", "onnx", "quantized_microsoft")
-        model, saved = tw.compile(path + ".onnx"), np.load(path + ".npz")
+        model, saved = tilewright.compile(path + ".onnx"), np.load(path + ".npz")
         results = dict(zip((t.name for t in model.outputs), model(x=saved["x"], image=saved["image"])))
         self.assertEqual(len(results), 10)
         for name, found in results.items():

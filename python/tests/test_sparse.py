@@ -5,10 +5,10 @@ import unittest
 
 import numpy as np
 
-import tilewright as tvm
-from tilewright import relay
-from tilewright.relay import data_dep_optimization as ddo
-from tilewright.relay.analysis import sparse_conv2d, sparse_dense
+from tilewright import classic as tvm
+from tilewright.classic import relay
+from tilewright.classic.relay import data_dep_optimization as ddo
+from tilewright.classic.relay.analysis import sparse_conv2d, sparse_dense
 
 Sparse = collections.namedtuple("Sparse", "data indices indptr")
 

@@ -11,6 +11,7 @@ import unittest
 import numpy as np
 
 import tilewright as tw
+from tilewright import classic
 
 
 def varint(n):
@@ -78,16 +79,16 @@ class Package(unittest.TestCase):
             np.testing.assert_allclose(tw.load(path, threads=1)(X), EXPECTED, rtol=1e-6)
 
     def test_classic_calls(self):
-        mod, params = tw.relay.frontend.from_onnx(model_bytes(), {"x": (2, 3)})
+        mod, params = classic.relay.frontend.from_onnx(model_bytes(), {"x": (2, 3)})
         self.assertIn("def @main", mod.astext())
-        with tw.transform.PassContext(opt_level=3):
-            lib = tw.relay.build(mod, target="llvm", params=params)
+        with classic.transform.PassContext(opt_level=3):
+            lib = classic.relay.build(mod, target="llvm", params=params)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "net.so")
             lib.export_library(path)
-            loaded = tw.runtime.load_module(path)
-            module = tw.contrib.graph_executor.GraphModule(loaded["default"](tw.cpu(0)))
-            module.set_input("x", tw.nd.array(X))
+            loaded = classic.runtime.load_module(path)
+            module = classic.contrib.graph_executor.GraphModule(loaded["default"](classic.cpu(0)))
+            module.set_input("x", classic.nd.array(X))
             module.run()
             np.testing.assert_allclose(module.get_output(0).numpy(), EXPECTED, rtol=1e-6)
             self.assertEqual(module.get_input_index("nope"), -1)
@@ -150,19 +151,19 @@ class Package(unittest.TestCase):
         with self.assertRaises(TypeError):
             tw.compile(free_model_bytes(), {"x": (3, 4)}, constants={"shape": ["two", object()]})
         with self.assertRaises(TypeError):
-            tw.compile(tw.import_onnx(model_bytes()), {"x": (2, 3)})
+            tw.compile(classic.relay.frontend.from_onnx(model_bytes())[0], {"x": (2, 3)})
         with self.assertRaises(TypeError):
             tw.compile(7)
 
     def test_passes_and_kernel_cache(self):
         with tempfile.TemporaryDirectory() as folder:
             model = tw.compile(model_bytes(), required_passes=["SimplifyExpr"], disabled_passes=["FoldConstant"], opt_level=1, kernel_cache=folder,
-                               config={"relay.FuseOps.max_depth": 1}, dump_ir=os.path.join(folder, "ir"), target=tw.Target("llvm"), jobs=1)
+                               config={"relay.FuseOps.max_depth": 1}, dump_ir=os.path.join(folder, "ir"), target=classic.Target("llvm"), jobs=1)
             np.testing.assert_allclose(model(X), EXPECTED, rtol=1e-6)
             cached = {n: os.stat(os.path.join(folder, n)).st_mtime_ns for n in os.listdir(folder) if n != "ir"}
             self.assertGreater(len(cached), 0)
             self.assertGreater(len(os.listdir(os.path.join(folder, "ir"))), 3)
-            tw.relay.build(tw.import_onnx(model_bytes()), kernel_cache=False)
+            classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0], kernel_cache=False)
             self.assertEqual({n for n in os.listdir(folder)} - {"ir"}, set(cached))
         for wrong, code in ((dict(disabled_passes=["Nope"]), 305), (dict(config={"nope": 1}), 101)):
             with self.assertRaises(tw.Error) as raised:
@@ -173,9 +174,9 @@ class Package(unittest.TestCase):
         np.testing.assert_allclose(tw.compile(model_bytes(), math="strict")(X), EXPECTED, rtol=1e-6)
 
     def test_opt_level_0_gives_the_same(self):
-        with tw.transform.PassContext(opt_level=0):
-            lib = tw.relay.build(tw.import_onnx(model_bytes()))
-        executor = tw.contrib.graph_executor.GraphModule(lib["default"](tw.cpu()))
+        with classic.transform.PassContext(opt_level=0):
+            lib = classic.relay.build(classic.relay.frontend.from_onnx(model_bytes())[0])
+        executor = classic.contrib.graph_executor.GraphModule(lib["default"](classic.cpu()))
         executor.run(x=X)
         np.testing.assert_allclose(executor.get_output(0).numpy(), EXPECTED, rtol=1e-6)
 
@@ -188,13 +189,14 @@ class TestGuide(unittest.TestCase):
         if not os.path.exists(path):
             self.skipTest("no docs beside the tests")
         with open(path, encoding="utf-8") as file:
-            names = set(re.findall(r"(?<![\w./])((?:tw|relay)(?:\.[A-Za-z_]\w*)+)", file.read()))
+            names = set(re.findall(r"(?<![\w./])((?:tw|tvm|relay)(?:\.[A-Za-z_]\w*)+)", file.read()))
         self.assertGreater(len(names), 40)
         program = f"""if True:
             import tilewright as tw
-            from tilewright import relay
+            from tilewright import classic as tvm
+            from tilewright.classic import relay
             for name in {sorted(names - {"relay.NAME", "relay.nn.mine"})}:
-                found = {{"tw": tw, "relay": relay}}[name.split(".")[0]]
+                found = {{"tw": tw, "tvm": tvm, "relay": relay}}[name.split(".")[0]]
                 for part in name.split(".")[1:]:
                     found = getattr(found, part)
         """

@@ -16,8 +16,9 @@ except ImportError as missing:
     sys.exit(77)
 
 import tilewright as tw  # noqa: E402
-from tilewright import relay  # noqa: E402
-from tilewright.contrib import graph_executor  # noqa: E402
+from tilewright import classic  # noqa: E402
+from tilewright.classic import relay  # noqa: E402
+from tilewright.classic.contrib import graph_executor  # noqa: E402
 from torch import nn  # noqa: E402
 from torch_models import close  # noqa: E402
 
@@ -28,9 +29,9 @@ TRACED = ["plain/lstm_tagger", "plain/gru_tagger", "plain/transformer", "classif
 
 def run_graph(mod, params, inputs):
     """By the classic stack's calls."""
-    with tw.transform.PassContext(opt_level=3):
+    with classic.transform.PassContext(opt_level=3):
         lib = relay.build(mod, target="llvm", params=params)
-    module = graph_executor.GraphModule(lib["default"](tw.cpu(0)))
+    module = graph_executor.GraphModule(lib["default"](classic.cpu(0)))
     for name, value in inputs.items():
         module.set_input(name, value)
     module.run()

@@ -6,10 +6,11 @@ import unittest
 
 import numpy as np
 
-import tilewright as tw
-from tilewright import relay
-from tilewright.runtime import vm as vm_rt
-from tilewright.runtime.container import ADT
+import tilewright
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.runtime import vm as vm_rt
+from tilewright.classic.runtime.container import ADT
 
 
 def free_dense():
@@ -25,7 +26,7 @@ def tuple_net():
 
 class Programs(unittest.TestCase):
     def test_profiles(self):
-        from tilewright.runtime import profiler_vm
+        from tilewright.classic.runtime import profiler_vm
         self.assertTrue(profiler_vm.enabled())
         machine = profiler_vm.VirtualMachineProfiler(relay.vm.compile(free_dense(), "llvm"), tw.cpu())
         x = np.ones((2, 4), "float32")
@@ -43,7 +44,7 @@ class Programs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "program.so")
             relay.vm.compile(free_dense(), "llvm").mod.export_library(path)
-            model = tw.load(path)
+            model = tilewright.load(path)
             with self.assertRaises(tw.Error):
                 model.profile()
             model.set_input("x", x)

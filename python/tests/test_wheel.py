@@ -12,11 +12,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 SCRIPT = """
 import os, tempfile
 import numpy as np
-import tilewright as tw
-from tilewright import relay
-from tilewright.contrib import graph_executor
+import tilewright
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.contrib import graph_executor
 
-assert "site-packages" in tw.__file__, tw.__file__
+assert "site-packages" in tilewright.__file__, tilewright.__file__
 x = relay.var("x", shape=(2, 3))
 lib = relay.build(tw.IRModule.from_expr(relay.Function([x], relay.nn.relu(x - 1.0))), "llvm")
 with tempfile.TemporaryDirectory() as folder:

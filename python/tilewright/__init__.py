@@ -7,40 +7,25 @@
     model.export_library("resnet18.so")
     scores = tw.load("resnet18.so")(pixels)
 
-Scripts written for the classic stack keep their calls: `tw.relay`, `tw.transform.PassContext`, `tw.runtime.load_module`,
-`tw.contrib.graph_executor.GraphModule`.
+`tilewright.classic` is the interface of the classic stack: relay, transform.PassContext, runtime.load_module, te ...
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from . import _core
-from ._core import Error, IRModule
-from .model import Model, TensorInfo, compile, load
-from .registry import (Function, get_global_func, list_global_func_names, register_error, register_extension, register_func, register_object,
-                       remove_global_func)
-from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
+import importlib.util
 
 __version__ = "0.1.0"
 
+from ._core import Error, IRModule  # noqa: E402
+from .model import Model, ProgramModel, TensorInfo, compile, load  # noqa: E402
+from .options import load_plugin  # noqa: E402
 
-def import_onnx(model: Any, shapes: Mapping[str, Sequence[int]] | None = None) -> IRModule:
-    """A path, serialised bytes or an onnx.ModelProto as a graph module."""
-    return relay.frontend.from_onnx(model, shapes)[0]
-
-
-_core._set_types(NDArray, Device)
-
-from . import contrib, driver, error, ir, parser, relay, rpc, runtime, support, target, testing, tir, topi, transform  # noqa: E402
-from .ir import instrument  # noqa: E402
-from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
-from .target import Target, generic_func as generic  # noqa: E402
+__all__ = ["Error", "IRModule", "Model", "ProgramModel", "TensorInfo", "compile", "load", "load_plugin"]
 
 
-TVMError = Error
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
 
-__all__ = ["DataType", "DataTypeCode", "Device", "Error", "Function", "IRModule", "Model", "NDArray", "Object", "ShapeTuple", "Target", "TensorInfo", "compile", "contrib", "convert", "cpu", "cuda",
-           "device", "driver", "error", "ext_dev", "generic", "get_global_func", "gpu", "hexagon", "import_onnx", "instrument", "ir", "list_global_func_names", "load",
-           "metal", "nd", "opencl", "parser", "register_error", "register_extension", "register_func", "register_object", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "testing", "tir",
-           "topi", "transform", "vpi", "vulkan", "webgpu"]
+
+def __getattr__(name: str) -> object:
+    where = importlib.util.find_spec(f"{__name__}.classic.{name}") if name.isidentifier() and not name.startswith("_") else None
+    raise AttributeError(f"module 'tilewright' has no attribute '{name}'" + (f"; there is tilewright.classic.{name}" if where else ""))

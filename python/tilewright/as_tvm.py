@@ -15,8 +15,8 @@ import sys
 import types
 from typing import Any
 
-import tilewright
-from tilewright import classic_names
+from tilewright import classic
+from tilewright.classic import classic_names
 
 # What is not here, and what to use; by the longest name that fits. Modules may be imported, as scripts do by habit; using what they
 # should have is an error.
@@ -91,13 +91,13 @@ class _Alias(types.ModuleType):
         try:
             value = getattr(self.__dict__["_target"], attribute)
         except AttributeError as error:
-            if path in _NAMES or _is_module(f"tilewright.{path}"):
+            if path in _NAMES or _is_module(f"tilewright.classic.{path}"):
                 return importlib.import_module(f"{self.__name__}.{attribute}")
             absent = _absent(path, error)
             if absent is not None:
                 return absent
             raise AttributeError(_explained(error, path)) from None
-        return importlib.import_module(f"{self.__name__}.{attribute}") if isinstance(value, types.ModuleType) and value.__name__.startswith("tilewright") else value
+        return importlib.import_module(f"{self.__name__}.{attribute}") if isinstance(value, types.ModuleType) and value.__name__.startswith("tilewright.classic") else value
 
     def __dir__(self) -> list[str]:
         return dir(self.__dict__["_target"])
@@ -167,7 +167,7 @@ _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "co
           "relay.qnn.op.canonicalizations": "relay.qnn.canonicalizations", "relay.quantize.quantize": "relay.quantize", "relay.quantize._annotate": "relay.quantize",
           "relay.quantize._calibrate": "relay.quantize", "tir.expr": "tir", "tir.op": "tir", "tir.generic": "tir", "tir.buffer": "tir", "tir.data_layout": "tir"}
 # Names of the top that only scripts have.
-_TOP = {"context": tilewright.device, "cl": tilewright.opencl, "mtl": tilewright.metal, "__version__": f"0.18.0+tilewright.{tilewright.__version__}"}
+_TOP = {"context": classic.device, "cl": classic.opencl, "mtl": classic.metal, "__version__": f"0.18.0+tilewright.{classic.__version__}"}
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -178,7 +178,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: Any) -> types.ModuleType:
         name = spec.name.partition(".")[2]
-        ours = "tilewright" + ("." + _NAMES.get(name, name) if name else "")
+        ours = "tilewright.classic" + ("." + _NAMES.get(name, name) if name else "")
         try:
             return _Alias(spec.name, importlib.import_module(ours))
         except ModuleNotFoundError:
@@ -208,7 +208,7 @@ def install() -> bool:
 
 
 def _register(manager: Any) -> None:
-    from tilewright.testing import plugin
+    from tilewright.classic.testing import plugin
     if not manager.is_registered(plugin):
         manager.register(plugin, plugin.__name__)
 
@@ -237,16 +237,16 @@ def main() -> None:
         sys.exit(usage)
     importlib.import_module("tilewright.as_tvm").install()
     if sys.argv[1] == "--check":
-        from tilewright import check_script
+        from tilewright.classic import check_script
         sys.exit(check_script.main(sys.argv[2:]))
     # A script may run pytest on itself: that has the fixtures of tvm.testing.
     plugins = [p for p in os.environ.get("PYTEST_PLUGINS", "").split(",") if p]
-    os.environ["PYTEST_PLUGINS"] = ",".join(dict.fromkeys([*plugins, "tilewright.testing.plugin"]))
+    os.environ["PYTEST_PLUGINS"] = ",".join(dict.fromkeys([*plugins, "tilewright.classic.testing.plugin"]))
     kind = sys.argv[1] if sys.argv[1] in ("-m", "-c") else ""
     sys.argv = sys.argv[2 if kind else 1:]
     if kind == "-m":
         own = sys.argv[0].partition(".")[2] if sys.argv[0].startswith("tvm.") else ""
-        runpy.run_module(f"tilewright.{own}" if own else sys.argv[0], run_name="__main__", alter_sys=True)
+        runpy.run_module(f"tilewright.classic.{own}" if own else sys.argv[0], run_name="__main__", alter_sys=True)
     elif kind == "-c":
         code, sys.argv[0] = sys.argv[0], "-c"
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})

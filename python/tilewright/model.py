@@ -15,7 +15,8 @@ import numpy as np
 
 from . import _core
 from ._core import Error, IRModule
-from .runtime.ndarray import as_array
+from .arrays import as_array
+from .options import build_options, cache_folder, load_plugin
 
 MOST_VARIANTS = 64
 
@@ -256,13 +257,6 @@ def set_constants(options: Any, constants: Mapping[str, Any] | None) -> None:
     options.constants = texts
 
 
-def cache_folder(kernel_cache: bool | str | os.PathLike[str]) -> str:
-    """Where compiled kernels are kept: True is the folder of the command line ($TILEWRIGHT_CACHE_DIR), False none."""
-    if isinstance(kernel_cache, bool):
-        return _core.default_kernel_cache() if kernel_cache else ""
-    return os.fspath(kernel_cache)
-
-
 def load_built(built: Any, threads: int) -> Model:
     handle, path = tempfile.mkstemp(suffix=".so", prefix="tilewright-")
     os.close(handle)
@@ -305,11 +299,9 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
     dump_ir: a folder for the module after each pass. plugins: shared libraries with code generators and modules of your own
     (docs/external-codegen.md). params: the weights of a Relay module's file, a .params file. Errors: tilewright.Error.
     """
-    from .runtime.module import load_plugin
-    from .target import Target
-    from .transform import PassContext
-    context = PassContext(opt_level=opt_level, required_pass=list(required_passes), disabled_pass=list(disabled_passes), config=config)
-    options = context.build_options(target if math == "default" else f"{Target(target).build_text()} -math={math}")
+    options = build_options(target, opt_level, required_passes, disabled_passes, config)
+    if math != "default":
+        options.target += f" -math={math}"
     options.jobs, options.kernel_cache, options.dump_ir, options.keep_modules = jobs, cache_folder(kernel_cache), os.fspath(dump_ir), False
     for plugin in plugins:
         options.load_plugin(os.fspath(plugin))
@@ -378,8 +370,7 @@ def _of_torch(program: Any, variants: Sequence[Mapping[str, Any]], options: Any,
 def _as_module(model: Any) -> Any:
     if isinstance(model, IRModule):
         return model
-    from .relay.expr import Function, to_module
-    return to_module(model) if isinstance(model, Function) else None
+    return IRModule({"main": model}) if isinstance(model, _core.Expr) else None
 
 
 def onnx_bytes(model: Any) -> bytes:

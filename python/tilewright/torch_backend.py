@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _core
-from .model import cache_folder
+from .options import build_options, cache_folder
 from .torch_fx import Writer
 
 MOST_PROGRAMS = 16  # of one graph: sets of sizes and weights that are kept
@@ -193,10 +193,8 @@ def _row_major(sizes: Sequence[int]) -> list[int]:
 
 def _built(program: Any, options: dict[str, Any]) -> Any:
     from .model import Library
-    from .transform import PassContext
     module, _ = program.imported()
-    context = PassContext(opt_level=options.get("opt_level", 3), config=options.get("config"))
-    build = context.build_options(options.get("target", "llvm"))
+    build = build_options(options.get("target", "llvm"), options.get("opt_level", 3), config=options.get("config"))
     build.jobs, build.kernel_cache, build.keep_modules = options.get("jobs", 0), cache_folder(options.get("kernel_cache", True)), False
     return Library(_core.build(module, build))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 import tilewright as tw
-from tilewright import relay
+from tilewright import classic as tvm
+from tilewright.classic import relay
 
 pixels = np.full((1, 3, 224, 224), 0.5, np.float32)
 weights = np.ones((10, 64), np.float32)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classic stack's Python interface: what `import tvm` means for `python -m tilewright.as_tvm script.py`.
+
+    from tilewright import classic as tvm
+    lib = tvm.relay.build(mod, "llvm", params=params)
+    module = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+
+docs/migrating.md says where it differs."""
+from __future__ import annotations
+
+from .. import __version__, _core
+from .._core import Error, IRModule
+from .registry import (Function, get_global_func, list_global_func_names, register_error, register_extension, register_func, register_object,
+                       remove_global_func)
+from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_dev, gpu, hexagon, metal, opencl, rocm, vpi, vulkan, webgpu)
+
+_core._set_types(NDArray, Device)
+
+from . import contrib, driver, error, ir, parser, relay, rpc, runtime, support, target, testing, tir, topi, transform  # noqa: E402
+from .ir import instrument  # noqa: E402
+from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
+from .target import Target, generic_func as generic  # noqa: E402
+
+
+TVMError = Error
+
+__all__ = ["DataType", "DataTypeCode", "Device", "Error", "Function", "IRModule", "NDArray", "Object", "ShapeTuple", "Target", "contrib", "convert", "cpu", "cuda",
+           "device", "driver", "error", "ext_dev", "generic", "get_global_func", "gpu", "hexagon", "instrument", "ir", "list_global_func_names", 
+           "metal", "nd", "opencl", "parser", "register_error", "register_extension", "register_func", "register_object", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "testing", "tir",
+           "topi", "transform", "vpi", "vulkan", "webgpu"]

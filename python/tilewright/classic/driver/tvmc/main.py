@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classic command line: `python -m tilewright.classic.driver.tvmc compile --target llvm -o model.tar model.onnx`, `... run model.tar`."""
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import numpy as np
+
+from . import compiler, frontends, runner
+from .common import TVMCException, parse_shape_string
+from .model import TVMCPackage
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tvmc", description="The classic command line over Tilewright; 'tilewright --help' has more.")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    verbs = parser.add_subparsers(title="commands", dest="verb")
+    c = verbs.add_parser("compile", help="compile a model")
+    c.add_argument("FILE", help="path to the input model file (ONNX)")
+    c.add_argument("-o", "--output", default="module.tar", help="the package to write")
+    c.add_argument("-f", "--output-format", choices=["so", "tar", "mlf"], default="so")
+    c.add_argument("--target", default="llvm", help="for instance \"llvm -mcpu=x86-64-v3\"")
+    for name in ("mcpu", "mattr", "mtriple"):
+        c.add_argument(f"--target-llvm-{name}", dest=f"llvm_{name}", help=f"target llvm's {name}")
+    c.add_argument("-O", "--opt-level", type=int, choices=range(0, 5), default=3)
+    c.add_argument("--input-shapes", type=parse_shape_string, help="\"name:[1,2],name2:[3]\"")
+    c.add_argument("--model-format", choices=frontends.get_frontend_names())
+    c.add_argument("--desired-layout", choices=["NCHW", "NHWC"])
+    c.add_argument("--dump-code", default="", help="relay")
+    c.add_argument("--cross-compiler", default=None)
+    c.add_argument("--cross-compiler-options", default="")
+    c.add_argument("--pass-config", action="append", default=None, metavar="name=value")
+    c.add_argument("--disabled-pass", default="", help="comma separated")
+    c.add_argument("--tuning-records", default=None, help="accepted, without effect")
+    c.add_argument("--executor", choices=["graph", "aot"], default="graph")
+    c.add_argument("--runtime", choices=["cpp", "crt"], default="cpp")
+    c.add_argument("--module-name", default="default")
+    c.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
+    r = verbs.add_parser("run", help="run a compiled module")
+    r.add_argument("PATH", help="path to the package")
+    r.add_argument("--device", choices=["cpu", "cuda", "cl", "metal", "vulkan", "rocm", "micro"], default="cpu")
+    r.add_argument("--fill-mode", choices=["zeros", "ones", "random"], default="random")
+    r.add_argument("-i", "--inputs", help="a .npz file")
+    r.add_argument("-o", "--outputs", help="the .npz file to write")
+    r.add_argument("--print-time", action="store_true")
+    r.add_argument("--print-top", type=int, metavar="N")
+    r.add_argument("--profile", action="store_true")
+    r.add_argument("--end-to-end", action="store_true")
+    r.add_argument("--repeat", type=int, default=1)
+    r.add_argument("--number", type=int, default=1)
+    r.add_argument("--rpc-key", default=None)
+    r.add_argument("--rpc-tracker", default=None)
+    for name in ("tune", "micro"):
+        verbs.add_parser(name, help="not here: see docs/migrating.md", add_help=False)
+    return parser
+
+
+def _compile(args: argparse.Namespace) -> None:
+    from ... import relay
+    model = frontends.load_model(args.FILE, args.model_format, args.input_shapes)
+    compiler.compile_model(model, args.target, args.opt_level, relay.backend.Executor(args.executor), relay.backend.Runtime(args.runtime), args.tuning_records,
+                           args.output, args.cross_compiler, args.cross_compiler_options, args.output_format, args.dump_code, None, args.desired_layout,
+                           args.disabled_pass, args.pass_config, {"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}},
+                           mod_name=args.module_name)
+
+
+def _run(args: argparse.Namespace) -> None:
+    result = runner.run_module(TVMCPackage(args.PATH), args.device, args.rpc_tracker, rpc_key=args.rpc_key, inputs=args.inputs, fill_mode=args.fill_mode,
+                               benchmark=args.print_time, repeat=args.repeat, number=args.number, profile=args.profile, end_to_end=args.end_to_end)
+    if args.print_time:
+        print(result.format_times())
+    if args.profile:
+        print(result.get_profile())
+    if args.print_top:
+        for name, output in result.outputs.items():
+            flat: Any = output.reshape(-1)
+            best = np.argsort(-flat, kind="stable")[: args.print_top]
+            print(np.array((best, flat[best])))
+    if args.outputs:
+        result.save(args.outputs)
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    if args.version:
+        from .... import __version__
+        print(__version__)
+        return
+    if args.verb in ("tune", "micro"):
+        what = "the cost model chooses kernels when the model is compiled" if args.verb == "tune" else "'tilewright compile model.onnx -o model.a' is what firmware links"
+        sys.exit(f"Error: tvmc {args.verb} is not here; {what}")
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if args.verb is None:
+        parser.print_help(sys.stderr)
+        sys.exit(1)
+    from ...._core import Error
+    try:
+        (_compile if args.verb == "compile" else _run)(args)
+    except (TVMCException, Error, NotImplementedError, OSError) as error:
+        sys.exit(f"Error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules, types, passes and instruments under their classic names."""
+from __future__ import annotations
+
+import abc
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from .. import tir, transform
+from ..error import InvalidValue
+from ..runtime.container import Array, Map
+from ..tir import FloatImm, IntImm
+from . import diagnostics, instrument, memory_pools
+from .affine_type import TensorAffineType, TupleAffineType
+from .env_func import EnvFunc
+from .memory_pools import ConstantMemoryPools, ConstantPoolInfo, PoolInfo, PoolInfoProperties, WorkspaceMemoryPools, WorkspacePoolInfo
+from .module import IRModule
+from .ty import (FuncType, GlobalTypeVar, IncompleteType, PointerType, PrimType, RelayRefType, TensorType, TupleType, Type, TypeCall, TypeConstraint, TypeKind, TypeRelation, TypeVar)
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether two modules, expressions, types, attributes or containers of them say the same; names of bound variables do not count."""
+    if isinstance(lhs, (list, tuple)) and isinstance(rhs, (list, tuple)):
+        return len(lhs) == len(rhs) and all(structural_equal(a, b, map_free_vars) for a, b in zip(lhs, rhs))
+    if isinstance(lhs, dict) and isinstance(rhs, dict):
+        return lhs.keys() == rhs.keys() and all(structural_equal(v, rhs[k], map_free_vars) for k, v in lhs.items())
+    if not isinstance(lhs, (_core.IRModule, _core.Expr, _core.Type)) or not isinstance(rhs, (_core.IRModule, _core.Expr, _core.Type)):
+        from ..relay.expr import TupleWrapper
+        if isinstance(lhs, TupleWrapper) or isinstance(rhs, TupleWrapper):
+            return structural_equal(getattr(lhs, "tuple_value", lhs), getattr(rhs, "tuple_value", rhs), map_free_vars)
+        if isinstance(lhs, np.ndarray) or hasattr(lhs, "_array"):
+            return np.array_equal(np.asarray(lhs), np.asarray(rhs))
+        return bool(lhs == rhs)
+    if isinstance(lhs, _core.IRModule) != isinstance(rhs, _core.IRModule) or isinstance(lhs, _core.Type) != isinstance(rhs, _core.Type):
+        return False
+    if isinstance(lhs, _core.IRModule):
+        return lhs.structural_equal(rhs)
+    if isinstance(lhs, _core.Type):
+        return lhs == rhs
+    return _core.structural_equal(lhs, rhs, map_free_vars) or _equal_when_typed(lhs, rhs, map_free_vars)
+
+
+def _equal_when_typed(lhs: Any, rhs: Any, map_free_vars: bool) -> bool:
+    """What a text leaves out is found when it is read: two expressions of which one lacks types."""
+    from ..relay.expr import infer_type
+    try:
+        return _core.structural_equal(infer_type(lhs), infer_type(rhs), map_free_vars)
+    except _core.Error:
+        return False
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """ValueError with both texts when they differ."""
+    if not structural_equal(lhs, rhs, map_free_vars):
+        raise ValueError(f"StructuralEqual check failed:\n{lhs}\nand\n{rhs}")
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """Equal for what is structurally equal, in every process; a free variable is itself unless map_free_vars."""
+    def of(parts: Any) -> int:
+        return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest(), "little") >> 1
+    if isinstance(node, (list, tuple)):
+        return of([structural_hash(n, map_free_vars) for n in node])
+    if isinstance(node, dict):
+        return of(sorted((str(k), structural_hash(v, map_free_vars)) for k, v in node.items()))
+    if isinstance(node, _core.Type):
+        return of(_type_form(node, {}))
+    if isinstance(node, _core.IRModule):
+        return node.structural_hash()
+    return _core.structural_hash(node, map_free_vars) if isinstance(node, _core.Expr) else of(str(node))
+
+
+def _type_form(t: Any, names: dict[Any, int]) -> Any:
+    """A type as its parts, with bound variables by number."""
+    if isinstance(t, TypeVar):
+        return ("variable", names[t]) if t in names else ("free", t.name_hint)
+    if isinstance(t, FuncType):
+        inner = {**names, **{v: len(names) + i for i, v in enumerate(t.type_params)}}
+        return "fn", len(t.type_params), [_type_form(a, inner) for a in t.arg_types], _type_form(t.ret_type, inner)
+    if isinstance(t, TupleType):
+        return "tuple", [_type_form(f, names) for f in t.fields]
+    if isinstance(t, TypeCall):
+        return t.func.name_hint, [_type_form(a, names) for a in t.args]
+    return str(t)
+
+
+def save_json(node: Any) -> str:
+    """The classic JSON of a module, an expression, a type, an array, attributes, or a container of them."""
+    from . import json_values
+    if json_values.can_save(node):
+        return json_values.save(node, save_json)
+    from ..relay.expr import Constant, Function, Var, free_vars, _like
+    from ..runtime.ndarray import NDArray
+    if isinstance(node, _core.IRModule):
+        return _core.save_json(node)
+    if isinstance(node, _core.Type):
+        part, whole = "type", Function([Var("x", node)], Var("y", TensorType((), "float32")))
+    elif isinstance(node, NDArray):
+        part, whole = "data", Function([], Constant(node))
+    elif isinstance(node, Function):
+        part, whole = "function", node
+    else:
+        node = _like(node)
+        part, whole = "body", Function(free_vars(node), node)
+    text = json.loads(_core.save_json(IRModule.from_expr(whole)))
+    text["attrs"][_PART] = part
+    return json.dumps(text)
+
+
+def load_json(json_str: str) -> Any:
+    """What save_json wrote, here or there; a function of the classic stack is "main" of a module. Error: 303."""
+    from . import json_values
+    if json_values.can_load(json_str):
+        return json_values.load(json_str, load_json)
+    mod = _core.load_json(json_str)
+    part = None
+    if _PART in json_str:
+        part = json.loads(json_str).get("attrs", {}).get(_PART)
+    if part is None:
+        return mod
+    function = mod["main"]
+    if part == "type":
+        return function.params[0].type_annotation
+    return function.body.data if part == "data" else function.body if part == "body" else function
+
+
+def _reduce(self: Any) -> tuple[Any, tuple[str]]:
+    """Modules, expressions and types are pickled as their JSON."""
+    return load_json, (save_json(self),)
+
+
+for _class in (_core.IRModule, _core.Expr, _core.Type):
+    _class.__reduce__ = _reduce
+
+# Says in a file's attributes which part of main was saved.
+_PART = "tilewright_part"
+
+
+def make_node(type_key: str, **kwargs: Any) -> Any:
+    """A node by its classic key: DictAttrs, attrs of operators ("relay.attrs.Conv2DAttrs"), IntImm and the like."""
+    from ..relay.expr import DictAttrs
+    if type_key == "DictAttrs":
+        return DictAttrs(kwargs)
+    if type_key == "attrs.TestAttrs":
+        return _test_attrs(kwargs)
+    if type_key in ("IntImm", "FloatImm"):
+        return (IntImm if type_key == "IntImm" else FloatImm)(kwargs["dtype"], kwargs["value"])
+    if type_key.startswith("relay.attrs."):
+        for name in _core.op_names():
+            try:
+                attrs = _core.make_attrs(name, {})
+            except _core.Error:
+                continue
+            if attrs is not None and attrs._type_key == type_key:
+                return _core.make_attrs(name, kwargs)
+    raise NotImplementedError(f"make_node({type_key!r}) is not supported; call the class of that name")
+
+
+def _test_attrs(values: dict[str, Any]) -> Any:
+    """The attributes that the classic stack tests attributes with: axis=10, name, padding, func."""
+    from ..relay.expr import DictAttrs
+    unknown = set(values) - {"axis", "name", "padding", "func"}
+    if unknown or "name" not in values:
+        raise InvalidValue(f"attrs.TestAttrs has axis, name, padding and func, not {', '.join(sorted(unknown)) or 'no name'}")
+    return DictAttrs({"axis": 10, "name": None, "padding": None, "func": None, **values})
+
+
+class Node(abc.ABC):
+    """What expressions, types, modules and attributes have in common: `isinstance(x, Node)`."""
+
+
+for _kind in (_core.Expr, _core.Type, _core.IRModule, _core.Attrs, _core.Pattern):
+    Node.register(_kind)
+Object = Node
+
+
+class CallingConv:
+    """How a function of loops is called, by number."""
+    DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
+
+
+class Range:
+    """Numbers from `min`, `extent` of them: `Range(0, 10)`, `Range(10)`."""
+
+    def __init__(self, begin: Any, end: Any = None, span: Any = None):
+        self.min, self.extent = (IntImm("int32", 0), begin) if end is None else (begin, end - begin)
+        self.min, self.extent = (IntImm("int32", v) if type(v) is int else v for v in (self.min, self.extent))
+        self.span = span
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> "Range":
+        return Range(min_value, min_value + extent, span)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Range) and self.min == other.min and self.extent == other.extent
+
+    def __hash__(self) -> int:
+        return hash((str(self.min), str(self.extent)))
+
+    def __repr__(self) -> str:
+        return f"range(min={self.min}, ext={self.extent})"
+
+
+def register_intrin_lowering(op_name: str, target: Any = None, f: Any = None, level: int = 10) -> Any:
+    from .op import register_intrin_lowering as register
+    return register(op_name, target, f, level)
+
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    from ..relay.op.registry import register_op_attr as register
+    return register(op_name, attr_key, value, level)
+
+
+# Classic files, and where their content is.
+_FILES = {"adt": "..relay.adt", "attrs": "..relay.expr", "base": "..ir", "container": "..runtime.container", "expr": "..relay.expr", "function": "..relay.expr",
+          "op": ".op", "tensor_type": ".ty", "type": ".ty", "type_relation": ".ty"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Op", "GlobalVar", "Span", "SourceName", "Attrs", "DictAttrs", "Call", "Function"):
+        from ..relay import expr
+        return getattr(expr, name)
+    if name in ("Constructor", "TypeData"):
+        from ..relay import adt
+        return getattr(adt, name)
+    if name in ("BaseFunc", "RelayExpr", "BaseExpr", "Expr"):
+        from ..relay import expr
+        return expr.Function if name == "BaseFunc" else expr.Expr
+    if name == "PrimExpr":
+        return tir.PrimExpr
+    if name in _FILES:
+        import importlib
+        return importlib.import_module(_FILES[name], __package__)
+    raise AttributeError(f"tilewright.ir has no '{name}'")
+
+
+__all__ = ["Array", "CallingConv", "ConstantMemoryPools", "ConstantPoolInfo", "EnvFunc", "FloatImm", "FuncType", "GlobalTypeVar", "IRModule", "IncompleteType", "IntImm", "Map",
+           "Node", "PointerType", "PoolInfo", "PoolInfoProperties", "PrimType", "Range", "RelayRefType", "TensorAffineType", "TensorType", "TupleAffineType", "TupleType", "Type",
+           "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar", "WorkspaceMemoryPools", "WorkspacePoolInfo", "assert_structural_equal", "diagnostics", "instrument",
+           "load_json", "make_node", "memory_pools", "register_intrin_lowering", "register_op_attr", "save_json", "structural_equal", "structural_hash", "tir", "transform"]

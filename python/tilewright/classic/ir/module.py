@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an IRModule offers beyond functions by name: data types, the prelude, updates."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ... import _core
+from ..runtime.container import Map
+from .ty import GlobalTypeVar
+
+IRModule = _core.IRModule
+
+
+def _function_of(value: Any) -> Any:
+    from ..relay.expr import as_function
+    if not isinstance(value, _core.Expr) and not hasattr(value, "astuple"):
+        raise TypeError(f"an IRModule holds functions, not a {type(value).__name__}")
+    return as_function(value)
+
+
+def _setitem(self: Any, key: Any, value: Any) -> None:
+    from ..relay.adt import TypeData
+    if isinstance(value, TypeData):
+        self._set_type(key if isinstance(key, str) else key.name_hint, value.type_vars, value.constructors)
+    else:
+        self._set_function(key, _function_of(value))
+
+
+def _type_data(self: Any, name: Any) -> Any:
+    from ..relay.adt import TypeData
+    name = name if isinstance(name, str) else name.name_hint
+    return TypeData(GlobalTypeVar(name), *self._type(name))
+
+
+_core_getitem = IRModule.__getitem__
+_core_functions = IRModule.functions
+
+
+def _getitem(self: Any, key: Any) -> Any:
+    return self._type_data(key) if isinstance(key, GlobalTypeVar) else _core_getitem(self, key)
+
+
+def _update(self: Any, other: Any) -> None:
+    """Takes over the functions and types of another module, or of a dict."""
+    self._update(other if isinstance(other, IRModule) else IRModule(dict(other)))
+
+
+def _update_func(self: Any, var: Any, func: Any) -> None:
+    self._set_function(var, _function_of(func))
+
+
+def _get_type(self: Any, name: str) -> list[Any]:
+    """[the type, its constructors...]"""
+    return [GlobalTypeVar(name), *self._type(name)[1]]
+
+
+def _import_from_std(self: Any, file_to_import: str) -> None:
+    """prelude.rly: List, Option, Tree and what works on them. nat.rly: natural numbers. core.rly and gradient.rly add nothing:
+    operators need no aliases."""
+    if file_to_import == "nat.rly":
+        from ..relay.testing.nat import TEXT
+        self._update(_from_text(TEXT))
+        return
+    if file_to_import not in ("prelude.rly", "core.rly", "gradient.rly"):
+        raise FileNotFoundError(f"there is no standard library file '{file_to_import}'; there are prelude.rly and nat.rly")
+    if file_to_import == "prelude.rly":
+        self._update(self._with_prelude())
+
+
+def _from_expr(expr: Any, functions: Mapping[Any, Any] | None = None, type_defs: Mapping[Any, Any] | None = None) -> Any:
+    """The module of a function, or of an expression over its free variables."""
+    module = IRModule()
+    for name, data in (type_defs or {}).items():
+        module[name] = data
+    for name, function in (functions or {}).items():
+        module[name] = function
+    module["main"] = expr
+    return module
+
+
+def _from_text(source: str, source_path: str = "") -> Any:
+    from ..relay.expr import fromtext
+    return fromtext(source, source_path)
+
+
+def _items(self: Any) -> Any:
+    return self.functions.items()
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    return iter(self.functions)
+
+
+def _type_definitions(self: Any) -> dict[Any, Any]:
+    return Map({GlobalTypeVar(name): self._type_data(name) for name in self._type_names})
+
+
+def _with_attr(self: Any, attr_key: str, attr_value: Any) -> Any:
+    """A copy with an attribute. Text travels in the module's own text and into libraries; other values stay with this object and its copies."""
+    out = self.copy()
+    out.__dict__["_attributes"] = dict(self.__dict__.get("_attributes", {}))
+    if isinstance(attr_value, str):
+        out._set_metadata(attr_key, attr_value)
+    else:
+        from ..runtime.container import convert_to_object
+        out.__dict__["_attributes"][attr_key] = convert_to_object(attr_value)
+    return out
+
+
+def _attrs(self: Any) -> Any:
+    from ..relay.expr import DictAttrs
+    return DictAttrs({**self.metadata, **self.__dict__.get("_attributes", {})})
+
+
+for _name, _value in {
+    "__setitem__": _setitem, "__getitem__": _getitem, "__iter__": _iter, "__len__": lambda self: len(self.functions), "_type_data": _type_data,
+    "update": _update, "update_func": _update_func, "add": _update_func, "get_type": _get_type, "import_from_std": _import_from_std,
+    "from_expr": staticmethod(_from_expr), "from_text": staticmethod(_from_text), "items": _items, "functions_items": _items,
+    "shallow_copy": lambda self: self.copy(), "clone": lambda self: self.copy(), "type_definitions": property(_type_definitions),
+    "get_global_type_var": lambda self, name: (self._type(name), GlobalTypeVar(name))[1],
+    "get_global_type_vars": lambda self: [GlobalTypeVar(n) for n in self._type_names],
+    "with_attr": _with_attr, "get_attr": lambda self, key: _attrs(self).get(key), "attrs": property(_attrs),
+    "functions": property(lambda self: Map(_core_functions.__get__(self))),
+    "__str__": lambda self: self.astext(show_meta_data=False).removeprefix('#[version = "0.0.5"]\n'),
+    "script": lambda self: self.astext(show_meta_data=False), "show": lambda self: print(self),
+}.items():
+    setattr(IRModule, _name, _value)
+
+__all__ = ["IRModule"]

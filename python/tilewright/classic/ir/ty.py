@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types of expressions. They are equal when they say the same."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from .. import tir
+from ..runtime.container import Sizes
+
+Type = _core.Type
+
+
+class TypeKind:
+    """Kinds of type variables; all but AdtHandle are accepted and mean a type."""
+    Type, ShapeVar, BaseType, Constraint, AdtHandle, TypeData = range(6)
+    Shape = ShapeVar
+
+
+# What classic types have that ours need not: constraints between type variables, and places in a text.
+Type.span = None
+Type.type_constraints = []
+
+
+class TensorType(Type):
+    """`TensorType((1, 3, 224, 224), "float32")`; a dimension is a number, `relay.Any()` or a symbol."""
+
+    def __init__(self, shape: Any = (), dtype: Any = "float32"):
+        super().__init__(_core.tensor_type(shape, dtype if isinstance(dtype, str) else np.dtype(dtype).name))
+
+    @property
+    def shape(self) -> Sizes:
+        return Sizes(self._fields[0])
+
+    @property
+    def dtype(self) -> str:
+        return self._fields[1]
+
+    @property
+    def concrete_shape(self) -> tuple[int, ...]:
+        """Errors: TypeError when a dimension is no number."""
+        return tuple(int(d) for d in self.shape)
+
+
+class TupleType(Type):
+    def __init__(self, fields: Sequence[Any] = ()):
+        super().__init__(_core.tuple_type(list(fields)))
+
+    @property
+    def fields(self) -> list[Any]:
+        return self._fields[0]
+
+
+class FuncType(Type):
+    def __init__(self, arg_types: Sequence[Any], ret_type: Any, type_params: Sequence[Any] | None = None, type_constraints: Any = None):
+        super().__init__(_core.func_type(list(arg_types), ret_type, list(type_params or [])))
+
+    arg_types = property(lambda self: self._fields[0])
+    ret_type = property(lambda self: self._fields[1])
+    type_params = property(lambda self: self._fields[2])
+
+
+class RelayRefType(Type):
+    def __init__(self, value: Any):
+        super().__init__(_core.reference_type(value))
+
+    value = property(lambda self: self._fields[0])
+
+
+# Kinds of type variables that are no types of values; the compiler itself has no use for them.
+_kinds: dict["TypeVar", int] = {}
+
+
+class TypeVar(Type):
+    """A variable of a polymorphic function or type; two of one name are different."""
+
+    def __init__(self, name_hint: str, kind: int = TypeKind.Type):
+        super().__init__(_core.variable_type(name_hint))
+        if kind != TypeKind.Type:
+            _kinds[self] = kind
+
+    name_hint = property(lambda self: self._fields[0])
+    kind = property(lambda self: _kinds.get(self, TypeKind.Type))
+
+    def __eq__(self, other: object) -> bool:
+        return self.same_as(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __call__(self, *args: Any) -> "TypeCall":
+        raise TypeError("a type variable takes no arguments")
+
+
+class IncompleteType(Type):
+    """Not known yet."""
+
+    def __init__(self, kind: int = TypeKind.Type):
+        super().__init__(_core.incomplete_type())
+        self.kind = kind
+
+
+class TypeCall(Type):
+    """A data type over its arguments: `List[A]`."""
+
+    def __init__(self, func: Any, args: Sequence[Any]):
+        super().__init__(_core.data_type(func if isinstance(func, str) else func.name_hint, list(args)))
+
+    @property
+    def func(self) -> "GlobalTypeVar":
+        return GlobalTypeVar(self._fields[0])
+
+    args = property(lambda self: self._fields[1])
+
+
+class GlobalTypeVar(Type):
+    """The name of a data type: `List(a)` is the type over `a`."""
+
+    def __init__(self, name_hint: str, kind: int = TypeKind.AdtHandle):
+        super().__init__(_core.data_type(name_hint, []))
+        self.kind = kind
+
+    name_hint = property(lambda self: self._fields[0])
+
+    def __call__(self, *args: Any) -> TypeCall:
+        return TypeCall(self, args)
+
+
+for _kind, _class in (("Tensor", TensorType), ("Tuple", TupleType), ("Func", FuncType), ("Reference", RelayRefType), ("Variable", TypeVar),
+                      ("Incomplete", IncompleteType), ("Data", TypeCall)):
+    _core._set_class(_kind, _class)
+
+
+def scalar_type(dtype: str) -> TensorType:
+    return TensorType((), dtype)
+
+
+def type_has_any(tensor_type: TensorType) -> bool:
+    return any(isinstance(d, tir.Any) for d in tensor_type.shape)
+
+
+def is_dynamic(tensor_type: Any) -> bool:
+    """Whether a type has a size that is not known."""
+    return any(map(is_dynamic, tensor_type.fields)) if isinstance(tensor_type, TupleType) else type_has_any(tensor_type)
+
+
+class PrimType:
+    """The type of a number in loops: `PrimType("int32")`. Relay's own numbers are tensors of rank 0."""
+
+    def __init__(self, dtype: str):
+        self.dtype = str(dtype)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PrimType) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(("PrimType", self.dtype))
+
+    def same_as(self, other: object) -> bool:
+        return self is other
+
+    def __repr__(self) -> str:
+        return self.dtype
+
+
+class PointerType:
+    """The type of memory that loops read: what its elements are, and where it lies."""
+
+    def __init__(self, element_type: Any, storage_scope: str = ""):
+        self.element_type, self.storage_scope = element_type, storage_scope
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PointerType) and (self.element_type, self.storage_scope) == (other.element_type, other.storage_scope)
+
+    def __hash__(self) -> int:
+        return hash((self.element_type, self.storage_scope))
+
+
+class TypeConstraint:
+    """Base of what a function's type may ask of its variables. Types are inferred by the operators' own rules: there are none of a script's."""
+
+
+class TypeRelation(TypeConstraint):
+    """A relation between types by a function: it describes, nothing solves it."""
+
+    def __init__(self, func: Any, args: Sequence[Any], num_inputs: int, attrs: Any):
+        self.func, self.args, self.num_inputs, self.attrs = func, list(args), int(num_inputs), attrs
+
+
+__all__ = ["FuncType", "GlobalTypeVar", "IncompleteType", "PointerType", "PrimType", "RelayRefType", "TensorType", "TupleType", "Type", "TypeCall", "TypeConstraint", "TypeKind", "TypeRelation", "TypeVar",
+           "is_dynamic", "scalar_type", "type_has_any"]

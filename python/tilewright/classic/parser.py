@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relay text under its classic names."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _core
+from .runtime.ndarray import as_array
+
+
+def fromtext(source: str, source_name: str = "from_string") -> Any:
+    """The module of a text that begins with #[version = "0.0.5"]. Error: 303."""
+    from .relay import fromtext as read
+    return read(source)
+
+
+def parse(source: str, source_name: str = "from_string", init_module: Any = None, init_meta_table: Mapping[str, Sequence[Any]] | None = None) -> Any:
+    """The same; the text may use the functions of init_module, which the module begins with. meta[relay.Constant][i] is
+    init_meta_table["relay.Constant"][i] unless the text has a metadata section. Error: 303."""
+    from .relay import fromtext as read
+    constants = _constants(init_meta_table)
+    if init_module is None:
+        return read(source, source_name, constants)
+    out = init_module.copy()
+    out.update(_core.parse_module(source, constants, source_name, False, True))
+    return out._completed()
+
+
+def _constants(meta_table: Mapping[str, Sequence[Any]] | None) -> list[Any]:
+    table = dict(meta_table or {})
+    constants = table.pop("relay.Constant", [])
+    if table:
+        raise NotImplementedError(f"init_meta_table holds relay.Constant only, not {', '.join(sorted(table))}; a #[metadata] section may hold attributes")
+    return [as_array(getattr(c, "data", c)) for c in constants]
+
+
+def parse_expr(source: str) -> Any:
+    """The expression of a text without definitions; "free_var %x: T;" says its free variables, and functions and operators may stand by their
+    names. Error: 303."""
+    return _core.parse_expression(source)
+
+
+def SpanCheck() -> Any:
+    """A pass that says which calls of a module have no span: "a text that was parsed has one everywhere" is what it checks. Error: ValueError."""
+    from .transform import ModulePass, PassContext, PassInfo
+
+    def run(mod: Any, _: PassContext) -> Any:
+        from .relay.analysis import post_order_visit
+        from .relay.expr import Call
+        bare: list[str] = []
+        for name, function in mod.functions.items():
+            post_order_visit(function, lambda e: bare.append(f"{e.op} in @{name.name_hint}") if isinstance(e, Call) and e.span is None else None)
+        if bare:
+            raise ValueError(f"{len(bare)} calls have no span: {', '.join(bare[:5])}")
+        return mod
+    return ModulePass(PassInfo(0, "SpanCheck"), run)
+
+
+class SourceMap(dict):
+    """Texts by name, where messages point into."""
+
+
+__all__ = ["SourceMap", "SpanCheck", "fromtext", "parse", "parse_expr"]

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algebraic data types: constructors, patterns, match, and what a module is told of a type."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import _core
+from ..ir.ty import GlobalTypeVar
+from .expr import Expr, Var, _like
+
+Pattern = _core.Pattern
+
+
+class PatternWildcard(Pattern):
+    def __init__(self) -> None:
+        super().__init__(_core.make_pattern("Wildcard", None, None))
+
+
+class PatternVar(Pattern):
+    def __init__(self, var: Var):
+        super().__init__(_core.make_pattern("Var", var, None))
+
+    var = property(lambda self: self._fields[0])
+
+
+class PatternConstructor(Pattern):
+    def __init__(self, constructor: "Constructor", patterns: Sequence[Pattern] | None = None):
+        super().__init__(_core.make_pattern("Constructor", constructor, list(patterns or [])))
+
+    constructor = property(lambda self: self._fields[0])
+    patterns = property(lambda self: self._fields[1])
+
+
+class PatternTuple(Pattern):
+    def __init__(self, patterns: Sequence[Pattern] | None = None):
+        super().__init__(_core.make_pattern("Tuple", None, list(patterns or [])))
+
+    patterns = property(lambda self: self._fields[1])
+
+
+_core._set_pattern_classes([PatternWildcard, PatternVar, PatternConstructor, PatternTuple])
+
+
+class Constructor(Expr):
+    """`Constructor("Cons", [a, List(a)], List)`; it belongs to a module once the module has the type."""
+
+    def __init__(self, name_hint: str, inputs: Sequence[Any], belong_to: GlobalTypeVar):
+        super().__init__(_core.make_constructor(name_hint, list(inputs), belong_to.name_hint))
+
+    name_hint = property(lambda self: self._part(0))
+    inputs = property(lambda self: self._part(1))
+    tag = property(lambda self: self._part(3))
+
+    @property
+    def belong_to(self) -> GlobalTypeVar:
+        return GlobalTypeVar(self._part(2))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constructor) and (self.name_hint, self._part(2)) == (other.name_hint, other._part(2))
+
+    def __hash__(self) -> int:
+        return hash((self.name_hint, self._part(2)))
+
+
+_core._set_expr_class("Constructor", Constructor)
+
+
+class TypeData:
+    """`mod[List] = TypeData(List, [a], [nil, cons])`"""
+
+    def __init__(self, header: GlobalTypeVar, type_vars: Sequence[Any], constructors: Sequence[Constructor]):
+        self.header, self.type_vars, self.constructors = header, list(type_vars), list(constructors)
+
+
+class Clause:
+    def __init__(self, lhs: Pattern, rhs: Any):
+        self.lhs, self.rhs = lhs, _like(rhs)
+
+
+class Match(Expr):
+    def __init__(self, data: Any, clauses: Sequence[Clause], complete: bool = True):
+        super().__init__(_core.make_match(_like(data), [(c.lhs, c.rhs) for c in clauses], complete, None))
+
+    data = property(lambda self: self._part(0))
+    complete = property(lambda self: self._part(2))
+
+    @property
+    def clauses(self) -> list[Clause]:
+        return [Clause(p, e) for p, e in self._part(1)]
+
+
+_core._set_expr_class("Match", Match)
+
+__all__ = ["Clause", "Constructor", "Match", "Pattern", "PatternConstructor", "PatternTuple", "PatternVar", "PatternWildcard", "TypeData"]

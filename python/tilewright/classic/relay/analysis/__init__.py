@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions about expressions and modules."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .... import _core
+from ...error import InvalidValue
+from ...ir import ty
+from ..adt import Match, PatternConstructor, PatternTuple, PatternVar
+from ..expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, Tuple, Var, _like, free_vars, infer_type
+
+
+def post_order_visit(expr: Any, fvisit: Callable[[Expr], None]) -> None:
+    """Calls `fvisit` on every expression, operands first, operators included."""
+    seen: set[str] = set()
+    for e in _core.post_order(_like(expr)):
+        if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name not in seen:
+            seen.add(e.op.name)
+            fvisit(e.op)
+        fvisit(e)
+
+
+def _pattern_vars(pattern: Any) -> list[Var]:
+    if isinstance(pattern, PatternVar):
+        return [pattern.var]
+    if isinstance(pattern, (PatternConstructor, PatternTuple)):
+        return [v for p in pattern.patterns for v in _pattern_vars(p)]
+    return []
+
+
+def _binders(expr: Any) -> list[Var]:
+    """The variable of every binding, once for each time it is bound."""
+    out: list[Var] = []
+    for e in _core.post_order(expr):
+        if isinstance(e, Function):
+            out += e.params
+        elif isinstance(e, Let):
+            out.append(e.var)
+        elif isinstance(e, Match):
+            out += [v for c in e.clauses for v in _pattern_vars(c.lhs)]
+    return out
+
+
+def bound_vars(expr: Any) -> list[Var]:
+    return list(dict.fromkeys(_binders(_like(expr))))
+
+
+def all_vars(expr: Any) -> list[Var]:
+    return list(dict.fromkeys([*(e for e in _core.post_order(_like(expr)) if isinstance(e, Var)), *bound_vars(expr)]))
+
+
+def _type_vars(t: Any, bound: frozenset[Any], free: dict[Any, None], every: dict[Any, None]) -> None:
+    if isinstance(t, ty.TypeVar):
+        every[t] = None
+        if t not in bound:
+            free[t] = None
+    elif isinstance(t, ty.FuncType):
+        for v in t.type_params:
+            every[v] = None
+        inner = bound | set(t.type_params)
+        for part in [*t.arg_types, t.ret_type]:
+            _type_vars(part, frozenset(inner), free, every)
+    elif isinstance(t, ty.TupleType):
+        for part in t.fields:
+            _type_vars(part, bound, free, every)
+    elif isinstance(t, ty.TypeCall):
+        for part in t.args:
+            _type_vars(part, bound, free, every)
+    elif isinstance(t, ty.RelayRefType):
+        _type_vars(t.value, bound, free, every)
+
+
+def _type_vars_of(expr: Any, mod: Any = None) -> tuple[list[Any], list[Any], list[Any]]:
+    """(free, bound, all) type variables of an expression or a type."""
+    free: dict[Any, None] = {}
+    every: dict[Any, None] = {}
+    bound: dict[Any, None] = {}
+    if isinstance(expr, ty.Type):
+        _type_vars(expr, frozenset(), free, every)
+    else:
+        functions = [e for e in _core.post_order(_like(expr)) if isinstance(e, Function)]
+        inside = frozenset(v for f in functions for v in f.type_params)
+        for e in _core.post_order(_like(expr)):
+            if isinstance(e, Var):
+                _type_vars(e._type, inside, free, every)
+            elif isinstance(e, Function):
+                bound.update(dict.fromkeys(e.type_params))
+                _type_vars(e.ret_type, inside, free, every)
+        every.update(bound)
+    return list(free), list(bound) or [v for v in every if v not in free], list(every)
+
+
+def free_type_vars(expr: Any, mod: Any = None) -> list[Any]:
+    return _type_vars_of(expr)[0]
+
+
+def bound_type_vars(expr: Any, mod: Any = None) -> list[Any]:
+    return _type_vars_of(expr)[1]
+
+
+def all_type_vars(expr: Any, mod: Any = None) -> list[Any]:
+    return _type_vars_of(expr)[2]
+
+
+def well_formed(expr: Any, diag_ctx: Any = None) -> bool:
+    """Every variable is bound once, and used only where it is bound."""
+    functions = expr.functions.values() if isinstance(expr, _core.IRModule) else [_like(expr)]
+    binders = [v for f in functions for v in _binders(f)]
+    if len(set(binders)) != len(binders):
+        return False
+    return all(_scoped(f, frozenset(free_vars(f))) for f in functions)
+
+
+def _scoped(root: Any, outside: frozenset[Any]) -> bool:
+    """Whether each bound variable is used inside its binder only."""
+    waiting = [(root, outside)]
+    seen: set[Any] = set()
+    while waiting:
+        e, known = waiting.pop()
+        if (e, known) in seen:
+            continue
+        seen.add((e, known))
+        if isinstance(e, Var):
+            if e not in known:
+                return False
+        elif isinstance(e, Function):
+            waiting.append((e.body, known | set(e.params)))
+        elif isinstance(e, Let):
+            waiting += [(e.value, known | {e.var}), (e.body, known | {e.var})]
+        elif isinstance(e, Match):
+            waiting.append((e.data, known))
+            waiting += [(c.rhs, known | set(_pattern_vars(c.lhs))) for c in e.clauses]
+        else:
+            waiting += [(c, known) for c in _core.children(e)]
+    return True
+
+
+def check_kind(t: Any, mod: Any = None) -> int:
+    """The kind of a type: that of a variable, AdtHandle for a data type's bare name, else Type. Error: TVMError (and ValueError) for one that
+    makes no sense: parts of a type must be types themselves."""
+    if isinstance(t, ty.GlobalTypeVar):
+        return ty.TypeKind.AdtHandle
+    if isinstance(t, (ty.TypeVar, ty.IncompleteType)):
+        return t.kind
+    value = [t.value] if isinstance(t, ty.RelayRefType) else []
+    result = [t.ret_type] if isinstance(t, ty.FuncType) else []
+    for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *result, *value, *getattr(t, "args", [])]:
+        if check_kind(part, mod) not in (ty.TypeKind.Type, ty.TypeKind.BaseType):
+            raise InvalidValue(f"{part} stands in {t} and is no type of values")
+    if isinstance(t, ty.TypeCall) and mod is not None and t.func.name_hint in mod._type_names and len(mod._type(t.func.name_hint)[0]) != len(t.args):
+        raise InvalidValue(f"{t} has {len(t.args)} arguments, {t.func.name_hint} takes {len(mod._type(t.func.name_hint)[0])}")
+    return ty.TypeKind.Type
+
+
+def check_constant(expr: Any) -> bool:
+    return isinstance(expr, Constant) or isinstance(expr, Tuple) and all(check_constant(f) for f in expr.fields)
+
+
+def check_basic_block_normal_form(expr: Any) -> bool:
+    """No expression is shared between a branch and what is outside of it without a let."""
+    from ...ir import structural_equal
+    from ..transform import ToBasicBlockNormalForm
+    whole = expr if isinstance(expr, Function) else Function(free_vars(expr), expr)
+    return structural_equal(ToBasicBlockNormalForm()(_core.IRModule({"main": whole}))["main"], infer_type(whole))
+
+
+def list_op_freqs(mod: Any) -> dict[str, int]:
+    """How often each operator is called."""
+    out: dict[str, int] = {}
+    for f in mod.functions.values():
+        for e in _core.post_order(f):
+            if isinstance(e, Call) and isinstance(e.op, Op):
+                out[e.op.name] = out.get(e.op.name, 0) + 1
+    return out
+
+
+def list_fake_quantized_op_freqs(mod: Any) -> dict[str, int]:
+    """Operators between a dequantize and a quantize: what FakeQuantizationToInteger would look at."""
+    out: dict[str, int] = {}
+    for f in mod.functions.values():
+        for e in _core.post_order(f):
+            if not (isinstance(e, Call) and e.op == "qnn.quantize"):
+                continue
+            waiting, seen = [e.args[0]], set()
+            while waiting:
+                x = waiting.pop()
+                if x in seen or isinstance(x, Call) and x.op == "qnn.dequantize":
+                    continue
+                seen.add(x)
+                if isinstance(x, Call) and isinstance(x.op, Op):
+                    out[x.op.name] = out.get(x.op.name, 0) + 1
+                waiting += _core.children(x)
+    return out
+
+
+def extract_fused_functions(mod: Any) -> dict[str, Function]:
+    """The primitive functions of main after FuseOps, by a name made of their operators."""
+    from ..transform import FuseOps, InferType
+    fused = FuseOps()(InferType()(mod))
+    out: dict[str, Function] = {}
+    for e in _core.post_order(fused["main"]):
+        if isinstance(e, Function) and e.attrs.get("Primitive"):
+            name = "fused_" + "_".join(c.op.name.rsplit(".", 1)[-1] for c in _core.post_order(e) if isinstance(c, Call) and isinstance(c.op, Op))
+            out[name if name not in out else f"{name}_{len(out)}"] = e
+    return out
+
+
+def extract_intermdeiate_expr(mod: Any, expr_id: int) -> Any:
+    """A module that ends at the expression of this number, counted in post order."""
+    calls = [e for e in _core.post_order(mod["main"]) if isinstance(e, Call)]
+    if not 0 <= expr_id < len(calls):
+        raise IndexError(f"there are {len(calls)} calls, none has the number {expr_id}")
+    return _core.IRModule({"main": Function(free_vars(calls[expr_id]), calls[expr_id])})
+
+
+def count_layers(expr: Any, valid_ops: Sequence[str]) -> int:
+    """Most calls of `valid_ops` on one path."""
+    depth: dict[Any, int] = {}
+    for e in _core.post_order(_like(expr)):
+        own = isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in valid_ops
+        depth[e] = max((depth[c] for c in _core.children(e)), default=0) + own
+    return depth[_like(expr)]
+
+
+class Feature:
+    """Parts of the language that an expression may use, by classic number."""
+    (fVar, fGlobalVar, fConstant, fTuple, fTupleGetItem, fFunction, fOp, fCall, fLet, fIf, fRefCreate, fRefRead, fRefWrite, fConstructor, fMatch,
+     fGraph, fLetRec) = range(17)
+
+
+_FEATURES = {"Var": Feature.fVar, "GlobalVar": Feature.fGlobalVar, "Constant": Feature.fConstant, "Tuple": Feature.fTuple,
+             "TupleGetItem": Feature.fTupleGetItem, "Function": Feature.fFunction, "Op": Feature.fOp, "Call": Feature.fCall, "Let": Feature.fLet,
+             "If": Feature.fIf, "RefCreate": Feature.fRefCreate, "RefRead": Feature.fRefRead, "RefWrite": Feature.fRefWrite,
+             "Constructor": Feature.fConstructor, "Match": Feature.fMatch}
+
+
+def detect_feature(a: Any, b: Any = None) -> set[int]:
+    """The features of an expression, or of every function of a module."""
+    if isinstance(a, _core.IRModule):
+        a, b = b, a
+    roots = list(b.functions.values()) if a is None else [_like(a)]
+    out: set[int] = set()
+    for root in roots:
+        users: dict[Any, int] = {}
+        for e in _core.post_order(root):
+            out.add(_FEATURES[e._kind])
+            if isinstance(e, Call) and isinstance(e.op, Op):
+                out.add(Feature.fOp)
+            for c in _core.children(e):
+                users[c] = users.get(c, 0) + 1
+            if isinstance(e, Let) and e.var in _core.post_order(e.value):
+                out.add(Feature.fLetRec)
+        if any(n > 1 and not isinstance(e, (Var, GlobalVar, Constant, Op)) for e, n in users.items()):
+            out.add(Feature.fGraph)
+    return out
+
+
+def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
+    """What no clause of a match covers, as patterns over wildcards; empty: the match is complete. Without a module constructors have no
+    siblings to look for, and nothing is found."""
+    from ..adt import PatternWildcard
+    wildcard, missing, waiting = PatternWildcard, [], [PatternWildcard()]
+    parts = lambda p: list(p.patterns) if isinstance(p, (PatternConstructor, PatternTuple)) else []  # noqa: E731
+    with_parts = lambda p, new: PatternConstructor(p.constructor, new) if isinstance(p, PatternConstructor) else PatternTuple(new)  # noqa: E731
+
+    def fits(pattern: Any, case: Any) -> bool | None:
+        """Whether the pattern covers all of the case; None: some of it."""
+        if not isinstance(pattern, (PatternConstructor, PatternTuple)):
+            return True
+        if not isinstance(case, (PatternConstructor, PatternTuple)):
+            return None
+        if isinstance(pattern, PatternConstructor) and pattern.constructor.name_hint != case.constructor.name_hint:
+            return False
+        results = [fits(p, c) for p, c in zip(parts(pattern), parts(case))]
+        return False if False in results else None if None in results else True
+
+    def opened(pattern: Any, case: Any) -> list[Any]:
+        """The case taken apart as far as the pattern looks."""
+        if not isinstance(pattern, (PatternConstructor, PatternTuple)):
+            return [case]
+        if isinstance(case, (PatternConstructor, PatternTuple)):
+            return [with_parts(case, list(choice)) for choice in itertools.product(*(opened(p, c) for p, c in zip(parts(pattern), parts(case))))]
+        if isinstance(pattern, PatternTuple):
+            return [PatternTuple([wildcard() for _ in pattern.patterns])]
+        return [PatternConstructor(c, [wildcard() for _ in c.inputs]) for c in mod._type(pattern.constructor.belong_to.name_hint)[1]]
+    if mod is None:
+        return []
+    while waiting:
+        case = waiting.pop()
+        for clause in match.clauses:
+            fit = fits(clause.lhs, case)
+            if fit is None:
+                waiting += opened(clause.lhs, case)
+            if fit is not False:
+                break
+        else:
+            missing.append(case)
+    return missing
+
+
+def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]:
+    """What each function marked with Compiler gets and gives when main runs on `data`: {GlobalVar: {"inputs": [...], "outputs": [...]}}."""
+    from ..build_module import create_executor
+    main = mod["main"]
+    calls = [e for e in _core.post_order(main) if isinstance(e, Call) and isinstance(e.op, GlobalVar) and "Compiler" in mod[e.op].attrs]
+    if not calls:
+        return {}
+    wanted = [e for c in calls for e in [*c.args, c]]
+    probe = mod.copy()
+    probe["main"] = Function(main.params, Tuple(wanted))
+    values = create_executor("debug", probe).evaluate()(**data)
+    out, at = {}, 0
+    for c in calls:
+        out[c.op] = {"inputs": values[at:at + len(c.args)], "outputs": [values[at + len(c.args)]]}
+        at += len(c.args) + 1
+    return out
+
+
+def all_dtypes(expr: Any) -> set[str]:
+    """The dtypes of all tensors of an expression."""
+    out: set[str] = set()
+
+    def of(t: Any) -> None:
+        if isinstance(t, ty.TensorType):
+            out.add(str(t.dtype))
+        for part in [*getattr(t, "fields", []), *getattr(t, "arg_types", []), *([t.ret_type] if isinstance(t, ty.FuncType) else [])]:
+            of(part)
+    for e in _core.post_order(infer_type(_like(expr))):
+        if not isinstance(e, Op):
+            of(e.checked_type)
+    return out
+
+
+class CallGraph:
+    """Which functions of a module call which: `graph.global_call_count("main")`, `graph.is_recursive(var)`; its text lists every function."""
+
+    def __init__(self, module: Any):
+        self.module = module
+        self._calls: dict[str, list[str]] = {}
+        for name, function in module.functions.items():
+            self._calls[name.name_hint] = self._called(function)
+
+    @staticmethod
+    def _called(function: Any) -> list[str]:
+        """One name for each use."""
+        out = []
+        for e in _core.post_order(function):
+            out += [c.name_hint for c in _core.children(e) if isinstance(c, GlobalVar)]
+        return out
+
+    def _name(self, var: Any) -> str:
+        name = var if isinstance(var, str) else var.name_hint
+        if name not in self._calls:
+            raise ValueError(f"the module has no function '{name}'; there are {', '.join(sorted(self._calls))}")
+        return name
+
+    def ref_count(self, var: Any) -> int:
+        """How often a function is used by others."""
+        name = self._name(var)
+        return sum(calls.count(name) for calls in self._calls.values())
+
+    def global_call_count(self, var: Any) -> int:
+        """How often a function uses others."""
+        return len(self._calls[self._name(var)])
+
+    def is_recursive(self, var: Any) -> bool:
+        """Whether a function calls itself."""
+        name = self._name(var)
+        return name in self._calls[name]
+
+    def print_var(self, var: Any) -> str:
+        name = self._name(var)
+        lines = [f"Call graph node: {name} is used by {self.ref_count(name)}"]
+        return "\n".join(lines + [f"  calls {c}" for c in self._calls[name]]) + "\n"
+
+    def __str__(self) -> str:
+        return "".join(self.print_var(name) for name in sorted(self._calls))
+
+
+def search_fc_transpose(expr: Any) -> list[str]:
+    """Names of the weights that go through a transpose into nn.dense."""
+    return [e.args[1].args[0].name_hint for e in _core.post_order(_like(expr))
+            if isinstance(e, Call) and e.op == "nn.dense" and isinstance(e.args[1], Call) and e.args[1].op == "transpose" and isinstance(e.args[1].args[0], Var)]
+
+
+def get_total_mac_number(expr: Any) -> int:
+    """Multiplications of convolutions and dense layers of known sizes."""
+    total = 0
+    for e in _core.post_order(infer_type(_like(expr))):
+        if not (isinstance(e, Call) and isinstance(e.op, Op)):
+            continue
+        size = lambda t: _product(t.concrete_shape)  # noqa: E731
+        if e.op.name.startswith("nn.conv") and not e.op.name.endswith("transpose"):
+            weight = e.args[1].checked_type
+            total += size(e.checked_type) * size(weight) // int(e.attrs.channels or weight.shape[0])
+        elif e.op.name == "nn.dense":
+            total += size(e.checked_type) * int(e.args[1].checked_type.shape[-1])
+        elif e.op.name == "nn.batch_matmul":
+            total += size(e.checked_type) * int(e.args[0].checked_type.shape[-1])
+    return total
+
+
+def _product(numbers: Sequence[int]) -> int:
+    out = 1
+    for n in numbers:
+        out *= int(n)
+    return out
+
+
+from . import sparse_conv2d, sparse_dense  # noqa: E402
+
+__all__ = ["CallGraph", "Feature", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
+           "count_layers", "detect_feature", "extract_fused_functions", "extract_intermdeiate_expr", "free_type_vars", "free_vars", "get_calibration_data",
+           "get_total_mac_number", "list_fake_quantized_op_freqs", "list_op_freqs", "post_order_visit", "search_fc_transpose", "sparse_conv2d", "sparse_dense", "unmatched_cases", "well_formed"]

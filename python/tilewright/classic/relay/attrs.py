@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes of calls and functions as classic scripts read them."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ... import _core
+from ..runtime.container import Array
+from ..tir import IntImm
+
+
+def _attrs_getattr(self: Any, name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        if name == "indices_or_sections" and self._fields.get("sections"):
+            name = "sections"  # the two forms of split have one name
+        return as_classic(self._fields[name])
+    except KeyError:
+        device = _virtual_device(self._fields, name)
+        if device is not None:
+            return device
+        if name == "type_key":
+            return self._type_key
+        raise AttributeError(f"{self._type_key} has no field '{name}'; it has {', '.join(self._fields)}") from None
+
+
+def as_classic(value: Any) -> Any:
+    """An attribute's value as classic scripts read it: numbers have a `value`, lists are equal to tuples of the same numbers."""
+    if isinstance(value, bool) or not isinstance(value, (int, list, tuple)):
+        return value
+    if isinstance(value, int):
+        return value if isinstance(value, IntImm) else IntImm("int32" if -2**31 <= value < 2**31 else "int64", value)
+    return value if isinstance(value, Array) else Array([as_classic(v) for v in value])
+
+
+class AttrFieldInfo(NamedTuple):
+    """What an attribute is called, what it takes and what it means."""
+    name: str
+    type_info: str
+    description: str
+
+
+# Fields of devices by the name of the virtual device that classic attributes have.
+_DEVICE_FIELDS = {"virtual_device": ("device_type", "device_id"), "src_virtual_device": ("src_dev_type", "src_dev_id"), "dst_virtual_device": ("dst_dev_type", "dst_dev_id")}
+
+
+def _virtual_device(fields: Mapping[str, Any], name: str) -> Any:
+    """The device of on_device and device_copy as an object, or None."""
+    from ..runtime.ndarray import Device
+    from ..target.virtual_device import VirtualDevice
+    parts = _DEVICE_FIELDS.get(name)
+    if parts is None or any(p not in fields for p in parts):
+        return None
+    kind, number = (int(fields[p]) for p in parts)
+    return VirtualDevice(Device(kind, number)) if kind else VirtualDevice()
+
+
+class _AttrsMethods:
+    """Methods of the attributes of a call."""
+
+    def __getitem__(self: Any, name: str) -> Any:
+        try:
+            return getattr(self, name)
+        except AttributeError as error:
+            raise KeyError(str(error)) from None
+
+    def keys(self: Any) -> list[str]:
+        return list(self._fields)
+
+    def list_field_info(self: Any) -> list[AttrFieldInfo]:
+        return [AttrFieldInfo(name, type(value).__name__, "") for name, value in self._fields.items()]
+
+    def items(self: Any) -> Any:
+        return self._fields.items()
+
+    def get_int(self: Any, key: str) -> int:
+        return int(self[key])
+
+    def get_str(self: Any, key: str) -> str:
+        return str(self[key])
+
+    def get_int_tuple(self: Any, key: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self[key])
+
+    def get_float_tuple(self: Any, key: str) -> tuple[float, ...]:
+        return tuple(float(v) for v in self[key])
+
+    def __contains__(self: Any, key: str) -> bool:
+        return key in self._fields
+
+
+Attrs = _core.Attrs
+Attrs.__getattr__ = _attrs_getattr
+for _name, _method in list(vars(_AttrsMethods).items()):
+    if callable(_method):
+        setattr(Attrs, _name, _method)
+
+
+class DictAttrs(dict):
+    """The attributes of a function: `attrs["Compiler"]`, `attrs.Compiler`."""
+
+    _type_key = type_key = "DictAttrs"
+
+    def __init__(self, values: Any = ()):
+        super().__init__({k: as_classic(v) for k, v in dict(values).items()})
+
+    def list_field_info(self) -> list[AttrFieldInfo]:
+        return [AttrFieldInfo(name, type(value).__name__, "") for name, value in self.items()]
+
+    def get_int_tuple(self, key: str) -> tuple[int, ...]:
+        return tuple(int(v) for v in self[key])
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted((k, str(v)) for k, v in self.items())))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no attribute '{name}'") from None
+
+    def get_int(self, key: str) -> int:
+        return int(self[key])
+
+    def get_str(self, key: str) -> str:
+        return str(self[key])
+
+
+__all__ = ["AttrFieldInfo", "Attrs", "DictAttrs", "as_classic"]

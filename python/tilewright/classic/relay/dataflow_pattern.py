@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pattern language: `is_op("nn.relu")(wildcard()).match(e)`, `rewrite(callback, e)`, `pattern.partition(e)`, on any expression.
+
+One pattern object stands for one expression; add and multiply match with their operands in either order. has_type, has_shape and has_dtype look at types, so the expression must have them (`relay.transform.InferType`, or a callback with
+require_type=True)."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..ir.ty import Type
+from .expr import Expr, Op, _like
+
+
+class DFPattern(_core.DFPattern):
+    def __call__(self, *args: "DFPattern") -> "CallPattern":
+        if len(args) == 1 and args[0] is None:
+            return CallPattern(self, None)
+        return CallPattern(self, list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args))
+
+    def __or__(self, other: "DFPattern") -> "AltPattern":
+        return AltPattern(self, other)
+
+    def __add__(self, other: "DFPattern") -> "CallPattern":
+        return is_op("add")(self, other)
+
+    def __sub__(self, other: "DFPattern") -> "CallPattern":
+        return is_op("subtract")(self, other)
+
+    def __mul__(self, other: "DFPattern") -> "CallPattern":
+        return is_op("multiply")(self, other)
+
+    def __truediv__(self, other: "DFPattern") -> "CallPattern":
+        return is_op("divide")(self, other)
+
+    def optional(self, option_constructor: Callable[["DFPattern"], "DFPattern"]) -> "AltPattern":
+        return AltPattern(option_constructor(self), self)
+
+    def has_attr(self, attrs: Mapping[str, Any]) -> "DFPattern":
+        return AttrPattern(self, attrs)
+
+    def has_type(self, ttype: Type) -> "TypePattern":
+        return TypePattern(self, ttype)
+
+    def has_dtype(self, dtype: Any) -> "DataTypePattern":
+        return DataTypePattern(self, dtype)
+
+    def has_shape(self, shape: Sequence[Any]) -> "ShapePattern":
+        return ShapePattern(self, shape)
+
+    def dominates(self, parent: "DFPattern", path: "DFPattern | None" = None) -> "DominatorPattern":
+        return DominatorPattern(parent, wildcard() if path is None else path, self)
+
+    def match(self, expr: Any) -> bool:
+        return _core.pattern_match(self, _like(expr))
+
+    def partition(self, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
+        """Every match as a call of a function with `attrs`; `check` may refuse one."""
+        return _core.pattern_partition(self, _like(expr), dict(attrs or {}), check)
+
+
+class WildcardPattern(DFPattern):
+    def __init__(self) -> None:
+        super().__init__(_core.pattern_wildcard())
+
+    def redirect_to(self, pat: DFPattern) -> None:
+        """From now on this stands for `pat`, which may hold it: a pattern of chains of any length."""
+        _core.pattern_redirect(self, pat)
+
+
+class VarPattern(DFPattern):
+    def __init__(self, name_hint: str = ""):
+        super().__init__(_core.pattern_var(name_hint))
+        self.name = name_hint
+
+
+class ConstantPattern(DFPattern):
+    def __init__(self) -> None:
+        super().__init__(_core.pattern_constant())
+
+
+class ExprPattern(DFPattern):
+    """An operator, or an expression that is structurally the same."""
+
+    def __init__(self, expr: Any):
+        super().__init__(_core.pattern_op(expr.name) if isinstance(expr, Op) else _core.pattern_expr(_like(expr)))
+        self.expr = expr
+
+
+class CallPattern(DFPattern):
+    def __init__(self, op: DFPattern, args: Sequence[DFPattern] | None):
+        super().__init__(_core.pattern_call(op, None if args is None else list(args)))
+        self.op, self.args = op, args
+
+
+class TuplePattern(DFPattern):
+    def __init__(self, fields: Sequence[DFPattern] | None):
+        super().__init__(_core.pattern_tuple(None if fields is None else list(fields)))
+        self.fields = fields
+
+
+class TupleGetItemPattern(DFPattern):
+    def __init__(self, tuple_value: DFPattern, index: int | None = None):
+        super().__init__(_core.pattern_get(tuple_value, -1 if index is None else index))
+        self.tuple, self.index = tuple_value, -1 if index is None else index
+
+
+class FunctionPattern(DFPattern):
+    def __init__(self, params: Sequence[DFPattern] | None, body: DFPattern):
+        super().__init__(_core.pattern_function(None if params is None else list(params), body))
+        self.params, self.body = params, body
+
+
+class IfPattern(DFPattern):
+    def __init__(self, cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern):
+        super().__init__(_core.pattern_if(cond, true_branch, false_branch))
+        self.cond, self.true_branch, self.false_branch = cond, true_branch, false_branch
+
+
+class LetPattern(DFPattern):
+    def __init__(self, var: DFPattern, value: DFPattern, body: DFPattern):
+        super().__init__(_core.pattern_let(var, value, body))
+        self.var, self.value, self.body = var, value, body
+
+
+class AltPattern(DFPattern):
+    def __init__(self, left: DFPattern, right: DFPattern):
+        super().__init__(_core.pattern_or(left, right))
+        self.left, self.right = left, right
+
+
+class AttrPattern(DFPattern):
+    def __init__(self, pattern: DFPattern, attrs: Mapping[str, Any]):
+        made: Any = pattern
+        for key, value in attrs.items():
+            made = _core.pattern_attr(made, key, value)
+        super().__init__(made)
+        self.pattern, self.attrs = pattern, attrs
+
+
+class TypePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, ttype: Type):
+        super().__init__(_core.pattern_type(pattern, ttype))
+        self.pattern, self.type = pattern, ttype
+
+
+class DataTypePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, dtype: Any):
+        self.dtype = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+        super().__init__(_core.pattern_dtype(pattern, self.dtype))
+        self.pattern = pattern
+
+
+class ShapePattern(DFPattern):
+    def __init__(self, pattern: DFPattern, shape: Sequence[Any]):
+        super().__init__(_core.pattern_shape(pattern, list(shape)))
+        self.pattern, self.shape = pattern, shape
+
+
+class DominatorPattern(DFPattern):
+    """Every path from `parent` to `child` goes through expressions like `path`."""
+
+    def __init__(self, parent: DFPattern, path: DFPattern, child: DFPattern):
+        super().__init__(_core.pattern_dominates(parent, path, child))
+        self.parent, self.path, self.child = parent, path, child
+
+
+def wildcard() -> WildcardPattern:
+    return WildcardPattern()
+
+
+def is_var(name: str = "") -> VarPattern:
+    return VarPattern(name)
+
+
+def is_constant() -> ConstantPattern:
+    return ConstantPattern()
+
+
+def is_expr(expr: Any) -> ExprPattern:
+    return ExprPattern(expr)
+
+
+def is_op(op_name: str) -> ExprPattern:
+    """Error: E302 for an unknown operator."""
+    return ExprPattern(Op(op_name))
+
+
+def is_tuple(fields: Sequence[DFPattern] | None = None) -> TuplePattern:
+    return TuplePattern(fields)
+
+
+def is_tuple_get_item(tuple_value: DFPattern, index: int | None = None) -> TupleGetItemPattern:
+    return TupleGetItemPattern(tuple_value, index)
+
+
+def is_if(cond: DFPattern, true_branch: DFPattern, false_branch: DFPattern) -> IfPattern:
+    return IfPattern(cond, true_branch, false_branch)
+
+
+def is_let(var: DFPattern, value: DFPattern, body: DFPattern) -> LetPattern:
+    return LetPattern(var, value, body)
+
+
+def has_type(ttype: Type, pattern: DFPattern | None = None) -> TypePattern:
+    return TypePattern(pattern or wildcard(), ttype)
+
+
+def has_dtype(dtype: Any, pattern: DFPattern | None = None) -> DataTypePattern:
+    return DataTypePattern(pattern or wildcard(), dtype)
+
+
+def has_shape(shape: Sequence[Any], pattern: DFPattern | None = None) -> ShapePattern:
+    return ShapePattern(pattern or wildcard(), shape)
+
+
+def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> AttrPattern:
+    return AttrPattern(pattern or wildcard(), attrs)
+
+
+def dominates(parent: DFPattern, path: DFPattern, child: DFPattern) -> DominatorPattern:
+    return DominatorPattern(parent, path, child)
+
+
+def match(pattern: DFPattern, expr: Any) -> bool:
+    return pattern.match(expr)
+
+
+class DFPatternCallback:
+    """Subclass it: set `self.pattern`, return what takes a match's place from `callback(pre, post, node_map)`. node_map[pattern][0] is
+    what a pattern matched."""
+
+    def __init__(self, require_type: bool = False, rewrite_once: bool = False):
+        self.pattern: Any = None
+        self.require_type, self.rewrite_once = require_type, rewrite_once
+
+    def callback(self, pre: Expr, post: Expr, node_map: dict[DFPattern, list[Expr]]) -> Expr:
+        raise NotImplementedError("callback(pre, post, node_map) gives the replacement")
+
+    def rewrite(self, expr: Any) -> Expr:
+        return rewrite(self, expr)
+
+
+def rewrite(callbacks: DFPatternCallback | Sequence[DFPatternCallback], expr: Any, mod: Any = None) -> Expr:
+    """Until nothing changes. Error: E203 when that does not end."""
+    callbacks = [callbacks] if isinstance(callbacks, DFPatternCallback) else list(callbacks)
+    if any(c.pattern is None for c in callbacks):
+        raise ValueError("a DFPatternCallback must set self.pattern")
+    module = _core.IRModule() if mod is None else mod
+    return _core.pattern_rewrite([(c.pattern, c.callback, c.rewrite_once, c.require_type) for c in callbacks], _like(expr), module)
+
+
+def partition(pattern: DFPattern, expr: Any, attrs: Mapping[str, Any] | None = None, check: Callable[[Expr], bool] | None = None) -> Expr:
+    return pattern.partition(expr, attrs, check)
+
+
+__all__ = ["AltPattern", "AttrPattern", "CallPattern", "ConstantPattern", "DFPattern", "DFPatternCallback", "DataTypePattern", "DominatorPattern", "ExprPattern",
+           "FunctionPattern", "IfPattern", "LetPattern", "ShapePattern", "TupleGetItemPattern", "TuplePattern", "TypePattern", "VarPattern", "WildcardPattern",
+           "dominates", "has_attr", "has_dtype", "has_shape", "has_type", "is_constant", "is_expr", "is_if", "is_let", "is_op", "is_tuple", "is_tuple_get_item",
+           "is_var", "match", "partition", "rewrite", "wildcard"]

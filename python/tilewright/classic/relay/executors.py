@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`create_executor(kind, mod).evaluate()(x)`: a module as a Python function."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ... import _core
+from ..ir.ty import TupleType, TypeCall
+from ..runtime.container import ADT
+from ..runtime.ndarray import Device, NDArray, as_array, cpu
+from ..runtime.vm import VirtualMachine
+from .expr import Constant, Expr, Function, GlobalVar, Tuple, Var, free_vars
+
+
+class _Executor:
+    def __init__(self, mod: Any, device: Device | None, target: Any, params: Mapping[str, Any] | None):
+        self.mod = _core.IRModule() if mod is None else mod
+        self.device, self.target = device or cpu(), target
+        self.params = dict(params or {})
+
+    def evaluate(self, expr: Any = None, binds: Mapping[Any, Any] | None = None) -> Any:
+        """main, or the function that is given, as a Python function of its parameters by place or name. An expression that is no
+        function and has no free variables is evaluated at once."""
+        module, now = self.mod, False
+        if isinstance(expr, GlobalVar):
+            module = module.copy()
+            module["main"] = self.mod[expr]
+        elif isinstance(expr, Expr):
+            from .expr import bind
+            expr = bind(expr, binds) if binds else expr
+            now = not isinstance(expr, Function)
+            if now and free_vars(expr):
+                raise ValueError(f"the expression has free variables: {', '.join(v.name_hint for v in free_vars(expr))}")
+            module = module.copy()
+            module["main"] = expr
+        elif expr is not None:
+            raise TypeError(f"a {type(expr).__name__} cannot be evaluated")
+        if self.params:
+            module = module.bind_params({name: as_array(value) for name, value in self.params.items()})
+        module = module._completed()._with_distinct_parameters()
+        names = [p.name_hint for p in module["main"].params]
+        module, fields = _with_tensor_parameters(module)
+        run = self._function(module)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) > len(names):
+                raise ValueError(f"main takes {len(names)} arguments, {len(args)} were given")
+            inputs = {name: _value(given) for name, given in {**dict(zip(names, args)), **kwargs}.items()}
+            missing = [n for n in names if n not in inputs]
+            if missing or len(inputs) > len(names):
+                raise ValueError(f"main takes ({', '.join(names)}); " + (f"{', '.join(missing)} is missing" if missing else "another name was given"))
+            for name, parts in fields.items():
+                inputs.update(zip(parts, _flat(inputs.pop(name))))
+            return run(inputs)
+        return call() if now else call
+
+    def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        raise NotImplementedError
+
+
+def _value(given: Any) -> Any:
+    """An argument as a value: constants are their data, tuples of them tuples of values."""
+    if isinstance(given, Constant):
+        return given.data
+    if isinstance(given, Tuple):
+        return tuple(_value(f) for f in given.fields)
+    return type(given)(_value(f) for f in given) if type(given) in (list, tuple) else given
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple, ADT)):
+        return [leaf for field in (value.fields if isinstance(value, ADT) else value) for leaf in _flat(field)]
+    return [value]
+
+
+def _with_tensor_parameters(module: Any) -> tuple[Any, dict[str, list[str]]]:
+    """main with a parameter for every tensor of a tuple, and their names by the tuple's; programs and plans take tensors."""
+    main = module["main"]
+    if not any(isinstance(p.checked_type, TupleType) for p in main.params):
+        return module, {}
+    taken, fields, values, params = {p.name_hint for p in main.params}, {}, {}, []
+
+    def spread(name: str, type_: Any, leaves: list[Any]) -> Any:
+        if isinstance(type_, TupleType):
+            return Tuple([spread(f"{name}.{i}", t, leaves) for i, t in enumerate(type_.fields)])
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        leaves.append(Var(name, type_))
+        return leaves[-1]
+    for p in main.params:
+        leaves: list[Any] = []
+        if isinstance(p.checked_type, TupleType):
+            values[p] = spread(p.name_hint, p.checked_type, leaves)
+            fields[p.name_hint] = [v.name_hint for v in leaves]
+        params += leaves or ([] if p in values else [p])
+    out = module.copy()
+    out["main"] = Function(params, _core.substitute(main.body, values), None, main.type_params, main.attrs)
+    return out._completed(), fields
+
+
+class GraphExecutor(_Executor):
+    kind = "graph"
+
+    def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        from ..contrib.graph_executor import GraphModule
+        from ..runtime.executor import AotModule
+        from .backend import Executor
+        from .build_module import build
+        library = build(module, self.target, executor=Executor(self.kind))
+        executor = (GraphModule if self.kind == "graph" else AotModule)(library["default"](self.device))
+
+        def run(inputs: dict[str, Any]) -> Any:
+            dtypes = {p.name_hint: p.checked_type for p in module["main"].params}
+            executor.run(**{name: as_array(value).astype(dtypes[name].dtype, copy=False) for name, value in inputs.items()})
+            outputs = (NDArray(executor.get_output(i).numpy()) for i in range(executor.get_num_outputs()))
+            return _nested(module["main"].checked_type.ret_type, outputs)
+        return run
+
+
+def _nested(type_: Any, leaves: Iterator[Any]) -> Any:
+    """The tensors of a plan as the function's type nests them."""
+    return [_nested(t, leaves) for t in type_.fields] if isinstance(type_, TupleType) else next(leaves)
+
+
+class AotExecutor(GraphExecutor):
+    kind = "aot"
+
+
+class ProgramExecutor(_Executor):
+    """On the virtual machine."""
+
+    def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        from .vm import compile as compile_program
+        machine = VirtualMachine(compile_program(module, self.target), self.device)
+        result = module["main"].checked_type.ret_type
+        return lambda inputs: named(machine.invoke("main", **inputs), result, module)
+
+
+class InterpreterExecutor(_Executor):
+    """The reference interpreter where the virtual machine does not go (references), the virtual machine elsewhere."""
+
+    def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        try:
+            return ProgramExecutor._function(self, module)  # type: ignore[arg-type]
+        except _core.Error as error:
+            if error.code != 203:
+                raise
+        result = module["main"].checked_type.ret_type
+
+        def run(inputs: dict[str, Any]) -> Any:
+            values = [NDArray(v) for v in _core.interpret(module, {name: as_array(value) for name, value in inputs.items()})]
+            return ADT(0, values) if isinstance(result, TupleType) else values[0]
+        return run
+
+
+def named(value: Any, type_: Any, mod: Any) -> Any:
+    """Values of data types know their constructors."""
+    if not isinstance(value, ADT):
+        return value
+    if isinstance(type_, TupleType):
+        return ADT(0, [named(f, t, mod) for f, t in zip(value.fields, type_.fields)])
+    if not isinstance(type_, TypeCall):
+        return value
+    root = out = ADT(value.tag, [])
+    waiting = [(value, type_, root)]  # lists are deep
+    while waiting:
+        v, t, out = waiting.pop()
+        variables, constructors = mod._type(t.func.name_hint)
+        out.constructor = constructors[v.tag]
+        of = {var: arg for var, arg in zip(variables, t.args)}
+        for field, want in zip(v.fields, out.constructor.inputs):
+            want = TypeCall(want.func, [of.get(a, a) for a in want.args]) if isinstance(want, TypeCall) else of.get(want, want)
+            if isinstance(field, ADT) and isinstance(want, TypeCall):
+                made = ADT(field.tag, [])
+                waiting.append((field, want, made))
+                out.fields.append(made)
+            else:
+                out.fields.append(named(field, want, mod))
+    return root
+
+
+ConstructorValue = ADT
+
+_KINDS: dict[str, type[_Executor]] = {"graph": GraphExecutor, "vm": ProgramExecutor, "debug": InterpreterExecutor, "interpreter": InterpreterExecutor,
+                                      "aot": AotExecutor}
+
+
+def create_executor(kind: str = "debug", mod: Any = None, device: Device | None = None, target: Any = "llvm", params: Mapping[str, Any] | None = None) -> _Executor:
+    """"graph" compiles for the sizes given in the types; "vm" takes free sizes, data types and recursion; "debug" (or "interpreter")
+    also takes references."""
+    if kind not in _KINDS:
+        raise RuntimeError(f"unknown execution strategy: {kind}; there are {', '.join(_KINDS)}")
+    if device is not None and not isinstance(device, Device):
+        raise TypeError("device is a tilewright.Device")
+    return _KINDS[kind](mod, device, target, params)
+
+
+__all__ = ["AotExecutor", "ConstructorValue", "GraphExecutor", "InterpreterExecutor", "ProgramExecutor", "create_executor", "named"]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What classic scripts register about operators. What has an effect here says which; what cannot have one is an error that says what to use."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .... import _core
+from ..expr import Call
+from .registry import OpPattern, register_op_attr, registered
+
+
+def register_pattern(op_name: str, pattern: int, level: int = 10) -> Any:
+    """The operator's fusion class, as `op.get_attr("TOpPattern")` and patterns see it; fusion itself follows the compiler's table."""
+    return register_op_attr(op_name, "TOpPattern", pattern, level)
+
+
+def register_stateful(op_name: str, stateful: bool, level: int = 10) -> Any:
+    return register_op_attr(op_name, "TOpIsStateful", stateful, level)
+
+
+def register_convert_op_layout(op_name: str, convert_layout: Any = None, level: int = 10) -> Any:
+    """convert_layout(attrs, inputs, tinfos, desired_layouts) gives the call in other layouts; ConvertLayout asks it for operators that are named
+    there, and puts layout_transform around what it gives."""
+    return register_op_attr(op_name, "FTVMConvertOpLayout", convert_layout, level)
+
+
+def register_mixed_precision_conversion(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """func(call, mixed_precision_type) gives [category, type of sums, type of the result] to ToMixedPrecision: decorator, or with the function."""
+    return register_op_attr(op_name, "FTVMMixedPrecisionConversionType", func, level)
+
+
+def register_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """func(expr, type_map) gives [the call over integers, its TensorAffineType] to FakeQuantizationToInteger; type_map[x] is that of an operand.
+    Decorator, or with the function."""
+    return register_op_attr(op_name, "FTVMFakeQuantizationToInteger", func, level)
+
+
+def register_optional_fake_quantization_to_integer(op_name: str, func: Any = None, level: int = 10) -> Any:
+    """The same for use_qat, where no quantize follows."""
+    return register_op_attr(op_name, "FTVMOptionalFakeQuantizationToInteger", func, level)
+
+
+def register_external_compiler(op_name: str, fexternal: Any = None, level: int = 10) -> Any:
+    return register_op_attr(op_name, "FTVMExternalCompiler", fexternal, level)
+
+
+def _refused(name: str, instead: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"relay.op.{name} has no effect here; instead: {instead}")
+    refuse.__name__ = name
+    return refuse
+
+
+_KERNELS = "kernels are built in: register_strategy chooses among relay.op.strategy.implementations(op), and relay.op.register makes an operator of others"
+REFUSED = {
+    **dict.fromkeys(("register_compute", "register_schedule", "register_injective_schedule", "register_broadcast_schedule", "register_reduce_schedule",
+                     "schedule_injective"), _KERNELS),
+    **dict.fromkeys(("register_shape_func", "register_injective_shape_func"), "operators type themselves; sizes that data decides are computed by dyn.* operators"),
+    "register_gradient": "an operator made of others (relay.op.register) has its gradient from theirs",
+}
+register_compute, register_schedule, register_shape_func, register_gradient = (
+    _refused(n, REFUSED[n]) for n in ("register_compute", "register_schedule", "register_shape_func", "register_gradient"))
+
+
+def refused(name: str) -> Callable[..., Any] | None:
+    return _refused(name, REFUSED[name]) if name in REFUSED else None
+
+
+def convert_layouts(mod: Any, desired: dict[str, list[str]]) -> tuple[Any, dict[str, list[str]]]:
+    """The module after the rules that scripts registered for operators of `desired`, and what is left for the compiler's pass."""
+    rules = {name: rule for name, rule in registered("FTVMConvertOpLayout").items() if name in desired}
+    if not rules:
+        return mod, desired
+    def asked(call: Call, attrs: Any, inputs: list[Any]) -> Any:
+        return rules[call.op.name](attrs, inputs, [a.checked_type for a in call.args], desired[call.op.name])
+    out = _core.rewrite_layouts(mod, {name: asked for name in rules})
+    return out._completed(), {name: layouts for name, layouts in desired.items() if name not in rules}
+
+
+__all__ = ["OpPattern", "convert_layouts", "refused", "register_compute", "register_convert_op_layout", "register_external_compiler", "register_fake_quantization_to_integer", "register_gradient",
+           "register_mixed_precision_conversion", "register_optional_fake_quantization_to_integer", "register_pattern", "register_schedule", "register_shape_func", "register_stateful"]

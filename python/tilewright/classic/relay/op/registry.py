@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts say about operators: attributes by name, the highest level wins."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .... import _core
+
+# (operator, attribute) -> (value, level)
+_table: dict[tuple[str, str], tuple[Any, int]] = {}
+
+
+class OpPattern:
+    """How an operator's output index relates to its inputs'."""
+    ELEMWISE, BROADCAST, INJECTIVE, COMM_REDUCE, OUT_ELEMWISE_FUSABLE, TUPLE, OPAQUE = 0, 1, 2, 3, 4, 7, 8
+
+
+def register(op_name: str, attr_key: str, value: Any, level: int = 10) -> None:
+    known = _table.get((op_name, attr_key))
+    if known is not None and known[1] == level and known[0] is not value:
+        raise ValueError(f"Attribute {attr_key} of operator {op_name} is already registered with same plevel={level}")
+    if known is None or level > known[1]:
+        _table[op_name, attr_key] = (value, level)
+
+
+def forget(op_name: str, attr_key: str) -> None:
+    _table.pop((op_name, attr_key), None)
+
+
+def attribute_of(op_name: str, attr_key: str) -> Any:
+    """What was registered, or what the compiler knows (TOpPattern, TOpIsStateful), or None."""
+    if (op_name, attr_key) in _table:
+        return _table[op_name, attr_key][0]
+    if attr_key in ("TOpPattern", "TOpIsStateful"):
+        pattern, stateful = _core.op_traits(op_name)
+        return pattern if attr_key == "TOpPattern" else stateful
+    return None
+
+
+def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
+    """`@register_op_attr("nn.relu", "target.mine")` above a function, or with the value as argument."""
+    if _core.op_info(op_name) is None:
+        raise ValueError(f"no operator is called '{op_name}'")
+
+    def store(v: Any) -> Any:
+        register(op_name, attr_key, v, level)
+        return v
+    return store if value is None else store(value)
+
+
+def registered(attr_key: str) -> dict[str, Callable[..., Any]]:
+    """Operators that have the attribute."""
+    return {name: value for (name, key), (value, _) in _table.items() if key == attr_key}
+
+
+__all__ = ["OpPattern", "attribute_of", "register_op_attr", "registered"]

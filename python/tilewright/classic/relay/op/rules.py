@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites of operators that scripts register: they run before the compiler's own pass of that purpose, in builds and alone."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .... import _core
+from ..expr import Call, Function, Op
+from ..expr_functor import ExprMutator
+from .registry import register_op_attr, registered
+
+# The pass before which the rules of an attribute run.
+_PASSES = {"Legalize": "FTVMLegalize", "AlterOpLayout": "FTVMAlterOpLayout"}
+
+
+class _Rewriter(ExprMutator):
+    """Each call as its rule makes it, over operands that have been rewritten."""
+
+    def __init__(self, rules: dict[str, Callable[..., Any]], attr_key: str):
+        super().__init__()
+        self._rules, self._key = rules, attr_key
+
+    def visit_function(self, fn: Function) -> Any:
+        return fn if fn.attrs.get("Primitive") else super().visit_function(fn)
+
+    def visit_call(self, call: Call) -> Any:
+        new = super().visit_call(call)
+        rule = self._rules.get(call.op.name) if isinstance(call.op, Op) else None
+        if rule is None:
+            return new
+        types = [a.checked_type for a in call.args]
+        made = rule(new.attrs, new.args, [*types, call.checked_type])
+        if made is None:
+            return new
+        if not isinstance(made, _core.Expr):
+            raise TypeError(f"the {self._key} of {call.op.name} gave a {type(made).__name__}, not an expression")
+        return made
+
+
+def apply_rules(mod: Any, attr_key: str) -> Any:
+    """The module with every call rewritten by the rule of its operator, where there is one."""
+    rules = registered(attr_key)
+    if not rules:
+        return mod
+    if attr_key == "FTVMAlterOpLayout":
+        def asked(call: Call, attrs: Any, inputs: list[Any]) -> Any:
+            return rules[call.op.name](attrs, inputs, [a.checked_type for a in call.args], call.checked_type)
+        return _core.rewrite_layouts(mod, {name: asked for name in rules})._completed()
+    out = mod._completed()
+    for name, function in out.functions.items():
+        out[name] = _Rewriter(rules, attr_key).visit(function)
+    return out._completed()
+
+
+class _Rounding(ExprMutator):
+    """Requantisations that do not say how they round, as the requantize_config around the pass says it."""
+
+    def __init__(self, rounding: str):
+        super().__init__()
+        self._rounding = rounding
+
+    def visit_call(self, call: Call) -> Any:
+        new = super().visit_call(call)
+        if not (isinstance(new.op, Op) and new.op.name == "qnn.requantize" and new.attrs["rounding"] == "None"):
+            return new
+        return Call(new.op, new.args, {**dict(new.attrs.items()), "rounding": self._rounding}, None, new._span)
+
+
+def _configured(mod: Any, rounding: str) -> Any:
+    out = mod._completed()
+    for name, function in out.functions.items():
+        out[name] = _Rounding(rounding).visit(function)
+    return out._completed()
+
+
+def rules_by_pass() -> dict[str, Callable[[Any], Any]]:
+    """What runs before passes of the compiler."""
+    from ..qnn.requantize_config import current_requantize_config
+    rounding = current_requantize_config().rounding
+    rules: dict[str, Callable[[Any], Any]] = {name: (lambda mod, key=key: apply_rules(mod, key)) for name, key in _PASSES.items() if registered(key)}
+    if rounding != "UPWARD":
+        rules["CanonicalizeQnn"] = lambda mod: _configured(mod, rounding)
+    return rules
+
+
+def register_legalize(op_name: str, legal_op: Any = None, level: int = 10) -> Any:
+    """legal_op(attrs, inputs, types) gives what takes the call's place, or None; types ends with the result's."""
+    return register_op_attr(op_name, "FTVMLegalize", legal_op, level)
+
+
+def register_alter_op_layout(op_name: str, alter_layout: Any = None, level: int = 10) -> Any:
+    """alter_layout(attrs, inputs, types, out_type) gives the call in other layouts, or None. Its inputs may lie in other layouts already;
+    layout_transform is put where layouts meet."""
+    return register_op_attr(op_name, "FTVMAlterOpLayout", alter_layout, level)
+
+
+__all__ = ["apply_rules", "register_alter_op_layout", "register_legalize", "rules_by_pass"]

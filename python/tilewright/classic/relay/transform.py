@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every pass of the compiler under its classic name, with its classic arguments: `relay.transform.FoldConstant()(mod)`."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ... import _core
+from ..ir.ty import TensorType
+from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, PrintIR, Sequential, function_pass, module_pass,
+                         named_pass)
+from .expr import Call, Expr, Function, GlobalVar, Op, Var, infer_type
+from .expr_functor import ExprMutator
+
+_EXTERNAL = "functions with the attribute Compiler go to the external code generator of that name, relay.ext.<name>, in every build (docs/external-codegen.md)"
+# Passes of the classic stack that are not here, and what to do instead.
+_INSTEAD = {
+    "AnnotateTarget": "MergeComposite makes the composite functions; " + _EXTERNAL,
+    "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
+    "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
+    "MarkCompilerFunctionsAsExtern": _EXTERNAL,
+    "MemoryPlan": "the compiler plans memory itself",
+    "RemoveStandaloneReshapes": "reshapes take no kernel and no copy",
+    "InlineCompilerFunctionsBoundTo": "Inline",
+    "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
+    "MetaScheduleLayoutRewrite": "weights are packed for the chosen kernels", "AutoSchedulerLayoutRewrite": "weights are packed for the chosen kernels",
+}
+
+
+def FuseOps(fuse_opt_level: int = -1) -> Pass:
+    """Groups operators into primitive functions. 0: every operator alone; -1: by the context's level."""
+    return named_pass("FuseOps", opt_level=None if fuse_opt_level < 0 else fuse_opt_level)
+
+
+def FoldConstant(fold_qnn: bool = False) -> Pass:
+    """Calls of constants become constants; those of quantised operators with fold_qnn only."""
+    return named_pass("FoldConstant", options={"relay.FoldConstant.fold_qnn": bool(fold_qnn)})
+
+
+def CombineParallelConv2D(min_num_branches: int = 3) -> Pass:
+    """Sibling convolutions of one input, at least so many, become one."""
+    return named_pass("CombineParallelConv2D", {"min_num_branches": min_num_branches})
+
+
+def CombineParallelDense(min_num_branches: int = 3, to_batch: bool = True) -> Pass:
+    """Sibling dense layers of one input become one batched product, or with to_batch=False one wide layer, which is faster."""
+    return named_pass("CombineParallelDense", {"min_num_branches": min_num_branches, "to_batch": to_batch})
+
+
+def CombineParallelBatchMatmul(min_num_branches: int = 3) -> Pass:
+    return named_pass("CombineParallelBatchMatmul", {"min_num_branches": min_num_branches})
+
+
+def BatchingOps() -> Pass:
+    """The three of them."""
+    return Sequential([CombineParallelConv2D(), CombineParallelDense(), CombineParallelBatchMatmul()], name="BatchingOps")
+
+
+def EliminateCommonSubexpr(fskip: Callable[[Expr], bool] | None = None) -> Pass:
+    """Equal expressions become one; calls for which fskip holds stay."""
+    return named_pass("EliminateCommonSubexpr", {"fskip": fskip} if fskip else {})
+
+
+class LayoutConfig:
+    """`with LayoutConfig(skip_layers=[0]): mod = ConvertLayout(...)(mod)`: convolutions (nn.conv2d) by their number, counted from the first,
+    keep their layout."""
+
+    current: "LayoutConfig | None" = None
+
+    def __init__(self, skip_layers: Sequence[int] | None = None):
+        self.skip_layers = list(skip_layers or [])
+        self._outer: LayoutConfig | None = None
+
+    def __enter__(self) -> "LayoutConfig":
+        self._outer, LayoutConfig.current = LayoutConfig.current, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        LayoutConfig.current = self._outer
+
+
+class _Fence(ExprMutator):
+    """Convolutions by their number as fused functions, which passes leave alone; `open_fences` takes them out again."""
+
+    def __init__(self, layers: Sequence[int]):
+        super().__init__()
+        self._layers, self._next = frozenset(layers), 0
+
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(a) for a in call.args]
+        made = Call(call.op if isinstance(call.op, Op) else self.visit(call.op), args, call.attrs)
+        if not (isinstance(call.op, Op) and call.op.name == "nn.conv2d"):
+            return made
+        self._next += 1
+        if self._next - 1 not in self._layers:
+            return made
+        params = [Var(f"p{i}", a.checked_type) for i, a in enumerate(call.args)]
+        return Call(Function(params, Call(call.op, params, call.attrs), attrs={"Primitive": 1, "LayoutFence": 1}), args)
+
+
+class _Open(ExprMutator):
+    def visit_call(self, call: Call) -> Any:
+        args = [self.visit(a) for a in call.args]
+        if isinstance(call.op, Function) and call.op.attrs.get("LayoutFence"):
+            return Call(call.op.body.op, args, call.op.body.attrs)
+        return Call(call.op if isinstance(call.op, Op) else self.visit(call.op), args, call.attrs)
+
+
+def ConvertLayout(desired_layouts: Mapping[str, Sequence[str]]) -> Pass:
+    """`ConvertLayout({"nn.conv2d": ["NHWC", "default"]})`. Error: 101 for an operator or layout that it does not know."""
+    def run(mod: Any, context: PassContext) -> Any:
+        skipped = LayoutConfig.current.skip_layers if LayoutConfig.current else []
+        if not skipped:
+            return convert(mod, context)
+        fenced = mod._completed()
+        fence = _Fence(skipped)
+        for g, function in fenced.functions.items():
+            fenced[g] = fence.visit(function)
+        out = convert(fenced, context).copy()
+        for g, function in out.functions.items():
+            out[g] = _Open().visit(function)
+        return out
+
+    def convert(mod: Any, context: PassContext) -> Any:
+        from .op.registrations import convert_layouts
+        mod, rest = convert_layouts(mod, {op: [layouts] if isinstance(layouts, str) else list(layouts) for op, layouts in desired_layouts.items()})
+        wanted = [f"{op}={','.join(layouts)}" for op, layouts in rest.items()]
+        return named_pass("ConvertLayout", options={"relay.ConvertLayout.desired_layouts": wanted})._run(mod, context) if wanted else mod
+    return ModulePass(PassInfo(3, "ConvertLayout", ["InferType", "CanonicalizeOps"]), run)
+
+
+def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int = 1) -> Pass:
+    """Arithmetic in a narrower float where that is safe, by the rules of register_mixed_precision_conversion where there are some. Every
+    other operator has one of the compiler's, so missing_op_mode (0 error, 1 warning, 2 silence) never comes to bear."""
+    if mixed_precision_type not in ("float16", "bfloat16"):
+        raise ValueError(f"mixed precision is float16 or bfloat16, not {mixed_precision_type}")
+    if missing_op_mode not in (0, 1, 2):
+        raise ValueError("Missing op mode is either 0, 1, or 2")
+
+    def run(mod: Any, context: PassContext) -> Any:
+        from .mixed_precision import rules
+        keep = bool(context.config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
+        return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep, "rules": rules(mixed_precision_type)})._run(mod, context)
+    return ModulePass(PassInfo(4, "ToMixedPrecision"), run)
+
+
+def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:
+    """Real arithmetic between a dequantize and a quantize becomes integer arithmetic. Error: 204, with hard_fail, for an operator that
+    has no integer form; without it what is around it stays real. With use_qat, operators of dequantized operands become integers where no
+    quantize follows, too."""
+    def run(mod: Any, context: PassContext) -> Any:
+        from .fake_quantization import rules
+        return named_pass("FakeQuantizationToInteger", {"hard_fail": hard_fail, "use_qat": use_qat, "rules": rules()})._run(mod, context)
+    return ModulePass(PassInfo(1, "FakeQuantizationToInteger"), run)
+
+
+def DeadCodeElimination(inline_once: bool = False, ignore_impurity: bool = False) -> Pass:
+    """Unused bindings disappear; those with effects stay, without ignore_impurity. With inline_once, values used once go to their use."""
+    return named_pass("DeadCodeElimination", {"inline_once": inline_once, "ignore_impurity": ignore_impurity})
+
+
+def RemoveUnusedFunctions(entry_functions: Sequence[str] | None = None) -> Pass:
+    """Global functions that main (or `entry_functions`) do not reach disappear."""
+    if entry_functions in (None, ["main"]):
+        return named_pass("RemoveUnusedFunctions")
+
+    def run(mod: Any, context: PassContext) -> Any:
+        reached, waiting = set(), [name for name in entry_functions or [] if name in mod]
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += [e.name_hint for e in _core.post_order(mod[name]) if isinstance(e, GlobalVar)]
+        out = mod.copy()
+        for g in mod.get_global_vars():
+            if g.name_hint not in reached:
+                out._remove(g.name_hint)
+        return out
+    return ModulePass(PassInfo(1, "RemoveUnusedFunctions"), run)
+
+
+def SplitArgs(max_function_args: int = -1) -> Pass:
+    """A concatenate of more fields becomes several."""
+    return named_pass("SplitArgs", options={"relay.SplitArgs.max_function_args": max_function_args})
+
+
+def SimplifyFCTranspose(target_weight_name: Sequence[str]) -> Pass:
+    """Dense layers whose weight is the transpose of a parameter named here take a parameter NAME.T instead, last among the parameters."""
+    return named_pass("SimplifyFCTranspose", options={"relay.SimplifyFCTranspose.target_weight_name": [str(n) for n in target_weight_name]})
+
+
+def _weights(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> list[str]:
+    if len(names) != len(shapes):
+        raise ValueError(f"{len(names)} weights and the shapes of {len(shapes)}")
+    return [f"{name}={','.join(str(int(d)) for d in shape)}" for name, shape in zip(names, shapes)]
+
+
+def DenseToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]]) -> Pass:
+    """Dense layers of the parameters named here become nn.sparse_dense of NAME.data, NAME.indices and NAME.indptr, whose sizes weight_shape
+    has, one after another. relay.analysis.sparse_dense.process_params makes both lists. Error: 101 for sizes that are not the weight's."""
+    return named_pass("DenseToSparse", options={"relay.DenseToSparse.weights": _weights(weight_name, weight_shape)})
+
+
+def Conv2dToSparse(weight_name: Sequence[str], weight_shape: Sequence[Sequence[int]], layout: str, kernel_size: int) -> Pass:
+    """The same for convolutions of one layout and kernel size (1, or 3 with padding 1), without strides."""
+    return named_pass("Conv2dToSparse", options={"relay.Conv2dToSparse.weights": _weights(weight_name, weight_shape), "relay.Conv2dToSparse.layout": layout,
+                                                 "relay.Conv2dToSparse.kernel_size": int(kernel_size)})
+
+
+def Conv2dToSparse2(layout: str, kernel_size: int, blocksize: Sequence[int], sparsity_threshold: float) -> Pass:
+    """Convolutions whose weight is a constant, where at least that part of it is outside of the blocks that hold something."""
+    key = "relay.Conv2dToSparse2."
+    return named_pass("Conv2dToSparse2", options={key + "layout": layout, key + "kernel_size": int(kernel_size), key + "blocksize": [str(int(b)) for b in blocksize],
+                                                  key + "sparsity_threshold": float(sparsity_threshold)})
+
+
+def Legalize(legalize_map_attr_name: str = "FTVMLegalize") -> Pass:
+    """Rules that scripts registered (register_legalize, or another attribute's), then the compiler's own."""
+    from .op.rules import apply_rules
+    if legalize_map_attr_name == "FTVMLegalize":
+        return named_pass("Legalize")
+    return ModulePass(PassInfo(1, "Legalize"), lambda mod, context: apply_rules(mod, legalize_map_attr_name))
+
+
+def EtaExpand(expand_constructor: bool = False, expand_global_var: bool = False) -> Pass:
+    """Constructors, globals or both, used as values, become functions that call them."""
+    return named_pass("EtaExpand", {"expand_constructor": expand_constructor, "expand_global_var": expand_global_var})
+
+
+def PlanDevices(config: Any = None) -> Pass:
+    return named_pass("PlanDevices")
+
+
+def ManifestAlloc(cpu_virtual_device: Any = None, targets: Any = None) -> Pass:
+    """Results of fused functions get storage and tensors of their own. There is one memory: what the arguments say makes no difference."""
+    return named_pass("ManifestAlloc")
+
+
+def LambdaLift() -> Pass:
+    return named_pass("LambdaLift")
+
+
+def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> Pass:
+    """[(name, pattern) or (name, pattern, check)]: every match becomes a call of a function with the attribute Composite."""
+    def run(mod: Any, context: PassContext) -> Any:
+        out = mod._completed()
+        for name, pattern, *check in pattern_table:
+            for g, function in out.functions.items():
+                if not function.attrs.get("Primitive"):
+                    out[g] = pattern.partition(function, {"Composite": name}, check[0] if check else None)
+        return out
+    return ModulePass(PassInfo(0, "MergeComposite"), run)
+
+
+def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Function:
+    """The function that gives (result, (gradient by each parameter)); sums of first order, in either mode. Error: 301 for operators without one."""
+    if mode not in ("first_order", "higher_order"):
+        raise Exception("unknown mode")
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = expr
+    return named_pass("FirstOrderGradient")._run(module, PassContext.current())["main"]
+
+
+def Defunctionalization(func: Function | None = None, mod: Any = None) -> Any:
+    """Functions as values become data types with an apply function each. `Defunctionalization(func, mod)` gives the function without
+    them and adds what it calls to mod; without a function it is the pass, which takes main. Error: 204 where that cannot be."""
+    return named_pass("Defunctionalization") if func is None else _with_globals("Defunctionalization", func, mod)
+
+
+def to_cps(func: Function, mod: Any = None) -> Function:
+    """The function that gives its result to a function it is passed as its last argument. Functions of mod that it calls are added to it
+    in this form, as NAME_cps."""
+    return _with_globals("ToCPS", func, mod)
+
+
+def ToCPS(expr: Function | None = None, mod: Any = None) -> Any:
+    """to_cps of a function; without one the pass, which takes main."""
+    return named_pass("ToCPS") if expr is None else to_cps(expr, mod)
+
+
+def un_cps(func: Function) -> Function:
+    """A function that to_cps made, returning its result again; those it takes or gives keep the form."""
+    return _on_expression("UnCPS", func)
+
+
+def _with_globals(name: str, func: Function, mod: Any) -> Function:
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = func
+    out = named_pass(name)._run(module, PassContext.current())
+    if mod is not None:
+        others = out.copy()
+        others._remove("main")
+        mod._update(others)
+    return out["main"]
+
+
+def InferTypeLocal(expr: Expr) -> Any:
+    """The type of an expression."""
+    return infer_type(expr).checked_type
+
+
+def ToANormalFormExpr(expr: Expr) -> Expr:
+    return _on_expression("ToANormalForm", expr)
+
+
+def ToBasicBlockNormalFormExpr(expr: Expr) -> Expr:
+    return _on_expression("ToBasicBlockNormalForm", expr)
+
+
+def FoldConstantExpr(expr: Expr, mod: Any = None, fold_qnn: bool = False) -> Expr:
+    return _on_expression("FoldConstant", expr, mod)
+
+
+def _on_expression(name: str, expr: Expr, mod: Any = None) -> Expr:
+    module = _core.IRModule() if mod is None else mod.copy()
+    module["main"] = expr
+    out = named_pass(name)._run(module, PassContext.current())["main"]
+    return out if isinstance(expr, Function) else out.body
+
+
+class ChangeBatch:
+    """`ChangeBatch({x: 0}, batch_size=16)`: those variables, by the place of their batch dimension, get another batch size."""
+
+    def __new__(cls, data: Mapping[Any, int], batch_size: int = 16) -> Any:
+        names = {v if isinstance(v, str) else v.name_hint: axis for v, axis in data.items()}
+
+        def transform_function(func: Function, mod: Any, ctx: PassContext) -> Any:
+            values: dict[Any, Any] = {}
+            for p in func.params:
+                if p.name_hint in names:
+                    shape = list(p.type_annotation.shape)
+                    shape[names[p.name_hint]] = batch_size
+                    values[p] = Var(p.name_hint, TensorType(shape, p.type_annotation.dtype))
+            return _Untyped(values).visit(func)
+        return function_pass(transform_function, opt_level=0, name="ChangeBatch")
+
+
+class _Untyped(ExprMutator):
+    """Variables replaced; what depends on them is typed anew."""
+
+    def __init__(self, values: Mapping[Any, Any]):
+        super().__init__()
+        self._values = values
+
+    def visit_var(self, var: Var) -> Any:
+        return self._values.get(var, var)
+
+
+class FlexibleShapeDispatch:
+    """`FlexibleShapeDispatch(buckets=[1, 8])(mod)`: main takes any size of an axis. Sizes in `buckets` have functions of their own, others one
+    of free size; with auto_pad they are padded to the next bucket, and the padding's part of the result is cut off. All inputs of
+    input_indices (the first, where there are none) share the axis; affects_output says that the result has it, too."""
+
+    def __init__(self, buckets: Sequence[int], axis: int = 0, auto_pad: bool = False, pad_value: float = 0, input_indices: Sequence[int] | None = None,
+                 affects_output: bool = True):
+        self.buckets, self.axis, self.auto_pad, self.pad_value = list(buckets), axis, auto_pad, pad_value
+        self.input_indices, self.affects_output = input_indices, affects_output
+
+    def __call__(self, mod: Any) -> Any:
+        from .flexible_shape import flexible_dispatch
+        return flexible_dispatch(mod, self.buckets, self.axis, self.auto_pad, self.pad_value, self.input_indices, self.affects_output)
+
+
+def recast(expr: Function, dtype: str, out_dtype: str, ops: Sequence[str] = ("nn.conv2d",), skip_layers: Sequence[int] = ()) -> Function:
+    """The operands of `ops` cast to dtype, their results (out_dtype) back to what they were; layers in skip_layers, counted from the
+    first, stay, and so do negative ones counted from the last."""
+    typed = infer_type(expr)
+    total = sum(1 for e in _core.post_order(typed) if isinstance(e, Call) and isinstance(e.op, Op) and e.op.name in ops)
+    skipped = {n if n >= 0 else total + n for n in skip_layers}
+
+    class Recast(ExprMutator):
+        layer = -1
+
+        def visit_call(self, call: Call) -> Any:
+            args = [self.visit(a) for a in call.args]
+            if not (isinstance(call.op, Op) and call.op.name in ops):
+                return Call(call.op, args, call.attrs)
+            self.layer += 1
+            if self.layer in skipped:
+                return Call(call.op, args, call.attrs)
+            fields = {**dict(call.attrs.items()), "out_dtype": out_dtype} if call.attrs is not None and "out_dtype" in call.attrs.keys() else call.attrs
+            cast = [Call("cast", [a], {"dtype": dtype}) for a in args]
+            return Call("cast", [Call(call.op, cast, fields)], {"dtype": call.checked_type.dtype})
+    return infer_type(Recast().visit(typed))
+
+
+def build_config(*args: Any, **kwargs: Any) -> PassContext:
+    """The old name of PassContext."""
+    return PassContext(*args, **kwargs)
+
+
+def _factory(name: str) -> Any:
+    def make() -> Pass:
+        return named_pass(name)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = next((doc for n, _, doc in _core.pass_infos() if n == name), "")
+    return make
+
+
+def __getattr__(name: str) -> Any:
+    names = [n for n, _, _ in _core.pass_infos()]
+    if name in names:
+        return _factory(name)
+    if name in _INSTEAD:
+        raise AttributeError(f"relay.transform has no pass '{name}'; instead: {_INSTEAD[name]}")
+    raise AttributeError(f"relay.transform has no pass '{name}'; there are {', '.join(names)}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *(n for n, _, _ in _core.pass_infos())]
+
+
+__all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
+           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift", "LayoutConfig",
+           "Legalize", "ManifestAlloc", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
+           "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToCPS", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules: functions that belong together, and what they import."""
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ...options import load_plugin
+from ..registry import Function, get_global_func, register_func
+from .ndarray import NDArray, as_array
+
+
+class BenchmarkResult:
+    """Seconds of one call. `results` has one entry for each repeat."""
+
+    def __init__(self, results: Any):
+        self.results = list(results)
+        self.mean, self.median, self.std = (float(f(self.results)) for f in (np.mean, np.median, np.std))
+        self.min, self.max = float(np.min(self.results)), float(np.max(self.results))
+
+    @classmethod
+    def of(cls, seconds: list[float]) -> "BenchmarkResult":
+        return cls(seconds)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BenchmarkResult) and self.results == other.results
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.results))
+
+    def __repr__(self) -> str:
+        return f"BenchmarkResult(min={self.min}, mean={self.mean}, median={self.median}, max={self.max}, std={self.std}, results={self.results})"
+
+    def __str__(self) -> str:
+        names = ("mean (ms)", "median (ms)", "max (ms)", "min (ms)", "std (ms)")
+        values = (self.mean, self.median, self.max, self.min, self.std)
+        return "Execution time summary:\n" + "".join(f"{n:^14}" for n in names) + "\n" + "".join(f"{1e3 * v:^14.4f}" for v in values)
+
+
+class Module:
+    """A module of the runtime: `module["name"](...)` calls a function of it."""
+
+    entry_name = "__tvm_main__"
+
+    def __init__(self, handle: Any, path: str | None = None):
+        self._handle = handle
+        self._path = path  # where it was loaded from
+
+    @property
+    def __tw_handle__(self) -> Any:
+        return self._handle
+
+    @property
+    def type_key(self) -> str:
+        return self._handle.type_key
+
+    format = ""  # of what `save` writes: "o" where that is an object for a linker
+    is_dso_exportable = False  # whether an exported library holds it as code
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        """The function. AttributeError when there is none."""
+        found = self._handle.get_function(name, query_imports)
+        if found is None:
+            raise AttributeError(f"Module has no function '{name}'")
+        return _Wrapped(found)
+
+    def implements_function(self, name: str, query_imports: bool = False) -> bool:
+        return self._handle.get_function(name, query_imports) is not None
+
+    def __getitem__(self, name: str) -> Any:
+        return self.get_function(name)
+
+    @property
+    def entry_func(self) -> Any:
+        return self.get_function(self.entry_name if self.implements_function(self.entry_name) else "default")
+
+    def __call__(self, *args: Any) -> Any:
+        return self.entry_func(*args)
+
+    def import_module(self, module: "Module") -> None:
+        self._handle.import_module(module._handle)
+
+    @property
+    def imported_modules(self) -> list["Module"]:
+        return [Module(m) for m in self._handle.imports]
+
+    def save_to_bytes(self) -> bytes:
+        return self._handle.save()
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Writes the module's bytes. Error: 101 (a kind that has none)."""
+        data = self.save_to_bytes()
+        with open(file_name, "wb") as file:
+            file.write(data)
+
+    def time_evaluator(self, func_name: str, dev: Any = None, number: int = 10, repeat: int = 1, min_repeat_ms: int = 0,
+                       limit_zero_time_iterations: int = 100, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
+                       f_preproc: str = "") -> Callable[..., BenchmarkResult]:
+        """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took. f_preproc: a global function
+        that is called with the same arguments before each repeat, outside of the measured time."""
+        function, evaluator = self.get_function(func_name)._function, get_global_func("runtime.TimeEvaluator")
+        if not f_preproc:
+            timed = evaluator(function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+            return lambda *args: BenchmarkResult.of(timed(*args))
+        before = get_global_func(f_preproc)
+        once = evaluator(function, number, 1, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)
+
+        def prepared(*args: Any) -> BenchmarkResult:
+            seconds: list[float] = []
+            for _ in range(repeat):
+                before(*args)
+                seconds += once(*args)
+            return BenchmarkResult.of(seconds)
+        return prepared
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Module) and self._handle == other._handle
+
+    def __hash__(self) -> int:
+        return hash(self._handle)
+
+    def __repr__(self) -> str:
+        return f"Module({self.type_key})"
+
+
+class _Wrapped:
+    """A function whose module results are Module objects."""
+
+    def __init__(self, function: Any):
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        result = self._function(*[a._function if isinstance(a, _Wrapped) else a for a in args])
+        return Module(result) if isinstance(result, _core.ModuleHandle) else result
+
+
+class _Kind:
+    """What create_module gives the runtime: functions by name, and the bytes."""
+
+    def __init__(self, functions: Any, save: Callable[[], bytes] | bytes | None):
+        self._functions = functions
+        if save is not None:
+            self.save = save if callable(save) else (lambda: save)
+
+    def get_function(self, name: str) -> Any:
+        return self._functions(name) if callable(self._functions) else self._functions.get(name)
+
+
+def create_module(type_key: str, functions: Mapping[str, Callable[..., Any]] | Callable[[str], Any],
+                  save: Callable[[], bytes] | bytes | None = None) -> Module:
+    """A module of a kind of your own. `functions`: callables by name, or one that gives them. `save`: the bytes from which the
+    global function runtime.module.loadbinary_<type_key> makes the module again; without them it cannot be exported."""
+    return Module(_core.create_module(type_key, _Kind(functions, save)))
+
+
+def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
+    """Loads a library (.so), links and loads objects (.o, .a), LLVM IR (.ll, .bc) and archives of them (.tar), or asks runtime.module.loadfile_<format>.
+
+    Errors: 102, 501 (damaged), 502 (version), 503 (CPU), 507 (no such loader)."""
+    path = os.fspath(path)
+    return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
+
+
+class StaticLibrary(Module):
+    """An object that goes into the libraries of the modules that import it, as it is."""
+
+    format, is_dso_exportable = "o", True
+
+    def __init__(self, path: str, func_names: Iterable[str]):
+        with open(path, "rb") as file:
+            self._data = file.read()
+        if not self._data.startswith(b"\x7fELF"):
+            raise ValueError(f"{path} is no ELF object")
+        names = list(func_names)
+        super().__init__(create_module("static_library", {"get_func_names": lambda: names}, self._data)._handle, os.path.abspath(path))
+
+
+def load_static_library(path: str | os.PathLike[str], func_names: Iterable[str] = ()) -> StaticLibrary:
+    """An object file to import into a module: export_library links it in. func_names: what it defines, for `get_func_names`. ValueError:
+    another kind of file."""
+    return StaticLibrary(os.fspath(path), func_names)
+
+
+def system_lib(symbol_prefix: str = "") -> Module:
+    """What is linked into the process: models built with Runtime("cpp", {"system-lib": True}), as imported modules and by name, and
+    functions that C code registered. symbol_prefix goes before the names that are asked for."""
+    module = get_global_func("runtime.SystemLib")()
+    return Module(module) if not symbol_prefix else create_module("system_lib", lambda name: module.get_function(symbol_prefix + name, False))
+
+
+def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes]] = ()) -> bytes:
+    """The records of docs/runtime.md for a library that imports `modules`, after modules that are bytes already: (type key, bytes)."""
+    order: list[tuple[str, bytes]] = list(saved)
+    children: list[list[int]] = [list(range(1, len(order) + 1)), *([] for _ in order)]
+
+    def visit(module: Module, parent: int) -> None:
+        number = len(order) + 1
+        order.append((module.type_key, module.save_to_bytes()))
+        children.append([])
+        children[parent].append(number)
+        for child in module.imported_modules:
+            visit(child, number)
+
+    for module in modules:
+        visit(module, 0)
+
+    def text(data: bytes) -> bytes:
+        return struct.pack("<Q", len(data)) + data
+
+    rows, flat = [0], []
+    for row in children:
+        flat += row
+        rows.append(len(flat))
+    out = struct.pack("<Q", len(order) + 2) + text(b"_lib")
+    for key, data in order:
+        out += text(key.encode()) + text(data)
+    return out + text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
+
+
+def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "llvm", symbol_prefix: str = "") -> Any:
+    """What a module imports as an object of its own, devc.o: a module whose bytes, or get_object(), are those of the file."""
+    from ..target import Target
+    imports = (module if isinstance(module, Module) else Module(module)).imported_modules
+    if not imports:
+        raise ValueError("the module imports nothing")
+    data = _core.compile_imports(import_tree(imports), Target(target).build_text())
+    return create_module("llvm", {"get_object": lambda: data}, data).__tw_handle__
+
+
+register_func("runtime.ModulePackImportsToLLVM", _pack_imports_to_llvm, override=True)
+register_func("runtime.module.link_ir", lambda path, output: _core.compile_ir(path, output), override=True)
+
+
+def enabled(target: str) -> bool:
+    """Whether code is generated for the target, or the device is there."""
+    from ..target import Target
+    if target == "cpu":
+        return True
+    try:
+        return bool(Target(target).build_text())
+    except _core.Error:
+        return False
+
+
+def num_threads() -> int:
+    """Threads that an executor starts by default."""
+    return get_global_func("runtime.NumThreads")()
+
+
+def save_param_dict(params: Mapping[str, Any]) -> bytearray:
+    """Tensors by name as the bytes of a .params file (the classic layout)."""
+    if not isinstance(params, Mapping):
+        raise TypeError(f"params are tensors by name, not a {type(params).__name__}")
+    flat: list[Any] = []
+    for name, value in params.items():
+        flat += [name, as_array(value)]
+    return bytearray(get_global_func("runtime.SaveParams")(*flat))
+
+
+def load_param_dict(param_bytes: bytes) -> dict[str, NDArray]:
+    """Errors: 501 (damaged)."""
+    return {name: value for name, value in get_global_func("runtime.LoadParams")(bytes(param_bytes))}
+
+
+def save_param_dict_to_file(params: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    with open(path, "wb") as file:
+        file.write(save_param_dict(params))
+
+
+def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray]:
+    """Errors: 501 (damaged)."""
+    with open(path, "rb") as file:
+        return load_param_dict(file.read())
+
+
+__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_static_library", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors in host memory, exchanged with numpy and everything that speaks DLPack without a copy."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import as_array
+
+_NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1, "hybrid": 1, "test": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "cl": 4, "aocl": 5, "aocl_sw_emu": 5,
+          "sdaccel": 6, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "micro_dev": 13, "hexagon": 14, "webgpu": 15}
+_TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
+          13: "micro_dev", 14: "hexagon", 15: "webgpu"}
+
+
+class _DeviceFields(NamedTuple):
+    device_type: int = 1
+    device_id: int = 0
+
+
+class Device(_DeviceFields):
+    """Where a tensor lies or a model runs. Any can be named; only the CPU exists."""
+    __slots__ = ()
+    STR2MASK, MASK2STR = _NAMES, _TYPES
+
+    @property
+    def exist(self) -> bool:
+        return self.device_type == 1 and self.device_id == 0
+
+    # What the classic stack asks devices about; there is no answer for the CPU, and no other device.
+    device_name = compute_version = max_threads_per_block = warp_size = max_shared_memory_per_block = max_clock_rate = None
+    multi_processor_count = max_thread_dimensions = api_version = driver_version = total_global_memory = l2_cache_size_bytes = None
+
+    def sync(self, stream: Any = None) -> None:
+        """Nothing is ever under way on the CPU."""
+
+    def __repr__(self) -> str:
+        return f"{_TYPES.get(self.device_type, self.device_type)}({self.device_id})"
+
+    __str__ = __repr__
+
+
+def cpu(device_id: int = 0) -> Device:
+    return Device(1, device_id)
+
+
+def _kind_of_device(name: str) -> Any:
+    def make(device_id: int = 0) -> Device:
+        return Device(_NAMES[name], device_id)
+    make.__name__, make.__doc__ = name, "A device that does not exist here: its `exist` is False."
+    return make
+
+
+cuda, gpu, rocm, opencl, metal, vulkan, vpi, ext_dev, hexagon, webgpu = map(
+    _kind_of_device, ("cuda", "gpu", "rocm", "opencl", "metal", "vulkan", "vpi", "ext_dev", "hexagon", "webgpu"))
+
+
+def device(name: Any, device_id: int = 0) -> Device:
+    """`device("llvm")`, `device("cpu", 0)`, `device("cuda:1")`, a target or a device's number. ValueError for a name that is none."""
+    if isinstance(name, Device):
+        return name
+    if isinstance(name, int):
+        if name not in _TYPES:
+            raise ValueError(f"there is no device type {name}")
+        return Device(name, device_id)
+    kind = str(name).split()[0] if str(name).split() else ""
+    kind, _, number = kind.partition(":")
+    if kind not in _NAMES:
+        raise ValueError(f"no device is called '{name}'; models run on the CPU: cpu()")
+    return Device(_NAMES[kind], int(number) if number else device_id)
+
+
+def _on_cpu(given: Device) -> Device:
+    if given.device_type != 1:
+        raise ValueError(f"there is no memory on {given} here; models run on the CPU: cpu()")
+    return given
+
+
+def as_dtype(value: Any, dtype: str | None) -> np.ndarray:
+    """as_array, converted to the dtype where both are of one kind, or nothing is lost. Other values stay, for whoever takes them to refuse."""
+    array = as_array(value)
+    if dtype is None or str(array.dtype) == dtype or not hasattr(np, dtype) and dtype != "bool" or not np.can_cast(array.dtype, dtype, "same_kind"):
+        return array  # numpy has no bfloat16 and its like
+    return array.astype(dtype)
+
+
+class NDArray:
+    """A host tensor. `numpy()` copies, as in the classic stack; `numpy.asarray(t)`, `numpy.from_dlpack(t)` and
+    `torch.from_dlpack(t)` look at the same memory."""
+
+    __array_priority__ = 10
+
+    def __init__(self, array: np.ndarray, device: Device = cpu()):
+        self._array = array
+        self.device = device
+
+    ctx = property(lambda self: self.device)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def dtype(self) -> str:
+        return str(self._array.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def size(self) -> int:
+        return self._array.size
+
+    def numpy(self) -> np.ndarray:
+        return self._array.copy()
+
+    asnumpy = numpy
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != self._array.dtype:
+            return self._array.astype(dtype)
+        return self._array.copy() if copy else self._array
+
+    def copyfrom(self, source: Any) -> "NDArray":
+        """Takes the values of a tensor of the same shape; of an array in another dtype of the same kind, too. Errors: ValueError (shape), TypeError
+        (dtype)."""
+        if not isinstance(source, NDArray):
+            source = as_dtype(source, self.dtype)
+        source = as_array(source)
+        if source.shape != self.shape:
+            raise ValueError(f"array shape do not match the shape of NDArray {source.shape} vs {self.shape}")
+        np.copyto(self._array, source, casting="no")
+        return self
+
+    def copyto(self, target: "NDArray | Device", mem_scope: str | None = None) -> "NDArray":
+        """Copies into a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
+        if isinstance(target, Device):
+            return NDArray(self._array.copy(), _on_cpu(target))
+        if not isinstance(target, NDArray):
+            raise ValueError(f"Unsupported target type {type(target)}")
+        return target.copyfrom(self._array)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._array[index] = as_array(value)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._array[index]
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule, for torch.utils.dlpack.from_dlpack and its like."""
+        return self.__dlpack__()
+
+    def same_as(self, other: Any) -> bool:
+        return isinstance(other, NDArray) and self._array.ctypes.data == other._array.ctypes.data
+
+    def __repr__(self) -> str:
+        return f"<NDArray shape={self.shape}, cpu({self.device.device_id})>\n{self._array!r}"
+
+
+def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
+    """A copy of the values. ValueError for a device that does not exist."""
+    return NDArray(np.array(as_array(arr), order="C"), _on_cpu(ctx or device))
+
+
+def empty(shape: Any, dtype: Any = "float32", device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
+    """Room for values, which are undefined."""
+    return NDArray(np.empty(shape, dtype), _on_cpu(ctx or device))
+
+
+class _Capsule:
+    """A DLPack capsule of the old exchange, as an object of the new one."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class _Writable:
+    """An array's memory without numpy's mark that it is read-only, which everything of the old exchange gets."""
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def from_dlpack(tensor: Any) -> NDArray:
+    """The same memory as a tensor of another library: an object with __dlpack__, or a capsule, which is used up."""
+    if type(tensor).__name__ != "PyCapsule" and not hasattr(tensor, "__dlpack__"):
+        raise TypeError(f"a {type(tensor).__name__} cannot be exchanged by DLPack; nd.array copies values")
+    try:
+        capsule = tensor if type(tensor).__name__ == "PyCapsule" else tensor.__dlpack__()
+    except BufferError:  # read-only memory, which the old exchange cannot say
+        return NDArray(np.from_dlpack(tensor))
+    return NDArray(np.asarray(_Writable(np.from_dlpack(_Capsule(capsule)))))
+
+
+def from_numpy(tensor: np.ndarray) -> NDArray:
+    """The same memory as a numpy array."""
+    return NDArray(np.asarray(tensor))
+
+
+def numpyasarray(np_data: np.ndarray) -> NDArray:
+    """The classic name of from_numpy."""
+    return from_numpy(np_data)
+
+
+__all__ = ["Device", "NDArray", "array", "as_array", "cpu", "cuda", "device", "empty", "ext_dev", "from_dlpack", "from_numpy", "gpu", "hexagon", "metal",
+           "numpyasarray", "opencl", "rocm", "vpi", "vulkan", "webgpu"]
