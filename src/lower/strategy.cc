@@ -34,6 +34,11 @@ bool has_tiles(const Problem& p) {
   return as_tensor(p.anchor.expr->type)->dtype.bits <= topi::accumulator_dtype(t).bits;
 }
 
+bool has_words(const Problem& p) {
+  return p.arg_dtype(0) == kUInt8 && p.arg_dtype(1) == kInt8 && as_tensor(p.anchor.expr->type)->dtype == kInt32 &&
+         p.constant(1);
+}
+
 bool Problem::constant(size_t i) const {
   return anchor.inputs[i] >= 0 && input(i).kind == GraphTensor::Kind::kParam &&
          std::count(group.inputs.begin(), group.inputs.end(), group.inputs[static_cast<size_t>(anchor.inputs[i])]) == 1;

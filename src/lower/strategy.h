@@ -52,6 +52,8 @@ struct Problem {
 bool whole_group(const Problem& problem);
 // Whether register tiles compute a product: both operands have one dtype, whose sums are as wide as the result.
 bool has_tiles(const Problem& problem);
+// Whether they compute it in words of four bytes (topi/words.h): unsigned bytes by constant signed ones, in int32.
+bool has_words(const Problem& problem);
 // The product of an activation and a constant matrix that is packed into panels; nothing when the anchor is none.
 std::optional<topi::GemmProblem> packed_product(const Problem& problem);
 

@@ -8,6 +8,7 @@
 #include "relay/ops/attrs.h"
 #include "topi/conv_direct.h"
 #include "topi/pack.h"
+#include "topi/words.h"
 
 namespace tilewright::lower {
 namespace {
@@ -29,8 +30,10 @@ struct DirectBlocks {
     bool flatten = false;
   };
   static std::optional<Site> site(const Problem& p) {
-    if (!p.anchor.direct() || !has_tiles(p) || (volume && !is_blocked_volume(p))) return std::nullopt;
+    if (!p.anchor.direct() || !(has_tiles(p) || (!volume && has_words(p))) || (volume && !is_blocked_volume(p)))
+      return std::nullopt;
     const topi::Conv2dProblem c = volume ? volume_problem(p) : conv2d_problem(p);
+    if (c.words && c.plain_data && c.dilation_width != 1) return std::nullopt;
     if (volume && is_depthwise_volume(c)) return std::nullopt;
     return Site{c, may_flatten(p, c)};
   }
@@ -50,6 +53,9 @@ struct DirectBlocks {
         halo_of_data(p, spatial_halo(p.arg_shape(0).size(), topi::halo_need(problem), volume ? 3 : 2, volume ? 4 : 3));
     if (volume)
       choice->repacks.emplace_back(p.input_index(1), [=](const Tensor& t) { return pack_volume_weights(t, problem); });
+    if (problem.words)
+      choice->repacks.emplace_back(p.input_index(1),
+                                   [=](const Tensor& t) { return topi::pack_conv2d_words(t, problem.plain_data); });
     choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
       auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
       const topi::View w = topi::make_view(input(1).buffer, topi::packed_weight_shape(problem));

@@ -6,6 +6,7 @@
 #include "relay/ops/attrs.h"
 #include "topi/gemm.h"
 #include "topi/pack.h"
+#include "topi/words.h"
 
 namespace tilewright::lower {
 namespace {
@@ -102,10 +103,15 @@ struct PackedProduct {
     // Rows for dot products are one panel of B's transpose, as wide as they are long.
     const int64_t lanes = topi::lanes_of(problem, p.target), row = topi::round_up(problem.k, lanes);
     const int64_t width = tile.dots ? row : tile.nr * lanes;
-    choice->repacks.emplace_back(p.input_index(1),
-                                 [kept = config.weights, width, turned = s.b_is_nk != tile.dots](const Tensor& t) {
-                                   return topi::pack_dense(topi::converted(t, kept), turned, width);
-                                 });
+    if (problem.words())
+      choice->repacks.emplace_back(p.input_index(1), [width, turned = s.b_is_nk](const Tensor& t) {
+        return topi::pack_dense_words(t, turned, width);
+      });
+    else
+      choice->repacks.emplace_back(p.input_index(1),
+                                   [kept = config.weights, width, turned = s.b_is_nk != tile.dots](const Tensor& t) {
+                                     return topi::pack_dense(topi::converted(t, kept), turned, width);
+                                   });
     const std::vector<int64_t> packed_shape =
         tile.dots ? std::vector{problem.n, row} : topi::packed_b_shape(problem, tile, p.target);
     choice->emit = [=, anchor = p.anchor, out = p.out_shape()](const GroupScope& scope,
@@ -196,7 +202,7 @@ constexpr Implementation kMatmulImplementations[] = {
 
 std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   const auto b_is_nk = is_nk(p);
-  if (!b_is_nk || !p.anchor.direct() || !has_tiles(p) || !p.constant(1)) return std::nullopt;
+  if (!b_is_nk || !p.anchor.direct() || !(has_tiles(p) || has_words(p)) || !p.constant(1)) return std::nullopt;
   auto a = p.arg_shape(0), b = p.arg_shape(1), out = p.out_shape();
   if (b.size() != 2 || a.empty() || out.size() != a.size()) return std::nullopt;
   topi::GemmProblem problem;
@@ -207,6 +213,7 @@ std::optional<topi::GemmProblem> packed_product(const Problem& p) {
   problem.row_stride = problem.k;
   problem.dtype = p.arg_dtype(0);
   problem.b = topi::MatrixB::kPacked;
+  if (has_words(p)) problem.bytes = problem.k, problem.k = topi::ceil_div(problem.k, topi::kWordBytes);
   return problem;
 }
 

@@ -431,6 +431,9 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
     case Intrinsic::k_clz:
       TW_ICHECK(type.is_integral(), name);
       break;
+    case Intrinsic::k_dot4:
+      for (const auto& a : args) TW_ICHECK(a->dtype == kInt32.with_lanes(lanes), name + " of " + a->dtype.str());
+      break;
     case Intrinsic::k_ldexp_int:
       TW_ICHECK(type.is_float() && args[1]->dtype == kInt32.with_lanes(lanes), name);
       break;

@@ -283,6 +283,7 @@ double float_call(Intrinsic op, DataType type, double x, Lane y, double z) {
     case Intrinsic::k_reduce_max:
     case Intrinsic::k_reduce_min:
     case Intrinsic::k_if_then_else:
+    case Intrinsic::k_dot4:
       break;
   }
   TW_ICHECK(false, intrinsic_name(op));
@@ -513,6 +514,15 @@ class Machine {
           else
             to[l].i = bits ? __builtin_clzll(bits) - (64 - type.bits) : type.bits;
           to[l].i = wrap_integer(type, to[l].i);
+        }
+        return true;
+      case Intrinsic::k_dot4:
+        for (int l = 0; l < type.lanes; ++l) {
+          const int64_t x = at(i.in[1])[l].i, w = at(i.in[2])[l].i;
+          int64_t sum = a[l].i;
+          for (int shift = 0; shift < 32; shift += 8)
+            sum += static_cast<int64_t>(static_cast<uint8_t>(x >> shift)) * static_cast<int8_t>(w >> shift);
+          to[l].i = wrap_integer(type, sum);
         }
         return true;
       default:

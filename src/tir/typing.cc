@@ -46,6 +46,10 @@ std::string call_error(const CallNode& n) {
     case Intrinsic::k_clz:
       if (!type.is_integral()) return format("{} of {}", name, type.str());
       break;
+    case Intrinsic::k_dot4:
+      for (const auto& a : n.args)
+        if (a->dtype != kInt32.with_lanes(type.lanes)) return format("dot4 of {}", a->dtype.str());
+      break;
     case Intrinsic::k_ldexp_int:
       if (!type.is_float() || n.args[1]->dtype != kInt32.with_lanes(type.lanes))
         return mismatch(name, type, n.args[1]->dtype);

@@ -5,6 +5,7 @@
 
 #include "topi/conv2d_loops.h"
 #include "topi/register_tile.h"
+#include "topi/words.h"
 
 namespace tilewright::topi {
 
@@ -19,7 +20,8 @@ ConvAxis columns_of(const Conv2dProblem& p) {
 }
 
 bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c) {
-  if (p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
+  // What words meet in the padding is the zero point, which their sums are corrected by.
+  if (p.words || p.plain_data || c.tap_unroll > 0 || p.kernel_height * p.kernel_width == 1) return false;
   const ConvAxis rows = rows_of(p), columns = columns_of(p);
   return rows.mean_taps(rows.out, 1) * columns.mean_taps(columns.out, 1) <
          0.95 * static_cast<double>(p.kernel_height * p.kernel_width);
@@ -30,6 +32,10 @@ Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
   l.oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
   l.ic_block = p.plain_data ? p.in_channels / p.groups : p.lanes;
   l.ic_blocks = ceil_div(p.in_channels / p.groups, l.ic_block);
+  l.last_ic = p.in_channels / p.groups - (l.ic_blocks - 1) * l.ic_block;
+  l.columns = p.kernel_width;
+  if (p.words && p.plain_data) l.columns = ceil_div(p.kernel_width, kWordBytes);
+  if (p.words && !p.plain_data) l.ic_block /= kWordBytes, l.last_ic = ceil_div(l.last_ic, kWordBytes);
   l.oc_tiles = ceil_div(l.oc_blocks, c.oc_blocks);
   l.height = c.flatten ? 1 : p.out_height;
   l.width = c.flatten ? p.out_height * p.out_width : p.out_width;
@@ -46,7 +52,7 @@ Conv2dLoops conv2d_loops(const Conv2dProblem& p, const Conv2dConfig& c) {
   // 512-bit operations cost twice what 256-bit ones do where the units are 256
   // bits wide, and no less elsewhere.
   l.half = p.lanes == 16 && p.groups == 1 && p.out_channels % 16 != 0 && p.out_channels % 16 <= 8;
-  l.panel = l.ic_blocks * p.kernel_depth * p.kernel_height * p.kernel_width * l.ic_block * p.lanes;
+  l.panel = l.ic_blocks * p.kernel_depth * p.kernel_height * l.columns * l.ic_block * p.lanes;
   return l;
 }
 
@@ -57,7 +63,7 @@ namespace {
 double input_bytes(const Conv2dProblem& p) {
   const double rows = std::min(1.0, static_cast<double>(p.kernel_height) / static_cast<double>(p.stride_height));
   const int64_t planes = std::min(p.kernel_depth, p.in_depth);
-  return 4.0 * rows * static_cast<double>(planes * p.in_channels * p.in_height * p.in_width);
+  return (p.words ? 1.0 : 4.0) * rows * static_cast<double>(planes * p.in_channels * p.in_height * p.in_width);
 }
 
 }  // namespace
@@ -69,13 +75,19 @@ bool prefetches_pixels(const Conv2dProblem& p, const Target& target) {
 
 namespace {
 
+// Steps of the reduction for a tap.
+int64_t steps_of_tap(const Conv2dProblem& p) {
+  const Conv2dLoops l = conv2d_loops(p, Conv2dConfig{});
+  return (l.ic_blocks - 1) * l.ic_block + l.last_ic;
+}
+
 double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& target) {
   Conv2dLoops l = conv2d_loops(p, c);
-  Target machine = target;
+  Target machine = p.words ? for_words(target) : target;
   if (p.split > 1) machine.vector_bits /= p.split;
   const ConvAxis depth = planes_of(p);
-  double steps = static_cast<double>(p.in_channels / p.groups) * depth.mean_taps(depth.out, 1);
-  double columns = static_cast<double>(p.kernel_width), tail_columns = columns;
+  double steps = static_cast<double>(steps_of_tap(p)) * depth.mean_taps(depth.out, 1);
+  double columns = static_cast<double>(l.columns), tail_columns = columns;
   if (skips_padding(p, c)) {
     const ConvAxis across = columns_of(p);
     steps *= rows_of(p).mean_taps(l.row_tiles, c.tile_height);
@@ -86,9 +98,11 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   }
   auto row = [&](double cols) {
     double panel = static_cast<double>(l.panel) * 4 * cols;
-    double cycles = l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine);
+    double cycles =
+        l.width_tiles * tile_cycles(c.tile_height * c.tile_width, cols, steps * columns, panel, machine, p.words);
     if (l.width_tail)
-      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps * tail_columns, panel, machine);
+      cycles += tile_cycles(c.tile_height * static_cast<int>(l.width_tail), cols, steps * tail_columns, panel, machine,
+                            p.words);
     return cycles;
   };
   double cycles = ((l.oc_tiles - 1) * row(c.oc_blocks) + row(l.last_cols - (l.half ? 0.5 : 0))) *
@@ -135,7 +149,7 @@ double imbalance(const Conv2dProblem& p, const Conv2dConfig& c, int threads) {
 // place must not weigh beside its work.
 void set_chunk(const Conv2dProblem& p, Conv2dConfig* c) {
   const Conv2dConfig longest = *c;
-  const int64_t steps = p.in_channels / p.groups * p.kernel_depth * p.kernel_height * p.kernel_width;
+  const int64_t steps = steps_of_tap(p) * p.kernel_depth * p.kernel_height * p.kernel_width;
   const int64_t tile = steps * c->tile_height * c->tile_width * c->oc_blocks;
   double best = 1e9;
   for (int chunk = longest.chunk; chunk >= 1; --chunk) {
@@ -159,10 +173,12 @@ void set_unroll(const Conv2dProblem& p, Conv2dConfig* c) {
     c->ic_unroll = static_cast<int>(p.in_channels / p.groups);
     return;
   }
-  c->ic_unroll = static_cast<int>(std::min<int64_t>(p.lanes >= 16 ? 4 : p.lanes, p.in_channels / p.groups));
+  const Conv2dLoops l = conv2d_loops(p, *c);
+  const int64_t block = p.words ? l.ic_block : p.lanes;
+  c->ic_unroll = static_cast<int>(std::min<int64_t>(p.lanes >= 16 ? 4 : block, steps_of_tap(p)));
   const int64_t step = int64_t{c->ic_unroll} * c->tile_height * c->tile_width * c->oc_blocks;
-  if (p.lanes < 8 && c->ic_unroll == p.lanes) {  // 8 channels are a long enough body, three
-                                                 // taps of them a slow one
+  if (block < 8 && c->ic_unroll == block) {  // 8 channels are a long enough body, three
+                                             // taps of them a slow one
     if (step * p.kernel_width <= 512) c->tap_unroll = 1;
     if (step * p.kernel_width * p.kernel_height <= 512) c->tap_unroll = 2;
   }
@@ -175,12 +191,13 @@ namespace {
 template <class F>
 void for_each_config(const Conv2dProblem& p, const Target& target, bool may_flatten, F visit) {
   int64_t oc_blocks = ceil_div(p.out_channels / p.groups, p.lanes);
+  const Target machine = p.words ? for_words(target) : target;
   for (int flat = 0; flat <= (may_flatten ? 1 : 0); ++flat) {
     int64_t height = flat ? 1 : p.out_height, width = flat ? p.out_height * p.out_width : p.out_width;
     for (int nr = 1; nr <= std::min<int64_t>(oc_blocks, 6); ++nr)
       for (int th = 1; th <= std::min<int64_t>(height, 14); ++th) {
         if (height % th != 0) continue;
-        for (int tw = 1; tw <= width && tile_fits(th * tw, nr, target); ++tw) {
+        for (int tw = 1; tw <= width && tile_fits(th * tw, nr, machine); ++tw) {
           Conv2dConfig c{th, tw, nr};
           c.flatten = flat != 0;
           set_unroll(p, &c);
@@ -235,9 +252,10 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
   double taps = static_cast<double>(p.kernel_depth * p.kernel_height * p.kernel_width * (p.in_channels / p.groups));
   Cost cost;
   cost.flops = 2 * pixels * p.out_channels * taps;
-  double weights = 4 * taps * p.out_channels;
-  cost.bytes =
-      4.0 * p.batch * p.in_channels * p.in_depth * p.in_height * p.in_width + 4 * pixels * p.out_channels + weights;
+  const double element = p.words ? 1 : 4;
+  double weights = element * taps * p.out_channels;
+  cost.bytes = element * p.batch * p.in_channels * p.in_depth * p.in_height * p.in_width +
+               element * pixels * p.out_channels + weights;
   const double compute = conv_cycles(p, c, target) / target.machine.cycles_per_microsecond();
   const double stream = weights / (target.machine.dram_gbps * 1e3);
   cost.microseconds = std::max(compute, stream);
@@ -247,16 +265,18 @@ Cost estimate(const Conv2dProblem& p, const Conv2dConfig& c, const Target& targe
 
 std::vector<int64_t> packed_weight_shape(const Conv2dProblem& p) {
   Conv2dLoops l = conv2d_loops(p, Conv2dConfig{});
-  return {p.groups * l.oc_blocks, l.ic_blocks, p.kernel_depth * p.kernel_height, p.kernel_width, l.ic_block, p.lanes};
+  return {p.groups * l.oc_blocks, l.ic_blocks, p.kernel_depth * p.kernel_height, l.columns, l.ic_block, p.lanes};
 }
 
 HaloNeed halo_need(const Conv2dProblem& p) {
   auto after = [](int64_t out, int64_t stride, int64_t kernel, int64_t dilation, int64_t pad, int64_t in) {
     return std::max<int64_t>(0, (out - 1) * stride - pad + (kernel - 1) * dilation - (in - 1));
   };
+  // Words of taps reach beyond the window, to be multiplied by zero.
+  const int64_t width = p.words && p.plain_data ? round_up(p.kernel_width, kWordBytes) : p.kernel_width;
   return {p.pad_top, p.pad_left,
           after(p.out_height, p.stride_height, p.kernel_height, p.dilation_height, p.pad_top, p.in_height),
-          after(p.out_width, p.stride_width, p.kernel_width, p.dilation_width, p.pad_left, p.in_width)};
+          after(p.out_width, p.stride_width, width, p.dilation_width, p.pad_left, p.in_width)};
 }
 
 }  // namespace tilewright::topi

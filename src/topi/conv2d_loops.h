@@ -35,7 +35,9 @@ bool skips_padding(const Conv2dProblem& p, const Conv2dConfig& c);
 // Extents of the loops, derived from problem and configuration.
 struct Conv2dLoops {
   int64_t oc_blocks, ic_blocks,
-      ic_block;           // blocks per convolution group; channels of an input block
+      ic_block;           // blocks per convolution group; channels of an input block, or its words of them
+  int64_t last_ic;        // of the last input block
+  int64_t columns;        // taps of a row, or words of them
   int64_t oc_tiles;       // register tiles over the output blocks of a group
   int64_t height, width;  // output pixels, after flattening
   int64_t row_tiles, width_tiles, width_tail;

@@ -8,6 +8,7 @@
 #include "topi/conv2d_loops.h"
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
+#include "topi/words.h"
 
 namespace tilewright::topi {
 
@@ -70,9 +71,10 @@ class Conv2dKernel {
     TW_ICHECK(c_.tile_height == 1 || !c_.flatten, "conv2d_nchwc: flattened rows have height 1");
     TW_ICHECK(p_.groups == 1 || (p_.out_channels / p_.groups) % v_ == 0, "conv2d_nchwc: groups hold whole blocks");
     TW_ICHECK(l_.ic_blocks == 1 || l_.ic_block % c_.ic_unroll == 0, "conv2d_nchwc: the unroll divides the block");
-    const int64_t last_channels = p_.in_channels / p_.groups - (l_.ic_blocks - 1) * l_.ic_block;
-    block_steps_ = l_.ic_block / c_.ic_unroll, last_steps_ = last_channels / c_.ic_unroll;
-    last_rest_ = static_cast<int>(last_channels % c_.ic_unroll);
+    block_steps_ = l_.ic_block / c_.ic_unroll, last_steps_ = l_.last_ic / c_.ic_unroll;
+    last_rest_ = static_cast<int>(l_.last_ic % c_.ic_unroll);
+    channel_ = p_.words && !p_.plain_data ? kWordBytes : from_.channel;
+    column_ = p_.words && p_.plain_data ? kWordBytes : p_.dilation_width * from_.width;
     panel_ahead_ = l_.panel * c_.oc_blocks * static_cast<int64_t>(weights.dtype().bytes()) >= 8 << 10;
     pixels_ahead_ = prefetches_pixels(p_, *context.target);
     result_ahead_ =
@@ -141,9 +143,9 @@ class Conv2dKernel {
     return seq(std::move(all));
   }
   // Binds the taps that `count` outputs from `first` on have inside the data.
-  Stmt with_taps(const ConvAxis& axis, const PrimExpr& first, int64_t count,
+  Stmt with_taps(const ConvAxis& axis, bool across, const PrimExpr& first, int64_t count,
                  const std::function<Stmt(Taps)>& body) const {
-    if (!skips_ || axis.kernel == 1) return body({make_int(0), make_int(axis.kernel)});
+    if (!skips_ || axis.kernel == 1) return body({make_int(0), make_int(across ? l_.columns : axis.kernel)});
     const PrimExpr begin = taps_below((first + (count - 1)) * axis.stride - axis.pad, 0, axis.kernel, axis.dilation);
     const PrimExpr end = taps_below(first * axis.stride - axis.pad, axis.in, axis.kernel, axis.dilation);
     return bind("tap_begin", begin, [&](PrimExpr begin) {
@@ -197,29 +199,29 @@ class Conv2dKernel {
     return hints;
   }
 
+  PrimExpr element(const PrimExpr& at) const { return p_.words ? word_at(data_.buffer, at) : load(data_.buffer, at); }
   // `count` channels of an input block from `first` on, for one tap.
   Stmt channels(const Tile& t, const PrimExpr& data_k, const PrimExpr& weights_k, const PrimExpr& first,
                 int count) const {
-    PrimExpr data_ic = data_k + first * from_.channel, weights_ic = weights_k + first * int64_t{v_};
+    PrimExpr data_ic = data_k + first * channel_, weights_ic = weights_k + first * int64_t{v_};
     std::vector<Stmt> body;
     for (int u = 0; u < count; ++u) {
       for (int col = 0; panel_ahead_ && col < t.cols; ++col)
         prefetch_ahead(&body, weights_.buffer, weights_ic + col * l_.panel, u * v_, v_, kPrefetchBytes);
-      body.push_back(
-          t.acc.step([&](int r) { return load(data_.buffer, data_ic + (pixel_offset(t, r) + u * from_.channel)); },
-                     [&](int col) {
-                       return load(weights_.buffer, ramp(weights_ic + (col * l_.panel + u * v_), 1, t.acc.lanes(col)));
-                     }));
+      body.push_back(t.acc.step([&](int r) { return element(data_ic + (pixel_offset(t, r) + u * channel_)); },
+                                [&](int col) {
+                                  return load(weights_.buffer,
+                                              ramp(weights_ic + (col * l_.panel + u * v_), 1, t.acc.lanes(col)));
+                                }));
     }
     return seq(std::move(body));
   }
   // All channels of input block `icb` for one tap.
   Stmt tap(const Tile& t, const PrimExpr& icb, const PrimExpr& kd, const PrimExpr& kh, const PrimExpr& kw) const {
     PrimExpr data_k = t.data_at + (input_block(t.group, icb) + kd * (p_.dilation_depth * from_.depth) +
-                                   kh * (p_.dilation_height * from_.height) + kw * (p_.dilation_width * from_.width));
+                                   kh * (p_.dilation_height * from_.height) + kw * column_);
     PrimExpr weights_k =
-        t.weights_at +
-        (((icb * p_.kernel_depth + kd) * p_.kernel_height + kh) * p_.kernel_width + kw) * (l_.ic_block * v_);
+        t.weights_at + (((icb * p_.kernel_depth + kd) * p_.kernel_height + kh) * l_.columns + kw) * (l_.ic_block * v_);
     const bool alike = l_.ic_blocks == 1 || block_steps_ == last_steps_;
     const PrimExpr is_last = eq(icb, make_int(l_.ic_blocks - 1));
     PrimExpr steps = alike ? make_int(last_steps_) : select(is_last, make_int(last_steps_), make_int(block_steps_));
@@ -249,8 +251,9 @@ class Conv2dKernel {
   }
   Stmt reduction(const Tile& t) const {
     return with_planes(t.image.d, [&](Taps planes) {
-      return with_taps(rows_of(p_), t.h0, c_.tile_height, [&](Taps down) {
-        return with_taps(columns_of(p_), t.w0, t.width, [&](Taps across) { return sums(t, planes, down, across); });
+      return with_taps(rows_of(p_), false, t.h0, c_.tile_height, [&](Taps down) {
+        return with_taps(columns_of(p_), true, t.w0, t.width,
+                         [&](Taps across) { return sums(t, planes, down, across); });
       });
     });
   }
@@ -270,9 +273,10 @@ class Conv2dKernel {
   Stmt tile(const Image& image, const PrimExpr& group, const PrimExpr& oc0, const PrimExpr& h0, const PrimExpr& w0,
             int width, int cols, bool half) const {
     RegisterTile acc(c_.tile_height * width, cols, vector_, half ? v_ / 2 : v_);
+    acc.of_words(p_.words);
     Tile t{image, group, oc0, h0, w0, width, cols, acc};
     const int64_t group_step = p_.split > 1    ? 0
-                               : p_.plain_data ? l_.ic_block * from_.channel
+                               : p_.plain_data ? p_.in_channels / p_.groups * from_.channel
                                                : l_.ic_blocks * from_.block;
     PrimExpr origin =
         image.n * from_.image + image.d * (p_.stride_depth * from_.depth) + group * group_step +
@@ -355,9 +359,10 @@ class Conv2dKernel {
   const int64_t element_;         // bytes
   const bool skips_;              // taps that meet padding only
   int64_t block_steps_ = 0,
-          last_steps_ = 0;  // turns of the loop over an input block's channels,
-                            // and over the last's
-  int last_rest_ = 0;       // channels of the last block beyond its whole steps
+          last_steps_ = 0;            // turns of the loop over an input block's channels,
+                                      // and over the last's
+  int last_rest_ = 0;                 // channels of the last block beyond its whole steps
+  int64_t channel_ = 1, column_ = 1;  // in the data, from one step to the next, and from one tap of a row
   bool panel_ahead_ = false, pixels_ahead_ = false,
        result_ahead_ = false;  // hints
 };

@@ -21,6 +21,9 @@ struct Conv2dProblem {
   int lanes = 16;      // channels of a block; blocked data, packed weights and output share it
   int split = 1;       // blocks of data and output hold so many times as many: groups that do not fill one of theirs
   bool plain_data = false;  // data is (N, C, [D,] H, W): stems with few channels
+  // Data are unsigned bytes, weights words of four (words.h): of four channels of a block, or with plain data of four
+  // taps of a row, which are not dilated.
+  bool words = false;
 };
 
 struct Conv2dConfig {
@@ -54,7 +57,7 @@ Conv2dConfig default_config(const Conv2dProblem& problem, const Target& target, 
 bool fits(const Conv2dProblem& problem, const Conv2dConfig& config);
 Cost estimate(const Conv2dProblem& problem, const Conv2dConfig& config, const Target& target);
 // Packed weights: (OC/v, IC/g/v, kd*kh, kw, v of input, v of output); with plain data (OC/v, 1, kd*kh, kw, IC, v).
-// Independent of the configuration. topi::pack_conv2d_weights (pack.h) makes them.
+// Of bytes fewer (pack_conv2d_words). Independent of the configuration. topi::pack_conv2d_weights (pack.h) makes them.
 std::vector<int64_t> packed_weight_shape(const Conv2dProblem& problem);
 // Elements that data's halo must have before and after each of (height, width); "after" may be less than the padding
 // where strides leave input unread.

@@ -7,6 +7,7 @@
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
 #include "topi/transpose.h"
+#include "topi/words.h"
 
 namespace tilewright::topi {
 
@@ -129,29 +130,38 @@ class GemmKernel {
     const int cols = static_cast<int>(ceil_div(valid, v_));
     const int64_t rest = valid - int64_t{cols - 1} * v_;
     RegisterTile acc(rows, cols, vector_, ends_in_half(valid, v_, *context_.target) ? v_ / 2 : v_);
+    acc.of_words(p_.words());
+    // The last word of bytes may be a part of one.
+    const int64_t a_step = p_.words() ? kWordBytes : 1, part = p_.bytes % kWordBytes, whole = p_.k - (part ? 1 : 0);
     return bind("a_at", batch * a_batch_ + m0 * a_row_ + a_.offset, [&](PrimExpr a_at) {
-      auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u) {
-        return acc.step([&](int r) { return load(a_.buffer, a_k + (r * a_row_ + u)); },
-                        [&](int col) {
-                          const int lanes = acc.lanes(col);
-                          PrimExpr at = ramp(b_k_at + (u * b_k_ + int64_t{col} * v_), 1, lanes);
-                          const bool masked = p_.b == MatrixB::kRowMajor && col == cols - 1;
-                          return load(panel_, at, masked ? tail_mask(lanes, rest) : PrimExpr());
-                        });
+      auto step = [&](PrimExpr a_k, PrimExpr b_k_at, int u, int64_t real = kWordBytes) {
+        return acc.step(
+            [&](int r) {
+              const PrimExpr at = a_k + (r * a_row_ + u * a_step);
+              return p_.words() ? word_at(a_.buffer, at, real) : load(a_.buffer, at);
+            },
+            [&](int col) {
+              const int lanes = acc.lanes(col);
+              PrimExpr at = ramp(b_k_at + (u * b_k_ + int64_t{col} * v_), 1, lanes);
+              const bool masked = p_.b == MatrixB::kRowMajor && col == cols - 1;
+              return load(panel_, at, masked ? tail_mask(lanes, rest) : PrimExpr());
+            });
       };
       std::vector<Stmt> body{acc.clear()};
-      if (p_.k >= unroll_ && unroll_ > 0)
-        body.push_back(loop("k", p_.k / unroll_, [&](PrimExpr k) {
+      if (whole >= unroll_ && unroll_ > 0)
+        body.push_back(loop("k", whole / unroll_, [&](PrimExpr k) {
           std::vector<Stmt> steps;
           ask_for_rows(&steps, k, a_at, batch, m0, n0, rows, valid);
           for (int u = 0; u < unroll_; ++u) {
             ask_for_panel(&steps, k, u, b_at, m0, valid);
-            steps.push_back(step(a_at + k * unroll_, b_at + k * (unroll_ * b_k_), u));
+            steps.push_back(step(a_at + k * (unroll_ * a_step), b_at + k * (unroll_ * b_k_), u));
           }
           return seq(std::move(steps));
         }));
       if (unroll_ > 0)
-        for (int64_t k = p_.k / unroll_ * unroll_; k < p_.k; ++k) body.push_back(step(a_at + k, b_at + k * b_k_, 0));
+        for (int64_t k = whole / unroll_ * unroll_; k < whole; ++k)
+          body.push_back(step(a_at + k * a_step, b_at + k * b_k_, 0));
+      if (part) body.push_back(step(a_at + whole * a_step, b_at + whole * b_k_, 0, part));
       body.push_back(drain(acc, batch, m0, n0, valid));
       return acc.scope(seq(std::move(body)));
     });

@@ -18,6 +18,8 @@ struct GemmProblem {
   int64_t row_stride = 0;  // of A, in elements: decides about cache-set aliasing
   MatrixB b = MatrixB::kPacked;
   DataType dtype = kFloat32;
+  int64_t bytes = 0;  // > 0: rows of A are so many unsigned bytes, k counts words of four, B is packed words (words.h)
+  bool words() const { return bytes > 0; }
 };
 
 struct GemmConfig {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "topi/register_tile.h"
+#include "topi/words.h"
 
 namespace tilewright::topi {
 
@@ -39,7 +40,7 @@ struct Rows {
 Rows column_of_rows(const GemmProblem& p, const GemmConfig& c, double cols, const Target& target) {
   const double k = static_cast<double>(p.k), panel = k * lanes_of(p, target) * c.nr * 4;
   auto tiles = [&](int64_t m) {
-    double cycles = static_cast<double>(m / c.mr) * tile_cycles(c.mr, cols, k, panel, target);
+    double cycles = static_cast<double>(m / c.mr) * tile_cycles(c.mr, cols, k, panel, target, p.words());
     if (m % c.mr) cycles += tile_cycles(static_cast<int>(m % c.mr), cols, k, panel, target);
     return cycles;
   };
@@ -120,7 +121,8 @@ int lanes_of(const GemmProblem& p, const Target& target) {
 namespace {
 // Every tile that stays in registers, with its predicted cycles.
 template <class F>
-void for_each_config(const GemmProblem& p, const Target& target, F visit) {
+void for_each_config(const GemmProblem& p, const Target& of, F visit) {
+  const Target target = p.words() ? for_words(of) : of;
   int64_t v = lanes_of(p, target);
   int max_rows = static_cast<int>(std::min<int64_t>(p.m, rows_alias(p) ? 8 : 16));
   int max_cols = static_cast<int>(std::min<int64_t>(ceil_div(p.n, v), 8));
@@ -182,11 +184,11 @@ GemmConfig default_config(const GemmProblem& p, const Target& target, int only) 
 
 Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
   Cost cost;
-  double element = std::max<int>(8, p.dtype.bits) / 8.0;
-  cost.flops = 2.0 * p.batch * p.m * p.n * p.k;
+  double element = p.words() ? 4 : std::max<int>(8, p.dtype.bits) / 8.0;
+  cost.flops = 2.0 * p.batch * p.m * p.n * (p.words() ? p.bytes : p.k);
   double b = element * p.n * p.k * (p.b == MatrixB::kPacked ? 1 : p.batch);
   cost.bytes = element * p.batch * (p.m * p.k + p.m * p.n) + b;
-  const double cycles = c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, target);
+  const double cycles = c.dots ? dot_cycles(p, target) : gemm_cycles(p, c, p.words() ? for_words(target) : target);
   cost.microseconds = cycles / target.machine.cycles_per_microsecond();
   if (p.b == MatrixB::kPacked) cost.microseconds = std::max(cost.microseconds, b / (target.machine.dram_gbps * 1e3));
   return cost;
@@ -194,7 +196,7 @@ Cost estimate(const GemmProblem& p, const GemmConfig& c, const Target& target) {
 
 bool packed_as_dots(const GemmProblem& p, const Target& target) {
   // Few rows are streams of B; a long B is better read once for many rows.
-  if (p.b != MatrixB::kPacked || p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
+  if (p.words() || p.b != MatrixB::kPacked || p.m < 16 || p.n > 16 || p.k < lanes_of(p, target)) return false;
   if (2 * p.n * p.k * static_cast<int64_t>(p.dtype.bytes()) > target.machine.l2_bytes) return false;
   return dot_cycles(p, target) < 0.9 * gemm_cycles(p, default_config(p, target), target);
 }

@@ -29,6 +29,10 @@ Stmt RegisterTile::set(int row, int col, PrimExpr value) const {
                      : store(acc_, make_int(int64_t{row} * cols_ + col), std::move(value));
 }
 
+PrimExpr RegisterTile::sum_of(const PrimExpr& a, const PrimExpr& b, const PrimExpr& sum) const {
+  return words_ ? intrinsic(Intrinsic::k_dot4, {sum, a, b}) : multiply_add(a, b, sum);
+}
+
 Stmt RegisterTile::clear() const {
   std::vector<Stmt> body;
   for (int r = 0; r < rows_; ++r)
@@ -52,7 +56,7 @@ Stmt RegisterTile::step(const std::function<PrimExpr(int)>& a, const std::functi
     for (int c = 0; c < cols_; ++c) {
       PrimExpr x = narrow(c) ? load(narrow_a_, zero) : load(a_, zero),
                y = narrow(c) ? load(narrow_b_, narrow_at(0, c)) : load(b_, make_int(c));
-      body.push_back(set(r, c, multiply_add(x, y, acc(r, c))));
+      body.push_back(set(r, c, sum_of(x, y, acc(r, c))));
     }
   }
   return seq(std::move(body));
@@ -65,7 +69,7 @@ Stmt RegisterTile::update(int col, const std::function<PrimExpr(int)>& a, PrimEx
   for (int r = 0; r < rows_; ++r) {
     PrimExpr element = a(r);
     if (element->dtype.element() != vector.element()) element = cast(vector.element(), element);
-    body.push_back(set(r, col, multiply_add(broadcast(element, vector.lanes), b, acc(r, col))));
+    body.push_back(set(r, col, sum_of(broadcast(element, vector.lanes), b, acc(r, col))));
   }
   return seq(std::move(body));
 }
@@ -99,7 +103,7 @@ void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExp
 
 bool tile_fits(int rows, int cols, const Target& target) { return rows * cols + cols + 1 <= target.vector_registers; }
 
-double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target) {
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, bool words) {
   // 512-bit: one FMA and one vector load a cycle; narrower: two. Element broadcasts go two a cycle. An accumulator
   // can be updated every 4 cycles. Bytes a cycle from where the panel lives: about 54, 25, 16 for L1, L2, L3.
   double per_cycle = target.vector_bits >= 512 ? 1 : 2;
@@ -110,6 +114,7 @@ double tile_cycles(int rows, double cols, double steps, double panel_bytes, cons
   // Without element broadcasts from memory a row costs an instruction of its own.
   const double row_cost = target.vector_bits >= 512 ? 0.5 : 0.7;
   double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * row_cost, 4.2, column_bytes / rate});
+  if (words) step += 0.15 * (rows + cols);
   return steps * (step + 0.15) + 30 + 2.0 * rows * cols / per_cycle;
 }
 

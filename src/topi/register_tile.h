@@ -11,6 +11,11 @@ class RegisterTile {
   // `vector` is the accumulator's dtype, lanes included. The last column may be narrower (`last_lanes`), or the last of
   // every `period` columns: b is asked for that many lanes, and drain gives whole vectors whose other lanes are zero.
   RegisterTile(int rows, int cols, DataType vector, int last_lanes = 0, int period = 0);
+  // Sums of int32 over words of four bytes: a's unsigned, b's signed.
+  RegisterTile& of_words(bool words = true) {
+    words_ = words;
+    return *this;
+  }
   int lanes(int col) const { return col % period_ == period_ - 1 ? last_.lanes : vector_.lanes; }
   int rows() const { return rows_; }
   int cols() const { return cols_; }
@@ -27,7 +32,9 @@ class RegisterTile {
 
  private:
   int rows_, cols_, period_;
+  bool words_ = false;
   DataType vector_, last_;
+  tir::PrimExpr sum_of(const tir::PrimExpr& a, const tir::PrimExpr& b, const tir::PrimExpr& sum) const;
   tir::PrimExpr acc(int row, int col) const;
   tir::Stmt set(int row, int col, tir::PrimExpr value) const;
   bool narrow(int col) const { return lanes(col) != vector_.lanes; }
@@ -45,6 +52,7 @@ void prefetch_ahead(std::vector<tir::Stmt>* body, const tir::Buffer& buffer, con
 // Whether such a tile stays in registers.
 bool tile_fits(int rows, int cols, const Target& target);
 // Cycles of one tile: `steps` reduction steps with column vectors streaming from a panel of panel_bytes.
-double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target);
+// `words`: a row's element is loaded into a register of its own, and dot4 takes no other operand from memory.
+double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, bool words = false);
 
 }  // namespace tilewright::topi

@@ -116,6 +116,22 @@ TEST(Interpret, MathCastsAndShuffles) {
   EXPECT_EQ(std::vector<int32_t>(z, z + 4), (std::vector<int32_t>{2, -2, 0, 63}));
 }
 
+// Bytes of a are unsigned, those of b signed, the lowest first; sums wrap.
+TEST(Interpret, WordsOfFourBytes) {
+  uint8_t x[8] = {1, 2, 255, 4, 255, 255, 255, 255};
+  int32_t w[2] = {static_cast<int32_t>(0x807f02ffu), static_cast<int32_t>(0x80808080u)};
+  int32_t z[3] = {10, -2147483647, 0};
+  void* buffers[] = {x, w, z};
+  PrimFunc f = parsed(
+      "func f(x: uint8[8] readonly, w: int32[2] readonly, z: int32[3]):\n"
+      "  z[ramp(0, 1, 2)] = dot4(z[ramp(0, 1, 2)], reinterpret(int32x2, x[ramp(0, 1, 8)]), w[ramp(0, 1, 2)])\n"
+      "  z[2] = dot4(int32(0), reinterpret(int32, x[ramp(1, 1, 4)]), int32(16843009))\n");
+  ASSERT_TRUE(interpret(f, buffers).ok());
+  EXPECT_EQ(z[0], 10 - 1 + 4 + 127 * 255 - 512);
+  EXPECT_EQ(z[1], static_cast<int32_t>(-2147483647u - 4u * 255u * 128u));
+  EXPECT_EQ(z[2], 2 + 255 + 4 + 255);
+}
+
 TEST(Interpret, ThreadsTakeTheirShare) {
   PrimFunc f = parsed(
       "func f(y: int64[8]) threads(tid, nthreads):\n"

@@ -71,6 +71,7 @@ class KernelEmitter {
   V emit_shuffle(const tir::ShuffleNode* e);
   V emit_call(const tir::CallNode* e);
   V emit_reduce(const tir::CallNode* e);
+  V emit_dot4(V sum, V a, V b);
   V emit_choice(const tir::CallNode* e);
   V splat(V value, int lanes);
   V concat(V a, V b);

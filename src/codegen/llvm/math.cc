@@ -386,6 +386,7 @@ llvm::Value* VectorMath::emit(Intrinsic op, V const* a) {
     case Intrinsic::k_reduce_max:
     case Intrinsic::k_reduce_min:
     case Intrinsic::k_if_then_else:
+    case Intrinsic::k_dot4:
       break;
   }
   return nullptr;

@@ -318,6 +318,8 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
   switch (n.op) {
     case Intrinsic::k_fma:
       return {format("tw_fma_{}({}, {}, {})", suffix, args[0], args[1], args[2]), kAtom};
+    case Intrinsic::k_dot4:
+      return {format("tw_dot4({}, {}, {})", args[0], args[1], args[2]), kAtom};
     case Intrinsic::k_sigmoid:
       return {format("tw_sigmoid_{}({})", suffix, args[0]), kAtom};
     case Intrinsic::k_rsqrt:

@@ -91,6 +91,14 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                   "  int n = 0;\n"
                   "  for (; x != 0; x &= x - 1) ++n;\n"
                   "  return n;\n}\n"});
+  out->push_back({"tw_dot4",
+                  "/* sum and the four products of a's unsigned and b's signed bytes. */\n"
+                  "static inline int32_t tw_dot4(int32_t sum, int32_t a, int32_t b) {\n"
+                  "  const uint32_t x = (uint32_t)a, y = (uint32_t)b;\n"
+                  "  uint32_t out = (uint32_t)sum;\n"
+                  "  for (int shift = 0; shift < 32; shift += 8)\n"
+                  "    out += (uint32_t)((int32_t)(x >> shift & 255) * (int32_t)(int8_t)(y >> shift & 255));\n"
+                  "  return (int32_t)out;\n}\n"});
   out->push_back({"tw_clz",
                   "/* Leading zeros of x in `bits` bits. */\n"
                   "static inline int tw_clz(uint64_t x, int bits) {\n"

@@ -116,7 +116,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
       {{"InlinePrimitives", 0, "fused functions that are bound or global stand where they are called"},
        inline_primitives},
-      {{"IntegerProducts", 0, "products of integers become exact products of floats"}, integer_products},
+      {{"IntegerProducts", 0, "products of integers become those of bytes, or exact ones of floats"}, integer_products},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},
       {{"LazyGradientInit", 1, "zeros and ones are made where they are needed"}, lazy_gradient_init},

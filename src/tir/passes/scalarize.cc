@@ -126,6 +126,7 @@ class LaneByLane {
 
   PrimExpr scalar_uncached(const PrimExpr& e) {
     if (e->kind == ExprKind::kShuffle) return shuffled(static_cast<const ShuffleNode&>(*e))[0];
+    if (const auto* n = as<ReinterpretNode>(e); n && n->value->dtype.lanes > 1) return reinterpreted(*n)[0];
     if (const auto* n = as<CallNode>(e); n && n->args[0]->dtype.lanes > 1) return reduced_lanes(*n);
     if (const auto* n = as<LetNode>(e); n && n->var->dtype.lanes > 1) {
       substitute_var(n->var, lanes(n->value));
@@ -227,9 +228,24 @@ class LaneByLane {
 
   LaneList reinterpreted(const ReinterpretNode& n) {
     const LaneList from = lanes(n.value);
-    TW_ICHECK(from.size() == static_cast<size_t>(n.dtype.lanes), "reinterpret keeps the number of lanes");
     LaneList out;
-    for (const PrimExpr& v : from) out.push_back(reinterpret(n.dtype.element(), v));
+    if (from.size() == static_cast<size_t>(n.dtype.lanes)) {
+      for (const PrimExpr& v : from) out.push_back(reinterpret(n.dtype.element(), v));
+      return out;
+    }
+    // Bytes as words, the lowest byte first.
+    const size_t bytes = static_cast<size_t>(n.dtype.bits / 8);
+    TW_ICHECK(n.value->dtype.bits == 8 && from.size() == bytes * static_cast<size_t>(n.dtype.lanes),
+              "reinterpret keeps the number of lanes, or makes words of bytes");
+    const DataType bits{TypeCode::kUInt, n.dtype.bits, 1};
+    for (size_t i = 0; i < from.size(); i += bytes) {
+      PrimExpr word = make_int(0, bits);
+      for (size_t k = 0; k < bytes; ++k)
+        word = binary(ExprKind::kBitOr, word,
+                      binary(ExprKind::kShiftLeft, cast(bits, reinterpret(kUInt8, from[i + k])),
+                             make_int(static_cast<int64_t>(8 * k), bits)));
+      out.push_back(reinterpret(n.dtype.element(), word));
+    }
     return out;
   }
 

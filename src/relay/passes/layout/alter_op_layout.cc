@@ -165,12 +165,16 @@ class BlockRewriter {
   PlacedBlocks conv2d(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<Conv2DAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]), result = dims(e);
+    // Unsigned bytes by signed ones, in blocks as wide as their int32 sums.
+    const bool words = dtype_ == kFloat32 && tensor(c->args[0])->dtype == kUInt8 &&
+                       tensor(c->args[1])->dtype == kInt8 && tensor(e)->dtype == kInt32;
     if (attrs.data_layout != "NCHW" || attrs.kernel_layout != "OIHW" || data.size() != 4 || kernel.size() != 4 ||
-        tensor(c->args[0])->dtype != dtype_ || tensor(c->args[1])->dtype != dtype_ || tensor(e)->dtype != dtype_ ||
+        !(words ||
+          (tensor(c->args[0])->dtype == dtype_ && tensor(c->args[1])->dtype == dtype_ && tensor(e)->dtype == dtype_)) ||
         values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
-    bool depthwise = groups > 1 && groups == in && out == in;
+    bool depthwise = groups > 1 && groups == in && out == in && !words;
     bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
     // Groups of 8 channels share a block of 16: vectors of 8 are as fast where units are 256 bits wide, and the layout
     // stays.
@@ -179,6 +183,7 @@ class BlockRewriter {
         lanes_ == 16 && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 && (out / groups) % half == 0;
     if (groups != 1 && !depthwise && !grouped && !narrow) return {};
     bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
+    if (words && stem && attrs.dilation != std::vector<int64_t>{1, 1}) return {};
     std::string kernel_layout = depthwise ? format("OIHW1i{}o", lanes_)
                                 : stem    ? format("OIHW{}i{}o", in, lanes_)
                                 : narrow  ? format("OIHW{0}i{0}o", half)
@@ -199,6 +204,7 @@ class BlockRewriter {
       a.data_layout = stem ? "NCHW" : layout_;
       a.out_layout = layout_;
       a.kernel_layout = kernel_layout;
+      a.out_dtype = attrs.out_dtype;
     });
     Expr x = stem ? plain(c->args[0]) : blocked(c->args[0]);
     return {
@@ -273,9 +279,11 @@ class BlockRewriter {
   PlacedBlocks pool(const Expr& e, const CallNode* c) {
     const auto& attrs = *attrs_as<A>(c->attrs);
     const size_t rank = dims(e).size();
-    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) ||
-        tensor(c->args[0])->dtype != dtype_ || !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)) ||
-        (dtype_.is_integral() && std::string_view(called_op(e)->name).find("max") == std::string_view::npos))
+    const DataType own = tensor(c->args[0])->dtype;
+    const bool bytes = dtype_ == kFloat32 && own.is_integral() && own.bits == 8;
+    if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) || !(own == dtype_ || bytes) ||
+        !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)) ||
+        (own.is_integral() && std::string_view(called_op(e)->name).find("max") == std::string_view::npos))
       return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
       a = attrs;

@@ -6,6 +6,7 @@
 
 #include "relay/calls.h"
 #include "relay/constant_call.h"
+#include "relay/passes/quantize/byte_products.h"
 
 namespace tilewright::relay {
 namespace {
@@ -191,14 +192,18 @@ Expr pooled_in_floats(const Expr& e) {
   return cast(call(called_op(e)->name, {as_float(arg(e, 0))}, as<CallNode>(e)->attrs, e->span), tensor_of(e).dtype);
 }
 
-Expr in_exact_floats(const Expr& e) {
+Expr in_bytes_or_floats(const Expr& e, const Target* target) {
   const auto* type = as_tensor(e->type);
   if (!type || !type->dtype.is_integral() || !called_op(e)) return e;
-  if (is_call_to(e, "nn.max_pool2d") || is_call_to(e, "nn.global_max_pool2d")) return pooled_in_floats(e);
+  const bool blocks = target && target->vector_bits >= 128;
+  if (is_call_to(e, "nn.max_pool2d") || is_call_to(e, "nn.global_max_pool2d"))
+    return blocks && type->dtype.bits == 8 && is_call_to(e, "nn.max_pool2d") ? e : pooled_in_floats(e);
   auto product = product_of(e);
   if (!product || !as_tensor(arg(e, 0)->type) || !as_tensor(arg(e, 0)->type)->dtype.is_integral()) return e;
   const Expr data = folded_integers(arg(e, 0)).value_or(arg(e, 0)),
              weight = folded_integers(arg(e, 1)).value_or(arg(e, 1));
+  if (target)
+    if (auto bytes = as_byte_product(e, weight, *target)) return *bytes;
   auto data_range = range_of(data), weight_range = range_of(weight);
   const Dim& summed = tensor_of(weight).shape[product->weight_axis];
   if (!data_range || !weight_range || !summed.is_const()) return e;
@@ -233,8 +238,9 @@ Expr in_exact_floats(const Expr& e) {
 
 }  // namespace
 
-Result<Module> integer_products(const Module& module, PassContext&) {
-  return rewrite_module(module, [](const Expr&, const Expr& e) { return in_exact_floats(e); });
+Result<Module> integer_products(const Module& module, PassContext& context) {
+  const Target* target = context.target ? &*context.target : nullptr;
+  return rewrite_module(module, [&](const Expr&, const Expr& e) { return in_bytes_or_floats(e, target); });
 }
 
 }  // namespace tilewright::relay

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "relay/passes/quantize/byte_products.h"
+
+#include <algorithm>
+
+#include "relay/calls.h"
+#include "relay/ops/attrs.h"
+#include "relay/passes/pipeline/fold_constant.h"
+
+namespace tilewright::relay {
+namespace {
+
+// bytes - zero: zero is null or one int32 number.
+struct CentredBytes {
+  Expr bytes, zero;
+};
+
+// The value under casts that change none.
+Expr under_widening(const Expr& e) {
+  if (!is_call_to(e, "cast") || !as_tensor(arg(e, 0)->type)) return e;
+  const DataType from = tensor_of(arg(e, 0)).dtype, to = tensor_of(e).dtype;
+  const bool keeps = from.is_integral() && to.is_int() && to.bits > from.bits;
+  return keeps ? under_widening(arg(e, 0)) : e;
+}
+bool are_bytes(const Expr& e) {
+  const auto* t = as_tensor(e->type);
+  return t && (t->dtype == kUInt8 || t->dtype == kInt8);
+}
+
+std::optional<CentredBytes> centred_bytes(const Expr& e) {
+  if (Expr x = under_widening(e); are_bytes(x)) return CentredBytes{x, nullptr};
+  if (!is_call_to(e, "subtract") || tensor_of(e).dtype != kInt32) return std::nullopt;
+  const Expr x = under_widening(arg(e, 0)), zero = arg(e, 1);
+  const auto shape = static_shape(tensor_of(zero).shape);
+  if (!are_bytes(x) || !shape || !same_tensor_type(arg(e, 0), e)) return std::nullopt;
+  // One number, whatever its rank, can be corrected for in each sum.
+  if (std::any_of(shape->begin(), shape->end(), [](int64_t d) { return d != 1; })) return std::nullopt;
+  return CentredBytes{x, shape->empty() ? zero : reshape_to(zero, {})};
+}
+
+// What an int32 number is, where its operands are constants.
+std::optional<int64_t> folded_number(const Expr& e) {
+  const Expr folded = fold_expr(e, 16);
+  const Tensor* t = constant_data(folded);
+  return t && t->size() == 1 ? std::optional<int64_t>(t->at_int(0)) : std::nullopt;
+}
+
+// int8 as uint8, 128 more.
+Expr flipped(const Expr& x) { return cast(both("add", cast(x, kInt16), full_constant(128, kInt16)), kUInt8); }
+
+// What the operator sums: which axis of the weight tells outputs apart, and which one of the result.
+struct ByteProduct {
+  size_t weight_axis = 0, result_axis = 0;
+  AttrsRef attrs;       // the call's, with int32 results
+  bool padded = false;  // a convolution whose padding is not zero
+  bool one_group = true;
+};
+
+template <class A>
+AttrsRef with_int32(const Expr& e) {
+  AttrsRef copy(attrs_of<A>(e).clone());
+  const_cast<A*>(attrs_as<A>(copy))->out_dtype = "int32";
+  return copy;
+}
+
+// Whether AlterOpLayout gives such a convolution a kernel over channel blocks.
+bool has_byte_kernel(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const Target& target) {
+  const int64_t lanes = target.lanes(32), in = weight[a.kernel_layout.find('I')] * a.groups,
+                out = weight[a.kernel_layout.find('O')];
+  if (target.vector_bits < 128) return false;
+  // Few channels of a plain image: words are taps side by side.
+  if (a.groups == 1) return in > 4 || a.dilation == std::vector<int64_t>{1, 1};
+  return in / a.groups % lanes == 0 && out / a.groups % lanes == 0;
+}
+
+std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
+  ByteProduct out;
+  const size_t rank = tensor_of(e).shape.size();
+  if (is_call_to(e, "nn.conv2d")) {
+    const auto& a = attrs_of<Conv2DAttrs>(e);
+    const auto weight = static_shape(tensor_of(arg(e, 1)).shape);
+    if (!weight || a.data_layout.size() != 4 || a.kernel_layout.size() != 4 || weight->size() != 4 ||
+        !(a.out_layout.empty() || a.out_layout == a.data_layout) || !has_byte_kernel(a, *weight, target))
+      return std::nullopt;
+    out.weight_axis = a.kernel_layout.find('O');
+    out.result_axis = a.data_layout.find('C');
+    out.attrs = with_int32<Conv2DAttrs>(e);
+    out.padded = std::any_of(a.padding.begin(), a.padding.end(), [](int64_t p) { return p != 0; });
+    out.one_group = a.groups == 1;
+    return out;
+  }
+  if (is_call_to(e, "nn.dense")) {
+    out.attrs = with_int32<DenseAttrs>(e);
+  } else if (is_call_to(e, "nn.matmul") && !attrs_of<MatmulAttrs>(e).transpose_a) {
+    out.weight_axis = attrs_of<MatmulAttrs>(e).transpose_b ? 0 : 1;
+    out.attrs = with_int32<MatmulAttrs>(e);
+  } else {
+    return std::nullopt;
+  }
+  out.result_axis = rank - 1;
+  return out;
+}
+
+// Of an output's weights.
+std::vector<int64_t> sums_by_output(const Tensor& w, size_t axis) {
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < w.shape().size(); ++i) inner *= w.shape()[i];
+  std::vector<int64_t> sums(static_cast<size_t>(w.shape()[axis]), 0);
+  for (int64_t i = 0; i < w.size(); ++i) sums[static_cast<size_t>(i / inner % w.shape()[axis])] += w.at_int(i);
+  return sums;
+}
+
+// Places of a product's outputs beside the result.
+Expr beside_outputs(const std::vector<int64_t>& values, const ByteProduct& p, size_t rank) {
+  std::vector<int64_t> shape(rank - p.result_axis, 1);
+  shape[0] = static_cast<int64_t>(values.size());
+  Tensor t(kInt32, std::move(shape));
+  for (int64_t i = 0; i < t.size(); ++i) t.set_int(i, static_cast<int32_t>(values[static_cast<size_t>(i)]));
+  return make_constant(std::move(t));
+}
+
+// The data in a frame of the zero point, and the attributes without the padding.
+Expr framed(const Expr& x, const Expr& zero, ByteProduct* p) {
+  auto* a = const_cast<Conv2DAttrs*>(attrs_as<Conv2DAttrs>(p->attrs));
+  std::vector<int64_t> pad = a->padding;
+  if (pad.size() == 1) pad.assign(4, pad[0]);
+  if (pad.size() == 2) pad = {pad[0], pad[1], pad[0], pad[1]};
+  std::vector<std::vector<int64_t>> widths(4, {0, 0});
+  widths[a->data_layout.find('H')] = {pad[0], pad[2]};
+  widths[a->data_layout.find('W')] = {pad[1], pad[3]};
+  a->padding = {0, 0, 0, 0};
+  return call("nn.pad", {x, cast(zero, kUInt8)}, make_attrs<PadAttrs>([&](auto& attrs) { attrs.pad_width = widths; }),
+              x->span);
+}
+
+// The same product whose only output sums its operand.
+std::optional<Expr> sums_of_data(const Expr& e, const Expr& x, const Tensor& w, const ByteProduct& p) {
+  std::vector<int64_t> shape = w.shape();
+  shape[p.weight_axis] = 1;
+  AttrsRef attrs(p.attrs->clone());
+  if (auto* a = const_cast<Conv2DAttrs*>(attrs_as<Conv2DAttrs>(attrs))) a->channels = 1;
+  if (auto* a = const_cast<DenseAttrs*>(attrs_as<DenseAttrs>(attrs))) a->units = 1;
+  if (auto* a = const_cast<MatmulAttrs*>(attrs_as<MatmulAttrs>(attrs))) a->units = 1;
+  auto made = try_call(called_op(e)->name, {x, full_constant(1, kInt8, shape)}, attrs, e->span);
+  if (!made.ok()) return std::nullopt;
+  return *made;
+}
+
+}  // namespace
+
+std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Target& target) {
+  const Tensor* w = constant_data(weight);
+  auto data = centred_bytes(arg(e, 0));
+  if (!w || w->size() == 0 || !data) return std::nullopt;
+  auto p = byte_product(e, target);
+  if (!p) return std::nullopt;
+  int64_t low = w->at_int(0), high = low;
+  for (int64_t i = 0; i < w->size(); ++i) low = std::min(low, w->at_int(i)), high = std::max(high, w->at_int(i));
+  const int64_t shift = high > 127 ? high - 127 : low < -128 ? low + 128 : 0;
+  if (low - shift < -128 || high - shift > 127 || (shift != 0 && !p->one_group)) return std::nullopt;
+  Tensor bytes(kInt8, w->shape());
+  for (int64_t i = 0; i < w->size(); ++i) bytes.set_int(i, w->at_int(i) - shift);
+
+  const bool flips = tensor_of(data->bytes).dtype == kInt8;
+  Expr x = flips ? flipped(data->bytes) : data->bytes, zero = data->zero ? cast(data->zero, kInt32) : Expr();
+  if (flips) zero = zero ? both("add", zero, full_constant(128, kInt32)) : full_constant(128, kInt32);
+  const auto known = zero ? folded_number(zero) : std::optional<int64_t>(0);
+  if (known) zero = *known == 0 ? Expr() : full_constant(static_cast<double>(*known), kInt32);
+  if (zero && p->padded) x = framed(x, zero, &*p);
+
+  auto made = try_call(called_op(e)->name, {x, make_constant(bytes, weight->span)}, p->attrs, e->span);
+  if (!made.ok()) return std::nullopt;
+  Expr sum = *made;
+  const size_t rank = tensor_of(e).shape.size();
+  if (shift != 0) {
+    auto of_data = sums_of_data(e, x, *w, *p);
+    if (!of_data) return std::nullopt;
+    sum = both("add", sum, both("multiply", *of_data, full_constant(static_cast<double>(shift), kInt32)));
+  }
+  if (zero) {
+    std::vector<int64_t> shares = sums_by_output(*w, p->weight_axis);
+    if (known) {
+      for (int64_t& share : shares) share *= -*known;
+      sum = both("add", sum, beside_outputs(shares, *p, rank));
+    } else {
+      sum = both("subtract", sum, both("multiply", beside_outputs(shares, *p, rank), zero));
+    }
+  }
+  return cast(sum, tensor_of(e).dtype);
+}
+
+}  // namespace tilewright::relay

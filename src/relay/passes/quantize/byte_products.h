@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bytes by constant bytes, in the form that integer kernels take.
+#pragma once
+#include <optional>
+
+#include "ir/target.h"
+#include "relay/expr.h"
+
+namespace tilewright::relay {
+
+// nn.conv2d, nn.dense or nn.matmul of (x - z) by constant integers w, where x are int8 or uint8 and z is one number, as
+//   the product of unsigned bytes by signed ones in int32, plus what z and a shift of w add to each output.
+// int8 data are flipped to unsigned (z grows by 128), weights that leave int8 are shifted into it where they span no
+// more than 255, and z stands in the padding. Nothing where the target has no kernel for it. `weight`: of the call, as
+// a constant.
+std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Target& target);
+
+}  // namespace tilewright::relay

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bytes by constant bytes: the kernels of words of four (topi/words.h) against the reference interpreter,
+// whose integers are exact, on processors with and without an instruction for them.
+#include <random>
+
+#include "base/format.h"
+#include "driver/build.h"
+#include "driver/graphs.h"
+#include "tir/text.h"
+
+namespace tilewright::driver {
+namespace {
+using namespace relay;
+using namespace testing;
+
+constexpr const char* kTargets[] = {"llvm", "llvm -mcpu=haswell", "llvm -mcpu=x86-64", "llvm -mcpu=skylake-avx512"};
+
+Expr as_int32(const Expr& x) {
+  return call("cast", {x}, make_attrs<CastAttrs>([](auto& a) { a.dtype = kInt32; }));
+}
+// x - zero, as models write it; no zero: the widened integers.
+Expr without_zero(const Expr& x, int zero) {
+  if (zero == 0) return as_int32(x);
+  return call("subtract", {as_int32(x), make_constant(Tensor::scalar<int32_t>(kInt32, zero))});
+}
+Expr bytes(DataType dtype, std::vector<int64_t> shape, uint64_t seed) {
+  return make_constant(random_tensor(dtype, shape, seed));
+}
+// What a quantised network does with sums: in the scale of the next layer, rounded and bounded.
+Expr requantized(const Expr& sums, double scale, int zero) {
+  auto f64 = [](const Expr& x) {
+    return call("cast", {x}, make_attrs<CastAttrs>([](auto& a) { a.dtype = kFloat64; }));
+  };
+  auto number = [](double v) { return make_constant(Tensor::scalar<double>(kFloat64, v)); };
+  Expr steps = call("nearbyint", {call("multiply", {f64(sums), number(scale)})});
+  Expr bounded = call("clip", {call("add", {steps, number(zero)})}, make_attrs<ClipAttrs>([](auto& a) {
+                        a.a_min = 0;
+                        a.a_max = 255;
+                      }));
+  return call("cast", {bounded}, make_attrs<CastAttrs>([](auto& a) { a.dtype = kUInt8; }));
+}
+Expr convolution(const Expr& x, const Expr& w, std::vector<int64_t> kernel, int64_t stride, int64_t pad, int64_t groups,
+                 int64_t dilation) {
+  return call("nn.conv2d", {x, w}, make_attrs<Conv2DAttrs>([&](auto& a) {
+                a.strides = {stride, stride};
+                a.padding = {pad, pad, pad, pad};
+                a.dilation = {dilation, dilation};
+                a.groups = groups;
+                a.kernel_size = std::move(kernel);
+              }));
+}
+TEST(ByteProducts, DenseOfEveryDepth) {
+  std::mt19937_64 random(3);
+  for (const char* target : kTargets)
+    for (int i = 0; i < 6; ++i) {
+      const int64_t m = 1 + static_cast<int64_t>(random() % 20), k = 1 + static_cast<int64_t>(random() % 70),
+                    n = 1 + static_cast<int64_t>(random() % 50);
+      const DataType data = random() % 2 ? kUInt8 : kInt8;
+      const int zero = data == kUInt8 ? static_cast<int>(random() % 256) : static_cast<int>(random() % 256) - 128;
+      SCOPED_TRACE(format("{} {}x{}x{} {} {}", target, m, k, n, data.str(), zero));
+      Expr x = input("x", {m, k}, data);
+      Expr sums = call("nn.dense", {without_zero(x, i % 2 ? zero : 0), as_int32(bytes(kInt8, {n, k}, random()))},
+                       make_default_attrs<DenseAttrs>());
+      check({x}, sums, target);
+      check({x}, requantized(sums, 0.0031, 7), target);
+    }
+}
+
+// Weights of unsigned bytes, whose zero points leave int8; a zero point that a run brings.
+TEST(ByteProducts, ShiftedWeightsAndZeroPointsOfARun) {
+  for (const char* target : kTargets) {
+    SCOPED_TRACE(target);
+    Expr x = input("x", {5, 37}, kUInt8), z = input("z", {}, kUInt8);
+    Expr w = bytes(kUInt8, {37, 21}, 5);
+    auto product = [&](const Expr& data, int weight_zero) {
+      return call("nn.matmul", {data, without_zero(w, weight_zero)}, make_default_attrs<MatmulAttrs>());
+    };
+    check({x}, product(as_int32(x), 128), target);
+    check({x}, product(without_zero(x, 9), 3), target);
+    check({x, z}, product(call("subtract", {as_int32(x), as_int32(z)}), 128), target);
+  }
+}
+
+TEST(ByteProducts, ConvolutionsOfEveryKind) {
+  struct Case {
+    int64_t in, out, size, kernel, stride, pad, groups, dilation;
+  };
+  const Case cases[] = {
+      {3, 20, 19, 7, 2, 3, 1, 1}, {3, 8, 11, 3, 1, 1, 1, 1},  {1, 5, 9, 5, 3, 2, 1, 1},   {3, 16, 9, 3, 1, 2, 1, 2},
+      {32, 40, 7, 3, 1, 1, 1, 1}, {24, 33, 9, 1, 1, 0, 1, 1}, {48, 16, 8, 1, 2, 0, 1, 1}, {19, 7, 8, 3, 2, 1, 1, 1},
+      {64, 64, 6, 3, 1, 1, 2, 1}, {32, 32, 9, 3, 1, 2, 1, 2}, {8, 24, 5, 3, 1, 1, 1, 1},  {12, 12, 6, 3, 1, 1, 12, 1},
+  };
+  std::mt19937_64 random(11);
+  for (const char* target : kTargets)
+    for (const Case& c : cases) {
+      const DataType data = random() % 3 ? kUInt8 : kInt8;
+      const int zero = random() % 2 ? 0 : static_cast<int>(random() % 100);
+      SCOPED_TRACE(format("{} {}->{} {} k{} s{} p{} g{} d{} {} zero {}", target, c.in, c.out, c.size, c.kernel,
+                          c.stride, c.pad, c.groups, c.dilation, data.str(), zero));
+      Expr x = input("x", {1, c.in, c.size, c.size}, data);
+      Expr w = as_int32(bytes(kInt8, {c.out, c.in / c.groups, c.kernel, c.kernel}, random()));
+      Expr sums = convolution(without_zero(x, zero), w, {c.kernel, c.kernel}, c.stride, c.pad, c.groups, c.dilation);
+      check({x}, requantized(sums, 0.0017, 30), target);
+    }
+}
+
+// Bytes stay bytes between layers: no float convolution, no float tensor.
+TEST(ByteProducts, LayersHandBytesOn) {
+  Expr x = input("x", {1, 32, 12, 12}, kUInt8);
+  auto layer = [&](const Expr& in, uint64_t seed) {
+    return requantized(convolution(as_int32(in), as_int32(bytes(kInt8, {32, 32, 3, 3}, seed)), {3, 3}, 1, 1, 1, 1),
+                       0.001, 0);
+  };
+  Expr pooled = call("nn.max_pool2d", {layer(x, 1)}, make_attrs<MaxPool2DAttrs>([](auto& a) {
+                       a.pool_size = {2, 2};
+                       a.strides = {2, 2};
+                     }));
+  Expr out = layer(pooled, 2);
+  for (const char* target : kTargets) check({x}, out, target);
+  BuildOptions options;
+  auto built = build(Module().with_main(make_function({x}, out)), options);
+  ASSERT_TRUE(built.ok()) << built.error().str();
+  int products = 0;
+  for (const auto& kernel : built->lowered.kernels) {
+    products += tir::to_text(kernel).find("dot4(") != std::string::npos;
+    for (const auto& param : kernel.params) EXPECT_NE(param->dtype.element(), kFloat32) << kernel.name;
+  }
+  EXPECT_GE(products, 1);
+}
+
+}  // namespace
+}  // namespace tilewright::driver
