@@ -19,11 +19,12 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
   ops                         List the operators and what supports them
   passes                      List the passes and pipelines
   targets                     List the targets and what this machine has
+  calibrate                   Measure this machine, for the choice of kernels
 )";
 
 namespace {
 
-constexpr const char* kCompilerVerbs[] = {"compile", "verify", "inspect", "ops", "passes", "targets"};
+constexpr const char* kCompilerVerbs[] = {"compile", "verify", "inspect", "ops", "passes", "targets", "calibrate"};
 constexpr const char* kLibrary = "libtilewright_compiler.so";
 
 std::string own_folder() {

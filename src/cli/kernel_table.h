@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/machine_peak.h"
+#include "runtime/machine_peak.h"
 #include "tilewright/runtime.h"
 
 namespace tilewright::cli {
+
+using runtime::MachinePeak, runtime::MemoryLevel, runtime::measure_peak;
 
 struct KernelRow {
   const StepProfile* step = nullptr;

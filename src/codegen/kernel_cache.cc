@@ -13,6 +13,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/cache_folder.h"
 #include "base/format.h"
 #include "base/hash.h"
 
@@ -148,17 +149,7 @@ void KernelCache::trim() {
   }
 }
 
-std::string default_kernel_cache_folder() {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  if (std::string own = variable("TILEWRIGHT_CACHE_DIR"); !own.empty()) return own + "/kernels";
-  // The XDG base directory specification: a relative path is to be ignored.
-  if (std::string xdg = variable("XDG_CACHE_HOME"); !xdg.empty() && xdg[0] == '/') return xdg + "/tilewright/kernels";
-  if (std::string home = variable("HOME"); !home.empty() && home[0] == '/') return home + "/.cache/tilewright/kernels";
-  return {};
-}
+std::string default_kernel_cache_folder() { return cache_folder("kernels"); }
 
 const std::string& code_identity() {
   static const std::string identity = [] {

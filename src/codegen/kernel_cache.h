@@ -49,8 +49,7 @@ class KernelCache {
   std::atomic<uint64_t> hits_{0}, misses_{0}, damaged_{0}, stored_{0};
 };
 
-// $TILEWRIGHT_CACHE_DIR/kernels, else $XDG_CACHE_HOME/tilewright/kernels, else ~/.cache/tilewright/kernels;
-// empty without a home.
+// cache_folder("kernels"); empty without a home.
 std::string default_kernel_cache_folder();
 // The file that holds this code, with its size and time of change: another build of the compiler is another
 // key.

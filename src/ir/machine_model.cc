@@ -53,14 +53,25 @@ MachineModel machine_model_of(std::string_view cpu) {
 }
 
 std::string describe(const MachineModel& machine) {
-  const bool known = machine.source == MachineModel::Source::kTable;
+  std::string from;
+  switch (machine.source) {
+    case MachineModel::Source::kAssumed:
+      from =
+          "assumed: this CPU is in no table, and kernels are chosen as for a usual one; `tilewright calibrate` "
+          "measures";
+      break;
+    case MachineModel::Source::kTable:
+      from = format("from the table ({})", machine.family);
+      break;
+    case MachineModel::Source::kMeasured:
+      from = "measured on this machine";
+      break;
+  }
   return format(
       "one core: {:.0f} GFLOP/s of float32; {:.0f}, {:.0f}, {:.0f}, {:.0f} GB/s from L1 ({} KiB), L2 ({} KiB), L3, "
       "memory; {}",
       machine.gflops, machine.l1_gbps, machine.l2_gbps, machine.l3_gbps, machine.dram_gbps, machine.l1_bytes >> 10,
-      machine.l2_bytes >> 10,
-      known ? format("from the table ({})", machine.family)
-            : "assumed: this CPU is in no table, and kernels are chosen as for a usual one");
+      machine.l2_bytes >> 10, from);
 }
 
 }  // namespace tilewright

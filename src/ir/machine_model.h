@@ -9,8 +9,9 @@ namespace tilewright {
 
 struct MachineModel {
   enum class Source {
-    kAssumed,  // nobody has measured this CPU: a machine of its instruction set's usual kind
-    kTable,    // of this CPU's family (docs/performance.md)
+    kAssumed,   // nobody has measured this CPU: a machine of its instruction set's usual kind
+    kTable,     // of this CPU's family (docs/performance.md)
+    kMeasured,  // on this machine (machine_profile.h)
   };
   Source source = Source::kAssumed;
   std::string family;  // the table's name for it; empty: none

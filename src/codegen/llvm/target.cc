@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "codegen/llvm/machine.h"
+#include "ir/machine_profile.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -172,6 +173,10 @@ Result<Target> resolve_cpu(Target target) {
   if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq"))
     target.vector_bits = 512, target.vector_registers = 32;
   target.machine = machine_model_of(target.mcpu);
+  // A file that is damaged counts as none here; `tilewright targets` says so.
+  if (native || (triple.getArch() == host.getArch() && target.mcpu == llvm::sys::getHostCPUName()))
+    if (auto profile = stored_machine_profile(target.mcpu, target.vector_bits); profile.ok() && *profile)
+      apply(**profile, &target.machine);
   return target;
 }
 

@@ -53,5 +53,6 @@ Command add_inspect(CLI::App* app);
 Command add_ops(CLI::App* app);
 Command add_passes(CLI::App* app);
 Command add_targets(CLI::App* app);
+Command add_calibrate(CLI::App* app);
 
 }  // namespace tilewright::driver

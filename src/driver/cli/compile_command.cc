@@ -137,8 +137,10 @@ int run(const Flags& flags) {
               human_bytes(static_cast<double>(size)).c_str(), seconds);
   std::printf("target: %s\n", plan.target.c_str());
   if (built->target.machine.source == MachineModel::Source::kAssumed)
-    std::printf("note: no table has the processor '%s'; kernels are chosen as for a usual one (tilewright targets)\n",
-                built->target.mcpu.c_str());
+    std::printf(
+        "note: no table has the processor '%s', so kernels are chosen as for a usual one; on that machine `tilewright "
+        "calibrate` measures what they should be chosen by\n",
+        built->target.mcpu.c_str());
   if (!plan.variants.empty())
     std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
   for (const auto& t : plan.inputs)

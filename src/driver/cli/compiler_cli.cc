@@ -22,6 +22,7 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   add(add_ops, "ops");
   add(add_passes, "passes");
   add(add_targets, "targets");
+  add(add_calibrate, "calibrate");
   try {
     app.parse(argc, argv);
     return chosen();

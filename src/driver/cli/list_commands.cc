@@ -13,6 +13,7 @@
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "frontend/torch/import.h"
+#include "ir/machine_profile.h"
 #include "lower/compute.h"
 #include "lower/strategy.h"
 #include "relay/op.h"
@@ -130,6 +131,31 @@ Command add_passes(CLI::App* app) {
   };
 }
 
+namespace {
+
+// Each figure that kernels are chosen by, and where it is from.
+std::string rates_text(const Target& target) {
+  const MachineModel &used = target.machine, table = machine_model_of(target.mcpu);
+  const char* before = table.source == MachineModel::Source::kTable ? "table" : "assumed";
+  const bool measured = used.source == MachineModel::Source::kMeasured;
+  std::string out = format("{:<22} {:>10} {:>10}", "one core", measured ? "measured" : before, measured ? before : "");
+  auto row = [&](const char* name, double now, double then) {
+    out += format("\n  {:<20} {:>10.0f}", name, now);
+    if (measured) out += format(" {:>10.0f}", then);
+  };
+  row("float32 GFLOP/s", used.gflops, table.gflops);
+  row("L1 GB/s", used.l1_gbps, table.l1_gbps), row("L2 GB/s", used.l2_gbps, table.l2_gbps);
+  row("L3 GB/s", used.l3_gbps, table.l3_gbps), row("memory GB/s", used.dram_gbps, table.dram_gbps);
+  row("L1 KiB", static_cast<double>(used.l1_bytes >> 10), static_cast<double>(table.l1_bytes >> 10));
+  row("L2 KiB", static_cast<double>(used.l2_bytes >> 10), static_cast<double>(table.l2_bytes >> 10));
+  auto profile = stored_machine_profile(target.mcpu, target.vector_bits);
+  if (!profile.ok()) out += format("\nnot used: {}", profile.error().str());
+  if (measured && profile.ok() && *profile) out += "\n" + describe(**profile);
+  return out;
+}
+
+}  // namespace
+
 Command add_targets(CLI::App* app) {
   auto* cmd = app->add_subcommand("targets", "Show what this machine is, and resolve a target string");
   auto text = std::make_shared<std::string>("llvm");
@@ -142,6 +168,7 @@ Command add_targets(CLI::App* app) {
     std::printf("%s\nvectors: %d bits, %d registers\n%s\nneeds:", target->str().c_str(), target->vector_bits,
                 target->vector_registers, describe(target->machine).c_str());
     for (const auto& f : target->cpu_features) std::printf(" %s", f.c_str());
+    std::printf("\n%s", rates_text(*target).c_str());
     for (const auto& b : codegen::backends()) std::printf("\nkind %s: %s", b.kind, b.makes);
     std::printf(
         "\nportable choices: \"llvm -mcpu=x86-64-v2\" (SSE4.2), \"llvm -mcpu=x86-64-v3\" (AVX2), \"llvm "

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tilewright::cli {
+namespace tilewright::runtime {
 
 // A place data lives in, by size: the whole of it is read again and again.
 struct MemoryLevel {
@@ -24,4 +24,15 @@ struct MachinePeak {
 // Takes about 0.2 s. The threads compute side by side, each on memory of its own.
 MachinePeak measure_peak(int threads);
 
-}  // namespace tilewright::cli
+// What one core computes, 1e9 a second, in 0.1 s.
+struct ComputePeak {
+  double float32 = 0, float64 = 0;  // multiply-adds, two operations each
+  double int8 = 0;                  // products and sums of the dot product instruction; 0: there is none
+  double gigahertz = 0;             // cycles; 0: not known how to count them
+};
+ComputePeak measure_compute_peak();
+
+// Microseconds until `threads` threads have been started and have met once; the median of many.
+double measure_thread_us(int threads);
+
+}  // namespace tilewright::runtime
