@@ -9,11 +9,13 @@ foreach(room base runtime)
 endforeach()
 file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc
      ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|tensor)\\.cc$")
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float)\\.cc$")
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)
-  add_library(tilewright_runtime SHARED $<TARGET_OBJECTS:tw_base> $<TARGET_OBJECTS:tw_runtime>)
+  # Its programs measure machines, the library does not.
+  add_library(tilewright_runtime SHARED $<TARGET_OBJECTS:tw_base>
+              $<FILTER:$<TARGET_OBJECTS:tw_runtime>,EXCLUDE,/machine_peak>)
   target_include_directories(tilewright_runtime PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include>)
   target_link_libraries(tilewright_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
