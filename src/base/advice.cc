@@ -34,7 +34,10 @@ constexpr char kAdvice[] =
     "507 check the name, and that its library is loaded\0"
     "601 report this; --disable-pass with the pass to blame gets you on\0"
     "602 raise --time-limit or --memory-limit\0"
-    "603 run it again\0";
+    "603 run it again\0"
+    "701 see that the other process still runs; then connect again\0"
+    "703 both sides should have one version; connect again\0"
+    "704 the message is the remote machine's\0";
 constexpr const char* kBug = "this is a bug in Tilewright; please report it with the model and the command";
 
 [[gnu::cold]] const char* usual_advice(ErrorCode code) {

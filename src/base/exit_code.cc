@@ -25,6 +25,9 @@ ExitCode exit_code(ErrorCode code) {
     case ErrorCode::kShapeMismatch:
     case ErrorCode::kDtypeMismatch:
     case ErrorCode::kUnknownFunction:
+    case ErrorCode::kConnectionLost:
+    case ErrorCode::kProtocolError:
+    case ErrorCode::kRemoteError:
       return kExitInput;
     case ErrorCode::kAccuracyExceeded:
     case ErrorCode::kTimeLimit:

@@ -38,6 +38,9 @@ namespace tilewright {
   X(601, AccuracyExceeded, "a result left its error budget")                            \
   X(602, TimeLimit, "a run exceeded its time or memory limit")                          \
   X(603, Interrupted, "the user interrupted the work")                                  \
+  X(701, ConnectionLost, "the other end of a session went away")                       \
+  X(703, ProtocolError, "the other side of a connection breaks its protocol")           \
+  X(704, RemoteError, "a function of a remote machine failed")                          \
   X(901, Internal, "a bug in Tilewright")
 // clang-format on
 
