@@ -14,6 +14,7 @@ const Pipeline& default_pipeline() {
       "DynamicToStatic",
       // What became static, and what was waiting for values that are constants now.
       "ExpandComposed",
+      "IntegerArithmetic",
       "CanonicalizeQnn",
       "WidenSmallFloats",
       "FlattenAtrousConv",

@@ -116,6 +116,7 @@ std::span<const Pass<Module>> all_passes() {
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
       {{"InlinePrimitives", 0, "fused functions that are bound or global stand where they are called"},
        inline_primitives},
+      {{"IntegerArithmetic", 0, "products of dequantized bytes become those of integers"}, integer_arithmetic},
       {{"IntegerProducts", 0, "products of integers become those of bytes, or exact ones of floats"}, integer_products},
       {{"LabelOps", 1, "fused functions get a hash and their layouts as attributes"}, label_ops},
       {{"LambdaLift", 1, "functions inside functions become global"}, lambda_lift},

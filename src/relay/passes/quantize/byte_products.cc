@@ -64,7 +64,7 @@ AttrsRef with_int32(const Expr& e) {
 }
 
 // Whether AlterOpLayout gives such a convolution a kernel over channel blocks.
-bool has_byte_kernel(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const Target& target) {
+bool blocks_take(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const Target& target) {
   const int64_t lanes = target.lanes(32), in = weight[a.kernel_layout.find('I')] * a.groups,
                 out = weight[a.kernel_layout.find('O')];
   if (target.vector_bits < 128) return false;
@@ -80,7 +80,7 @@ std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
     const auto& a = attrs_of<Conv2DAttrs>(e);
     const auto weight = static_shape(tensor_of(arg(e, 1)).shape);
     if (!weight || a.data_layout.size() != 4 || a.kernel_layout.size() != 4 || weight->size() != 4 ||
-        !(a.out_layout.empty() || a.out_layout == a.data_layout) || !has_byte_kernel(a, *weight, target))
+        !(a.out_layout.empty() || a.out_layout == a.data_layout) || !blocks_take(a, *weight, target))
       return std::nullopt;
     out.weight_axis = a.kernel_layout.find('O');
     out.result_axis = a.data_layout.find('C');
@@ -147,6 +147,8 @@ std::optional<Expr> sums_of_data(const Expr& e, const Expr& x, const Tensor& w, 
 }
 
 }  // namespace
+
+bool has_byte_kernel(const Expr& e, const Target& target) { return byte_product(e, target).has_value(); }
 
 std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Target& target) {
   const Tensor* w = constant_data(weight);

@@ -8,6 +8,10 @@
 
 namespace tilewright::relay {
 
+// Whether a target has a kernel for nn.conv2d, nn.dense or nn.matmul of these attributes on bytes by constant bytes,
+// whatever its operands are now.
+bool has_byte_kernel(const Expr& e, const Target& target);
+
 // nn.conv2d, nn.dense or nn.matmul of (x - z) by constant integers w, where x are int8 or uint8 and z is one number, as
 //   the product of unsigned bytes by signed ones in int32, plus what z and a shift of w add to each output.
 // int8 data are flipped to unsigned (z grows by 128), weights that leave int8 are shifted into it where they span no

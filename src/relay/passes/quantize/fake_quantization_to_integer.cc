@@ -8,6 +8,8 @@
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/quantize/attrs_qnn.h"
+#include "relay/passes/pipeline/fold_constant.h"
+#include "relay/passes/quantize/byte_products.h"
 #include "relay/passes/quantize/fake_quantized_region.h"
 
 namespace tilewright::relay {
@@ -71,7 +73,40 @@ Expr with_integers(const Expr& e, const FakeQuantizationRules& rules) {
   return made.ok() && same_tensor_type(*made, e) ? *made : e;
 }
 
+bool is_product(const Expr& e) {
+  return is_call_to(e, "nn.conv2d") || is_call_to(e, "nn.dense") || is_call_to(e, "nn.matmul");
+}
+
+// A product of dequantized bytes as the dequantized product of integers.
+Expr with_integer_sums(const Expr& e, const Target& target) {
+  if (!is_call_to(arg(e, 0), "qnn.dequantize") || !is_call_to(arg(e, 1), "qnn.dequantize")) return e;
+  if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) || !has_byte_kernel(e, target)) return e;
+  return with_integers(e, {});
+}
+
+// A quantize of what was only moved, or chosen among, since it was dequantized from the same scale.
+Expr moved_as_integers(const Expr& e) {
+  const OpDef* op = called_op(arg(e, 0));
+  if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
+  const Elements elements = op->facts.elements;
+  const bool moves = elements == Elements::kSame || elements == Elements::kReshaped ||
+                     elements == Elements::kSelected || is_call_to(arg(e, 0), "nn.max_pool2d") ||
+                     is_call_to(arg(e, 0), "transpose");
+  Expr culprit;
+  const Expr out = moves ? realized(e, {}, &culprit) : e;
+  return out == e || is_call_to(out, "qnn.requantize") ? e : out;
+}
+
 }  // namespace
+
+Result<Module> integer_arithmetic(const Module& module, PassContext& context) {
+  if (!context.target) return module;
+  const Target target = *context.target;
+  return rewrite_module(module, [&](const Expr&, const Expr& e) {
+    if (is_call_to(e, "qnn.quantize")) return moved_as_integers(e);
+    return is_product(e) ? with_integer_sums(e, target) : e;
+  });
+}
 
 Result<Module> fake_quantization_to_integer(const Module& module, bool hard_fail, bool use_qat,
                                             const FakeQuantizationRules& rules) {

@@ -20,6 +20,16 @@
 
 namespace tilewright::relay {
 Result<Module> fake_quantization_to_integer(const Module& module, PassContext& context);
+// IntegerArithmetic: what quantised models say in real numbers and integers can do as exactly.
+// What: nn.conv2d, nn.dense and nn.matmul of dequantized bytes by dequantized constant bytes become the dequantized
+// sums
+//   of their integers, where the target has kernels of bytes for them; maxima in windows and moves between a dequantize
+//   and a quantize of the same scale become those of integers.
+// Requires: typed module.
+// Ensures: the model's own roundings: what is quantized is still quantized by its own scale, and only what stands
+//   between, a sum that was rounded in float32, is exact.
+// Why here: before CanonicalizeQnn, in the default pipeline. Test: tests/relay/passes/integer_arithmetic*.txt
+Result<Module> integer_arithmetic(const Module& module, PassContext& context);
 // A value of integers and how they stand for reals; without a scale, one that does not.
 struct AffineValue {
   Expr integers, scale, zero;
