@@ -125,7 +125,7 @@ std::string store_number(std::string_view text, int64_t i, Tensor* tensor) {
     auto [at, error] = std::from_chars(begin, end, *value);
     return error == std::errc() && at == end;
   };
-  const std::string too_large = format("has {}, which {} cannot hold", text, dtype.str());
+  std::string too_large = format("has {}, which {} cannot hold", text, dtype.str());
   double real = 0;
   auto [at, error] = std::from_chars(begin, end, real);
   if (at != end || error == std::errc::invalid_argument) return format("has '{}', which is not a number", text);

@@ -307,15 +307,9 @@ class Extractor {
 
   Status add_output(int id) {
     if (graph_.tensors[id].kind != GraphTensor::Kind::kComputed || graph_.tensors[id].is_output) {
-      Type type = tensor_type(to_shape(graph_.tensors[id].shape), graph_.tensors[id].dtype);
-      Expr x = make_var("x", type);
-      Expr copy = make_function({x}, call("copy", {x}), {{"Primitive", int64_t{1}}});
-      graph_.keep.push_back(copy);
-      Group group;
-      group.function = as<FunctionNode>(copy);
-      group.inputs = {id};
-      group.name = "copy";
-      group.outputs = TW_TRY(new_tensors(type, graph_.tensors[id].name + ".out", GraphTensor::Kind::kComputed));
+      Group group = copy_group(&graph_, id);
+      group.outputs = TW_TRY(
+          new_tensors(group.function->body->type, graph_.tensors[id].name + ".out", GraphTensor::Kind::kComputed));
       id = group.outputs[0];
       add_group(std::move(group));
     }
@@ -331,6 +325,18 @@ class Extractor {
 };
 
 }  // namespace
+
+Group copy_group(Graph* graph, int id) {
+  const GraphTensor& source = graph->tensors[id];
+  Expr x = make_var("x", tensor_type(to_shape(source.shape), source.dtype));
+  Expr function = make_function({x}, call("copy", {x}), {{"Primitive", int64_t{1}}});
+  graph->keep.push_back(function);
+  Group group;
+  group.function = as<FunctionNode>(function);
+  group.name = "copy";
+  group.inputs = {id};
+  return group;
+}
 
 Result<Graph> extract_graph(const relay::Module& fused) { return Extractor().run(fused); }
 

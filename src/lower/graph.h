@@ -67,6 +67,9 @@ struct Graph {
   const PanelWidths* panels = nullptr;  // that the library's variants agree on; null: each product takes its own
 };
 
+// A group that copies tensor `id`, without its output.
+Group copy_group(Graph* graph, int id);
+
 // Flattens `main` of a fused module: its body is calls to Primitive functions, to functions of external compilers
 // (attribute Compiler), device_copy in a group of its own, tuples and projections. Values that no copy parts are on one
 // device. A result that is an input, a constant or named twice gets a copying group. Errors: FreeDimension (a symbolic

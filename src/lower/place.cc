@@ -25,14 +25,7 @@ class Copies {
 
   // A copy of tensor `id` right before group `before`; returns the copy.
   int before(int id, int before) {
-    Type type = tensor_type(to_shape(g_.tensors[id].shape), g_.tensors[id].dtype);
-    Expr x = make_var("x", type);
-    Expr function = make_function({x}, call("copy", {x}), {{"Primitive", int64_t{1}}});
-    g_.keep.push_back(function);
-    Group group;
-    group.function = as<FunctionNode>(function);
-    group.name = "copy";
-    group.inputs = {id};
+    Group group = copy_group(&g_, id);
     GraphTensor copy;
     copy.name = g_.tensors[id].name + ".copy";
     copy.dtype = g_.tensors[id].dtype;

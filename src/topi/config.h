@@ -78,9 +78,9 @@ bool parse_value(std::string_view text, E* value) {
 }  // namespace config_detail
 
 template <class C>
-concept Configuration = requires(const C& c) {
+concept Configuration = requires(const C& a, const C& b) {
   C::fields();
-  {c == c};
+  {a == b};
 };
 
 template <Configuration C>

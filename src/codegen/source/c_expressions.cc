@@ -263,7 +263,7 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
   if (is_bits_float(from) && is_bits_float(to))
     return {c_narrow_call(to, c_widen_call(from, code(n.value).text)), kAtom};
   if (is_bits_float(from)) {
-    const Code wide{c_widen_call(from, code(n.value).text), kAtom};
+    Code wide{c_widen_call(from, code(n.value).text), kAtom};
     if (to == kFloat32) return wide;
     if (to == kFloat64) return {"(double)" + wide.text, kUnary};
     if (to.is_bool()) return {wide.text + " != 0.0f", kCompare};
