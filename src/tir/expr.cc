@@ -213,7 +213,8 @@ std::optional<double> as_const_float(const PrimExpr& e) {
 }
 
 Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope, int alignment, bool read_only) {
-  TW_ICHECK(size >= 0, format("buffer {} of {} elements", name, size));
+  TW_ICHECK(size >= 0 || (size == kUnknownSize && scope == Scope::kGlobal),
+            format("buffer {} of {} elements", name, size));
   if (alignment == 0) alignment = std::max<int>(1, static_cast<int>(dtype.element().bytes()));
   return make_node<BufferNode>(std::move(name), dtype, size, scope, alignment, read_only);
 }
@@ -473,6 +474,10 @@ PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask) {
   }
   DataType type = buffer->dtype.element().with_lanes(lanes);
   return make_node<LoadNode>(type, std::move(buffer), std::move(index), std::move(mask));
+}
+
+PrimExpr read(DataType dtype, Ref<Node> source, std::string name, std::vector<PrimExpr> indices) {
+  return make_node<ReadNode>(dtype, std::move(source), std::move(name), std::move(indices));
 }
 
 }  // namespace tilewright::tir

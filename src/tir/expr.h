@@ -20,7 +20,7 @@ namespace tilewright::tir {
   X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
   X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
 #define TW_TIR_OTHER(X) \
-  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
+  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Read) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
 // clang-format on
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
@@ -55,6 +55,8 @@ class BufferNode : public Node {
   const bool read_only;
 };
 using Buffer = Ref<BufferNode>;
+// BufferNode::size of memory whose extent only a call knows: indices have no upper bound that could be checked.
+inline constexpr int64_t kUnknownSize = -1;
 Buffer make_buffer(std::string name, DataType dtype, int64_t size, Scope scope = Scope::kGlobal, int alignment = 0,
                    bool read_only = false);
 
@@ -108,6 +110,16 @@ class LoadNode : public ExprNode {
       : ExprNode(ExprKind::kLoad, d), buffer(std::move(b)), index(std::move(i)), mask(std::move(m)) {}
   const Buffer buffer;
   const PrimExpr index, mask;  // mask may be null
+};
+// source[indices]: an element of something that has no place in memory yet, such as a tensor expression (te/tensor.h).
+// No function holds one: lowering puts loads in their place.
+class ReadNode : public ExprNode {
+ public:
+  ReadNode(DataType d, Ref<Node> s, std::string n, std::vector<PrimExpr> i)
+      : ExprNode(ExprKind::kRead, d), source(std::move(s)), name(std::move(n)), indices(std::move(i)) {}
+  const Ref<Node> source;
+  const std::string name;
+  const std::vector<PrimExpr> indices;
 };
 class RampNode : public ExprNode {  // base, base + stride, ... over `lanes`
  public:
@@ -215,6 +227,7 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args);
 PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);  // a*b + c, one rounding
 PrimExpr let(PrimExpr var, PrimExpr value, PrimExpr body);
 PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask = {});
+PrimExpr read(DataType dtype, Ref<Node> source, std::string name, std::vector<PrimExpr> indices);
 
 // The value of an integer or bool constant, or of a float one, also when it is broadcast to lanes.
 std::optional<int64_t> as_const_int(const PrimExpr& e);

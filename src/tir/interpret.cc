@@ -348,7 +348,7 @@ class Machine {
   }
 
   bool inside(const Memory& m, int64_t index, const char* verb) {
-    if (index >= 0 && index < m.buffer->size) return true;
+    if (index >= 0 && (index < m.buffer->size || m.buffer->size == kUnknownSize)) return true;
     return fail(format("{} {}[{}], which has {} elements", verb, m.buffer->name, index, m.buffer->size));
   }
 
@@ -390,7 +390,8 @@ class Machine {
       case ExprKind::kFloatImm:
       case ExprKind::kVar:
       case ExprKind::kLet:
-        return true;  // have slots, not instructions
+      case ExprKind::kRead:  // never verified
+        return true;         // have slots, not instructions
       case ExprKind::kNot:
         for (int l = 0; l < lanes; ++l) to[l].i = !a[l].i;
         return true;
@@ -568,7 +569,7 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
   Code code;
   Compiler compiler(code);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (!buffers[i] && function.params[i]->size > 0)
+    if (!buffers[i] && function.params[i]->size != 0)
       return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name), where);
     compiler.add_memory(function.params[i], buffers[i]);
   }

@@ -128,7 +128,7 @@ class Parser {
     expect(":");
     DataType type = dtype();
     expect("[");
-    int64_t size = integer(0, int64_t{1} << 48);
+    const int64_t size = scope == Scope::kGlobal && accept("?") ? kUnknownSize : integer(0, int64_t{1} << 48);
     expect("]");
     bool read_only = false;
     int alignment = 0;
@@ -474,6 +474,8 @@ class Parser {
         kind = ForKind::kVectorized;
       else if (accept_word("unrolled"))
         kind = ForKind::kUnrolled;
+      else if (accept_word("parallel"))
+        kind = ForKind::kParallel;
       expect(":");
       if (!type.is_integral() || type.lanes != 1 || min->dtype != type || extent->dtype != type)
         fail(format("a loop over {} from {} by {}", type.str(), min->dtype.str(), extent->dtype.str()));

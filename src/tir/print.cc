@@ -144,6 +144,10 @@ class Printer {
         const auto& n = static_cast<const CallNode&>(*e);
         return call(intrinsic_name(n.op), n.args);
       }
+      case ExprKind::kRead: {
+        const auto& n = static_cast<const ReadNode&>(*e);
+        return call(n.name + "[", n.indices, true, "]");
+      }
       case ExprKind::kLet: {
         const auto& n = static_cast<const LetNode&>(*e);
         out += "let(";
@@ -178,7 +182,7 @@ class Printer {
   }
 
   static std::string buffer_type(const BufferNode& b) {
-    std::string text = format("{}[{}]", b.dtype.str(), b.size);
+    std::string text = b.dtype.str() + (b.size == kUnknownSize ? std::string("[?]") : format("[{}]", b.size));
     if (b.scope == Scope::kStack) text += " stack";
     if (b.scope == Scope::kRegister) text += " register";
     if (b.read_only) text += " readonly";
@@ -289,6 +293,7 @@ class Printer {
         out.insert(at, bind_var(n.var));  // bound after its bounds are written: it is not in scope there
         if (n.for_kind == ForKind::kVectorized) out += " vectorized";
         if (n.for_kind == ForKind::kUnrolled) out += " unrolled";
+        if (n.for_kind == ForKind::kParallel) out += " parallel";
         out += ":\n";
         block(n.body, depth + 1);
         unbind(n.var.get());

@@ -22,8 +22,8 @@ class StmtNode : public Node {
 };
 using Stmt = Ref<StmtNode>;
 
-// kVectorized and kUnrolled are requests removed by the vectorize and unroll passes before code generation.
-enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled };
+// Requests that the passes vectorize, unroll and divide_parallel remove before code generation.
+enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled, kParallel };
 
 class ForNode : public StmtNode {  // for var in [min, min + extent)
  public:

@@ -17,8 +17,9 @@ void fail_at(int line, int column, std::string message) {
 }
 
 std::vector<Line> split_lines(std::string_view text) {
-  static constexpr std::string_view kSymbols[] = {"//", "==", "!=", "<=", ">=", "<<", ">>", "(", ")", "[", "]", ",",
-                                                  ":",  "=",  "<",  ">",  "|",  "^",  "&",  "+", "-", "*", "/", "%"};
+  static constexpr std::string_view kSymbols[] = {"//", "==", "!=", "<=", ">=", "<<", ">>", "(", ")",
+                                                  "[",  "]",  ",",  ":",  "=",  "<",  ">",  "|", "^",
+                                                  "&",  "+",  "-",  "*",  "/",  "%",  "?"};
   std::vector<Line> lines;
   int number = 0;
   while (!text.empty()) {

@@ -181,6 +181,8 @@ std::string typing_error(const ExprNode& e) {
         if (i < 0 || i >= lanes) return format("a shuffle takes lane {} of {}", i, lanes);
       return {};
     }
+    case ExprKind::kRead:
+      return "an element of a tensor expression is left in a function";
     case ExprKind::kCall:
       return call_error(static_cast<const CallNode&>(e));
     case ExprKind::kLet: {
@@ -238,7 +240,8 @@ std::string typing_error(const StmtNode& s) {
 
 std::string typing_error(const BufferNode& b) {
   if (!is_number(b.dtype)) return format("buffer {} of {}", b.name, b.dtype.str());
-  if (b.size < 0) return format("buffer {} of {} elements", b.name, b.size);
+  if (b.size < 0 && !(b.size == kUnknownSize && b.scope == Scope::kGlobal))
+    return format("buffer {} of {} elements", b.name, b.size);
   int a = b.alignment;
   if (a < 1 || a > 4096 || (a & (a - 1)) != 0) return format("buffer {} aligned to {} bytes", b.name, a);
   constexpr int64_t kLargestArray = 1 << 20;  // bytes of a thread's stack

@@ -81,7 +81,7 @@ class Verifier {
     if (base->kind == ExprKind::kIntImm) {
       const int64_t at = static_cast<const IntImmNode*>(base)->value;
       const __int128 first = std::min<__int128>(at, at + span), last = std::max<__int128>(at, at + span);
-      if (!masked && (first < 0 || last >= b.size))
+      if (!masked && (first < 0 || (last >= b.size && b.size != kUnknownSize)))
         fail(span == 0 ? format("index {} is outside {}, which has {} elements", at, b.name, b.size)
                        : format("{} leaves {}, which has {} elements", to_text(index), b.name, b.size));
     } else if (form_ == Form::kFinal && b.scope == Scope::kRegister) {
@@ -166,7 +166,9 @@ class Verifier {
       if (auto what = typing_error(*n->buffer); !what.empty()) fail(what);
     if (auto* n = as<ForNode>(s); n && form_ == Form::kFinal && n->for_kind != ForKind::kSerial)
       fail(format("the loop over {} is still to be {}", static_cast<const VarNode&>(*n->var).name,
-                  n->for_kind == ForKind::kVectorized ? "vectorized" : "unrolled"));
+                  n->for_kind == ForKind::kVectorized ? "vectorized"
+                  : n->for_kind == ForKind::kUnrolled ? "unrolled"
+                                                      : "divided among threads"));
   }
 
   const Form form_;

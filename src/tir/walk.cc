@@ -67,6 +67,9 @@ void for_each_child(const PrimExpr& e, const std::function<void(const PrimExpr&)
       f(node<LoadNode>(e).index);
       if (node<LoadNode>(e).mask) f(node<LoadNode>(e).mask);
       break;
+    case ExprKind::kRead:
+      for (const auto& i : node<ReadNode>(e).indices) f(i);
+      break;
     case ExprKind::kRamp:
       f(node<RampNode>(e).base);
       break;
@@ -192,6 +195,13 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
       const auto& n = node<LoadNode>(e);
       auto i = f(n.index), m = n.mask ? f(n.mask) : PrimExpr();
       return i == n.index && m == n.mask ? e : load(n.buffer, std::move(i), std::move(m));
+    }
+    case ExprKind::kRead: {
+      const auto& n = node<ReadNode>(e);
+      std::vector<PrimExpr> indices;
+      indices.reserve(n.indices.size());
+      for (const auto& i : n.indices) indices.push_back(f(i));
+      return indices == n.indices ? e : read(e->dtype, n.source, n.name, std::move(indices));
     }
     case ExprKind::kRamp: {
       const auto& n = node<RampNode>(e);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tir/cases.h"
 #include "tir/passes/bind_single_thread.h"
+#include "tir/passes/divide_parallel.h"
 #include "tir/passes/legalize_small_floats.h"
 #include "tir/passes/legalize_sub_bytes.h"
 #include "tir/passes/lower_kernel.h"
@@ -20,6 +21,7 @@ TEST(Passes, StorageRewrite) { check_cases("storage_rewrite.tir", storage_rewrit
 TEST(Passes, LegalizeSmallFloats) { check_cases("legalize_small_floats.tir", legalize_small_floats); }
 TEST(Passes, LegalizeSubBytes) { check_cases("legalize_sub_bytes.tir", legalize_sub_bytes); }
 TEST(Passes, Scalarize) { check_cases("scalarize.tir", scalarize); }
+TEST(Passes, DivideParallel) { check_cases("divide_parallel.tir", divide_parallel); }
 TEST(Passes, BindSingleThread) { check_cases("bind_single_thread.tir", bind_single_thread); }
 TEST(Passes, LowerKernel) {
   check_cases("lower_kernel.tir", [](PrimFunc f) { return lower_kernel(std::move(f)).value(); });

@@ -15,9 +15,12 @@ class ByteAccess {
   Buffer bytes_of(const Buffer& packed) {
     Buffer& out = bytes_[packed.get()];
     if (!out)
-      out = make_buffer(packed->name, kUInt8,
-                        static_cast<int64_t>(packed->dtype.element().bytes_for(static_cast<uint64_t>(packed->size))),
-                        packed->scope, packed->alignment, packed->read_only);
+      out = make_buffer(
+          packed->name, kUInt8,
+          packed->size == kUnknownSize
+              ? kUnknownSize
+              : static_cast<int64_t>(packed->dtype.element().bytes_for(static_cast<uint64_t>(packed->size))),
+          packed->scope, packed->alignment, packed->read_only);
     return out;
   }
 

@@ -3,6 +3,7 @@
 
 #include <iterator>
 
+#include "tir/passes/divide_parallel.h"
 #include "tir/passes/simplify.h"
 #include "tir/passes/storage_rewrite.h"
 #include "tir/passes/unroll.h"
@@ -12,9 +13,7 @@
 namespace tilewright::tir {
 
 const KernelPass kKernelPasses[] = {
-    {"unroll", unroll},
-    {"vectorize", vectorize},
-    {"simplify", simplify},
+    {"divide_parallel", divide_parallel}, {"unroll", unroll}, {"vectorize", vectorize}, {"simplify", simplify},
     {"storage_rewrite", storage_rewrite},
 };
 const int kKernelPassCount = static_cast<int>(std::size(kKernelPasses));

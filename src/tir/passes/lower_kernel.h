@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of a kernel from a template to code generation: unroll, vectorize, simplify, storage_rewrite, verify.
+// The way of a kernel from a template to code generation: divide_parallel, unroll, vectorize, simplify,
+// storage_rewrite, verify.
 //
 // Ensures: verify(result, Form::kFinal) holds. Error: VerifyFailed, a fault of what made the kernel.
 #pragma once

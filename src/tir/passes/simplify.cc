@@ -27,6 +27,11 @@ bool has_load(const PrimExpr& e) {
 
 class Simplifier {
  public:
+  PrimExpr expression(const PrimExpr& e, std::span<const VariableRange> ranges) {
+    for (const auto& [var, range] : ranges)
+      if (IndexAlgebra::handles(var->dtype)) algebra_.bind(var, range);
+    return expr(e);
+  }
   void thread_variables(const PrimExpr& tid, const PrimExpr& nthreads) {
     algebra_.bind(tid, kThreadNumber);
     algebra_.bind(nthreads, kThreadCount);
@@ -346,6 +351,10 @@ class Unused {
   std::unordered_map<const BufferNode*, int64_t> buffers_;
 };
 }  // namespace
+
+PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges) {
+  return Simplifier().expression(e, ranges);
+}
 
 PrimFunc simplify(PrimFunc function) {
   Simplifier simplifier;

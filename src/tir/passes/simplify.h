@@ -12,8 +12,15 @@
 // them. Runs last: unroll and vectorize leave the sums, ramps and conditions that this removes. Test:
 // tests/tir/simplify.tir; rules: tests/arith/linear_test.cc; whole pipeline: tests/tir/random_test.cc
 #pragma once
+#include <span>
+#include <utility>
+
+#include "arith/interval.h"
 #include "tir/stmt.h"
 
 namespace tilewright::tir {
 PrimFunc simplify(PrimFunc function);
+// The same of one expression whose variables lie in these ranges (others anywhere).
+using VariableRange = std::pair<PrimExpr, arith::Interval>;
+PrimExpr simplify_expr(const PrimExpr& e, std::span<const VariableRange> ranges);
 }  // namespace tilewright::tir
