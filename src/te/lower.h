@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schedule as kernels of the loop IR.
+//
+// Regions: a stage that is computed inside a consumer's loop computes, of each dimension, from the least to the
+// greatest index that one iteration reads (te/region.h). A loop that was split unevenly, or a region that may reach
+// over the tensor's edge, has a condition around the innermost statement wherever it cannot be proven to hold.
+#pragma once
+#include "te/schedule.h"
+
+namespace tilewright::te {
+
+struct Lowered {
+  // One for each stage that is computed by itself, to be run in this order; all take the same buffers: the sizes (when
+  // there are any), the arguments, the workspaces. Before tir::lower_kernel: what was asked of loops is still marked.
+  std::vector<tir::PrimFunc> kernels;
+  // Free variables of shapes and bodies, in the order of the first buffer, int64[...]. They are 0 to 2^31 - 1.
+  std::vector<PrimExpr> sizes;
+  // Tensors that are no arguments: how many elements, over `size_values` (int64 variables, by place in `sizes`). Each
+  // thread has its own where a stage is computed inside another's loop.
+  struct Workspace {
+    tir::Buffer buffer;
+    PrimExpr elements;
+    bool per_thread;
+  };
+  std::vector<Workspace> workspaces;
+  std::vector<PrimExpr> size_values;
+};
+
+// `arguments`: inputs and outputs, each in compact row-major memory of its own. Errors: InvalidArgument (a tensor that
+// is read or an output that is missing, a stage that is computed inside a loop that does not hold all its consumers).
+Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name);
+
+}  // namespace tilewright::te
