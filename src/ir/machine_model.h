@@ -18,9 +18,21 @@ struct MachineModel {
   // Products and sums of float32, 1e9 a second; and bytes read, 1e9 a second, from each level.
   double gflops = 110, l1_gbps = 190, l2_gbps = 100, l3_gbps = 70, dram_gbps = 30;
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;
-  double flops_per_cycle = 32;  // of float32: 32 is two units of 256 bits, or one of 512
+  // Units that multiply and add, and how wide they and the loads are: a wider vector passes in pieces.
+  int fma_units = 2, unit_bits = 256;
+  // Bytes a cycle that a panel of weights arrives with beside the arithmetic it is for, from each level.
+  double l1_rate = 54, l2_rate = 25, l3_rate = 16;
 
-  double cycles_per_microsecond() const { return gflops * 1e3 / flops_per_cycle; }
+  double flops_per_cycle() const { return fma_units * unit_bits / 16.0; }  // of float32
+  double cycles_per_microsecond() const { return gflops * 1e3 / flops_per_cycle(); }
+  // Whole vectors of so many bits in a cycle.
+  double fmas_per_cycle(int bits) const { return fma_units * pieces(bits); }
+  double loads_per_cycle(int bits) const { return 2 * pieces(bits); }
+  // Whether half of such a vector costs half of its time.
+  bool halves_pay(int bits) const { return bits > unit_bits; }
+
+ private:
+  double pieces(int bits) const { return bits > unit_bits ? static_cast<double>(unit_bits) / bits : 1; }
 };
 
 // The model of a CPU by LLVM's name for it ("znver4", "skylake-avx512", "x86-64-v3").

@@ -327,7 +327,7 @@ Cost estimate(const AttentionProblem& p, const Target& target) {
   cost.flops = 2 * pairs * (p.size + p.value_size);
   cost.bytes = 4.0 * p.batch * p.heads *
                (p.queries * (p.size + p.value_size) + p.keys * (p.size + p.value_size) / static_cast<double>(p.group));
-  const double flops_per_cycle = 32, exp_cycles = 12;
+  const double flops_per_cycle = target.machine.flops_per_cycle(), exp_cycles = 12 * 32 / flops_per_cycle;
   cost.microseconds = (2 * padded * (p.size + p.value_size) / flops_per_cycle * 1.05 + padded / lanes * exp_cycles) /
                       target.machine.cycles_per_microsecond();
   return cost;

@@ -110,16 +110,16 @@ double conv_cycles(const Conv2dProblem& p, const Conv2dConfig& c, const Target& 
   // Each tile of output blocks walks the input of its band; what of it the
   // second-level cache does not hold comes in bursts that arithmetic hides in
   // part only.
-  const double input = input_bytes(p), band = input / static_cast<double>(l.bands);
+  const double input = input_bytes(p), band = input / static_cast<double>(l.bands), burst = target.machine.l2_rate / 5;
   if (input > static_cast<double>(target.machine.l2_bytes))
-    cycles +=
-        static_cast<double>(band <= 0.5 * static_cast<double>(target.machine.l2_bytes) ? 1 : l.oc_tiles) * input / 5;
+    cycles += static_cast<double>(band <= 0.5 * static_cast<double>(target.machine.l2_bytes) ? 1 : l.oc_tiles) * input /
+              burst;
   // Every band but the first takes the weights from the third level again, and
   // the rows that windows share.
   const double again = static_cast<double>(l.bands - 1), weights = 4.0 * static_cast<double>(l.panel * l.oc_blocks);
   const double shared =
       static_cast<double>(std::max<int64_t>(0, (p.kernel_height - 1) * p.dilation_height + 1 - p.stride_height));
-  cycles += again * (0.5 * weights / 16 + shared * input / static_cast<double>(p.in_height) / 5);
+  cycles += again * (0.5 * weights / 16 + shared * input / static_cast<double>(p.in_height) / burst);
   return cycles * static_cast<double>(p.batch * p.out_depth);
 }
 

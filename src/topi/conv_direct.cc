@@ -41,7 +41,9 @@ Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out
 double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
                           const Target& target) {
   const Extents e = extents_of(p, data, out, target);
-  const double per_cycle = e.wide ? 1 : 2, half = e.last_lanes < e.lanes ? 0.5 : 0;
+  const int bits = e.wide ? 512 : std::min(target.vector_bits, 256);
+  const double per_cycle = target.machine.fmas_per_cycle(bits);
+  const double half = e.last_lanes < e.lanes && target.machine.halves_pay(bits) ? 0.5 : 0;
   const double steps = static_cast<double>(product(p.kernel) * e.ic);
   // Vectors are not aligned: half of them cross a cache line. Strided ones are put together from two, others lane by
   // lane.
@@ -52,7 +54,7 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
                                                                  : 2.0 * e.lanes;
   auto tile = [&](double rows, double cols) {
     const double step = std::max({rows * cols / per_cycle, (cols * vector_load + rows * 0.7) / per_cycle, 4.2});
-    return steps * (step + 0.3) + 30 + 2 * rows * cols;
+    return steps * (step + 0.3) + 30 + 2 * rows * cols / (e.wide ? per_cycle : 1);
   };
   auto over = [](int64_t extent, int64_t size, auto&& f) {
     double cycles = static_cast<double>(extent / size) * f(size);

@@ -26,15 +26,16 @@ int64_t span_of(const DepthwiseProblem& p, int64_t width) {
 
 double depthwise_tile_cycles(const DepthwiseProblem& p, HeldTaps held, int64_t width, const Target& target) {
   if (width == 0) return 0;
-  // Vectors of 512 bits: one multiply-add and one load a cycle; narrower ones: two, and of loads one and a half.
+  // Narrow vectors: of loads one and a half a cycle.
   const bool wide = target.vector_bits >= 512;
+  const double fmas = target.machine.fmas_per_cycle(target.vector_bits);
   const double n = static_cast<double>(width), taps = static_cast<double>(p.kernel_height * p.kernel_width);
   const int64_t loads = held == HeldTaps::kOne
                             ? p.kernel_height * p.kernel_width * (width + 1)
                             : p.kernel_height * (std::min(span_of(p, width), width * p.kernel_width) +
                                                  (held == HeldTaps::kRow ? p.kernel_width : 0));
-  const double sums = std::max(n / (wide ? 1 : 2), 4.2) * taps;
-  return std::max(sums, static_cast<double>(loads) / (wide ? 1 : 1.5)) + 12 + 2 * n;
+  const double sums = std::max(n / fmas, 4.2) * taps;
+  return std::max(sums, static_cast<double>(loads) / (wide ? fmas : 1.5)) + (12 + 2 * n) / (wide ? fmas : 1);
 }
 
 double row_cycles(const DepthwiseProblem& p, const DepthwiseConfig& c, const Target& target) {

@@ -26,7 +26,7 @@ constexpr int kTurningRows = 22;
 // lie and turn four steps of them at a time: shuffles run beside the
 // multiply-adds, pieces of 128 bits and broadcasts share the loads.
 double turning_tile_cycles(int rows, double cols, double k, const Target& target) {
-  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
+  const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
   const double step = std::max({rows / per_cycle, target.vector_bits / 256.0 + rows / 2.0, 4.2});
   return cols * (k * (step + 0.3) + 30 + 2.0 * rows / per_cycle);
 }

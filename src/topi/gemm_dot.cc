@@ -49,7 +49,7 @@ double dot_tile_cycles(int64_t rows, int64_t cols, int64_t k, int v, double per_
 
 double cycles_with(const GemmProblem& p, const DotTile& t, const Target& target) {
   const int v = lanes_of(p, target);
-  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
+  const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
   auto row = [&](int64_t rows) {
     double cycles = static_cast<double>(p.n / t.cols) * dot_tile_cycles(rows, t.cols, p.k, v, per_cycle);
     if (p.n % t.cols) cycles += dot_tile_cycles(rows, p.n % t.cols, p.k, v, per_cycle);

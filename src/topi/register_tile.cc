@@ -2,6 +2,7 @@
 #include "topi/register_tile.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tilewright::topi {
 
@@ -104,18 +105,22 @@ void prefetch_ahead(std::vector<Stmt>* body, const Buffer& buffer, const PrimExp
 bool tile_fits(int rows, int cols, const Target& target) { return rows * cols + cols + 1 <= target.vector_registers; }
 
 double tile_cycles(int rows, double cols, double steps, double panel_bytes, const Target& target, bool words) {
-  // 512-bit: one FMA and one vector load a cycle; narrower: two. Element broadcasts go two a cycle. An accumulator
-  // can be updated every 4 cycles. Bytes a cycle from where the panel lives: about 54, 25, 16 for L1, L2, L3.
-  double per_cycle = target.vector_bits >= 512 ? 1 : 2;
-  double column_bytes = cols * target.vector_bits / 8.0;
-  double rate = panel_bytes <= target.machine.l1_bytes * 0.6    ? 54
-                : panel_bytes <= target.machine.l2_bytes * 0.45 ? 25
-                                                                : 16;
-  // Without element broadcasts from memory a row costs an instruction of its own.
-  const double row_cost = target.vector_bits >= 512 ? 0.5 : 0.7;
-  double step = std::max({rows * cols / per_cycle, cols / per_cycle + rows * row_cost, 4.2, column_bytes / rate});
-  if (words) step += 0.15 * (rows + cols);
-  return steps * (step + 0.15) + 30 + 2.0 * rows * cols / per_cycle;
+  const MachineModel& machine = target.machine;
+  const int bits = target.vector_bits;
+  const double fmas = machine.fmas_per_cycle(bits), loads = machine.loads_per_cycle(bits);
+  const double column_bytes = cols * bits / 8.0;
+  if (!machine.halves_pay(bits)) cols = std::ceil(cols);
+  const double rate = panel_bytes <= static_cast<double>(machine.l1_bytes) * 0.6    ? machine.l1_rate
+                      : panel_bytes <= static_cast<double>(machine.l2_bytes) * 0.45 ? machine.l2_rate
+                                                                                    : machine.l3_rate;
+  // Broadcasts from memory go two a cycle, a little less beside whole vectors that do so too; where they are no operand
+  // of a multiply-add, a row costs an instruction of its own.
+  const double row_cost = bits < 512 ? 0.7 : loads > 1 ? 0.57 : 0.5;
+  // An accumulator can be updated every 4 cycles, by units that wait for each other now and then.
+  const double latency = bits >= 512 && fmas > 1 ? 4.6 : 4.2;
+  double step = std::max({rows * cols / fmas, cols / loads + rows * row_cost, latency, column_bytes / rate});
+  if (words) step += 0.15 * (rows + cols) / (bits >= 512 ? fmas : 1);
+  return steps * (step + 0.15) + 30 + 2.0 * rows * cols / fmas;
 }
 
 }  // namespace tilewright::topi

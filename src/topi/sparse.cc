@@ -280,7 +280,7 @@ Cost estimate(const SparseProblem& p, const SparseConfig& c, const Target& targe
   cost.flops = 2.0 * static_cast<double>(p.m) * elements;
   cost.bytes = 4.0 * (elements + static_cast<double>(p.m * (p.k + p.n())));
   // A step takes as long as its multiply-adds, which wait for each other where there are few.
-  const double per_cycle = target.vector_bits >= 512 ? 1 : 2;
+  const double per_cycle = target.machine.fmas_per_cycle(target.vector_bits);
   double cycles = cost.flops / 2 * 1.3;  // scalar: an element's loads and the clamping of its column
   if (c.form != SparseForm::kScalar) {
     const double at_once = c.form == SparseForm::kAlongBlocks ? c.rows * c.columns * c.chains : c.chains;

@@ -77,13 +77,13 @@ int64_t winograd_scratch_bytes(const Conv2dProblem& p, const WinogradConfig& c, 
 
 namespace {
 
-// Cycles of a program over a tile's vectors, both ways: one operation a cycle of 512 bits, loads beside them, a store
-// every other cycle.
+// Cycles of a program over a tile's vectors, both ways: an operation takes as long as a multiply-add, loads beside
+// them, a store twice as long.
 double transform_cycles(const LinearProgram& down, const LinearProgram& across, const Target& target) {
   const double wide = across.inputs, high = static_cast<double>(down.results.size());
   const double operations = down.operations() * wide + across.operations() * high;
   const double loads = down.inputs * wide, stores = high * static_cast<double>(across.results.size());
-  return (operations + 0.5 * loads + 2 * stores) * (target.vector_bits >= 512 ? 1 : 0.5) + 8;
+  return (operations + 0.5 * loads + 2 * stores) / target.machine.fmas_per_cycle(target.vector_bits) + 8;
 }
 
 struct Prediction {

@@ -24,5 +24,17 @@ TEST(MachineModel, TheLongestNameOfAFamilyIsTaken) {
   EXPECT_EQ(machine_model_of("x86-64").family, "x86-64");
 }
 
+TEST(MachineModel, AWideVectorPassesInPiecesWhereUnitsAreNarrow) {
+  const MachineModel full = machine_model_of("znver5"), halves = machine_model_of("znver4");
+  EXPECT_EQ(full.flops_per_cycle(), 64);
+  EXPECT_EQ(full.fmas_per_cycle(512), 2);
+  EXPECT_EQ(full.loads_per_cycle(512), 2);
+  EXPECT_FALSE(full.halves_pay(512));
+  EXPECT_EQ(halves.flops_per_cycle(), 32);
+  EXPECT_EQ(halves.fmas_per_cycle(512), 1);
+  EXPECT_EQ(halves.fmas_per_cycle(256), 2);
+  EXPECT_TRUE(halves.halves_pay(512));
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -31,6 +31,18 @@ T changed(T value, std::mt19937_64& random) {
     return value + static_cast<T>(1 + random() % 1000);
 }
 
+// One column of vectors asks for a load with each multiply-add: two units of 512 bits would wait for them.
+TEST(ConfigOfMachine, PointwiseTilesOfFullWidthUnitsHoldSeveralColumns) {
+  Target target;
+  target.vector_bits = 512, target.vector_registers = 32, target.machine = machine_model_of("znver5");
+  Conv2dProblem p;
+  p.in_channels = 256, p.out_channels = 128, p.lanes = 16;
+  p.in_height = p.in_width = p.out_height = p.out_width = 56;
+  const Conv2dConfig c = default_config(p, target, true);
+  EXPECT_GE(c.oc_blocks, 2) << to_text(c);
+  EXPECT_GE(c.tile_height * c.tile_width * c.oc_blocks, 16) << to_text(c);
+}
+
 template <class C>
 class Configs : public ::testing::Test {};
 using AllConfigs = ::testing::Types<GemmConfig, Conv2dConfig, WinogradConfig, DepthwiseConfig, ConvDirectConfig,
