@@ -86,7 +86,8 @@ class Around {
   std::map<std::string, Value> named_;
 };
 
-Expr host(NodeContext& c, const char* function, std::vector<Expr> operands, std::vector<std::string> settings = {}) {
+Expr host(NodeContext& c, const char* function, const std::vector<Expr>& operands,
+          std::vector<std::string> settings = {}) {
   return c.call("vm.host", operands, make_attrs<relay::HostAttrs>([&](auto& a) {
                   a.function = function;
                   a.settings = std::move(settings);

@@ -84,7 +84,7 @@ Expr labels_of(NodeContext& c, const Expr& classes, const Tensor& labels) {
 }
 
 Expr feature_rows(NodeContext& c, DataType dtype) {
-  const Expr x = c.cast(c.input(0), dtype);
+  Expr x = c.cast(c.input(0), dtype);
   if (c.rank(x) == 1) return c.expand(x, 0);
   if (c.rank(x) != 2) c.fail_type(format("its input has rank {}, rows of features are needed", c.rank(x)));
   return x;
@@ -163,7 +163,7 @@ Expr kernel_products(NodeContext& c, const Expr& x, const std::vector<double>& v
     const Expr far = c.reduce("sum", c.mul(away, away), {2}, false);
     return c.call("exp", {c.mul(far, number(-parameters[0]))});
   }
-  const Expr dot = c.call("nn.dense", {x, support}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = count; }));
+  Expr dot = c.call("nn.dense", {x, support}, make_attrs<relay::DenseAttrs>([&](auto& a) { a.units = count; }));
   if (kind == "LINEAR") return dot;
   const Expr shifted = c.add(c.mul(dot, number(parameters[0])), number(parameters[1]));
   if (kind == "POLY") return c.call("power", {shifted, number(parameters[2])});

@@ -31,7 +31,7 @@ Expr picture(NodeContext& c, size_t i) {
 
 // A weight of outputs, inputs, rows and columns whose outputs, and inputs where `both`, lie innermost in blocks.
 Tensor in_order(const Tensor& t, int64_t block, bool both) {
-  const Ints d = t.shape();
+  const Ints& d = t.shape();
   const int64_t window = d[2] * d[3], inner = both ? block : 1;
   Tensor out(t.dtype(), d);
   const auto* from = reinterpret_cast<const float*>(t.raw());
@@ -48,7 +48,7 @@ Expr ordered_weight(NodeContext& c) {
   const Tensor stored = c.constant(1, "weight");
   const int64_t block = block_of(c), groups = c.int_attr("group", 1);
   if (stored.dtype() != kFloat32 || stored.rank() != 4) c.fail_type("its weight is no float32 tensor of rank 4");
-  const Ints d = stored.shape();
+  const Ints& d = stored.shape();
   const bool depthwise = d[1] == 1 && groups == d[0], both = !depthwise && d[1] >= block;
   if (d[0] % block != 0 || (both && d[1] % block != 0))
     c.fail_type(format("a weight {} does not lie in blocks of {} channels", shape_str(d), block));

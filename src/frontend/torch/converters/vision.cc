@@ -35,7 +35,7 @@ Values affine_grid(NodeContext& c) {
 
 struct Window {
   Ints strides, pads, dilations, kernel;
-  int64_t groups, sets;  // of channels in products; of offsets
+  int64_t groups = 1, sets = 1;  // of channels in products; of offsets
 };
 
 // Where every tap reads without offsets along one axis, in pixels: (1, taps, 1, places).

@@ -69,7 +69,7 @@ Result<Type> attention_type(const TypeArgs& args) {
   return tensor_type(std::move(out), args.tensor(0).dtype);
 }
 
-Result<Value> evaluate_one(const char* op, std::vector<Value> inputs, AttrsRef attrs, const Type& type) {
+Result<Value> evaluate_one(const char* op, std::vector<Value> inputs, const AttrsRef& attrs, const Type& type) {
   auto out = find_op(op)->evaluate({inputs, attrs, type});
   TW_TRY_STATUS(out);
   return std::move((*out)[0]);

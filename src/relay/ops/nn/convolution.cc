@@ -163,7 +163,7 @@ Value convolve(const ConvSpec& spec, const Value& data, const Value& kernel, Dat
   Value w = spec.transposed ? relayout(kernel, spec.kernel, kl)
             : spec.filters  ? relayout(kernel, spec.kernel, kl, {{{'O', groups}, {'I', spec.filters}}})
                             : relayout(kernel, spec.kernel, kl, {{{'O', c_out}, {'I', c_in / groups}}});
-  Geometry g;
+  Geometry g{};
   Box small_side = box_of(x.shape);
   g.kernel = box_of(w.shape);
   for (size_t i = 0; i < 3; ++i) {

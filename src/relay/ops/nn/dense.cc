@@ -88,7 +88,7 @@ Result<Type> batch_matmul_type(const TypeArgs& args) {
 
 // One operand as a stack of row-major (rows x cols) matrices of doubles, with norms of the `kept` index for the bounds.
 struct Matrices {
-  int64_t rows, cols, count;
+  int64_t rows = 0, cols = 0, count = 0;
   std::vector<double> data;          // count x rows x cols
   std::vector<double> norm, spread;  // count x kept: root sum of squares of values and of bounds
 };

@@ -157,9 +157,10 @@ Result<std::vector<Value>> eval_meshgrid(const EvalArgs& args) {
   const bool swap = args.as<MeshgridAttrs>().indexing == "xy" && args.inputs.size() >= 2;
   std::vector<Value> out;
   for (size_t i = 0; i < args.inputs.size(); ++i) {
-    std::vector<int64_t> shape = out_shape(args, i), strides(shape.size(), 0);
+    const std::vector<int64_t> shape = out_shape(args, i);
+    std::vector<int64_t> strides(shape.size(), 0);
     strides[swap && i < 2 ? 1 - i : i] = 1;
-    out.push_back(strided_copy(args.inputs[i], std::move(shape), strides));
+    out.push_back(strided_copy(args.inputs[i], shape, strides));
   }
   return out;
 }

@@ -137,7 +137,7 @@ template <bool kProduct>
 Result<std::vector<Value>> eval_scan(const EvalArgs& args) {
   const auto& a = args.as<ScanopAttrs>();
   Value x = args.inputs[0];
-  if (!a.axis) x = reshaped(std::move(x), {x.size()});
+  if (!a.axis) x = reshaped(x, {x.size()});
   Value out = make_value(out_tensor(args).dtype, x.shape);
   SortedAxis v(x.shape, static_cast<size_t>(TW_TRY(checked_axis(a.axis.value_or(0), x.shape.size()))));
   if (out.is_float()) out.bound.resize(out.f.size());
@@ -184,7 +184,7 @@ Result<std::vector<Value>> eval_unique(const EvalArgs& args) {
   const auto& a = args.as<UniqueAttrs>();
   Value x = args.inputs[0];
   const auto axis = static_cast<size_t>(a.axis ? TW_TRY(checked_axis(*a.axis, x.shape.size())) : 0);
-  if (!a.axis) x = reshaped(std::move(x), {x.size()});
+  if (!a.axis) x = reshaped(x, {x.size()});
   SortedAxis v(x.shape, axis);
   // Slices in their order, compared element by element.
   auto compare = [&](int64_t p, int64_t q) {

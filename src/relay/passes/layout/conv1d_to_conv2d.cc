@@ -80,7 +80,7 @@ class Raiser {
   }
 
   // Records what `e` is with a height; its plain form is made of that.
-  Expr keep(const Expr& e, Expr with_height) {
+  Expr keep(const Expr& e, const Expr& with_height) {
     found_ = true;
     raised_[e.get()] = with_height;
     return reshape_to(with_height, *sizes(e));
@@ -106,7 +106,7 @@ class Raiser {
         out = resize(e);
       else if (name == "concatenate")
         out = concatenate(e);
-      else if (sizes(e)->size() == 3 && as<CallNode>(e)->args.size() > 0 && is_raised(arg(e, 0)) && name == "transpose")
+      else if (sizes(e)->size() == 3 && !as<CallNode>(e)->args.empty() && is_raised(arg(e, 0)) && name == "transpose")
         return lowered_transpose(e);
       else if (name == "nn.pad" && is_raised(arg(e, 0)))
         out = pad(e);

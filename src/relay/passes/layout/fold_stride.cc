@@ -18,7 +18,7 @@ struct Axis {
 };
 std::optional<Axis> axis_of(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad) {
   if (stride < 1 || in % stride != 0) return std::nullopt;
-  Axis a;
+  Axis a{};
   a.stride = stride;
   a.shift = (stride - pad % stride) % stride;
   a.taps = ceil_div(kernel + a.shift, stride);
