@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <charconv>
+#include <concepts>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,9 +79,8 @@ bool parse_value(std::string_view text, E* value) {
 }  // namespace config_detail
 
 template <class C>
-concept Configuration = requires(const C& a, const C& b) {
+concept Configuration = std::equality_comparable<C> && requires {
   C::fields();
-  {a == b};
 };
 
 template <Configuration C>

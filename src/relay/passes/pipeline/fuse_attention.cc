@@ -276,7 +276,7 @@ bool find_scores(const Expr& e, const std::function<bool(const Expr&)>& read_onc
 }
 
 // The sum of the masks with rank 4, or null when there is none; false when they do not fit.
-bool sum_masks(std::vector<Expr> masks, size_t rank, Expr* out) {
+bool sum_masks(const std::vector<Expr>& masks, size_t rank, Expr* out) {
   Expr sum;
   for (const Expr& mask : masks) {
     if (!as_tensor(mask->type) || tensor_of(mask).dtype != kFloat32 || !static_shape(tensor_of(mask).shape))
