@@ -162,9 +162,9 @@ TEST(Depthwise, EveryWayToHoldTaps) {
 
 TEST(Depthwise, RowsOfTheWindowStayInRegistersWhereAllDoNotFit) {
   Target narrow = host_target();
-  narrow.vector_bits = 256, narrow.vector_registers = 16;
+  narrow.vector_bits = 256, narrow.vector_registers = 16, narrow.machine = machine_model_of("haswell");
   Target wide = host_target();
-  wide.vector_bits = 512, wide.vector_registers = 32;
+  wide.vector_bits = 512, wide.vector_registers = 32, wide.machine = machine_model_of("znver4");
   auto held = [](int64_t kernel, const Target& target) {
     const DepthwiseProblem p = problem_of({1, 64, 28, 60, kernel, 1, 1, kernel / 2}, target.lanes(32));
     const DepthwiseConfig c = default_config(p, target);
