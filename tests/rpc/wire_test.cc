@@ -5,27 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <random>
 
-#include "test_folders.h"
+#include "rpc/recorded.h"
 
 namespace tilewright::rpc {
 namespace {
 
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < hex.size(); i += 2) bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
-}
-
-// What the recorded chunk `number` says, without the two of the handshake.
+// The frames of the recorded session, without the two chunks of its handshake.
 std::vector<std::string> recorded_frames() {
-  std::ifstream file(TW_TEST_DATA "/rpc/session_direct.jsonl");
   std::vector<std::string> frames;
-  for (std::string line; std::getline(file, line);)
-    frames.push_back(from_hex(nlohmann::json::parse(line)["hex"].get<std::string>()));
+  for (const testing::Chunk& chunk : testing::recorded("session_direct.jsonl")) frames.push_back(chunk.bytes);
   EXPECT_GT(frames.size(), 100u);
   frames.erase(frames.begin(), frames.begin() + 2);
   return frames;
