@@ -9,6 +9,7 @@
 #include "relay/op.h"
 #include "relay/passes/classic/to_mixed_precision.h"
 #include "relay/passes/default_pipeline.h"
+#include "relay/passes/fusion/compiler_regions.h"
 #include "relay/passes/layout/layout_rewrite.h"
 #include "relay/passes/pipeline/combine_parallel.h"
 #include "relay/passes/pipeline/dead_code.h"
@@ -131,6 +132,19 @@ Pass<relay::Module> pass_with(const std::string& name, nb::dict arguments) {
     pass.run = [constructors = nb::cast<bool>(arguments["expand_constructor"]),
                 globals = nb::cast<bool>(arguments["expand_global_var"])](const relay::Module& m, PassContext&) {
       return relay::eta_expand(m, constructors, globals);
+    };
+  } else if (arguments.contains("takes")) {
+    relay::TargetRules rules;
+    rules.targets = nb::cast<std::vector<std::string>>(arguments["targets"]);
+    rules.include_non_call_ops = nb::cast<bool>(arguments["include_non_call_ops"]);
+    rules.takes = [takes = std::make_shared<nb::object>(arguments["takes"])](const std::string& target,
+                                                                             const relay::Expr& call) {
+      nb::gil_scoped_acquire gil;
+      return relay::called_op(call) ? nb::cast<bool>((*takes)(target, wrap(call)))
+                                    : relay::takes_composite(target, call);
+    };
+    pass.run = [rules = std::make_shared<relay::TargetRules>(std::move(rules))](const relay::Module& m, PassContext&) {
+      return relay::annotate_target(m, *rules);
     };
   } else if (arguments.contains("quantize")) {
     const auto options = quantize_options(nb::cast<nb::dict>(arguments["quantize"]));

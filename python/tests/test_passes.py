@@ -215,9 +215,78 @@ def @main(%x: float32, %y: float32) -> float32 { @sum(@id, Cons(%x, Cons(%y, Nil
         np.testing.assert_allclose(relay.create_executor("debug").evaluate(back)(np.zeros(2, "float32")).numpy(), [1, 1])
 
     def test_what_is_missing_names_what_to_use(self):
-        for name, instead in (("AnnotateTarget", "MergeComposite"), ("PartitionGraph", "relay.ext"), ("MergeCompilerRegions", "relay.ext")):
-            with self.assertRaisesRegex(AttributeError, f"no pass '{name}'; instead: .*{instead}"):
-                getattr(transform, name)
+        with self.assertRaisesRegex(AttributeError, "no pass 'SimplifyExplicitPad'; instead: FoldExplicitPadding"):
+            transform.SimplifyExplicitPad
+
+
+class ExternalParts(unittest.TestCase):
+    """AnnotateTarget, MergeCompilerRegions, PartitionGraph: how many functions, what is in them, and that results stay."""
+
+    def setUp(self):
+        from tilewright.classic.relay.op import registry
+        self.forget = [("nn.relu", "target.mine"), ("add", "target.mine"), ("exp", "target.other")]
+        registry.register("nn.relu", "target.mine", True)
+        registry.register("add", "target.mine", lambda call: call.args[0].checked_type.dtype == "float32")
+        registry.register("exp", "target.other", True)
+        self.addCleanup(lambda: [registry.forget(*pair) for pair in self.forget])
+
+    @staticmethod
+    def network():
+        x = relay.var("x", shape=(2, 3))
+        a = relay.nn.relu(x)
+        b = relay.add(a, relay.nn.relu(relay.sqrt(relay.add(a, relay.const(np.float32(1))))))
+        return tw.IRModule.from_expr(relay.Function([x], relay.exp(relay.add(b, x))))
+
+    def partitioned(self, targets, merge=True, mod=None, **options):
+        steps = [transform.InferType(), transform.AnnotateTarget(targets), *([transform.MergeCompilerRegions()] if merge else []),
+                 transform.PartitionGraph(**options)]
+        return transform.Sequential(steps)(mod or self.network())
+
+    @staticmethod
+    def parts(mod):
+        return {g.name_hint: f.attrs["Compiler"] for g, f in mod.functions.items() if "Compiler" in f.attrs}
+
+    def test_counts(self):
+        self.assertEqual(self.parts(self.partitioned("mine")), {"tvmgen_default_mine_main_0": "mine", "tvmgen_default_mine_main_1": "mine"})
+        self.assertEqual(len(self.parts(self.partitioned("mine", merge=False))), 5)
+        both = self.parts(self.partitioned(["other", "mine"], mod_name="net"))
+        self.assertEqual(sorted(both.values()), ["mine", "mine", "other"])
+        self.assertTrue(all(name.startswith("tvmgen_net_") for name in both))
+        self.assertEqual(self.parts(self.partitioned("nobody")), {})
+
+    def test_constants_stay_inside_unless_told(self):
+        params = [len(f.params) for g, f in self.partitioned("mine").functions.items() if g.name_hint != "main"]
+        more = [len(f.params) for g, f in self.partitioned("mine", bind_constants=False).functions.items() if g.name_hint != "main"]
+        self.assertEqual(sum(more), sum(params) + 1)
+
+    def test_what_goes_in_comes_out_by_inlining(self):
+        plain, data = self.network(), np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+        mod = self.partitioned(["mine", "other"])
+        back = transform.InlineCompilerFunctionsBoundTo([mod.get_global_var(name) for name in self.parts(mod)])(mod)
+        self.assertEqual([g.name_hint for g in back.get_global_vars()], ["main"])
+        run = [relay.create_executor("graph", mod=m).evaluate()(data).numpy() for m in (plain, back)]
+        np.testing.assert_array_equal(*run)
+
+    def test_marks_alone_change_nothing(self):
+        marked = transform.AnnotateTarget("mine")(transform.InferType()(self.network()))
+        self.assertIn("annotation.compiler_begin", str(marked))
+        data = np.linspace(-1, 1, 6, dtype="float32").reshape(2, 3)
+        run = [relay.create_executor("graph", mod=m).evaluate()(data).numpy() for m in (self.network(), marked)]
+        np.testing.assert_array_equal(*run)
+
+    def test_composites_and_lists_of_operators(self):
+        from tilewright.classic.relay.testing.byoc import CcompilerAnnotator, WhiteListAnnotator
+        pattern = is_op("nn.relu")(is_op("sqrt")(wildcard()))
+        mod = transform.MergeComposite([("unit.rooted", pattern)])(self.network())
+        self.assertEqual(list(self.parts(self.partitioned("unit", mod=mod)).values()), ["unit"])
+        listed = tw.IRModule.from_expr(WhiteListAnnotator(["exp", "sqrt"], "listed").visit(self.network()["main"]))
+        self.assertEqual(len(self.parts(transform.PartitionGraph()(transform.InferType()(listed)))), 2)
+        x, y = relay.var("x", shape=(4,)), relay.var("y", shape=(4,))
+        chain = relay.Function([x, y], relay.multiply(relay.subtract(relay.add(x, y), y), x))
+        marked = tw.IRModule.from_expr(CcompilerAnnotator().visit(chain))
+        part = transform.PartitionGraph()(transform.InferType()(marked))
+        self.assertEqual(list(self.parts(part).values()), ["ccompiler"])
+        self.assertEqual(len(part["tvmgen_default_ccompiler_main_0"].params), 2)
 
 
 class Patterns(unittest.TestCase):

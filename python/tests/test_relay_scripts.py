@@ -205,9 +205,10 @@ class Scripts(unittest.TestCase):
             from tvm.runtime.container import ADT, String, tuple_object
 
             assert isinstance(tvm.relay.var("x"), Node) and Op.get("add").name == "add"
+            assert tvm.relay.transform.PartitionGraph().info.name == "PartitionGraph"
             try:
-                tvm.relay.transform.PartitionGraph()
-            except NotImplementedError as error:
+                tvm.relay.transform.MemoryPlan()
+            except (AttributeError, NotImplementedError) as error:
                 assert "instead" in str(error)
             else:
                 raise AssertionError

@@ -247,6 +247,7 @@ Result<std::vector<SavedModule>> compile_external(const std::vector<lower::Exter
                                                   const std::vector<ExternalCodegen>& codegens) {
   std::vector<SavedModule> out;
   for (const lower::ExternalFunction& f : functions) {
+    if (f.compiler.empty()) continue;  // Extern: its code comes with a module that the library imports
     auto graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
     auto own = std::find_if(codegens.begin(), codegens.end(),
                             [&](const ExternalCodegen& c) { return c.name == f.compiler && c.generate; });

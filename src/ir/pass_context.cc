@@ -13,6 +13,8 @@ namespace {
 // The keys that a pass reads; ir/classic has those that are only accepted. An object is given as the text of a JSON
 // object.
 constexpr ConfigKeyInfo kKeys[] = {
+    {"relay.AnnotateTarget.targets", kListType,
+     "generators that AnnotateTarget marks operators for: name, or name=operator,operator"},
     {"relay.Conv2dToSparse.kernel_size", kIntType, "height and width of Conv2dToSparse's kernels (default 1)"},
     {"relay.Conv2dToSparse.layout", kStringType, "layout of Conv2dToSparse's convolutions (default NHWC)"},
     {"relay.Conv2dToSparse.weights", kListType,
@@ -32,6 +34,14 @@ constexpr ConfigKeyInfo kKeys[] = {
      "concatenations that their operands are written straight into stay apart (default true)"},
     {"relay.FuseOps.link_params", kBoolType, "constants stay inside fused functions instead of becoming arguments"},
     {"relay.FuseOps.max_depth", kIntType, "largest number of operators in one fused function (default 256)"},
+    {"relay.InlineCompilerFunctionsBoundTo.global_vars", kListType,
+     "functions that InlineCompilerFunctionsBoundTo puts where they are called"},
+    {"relay.MarkCompilerFunctionsAsExtern.compiler_filter", kStringType,
+     "the one generator whose functions are marked (default: all)"},
+    {"relay.OutlineCompilerFunctions.compiler_filter", kStringType,
+     "the one generator whose functions become global (default: all)"},
+    {"relay.PartitionGraph.bind_constants", kBoolType, "constants stay inside of what generators get (default on)"},
+    {"relay.PartitionGraph.mod_name", kStringType, "the model's name in the names of the functions (default: default)"},
     {"relay.SimplifyFCTranspose.target_weight_name", kListType, "weights that SimplifyFCTranspose replaces"},
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},

@@ -10,7 +10,9 @@ namespace {
 // External functions and copies between devices.
 std::shared_ptr<const Choice> plain_choice(const Graph& graph, const Group& group) {
   auto plain = std::make_shared<Choice>();
-  plain->implementation = group.kind == plan::StepKind::kExternal ? "external." + group.compiler : "device_copy";
+  plain->implementation = group.kind == plan::StepKind::kExternal
+                              ? "external." + (group.compiler.empty() ? "linked" : group.compiler)
+                              : "device_copy";
   for (const auto* list : {&group.inputs, &group.outputs})
     for (int id : *list) {
       const GraphTensor& t = graph.tensors[id];

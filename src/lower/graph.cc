@@ -159,7 +159,8 @@ class Extractor {
     if (global && !module_->functions.count(global->name))
       return Diagnostic(ErrorCode::kVerifyFailed, format("main calls '{}', which the module lacks", global->name));
     const auto* function = as<FunctionNode>(global ? module_->functions.at(global->name) : call->callee);
-    const bool external = function && function->attrs.count("Compiler");
+    const bool linked = function && function->attrs.count("Extern");  // its code comes with an imported module
+    const bool external = linked || (function && function->attrs.count("Compiler"));
     if (global && !external)
       return Diagnostic(ErrorCode::kUnsupportedModel,
                         format("the call of the function '{}' cannot be compiled for the graph executor", global->name),
@@ -173,7 +174,7 @@ class Extractor {
       group.external = text_attr(*function, "global_symbol");
       if (group.external.empty() && global) group.external = global->name;
       group.compiler = text_attr(*function, "Compiler");
-      if (group.external.empty() || group.compiler.empty())
+      if (group.external.empty() || (group.compiler.empty() && !linked))
         return Diagnostic(ErrorCode::kUnsupportedModel,
                           "a function of an external compiler lacks the name of its code (global_symbol) or of its "
                           "compiler (Compiler)");

@@ -152,7 +152,7 @@ Pattern with_pattern_vars(const Pattern& pattern, const std::map<const ExprNode*
 
 bool is_closed_function(const Expr& e) {
   const auto* function = as<FunctionNode>(e);
-  return function && (function->primitive() || function->attrs.count("Compiler"));
+  return function && (function->primitive() || function->attrs.count("Compiler") || function->attrs.count("Extern"));
 }
 Expr make_scalar(double value, DataType dtype) {
   Tensor t = Tensor::zeros(dtype, {});

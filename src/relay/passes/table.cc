@@ -12,6 +12,8 @@
 #include "relay/passes/classic/sparse_weights.h"
 #include "relay/passes/classic/split_args.h"
 #include "relay/passes/classic/to_mixed_precision.h"
+#include "relay/passes/fusion/compiler_functions.h"
+#include "relay/passes/fusion/compiler_regions.h"
 #include "relay/passes/fusion/fuse_ops.h"
 #include "relay/passes/layout/alter_op_layout.h"
 #include "relay/passes/layout/conv1d_to_conv2d.h"
@@ -63,6 +65,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"AnnotateMemoryScope", 0, "marks values that a texture could hold (processors have none)"},
        annotate_memory_scope},
       {{"AnnotateSpans", 0, "spans become places in the module's own text"}, annotate_spans},
+      {{"AnnotateTarget", 0, "operators stand between marks of the external code generator that takes them"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(annotate_target)},
       {{"BackwardFoldScaleAxis", 1, "multiplications after a convolution move into its weights"},
        backward_fold_scale_axis},
       {{"CanonicalizeCast", 3, "a shared widening cast becomes one for each user"}, canonicalize_cast},
@@ -114,6 +118,8 @@ std::span<const Pass<Module>> all_passes() {
       {{"FuseOps", 0, "groups operators into the functions that become kernels", true}, fuse_ops},
       {{"InferType", 0, "completes missing types"}, infer_type},
       {{"Inline", 1, "calls of functions marked Inline become their bodies"}, inline_functions},
+      {{"InlineCompilerFunctionsBoundTo", 0, "named functions of external code generators become their bodies"},
+       inline_compiler_functions},
       {{"InlinePrimitives", 0, "fused functions that are bound or global stand where they are called"},
        inline_primitives},
       {{"IntegerArithmetic", 0, "products of dequantized bytes become those of integers"}, integer_arithmetic},
@@ -124,7 +130,16 @@ std::span<const Pass<Module>> all_passes() {
       {{"Legalize", 1, "operators without a kernel become ones that have it", true}, legalize},
       {{"ManifestAlloc", 0, "results of fused functions get storage and tensors of their own"}, manifest_alloc},
       {{"ManifestLifetimes", 0, "values end behind their last use"}, manifest_lifetimes},
+      {{"MarkCompilerFunctionsAsExtern", 0, "the code of external functions comes with an imported module"},
+       mark_compiler_functions_extern},
+      {{"MergeCompilerRegions", 0, "neighbouring marked parts of one code generator become one"},
+       merge_compiler_regions},
+      {{"OutlineCompilerFunctionsWithExistingGlobalSymbols", 0,
+        "function literals of external code generators become global"},
+       outline_compiler_functions},
       {{"PartialEvaluate", 1, "what is known at compile time is computed then"}, partial_evaluate},
+      {{"PartitionGraph", 0, "marked parts become global functions for external code generators"},
+       static_cast<Result<Module> (*)(const Module&, PassContext&)>(partition_graph)},
       {{"PlanDevices", 0, "every value gets a device, copies stand where it changes"}, plan_devices},
       {{"QuantizeAnnotate", 0, "simulated quantisation stands where values become small integers"},
        static_cast<Result<Module> (*)(const Module&, PassContext&)>(quantize_annotate)},

@@ -12,16 +12,10 @@ from ..transform import (FunctionPass, ModulePass, Pass, PassContext, PassInfo, 
 from .expr import Call, Expr, Function, GlobalVar, Op, Var, infer_type
 from .expr_functor import ExprMutator
 
-_EXTERNAL = "functions with the attribute Compiler go to the external code generator of that name, relay.ext.<name>, in every build (docs/external-codegen.md)"
 # Passes of the classic stack that are not here, and what to do instead.
 _INSTEAD = {
-    "AnnotateTarget": "MergeComposite makes the composite functions; " + _EXTERNAL,
-    "MergeCompilerRegions": _EXTERNAL, "PartitionGraph": _EXTERNAL,
-    "OutlineCompilerFunctionsWithExistingGlobalSymbols": _EXTERNAL,
-    "MarkCompilerFunctionsAsExtern": _EXTERNAL,
     "MemoryPlan": "the compiler plans memory itself",
     "RemoveStandaloneReshapes": "reshapes take no kernel and no copy",
-    "InlineCompilerFunctionsBoundTo": "Inline",
     "SimplifyExplicitPad": "FoldExplicitPadding", "ExtractOperators": "relay.analysis.list_op_freqs",
     "MetaScheduleLayoutRewrite": "weights are packed for the chosen kernels", "AutoSchedulerLayoutRewrite": "weights are packed for the chosen kernels",
 }
@@ -252,6 +246,39 @@ def MergeComposite(pattern_table: Sequence[tuple[Any, ...]]) -> Pass:
     return ModulePass(PassInfo(0, "MergeComposite"), run)
 
 
+def AnnotateTarget(targets: str | Sequence[str], include_non_call_ops: bool = True) -> Pass:
+    """Operators stand between compiler_begin and compiler_end of the first code generator that takes them: whose attribute `target.<name>`
+    holds for the call (True, or a function of it), or whose composite it is. Others are marked "default"."""
+    names = [targets] if isinstance(targets, str) else [str(t) for t in targets]
+
+    def takes(target: str, call: Call) -> bool:
+        from .op.registry import attribute_of
+        rule = attribute_of(call.op.name, f"target.{target}")
+        return bool(rule(call) if callable(rule) else rule)
+    return named_pass("AnnotateTarget", {"targets": names, "include_non_call_ops": bool(include_non_call_ops), "takes": takes})
+
+
+def PartitionGraph(mod_name: str = "default", bind_constants: bool = True) -> Pass:
+    """Marked parts become global functions for external code generators, tvmgen_<mod_name>_<generator>_<function>_<number>. Error: 101 where a
+    part depends on itself."""
+    return named_pass("PartitionGraph", options={"relay.PartitionGraph.mod_name": str(mod_name), "relay.PartitionGraph.bind_constants": bool(bind_constants)})
+
+
+def InlineCompilerFunctionsBoundTo(global_vars: Sequence[GlobalVar]) -> Pass:
+    """Functions of external code generators become their bodies where they are called, their composites, too."""
+    return named_pass("InlineCompilerFunctionsBoundTo", options={"relay.InlineCompilerFunctionsBoundTo.global_vars": [g.name_hint for g in global_vars]})
+
+
+def OutlineCompilerFunctionsWithExistingGlobalSymbols(compiler_filter: str = "") -> Pass:
+    """Function literals with Compiler and global_symbol become global functions of that name. Error: 101 where two differ."""
+    return named_pass("OutlineCompilerFunctionsWithExistingGlobalSymbols", options={"relay.OutlineCompilerFunctions.compiler_filter": compiler_filter})
+
+
+def MarkCompilerFunctionsAsExtern(compiler_filter: str = "") -> Pass:
+    """Functions of external code generators keep the attribute Extern alone: their code comes with a module that the library imports."""
+    return named_pass("MarkCompilerFunctionsAsExtern", options={"relay.MarkCompilerFunctionsAsExtern.compiler_filter": compiler_filter})
+
+
 def gradient(expr: Expr, mod: Any = None, mode: str = "higher_order") -> Function:
     """The function that gives (result, (gradient by each parameter)); sums of first order, in either mode. Error: 301 for operators without one."""
     if mode not in ("first_order", "higher_order"):
@@ -411,7 +438,7 @@ def __dir__() -> list[str]:
     return [*globals(), *(n for n, _, _ in _core.pass_infos())]
 
 
-__all__ = ["BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
-           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "LambdaLift", "LayoutConfig",
-           "Legalize", "ManifestAlloc", "MergeComposite", "ModulePass", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
+__all__ = ["AnnotateTarget", "BatchingOps", "ChangeBatch", "CombineParallelBatchMatmul", "CombineParallelConv2D", "CombineParallelDense", "Conv2dToSparse", "Conv2dToSparse2", "ConvertLayout",
+           "DeadCodeElimination", "Defunctionalization", "DenseToSparse", "EliminateCommonSubexpr", "EtaExpand", "FakeQuantizationToInteger", "FlexibleShapeDispatch", "FoldConstant", "FoldConstantExpr", "FunctionPass", "FuseOps", "InferTypeLocal", "InlineCompilerFunctionsBoundTo", "LambdaLift", "LayoutConfig",
+           "Legalize", "ManifestAlloc", "MarkCompilerFunctionsAsExtern", "MergeComposite", "ModulePass", "OutlineCompilerFunctionsWithExistingGlobalSymbols", "PartitionGraph", "Pass", "PassContext", "PassInfo", "PlanDevices", "PrintIR", "RemoveUnusedFunctions", "Sequential", "SimplifyFCTranspose",
            "SplitArgs", "ToANormalFormExpr", "ToBasicBlockNormalFormExpr", "ToCPS", "ToMixedPrecision", "build_config", "function_pass", "gradient", "module_pass", "recast", "to_cps", "un_cps"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attributes of the operators that say where a value lives.
+// Attributes of the operators that say where a value lives, or who compiles it.
 #pragma once
 #include "ir/attrs.h"
 
@@ -28,6 +28,16 @@ struct DeviceCopyAttrs : Attrs<DeviceCopyAttrs> {
     v("src_dev_id", src_dev_id);
     v("dst_dev_type", dst_dev_type);
     v("dst_dev_id", dst_dev_id);
+  }
+};
+
+// annotation.compiler_begin, annotation.compiler_end.
+struct CompilerAttrs : Attrs<CompilerAttrs> {
+  static constexpr const char* kName = "relay.attrs.CompilerAttrs";
+  std::string compiler;
+  template <class V>
+  void fields(V& v) {
+    v("compiler", compiler, "the external code generator's name; default: none");
   }
 };
 

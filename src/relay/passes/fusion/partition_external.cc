@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/fusion/partition_external.h"
 
-#include <algorithm>
 #include <set>
 #include <sstream>
-#include <unordered_map>
 
 #include "base/format.h"
 #include "base/near_match.h"
 #include "relay/dataflow_pattern.h"
 #include "relay/op.h"
+#include "relay/passes/fusion/compiler_regions.h"
 
 namespace tilewright::relay {
 namespace {
@@ -33,200 +32,6 @@ const FunctionNode* composite_of(const Expr& e) {
   const auto* call = as<CallNode>(e);
   const auto* function = call ? as<FunctionNode>(call->callee) : nullptr;
   return function && function->attrs.count("Composite") ? function : nullptr;
-}
-
-// Parts of the graph: which composite calls are compiled together.
-class Regions {
- public:
-  Regions(const Expr& body, const std::set<std::string>& names) {
-    for (const Expr& e : post_order(body)) {
-      std::set<size_t> below;  // the regions that its operands come from
-      for (const Expr& kid : operands(e)) {
-        if (auto region = region_of_.find(kid.get()); region != region_of_.end())
-          below.insert(region->second);
-        else if (auto base = base_.find(kid.get()); base != base_.end())
-          below.insert(base->second.begin(), base->second.end());
-      }
-      const FunctionNode* composite = composite_of(e);
-      if (!composite || !names.count(std::get<std::string>(composite->attrs.at("Composite")))) {
-        base_[e.get()] = std::move(below);
-        continue;
-      }
-      size_t home = members_.size();
-      for (const Expr& kid : operands(e))
-        if (auto region = region_of_.find(kid.get()); region != region_of_.end() && joins(e, region->second)) {
-          home = region->second;
-          break;
-        }
-      if (home == members_.size()) members_.emplace_back(), depends_.emplace_back();
-      region_of_[e.get()] = home;
-      members_[home].push_back(e);
-      below.erase(home);
-      depends_[home].insert(below.begin(), below.end());
-    }
-  }
-  const std::vector<std::vector<Expr>>& members() const { return members_; }
-  // The region of a call, or -1.
-  std::ptrdiff_t of(const Expr& e) const {
-    auto found = region_of_.find(e.get());
-    return found == region_of_.end() ? -1 : static_cast<std::ptrdiff_t>(found->second);
-  }
-  // A composite's callee is part of it.
-  static std::vector<Expr> operands(const Expr& e) {
-    return composite_of(e) ? as<CallNode>(e)->args : as<FunctionNode>(e) ? std::vector<Expr>() : children(e);
-  }
-
- private:
-  bool reaches(size_t from, size_t to) const {
-    std::vector<size_t> waiting{from};
-    std::set<size_t> seen{from};
-    while (!waiting.empty()) {
-      const size_t at = waiting.back();
-      waiting.pop_back();
-      if (at == to) return true;
-      for (size_t next : depends_[at])
-        if (seen.insert(next).second) waiting.push_back(next);
-    }
-    return false;
-  }
-  // Whether `e` may become part of `region`: no operand of it leaves the region and comes back.
-  bool joins(const Expr& e, size_t region) const {
-    for (const Expr& kid : operands(e)) {
-      auto own = region_of_.find(kid.get());
-      if (own != region_of_.end()) {
-        if (own->second != region && reaches(own->second, region)) return false;
-        continue;
-      }
-      if (auto base = base_.find(kid.get()); base != base_.end())
-        for (size_t other : base->second)
-          if (reaches(other, region)) return false;
-    }
-    return true;
-  }
-  std::unordered_map<const ExprNode*, size_t> region_of_;
-  std::unordered_map<const ExprNode*, std::set<size_t>> base_;  // of what is in no region
-  std::vector<std::vector<Expr>> members_;
-  std::vector<std::set<size_t>> depends_;
-};
-
-// main over calls of global functions, one for each region.
-class Partitioner {
- public:
-  Partitioner(const Module& module, const ExternalCompiler& compiler, const Expr& body, const Regions& regions,
-              std::string prefix)
-      : out_(module),
-        compiler_(compiler),
-        body_(body),
-        regions_(regions),
-        prefix_(std::move(prefix)),
-        parts_(regions.members().size()) {}
-
-  Module run() {
-    const FunctionNode* main = out_.main_function();
-    for (size_t r = 0; r < parts_.size(); ++r) describe(r);
-    // Operands first; a region is one unit, whose operands are those of all its members.
-    std::vector<std::pair<Expr, bool>> stack{{body_, false}};
-    while (!stack.empty()) {
-      auto [e, ready] = stack.back();
-      if (done_.count(e.get())) {
-        stack.pop_back();
-        continue;
-      }
-      const std::ptrdiff_t region = regions_.of(e);
-      if (!ready) {
-        stack.back().second = true;
-        for (const Expr& kid : region < 0 ? Regions::operands(e) : parts_[static_cast<size_t>(region)].inputs)
-          if (!done_.count(kid.get())) stack.emplace_back(kid, false);
-        continue;
-      }
-      stack.pop_back();
-      if (region < 0)
-        rebuild(e);
-      else
-        call_region(static_cast<size_t>(region));
-    }
-    return out_.with_main(with_body(*main, done_.at(body_.get())));
-  }
-
- private:
-  struct Part {
-    std::vector<Expr> inputs, outputs;
-  };
-
-  void describe(size_t region) {
-    Part& part = parts_[region];
-    for (const Expr& e : regions_.members()[region])
-      for (const Expr& arg : as<CallNode>(e)->args)
-        if (regions_.of(arg) != static_cast<std::ptrdiff_t>(region) && !as<ConstantNode>(arg) &&
-            std::find(part.inputs.begin(), part.inputs.end(), arg) == part.inputs.end())
-          part.inputs.push_back(arg);
-    auto outside = [&](const Expr& member) {
-      if (member == body_) return true;
-      for (const Expr& user : users(member))
-        if (regions_.of(user) != static_cast<std::ptrdiff_t>(region)) return true;
-      return false;
-    };
-    for (const Expr& e : regions_.members()[region])
-      if (outside(e)) part.outputs.push_back(e);
-  }
-
-  const std::vector<Expr>& users(const Expr& e) {
-    if (users_.empty())
-      for (const Expr& user : post_order(body_))
-        for (const Expr& kid : Regions::operands(user)) users_[kid.get()].push_back(user);
-    return users_[e.get()];
-  }
-
-  void rebuild(const Expr& e) {
-    std::vector<Expr> kids = children(e);
-    for (Expr& kid : kids)
-      if (auto now = done_.find(kid.get()); now != done_.end()) kid = now->second;
-    done_[e.get()] = with_children(e, kids);
-  }
-
-  void call_region(size_t region) {
-    const Part& part = parts_[region];
-    std::vector<Expr> params, arguments;
-    std::unordered_map<const ExprNode*, Expr> inside;
-    for (const Expr& input : part.inputs) {
-      Expr param = make_var(format("{}_{}_i{}", compiler_.name, region, params.size()), input->type);
-      inside[input.get()] = param;
-      params.push_back(param);
-      arguments.push_back(done_.at(input.get()));
-    }
-    for (const Expr& e : regions_.members()[region]) {  // operands first
-      const auto* call = as<CallNode>(e);
-      std::vector<Expr> args;
-      for (const Expr& arg : call->args) args.push_back(as<ConstantNode>(arg) ? arg : inside.at(arg.get()));
-      inside[e.get()] = call_function(call->callee, args, e->span);
-    }
-    std::vector<Expr> results;
-    for (const Expr& output : part.outputs) results.push_back(inside.at(output.get()));
-    const std::string symbol = format("{}_{}", prefix_, region);
-    Expr function = make_function(params, results.size() == 1 ? results[0] : make_tuple(results),
-                                  {{"Primitive", int64_t{1}}, {"Compiler", compiler_.name}, {"global_symbol", symbol}});
-    out_.functions[symbol] = function;
-    Expr made =
-        call_function(make_global_var(symbol, function->type), arguments, regions_.members()[region].back()->span);
-    for (size_t i = 0; i < part.outputs.size(); ++i)
-      done_[part.outputs[i].get()] =
-          results.size() == 1 ? made : make_get(made, static_cast<int64_t>(i), part.outputs[i]->span);
-  }
-
-  Module out_;
-  const ExternalCompiler& compiler_;
-  const Expr body_;
-  const Regions& regions_;
-  const std::string prefix_;
-  std::vector<Part> parts_;
-  std::unordered_map<const ExprNode*, Expr> done_;
-  std::unordered_map<const ExprNode*, std::vector<Expr>> users_;
-};
-
-std::string symbol_text(std::string text) {
-  for (char& c : text)
-    if (!isalnum(static_cast<unsigned char>(c))) c = '_';
-  return text;
 }
 
 }  // namespace
@@ -284,11 +89,15 @@ Result<Module> partition_external(const Module& module, const ExternalCompiler& 
     body = partition(chain, body, {{"Composite", pattern.name}}, accept);
   }
   if (body == main->body) return module;
-  Regions regions(body, names);
-  const std::string prefix =
-      format("tvmgen_{}_{}_main", symbol_text(mod_name.empty() ? "default" : mod_name), symbol_text(compiler.name));
-  const Module changed = module.with_main(with_body(*main, body));
-  return Partitioner(changed, compiler, body, regions, prefix).run();
+  TargetRules rules;
+  rules.targets = {compiler.name};
+  rules.takes = [&](const std::string&, const Expr& call) {
+    const FunctionNode* composite = composite_of(call);
+    return composite && names.count(std::get<std::string>(composite->attrs.at("Composite"))) > 0;
+  };
+  PassContext context;
+  const Module marked = TW_TRY(annotate_target(module.with_main(with_body(*main, body)), rules));
+  return partition_graph(TW_TRY(merge_compiler_regions(marked, context)), mod_name);
 }
 
 }  // namespace tilewright::relay

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the parts of a module out that an external code generator compiles.
-// What: matches of the generator's patterns become functions with the attribute Composite; neighbouring ones, as long
-// as no path
-//   leaves the part and comes back, become one global function with Compiler, global_symbol and Primitive, which main
-//   calls. Constants stay inside. These are the classic MergeComposite, AnnotateTarget, MergeCompilerRegions and
-//   PartitionGraph in one.
-// Requires: typed module, main without control flow around the matches (what lies inside ifs and functions stays as it
-// is). Ensures: the same values; everything else is untouched. Tests: tests/relay/partition_external_test.cc.
+// What: matches of the generator's patterns become functions with the attribute Composite (the classic MergeComposite);
+// then the three steps of compiler_regions.h.
+// Requires: typed module. Ensures: the same values; everything else is untouched. Tests: tests/driver/external_test.cc.
 #pragma once
 #include <functional>
 #include <string>

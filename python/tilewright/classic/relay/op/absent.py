@@ -10,8 +10,6 @@ INSTEAD: dict[str, str] = {
     "vision.nms": "vision.non_max_suppression",
     **dict.fromkeys(("call_lowered",), _MEMORY),
     **dict.fromkeys(("nn.bitserial_conv2d", "nn.bitserial_dense", "nn.bitpack"), "qnn.conv2d or qnn.dense on 8-bit integers"),
-    **dict.fromkeys(("annotation.compiler_begin", "annotation.compiler_end"),
-                    "functions with the attribute Compiler go to the external code generator of that name (docs/external-codegen.md)"),
     "embedding": "take(table, indices, axis=0)", "percentile": "sort, then take", "concat": "concatenate", "matmul": "nn.matmul", "relu": "nn.relu",
     "softmax": "nn.softmax", "gelu": "nn.gelu", "permute": "transpose", "flatten": "nn.batch_flatten", "pow": "power", "div": "divide", "mul": "multiply",
     "sub": "subtract", "neg": "negative", "eq": "equal",
