@@ -21,6 +21,9 @@ if(TARGET tw_runtime)
   target_link_libraries(tilewright_runtime PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
   target_link_options(tilewright_runtime PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s
                       -Wl,--exclude-libs,ALL -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/runtime.map)
+  if(TILEWRIGHT_MOLD)  # functions of the same code are one; nothing compares their addresses
+    target_link_options(tilewright_runtime PRIVATE -Wl,--icf=all)
+  endif()
   set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 endif()

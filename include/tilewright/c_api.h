@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TW_C_API_VERSION 3
+#define TW_C_API_VERSION 4
 
 typedef struct tw_module tw_module;
 typedef struct tw_function tw_function;
@@ -68,6 +68,7 @@ typedef struct tw_module_options {
   size_t size;
   int32_t verify_params; /* 1: read all weights and compare their check sum; 0 (default): check everything but the
                             weights */
+  const char* weights;   /* where a model's weights file is that was compiled with one; null: where it was compiled */
 } tw_module_options;
 
 typedef struct tw_module_info {

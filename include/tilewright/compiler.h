@@ -78,7 +78,8 @@ typedef struct tw_compiler_options {
   int32_t system_lib;         /* 1: for a program that links the object and asks the runtime for the model by name */
   const char* const* plugins; /* shared libraries with tw_compiler_plugin */
   uint64_t num_plugins;
-  const char* params; /* a Relay module's weights: a .params file, bound to main's parameters by name; null: none */
+  const char* params;  /* a Relay module's weights: a .params file, bound to main's parameters by name; null: none */
+  const char* weights; /* a file for the weights, which several outputs share (docs/cpp.md); null: in the output */
 } tw_compiler_options;
 
 /* Compiles an ONNX model, or a Relay module (its text, or JSON of the classic save_json), to a shared library;
@@ -174,6 +175,7 @@ struct CompileOptions {
   bool system_lib = false;                                  // for a program that links the object: Module::system_lib()
   std::vector<std::string> plugins;                         // shared libraries with code generators
   std::string params;                                       // a Relay module's weights: a .params file
+  std::string weights;  // a file for the weights, which several outputs share; empty: they are in the output
   bool kernel_cache =
       true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
@@ -221,6 +223,7 @@ inline void compile(const std::string& model, const std::string& output,
   auto plugins = pointers(options.plugins);
   c.plugins = plugins.data(), c.num_plugins = plugins.size();
   c.params = options.params.empty() ? nullptr : options.params.c_str();
+  c.weights = options.weights.empty() ? nullptr : options.weights.c_str();
   if (int32_t code = tw_compiler_compile_onnx(model.c_str(), output.c_str(), &c))
     throw CompileError(code, tw_compiler_last_error_message());
 }

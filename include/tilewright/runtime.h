@@ -123,8 +123,9 @@ struct ModelInfo {
 // A loaded artifact. Copies share it; threads may share it.
 class Model {
  public:
-  explicit Model(const std::string& path, bool verify_params = false) {
-    tw_module_options options{sizeof options, verify_params ? 1 : 0};
+  // `weights`: where the model's weights file is, when it was compiled with one and that was moved.
+  explicit Model(const std::string& path, bool verify_params = false, const std::string& weights = {}) {
+    tw_module_options options{sizeof options, verify_params ? 1 : 0, weights.empty() ? nullptr : weights.c_str()};
     tw_module* raw = nullptr;
     detail::check(tw_module_load(path.c_str(), &options, &raw));
     take(raw);

@@ -23,6 +23,11 @@ extern const uint64_t tw_num_variants;
 int tw_run(void* const* inputs, void* const* outputs, void* arena);
 /* The same in a variant, counted from 0. Returns 101, and does nothing, when there is none. */
 int tw_run_variant(uint64_t variant, void* const* inputs, void* const* outputs, void* arena);
+/* In place of these two in a model that was compiled with --weights FILE: `weights` is the address of the file's first
+ * byte in memory, aligned to 64. */
+int tw_run_with_weights(void* const* inputs, void* const* outputs, void* arena, const void* weights);
+int tw_run_variant_with_weights(uint64_t variant, void* const* inputs, void* const* outputs, void* arena,
+                                const void* weights);
 
 #ifdef __cplusplus
 }

@@ -148,6 +148,7 @@ void bind_build(nb::module_& m) {
       .def("load_plugin",
            [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })
       .def_rw("kernel_cache", &Options::kernel_cache)
+      .def_rw("weights_file", &Options::weights_file)
       .def_rw("dump_ir", &Options::dump_ir)
       .def_rw("keep_modules", &Options::keep_modules)
       .def_rw("shapes", &Options::shapes)

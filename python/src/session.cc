@@ -17,12 +17,13 @@ Info filled(int32_t (*get)(const tw_module*, Info*), const tw_module* module) {
 
 class Session {
  public:
-  Session(const std::string& path, int threads) {
+  Session(const std::string& path, int threads, const std::string& weights) {
+    const tw_module_options given{sizeof given, 0, weights.empty() ? nullptr : weights.c_str()};
     tw_module* module = nullptr;
     int32_t status = 0;
     {
       nb::gil_scoped_release release;
-      status = tw_module_load(path.c_str(), nullptr, &module);
+      status = tw_module_load(path.c_str(), &given, &module);
     }
     check(status);
     module_ = ModuleHandle(module);
@@ -123,7 +124,8 @@ class Session {
 
 void bind_session(nb::module_& m) {
   nb::class_<Session>(m, "Session", "A loaded library with memory and threads of its own")
-      .def(nb::init<const std::string&, int>(), nb::arg("path"), nb::arg("threads") = 0)
+      .def(nb::init<const std::string&, int, const std::string&>(), nb::arg("path"), nb::arg("threads") = 0,
+           nb::arg("weights") = "")
       .def("set_input", &Session::set_input)
       .def("run", &Session::run)
       .def("run_on", &Session::run_on)

@@ -40,8 +40,8 @@ class Model:
     Errors: tilewright.Error with `code` 504 (no such input), 505 (shape), 506 (dtype). Serves one thread at a time.
     """
 
-    def __init__(self, path: str | os.PathLike[str], threads: int = 0, built: Any = None):
-        self._session = _core.Session(os.fspath(path), threads)
+    def __init__(self, path: str | os.PathLike[str], threads: int = 0, built: Any = None, weights: str | os.PathLike[str] = ""):
+        self._session = _core.Session(os.fspath(path), threads, os.fspath(weights))
         self._built = built
         self._path = os.fspath(path)
 
@@ -189,10 +189,11 @@ class ProgramModel(Model):
         self._program.export_library(os.fspath(path), "")
 
 
-def load(path: str | os.PathLike[str], threads: int = 0) -> Model:
-    """Loads a library. threads 0: one per core. Errors: 102, 501 (damaged), 502 (version), 503 (CPU)."""
+def load(path: str | os.PathLike[str], threads: int = 0, weights: str | os.PathLike[str] = "") -> Model:
+    """Loads a library. threads 0: one per core. weights: where its weights file is, when it was compiled with one that has moved.
+    Errors: 102, 501 (damaged), 502 (version), 503 (CPU)."""
     try:
-        return Model(path, threads)
+        return Model(path, threads, weights=weights)
     except Error as error:
         program = _core.vm_program_of(os.fspath(path)) if getattr(error, "code", 0) == 203 else None
         if program is None:
@@ -284,7 +285,8 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
             opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
             kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "",
-            plugins: Sequence[str | os.PathLike[str]] = (), params: str | os.PathLike[str] = "") -> Model:
+            plugins: Sequence[str | os.PathLike[str]] = (), params: str | os.PathLike[str] = "",
+            weights: str | os.PathLike[str] = "") -> Model:
     """Compiles an ONNX model (path, bytes or ModelProto), a .pt2 file, a PyTorch model (an ExportedProgram; an nn.Module or what torch.jit
     made, with its example inputs: compile(model, (image,))), a Relay module's file (text or JSON) or an IRModule for `target` and loads it.
     A model with sizes that `shapes` leaves free, or with control flow, becomes a ProgramModel.
@@ -297,12 +299,14 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
     threads: those that the loaded model runs with, 0: one per core. math: "strict" leaves out algorithms that reassociate products
     (Winograd convolutions); "default" bounds their error. kernel_cache: False compiles every kernel anew, a path keeps them there.
     dump_ir: a folder for the module after each pass. plugins: shared libraries with code generators and modules of your own
-    (docs/external-codegen.md). params: the weights of a Relay module's file, a .params file. Errors: tilewright.Error.
+    (docs/external-codegen.md). params: the weights of a Relay module's file, a .params file. weights: a file for the weights, which
+    models that name it share, in this process and others; not for a ProgramModel. Errors: tilewright.Error.
     """
     options = build_options(target, opt_level, required_passes, disabled_passes, config)
     if math != "default":
         options.target += f" -math={math}"
     options.jobs, options.kernel_cache, options.dump_ir, options.keep_modules = jobs, cache_folder(kernel_cache), os.fspath(dump_ir), False
+    options.weights_file = os.fspath(weights)
     for plugin in plugins:
         options.load_plugin(os.fspath(plugin))
         load_plugin(plugin)
@@ -333,7 +337,7 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
                 file.flush()
                 path = file.name
             program = _core.onnx_program_file(path, options)
-        if program is None:
+        if program is None or weights:
             raise
         return ProgramModel(program, threads)
 
@@ -363,6 +367,8 @@ def _of_torch(program: Any, variants: Sequence[Mapping[str, Any]], options: Any,
         try:
             made = _core.vm_compile(module, options.target, options.opt_level, dict(config or {}))
         except Error:
+            raise error from None
+        if options.weights_file:
             raise error from None
         return ProgramModel(made, threads)
 

@@ -45,8 +45,8 @@ struct BuildOptions {
   // Objects are for a program that links them with the runtime library and finds the model by name
   // (runtime/system_lib.h).
   bool system_lib = false;
-  // kSource: the weights become a file of their own of this name, and the program gets their address; empty: they are
-  // in the source.
+  // The weights become a file of their own of this name, which several artifacts share (base/formats/weights_file.h);
+  // the runtime finds it, and a program without the runtime gives its address. Empty: they are in the artifact.
   std::string weights_file;
   bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of
                      // walking the plan
@@ -104,8 +104,9 @@ Result<OutputForm> output_form(const std::string& path, const std::string& name)
 // Writes the file; it appears whole or not at all. Errors: CannotWrite, LinkFailed.
 Status export_library(const Built& built, const std::string& path);
 Status export_library(const Built& built, const std::string& path, OutputForm form);
-// The same, and gives the memory of weights and objects back on the way: the linker holds the weights twice.
-Status export_library_and_release(Built* built, const std::string& path, OutputForm form);
+// The same, and gives the memory of the weights back once they are written. `progress` counts their bytes.
+Status export_library_and_release(Built* built, const std::string& path, OutputForm form,
+                                  const Progress& progress = {});
 // Writes lib0.o and, when the library imports modules, devc.o (devc.c with `in_c`) into a folder; their names.
 Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c);
 

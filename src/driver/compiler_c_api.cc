@@ -60,6 +60,7 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   }
   if (c.format) o.form = c.format;
   if (c.params) o.params = c.params;
+  if (c.weights) o.weights_file = c.weights;
   o.system_lib = c.system_lib != 0;
   for (const std::string& path : list(c.plugins, c.num_plugins)) TW_TRY_STATUS(driver::load_plugin(path, &o.external));
   if (c.progress)

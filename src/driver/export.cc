@@ -11,6 +11,7 @@
 #include "codegen/source/c_program.h"
 #include "driver/build.h"
 #include "driver/guarded.h"
+#include "driver/weights_apart.h"
 #include "runtime/classic/graph_json.h"
 #include "runtime/link_file.h"
 #include "runtime/params_file.h"
@@ -81,6 +82,7 @@ class TarWriter {
 std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>& weights) {
   std::vector<runtime::NamedTensor> tensors;
   std::vector<Tensor> contents;
+  if (!plan.weights_file.empty()) return runtime::write_params_file(tensors);
   for (size_t i = 0; i < plan.params.size(); ++i) {
     const Tensor& t = contents.emplace_back(weights[i].tensor());
     tensors.push_back({plan.params[i].name, t.dtype(), t.shape(), {t.raw(), static_cast<size_t>(t.bytes())}});
@@ -90,9 +92,11 @@ std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>
 
 // The weights as they lie in the file: each at its offset, zeros between and after. They are taken from `weights` while
 // they are written.
-std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const std::vector<lower::Weight>& weights) {
+std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const std::vector<lower::Weight>& weights,
+                                                const Progress& progress = {}) {
   static const std::vector<std::byte> kZeros(256);
   std::vector<codegen::WeightPiece> pieces;
+  if (!plan.weights_file.empty()) return pieces;
   uint64_t at = 0;
   auto pad_to = [&](uint64_t offset) {
     while (at < offset) {
@@ -103,7 +107,10 @@ std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const st
   };
   for (size_t i = 0; i < plan.params.size(); ++i) {
     pad_to(plan.params[i].offset);
-    pieces.emplace_back(weights[i].bytes(), [&weight = weights[i]] { return weight.tensor(); });
+    pieces.emplace_back(weights[i].bytes(), [&weight = weights[i], &progress, at, all = plan.params_bytes] {
+      if (progress) progress("write weights", static_cast<double>(at) / static_cast<double>(all));
+      return weight.tensor();
+    });
     at += weights[i].bytes();
   }
   pad_to(plan.params_bytes);
@@ -117,6 +124,7 @@ struct Output {
   const std::vector<std::string>& kernels;  // objects
   const Built& built;
   std::function<void()> written = {};  // called when the weights are on disk and no longer needed
+  Progress progress = {};
 };
 
 Result<std::string> source_text(const Output& out) {
@@ -124,7 +132,7 @@ Result<std::string> source_text(const Output& out) {
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind), {},
                       "compile for the target c");
   return codegen::c_program({out.plan, out.built.lowered.kernels, out.kernels,
-                             [&](size_t i) { return out.weights[i].tensor(); }, !out.built.weights_file.empty()});
+                             [&](size_t i) { return out.weights[i].tensor(); }, !out.plan.weights_file.empty()});
 }
 
 // What the parts of a library besides kernels are compiled for: of C, any processor like this one.
@@ -161,13 +169,19 @@ Diagnostic about(Diagnostic error, const std::string& path) {
   return error;
 }
 
+// What a linker is given of the weights: nothing where they are a file of their own.
+const codegen::WeightPieces* in_artifact(const plan::Plan& plan, const codegen::WeightPieces* pieces) {
+  return plan.weights_file.empty() ? pieces : nullptr;
+}
+
 Result<std::vector<std::string>> write_objects(const Output& out, const std::string& folder, bool in_c) {
   plan::Plan plan = out.plan;
   plan.imports.clear();  // devc.o has them
-  const auto pieces = weight_pieces(plan, out.weights);
+  const auto pieces = weight_pieces(plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
   const auto objects = TW_TRY(objects_of(out, plan));
-  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), &params, out.written));
+  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(plan, &params),
+                                          out.written));
   std::vector<std::string> names = {"lib0.o"};
   if (out.plan.imports.empty()) return names;
   names.push_back(in_c ? "devc.c" : "devc.o");
@@ -200,10 +214,10 @@ Status pack(const WorkFolder& folder, const std::vector<std::string>& names, con
 
 Status write_package(const Output& out, const std::string& path) {
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
-  const auto pieces = weight_pieces(out.plan, out.weights);
+  const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  if (Status linked =
-          codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so", link_target(out), &params);
+  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so",
+                                           link_target(out), in_artifact(out.plan, &params));
       !linked.ok())
     return about(std::move(linked).error(), path);
   const Contents contents = {{"mod.json", runtime::write_graph_json(out.plan)},
@@ -218,7 +232,7 @@ Status write_text(const Output& out, const std::string& path, std::string_view f
     auto own = out.built.device_targets.find(out.plan.devices[device]);
     targets.push_back(own == out.built.device_targets.end() ? &out.built.target : &own->second);
   }
-  const auto pieces = weight_pieces(out.plan, out.weights);
+  const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const std::string text = TW_TRY(
       codegen::artifact_text(lowered.kernels, targets, out.plan, out.built.target, pieces, out.built.system_lib, form));
   return write_whole(path, text);
@@ -232,21 +246,6 @@ decltype(&codegen::link_shared) linker_of(OutputForm form) {
                                         : nullptr;
 }
 
-// The weights of a source file that has them apart.
-Status write_weights(const Output& out, const std::string& path) {
-  std::string bytes;
-  codegen::for_each_piece(weight_pieces(out.plan, out.weights), [&](const std::byte* data, uint64_t size) {
-    bytes.append(reinterpret_cast<const char*>(data), size);
-  });
-  return write_whole(path, bytes);
-}
-
-Status write_source(const Output& out, const std::string& path) {
-  const std::string text = TW_TRY(source_text(out));
-  if (!out.built.weights_file.empty()) TW_TRY_STATUS(write_weights(out, out.built.weights_file));
-  return write_whole(path, text);
-}
-
 // Each backend has files of its own.
 Status check_form(const Output& out, const std::string& path, OutputForm form) {
   const bool source = codegen::backend_of(out.built.target).makes_source;
@@ -256,28 +255,18 @@ Status check_form(const Output& out, const std::string& path, OutputForm form) {
   if (!source && form == OutputForm::kSource)
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind),
                       path, "compile with --target c");
-  if (form != OutputForm::kSource && !out.built.weights_file.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, "only a C file has its weights in a file of their own",
-                      out.built.weights_file, "compile with --target c and name the output .c");
+  std::error_code error;
+  if (!out.built.weights_file.empty() &&
+      fs::weakly_canonical(out.built.weights_file, error) == fs::weakly_canonical(path, error))
+    return Diagnostic(ErrorCode::kInvalidArgument, "the weights' file and the output have one name", path,
+                      "name another file for the weights");
   return Ok{};
 }
 
-Status write_output(const Output& out, const std::string& path, OutputForm form) {
-  std::error_code error;
-  if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
-  if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
-  if ((form == OutputForm::kObject || form == OutputForm::kArchive) && !out.plan.externals.empty() &&
-      !out.built.system_lib)
-    return Diagnostic(
-        ErrorCode::kUnsupportedModel,
-        format(
-            "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
-            out.plan.externals[0], path),
-        {}, "write a shared library (.so), or compile for a system library, which has the runtime");
-  TW_TRY_STATUS(check_form(out, path, form));
+Status write_form(const Output& out, const std::string& path, OutputForm form) {
   switch (form) {
     case OutputForm::kSource:
-      return write_source(out, path);
+      return write_whole(path, TW_TRY(source_text(out)));
     case OutputForm::kPackage:
       return write_package(out, path);
     case OutputForm::kIr:
@@ -299,9 +288,32 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
       break;
   }
   const auto objects = TW_TRY(objects_of(out, out.plan));
-  const auto pieces = weight_pieces(out.plan, out.weights);
+  const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  return linker_of(form)(objects, path, link_target(out), &params, out.written);
+  return linker_of(form)(objects, path, link_target(out), in_artifact(out.plan, &params), out.written);
+}
+
+Status write_output(const Output& out, const std::string& path, OutputForm form) {
+  std::error_code error;
+  if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
+  if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
+  if ((form == OutputForm::kObject || form == OutputForm::kArchive) && !out.plan.externals.empty() &&
+      !out.built.system_lib)
+    return Diagnostic(
+        ErrorCode::kUnsupportedModel,
+        format(
+            "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
+            out.plan.externals[0], path),
+        {}, "write a shared library (.so), or compile for a system library, which has the runtime");
+  TW_TRY_STATUS(check_form(out, path, form));
+  if (out.built.weights_file.empty()) return write_form(out, path, form);
+  auto written = [&out, all = static_cast<double>(out.plan.params_bytes)](uint64_t bytes) {
+    if (out.progress) out.progress("write weights", static_cast<double>(bytes) / all);
+  };
+  const plan::Plan apart = TW_TRY(put_weights_apart(out.plan, out.weights, out.built.weights_file, path, written));
+  if (out.written) out.written();
+  const std::vector<lower::Weight> none;
+  return write_form({apart, none, out.kernels, out.built}, path, form);
 }
 
 struct Form {
@@ -351,11 +363,11 @@ Status export_library(const Built& built, const std::string& path) {
   return export_library(built, path, output_form(path));
 }
 
-Status export_library_and_release(Built* built, const std::string& path, OutputForm form) {
+Status export_library_and_release(Built* built, const std::string& path, OutputForm form, const Progress& progress) {
   return guarded([&] {
-    return write_output(
-        {built->lowered.plan, built->lowered.params, built->objects, *built, [&] { built->lowered.params.clear(); }},
-        path, form);
+    return write_output({built->lowered.plan, built->lowered.params, built->objects, *built,
+                         [&] { built->lowered.params.clear(); }, progress},
+                        path, form);
   });
 }
 

@@ -100,13 +100,21 @@ Status export_program(const Program& program, const std::string& name, const std
   return export_library(built, path);
 }
 
+Status check_program_options(const BuildOptions& options) {
+  if (options.weights_file.empty()) return Ok{};
+  return Diagnostic(ErrorCode::kUnsupportedModel,
+                    "the model becomes a VM program, which has its weights in itself: sizes or branches wait for a run",
+                    options.weights_file, "leave the weights' file out, or fix the sizes with --shape");
+}
+
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options) {
   const OutputForm form = TW_TRY(output_form(output, options.form));
   BuildOptions lean = options;
   lean.keep_modules = false;
   auto compiled = compile_model(path, lean, can_be_vm(output, options));
   if (!compiled.ok()) return std::move(compiled).error().at(path);
-  if (compiled->ordinary) return export_library_and_release(&*compiled->ordinary, output, form);
+  if (compiled->ordinary) return export_library_and_release(&*compiled->ordinary, output, form, options.progress);
+  TW_TRY_STATUS(check_program_options(options));
   return export_program(*compiled->program, std::filesystem::path(path).stem().string(), output);
 }
 

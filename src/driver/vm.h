@@ -30,6 +30,9 @@ Result<runtime::vm::Program> vm_program(const std::string& path, const BuildOpti
 Result<runtime::vm::Program> vm_program(const onnx::Model& model, const BuildOptions& options);
 Result<runtime::vm::Program> vm_program(const relay::Module& module, const BuildOptions& options);
 
+// Options that a program cannot have. Error: UnsupportedModel.
+Status check_program_options(const BuildOptions& options);
+
 // Compiles the model and writes the artifact. Errors: those of compile_model and of export_library.
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options);
 

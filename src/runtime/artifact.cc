@@ -19,48 +19,10 @@
 #include "base/plugin.h"
 #include "runtime/arena.h"
 #include "runtime/cpu.h"
+#include "runtime/mapped_file.h"
 
 namespace tilewright::runtime {
 namespace {
-
-// A file mapped for reading while it is checked.
-class MappedFile {
- public:
-  static Result<MappedFile> open(const std::string& path) {
-    auto fail = [&](const char* doing) {
-      return Diagnostic(ErrorCode::kFileNotFound, format("the file cannot be {}: {}", doing, std::strerror(errno)),
-                        path, "check the path and its permissions");
-    };
-    MappedFile file;
-    file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file.fd_ < 0) return fail("opened");
-    struct stat info {};
-    if (fstat(file.fd_, &info) != 0) return fail("read");
-    if (!S_ISREG(info.st_mode))
-      return Diagnostic(ErrorCode::kBadArtifact, "this is a folder or a device, not a compiled model", path);
-    if (info.st_size == 0) return Diagnostic(ErrorCode::kBadArtifact, "the file is empty", path);
-    file.size_ = static_cast<size_t>(info.st_size);
-    file.data_ = mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, file.fd_, 0);
-    if (file.data_ == MAP_FAILED) return fail("mapped");
-    if (file.size_ >= kHugePage) madvise(file.data_, file.size_, MADV_HUGEPAGE);  // see expect_weights
-    return file;
-  }
-  MappedFile(MappedFile&& other) noexcept {
-    std::swap(fd_, other.fd_), std::swap(data_, other.data_), std::swap(size_, other.size_);
-  }
-  ~MappedFile() {
-    if (data_ != MAP_FAILED) munmap(data_, size_);
-    if (fd_ >= 0) close(fd_);
-  }
-  int release_descriptor() { return std::exchange(fd_, -1); }
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(data_), size_}; }
-
- private:
-  MappedFile() = default;
-  int fd_ = -1;
-  void* data_ = MAP_FAILED;
-  size_t size_ = 0;
-};
 
 Diagnostic bad(std::string what) {
   return Diagnostic(ErrorCode::kBadArtifact, std::move(what), {}, "compile the model again");
@@ -77,10 +39,8 @@ Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& 
   return image;
 }
 
-// What is not in memory yet is read from disk into huge pages, which later processes map with a fault for each in place
-// of one for every 64 KiB: read in small pieces, 150 MB cost each of them 3-9 ms instead of 0.6. The whole segment,
-// since advice for a part of it would split the mapping, and a huge page has to lie in one. Smaller ones are read
-// ahead.
+// In huge pages (MappedFile), the whole segment, since advice for a part of it would split the mapping, and a huge page
+// has to lie in one. Smaller ones are read ahead.
 void expect_weights(uint64_t address, uint64_t bytes) {
   const uint64_t first = address / 4096 * 4096;
   void* start = reinterpret_cast<void*>(first);
@@ -137,7 +97,7 @@ std::string joined(const std::vector<std::string>& names) {
 }  // namespace
 
 Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, const LoadOptions& options) {
-  MappedFile file = TW_TRY(MappedFile::open(path));
+  MappedFile file = TW_TRY(MappedFile::open(path, "a compiled model"));
   auto image = check_file(file.bytes(), options);
   if (!image.ok()) return std::move(image).error().at(path);
 
@@ -163,7 +123,7 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
   ArtifactTable table{};
   std::memcpy(&table, symbol, sizeof table);
   if (auto status = check_table(table, &*image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
-  TW_TRY_STATUS(artifact->take(table));
+  TW_TRY_STATUS(artifact->take(table, options));
   // Modules that were linked in as an object of their own (devc.o).
   if (const ElfSymbol* blob = image->find(kImportsSymbol); blob && artifact->plan_.imports.empty()) {
     const ElfSegment* home = image->segment_of(blob->address, 8);
@@ -173,10 +133,11 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
       return bad("the imported modules lie outside of the library").at(path);
     artifact->plan_.imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
   }
-  if (void* entry = dlsym(artifact->library_, kRunSymbol)) {
+  const bool apart = artifact->weights_ != nullptr;
+  if (void* entry = dlsym(artifact->library_, apart ? kRunWithWeightsSymbol : kRunSymbol)) {
     const ElfSegment* s = image->segment_of(reinterpret_cast<uint64_t>(entry) - map->l_addr, 1);
     if (!s || !s->executable) return bad("the entry function lies outside of the code").at(path);
-    artifact->entry_ = reinterpret_cast<EntryFunction>(entry);
+    artifact->entry_ = entry;
   }
   if (table.params_bytes != 0) {
     const ElfSegment* home =
@@ -187,17 +148,21 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
 }
 
 Result<std::shared_ptr<const Artifact>> Artifact::linked(const std::string& name, const ArtifactTable* table,
-                                                         EntryFunction entry) {
+                                                         void* entry) {
   std::shared_ptr<Artifact> artifact(new Artifact);
   artifact->path_ = name;
   if (auto status = check_table(*table, nullptr, 0); !status.ok()) return std::move(status).error().at(name);
-  TW_TRY_STATUS(artifact->take(*table));
+  LoadOptions options;
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
+  options.home = std::string(program, length > 0 ? static_cast<size_t>(length) : 0);
+  TW_TRY_STATUS(artifact->take(*table, options));
   artifact->entry_ = entry;
   return std::shared_ptr<const Artifact>(std::move(artifact));
 }
 
 // The plan, and whether the rest of the artifact and the machine are what it wants.
-Status Artifact::take(const ArtifactTable& table) {
+Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
   auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), table.plan_bytes});
   if (!plan.ok()) {
     Diagnostic d = std::move(plan).error();
@@ -214,7 +179,32 @@ Status Artifact::take(const ArtifactTable& table) {
   plan_ = std::move(*plan);
   kernels_ = {table.kernels, table.kernel_count};
   params_ = static_cast<const std::byte*>(table.params);
+  return plan_.weights_file.empty() ? Status(Ok{}) : open_weights(options);
+}
+
+Status Artifact::open_weights(const LoadOptions& options) {
+  std::string file = options.weights;
+  if (file.empty()) {
+    const std::string& home = options.home.empty() ? path_ : options.home;
+    const size_t slash = plan_.weights_file[0] == '/' ? std::string::npos : home.rfind('/');
+    file = (slash == std::string::npos ? "" : home.substr(0, slash + 1)) + plan_.weights_file;
+  }
+  auto weights = SharedWeights::open(file, options.verify_params);
+  if (!weights.ok() && weights.error().code == ErrorCode::kFileNotFound)
+    return Diagnostic(ErrorCode::kFileNotFound,
+                      format("the model's weights are a file of their own: {}: {}", file, weights.error().message),
+                      path_, "put the file there, or name it when the model is loaded");
+  if (!weights.ok()) return std::move(weights).error();
+  if (Status fits = check_weights_of_plan(plan_, (*weights)->list()); !fits.ok())
+    return std::move(fits).error().at(file);
+  weights_ = std::move(*weights);
+  params_ = weights_->data();
   return Ok{};
+}
+
+int Artifact::run_entry(void* const* inputs, void* const* outputs, void* arena) const {
+  return weights_ ? reinterpret_cast<EntryWithWeights>(entry_)(inputs, outputs, arena, params_)
+                  : reinterpret_cast<EntryFunction>(entry_)(inputs, outputs, arena);
 }
 
 Artifact::~Artifact() {

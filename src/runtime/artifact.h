@@ -8,21 +8,24 @@
 #include "base/formats/artifact.h"
 #include "base/formats/plan.h"
 #include "base/result.h"
+#include "runtime/shared_weights.h"
 
 namespace tilewright::runtime {
 
 struct LoadOptions {
   bool verify_params = false;  // read all weights and compare their check sum
+  std::string weights;  // the file of the weights, where they are one of their own; empty: where the artifact says
+  std::string home;     // whose folder that is seen from; empty: the artifact
 };
 
 class Artifact {
  public:
   // Checks the file before the dynamic linker sees it. Errors: FileNotFound, BadArtifact, ArtifactVersion, CpuMismatch.
   static Result<std::shared_ptr<const Artifact>> load(const std::string& path, const LoadOptions& options = {});
-  // A model that is linked into the program (system_lib.h); `entry` may be null. Errors: the same, without
-  // FileNotFound.
+  // A model that is linked into the program (system_lib.h), whose folder is where it finds a file of weights; `entry`,
+  // its generated function, may be null. Errors: the same.
   static Result<std::shared_ptr<const Artifact>> linked(const std::string& name, const ArtifactTable* table,
-                                                        EntryFunction entry);
+                                                        void* entry);
   ~Artifact();
   Artifact(const Artifact&) = delete;
   Artifact& operator=(const Artifact&) = delete;
@@ -30,22 +33,26 @@ class Artifact {
   const plan::Plan& plan() const { return plan_; }
   std::span<const KernelFunction> kernels() const { return kernels_; }
   const std::byte* params() const { return params_; }
-  // The generated function that runs the whole plan on one thread. Null in an artifact of a linker of the user's that
-  // dropped it.
-  EntryFunction entry() const { return entry_; }
+  // The generated function that runs the whole plan on one thread. There is none in an artifact of a linker of the
+  // user's that dropped it.
+  bool has_entry() const { return entry_ != nullptr; }
+  // 0, or the number of an error.
+  int run_entry(void* const* inputs, void* const* outputs, void* arena) const;
   std::string_view imports() const { return plan_.imports; }
   const std::string& path() const { return path_; }
 
  private:
   Artifact() = default;
-  Status take(const ArtifactTable& table);
+  Status take(const ArtifactTable& table, const LoadOptions& options);
+  Status open_weights(const LoadOptions& options);
   std::string path_;
   int file_ = -1;  // open as long as the library is loaded, see load()
   void* library_ = nullptr;
   plan::Plan plan_;
   std::span<const KernelFunction> kernels_;
   const std::byte* params_ = nullptr;
-  EntryFunction entry_ = nullptr;
+  std::shared_ptr<const SharedWeights> weights_;  // where they are a file of their own
+  void* entry_ = nullptr;                         // an EntryFunction; with weights_ an EntryWithWeights
 };
 
 }  // namespace tilewright::runtime

@@ -75,7 +75,7 @@ int32_t tw_module_load(const char* path, const tw_module_options* options, tw_mo
     TW_REQUIRE(out);
     *out = nullptr;
     auto given = TW_TRY(options_of(options));
-    auto module = TW_TRY(LibraryModule::load(path, {given.verify_params != 0}));
+    auto module = TW_TRY(LibraryModule::load(path, {given.verify_params != 0, given.weights ? given.weights : "", {}}));
     *out = new tw_module{1, std::move(module)};
     return Ok{};
   });
@@ -88,7 +88,7 @@ int32_t tw_module_get_info(const tw_module* module, tw_module_info* out) {
     for (const auto& step : p.steps) flops += step.flops;
     return deliver(
         {0, p.model_name.c_str(), p.compiler_version.c_str(), p.target.c_str(), p.inputs.size(), p.outputs.size(),
-         p.steps.size(), p.params.size(), p.metadata.size(), p.params_bytes, p.arena_bytes, flops},
+         p.steps.size(), p.params.size(), p.metadata.size(), plan::weight_bytes(p), p.arena_bytes, flops},
         out);
   });
 }

@@ -78,10 +78,10 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
                       "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
                       "run it with `tilewright run` or tilewright::VirtualMachine (tilewright/vm.h), or compile the "
                       "model for fixed sizes with --shape");
-  if (options.generated_entry && (!artifact->entry() || !artifact->plan().variants.empty()))
+  if (options.generated_entry && (!artifact->has_entry() || !artifact->plan().variants.empty()))
     return Diagnostic(ErrorCode::kUnsupportedModel,
-                      artifact->entry() ? "the artifact has several shapes, and the generated entry runs one"
-                                        : "the artifact has no generated entry",
+                      artifact->has_entry() ? "the artifact has several shapes, and the generated entry runs one"
+                                            : "the artifact has no generated entry",
                       artifact->path(), "use the graph executor");
   if (options.generated_entry && (!artifact->plan().externals.empty() || artifact->plan().devices.size() > 1))
     return Diagnostic(ErrorCode::kUnsupportedModel,

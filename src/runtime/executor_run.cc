@@ -56,7 +56,7 @@ void Executor::call_entry() {
   std::vector<void*> inputs, outputs;
   for (const Slot& slot : now_->inputs) inputs.push_back(slot.data);
   for (const Slot& slot : now_->outputs) outputs.push_back(slot.data);
-  artifact_->entry()(inputs.data(), outputs.data(), arena_->data());
+  artifact_->run_entry(inputs.data(), outputs.data(), arena_->data());
 }
 
 void Executor::run_special(const Call& call, void* const* arguments) {

@@ -113,7 +113,9 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
 
 // The library that was made of `path`, which messages name: its folder will be gone, and the mapping outlives the file.
 Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
-  auto library = LibraryModule::load(file);
+  LoadOptions options;
+  options.home = path;
+  auto library = LibraryModule::load(file, options);
   if (library.ok()) return std::shared_ptr<Module>(std::move(*library));
   Diagnostic problem = std::move(library).error();
   problem.where = path;

@@ -92,9 +92,8 @@ Result<std::shared_ptr<Module>> system_lib() {
     if (!address || !s->name.starts_with(prefix)) continue;
     const std::string model = s->name.substr(prefix.size());
     const std::string where = "model '" + model + "' of the program";
-    auto library = std::make_shared<LibraryModule>(TW_TRY(
-        Artifact::linked(where, static_cast<const ArtifactTable*>(address),
-                         reinterpret_cast<EntryFunction>(const_cast<void*>(address_of(kSystemLibRun + model))))));
+    auto library = std::make_shared<LibraryModule>(TW_TRY(Artifact::linked(
+        where, static_cast<const ArtifactTable*>(address), const_cast<void*>(address_of(kSystemLibRun + model)))));
     if (std::string_view tree = library->artifact()->imports(); !tree.empty()) TW_TRY(load_import_tree(tree, library));
     TW_TRY_STATUS(made->import_module(std::move(library)));
   }

@@ -154,8 +154,8 @@ TEST_P(FunctionMetadataTest, ARunNeedsExactlyTheseBytes) {
   }
   for (const plan::TensorInfo& t : plan.outputs)
     outputs.push_back(out.emplace_back(std::make_unique<Guarded>(bytes_of(t)))->data());
-  ASSERT_NE((*loaded)->entry(), nullptr);
-  ASSERT_EQ((*loaded)->entry()(inputs.data(), outputs.data(), arena.data()), 0);
+  ASSERT_TRUE((*loaded)->has_entry());
+  ASSERT_EQ((*loaded)->run_entry(inputs.data(), outputs.data(), arena.data()), 0);
 
   // The executor with memory of its own has the same result, step by step and through the entry.
   for (bool generated : {false, true}) {

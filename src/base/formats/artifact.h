@@ -23,6 +23,9 @@ inline constexpr const char* kPlanSymbol = "tw_plan";               // start of 
 inline constexpr const char* kArenaBytesSymbol = "tw_arena_bytes";  // uint64_t: what tw_run needs as its arena
 inline constexpr const char* kVariantsSymbol = "tw_num_variants";   // uint64_t
 inline constexpr const char* kRunVariantSymbol = "tw_run_variant";  // as tw_run, after a uint64_t: which shape variant
+// In place of those two where the weights are a file of their own: they take its address as a last argument.
+inline constexpr const char* kRunWithWeightsSymbol = "tw_run_with_weights";
+inline constexpr const char* kRunVariantWithWeightsSymbol = "tw_run_variant_with_weights";
 inline constexpr const char* kImportsSymbol =
     "__tvm_dev_mblob";  // modules linked in beside the plan: u64 length, import tree
 inline constexpr const char* kRunSymbol =
@@ -42,6 +45,7 @@ inline constexpr const char* kAotExecutor = "aot";
 using KernelFunction = void (*)(void* const* buffers, int64_t tid, int64_t nthreads);
 
 using EntryFunction = int (*)(void* const* inputs, void* const* outputs, void* arena);  // tw_run
+using EntryWithWeights = int (*)(void* const* inputs, void* const* outputs, void* arena, const void* weights);
 
 struct ArtifactTable {
   char magic[8];
@@ -49,7 +53,7 @@ struct ArtifactTable {
   uint32_t table_bytes;  // sizeof(ArtifactTable) of the writer
   const void* plan;
   uint64_t plan_bytes;
-  const void* params;
+  const void* params;  // null, and no bytes, where the plan names a file of weights
   uint64_t params_bytes;
   const KernelFunction* kernels;
   uint64_t kernel_count;

@@ -228,6 +228,7 @@ Param read_param(Reader& in, const Plan& plan, uint64_t i) {
   p.layout = in.text();
   p.offset = in.bytes().read<uint64_t>();
   p.bytes = in.bytes().read<uint64_t>();
+  p.hash = in.bytes().read<uint64_t>();
   if (!in.ok()) return p;
   check_range(in, "parameter", i, p.offset, p.bytes, plan.params_bytes, kAlignment);
   if (tensor_bytes({p.name, p.dtype, p.shape}) > p.bytes)
@@ -332,6 +333,13 @@ const char* name_of(StepKind kind) {
 
 const Plan& variant_of(const Plan& plan, size_t i) { return i == 0 ? plan : plan.variants.at(i - 1); }
 
+uint64_t weight_bytes(const Plan& plan) {
+  if (plan.weights_file.empty()) return plan.params_bytes;
+  uint64_t bytes = 0;
+  for (const Param& p : plan.params) bytes += p.bytes;
+  return bytes;
+}
+
 const std::string& callee_of(const Plan& plan, const Step& step) {
   static const std::string kCopy = "__copy";
   if (step.kind == StepKind::kCopy) return kCopy;
@@ -355,7 +363,9 @@ std::string write_plan(const Plan& plan) {
     out.text(p.layout);
     out.number(p.offset);
     out.number(p.bytes);
+    out.number(p.hash);
   });
+  out.text(plan.weights_file);
   out.list(plan.metadata, [&](const auto& entry) {
     out.text(entry.first);
     out.text(entry.second);
@@ -391,7 +401,8 @@ Result<Plan> read_plan(std::span<const std::byte> bytes) {
   if (plan.params_bytes > kMaxSpaceBytes)
     in.refuse(format("the plan asks for {} bytes of parameters", plan.params_bytes));
   plan.kernels = in.list<std::string>(8, [&](uint64_t) { return in.text(); });
-  plan.params = in.list<Param>(44, [&](uint64_t i) { return read_param(in, plan, i); });
+  plan.params = in.list<Param>(52, [&](uint64_t i) { return read_param(in, plan, i); });
+  plan.weights_file = in.text();
   uint64_t entries = in.bytes().read_count(16);
   for (uint64_t i = 0; i < entries && in.ok(); ++i) {
     auto key = in.text();

@@ -13,7 +13,7 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 6;
+inline constexpr uint32_t kPlanVersion = 7;
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -65,6 +65,7 @@ struct Param {  // a constant in the params space, under its packed layout
   std::vector<int64_t> shape;
   std::string layout;
   uint64_t offset = 0, bytes = 0;
+  uint64_t hash = 0;  // of the bytes, as weights_file.h has it; 0 where they lie in the artifact
 };
 
 struct Plan {
@@ -84,7 +85,10 @@ struct Plan {
   uint64_t scratch_bytes = 0;
   std::vector<uint64_t> device_arena_bytes;     // of the devices after the first, in order
   std::map<std::string, std::string> metadata;  // the model's own (labels, character lists)
-  std::string imports;                          // modules the library imports (runtime/module.h); empty: none
+  // A file that holds the weights (base/formats/weights_file.h), as a path from the artifact's folder; the params space
+  // is then that file. Empty: they are in the artifact.
+  std::string weights_file;
+  std::string imports;  // modules the library imports (runtime/module.h); empty: none
   // The same model for other input shapes: inputs, outputs, buffers, steps and memory of their own, everything else as
   // here (kernels, external functions, devices, weights and metadata are shared, and filled in when read). Inputs and
   // outputs have the same names and dtypes.
@@ -93,6 +97,8 @@ struct Plan {
 
 // The plan for variant i: itself for 0, else variants[i - 1].
 const Plan& variant_of(const Plan& plan, size_t i);
+// Of the model's own weights; a file that holds those of several models is larger.
+uint64_t weight_bytes(const Plan& plan);
 // What a step calls: a kernel's symbol, an external function's name, or "__copy".
 const std::string& callee_of(const Plan& plan, const Step& step);
 

@@ -23,10 +23,11 @@ namespace {
 // The weights as data of the module. In an object they never pass through LLVM (elf_object.cc); a text has no other
 // way.
 void define_params(llvm::Module& module, WeightPieces pieces, const Target& target) {
+  llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
+  if (declared == nullptr) return;  // they are a file of their own
   std::string bytes;
   for_each_piece(
       pieces, [&](const std::byte* data, uint64_t size) { bytes.append(reinterpret_cast<const char*>(data), size); });
-  llvm::GlobalVariable* declared = module.getNamedGlobal(kParamsSymbol);
   llvm::Constant* value = llvm::ConstantDataArray::getString(module.getContext(), bytes, false);
   auto* defined = new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value);
   defined->setVisibility(llvm::GlobalValue::HiddenVisibility);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an artifact has besides kernels and weights: the table the loader reads, the plan's bytes, and tw_run and
-// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library. For a system library
-// also a constructor that tells the runtime of the table: a program holds several such models, so that the names they
-// share are weak, and what the constructor hands over are names of the object's own.
+// tw_run_variant, which run the plan of one shape variant on one thread with no runtime library (tw_run_with_weights
+// and tw_run_variant_with_weights where the weights are a file of their own). For a system library also a constructor
+// that tells the runtime of the table: a program holds several such models, so that the names they share are weak, and
+// what the constructor hands over are names of the object's own.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
 #include <llvm/IR/IntrinsicsX86.h>
@@ -91,7 +92,7 @@ struct Glue {
                                 plan_bytes,
                                 u64(bytes.size()),
                                 params,
-                                u64(plan.params_bytes),
+                                u64(plan.weights_file.empty() ? plan.params_bytes : 0),
                                 functions,
                                 u64(kernels.size()),
                                 u64(hash_bytes(bytes.data(), bytes.size()))};
@@ -192,6 +193,16 @@ struct Glue {
            std::all_of(plan.variants.begin(), plan.variants.end(), stands_alone);
   }
 
+  // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
+  Value* address_in_data(llvm::Constant* params) {
+    auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
+    where->setInitializer(params);
+    where->setLinkage(llvm::GlobalValue::InternalLinkage);
+    where->setSection(".data.rel.ro");
+    where->setExternallyInitialized(true);
+    return where;
+  }
+
   llvm::Constant* emit_run(llvm::Constant* params) {
     std::vector<std::vector<llvm::Function*>> parts;  // by variant
     for (size_t v = 0; v <= plan.variants.size(); ++v) {
@@ -202,14 +213,10 @@ struct Glue {
         list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i,
                                  std::min(variant.steps.size(), i + kStepsPerFunction)));
     }
-    // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
-    auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
-    where->setInitializer(params);
-    where->setLinkage(llvm::GlobalValue::InternalLinkage);
-    where->setSection(".data.rel.ro");
-    where->setExternallyInitialized(true);
+    const bool apart = !plan.weights_file.empty();
     llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
-    auto define = [&](const char* name, std::initializer_list<llvm::Type*> arguments) {
+    auto define = [&](const char* name, std::vector<llvm::Type*> arguments) {
+      if (apart) arguments.push_back(ptr);
       auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false),
                                        llvm::GlobalValue::ExternalLinkage, name, *module);
       set_function_attributes(f, target);
@@ -217,9 +224,9 @@ struct Glue {
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
       return f;
     };
-    auto* chosen = define(kRunVariantSymbol, {i64, ptr, ptr, ptr});
+    auto* chosen = define(apart ? kRunVariantWithWeightsSymbol : kRunVariantSymbol, {i64, ptr, ptr, ptr});
     Value* slot = b.CreateAlloca(i32);
-    Value* weights = b.CreateLoad(ptr, where);
+    Value* weights = apart ? static_cast<Value*>(chosen->getArg(4)) : b.CreateLoad(ptr, address_in_data(params));
     auto* unknown = llvm::BasicBlock::Create(context, "unknown", chosen);
     auto* choice = b.CreateSwitch(chosen->getArg(0), unknown, static_cast<unsigned>(parts.size()));
     for (size_t v = 0; v < parts.size(); ++v) {
@@ -234,9 +241,11 @@ struct Glue {
     }
     b.SetInsertPoint(unknown);
     b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
-    auto* first = define(kRunSymbol, {ptr, ptr, ptr});
-    b.CreateRet(b.CreateCall(chosen, {b.getInt64(0), first->getArg(0), first->getArg(1), first->getArg(2)}));
-    if (stands_alone(plan) && !system_lib) emit_ffi_entry(*module, plan, target, first);
+    auto* first = define(apart ? kRunWithWeightsSymbol : kRunSymbol, {ptr, ptr, ptr});
+    std::vector<Value*> arguments = {b.getInt64(0)};
+    for (llvm::Argument& a : first->args()) arguments.push_back(&a);
+    b.CreateRet(b.CreateCall(chosen, arguments));
+    if (stands_alone(plan) && !system_lib && !apart) emit_ffi_entry(*module, plan, target, first);
     return first;
   }
 };
@@ -279,8 +288,12 @@ Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
   Glue glue{.context = context, .module = module.get(), .plan = plan, .target = target, .system_lib = system_lib};
-  auto* params = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
-  params->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  llvm::Constant* params = llvm::ConstantPointerNull::get(glue.b.getPtrTy());
+  if (plan.weights_file.empty()) {
+    auto* here = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
+    here->setVisibility(llvm::GlobalValue::HiddenVisibility);
+    params = here;
+  }
   glue.declare_kernels();
   llvm::Constant* table = glue.emit_table(plan::write_plan(plan), params);
   llvm::Constant* run = glue.emit_run(params);

@@ -91,10 +91,12 @@ int run(const Flags& flags) {
   auto compiled = compile_model(flags.model, *options, can_be_vm(output, *options));
   if (!compiled.ok() || compiled->program) line.clear();
   if (!compiled.ok()) return fail(std::move(compiled).error().at(flags.model));
+  if (compiled->program)
+    if (Status good = check_program_options(*options); !good.ok()) return fail(std::move(good).error().at(flags.model));
   if (compiled->program) return write_program(flags, std::move(compiled->program), output);
   std::optional<Built> built = std::move(compiled->ordinary);
   if (options->progress) options->progress("link", 0);
-  auto written = export_library_and_release(&*built, output, *form);
+  auto written = export_library_and_release(&*built, output, *form, options->progress);
   line.clear();
   if (!written.ok()) return fail(written.error());
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -174,8 +176,10 @@ Command add_compile(CLI::App* app) {
       "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c)");
   cmd->add_flag("--system-lib", flags->system_lib,
                 "The object is for a program that asks the runtime for the model by its name (docs/cpp.md)");
-  cmd->add_option("--weights", flags->weights_file,
-                  "With --target c: write the weights into this file, and C that is given their address");
+  cmd->add_option(
+      "--weights", flags->weights_file,
+      "Write the weights into this file, which models share that have some of them in common, and name it in "
+      "the output; C source is given its address");
   flags->add_to(cmd);
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain,

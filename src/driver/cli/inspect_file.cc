@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/formats/artifact.h"
 #include "base/formats/plan.h"
+#include "base/formats/weights_file.h"
 #include "driver/relay_file.h"
 #include "frontend/classic/graph_json_reader.h"
 #include "frontend/onnx/file_map.h"
@@ -69,8 +70,9 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
          {"target", plan.target},
          {"cpu_features", plan.cpu_features},
          {"arena_bytes", plan.arena_bytes},
-         {"weights_bytes", plan.params_bytes},
+         {"weights_bytes", plan::weight_bytes(plan)},
          {"kernels", plan.kernels.size()}};
+  if (!plan.weights_file.empty()) j["weights_file"] = plan.weights_file;
   for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
   for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
   for (const auto& variant : plan.variants) {
@@ -183,6 +185,20 @@ void add_weights(const std::vector<runtime::NamedTensor>& tensors, json* out) {
     list.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}, {"bytes", t.data.size()}});
   }
   (*out)["weights_bytes"] = bytes;
+}
+
+// Every tensor is read: what is listed is what the file holds.
+Result<json> inspect_weights(std::span<const std::byte> file) {
+  const WeightsList list = TW_TRY(read_weights_list(file));
+  TW_TRY_STATUS(check_weights_content(file, list));
+  json j{{"kind", "weights"}, {"tensors", list.weights.size()}, {"weights", json::array()}};
+  uint64_t bytes = 0;
+  for (const StoredWeight& w : list.weights) {
+    bytes += w.bytes;
+    j["weights"].push_back({{"offset", w.offset}, {"bytes", w.bytes}, {"hash", format("{:016x}", w.hash)}});
+  }
+  j["weights_bytes"] = bytes;
+  return j;
 }
 
 Result<json> inspect_params(std::span<const std::byte> file) {
@@ -344,6 +360,7 @@ Result<json> inspect_file(const std::string& path) {
   uint64_t mark = 0;
   if (file.size() >= sizeof mark) std::memcpy(&mark, file.data(), sizeof mark);
   if (mark == runtime::kParamsMark) return inspect_params(bytes);
+  if (is_weights_file(bytes)) return inspect_weights(bytes);
   if (mark == runtime::vm::kExecutableMark) return inspect_executable(bytes);
   if (file.size() > sizeof mark && mark < (uint64_t{1} << 32) && file[sizeof mark] == '{')
     return inspect_factory(bytes);
