@@ -157,7 +157,10 @@ Expr ExpressionBuilder::reshape(const Expr& e, std::vector<int64_t> newshape) co
     for (int64_t d : newshape) plain = plain && !__builtin_mul_overflow(count, d, &count);
     if (plain && count == t->size()) return constant_of(t->reshaped(newshape));
   }
-  return call("reshape", {e}, make_attrs<relay::ReshapeAttrs>([&](auto& a) { a.newshape = std::move(newshape); }));
+  return call("reshape", {e}, make_attrs<relay::ReshapeAttrs>([&](auto& a) {
+                a.allowzero = std::find(newshape.begin(), newshape.end(), 0) != newshape.end();
+                a.newshape = std::move(newshape);
+              }));
 }
 
 Expr ExpressionBuilder::transpose(const Expr& e, std::vector<int64_t> axes) const {

@@ -22,15 +22,13 @@ Values reshape(NodeContext& c) {
     inferred += d == -1;
   }
   if (inferred > 1) c.fail("its target shape has more than one -1");
-  if (!zero_is_empty || std::find(target.begin(), target.end(), 0) == target.end()) {
-    for (size_t i = 0; i < target.size(); ++i)
-      if (target[i] == 0 && static_cast<int64_t>(i) >= c.rank(x))
-        c.fail_type(format("its target shape copies dimension {} of an operand of rank {}", i, c.rank(x)));
-    return {c.reshape(x, target)};
-  }
+  if (std::find(target.begin(), target.end(), 0) == target.end()) return {c.reshape(x, target)};
+  for (size_t i = 0; i < target.size(); ++i)
+    if (target[i] == 0 && !zero_is_empty && static_cast<int64_t>(i) >= c.rank(x))
+      c.fail_type(format("its target shape copies dimension {} of an operand of rank {}", i, c.rank(x)));
   return {c.call("reshape", {x}, make_attrs<relay::ReshapeAttrs>([&](auto& a) {
                    a.newshape = target;
-                   a.allowzero = true;
+                   a.allowzero = zero_is_empty;
                  }))};
 }
 
