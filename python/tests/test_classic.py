@@ -59,7 +59,7 @@ class PassContexts(unittest.TestCase):
         self.assertGreater(kernels, len(relay.build(mod)._built.kernels))
 
     def test_passes_by_name(self):
-        arguments = {"AnnotateTarget": ["unit"], "ConvertLayout": [{"nn.conv2d": ["NHWC", "default"]}], "DenseToSparse": [["w"], [[3, 16, 1, 3, 3]]], "SimplifyFCTranspose": [["w"]],
+        arguments = {"AnnotateTarget": ["unit"], "InlineCompilerFunctionsBoundTo": [[]], "ConvertLayout": [{"nn.conv2d": ["NHWC", "default"]}], "DenseToSparse": [["w"], [[3, 16, 1, 3, 3]]], "SimplifyFCTranspose": [["w"]],
                      "Conv2dToSparse": [["w"], [[3, 16, 3, 3]], "NHWC", 1], "Conv2dToSparse2": ["NHWC", 1, (16, 1), 0.5]}
         for name in transform.pass_names():
             made = getattr(relay.transform, name)(*arguments.get(name, []))

@@ -120,7 +120,7 @@ struct DirectKernel {
   const int spatial = static_cast<int>(p.kernel.size()), rank = spatial + 2;
   const Extents e = extents_of(p, data, out, *context.target);
   const int v = e.lanes;
-  const int64_t filter = e.ic * product(p.kernel), step_w = p.strides.back() * data.strides.back();
+  const int64_t step_w = p.strides.back() * data.strides.back();
   const int64_t step_h = spatial > 1 ? p.strides[spatial - 2] * data.strides[rank - 2] : 0;
   const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
   // The last vector of a row: full ones overlap what precedes them and store the rest, since strided loads with masks
@@ -154,19 +154,19 @@ struct DirectKernel {
     for (int i = d; i < spatial; ++i) steps *= p.kernel[i];
     return steps <= 128;
   }
-  // The taps of dimensions d and on, whose data begin at `from`; `tap` is the weight's number so far.
-  Stmt taps_from(const Tile& t, int d, const PrimExpr& from, const PrimExpr& tap, const PrimExpr& weights_at) const {
+  // The taps of dimensions d and on, whose data begin at `from` and whose weights at `tap`. What a kernel computes
+  // of its weights may lie in a larger tensor: every stride is the view's.
+  Stmt taps_from(const Tile& t, int d, const PrimExpr& from, const PrimExpr& tap) const {
     if (d < spatial) {
       auto inner = [&](const PrimExpr& k) {
-        return taps_from(t, d + 1, from + k * (p.dilations[d] * data.strides[d + 2]), tap * p.kernel[d] + k,
-                         weights_at);
+        return taps_from(t, d + 1, from + k * (p.dilations[d] * data.strides[d + 2]), tap + k * weights.strides[d + 2]);
       };
       if (!unrolled(t, d)) return loop("k", p.kernel[d], inner);
       std::vector<Stmt> all;
       for (int64_t k = 0; k < p.kernel[d]; ++k) all.push_back(inner(make_int(k)));
       return seq(std::move(all));
     }
-    return t.acc.step([&](int r) { return load(weights.buffer, weights_at + (tap + r * filter)); },
+    return t.acc.step([&](int r) { return load(weights.buffer, tap + r * weights.strides[0]); },
                       [&](int col) {
                         PrimExpr at = from + (int64_t{col / t.vectors} * step_h + column(t, col) * step_w);
                         return load(data.buffer, v > 1 ? ramp(at, step_w, t.acc.lanes(col)) : at, short_row);
@@ -187,9 +187,10 @@ struct DirectKernel {
     const RegisterTile acc(oc_rows, rows * vectors, vector, ends ? e.last_lanes : v, vectors);
     const Tile t{oc0, w0, place, oc_rows, rows, vectors, ends, acc};
     return bind("data_at", data_row + w0 * step_w, [&](PrimExpr data_at) {
-      return bind("weights_at", oc0 * filter + weights.offset, [&](PrimExpr weights_at) {
-        Stmt sums =
-            loop("ic", e.ic, [&](PrimExpr i) { return taps_from(t, 0, data_at + i * data.strides[1], i, weights_at); });
+      return bind("weights_at", oc0 * weights.strides[0] + weights.offset, [&](PrimExpr weights_at) {
+        Stmt sums = loop("ic", e.ic, [&](PrimExpr i) {
+          return taps_from(t, 0, data_at + i * data.strides[1], weights_at + i * weights.strides[1]);
+        });
         Stmt stores = drain(t);
         return acc.scope(seq({acc.clear(), sums, stores}));
       });
