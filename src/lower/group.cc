@@ -98,11 +98,12 @@ bool lowers_whole(const FunctionNode& function) {
   if (!at) return false;
   std::map<const ExprNode*, bool> after{{anchor.get(), true}};
   for (const Expr& e : post_order(function.body)) {
-    if (e == anchor || e->kind != ExprKind::kCall) continue;
+    if (e == anchor) continue;
     bool uses = false;
     for (const Expr& kid : children(e)) uses = uses || after[kid.get()];
     if (!uses) continue;
     after[e.get()] = true;
+    if (e->kind != ExprKind::kCall) continue;  // a tuple: what a concatenation reads
     if (called_op(e)->pattern > OpPattern::kBroadcast || called_op(e)->name == std::string_view("repeat") ||
         called_op(e)->name == std::string_view("tile") || !as_tensor(e->type) || as_tensor(e->type)->shape != at->shape)
       return false;
