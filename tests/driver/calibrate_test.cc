@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tilewright calibrate, and what is compiled with what it measured.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -24,7 +25,8 @@ class CalibrateTest : public ::testing::Test {
     const char* before = std::getenv("TILEWRIGHT_CACHE_DIR");
     was_set_ = before != nullptr;
     if (before) saved_ = before;
-    folder_ = ::testing::TempDir() + "calibrate_test";
+    // Other tests run beside this one, each in a process of its own.
+    folder_ = ::testing::TempDir() + "calibrate_test" + std::to_string(getpid());
     std::filesystem::remove_all(folder_);
     setenv("TILEWRIGHT_CACHE_DIR", folder_.c_str(), 1);
   }
