@@ -53,7 +53,7 @@ def main() -> None:
         run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", folder, f"--config-settings=build-dir={build}")
         wheel = next(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".whl"))
         names = zipfile.ZipFile(wheel).namelist()
-        for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
+        for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/classic/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
                        "tilewright/include/tilewright/function.h", "tilewright/libtilewright_runtime.so.0"):
             assert needed in names, f"{needed} is not in the wheel: {names}"
         assert any(name.startswith("tilewright/_core.") and name.endswith(".so") for name in names), names
