@@ -12,7 +12,7 @@ option(TILEWRIGHT_UNITY "Compile several files of a room together" ON)
 # Files whose names stand for other things elsewhere in their room: `using namespace tir` beside relay, constants of
 # one precision beside another's.
 # And a parser that recurses: inlining across files would make its frames larger than the depth it allows has room for.
-set(tw_compiled_alone src/tir/parse.cc src/lower/compute.cc src/lower/compute_elementwise.cc src/lower/compute_transform.cc
+set(tw_compiled_alone src/tir/parse.cc src/tir/parse_expr.cc src/lower/compute.cc src/lower/compute_elementwise.cc src/lower/compute_transform.cc
     src/codegen/llvm/math.cc src/codegen/llvm/math_double.cc src/codegen/llvm/math_inverse.cc)
 list(TRANSFORM tw_compiled_alone PREPEND ${CMAKE_SOURCE_DIR}/)
 set_source_files_properties(${tw_compiled_alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

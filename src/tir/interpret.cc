@@ -1,294 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each statement's expressions become a list of instructions over lane slots, once; running it needs no
-// recursion over expressions, evaluates a shared node once, and allocates nothing.
 #include "tir/interpret.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <unordered_map>
 
 #include "base/format.h"
+#include "tir/interpreter_code.h"
 #include "tir/memory.h"
 #include "tir/scalar.h"
 #include "tir/verify.h"
-#include "tir/walk.h"
 
 namespace tilewright::tir {
+namespace interpreter {
 namespace {
-
-// Where a value's lanes are: a temporary of the statement, or (kept bit) a variable, constant or register.
-using Slot = uint32_t;
-constexpr Slot kKept = 0x80000000u;
-constexpr int kNone = -1;
-
-struct Instruction {
-  const ExprNode* node = nullptr;
-  Slot to = 0;
-  Slot in[3] = {0, 0, 0};
-  int memory = kNone;      // a load's buffer
-  std::vector<Slot> more;  // a shuffle's inputs
-  int branch[2] = {kNone,
-                   kNone};  // if_then_else: programs to run for true and false, then their results are in[1], in[2]
-};
-using Program = std::vector<Instruction>;
-
-struct Step {
-  const StmtNode* node = nullptr;
-  Program code;
-  Slot in[3] = {0, 0, 0};  // For: min, extent. Store: index, value, mask. Let: value. If: condition.
-  Slot var = 0;
-  int memory = kNone;
-  bool masked = false;
-  std::vector<std::unique_ptr<Step>> children;
-};
-
-struct Memory {
-  const BufferNode* buffer;
-  void* data = nullptr;  // global and stack
-  Slot first = 0;        // registers
-  std::vector<std::byte> own;
-};
-
-struct Code {
-  std::vector<Program> branches;
-  std::vector<Memory> memories;
-  std::vector<Lane> constants;  // initial content of the kept slots
-  uint32_t temporaries = 0, kept = 0;
-  std::unique_ptr<Step> body;
-};
-
-class Compiler {
- public:
-  explicit Compiler(Code& code) : code_(code) {}
-
-  Slot keep(int64_t lanes) {
-    Slot slot = code_.kept | kKept;
-    code_.kept += static_cast<uint32_t>(lanes);
-    code_.constants.resize(code_.kept);
-    return slot;
-  }
-  void bind(const PrimExpr& var, Slot slot) { variables_[var.get()] = slot; }
-  int add_memory(const Buffer& buffer, void* data) {
-    Memory m{buffer.get(), data, 0, {}};
-    if (buffer->scope == Scope::kRegister) m.first = keep(buffer->size * buffer->dtype.lanes);
-    if (buffer->scope == Scope::kStack) m.own.resize(buffer->dtype.bytes_for(buffer->size));
-    code_.memories.push_back(std::move(m));
-    int id = static_cast<int>(code_.memories.size()) - 1;
-    memory_of_[buffer.get()] = id;
-    return id;
-  }
-
-  std::unique_ptr<Step> step(const Stmt& s) {
-    auto out = std::make_unique<Step>();
-    out->node = s.get();
-    done_.clear();
-    next_temporary_ = 0;
-    target_ = &out->code;
-    switch (s->kind) {
-      case StmtKind::kFor: {
-        const auto& n = static_cast<const ForNode&>(*s);
-        out->in[0] = value(n.min);
-        out->in[1] = value(n.extent);
-        bind(n.var, out->var = keep(1));
-        out->children.push_back(step(n.body));
-        break;
-      }
-      case StmtKind::kStore: {
-        const auto& n = static_cast<const StoreNode&>(*s);
-        out->in[0] = value(n.index);
-        out->in[1] = value(n.value);
-        if ((out->masked = bool(n.mask))) out->in[2] = value(n.mask);
-        out->memory = memory_of_.at(n.buffer.get());
-        break;
-      }
-      case StmtKind::kPrefetch:
-        break;
-      case StmtKind::kLetStmt: {
-        const auto& n = static_cast<const LetStmtNode&>(*s);
-        out->in[0] = value(n.value);
-        bind(n.var, out->var = keep(n.var->dtype.lanes));
-        out->children.push_back(step(n.body));
-        break;
-      }
-      case StmtKind::kIf: {
-        const auto& n = static_cast<const IfNode&>(*s);
-        out->in[0] = value(n.condition);
-        out->children.push_back(step(n.then_case));
-        if (n.else_case) out->children.push_back(step(n.else_case));
-        break;
-      }
-      case StmtKind::kSeq:
-        for (const auto& child : static_cast<const SeqNode&>(*s).stmts) out->children.push_back(step(child));
-        break;
-      case StmtKind::kAllocate: {
-        const auto& n = static_cast<const AllocateNode&>(*s);
-        out->memory = add_memory(n.buffer, nullptr);
-        out->children.push_back(step(n.body));
-        break;
-      }
-    }
-    code_.temporaries = std::max(code_.temporaries, next_temporary_);
-    return out;
-  }
-
- private:
-  Slot temporary(int lanes) {
-    Slot slot = next_temporary_;
-    next_temporary_ += static_cast<uint32_t>(lanes);
-    code_.temporaries = std::max(code_.temporaries, next_temporary_);
-    return slot;
-  }
-
-  Slot value(const PrimExpr& e) {
-    if (e->kind == ExprKind::kVar) return variables_.at(e.get());
-    if (auto it = done_.find(e.get()); it != done_.end()) return it->second;
-    Slot slot = compute(e);
-    done_[e.get()] = slot;
-    order_.push_back(e.get());
-    return slot;
-  }
-
-  // What is computed inside a branch or under a let's binding is not there for the code after it.
-  template <class F>
-  void scoped(const F& inner) {
-    size_t mark = order_.size();
-    inner();
-    for (; order_.size() > mark; order_.pop_back()) done_.erase(order_.back());
-  }
-
-  Slot compute(const PrimExpr& e) {
-    if (e->kind == ExprKind::kIntImm || e->kind == ExprKind::kFloatImm) {
-      Slot slot = keep(1);
-      Lane& lane = code_.constants[slot & ~kKept];
-      if (auto* i = as<IntImmNode>(e))
-        lane.i = i->value;
-      else
-        lane.f = static_cast<const FloatImmNode&>(*e).value;
-      return slot;
-    }
-    if (e->kind == ExprKind::kLet) {
-      const auto& n = static_cast<const LetNode&>(*e);
-      bind(n.var, value(n.value));
-      Slot slot = 0;
-      scoped([&] { slot = value(n.body); });
-      return slot;
-    }
-    Instruction i;
-    i.node = e.get();
-    if (auto* call = as<CallNode>(e); call && call->op == Intrinsic::k_if_then_else) {
-      i.in[0] = value(call->args[0]);
-      for (int side = 0; side < 2; ++side) {
-        Program code;
-        Program* outer = std::exchange(target_, &code);
-        scoped([&] { i.in[1 + side] = value(call->args[1 + side]); });
-        target_ = outer;
-        i.branch[side] = static_cast<int>(code_.branches.size());
-        code_.branches.push_back(std::move(code));
-      }
-    } else if (auto* s = as<ShuffleNode>(e)) {
-      for (const auto& v : s->vectors) i.more.push_back(value(v));
-    } else if (auto* l = as<LoadNode>(e)) {
-      i.in[0] = value(l->index);
-      if (l->mask) i.in[1] = value(l->mask);
-      i.memory = memory_of_.at(l->buffer.get());
-    } else {
-      int k = 0;
-      for_each_child(e, [&](const PrimExpr& child) { i.in[k++] = value(child); });
-    }
-    i.to = temporary(e->dtype.lanes);
-    target_->push_back(i);
-    return i.to;
-  }
-
-  Code& code_;
-  Program* target_ = nullptr;
-  uint32_t next_temporary_ = 0;
-  std::unordered_map<const ExprNode*, Slot> variables_, done_;
-  std::vector<const ExprNode*> order_;
-  std::unordered_map<const BufferNode*, int> memory_of_;
-};
-
-double float_call(Intrinsic op, DataType type, double x, Lane y, double z) {
-  switch (op) {
-    case Intrinsic::k_fma:
-      return float_fma(type, x, y.f, z);
-    case Intrinsic::k_exp:
-      return std::exp(x);
-    case Intrinsic::k_log:
-      return std::log(x);
-    case Intrinsic::k_sqrt:
-      return std::sqrt(x);
-    case Intrinsic::k_rsqrt:
-      return 1 / std::sqrt(x);
-    case Intrinsic::k_tanh:
-      return std::tanh(x);
-    case Intrinsic::k_erf:
-      return std::erf(x);
-    case Intrinsic::k_sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Intrinsic::k_pow:
-      return std::pow(x, y.f);
-    case Intrinsic::k_floor:
-      return std::floor(x);
-    case Intrinsic::k_ceil:
-      return std::ceil(x);
-    case Intrinsic::k_round:
-      return std::nearbyint(x);
-    case Intrinsic::k_trunc:
-      return std::trunc(x);
-    case Intrinsic::k_fabs:
-      return std::fabs(x);
-    case Intrinsic::k_sin:
-      return std::sin(x);
-    case Intrinsic::k_cos:
-      return std::cos(x);
-    case Intrinsic::k_tan:
-      return std::tan(x);
-    case Intrinsic::k_asin:
-      return std::asin(x);
-    case Intrinsic::k_acos:
-      return std::acos(x);
-    case Intrinsic::k_atan:
-      return std::atan(x);
-    case Intrinsic::k_sinh:
-      return std::sinh(x);
-    case Intrinsic::k_cosh:
-      return std::cosh(x);
-    case Intrinsic::k_asinh:
-      return std::asinh(x);
-    case Intrinsic::k_acosh:
-      return std::acosh(x);
-    case Intrinsic::k_atanh:
-      return std::atanh(x);
-    case Intrinsic::k_exp2:
-      return std::exp2(x);
-    case Intrinsic::k_log2:
-      return std::log2(x);
-    case Intrinsic::k_log10:
-      return std::log10(x);
-    case Intrinsic::k_fmod:
-      return std::fmod(x, y.f);
-    case Intrinsic::k_copysign:
-      return std::copysign(x, y.f);
-    case Intrinsic::k_ldexp_int:
-      return std::ldexp(x, static_cast<int>(std::clamp<int64_t>(y.i, -4000, 4000)));
-    case Intrinsic::k_isnan:
-    case Intrinsic::k_isinf:
-    case Intrinsic::k_isfinite:
-    case Intrinsic::k_popcount:
-    case Intrinsic::k_clz:
-    case Intrinsic::k_reduce_add:
-    case Intrinsic::k_reduce_max:
-    case Intrinsic::k_reduce_min:
-    case Intrinsic::k_if_then_else:
-    case Intrinsic::k_dot4:
-      break;
-  }
-  TW_ICHECK(false, intrinsic_name(op));
-  return 0;
-}
 
 class Machine {
  public:
@@ -526,13 +251,18 @@ class Machine {
           to[l].i = wrap_integer(type, sum);
         }
         return true;
+      case Intrinsic::k_ldexp_int:
+        for (int l = 0; l < type.lanes; ++l) {
+          const auto exponent = static_cast<int>(std::clamp<int64_t>(at(i.in[1])[l].i, -4000, 4000));
+          to[l].f = round_float(type, std::ldexp(a[l].f, exponent));
+        }
+        return true;
       default:
         break;
     }
-    const Lane zero{};
     for (int l = 0; l < type.lanes; ++l) {
-      Lane y = n.args.size() > 1 ? at(i.in[1])[l] : zero, z = n.args.size() > 2 ? at(i.in[2])[l] : zero;
-      to[l].f = round_float(type, float_call(n.op, type, a[l].f, y, z.f));
+      const double y = n.args.size() > 1 ? at(i.in[1])[l].f : 0, z = n.args.size() > 2 ? at(i.in[2])[l].f : 0;
+      to[l].f = round_float(type, float_call(n.op, type, a[l].f, y, z));
     }
     return true;
   }
@@ -559,6 +289,7 @@ class Machine {
   std::vector<std::byte> bytes_;
 };
 }  // namespace
+}  // namespace interpreter
 
 Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64_t tid, int64_t nthreads) {
   TW_TRY_STATUS(verify(function));
@@ -566,8 +297,9 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
   if (buffers.size() != function.params.size())
     return Diagnostic(ErrorCode::kInvalidArgument,
                       format("{} buffers given, {} taken", buffers.size(), function.params.size()), where);
-  Code code;
-  Compiler compiler(code);
+  using interpreter::Slot;
+  interpreter::Code code;
+  interpreter::Compiler compiler(code);
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (!buffers[i] && function.params[i]->size != 0)
       return Diagnostic(ErrorCode::kInvalidArgument, format("no memory for {}", function.params[i]->name), where);
@@ -576,14 +308,14 @@ Status interpret(const PrimFunc& function, std::span<void* const> buffers, int64
   if (function.tid) {
     for (auto [var, value] : {std::pair(function.tid, tid), std::pair(function.nthreads, nthreads)}) {
       Slot slot = compiler.keep(1);
-      code.constants[slot & ~kKept].i = value;
+      code.constants[slot & ~interpreter::kKept].i = value;
       compiler.bind(var, slot);
     }
   } else if (tid != 0) {
     return Ok{};  // runs whole on thread 0
   }
   code.body = compiler.step(function.body);
-  Machine machine(code);
+  interpreter::Machine machine(code);
   if (!machine.run(*code.body)) return Diagnostic(ErrorCode::kInvalidArgument, machine.error, where);
   return Ok{};
 }

@@ -167,4 +167,83 @@ double integer_to_float(DataType from, DataType to, int64_t value) {
   return round_float(to, wide);
 }
 
+double float_call(Intrinsic op, DataType dtype, double x, double y, double z) {
+  switch (op) {
+    case Intrinsic::k_fma:
+      return float_fma(dtype, x, y, z);
+    case Intrinsic::k_exp:
+      return std::exp(x);
+    case Intrinsic::k_log:
+      return std::log(x);
+    case Intrinsic::k_sqrt:
+      return std::sqrt(x);
+    case Intrinsic::k_rsqrt:
+      return 1 / std::sqrt(x);
+    case Intrinsic::k_tanh:
+      return std::tanh(x);
+    case Intrinsic::k_erf:
+      return std::erf(x);
+    case Intrinsic::k_sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Intrinsic::k_pow:
+      return std::pow(x, y);
+    case Intrinsic::k_floor:
+      return std::floor(x);
+    case Intrinsic::k_ceil:
+      return std::ceil(x);
+    case Intrinsic::k_round:
+      return std::nearbyint(x);
+    case Intrinsic::k_trunc:
+      return std::trunc(x);
+    case Intrinsic::k_fabs:
+      return std::fabs(x);
+    case Intrinsic::k_sin:
+      return std::sin(x);
+    case Intrinsic::k_cos:
+      return std::cos(x);
+    case Intrinsic::k_tan:
+      return std::tan(x);
+    case Intrinsic::k_asin:
+      return std::asin(x);
+    case Intrinsic::k_acos:
+      return std::acos(x);
+    case Intrinsic::k_atan:
+      return std::atan(x);
+    case Intrinsic::k_sinh:
+      return std::sinh(x);
+    case Intrinsic::k_cosh:
+      return std::cosh(x);
+    case Intrinsic::k_asinh:
+      return std::asinh(x);
+    case Intrinsic::k_acosh:
+      return std::acosh(x);
+    case Intrinsic::k_atanh:
+      return std::atanh(x);
+    case Intrinsic::k_exp2:
+      return std::exp2(x);
+    case Intrinsic::k_log2:
+      return std::log2(x);
+    case Intrinsic::k_log10:
+      return std::log10(x);
+    case Intrinsic::k_fmod:
+      return std::fmod(x, y);
+    case Intrinsic::k_copysign:
+      return std::copysign(x, y);
+    case Intrinsic::k_ldexp_int:
+    case Intrinsic::k_isnan:
+    case Intrinsic::k_isinf:
+    case Intrinsic::k_isfinite:
+    case Intrinsic::k_popcount:
+    case Intrinsic::k_clz:
+    case Intrinsic::k_reduce_add:
+    case Intrinsic::k_reduce_max:
+    case Intrinsic::k_reduce_min:
+    case Intrinsic::k_if_then_else:
+    case Intrinsic::k_dot4:
+      break;
+  }
+  TW_ICHECK(false, intrinsic_name(op));
+  return 0;
+}
+
 }  // namespace tilewright::tir

@@ -20,6 +20,8 @@ bool integer_binary(ExprKind kind, DataType dtype, int64_t a, int64_t b, int64_t
 double float_arithmetic(ExprKind kind, DataType dtype, double a, double b);  // Add Sub Mul Div Min Max
 bool float_comparison(ExprKind kind, double a, double b);                    // EQ NE LT LE GT GE
 double float_fma(DataType dtype, double a, double b, double c);
+// An intrinsic that takes floats and gives one, before its result is rounded to the dtype; operands it has not are 0.
+double float_call(Intrinsic op, DataType dtype, double x, double y, double z);
 // Value conversions. Out of range and NaN: the nearest representable integer and 0; generated code may give another
 // value.
 int64_t float_to_integer(DataType to, double value);

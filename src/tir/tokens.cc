@@ -2,6 +2,7 @@
 #include "tir/tokens.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/format.h"
 
@@ -67,6 +68,65 @@ std::vector<Line> split_lines(std::string_view text) {
     lines.push_back(std::move(line));
   }
   return lines;
+}
+
+void TokenCursor::fail(std::string message) const {
+  if (row_ >= lines_.size()) fail_at(lines_.back().number, lines_.back().tokens.back().column, std::move(message));
+  fail_at(lines_[row_].number, token().column, std::move(message));
+}
+
+void TokenCursor::end_line() {
+  if (token().kind != Token::kEnd) fail(format("'{}' where the line should end", token().text));
+  ++row_;
+  at_ = 0;
+}
+
+bool TokenCursor::accept(std::string_view text) {
+  bool found = next_is(text);
+  at_ += found;
+  return found;
+}
+
+void TokenCursor::expect(std::string_view text) {
+  if (!accept(text)) fail(format("'{}' expected, found '{}'", text, token().text));
+}
+
+void TokenCursor::expect_word(std::string_view text) {
+  if (!accept_word(text)) fail(format("'{}' expected, found '{}'", text, token().text));
+}
+
+std::string TokenCursor::word(const char* what) {
+  if (token().kind != Token::kWord) fail(format("{} expected, found '{}'", what, token().text));
+  return std::string(take());
+}
+
+int64_t TokenCursor::integer(int64_t low, int64_t high) {
+  bool negative = accept("-");
+  if (token().kind != Token::kInteger) fail(format("a whole number expected, found '{}'", token().text));
+  const int64_t value = signed_value(take(), negative);
+  if (value < low || value > high) fail(format("{} is not between {} and {}", value, low, high));
+  return value;
+}
+
+int64_t TokenCursor::signed_value(std::string_view digits, bool negative) {
+  uint64_t magnitude = unsigned_value(digits);
+  if (magnitude > uint64_t{INT64_MAX} + negative) fail(format("{} does not fit 64 bits", digits));
+  return static_cast<int64_t>(negative ? 0 - magnitude : magnitude);
+}
+
+uint64_t TokenCursor::unsigned_value(std::string_view digits) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) fail(format("{} does not fit 64 bits", digits));
+  return value;
+}
+
+DataType TokenCursor::dtype() {
+  if (token().kind != Token::kWord) fail(format("a dtype expected, found '{}'", token().text));
+  auto type = parse_dtype(token().text);
+  if (!type.ok()) fail(type.error().message);
+  ++at_;
+  return *type;
 }
 
 }  // namespace tilewright::tir

@@ -23,33 +23,6 @@ const char* attribute_kind_name(AttributeKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-std::string ValueType::str() const {
-  switch (kind) {
-    case kTensor:
-    case kSparse: {
-      std::string out = elem ? elem->str() : "?";
-      if (!shape) return out + "[...]";
-      out += "[";
-      for (size_t i = 0; i < shape->size(); ++i) {
-        const auto& d = (*shape)[i];
-        out += (i ? "," : "") + (d.value ? std::to_string(*d.value) : d.param.empty() ? "?" : d.param);
-      }
-      return out + "]";
-    }
-    case kSequence:
-      return "sequence(" + (element ? element->str() : "?") + ")";
-    case kOptional:
-      return "optional(" + (element ? element->str() : "?") + ")";
-    case kMap:
-      return "map";
-    case kOpaque:
-      return "opaque";
-    case kNone:
-      break;
-  }
-  return "?";
-}
-
 const Attribute* Node::find(std::string_view attribute) const {
   for (const auto& a : attributes)
     if (a.name == attribute) return &a;
@@ -69,36 +42,6 @@ using protozero::pbf_reader;
 class Reader {
  public:
   explicit Reader(ReadState& state) : state_(state) {}
-
-  ValueType type(pbf_reader m, int depth = 0) {
-    if (depth > 16) state_.fail("a type is nested too deeply", ErrorCode::kLimitExceeded);
-    ValueType t;
-    while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1):
-          tensor_type(m.get_message(), &t, ValueType::kTensor);
-          break;
-        case bytes_field(8):
-          tensor_type(m.get_message(), &t, ValueType::kSparse);
-          break;
-        case bytes_field(4):
-          element_type_of(m.get_message(), &t, ValueType::kSequence, depth);
-          break;
-        case bytes_field(9):
-          element_type_of(m.get_message(), &t, ValueType::kOptional, depth);
-          break;
-        case bytes_field(5):
-          m.skip();
-          t.kind = ValueType::kMap;
-          break;
-        case bytes_field(7):
-          m.skip();
-          t.kind = ValueType::kOpaque;
-          break;
-        default:
-          m.skip();
-      }
-    return t;
-  }
 
   Graph graph(pbf_reader m) {
     if (++state_.depth > kMaxGraphDepth) state_.fail("subgraphs are nested too deeply", ErrorCode::kLimitExceeded);
@@ -129,13 +72,13 @@ class Reader {
           break;
         }
         case bytes_field(11):
-          g.inputs.push_back(value_info(m.get_message(), "input"));
+          g.inputs.push_back(parse_value_info(m.get_message(), state_, "input"));
           break;
         case bytes_field(12):
-          g.outputs.push_back(value_info(m.get_message(), "output"));
+          g.outputs.push_back(parse_value_info(m.get_message(), state_, "output"));
           break;
         case bytes_field(13):
-          g.value_info.push_back(value_info(m.get_message(), "value_info"));
+          g.value_info.push_back(parse_value_info(m.get_message(), state_, "value_info"));
           break;
         default:
           m.skip();
@@ -191,79 +134,6 @@ class Reader {
   }
 
  private:
-  void tensor_type(pbf_reader m, ValueType* t, ValueType::Kind kind) {
-    t->kind = kind;
-    while (m.next()) switch (m.tag_and_type()) {
-        case varint_field(1): {
-          int64_t number = m.get_int32();
-          t->elem = element_type(number);
-          if (!t->elem && number != 0) state_.fail(format("{} is not an element type", number));
-          break;
-        }
-        case bytes_field(2): {
-          t->shape.emplace();
-          auto shape = m.get_message();
-          while (shape.next()) {
-            if (shape.tag_and_type() != bytes_field(1)) {
-              shape.skip();
-              continue;
-            }
-            if (static_cast<int64_t>(t->shape->size()) == kMaxRank)
-              state_.fail(format("a type has more than {} dimensions", kMaxRank), ErrorCode::kLimitExceeded);
-            t->shape->push_back(dim(shape.get_message()));
-          }
-          break;
-        }
-        default:
-          m.skip();
-      }
-  }
-
-  ValueType::DimInfo dim(pbf_reader m) {
-    ValueType::DimInfo d;
-    while (m.next()) switch (m.tag_and_type()) {
-        // Some exporters write -1 for "unknown".
-        case varint_field(1): {
-          int64_t value = m.get_int64();
-          if (value >= 0) d.value = value;
-          break;
-        }
-        case bytes_field(2):
-          d.param = read_text(m, state_);
-          break;
-        default:
-          m.skip();
-      }
-    return d;
-  }
-
-  void element_type_of(pbf_reader m, ValueType* t, ValueType::Kind kind, int depth) {
-    t->kind = kind;
-    while (m.next()) {
-      if (m.tag_and_type() == bytes_field(1))
-        t->element = std::make_shared<const ValueType>(type(m.get_message(), depth + 1));
-      else
-        m.skip();
-    }
-  }
-
-  ValueInfo value_info(pbf_reader m, const char* what) {
-    Place place(state_, what);
-    ValueInfo v;
-    while (m.next()) switch (m.tag_and_type()) {
-        case bytes_field(1):
-          v.name = read_text(m, state_);
-          state_.path.back() += format(" '{}'", v.name);
-          break;
-        case bytes_field(2):
-          v.type = type(m.get_message());
-          break;
-        default:
-          m.skip();
-      }
-    return v;
-  }
-
   void check_names(const std::vector<ValueInfo>& values, const char* what) {
     std::set<std::string> seen;
     for (const auto& v : values) {
@@ -387,10 +257,10 @@ class Reader {
           subgraph(m.get_message());
           break;
         case bytes_field(14):
-          a.types.push_back(type(m.get_message()));
+          a.types.push_back(parse_type(m.get_message(), state_));
           break;
         case bytes_field(15):
-          a.types.push_back(type(m.get_message()));
+          a.types.push_back(parse_type(m.get_message(), state_));
           break;
         case varint_field(20):
           declared = m.get_int32();

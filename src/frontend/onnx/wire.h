@@ -71,6 +71,9 @@ void append_all(std::vector<T>* out, const Range& range) {
 
 NamedTensor parse_tensor(protozero::pbf_reader message, ReadState& state);
 NamedTensor parse_sparse_tensor(protozero::pbf_reader message, ReadState& state);
+ValueType parse_type(protozero::pbf_reader message, ReadState& state);
+// `what` the value is of its graph: "input", "output".
+ValueInfo parse_value_info(protozero::pbf_reader message, ReadState& state, const char* what);
 
 // Runs a reader and turns whatever it throws into a diagnostic.
 template <class T, class Read>

@@ -59,6 +59,7 @@
 
 namespace tilewright::relay {
 
+// One list of all passes, by their names: as long as they are many.
 std::span<const Pass<Module>> all_passes() {
   static const std::vector<Pass<Module>> kPasses = {
       {{"AlterOpLayout", 1, "activations of convolution networks into channel blocks"}, alter_op_layout},

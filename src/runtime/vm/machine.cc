@@ -63,6 +63,42 @@ Result<Value> tensor_within(const Value& storage, int64_t offset, DataType dtype
   return make_tensor(Tensor::view(dtype, std::move(shape), bytes.raw() + offset, storage));
 }
 
+Result<Value> field_of(const Value& value, size_t index) {
+  const Object* o = TW_TRY(object_in(value, Object::Kind::kAdt, "a tuple or data type"));
+  if (index >= o->fields.size()) return wrong(format("field {} of a value with {}", index, o->fields.size()));
+  return o->fields[index];
+}
+Result<Value> shape_of(const Value& value) {
+  const auto& shape = TW_TRY(object_in(value, Object::Kind::kTensor, "a tensor"))->tensor.shape();
+  return make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(shape.size())}, shape));
+}
+Result<Value> tag_of(const Value& value) {
+  const int64_t tag = TW_TRY(object_in(value, Object::Kind::kAdt, "a data type"))->tag;
+  return make_tensor(Tensor::scalar<int32_t>(kInt32, static_cast<int32_t>(tag)));
+}
+Result<Value> reshaped(const Value& value, const Value& new_shape) {
+  const Tensor& t = TW_TRY(object_in(value, Object::Kind::kTensor, "a tensor"))->tensor;
+  auto shape = TW_TRY(integers_in(new_shape));
+  auto count = checked_element_count(shape);
+  if (!count.ok() || *count != t.size())
+    return wrong(format("a tensor {} cannot become {}", shape_str(t.shape()), shape_str(shape)));
+  return make_tensor(t.reshaped(std::move(shape)));
+}
+Result<Value> storage_of(MemoryPool& pool, int64_t bytes) {
+  if (bytes < 0) return wrong(format("a storage of {} bytes", bytes));
+  auto storage = std::make_shared<Object>();
+  storage->kind = Object::Kind::kStorage;
+  storage->tensor = TW_TRY(pool.allocate(kUInt8, {bytes}));
+  return Value(std::move(storage));
+}
+Value closure_of(int64_t function, std::vector<Value> captured) {
+  auto closure = std::make_shared<Object>();
+  closure->kind = Object::Kind::kClosure;
+  closure->tag = function;
+  closure->fields = std::move(captured);
+  return closure;
+}
+
 Value make_constant(Tensor tensor) {
   auto o = std::make_shared<Object>();
   o->tensor = std::move(tensor);
@@ -181,6 +217,15 @@ Status VirtualMachine::enter(std::vector<Frame>& frames, size_t function, std::v
   return Ok{};
 }
 
+void VirtualMachine::leave(std::vector<Frame>& frames, Value value, Value* result) {
+  const int64_t to = frames.back().result;
+  frames.pop_back();
+  if (frames.empty())
+    *result = std::move(value);
+  else
+    frames.back().registers[static_cast<size_t>(to)] = std::move(value);
+}
+
 Result<Value> VirtualMachine::invoke(std::string_view name, std::vector<Value> arguments) {
   const Function* f = executable_->find(name);
   if (!f) return Diagnostic(ErrorCode::kUnknownFunction, format("the program has no function '{}'", name));
@@ -214,16 +259,9 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     case Opcode::kMove:
       put(at[1], get(at[0]));
       return Ok{};
-    case Opcode::kRet: {
-      Value value = get(at[0]);
-      const int64_t to = frame.result;
-      frames.pop_back();
-      if (frames.empty())
-        *result = std::move(value);
-      else
-        frames.back().registers[static_cast<size_t>(to)] = std::move(value);
+    case Opcode::kRet:
+      leave(frames, get(at[0]), result);
       return Ok{};
-    }
     case Opcode::kInvoke:
       return enter(frames, static_cast<size_t>(at[0]), many(3), at[2]);
     case Opcode::kInvokeClosure: {
@@ -254,22 +292,12 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
     case Opcode::kAllocADT:
       put(at[2], make_adt(at[0], many(3)));
       return Ok{};
-    case Opcode::kAllocClosure: {
-      auto closure = std::make_shared<Object>();
-      closure->kind = Object::Kind::kClosure;
-      closure->tag = at[0];
-      closure->fields = many(3);
-      put(at[2], std::move(closure));
+    case Opcode::kAllocClosure:
+      put(at[2], closure_of(at[0], many(3)));
       return Ok{};
-    }
-    case Opcode::kGetField: {
-      const Object* o = TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a tuple or data type"));
-      if (static_cast<size_t>(at[1]) >= o->fields.size())
-        return wrong(format("field {} of a value with {}", at[1], o->fields.size()));
-      Value field = o->fields[static_cast<size_t>(at[1])];
-      put(at[2], std::move(field));
+    case Opcode::kGetField:
+      put(at[2], TW_TRY(field_of(get(at[0]), static_cast<size_t>(at[1]))));
       return Ok{};
-    }
     case Opcode::kIf: {
       const bool equal = TW_TRY(integer_in(get(at[0]))) == TW_TRY(integer_in(get(at[1])));
       frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + (equal ? at[2] : at[3]));
@@ -283,38 +311,22 @@ Status VirtualMachine::step(std::vector<Frame>& frames, Value* result) {
       frame.pc = static_cast<size_t>(static_cast<int64_t>(frame.pc) - 1 + at[0]);
       return Ok{};
     case Opcode::kGetTag:
-      put(at[1],
-          make_tensor(Tensor::scalar<int32_t>(
-              kInt32, static_cast<int32_t>(TW_TRY(object_in(get(at[0]), Object::Kind::kAdt, "a data type"))->tag))));
+      put(at[1], TW_TRY(tag_of(get(at[0]))));
       return Ok{};
     case Opcode::kLoadConsti:
       put(at[1], frame.immediates[frame.pc - 1]);
       return Ok{};
     case Opcode::kFatal:
       return Diagnostic(ErrorCode::kInvalidArgument, "no clause of a match fits the value");
-    case Opcode::kAllocStorage: {
-      const int64_t bytes = TW_TRY(integer_in(get(at[0])));
-      if (bytes < 0) return wrong(format("a storage of {} bytes", bytes));
-      auto storage = std::make_shared<Object>();
-      storage->kind = Object::Kind::kStorage;
-      storage->tensor = TW_TRY(pool_->allocate(kUInt8, {bytes}));
-      put(at[6], std::move(storage));
+    case Opcode::kAllocStorage:
+      put(at[6], TW_TRY(storage_of(*pool_, TW_TRY(integer_in(get(at[0]))))));
       return Ok{};
-    }
-    case Opcode::kShapeOf: {
-      const auto& shape = TW_TRY(object_in(get(at[0]), Object::Kind::kTensor, "a tensor"))->tensor.shape();
-      put(at[1], make_tensor(Tensor::from<int64_t>(kInt64, {static_cast<int64_t>(shape.size())}, shape)));
+    case Opcode::kShapeOf:
+      put(at[1], TW_TRY(shape_of(get(at[0]))));
       return Ok{};
-    }
-    case Opcode::kReshapeTensor: {
-      const Tensor& t = TW_TRY(object_in(get(at[0]), Object::Kind::kTensor, "a tensor"))->tensor;
-      auto shape = TW_TRY(integers_in(get(at[1])));
-      auto count = checked_element_count(shape);
-      if (!count.ok() || *count != t.size())
-        return wrong(format("a tensor {} cannot become {}", shape_str(t.shape()), shape_str(shape)));
-      put(at[2], make_tensor(t.reshaped(std::move(shape))));
+    case Opcode::kReshapeTensor:
+      put(at[2], TW_TRY(reshaped(get(at[0]), get(at[1]))));
       return Ok{};
-    }
     case Opcode::kDeviceCopy:  // one kind of device: the same memory
       put(at[3], get(at[0]));
       return Ok{};

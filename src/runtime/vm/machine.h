@@ -83,6 +83,7 @@ class VirtualMachine {
   bool interrupted() const { return options_.interrupt && options_.interrupt->load(std::memory_order_relaxed); }
   Status step(std::vector<Frame>& frames, Value* result);
   Status enter(std::vector<Frame>& frames, size_t function, std::vector<Value> arguments, int64_t result);
+  static void leave(std::vector<Frame>& frames, Value value, Value* result);  // for the caller, or the result
 
   std::shared_ptr<const Executable> executable_;
   std::shared_ptr<PackedFunctions> functions_;

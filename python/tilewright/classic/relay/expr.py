@@ -14,33 +14,7 @@ from ... import _core
 from ..ir.ty import TensorType, TypeCall
 from ..runtime.ndarray import NDArray, as_array
 from .attrs import AttrFieldInfo, Attrs, DictAttrs, as_classic
-
-
-class SourceName(str):
-    """The name of a text or a model."""
-
-    @property
-    def name(self) -> str:
-        return str(self)
-
-
-class Span(str):
-    """Where an expression came from: the model's node, or a place in a text."""
-
-    line: int
-    end_line: int
-    column: int
-    end_column: int
-
-    def __new__(cls, source_name: Any = "", line: int = 1, end_line: int | None = None, column: int = 1, end_column: int | None = None) -> "Span":
-        made = super().__new__(cls, str(source_name))
-        made.line, made.end_line = int(line), int(line if end_line is None else end_line)
-        made.column, made.end_column = int(column), int(column if end_column is None else end_column)
-        return made
-
-    @property
-    def source_name(self) -> SourceName:
-        return SourceName(re.sub(r":-?\d+:-?\d+$", "", self))
+from .span import SourceName, Span
 
 
 class Expr(_core.Expr):
