@@ -89,7 +89,7 @@ class Targets(unittest.TestCase):
         self.assertEqual(Target.from_device("cpu"), Target("llvm"))
         with self.assertRaises(ValueError):
             Target.from_device(tw.nd.cuda())
-        for device in ("cuda", "c", "ext_dev"):
+        for device in ("cuda", "stackvm", "ext_dev"):
             with self.assertRaises(tw.Error) as raised:
                 relay.build(relay.frontend.from_onnx(model_bytes())[0], device)
             self.assertEqual(raised.exception.code, 401)

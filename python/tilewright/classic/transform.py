@@ -279,7 +279,7 @@ def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: M
     def run(mod: Any, context: PassContext) -> Any:
         from .relay.op.rules import rules_by_pass
         target = Target.current()
-        text = target.build_text() if target and target.kind == "llvm" else "llvm"  # what others would have decided is code generation
+        text = target.build_text() if target and target.makes_code else "llvm"  # what others would have decided is code generation
         rule = rules_by_pass().get(name)
         if rule and name == "AlterOpLayout":  # alone, the rules of a script are the whole pass
             return rule(mod)

@@ -239,7 +239,9 @@ class CProgramWriter {
 }  // namespace
 
 std::string c_model_name(const plan::Plan& plan) {
-  return c_identifier(plan.model_name.empty() ? "model" : plan.model_name);
+  // With what follows it, "default" is no keyword.
+  const std::string run = "_run", name = c_identifier((plan.model_name.empty() ? "model" : plan.model_name) + run);
+  return name.substr(0, name.size() - run.size());
 }
 
 std::string c_kernel_functions(std::span<const tir::PrimFunc> functions, std::span<const std::string> kernels) {

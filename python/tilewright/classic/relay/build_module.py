@@ -41,10 +41,10 @@ def _targets(target: Any, target_host: Any) -> list[Target]:
 def _processor(targets: list[Target]) -> Target:
     """What the processor's code is compiled for: the target that is for it, or a host. Error: 401 (none is)."""
     for candidate in [*targets, *(t.host for t in targets)]:
-        if candidate is not None and candidate.kind == "llvm":
+        if candidate is not None and candidate.makes_code:
             return candidate
     targets[0].build_text()
-    raise AssertionError("only llvm targets have a build text")
+    raise AssertionError("a target without code has no build text")
 
 
 def _device_targets(targets: list[Target]) -> dict[int, str]:
@@ -53,7 +53,7 @@ def _device_targets(targets: list[Target]) -> dict[int, str]:
     out: dict[int, str] = {}
     for target in targets:
         if target.kind == "ext_dev":
-            out[target.kind.device_type] = (target.host if target.host is not None and target.host.kind == "llvm" else _processor(targets)).build_text()
+            out[target.kind.device_type] = (target.host if target.host is not None and target.host.makes_code else _processor(targets)).build_text()
         else:
             target.build_text()
     return out

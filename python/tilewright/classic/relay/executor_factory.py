@@ -64,14 +64,16 @@ class BuiltLibrary(Module):
         return self._factory.export_library(file_name, fcompile, addons, workspace_dir, **kwargs)
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
-        """Writes an object (`.o`), an archive (`.a`), a library (`.so`), or the code as LLVM IR (`.ll`), bitcode (`.bc`) or assembly (`.s`)."""
+        """Writes an object (`.o`), an archive (`.a`), a library (`.so`), or the code as LLVM IR (`.ll`), bitcode (`.bc`), assembly (`.s`) or, of the
+        target c, C (`.c`)."""
         self._factory.save(file_name, fmt)
 
-    def get_source(self, fmt: str = "ll") -> str:
-        """The code as LLVM IR ("ll") or assembly ("s", "asm"), weights and all."""
-        fmt = "s" if fmt == "asm" else fmt or "ll"
-        if fmt not in ("ll", "s"):
-            raise ValueError(f"the code has no text form '{fmt}'; there are ll and s")
+    def get_source(self, fmt: str = "") -> str:
+        """The code, weights and all, as LLVM IR ("ll") or assembly ("s", "asm"); of the target c as one C file ("c")."""
+        forms = ("c",) if self._factory.makes_source else ("ll", "s")
+        fmt = "s" if fmt == "asm" else fmt or forms[0]
+        if fmt not in forms:
+            raise ValueError(f"the code has no text form '{fmt}'; there is {' and '.join(forms)}")
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             path = os.path.join(folder, f"lib.{fmt}")
             self.save(path)
@@ -104,6 +106,11 @@ class ExecutorFactoryModule:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(None, state["libmod_name"], state["target"], state["executor"], state["runtime"], None)  # type: ignore[misc]
         self._file = state["library"]
+
+    @property
+    def makes_source(self) -> bool:
+        """Whether the code is C, of the target c."""
+        return self._built is not None and self._built.target.split(" ")[0] == "c"
 
     def _whole(self) -> Any:
         if self._built is None:
@@ -177,7 +184,7 @@ class ExecutorFactoryModule:
         targets = {t.kind.device_type: t for t in self.target}
         out: dict[str, FunctionInfo] = {}
         for name, device, workspace, constants, io in self._whole().function_metadata:
-            target = targets.get(device) or next((t for t in self.target if t.kind == "llvm"), self.target[0])
+            target = targets.get(device) or next((t for t in self.target if t.makes_code), self.target[0])
             info = out.setdefault(name, FunctionInfo({}, {}, {}, {}, {}))
             for sizes, size in ((info.workspace_sizes, workspace), (info.constant_sizes, constants), (info.io_sizes, io)):
                 sizes[target] = sizes.get(target, 0) + size
@@ -242,13 +249,13 @@ class ExecutorFactoryModule:
         return path
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "", form: str = "") -> None:
-        """Writes one file, by the end of its name or fmt: o, a, so, ll, bc, s; `form`: a name of docs/cpp.md. ValueError: another ending."""
+        """Writes one file, by the end of its name or fmt: o, a, so, ll, bc, s, c; `form`: a name of docs/cpp.md. ValueError: another ending."""
         path = os.fspath(file_name)
         ending = fmt or os.path.splitext(path)[1].lstrip(".")
         if not form and ending == "tar":
             self.export_library(path, tar.tar)
             return
-        forms = {"o": "object", "obj": "object", "a": "archive", "so": "library", "ll": "ir", "bc": "bitcode", "s": "assembly", "asm": "assembly"}
+        forms = {"o": "object", "obj": "object", "a": "archive", "so": "library", "ll": "ir", "bc": "bitcode", "s": "assembly", "asm": "assembly", "c": "source", "cc": "source"}
         form = form or forms.get(ending, "library" if not fmt else "")
         if not form:
             raise ValueError(f"a library cannot be saved as '{ending}'; there are tar, {', '.join(forms)}")

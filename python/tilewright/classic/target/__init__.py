@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What code is generated for, in the classic string, dict, JSON and tag forms.
 
-Every classic kind can be described. Code is generated for the kind llvm; asking for another one is an error of the build."""
+Every classic kind can be described. Code is generated for the kinds llvm and c; asking for another one is an error of the build."""
 from __future__ import annotations
 
 import contextvars
@@ -18,8 +18,8 @@ from ..runtime.container import convert_to_object
 from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
-# Attributes of llvm that decide what code comes out; the others describe, and are kept.
-_EFFECTIVE = ("mtriple", "mcpu", "mattr", "math")
+# Kinds that code is generated for, with the attributes that decide what code comes out; the others describe, and are kept: C is for any processor.
+_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "math"), "c": ()}
 
 
 def _unknown(message: str, hint: str = "") -> Exception:
@@ -168,11 +168,15 @@ class Target:
 
     def build_text(self) -> str:
         """What the compiler is told. Error: 401 (code is not generated for the kind)."""
-        if self._kind != "llvm":
-            raise _unknown(f"code is not generated for target kind '{self._kind}'",
-                           "use \"llvm\"" + (", which gives a static library and C headers, too" if self._kind == "c" else "; models run on the CPU"))
-        words = [f"-{k}={','.join(v) if isinstance(v, list) else v}" for k in _EFFECTIVE for v in [self._attrs.get(k)] if v]
-        return " ".join(["llvm", *words])
+        if not self.makes_code:
+            raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", or \"c\" for C source; models run on the CPU")
+        words = [f"-{k}={','.join(v) if isinstance(v, list) else v}" for k in _EFFECTIVE[self._kind] for v in [self._attrs.get(k)] if v]
+        return " ".join([self._kind, *words])
+
+    @property
+    def makes_code(self) -> bool:
+        """Whether code is generated for the kind."""
+        return self._kind in _EFFECTIVE
 
     def __repr__(self) -> str:
         return f"Target({str(self)!r})"
