@@ -3,7 +3,11 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <mutex>
+
 #include "base/format.h"
+#include "runtime/thread_team.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -11,8 +15,52 @@
 
 namespace tilewright::runtime {
 namespace {
-constexpr uint64_t kPrefault = uint64_t{64}
-                               << 20;  // larger arenas are touched by the first run only where it needs them
+
+// Larger arenas are touched before the first run rather than where they are made: not every executor runs.
+constexpr uint64_t kPrefault = uint64_t{64} << 20;
+
+struct Mapping {
+  void* start = nullptr;
+  uint64_t bytes = 0;
+};
+
+// The last large mapping that an arena gave back, for the next arena of this process: memory that the system hands out
+// for the first time costs more than the run that uses it. The system may take its pages at any time (MADV_FREE).
+constinit std::mutex kept_mutex;
+constinit Mapping kept;
+
+Mapping exchange_kept(Mapping next) {
+  std::lock_guard lock(kept_mutex);
+  return std::exchange(kept, next);
+}
+
+void unmap(Mapping m) {
+  if (m.start) munmap(m.start, m.bytes);
+}
+
+void give_back(Mapping m) {
+  if (m.bytes >= kPrefault) {
+    madvise(m.start, m.bytes, MADV_FREE);
+    m = exchange_kept(m);
+  }
+  unmap(m);
+}
+
+// At least so many bytes; null where the system refuses them.
+Mapping map(uint64_t bytes) {
+  if (bytes >= kPrefault) {
+    const Mapping old = exchange_kept({});
+    if (old.bytes >= bytes && old.bytes / 2 <= bytes) return old;
+    unmap(old);
+  }
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) {  // what is kept counts against the process's limit
+    unmap(exchange_kept({}));
+    p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  return p == MAP_FAILED ? Mapping() : Mapping{p, bytes};
+}
+
 }  // namespace
 
 Result<Arena> Arena::allocate(uint64_t bytes) {
@@ -21,24 +69,38 @@ Result<Arena> Arena::allocate(uint64_t bytes) {
   uint64_t size = (bytes + 64 + 4095) / 4096 * 4096;  // kernels may read a vector past the last element
   // A tail of more than half a huge page is one: hundreds of small pages cost a millisecond.
   if (const uint64_t tail = size % kHugePage; large && tail > kHugePage / 2) size += kHugePage - tail;
-  uint64_t mapped = size + (large ? kHugePage : 0);
-  void* p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED)
+  const Mapping mapping = map(size + (large ? kHugePage : 0));
+  if (!mapping.start)
     return Diagnostic(ErrorCode::kLimitExceeded,
                       format("the model needs {} MiB of working memory, which the system refuses", bytes >> 20), {},
                       "free memory or raise the limit (ulimit -v, container)");
-  arena.mapping_ = p;
-  arena.mapped_ = mapped;
+  arena.mapping_ = mapping.start;
+  arena.mapped_ = mapping.bytes;
   arena.bytes_ = bytes;
-  arena.data_ = static_cast<std::byte*>(p);
+  arena.data_ = static_cast<std::byte*>(mapping.start);
   if (large) {
-    auto address = reinterpret_cast<uint64_t>(p);
+    auto address = reinterpret_cast<uint64_t>(mapping.start);
     arena.data_ += (kHugePage - address % kHugePage) % kHugePage;
     madvise(arena.data_, size, MADV_HUGEPAGE);
   }
   // Page faults now rather than inside the first run; systems that cannot do this fault later.
-  if (size <= kPrefault) madvise(arena.data_, size, MADV_POPULATE_WRITE);
+  arena.touched_ = size <= kPrefault;
+  if (arena.touched_) madvise(arena.data_, size, MADV_POPULATE_WRITE);
   return arena;
+}
+
+void Arena::touch(ThreadTeam& team) {
+  if (std::exchange(touched_, true) || team.size() == 1) return;  // a single thread does it while it runs
+  team.run(
+      [](void* context, int tid, int threads) {
+        const Arena& arena = *static_cast<const Arena*>(context);
+        const uint64_t pages = (arena.bytes_ + kHugePage - 1) / kHugePage;
+        const auto boundary = [&](int i) {
+          return std::min(arena.bytes_, pages * static_cast<uint64_t>(i) / static_cast<uint64_t>(threads) * kHugePage);
+        };
+        madvise(arena.data_ + boundary(tid), boundary(tid + 1) - boundary(tid), MADV_POPULATE_WRITE);
+      },
+      this);
 }
 
 Status Arena::grow(uint64_t bytes) {
@@ -48,7 +110,7 @@ Status Arena::grow(uint64_t bytes) {
 }
 
 Arena::~Arena() {
-  if (mapping_) munmap(mapping_, mapped_);
+  if (mapping_) give_back({mapping_, mapped_});
 }
 
 }  // namespace tilewright::runtime

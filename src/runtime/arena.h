@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zeroed working memory straight from the system, 64-byte aligned (2 MiB aligned and in huge pages when large).
+// Working memory straight from the system, 64-byte aligned (2 MiB aligned and in huge pages when large). A large one
+// that is given back is kept for the next arena of the process; what it holds then is anything.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +11,8 @@
 namespace tilewright::runtime {
 
 inline constexpr uint64_t kHugePage = uint64_t{2} << 20;  // bytes
+
+class ThreadTeam;
 
 class Arena {
  public:
@@ -24,6 +27,8 @@ class Arena {
   }
   // At least so many bytes; what it held is lost when it moves. Errors: those of allocate.
   Status grow(uint64_t bytes);
+  // Before the first run: all threads take a large arena's pages from the system, each a part of it.
+  void touch(ThreadTeam& team);
   std::byte* data() const { return data_; }
 
  private:
@@ -32,11 +37,13 @@ class Arena {
     std::swap(mapped_, other.mapped_);
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
+    std::swap(touched_, other.touched_);
   }
   void* mapping_ = nullptr;
   uint64_t mapped_ = 0;
   std::byte* data_ = nullptr;
   uint64_t bytes_ = 0;  // that were asked for
+  bool touched_ = true;
 };
 
 }  // namespace tilewright::runtime

@@ -280,6 +280,7 @@ Status Executor::prepare() {
       for (uint32_t b : step.buffers) now_->arguments[next++] = address(p.buffers[b], thread);
   now_->stale = false;
   arena_start_ = arena_->data();
+  arena_->touch(*team_);
   return Ok{};
 }
 
