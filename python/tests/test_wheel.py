@@ -50,7 +50,9 @@ def main() -> None:
             skip(f"the Python environment has no {module}; ./dev test makes one that has")
     with tempfile.TemporaryDirectory() as folder:
         build = os.environ.get("TW_WHEEL_BUILD", os.path.join(folder, "build"))
-        run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", folder, f"--config-settings=build-dir={build}")
+        # The options of the build that this test belongs to: what that one compiled, the compiler cache has.
+        options = [f"--config-settings=cmake.define.TILEWRIGHT_WERROR={os.environ['TW_WERROR']}"] if "TW_WERROR" in os.environ else []
+        run(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", folder, f"--config-settings=build-dir={build}", *options)
         wheel = next(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".whl"))
         names = zipfile.ZipFile(wheel).namelist()
         for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/classic/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
