@@ -10,17 +10,14 @@ namespace tilewright::lower {
 namespace {
 using namespace relay;
 
-// Every op on the way from the single input to the result keeps row-major order.
-bool keeps_order(std::string_view name) {
-  return name == "reshape" || name == "expand_dims" || name == "squeeze" || name == "nn.batch_flatten" ||
-         name == "copy" || name == "nn.dropout";
-}
-
-// Whether everything between the group's input and its result keeps the elements' order.
+// Whether everything between the group's input and its result keeps the elements' order. What another device holds is
+// a tensor of its own.
 bool only_keeps_order(const Expr& body) {
   for (const Expr& e : post_order(body)) {
     const OpDef* def = called_op(e);
-    if (e->kind == ExprKind::kCall && !(def && keeps_order(def->name))) return false;
+    if (e->kind == ExprKind::kCall &&
+        !(def && keeps_order(def->facts.elements) && std::string_view(def->name) != "device_copy"))
+      return false;
     if (e->kind != ExprKind::kCall && e->kind != ExprKind::kVar && e->kind != ExprKind::kOp) return false;
   }
   return true;

@@ -190,11 +190,9 @@ bool is_one_of(const Expr& e, const std::string_view (&names)[n]) {
 
 // A group that gives its input another shape, or none: one run of elements.
 tir::Stmt plain_copy(const GroupScope& scope, const topi::KernelContext& context) {
-  static constexpr std::string_view kReshapes[] = {"copy",    "expand_dims", "nn.batch_flatten", "nn.dropout",
-                                                   "reshape", "squeeze",     "device_copy"};
   const FunctionNode& function = *scope.group().function;
   Expr from = function.body;
-  while (is_one_of(from, kReshapes)) from = as<CallNode>(from)->args[0];
+  while (called_op(from) && relay::keeps_order(called_op(from)->facts.elements)) from = as<CallNode>(from)->args[0];
   if (from == function.body || function.params.size() != 1 || from != function.params[0] || !as_tensor(from->type) ||
       scope.group().outputs.size() != 1)
     return {};

@@ -69,7 +69,20 @@ enum class Elements {
   kSame,      // the first operand's, in its shape
   kReshaped,  // the first operand's in their order, in another shape
   kSelected,  // the first operand's, all or a part of them, in another order
-  kMoved,     // the operands' or a constant, any number of times
+  kRepeated,  // the first operand's, any number of times
+  kExtreme,   // the first operand's, each the largest or smallest of some
+  kMoved,     // several operands', or a constant, any number of times
+};
+inline bool keeps_order(Elements e) { return e == Elements::kSame || e == Elements::kReshaped; }
+// What all elements of the first operand are (in a range, of one scale, zero), all of the result's are.
+inline bool of_first_operand(Elements e) { return e != Elements::kComputed && e != Elements::kMoved; }
+// Nothing looks at values: bits are carried.
+inline bool moves_bits(Elements e) { return e != Elements::kComputed && e != Elements::kExtreme; }
+// What a factor on the first operand, one number for each channel, does to the result.
+enum class Scaling {
+  kOther,
+  kPositive,  // a factor above zero is the result's factor
+  kLinear,    // any factor is the result's factor
 };
 // What ToMixedPrecision does with an operator of float32.
 enum class Narrowing {
@@ -89,6 +102,7 @@ using InferLayouts = std::optional<LayoutInference> (*)(const LayoutQuery&);
 struct OpFacts {
   Elements elements = Elements::kComputed;
   Narrowing narrowing = Narrowing::kNever;
+  Scaling scaling = Scaling::kOther;
   bool keeps_finite = false;        // of finite operands, whatever they are, it makes finite results
   const char* fast_form = nullptr;  // the operator that approximates it
   uint32_t deciding_operands = 0;   // a bit for each operand whose value, not its type alone, decides the result's type

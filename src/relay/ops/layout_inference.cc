@@ -32,7 +32,7 @@ size_t whole_axes(const std::string& layout) {
 
 std::optional<LayoutInference> infer_layouts(const OpDef& op, const LayoutQuery& query) {
   if (op.facts.layouts) return op.facts.layouts(query);
-  if (query.inputs() == 1 && op.pattern == OpPattern::kElemWise) return layouts::same_everywhere(query);
+  if (is_layout_free(op, query.inputs())) return layouts::same_everywhere(query);
   if (query.inputs() == 2 && op.pattern == OpPattern::kBroadcast) return layouts::broadcast(query);
   return std::nullopt;
 }

@@ -49,6 +49,10 @@ struct LayoutQuery {
   // The first operand's layouts, after and before, where both are known.
   bool moves() const { return now && (*now)[0] && before[0]; }
 };
+// Element by element from one operand: its attributes speak of no axes, so that it is the same in every layout.
+inline bool is_layout_free(const OpDef& op, size_t operands) {
+  return operands == 1 && op.pattern == OpPattern::kElemWise;
+}
 // By the operator's fact, else by its pattern. Nothing: it works in one layout only, or cannot follow.
 std::optional<LayoutInference> infer_layouts(const OpDef& op, const LayoutQuery& query);
 

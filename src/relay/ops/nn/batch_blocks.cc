@@ -116,7 +116,7 @@ std::vector<OpDef> batch_blocks_ops() {
       define_op("nn.batch_to_space_nd", "Blocks of the batch laid side by side along the axes after it, cropped.", data,
                 OpPattern::kInjective, batch_to_space_type, eval_batch_to_space,
                 make_default_attrs<BatchToSpaceNDAttrs>)
-          .with({.elements = Elements::kMoved}),
+          .with({.elements = Elements::kRepeated}),
       define_op("nn.space_to_batch_nd",
                 "The axes after the batch, padded and cut into blocks that move into the batch.", data,
                 OpPattern::kInjective, space_to_batch_type, eval_space_to_batch,

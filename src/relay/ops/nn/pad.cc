@@ -168,13 +168,13 @@ std::vector<OpDef> pad_ops() {
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
       pad_op("nn.mirror_pad", "Every axis extended by its mirror image.", {{"data", "any dtype"}}, mirror_type,
              eval_mirror, make_default_attrs<MirrorPadAttrs>)
-          .with({.elements = Elements::kMoved}),
+          .with({.elements = Elements::kRepeated}),
       pad_op("nn.depth_to_space", "(N, C, H, W) -> (N, C/b^2, H*b, W*b).", {{"data", "any dtype"}}, block_type<true>,
              eval_block<true>, make_default_attrs<SubPixelAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
       pad_op("nn.space_to_depth", "(N, C, H, W) -> (N, C*b^2, H/b, W/b).", {{"data", "any dtype"}}, block_type<false>,
              eval_block<false>, make_default_attrs<SubPixelAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
   };
 }
 

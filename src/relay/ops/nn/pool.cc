@@ -205,30 +205,35 @@ OpDef pool_op(const char* name, const char* doc, Result<Type> (*type)(const Type
 std::vector<OpDef> pool_ops() {
   std::vector<OpDef> ops;
 #define TW_POOLS(n, axes)                                                                                            \
-  ops.push_back(pool_op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",        \
-                        pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                   \
-                        make_default_attrs<MaxPool##n##DAttrs>)                                                      \
-                    .with({.narrowing = Narrowing::kFollows}));                                                      \
+  ops.push_back(                                                                                                     \
+      pool_op("nn.max_pool" #n "d", "The maximum of every window of " axes "; padding never wins.",                  \
+              pool_type<MaxPool##n##DAttrs, n>, eval_pool<MaxPool##n##DAttrs, n, false>,                             \
+              make_default_attrs<MaxPool##n##DAttrs>)                                                                \
+          .with({.elements = Elements::kExtreme, .narrowing = Narrowing::kFollows, .scaling = Scaling::kPositive})); \
   ops.push_back(pool_op("nn.avg_pool" #n "d", "The mean of every window of " axes ".",                               \
                         pool_type<AvgPool##n##DAttrs, n>, eval_pool<AvgPool##n##DAttrs, n, true>,                    \
                         make_default_attrs<AvgPool##n##DAttrs>)                                                      \
-                    .with({.narrowing = Narrowing::kFollows}));                                                      \
+                    .with({.narrowing = Narrowing::kFollows, .scaling = Scaling::kLinear}));                         \
   ops.push_back(pool_op("nn.adaptive_max_pool" #n "d", "Maxima of output_size even windows of " axes ".",            \
                         adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, false>, \
-                        make_default_attrs<AdaptivePool##n##DAttrs>));                                               \
+                        make_default_attrs<AdaptivePool##n##DAttrs>)                                                 \
+                    .with({.elements = Elements::kExtreme, .scaling = Scaling::kPositive}));                         \
   ops.push_back(pool_op("nn.adaptive_avg_pool" #n "d", "Means of output_size even windows of " axes ".",             \
                         adaptive_type<AdaptivePool##n##DAttrs, n>, eval_adaptive<AdaptivePool##n##DAttrs, n, true>,  \
-                        make_default_attrs<AdaptivePool##n##DAttrs>));
+                        make_default_attrs<AdaptivePool##n##DAttrs>)                                                 \
+                    .with({.scaling = Scaling::kLinear}));
   TW_POOLS(1, "W")
   TW_POOLS(2, "H and W")
   TW_POOLS(3, "D, H and W")
 #undef TW_POOLS
   ops.push_back(pool_op("nn.global_max_pool2d", "The maximum over H and W: (N, C, H, W) -> (N, C, 1, 1).",
                         adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, false>,
-                        make_default_attrs<GlobalPool2DAttrs>));
+                        make_default_attrs<GlobalPool2DAttrs>)
+                    .with({.elements = Elements::kExtreme, .scaling = Scaling::kPositive}));
   ops.push_back(pool_op("nn.global_avg_pool2d", "The mean over H and W: (N, C, H, W) -> (N, C, 1, 1).",
                         adaptive_type<GlobalPool2DAttrs, 2>, eval_adaptive<GlobalPool2DAttrs, 2, true>,
-                        make_default_attrs<GlobalPool2DAttrs>));
+                        make_default_attrs<GlobalPool2DAttrs>)
+                    .with({.scaling = Scaling::kLinear}));
   return ops;
 }
 

@@ -296,9 +296,9 @@ std::vector<OpDef> elementwise_ops() {
                       eval_unary<std::fabs, 0, int_abs>)
                     .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
   ops.push_back(unary("negative", "-x (integers wrap).", same_type<kNumbers>, eval_unary<negate, 0, int_negate>)
-                    .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
+                    .with({.narrowing = Narrowing::kFollows, .scaling = Scaling::kLinear, .keeps_finite = true}));
   ops.push_back(unary("nn.relu", "max(x, 0); NaN stays.", same_type<kNumbers>, eval_unary<relu, 0, int_relu>)
-                    .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}));
+                    .with({.narrowing = Narrowing::kFollows, .scaling = Scaling::kPositive, .keeps_finite = true}));
   ops.push_back(unary("sign", "-1, 0 or 1; NaN stays.", same_type<kNumbers>, eval_unary<sign, 0, int_sign>));
   ops.push_back(unary("bitwise_not", "Every bit flipped; of bool, the other value.", same_type<kIntegers>,
                       eval_unary<negate, 0, flip_bits>));
@@ -320,7 +320,7 @@ std::vector<OpDef> elementwise_ops() {
                  .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
              make_default_attrs<ClipAttrs>);
   with_attrs(unary("nn.leaky_relu", "x, or alpha * x below zero. Floats.", same_type<kFloats>, eval_leaky_relu)
-                 .with({.narrowing = Narrowing::kFollows, .keeps_finite = true}),
+                 .with({.narrowing = Narrowing::kFollows, .scaling = Scaling::kPositive, .keeps_finite = true}),
              make_default_attrs<LeakyReluAttrs>);
   with_attrs(
       unary("cast",

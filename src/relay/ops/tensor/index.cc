@@ -348,13 +348,13 @@ std::vector<OpDef> index_ops() {
   return {
       define_op("take", "data[..., indices, ...] along axis: (A, n, B) and (I) -> (A, I, B).", read, kInj, take_type,
                 eval_take, make_default_attrs<TakeAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
       define_op("gather", "out[i][j] = data[indices[i][j]][j] for axis 0 (ONNX GatherElements).", read, kInj,
                 gather_type, eval_gather, make_default_attrs<GatherAttrs>)
-          .with({.elements = Elements::kMoved}),
+          .with({.elements = Elements::kRepeated}),
       define_op("gather_nd", "Slices of data at index tuples, which run along axis 0 of the indices.", read, kInj,
                 gather_nd_type, eval_gather_nd, make_default_attrs<GatherNDAttrs>)
-          .with({.elements = Elements::kMoved}),
+          .with({.elements = Elements::kRepeated}),
       define_op("scatter_elements", "A copy of data with data[indices[i][j]][j] updated for axis 0.", write, kOpaque,
                 scatter_elements_type, eval_scatter_elements, make_default_attrs<ScatterElementsAttrs>),
       define_op("scatter_nd",

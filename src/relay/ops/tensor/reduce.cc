@@ -285,8 +285,10 @@ std::vector<OpDef> reduce_ops() {
       reduce("sum", "The sum over axes; integers wrap.", number_type, eval_sum<false>),
       reduce("mean", "The mean over axes; integers truncate.", number_type, eval_sum<true>),
       reduce("prod", "The product over axes; integers wrap.", number_type, eval_prod),
-      reduce("max", "The maximum over axes; NaN wins.", ordered_type, eval_extreme<true>),
-      reduce("min", "The minimum over axes; NaN wins.", ordered_type, eval_extreme<false>),
+      reduce("max", "The maximum over axes; NaN wins.", ordered_type, eval_extreme<true>)
+          .with({.elements = Elements::kExtreme}),
+      reduce("min", "The minimum over axes; NaN wins.", ordered_type, eval_extreme<false>)
+          .with({.elements = Elements::kExtreme}),
       reduce("all", "Whether all are true. Bool.", bool_type, eval_logical<true>),
       reduce("any", "Whether any is true. Bool.", bool_type, eval_logical<false>),
       reduce("logsumexp", "log(sum(exp(x))) over axes, without overflow. Floats.", float_type, eval_logsumexp,

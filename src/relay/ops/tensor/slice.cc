@@ -197,11 +197,11 @@ std::vector<OpDef> slice_ops() {
           .with({.elements = Elements::kSelected, .narrowing = Narrowing::kFollows}),
       slice_op("reverse", "The order of one axis reversed.", OpPattern::kInjective, reverse_type, eval_reverse,
                make_default_attrs<ReverseAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
       slice_op("reverse_sequence", "The first lengths[b] elements of seq_axis reversed in each batch.",
                OpPattern::kInjective, reverse_sequence_type, eval_reverse_sequence,
                make_default_attrs<ReverseSequenceAttrs>)
-          .with({.elements = Elements::kMoved}),
+          .with({.elements = Elements::kRepeated}),
   };
   OpDef& sequence = ops.back();
   sequence.num_inputs = 2;

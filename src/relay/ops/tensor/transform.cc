@@ -318,13 +318,13 @@ std::vector<OpDef> transform_ops() {
           .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
       transform_op("repeat", "Every element `repeats` times along an axis.", kBcast, repeat_type, eval_repeat,
                    make_default_attrs<RepeatAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
       transform_op("tile", "The whole tensor repeated reps[i] times along each axis.", kBcast, tile_type, eval_tile,
                    make_default_attrs<TileAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
       transform_op("broadcast_to", "Axes of size 1 repeated to a shape (numpy rules).", kBcast, broadcast_to_type,
                    eval_broadcast_to, make_default_attrs<InitOpAttrs>)
-          .with({.elements = Elements::kMoved, .narrowing = Narrowing::kFollows}),
+          .with({.elements = Elements::kRepeated, .narrowing = Narrowing::kFollows}),
   };
   for (OpDef& d : ops) {
     std::string_view name = d.name;

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/layout_inference.h"
 
 namespace tilewright::relay {
 namespace {
@@ -283,7 +284,7 @@ class BlockRewriter {
     const bool bytes = dtype_ == kFloat32 && own.is_integral() && own.bits == 8;
     if (!values_.at(c->args[0].get()).blocked() || attrs.layout != plain_layout(rank) || !(own == dtype_ || bytes) ||
         !(attrs.out_layout.empty() || attrs.out_layout == plain_layout(rank)) ||
-        (own.is_integral() && std::string_view(called_op(e)->name).find("max") == std::string_view::npos))
+        (own.is_integral() && called_op(e)->facts.elements != Elements::kExtreme))
       return {};
     AttrsRef made = make_attrs<A>([&](auto& a) {
       a = attrs;
@@ -440,7 +441,7 @@ class BlockRewriter {
       const PlacedBlocks& p = values_.at(arg.get());
       any = any || (p.blocked() && p.channels == channels);
     }
-    bool known = c->attrs == nullptr || name == "clip" || name == "nn.leaky_relu" || name == "cast";
+    const bool known = !c->attrs || is_layout_free(*called_op(e), c->args.size());
     if (!any || !known || (!whole(channels) && !called_op(e)->facts.keeps_finite && !divides_by_scalar(name, c)))
       return {};
     std::vector<Expr> args;

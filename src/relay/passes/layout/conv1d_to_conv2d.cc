@@ -5,6 +5,7 @@
 
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/layout_inference.h"
 
 namespace tilewright::relay {
 namespace {
@@ -29,9 +30,7 @@ int64_t raised_axis(int64_t axis) {
   return axis == 2 ? 3 : axis;
 }
 
-bool is_reshape(const Expr& e) {
-  return is_call_to(e, "reshape") || is_call_to(e, "expand_dims") || is_call_to(e, "squeeze");
-}
+bool is_reshape(const Expr& e) { return called_op(e) && called_op(e)->facts.elements == Elements::kReshaped; }
 // The elements of `x` in another shape: what they had before earlier reshapes, if that is it.
 Expr reshaped(const Expr& x, const Sizes& shape) {
   Expr source = x;
@@ -67,7 +66,7 @@ class Raiser {
     auto shape = sizes(e);
     if (!shape || shape->size() != 3) return {};
     if (const Tensor* data = constant_data(plain(e))) return make_constant(data->reshaped(raised(*shape)), e->span);
-    // From channels that come last: the height goes in front of the transpose.
+    // (N, W, C) transposed to (N, C, W): the height of 1 is inserted before the transpose.
     if (is_call_to(e, "transpose") && swaps_last(e)) {
       const Sizes before{(*shape)[0], 1, (*shape)[2], (*shape)[1]};
       return transposed(reshaped(plain(arg(e, 0)), before), {0, 3, 1, 2}, e->span);
@@ -256,7 +255,7 @@ class Raiser {
     const auto& c = *as<CallNode>(e);
     std::string_view name = called_op(e)->name;
     auto shape = sizes(e);
-    const bool known = !c.attrs || name == "clip" || name == "nn.leaky_relu" || name == "cast";
+    const bool known = !c.attrs || is_layout_free(*called_op(e), c.args.size());
     if (shape->size() != 3 || !known ||
         std::none_of(c.args.begin(), c.args.end(), [&](const Expr& a) { return is_raised(a); }))
       return {};

@@ -31,7 +31,7 @@ Expr adaptive(const Expr& e) {
     global &= (*out)[k] == 1;
     all.push_back(static_cast<int64_t>(k));
   }
-  const bool mean = std::string_view(called_op(e)->name).find("avg") != std::string_view::npos;
+  const bool mean = called_op(e)->facts.elements != Elements::kExtreme;
   if (global && out->size() == 4 && tensor_of(e).dtype == kFloat32)
     return call(mean ? "nn.global_avg_pool2d" : "nn.global_max_pool2d", {arg(e, 0)},
                 make_attrs<GlobalPool2DAttrs>([](auto&) {}), e->span);

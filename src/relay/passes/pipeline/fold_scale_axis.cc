@@ -201,11 +201,17 @@ struct ScaleWay {
   }
 };
 
-bool keeps_sign(std::string_view name) {
-  return name == "nn.relu" || name == "nn.leaky_relu" || name == "nn.max_pool2d" || name == "nn.global_max_pool2d";
+// Element by element, a positive factor goes through.
+bool is_scaled_elementwise(const OpDef& op) {
+  return op.facts.scaling != Scaling::kOther && op.pattern == OpPattern::kElemWise;
 }
-bool is_linear_map(std::string_view name) {
-  return name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d" || name == "negative";
+// Whether an operator of its own layout (a pool) keeps that axis as its channels: along others its windows mix factors.
+bool keeps_channels(const Expr& e, int64_t axis) {
+  const auto& attrs = as<CallNode>(e)->attrs;
+  if (!attrs) return true;
+  for (const auto& [name, text] : attr_texts(attrs))
+    if (name == "layout") return text.find('C') == static_cast<size_t>(axis) + 1;  // behind its quotation mark
+  return true;
 }
 
 // The layer with its weights scaled along the channels of the result or of the data.
@@ -286,9 +292,10 @@ class BackwardFolder {
         return std::nullopt;
       return way;
     }
-    if (!keeps_sign(name) && !is_linear_map(name)) return std::nullopt;
+    if (op->facts.scaling == Scaling::kOther) return std::nullopt;
     auto way = way_to_weights(arg(e, 0), depth + 1);
-    if (way) way->positive |= keeps_sign(name);
+    if (!way || !keeps_channels(e, way->axis)) return std::nullopt;
+    way->positive |= op->facts.scaling == Scaling::kPositive;
     return way;
   }
 
@@ -351,9 +358,9 @@ class ForwardFolder {
       if (weight_axis(e, *info, false) || constant_data(arg(e, 1))) to[0] = ScaleWay{info->data_channel, false};
     } else if (op && own) {
       std::string_view name = op->name;
-      if (name == "nn.relu" || name == "nn.leaky_relu") {
+      if (is_scaled_elementwise(*op)) {
         to[0] = own;
-        to[0]->positive = true;
+        to[0]->positive |= op->facts.scaling == Scaling::kPositive;
       } else if (name == "add" || name == "subtract") {
         for (size_t i : {size_t{0}, size_t{1}})
           if (same_tensor_type(operands[i], e) && varies_along(operands[1 - i], e, own->axis)) {
@@ -400,8 +407,7 @@ class ForwardFolder {
       operands[0] = data->value;
       return with_scaled_weights(with_children(e, operands), *info, data->scale, false);
     }
-    if (data && way && (name == "nn.relu" || name == "nn.leaky_relu"))
-      return keep(e, with_children(e, {data->value}), data->scale);
+    if (data && way && is_scaled_elementwise(*op)) return keep(e, with_children(e, {data->value}), data->scale);
     if (way && (name == "add" || name == "subtract"))
       for (size_t i : {size_t{0}, size_t{1}})
         if (const Scaled* side = scaled(args[i])) {

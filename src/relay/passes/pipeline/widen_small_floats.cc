@@ -57,7 +57,7 @@ class Widening {
     const bool any = has_small(e->type) || std::any_of(as<CallNode>(e)->args.begin(), as<CallNode>(e)->args.end(),
                                                        [](const Expr& a) { return has_small(a->type); });
     if (!any) return with_args(e, std::move(operands));
-    if (op->facts.elements != Elements::kComputed && narrow_all(e, operands)) return with_args(e, std::move(operands));
+    if (moves_bits(op->facts.elements) && narrow_all(e, operands)) return with_args(e, std::move(operands));
     if (name != "reinterpret" && !op->stateful) {
       std::vector<Expr> wide;
       for (const Expr& operand : operands) wide.push_back(wide_of(operand));

@@ -78,7 +78,7 @@ Expr in_form(const Type& type, const std::vector<Expr>& tensors, size_t* at) {
 
 bool only_reshapes(const FunctionNode& function) {
   Expr e = function.body;
-  while (is_call_to(e, "reshape")) e = arg(e, 0);
+  while (called_op(e) && called_op(e)->facts.elements == Elements::kReshaped) e = arg(e, 0);
   return e != function.body && function.params.size() == 1 && e == function.params[0];
 }
 

@@ -89,9 +89,8 @@ Expr moved_as_integers(const Expr& e) {
   const OpDef* op = called_op(arg(e, 0));
   if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
   const Elements elements = op->facts.elements;
-  const bool moves = elements == Elements::kSame || elements == Elements::kReshaped ||
-                     elements == Elements::kSelected || is_call_to(arg(e, 0), "nn.max_pool2d") ||
-                     is_call_to(arg(e, 0), "transpose");
+  const bool moves = of_first_operand(elements) && (elements != Elements::kExtreme ||
+                                                    is_call_to(arg(e, 0), "nn.max_pool2d"));  // has a kernel of bytes
   Expr culprit;
   const Expr out = moves ? realized(e, {}, &culprit) : e;
   return out == e || is_call_to(out, "qnn.requantize") ? e : out;

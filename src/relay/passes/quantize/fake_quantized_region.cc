@@ -66,13 +66,7 @@ Found FakeQuantizedRegion::rule(const Expr& e, bool direct) {
   if (name == "nn.max_pool2d") return moved(e, direct, attrs_of<MaxPool2DAttrs>(e).layout.find('C'));
   if (name == "nn.global_max_pool2d") return moved(e, direct, attrs_of<GlobalPool2DAttrs>(e).layout.find('C'));
   if (name == "transpose") return turned(e, direct);
-  const Elements elements = op->facts.elements;
-  if (elements == Elements::kSame || elements == Elements::kReshaped || elements == Elements::kSelected)
-    return moved(e, direct);
-  for (const char* f :
-       {"topk", "take", "nn.depth_to_space", "nn.space_to_depth", "repeat", "tile", "reverse", "broadcast_to", "max",
-        "min", "image.resize2d", "nn.mirror_pad", "nn.max_pool1d", "nn.max_pool3d", "nn.adaptive_max_pool2d"})
-    if (name == f) return moved(e, direct);
+  if (of_first_operand(op->facts.elements) || name == "topk" || name == "image.resize2d") return moved(e, direct);
   if (name == "nn.pad") return padded(e, direct);
   if (name == "concatenate") return concatenated(e, direct);
   if (name == "nn.avg_pool2d") return average_pool(e);

@@ -44,10 +44,7 @@ std::optional<ValueRange> range_of(const Expr& e, int depth = 0);
 std::optional<ValueRange> range_of_call(const Expr& e, int depth) {
   const std::string_view name = called_op(e)->name;
   auto operand = [&](size_t i) { return range_of(arg(e, i), depth + 1); };
-  const Elements elements = called_op(e)->facts.elements;
-  if (elements == Elements::kSame || elements == Elements::kReshaped || elements == Elements::kSelected ||
-      name == "cast" || name == "broadcast_to" || name == "layout_transform" || name == "nn.max_pool2d")
-    return operand(0);
+  if (of_first_operand(called_op(e)->facts.elements) || name == "cast" || name == "layout_transform") return operand(0);
   if (name == "nn.relu") {
     auto x = operand(0);
     return x ? std::optional<ValueRange>({0, std::max(0.0, x->high)}) : x;
@@ -63,7 +60,7 @@ std::optional<ValueRange> range_of_call(const Expr& e, int depth) {
   return ValueRange{x->low - y->high, x->high - y->low};
 }
 
-// Of an integer tensor.
+// Bounds on the elements of an integer tensor.
 std::optional<ValueRange> range_of(const Expr& e, int depth) {
   const auto* type = as_tensor(e->type);
   if (!type || !type->dtype.is_integral() || depth > 16) return std::nullopt;

@@ -54,11 +54,9 @@ Expr lazy(const Expr& e) {
     if (b == 0 && stands(args[0])) return args[0];
     return e;
   }
-  const Elements elements = def->facts.elements;
-  const bool moves = elements == Elements::kSame || elements == Elements::kReshaped ||
-                     elements == Elements::kSelected || op == "broadcast_to" || op == "cast";
+  const bool stays = of_first_operand(def->facts.elements) || op == "cast";
   const auto value = args.empty() ? std::nullopt : known_value(args[0]);
-  if (value && moves && !type->dtype.is_bool()) return filled(e, *value);
+  if (value && stays && !type->dtype.is_bool()) return filled(e, *value);
   if (value == 0 && (op == "sum" || op == "negative")) return filled(e, 0);
   return e;
 }
