@@ -8,9 +8,11 @@ shell ones after it. `tests/docs/preludes/PAGE.h`, `.py` hold what a page takes 
 cannot run says why on the line above it: `<!-- not run: REASON -->`; `<!-- compiled only: REASON -->` stops before the run.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -49,11 +51,62 @@ def snippets(page, text):
     return found
 
 
+# Runs the texts that come line by line, [text, page, line] as JSON, one after the other with the same names; says after each whether
+# it went through.
+INTERPRETER = """
+import json, sys, traceback
+names, answers = {"__name__": "__main__"}, open(int(sys.argv[1]), "w")
+for order in sys.stdin:
+    text, page, line = json.loads(order)
+    try:
+        exec(compile("\\n" * line + text, page, "exec"), names)
+        went = True
+    except BaseException:
+        traceback.print_exc()
+        went = False
+    sys.stdout.flush()
+    print(json.dumps(went), file=answers, flush=True)
+"""
+
+
+class Interpreter:
+    """One Python process for the snippets of a page."""
+
+    def __init__(self, folder, environment):
+        self.answers, write = os.pipe()
+        self.said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self.process = subprocess.Popen([sys.executable, "-c", INTERPRETER, str(write)], cwd=folder, env=environment, text=True,
+                                        stdin=subprocess.PIPE, stdout=self.said, stderr=self.said, pass_fds=[write])
+        os.close(write)
+
+    def run(self, text, page, line):
+        """None, or what went wrong."""
+        begin = self.said.seek(0, os.SEEK_END)
+        try:
+            self.process.stdin.write(json.dumps([text, page, line]) + "\n")
+            self.process.stdin.flush()
+            answer = os.read(self.answers, 100) if select.select([self.answers], [], [], 300)[0] else b"no answer"
+        except BrokenPipeError:
+            answer = b""
+        if answer == b"true\n":
+            return None
+        if answer == b"no answer":
+            self.process.kill()
+        self.said.seek(begin)
+        return {b"": "Python has ended", b"no answer": "Python has not ended after 300 s"}.get(answer, "") + self.said.read()[-4000:]
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        os.close(self.answers)
+        self.said.close()
+
+
 class Page:
-    """What the snippets of one page share: a folder, the names of its Python snippets, and a prelude."""
+    """What the snippets of one page share: a folder, an interpreter of Python, and a prelude."""
 
     def __init__(self, page, folder, build):
-        self.folder, self.build, self.python = folder, build, ""
+        self.folder, self.build, self.interpreter = folder, build, None
         self.prelude = ROOT / "tests/docs/preludes" / pathlib.Path(page).stem
         stage.make(folder)
         (folder / "build").symlink_to(build)
@@ -78,11 +131,16 @@ class Page:
         return self.call(["bash", "-euo", "pipefail", "-c", snippet.text])
 
     def run_python(self, snippet):
-        # From the beginning each time: a snippet that stands further down is not helped by what a failed one left.
-        prelude = self.prelude.with_suffix(".py")
-        head = prelude.read_text(encoding="utf-8") if prelude.exists() and not self.python else ""
-        self.python += head + snippet.text
-        return self.call([sys.executable, "-c", self.python])
+        if not self.interpreter:
+            self.interpreter = Interpreter(self.folder, self.environment)
+            prelude = self.prelude.with_suffix(".py")
+            if prelude.exists() and (problem := self.interpreter.run(prelude.read_text(encoding="utf-8"), str(prelude), 0)):
+                sys.exit(problem)
+        return self.interpreter.run(snippet.text, snippet.page, snippet.line)
+
+    def close(self):
+        if self.interpreter:
+            self.interpreter.close()
 
     def run_c(self, snippet):
         return self.compile(snippet, "main.c", ["cc", "-std=c11"])
@@ -122,6 +180,7 @@ def check_page(page, build):
             if problem:
                 failed += 1
                 print(problem)
+        place.close()
     return failed, ran, left
 
 
