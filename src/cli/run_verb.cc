@@ -29,18 +29,18 @@ struct RunOptions {
   bool profile = false;
 };
 
-struct Ranked {
+struct ElementValue {
   int64_t index;
   double value;
 };
 
 // The largest elements of a tensor, NaN last.
-std::vector<Ranked> largest(const Tensor& t, int count) {
-  std::vector<Ranked> all;
+std::vector<ElementValue> largest(const Tensor& t, int count) {
+  std::vector<ElementValue> all;
   for (int64_t i = 0; i < t.size(); ++i) all.push_back({i, t.at_double(i)});
   auto n = std::min<size_t>(static_cast<size_t>(count), all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end(),
-                    [](const Ranked& a, const Ranked& b) {
+                    [](const ElementValue& a, const ElementValue& b) {
                       if (std::isnan(a.value) || std::isnan(b.value))
                         return !std::isnan(a.value) && std::isnan(b.value);
                       return a.value != b.value ? a.value > b.value : a.index < b.index;
@@ -85,16 +85,16 @@ Result<std::vector<std::string>> read_labels(const RunOptions& o, const Model& m
   return lines;
 }
 
-// How the model came up.
-struct Start {
+// How long loading took, and with how many threads it runs.
+struct LoadReport {
   double load_ms = 0;
   int threads = 0;
 };
 
 std::string json_number(double v) { return std::isfinite(v) ? format("{}", v) : "null"; }
 
-void print_json(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
-                const std::vector<std::string>& labels, const Profile* profile) {
+void print_json(const RunOptions& o, const LoadReport& run, double first_ms, const Timing& t,
+                const NamedTensors& outputs, const std::vector<std::string>& labels, const Profile* profile) {
   std::string out = format(
       "{{\"model\":{},\"threads\":{},\"load_ms\":{:.4f},\"first_ms\":{:.4f},\"runs\":{},\"min_ms\":{:.4f},\"median_"
       "ms\":{:.4f},"
@@ -128,8 +128,8 @@ void print_json(const RunOptions& o, const Start& run, double first_ms, const Ti
   std::printf("%s}\n", out.c_str());
 }
 
-void print_text(const RunOptions& o, const Start& run, double first_ms, const Timing& t, const NamedTensors& outputs,
-                const std::vector<std::string>& labels) {
+void print_text(const RunOptions& o, const LoadReport& run, double first_ms, const Timing& t,
+                const NamedTensors& outputs, const std::vector<std::string>& labels) {
   std::printf("%s: loaded in %s, first run %s on %d thread%s\n", o.model.model.c_str(),
               milliseconds(run.load_ms).c_str(), milliseconds(first_ms).c_str(), run.threads,
               run.threads == 1 ? "" : "s");
@@ -145,7 +145,7 @@ void print_text(const RunOptions& o, const Start& run, double first_ms, const Ti
     }
     std::printf("%s\n", line.c_str());
     if (o.top <= 0 || !has_values(tensor)) continue;
-    for (const Ranked& r : largest(tensor, o.top)) {
+    for (const ElementValue& r : largest(tensor, o.top)) {
       auto i = static_cast<size_t>(r.index);
       std::printf("  %6lld  %12.6g  %s\n", static_cast<long long>(r.index), r.value,
                   i < labels.size() ? labels[i].c_str() : "");
@@ -176,7 +176,7 @@ Result<Times> time_runs(const RunOptions& o, const std::function<Status()>& once
   return out;
 }
 
-Status show(const RunOptions& o, const Start& start, const Times& times, const Model& model,
+Status show(const RunOptions& o, const LoadReport& start, const Times& times, const Model& model,
             const NamedTensors& outputs, const Profile* profile) {
   auto labels = TW_TRY(read_labels(o, model));
   if (!o.output.empty()) TW_TRY_STATUS(write_tensor_file(o.output[0] == '@' ? o.output.substr(1) : o.output, outputs));
@@ -242,7 +242,7 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
                                                   reinterpret_cast<runtime::vm::MessageFunction>(TW_TRY(
                                                       compiler_symbol("tw_compiler_last_error_message", "run"))));
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
-  const Start start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
+  const LoadReport start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
   std::vector<InputInfo> infos;
   for (const auto& t : program->inputs) infos.push_back({t.name, t.dtype, t.shape});
   TW_TRY_STATUS(apply_shapes(o.shapes, &infos));

@@ -48,9 +48,9 @@ constexpr ElementType kElementTypes[] = {
 };
 
 // Protobuf's wire format over a checked reader.
-class Wire {
+class WireReader {
  public:
-  explicit Wire(std::span<const std::byte> bytes) : in_(bytes) {}
+  explicit WireReader(std::span<const std::byte> bytes) : in_(bytes) {}
   bool ok() const { return in_.ok(); }
   bool more() const { return in_.ok() && in_.remaining() > 0; }
   uint64_t varint() {
@@ -87,9 +87,9 @@ class Wire {
 
 // A repeated number, packed or not. `read` takes one value off a Wire.
 template <class T, class F>
-void repeated(Wire& in, unsigned kind, std::vector<T>* to, F read) {
+void repeated(WireReader& in, unsigned kind, std::vector<T>* to, F read) {
   if (kind == 2) {
-    Wire packed(in.chunk());
+    WireReader packed(in.chunk());
     while (packed.more()) to->push_back(static_cast<T>(read(packed)));
     if (!packed.ok()) in.skip(7);
   } else {
@@ -110,12 +110,12 @@ struct Fields {
 };
 
 Result<Fields> read_fields(std::span<const std::byte> bytes) {
-  Wire in(bytes);
+  WireReader in(bytes);
   Fields f;
   auto text = [](std::span<const std::byte> s) {
     return std::string(reinterpret_cast<const char*>(s.data()), s.size());
   };
-  auto number = [](Wire& w) { return w.varint(); };
+  auto number = [](WireReader& w) { return w.varint(); };
   while (in.more()) {
     uint64_t key = in.varint();
     auto kind = static_cast<unsigned>(key & 7);
@@ -128,7 +128,8 @@ Result<Fields> read_fields(std::span<const std::byte> bytes) {
         kind == 0 ? void(f.type = static_cast<int32_t>(in.varint())) : in.skip(7);
         break;
       case 4:
-        kind == 5 || kind == 2 ? repeated(in, kind, &f.floats, [](Wire& w) { return w.fixed<float>(); }) : in.skip(7);
+        kind == 5 || kind == 2 ? repeated(in, kind, &f.floats, [](WireReader& w) { return w.fixed<float>(); })
+                               : in.skip(7);
         break;
       case 5:
       case 7:
@@ -145,7 +146,8 @@ Result<Fields> read_fields(std::span<const std::byte> bytes) {
         kind == 2 ? void(f.raw = in.chunk()) : in.skip(7);
         break;
       case 10:
-        kind == 1 || kind == 2 ? repeated(in, kind, &f.doubles, [](Wire& w) { return w.fixed<double>(); }) : in.skip(7);
+        kind == 1 || kind == 2 ? repeated(in, kind, &f.doubles, [](WireReader& w) { return w.fixed<double>(); })
+                               : in.skip(7);
         break;
       case 14:
         kind == 0 ? void(f.external = in.varint() == 1) : in.skip(7);

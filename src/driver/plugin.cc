@@ -9,8 +9,8 @@
 namespace tilewright::driver {
 namespace {
 
-// What a generator hands over, once.
-struct Delivery {
+// The one module (or error) that a generator passes to its callback.
+struct GeneratorResult {
   bool done = false;
   Result<SavedModule> module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered nothing");
 };
@@ -39,11 +39,11 @@ Result<ExternalCodegen> external_codegen(const tw_external_codegen& given) {
                        const_cast<int64_t*>(t.shape().data()),
                        nullptr,
                        0});
-    Delivery delivery;
+    GeneratorResult result;
     generate(
         context, symbol.c_str(), graph.c_str(), views.data(), views.size(),
         [](void* receiver, const char* key, const void* data, uint64_t size) {
-          auto& to = *static_cast<Delivery*>(receiver);
+          auto& to = *static_cast<GeneratorResult*>(receiver);
           const std::string bytes =
               data ? std::string(static_cast<const char*>(data), static_cast<size_t>(size)) : std::string();
           if (to.done)
@@ -54,8 +54,8 @@ Result<ExternalCodegen> external_codegen(const tw_external_codegen& given) {
             to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
           to.done = true;
         },
-        &delivery);
-    return std::move(delivery.module);
+        &result);
+    return std::move(result.module);
   };
   return out;
 }

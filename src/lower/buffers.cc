@@ -74,12 +74,12 @@ Parents choose_parents(const Graph& g, std::vector<bool>* elided) {
 }
 
 // Constants that have a storage, by the hash of their bytes and how many there are.
-struct Stored {
+struct ConstantStorage {
   int tensor, storage;
 };
-using StoredParams = std::multimap<std::pair<uint64_t, int64_t>, Stored>;
+using ConstantStorages = std::multimap<std::pair<uint64_t, int64_t>, ConstantStorage>;
 
-int new_storage(const Graph& g, int root, std::vector<Storage>* storages, StoredParams* params) {
+int new_storage(const Graph& g, int root, std::vector<Storage>* storages, ConstantStorages* params) {
   const GraphTensor& t = g.tensors[root];
   Storage s;
   s.bytes = window_of(t).bytes;
@@ -101,7 +101,7 @@ int new_storage(const Graph& g, int root, std::vector<Storage>* storages, Stored
     const std::pair<uint64_t, int64_t> key{t.weight.content_hash(), s.bytes};
     for (auto [it, end] = params->equal_range(key); it != end; ++it)
       if (g.tensors[it->second.tensor].weight == t.weight) return it->second.storage;
-    params->emplace(key, Stored{root, static_cast<int>(storages->size())});
+    params->emplace(key, ConstantStorage{root, static_cast<int>(storages->size())});
   }
   storages->push_back(s);
   return static_cast<int>(storages->size()) - 1;
@@ -111,7 +111,7 @@ void assign_windows(const Graph& g, const Parents& parents, Buffers* out) {
   const size_t n = g.tensors.size();
   out->tensors.resize(n);
   std::vector<int> storage_of_root(n, -1);
-  StoredParams params;
+  ConstantStorages params;
   for (size_t id = 0; id < n; ++id) {
     const int root = root_of(parents, static_cast<int>(id));
     if (storage_of_root[root] < 0) storage_of_root[root] = new_storage(g, root, &out->storages, &params);

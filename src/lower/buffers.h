@@ -32,7 +32,7 @@ struct Buffers {
   std::vector<int64_t> device_arena_bytes;  // of the devices after the first
 };
 
-// Of a graph that place() has seen and whose weights are as kernels read them.
+// For a graph after place_tensors and repack_weights.
 Buffers plan_buffers(const Graph& graph);
 
 // Bytes of the arena that a storage takes: whole cache lines plus one, so that a full-vector read past the last element

@@ -35,7 +35,7 @@ PrimExpr round_away(A a) {
   PrimExpr step = select(lt(x, constant(a, x, 0)), constant(a, x, -1), constant(a, x, 1));
   PrimExpr rest = intrinsic(Intrinsic::k_fabs, {x - whole});
   PrimExpr rounded = select(lt(rest, constant(a, x, 0.5)), whole, whole + step);
-  // Of infinities and NaN nothing is cut off that could be compared.
+  // Infinities and NaN have no fraction to compare (it is NaN) and stay as they are.
   PrimExpr out = select(binary(ExprKind::kEQ, rest, rest), rounded, whole);
   return let(x, operand, let(whole, intrinsic(Intrinsic::k_trunc, {x}), out));
 }

@@ -34,7 +34,7 @@ GraphTensor packed_tensor(const GraphTensor& from, const Pack& pack, const Tenso
 Result<bool> repack_weights(LoweringSetting*, LoweringState* state) {
   Graph& graph = state->graph;
   bool any = false;
-  // By the constant, and by who packs it how.
+  // Packed weights by their constant, implementation and configuration.
   std::map<std::tuple<int, std::string, std::vector<int64_t>>, int> done;
   for (size_t g = 0; g < graph.groups.size(); ++g) {
     Group& group = graph.groups[g];

@@ -34,7 +34,7 @@ bool transforms(const Problem& p) { return has_tiles(p) && (p.arg_dtype(0) == kF
 
 // How a volume is given to a kernel whose tiles lie in planes: taps along the depth alone become taps of rows, and
 // depth and height change places.
-struct Turn {
+struct DepthHeightSwap {
   bool on = false;
   topi::Conv2dProblem operator()(topi::Conv2dProblem c) const {
     if (!on) return c;
@@ -65,7 +65,7 @@ struct Turn {
 // What a kernel sees of its anchor; `packed` are the weights as the direct kernel has them.
 struct WinogradSite {
   topi::Conv2dProblem problem;
-  Turn turn;
+  DepthHeightSwap turn;
   bool volume = false, from_memory = false;
   int tile_height = 1, tile_width = 1;
   DataType dtype;
@@ -73,7 +73,7 @@ struct WinogradSite {
 
 // Nothing where tiles of `tile` output pixels along each axis of a plane that has taps do not do.
 std::optional<WinogradSite> winograd_site(const Problem& p, int tile, const topi::Conv2dProblem& problem,
-                                          const Turn& turn, bool volume, const Tensor& packed) {
+                                          const DepthHeightSwap& turn, bool volume, const Tensor& packed) {
   WinogradSite site{problem, turn, volume, weights_from_memory(p.graph)};
   site.tile_height = problem.kernel_height == 1 ? 1 : tile, site.tile_width = problem.kernel_width == 1 ? 1 : tile;
   site.dtype = packed.dtype();
@@ -96,7 +96,7 @@ struct Winograd {
     if constexpr (volume) {
       if (!is_blocked_volume(p)) return std::nullopt;
       const topi::Conv2dProblem c = volume_problem(p);
-      const Turn turn{c.kernel_height == 1 && c.kernel_width == 1};
+      const DepthHeightSwap turn{c.kernel_height == 1 && c.kernel_width == 1};
       const topi::Conv2dProblem turned = turn(c);
       if (!has_winograd<tile>(turned)) return std::nullopt;
       return winograd_site(p, tile, turned, turn, true, pack_volume_weights(p.input(1).data, turned));

@@ -41,17 +41,17 @@ Result<Module> bind_params(const Module& module, const std::map<std::string, Ten
 Module with_distinct_parameters(const Module& module) {
   const FunctionNode* main = module.main_function();
   if (!main) return module;
-  std::set<std::string> taken;
-  for (const Expr& p : main->params) taken.insert(as<VarNode>(p)->name);
-  if (taken.size() == main->params.size()) return module;
-  std::set<std::string> met;
+  std::set<std::string> used_names;
+  for (const Expr& p : main->params) used_names.insert(as<VarNode>(p)->name);
+  if (used_names.size() == main->params.size()) return module;
+  std::set<std::string> seen;
   std::map<const VarNode*, Expr> renamed;
   std::vector<Expr> params;
   for (const Expr& p : main->params) {
     std::string name = as<VarNode>(p)->name;
-    if (!met.insert(name).second) {
+    if (!seen.insert(name).second) {
       const std::string base = name;
-      for (int i = 1; !taken.insert(name).second; ++i) name = format("{}_{}", base, i);
+      for (int i = 1; !used_names.insert(name).second; ++i) name = format("{}_{}", base, i);
       params.push_back(renamed[as<VarNode>(p)] = make_var(name, p->type, p->span));
     } else {
       params.push_back(p);

@@ -84,7 +84,7 @@ def @tensor_array_stack$(%ta: List[{t}]) -> {s} {
   @foldl(@tensor_concatenate{to}, @hd(%wide), @tl(%wide))
 }
 )";
-// Of a list that holds one tensor.
+// stack of a list that holds one tensor.
 constexpr const char* kStackOne = R"(
 def @tensor_array_stack$(%ta: List[{t}]) -> {s} { @hd(@map(@tensor_expand_dims$, %ta)) }
 )";

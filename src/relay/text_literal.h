@@ -18,7 +18,7 @@ struct Literal {
   std::string text;
   std::vector<Literal> list;
 
-  // As the value of a function's attribute; nothing when no kind of AttrValue holds it.
+  // The literal as a function's attribute; nothing when no kind of AttrValue holds it.
   std::optional<AttrValue> as_attr() const;
 };
 

@@ -26,7 +26,7 @@ struct ExecutorOptions {
   bool generated_entry =
       false;  // run() calls the artifact's generated entry, on the caller's thread, in place of walking the plan
   std::vector<FunctionRef> externals;  // one for each of Plan::externals (LibraryModule::externals)
-  // Of executors that never run at the same time; null: its own. The arena grows as needed, the team has its threads.
+  // Shared by executors that never run at once; null: its own. The arena grows as needed, the team has its threads.
   std::shared_ptr<Arena> arena = {};
   std::shared_ptr<ThreadTeam> team = {};
 };
@@ -98,7 +98,7 @@ class Executor {
     std::vector<Slot> inputs, outputs;
     std::vector<Call> calls;
     std::vector<SpecialStep> specials;
-    // Of all calls, one after the other; repeated for each thread at this distance where kernels have scratch (else 0).
+    // Pointers that kernels take, call by call; with scratch repeated for each thread at this distance (else 0).
     std::vector<void*> arguments;
     size_t arguments_per_thread = 0;
     bool stale = true;  // the arguments

@@ -88,7 +88,7 @@ class ArgReduction {
     if (p_.last_index) yields = logical_or(yields, ne(value, value));
     return logical_and(logical_not(below), yields);
   }
-  // Of two lanes that met different parts of a line: whether the second one's element comes first in the order.
+  // Whether the best element of lane b is better than that of lane a; equal ones are told apart by their places.
   PrimExpr prefer(const PrimExpr& a, const PrimExpr& place_a, const PrimExpr& b, const PrimExpr& place_b) const {
     PrimExpr beyond = p_.largest ? gt(b, a) : lt(b, a), equal = eq(a, b);
     if (element_.is_float()) {

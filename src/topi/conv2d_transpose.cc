@@ -124,9 +124,9 @@ std::vector<DepthwisePhaseConfigs> depthwise_configs(const Conv2dTransposeProble
   std::vector<DepthwisePhaseConfigs> out;
   for (const Phase& phase : phases_of(p)) {
     if (is_empty(phase)) continue;
-    const auto ranked = configs(as_depthwise(p, phase), target, most);
-    if (out.empty()) out.resize(ranked.size());
-    for (size_t i = 0; i < out.size(); ++i) out[i].push_back(ranked[std::min(i, ranked.size() - 1)]);
+    const auto candidates = configs(as_depthwise(p, phase), target, most);
+    if (out.empty()) out.resize(candidates.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i].push_back(candidates[std::min(i, candidates.size() - 1)]);
   }
   if (out.empty()) out.emplace_back();
   return out;

@@ -43,7 +43,7 @@ PrimExpr order_of(const PrimExpr& x, DataType element, bool ascending) {
     const PrimExpr wide = element == kFloat32 ? x : cast(kFloat32.with_lanes(lanes), x);
     PrimExpr bits = reinterpret(kInt32.with_lanes(lanes), wide);
     bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
-    // Of two negative numbers the one with more bits is smaller.
+    // Negative floats compare in reverse as integers: their lower bits are flipped.
     order = binary(ExprKind::kBitXor, bits,
                    binary(ExprKind::kBitAnd, binary(ExprKind::kShiftRight, bits, constant(31)), constant(0x7fffffff)));
     order = select(intrinsic(Intrinsic::k_isnan, {wide}), constant(0x7fffffff), order);

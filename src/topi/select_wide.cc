@@ -25,7 +25,7 @@ PrimExpr wide_order_of(const PrimExpr& x, DataType element, bool ascending) {
   if (element.is_float()) {
     PrimExpr bits = reinterpret(kInt64.with_lanes(lanes), x);
     bits = select(eq(bits, lowest), constant(0), bits);  // both zeros are equal
-    // Of two negative numbers the one with more bits is smaller.
+    // Negative floats compare in reverse as integers: their lower bits are flipped.
     PrimExpr sign = binary(ExprKind::kShiftRight, bits, constant(63));
     order = binary(ExprKind::kBitXor, bits, binary(ExprKind::kBitAnd, sign, most));
     order = select(intrinsic(Intrinsic::k_isnan, {x}), most, order);

@@ -97,7 +97,7 @@ struct Plan {
 
 // The plan for variant i: itself for 0, else variants[i - 1].
 const Plan& variant_of(const Plan& plan, size_t i);
-// Of the model's own weights; a file that holds those of several models is larger.
+// The bytes of the model's own weights; a file that holds those of several models is larger.
 uint64_t weight_bytes(const Plan& plan);
 // What a step calls: a kernel's symbol, an external function's name, or "__copy".
 const std::string& callee_of(const Plan& plan, const Step& step);

@@ -230,8 +230,8 @@ struct Weights {
   const std::function<void()>& written;
 };
 
-// The folder of one link, with the objects in it.
-struct Workplace {
+// A temporary folder beside the result, with the objects that are linked.
+struct LinkFolder {
   WorkFolder folder;
   std::vector<std::string> files;
   uint64_t weight_bytes = 0;  // that will lie behind the result
@@ -239,12 +239,12 @@ struct Workplace {
   std::string result() const { return in_folder("result"); }
 };
 
-Result<Workplace> prepare(std::span<const std::string> objects, const std::string& path, const Weights& weights,
-                          bool relocatable, const Target& target) {
+Result<LinkFolder> prepare(std::span<const std::string> objects, const std::string& path, const Weights& weights,
+                           bool relocatable, const Target& target) {
   std::error_code error;
   if (path.empty() || fs::path(path).filename().empty()) return cannot_write(path, "this is not a file name");
   if (fs::is_directory(path, error)) return cannot_write(path, "there is a folder of this name");
-  Workplace out{TW_TRY(WorkFolder::beside(path)), {}};
+  LinkFolder out{TW_TRY(WorkFolder::beside(path)), {}};
   for (size_t i = 0; i < objects.size(); ++i) {
     out.files.push_back(out.in_folder(format("{}.o", i)));
     TW_TRY_STATUS(write_part(out.files.back(), objects[i], path));
@@ -258,7 +258,7 @@ Result<Workplace> prepare(std::span<const std::string> objects, const std::strin
 }
 
 // Asks for the space that a result may take, and gives it back: LLVM ends the process where it cannot write one.
-Status reserve(const Workplace& place, const std::string& path) {
+Status reserve(const LinkFolder& place, const std::string& path) {
   constexpr uint64_t kAround = 32 << 10;  // heads, tables, pages that are not full
   uint64_t bytes = kAround + place.weight_bytes;
   std::error_code ignored;
@@ -273,7 +273,7 @@ Status reserve(const Workplace& place, const std::string& path) {
   return room ? Status(Ok{}) : cannot_write(path, why);
 }
 
-Status link(std::vector<std::string> arguments, const Workplace& place, const std::string& path) {
+Status link(std::vector<std::string> arguments, const LinkFolder& place, const std::string& path) {
   TW_TRY_STATUS(reserve(place, path));
   arguments.insert(arguments.end(), {"-o", place.result()});
   arguments.insert(arguments.end(), place.files.begin(), place.files.end());
@@ -281,13 +281,13 @@ Status link(std::vector<std::string> arguments, const Workplace& place, const st
   return linked ? linked : std::move(linked).error().at(path);
 }
 
-Status write_weights(const Weights& weights, const Workplace& place, const std::string& path) {
+Status write_weights(const Weights& weights, const LinkFolder& place, const std::string& path) {
   if (weights.pieces) TW_TRY_STATUS(place_weights(place.result(), *weights.pieces, path));
   if (weights.written) weights.written();
   return Ok{};
 }
 
-Status seal(const Workplace& place, const std::string& path) {
+Status seal(const LinkFolder& place, const std::string& path) {
   Status sealed = append_artifact_seal(place.result());
   if (sealed) return Ok{};
   return sealed.error().code == ErrorCode::kCannotWrite ? cannot_write(path, "no space for the seal")
@@ -295,7 +295,7 @@ Status seal(const Workplace& place, const std::string& path) {
 }
 
 // All of them as one relocatable object, the place's result.
-Status join(std::span<const std::string> objects, const Weights& weights, const Workplace& place,
+Status join(std::span<const std::string> objects, const Weights& weights, const LinkFolder& place,
             const std::string& path) {
   TW_TRY_STATUS(undefined_symbols(objects));  // names what is no object file better than the linker
   TW_TRY_STATUS(link({"ld.lld", "-r", "--build-id=none", "--threads=1"}, place, path));
@@ -304,7 +304,7 @@ Status join(std::span<const std::string> objects, const Weights& weights, const 
   return seal(place, path);
 }
 
-Status move_into_place(const Workplace& place, const std::string& path) {
+Status move_into_place(const LinkFolder& place, const std::string& path) {
   std::error_code error;
   fs::rename(place.result(), path, error);
   if (error) return cannot_write(path, error.message());
@@ -316,7 +316,7 @@ Status move_into_place(const Workplace& place, const std::string& path) {
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
-  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/false, target));
+  LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/false, target));
   std::map<std::string, std::set<std::string>> needed;  // by library
   for (const std::string& name : TW_TRY(undefined_symbols(objects))) {
     if (is_libm(name)) needed["libm.so.6"].insert(name);
@@ -335,7 +335,7 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
 Status link_relocatable(std::span<const std::string> objects, const std::string& path, const Target& target,
                         const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
-  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
+  LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));
   return move_into_place(place, path);
 }
@@ -343,7 +343,7 @@ Status link_relocatable(std::span<const std::string> objects, const std::string&
 Status write_archive(std::span<const std::string> objects, const std::string& path, const Target& target,
                      const WeightPieces* params, const std::function<void()>& params_written) {
   const Weights weights{params, params_written};
-  Workplace place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
+  LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/true, target));
   TW_TRY_STATUS(join(objects, weights, place, path));
   const std::string only = place.in_folder("lib0.o");
   std::error_code error;

@@ -25,20 +25,21 @@ struct Row {
   int plevel = 0;
   lower::Config config;
   bool chosen = false;
-  std::vector<lower::Config> others;  // that were weighed besides the one taken
+  std::vector<lower::Config> others;  // that were weighed besides the chosen one
 };
 
 // Best first; the one taken may stand lower when another had a smaller priority.
-std::vector<Row> ranked(const lower::Choice& choice) {
+std::vector<Row> rows_by_priority(const lower::Choice& choice) {
   std::vector<Row> out;
-  const lower::Config taken{choice.configuration, choice.cost};
-  if (choice.candidates.empty()) out.push_back({choice.implementation, 0, taken, true, {}});  // nothing to choose from
+  const lower::Config chosen_config{choice.configuration, choice.cost};
+  if (choice.candidates.empty())
+    out.push_back({choice.implementation, 0, chosen_config, true, {}});  // nothing to choose from
   for (const lower::Candidate& c : choice.candidates) {
     Row row{c.implementation->name, c.implementation->plevel, c.configs[0], c.implementation == choice.kernel, {}};
     if (row.chosen) {
-      row.config = taken;
+      row.config = chosen_config;
       for (const lower::Config& other : c.configs)
-        if (other.text != taken.text && row.others.size() < kShownConfigurations) row.others.push_back(other);
+        if (other.text != chosen_config.text && row.others.size() < kShownConfigurations) row.others.push_back(other);
     }
     out.push_back(std::move(row));
   }
@@ -67,7 +68,7 @@ std::string explain_text(const lower::Lowered& lowered) {
                step.predicted_us, total > 0 ? 100 * step.predicted_us / total : 0, step.flops / 1e6, step.bytes / 1024);
     if (!step.source.empty()) out += format("      nodes   {}\n", step.source);
     out += format("      shapes  {}\n", shapes_of(plan, step));
-    for (const Row& row : ranked(choice)) {
+    for (const Row& row : rows_by_priority(choice)) {
       out += format("    {} {:<28} {:>10.2f} us  priority {:<3} {}\n", row.chosen ? "*" : " ", row.implementation,
                     row.config.cost.microseconds, row.plevel, row.config.text);
       for (const lower::Config& other : row.others)
@@ -83,7 +84,7 @@ nlohmann::json explain_json(const lower::Lowered& lowered) {
     const plan::Step& step = lowered.plan.steps[i];
     const lower::Choice& choice = *lowered.traces[i].choice;
     nlohmann::json candidates = nlohmann::json::array();
-    for (const Row& row : ranked(choice)) {
+    for (const Row& row : rows_by_priority(choice)) {
       const topi::Cost& cost = row.config.cost;
       nlohmann::json j{{"implementation", row.implementation},
                        {"configuration", row.config.text},

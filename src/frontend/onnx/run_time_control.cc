@@ -15,10 +15,11 @@ namespace {
 // Imports of a body until the types of what it carries stay what they are.
 constexpr int kMostImports = 4;
 
-// Of a value of the model: a sequence, which may lie in a tuple, is of no type that another sequence has.
+// The type that a value of the model has as a function's parameter. Two sequences need not have one type, so theirs is
+// left open.
 Type value_type(const Expr& e) { return as_tensor(e->type) ? e->type : incomplete_type(); }
 
-// The type of what is a value of either type.
+// The type that fits values of both types.
 Type common_type(const Type& a, const Type& b) {
   if (type_equal(a, b)) return a;
   const auto *s = as_tensor(a), *t = as_tensor(b);
@@ -38,10 +39,10 @@ Expr untyped(NodeContext& c, const Expr& e) {
   return c.importer().defer(identity, {}, 13, {e}).at(0).expr;
 }
 
-// Lets around what is being made.
-class Around {
+// Bindings that are put around an expression as lets, each value bound once.
+class LetScope {
  public:
-  explicit Around(NodeContext& c) : c_(c) {}
+  explicit LetScope(NodeContext& c) : c_(c) {}
 
   Expr bound(const std::string& name, const Expr& e) {
     if (e->kind == relay::ExprKind::kConstant || e->kind == relay::ExprKind::kVar) return e;
@@ -119,23 +120,23 @@ std::vector<std::string> stack_settings(const ValueInfo& info) {
   return {"dtype=" + t.elem->str(), shape};
 }
 
-// A function that calls itself last: (step, go, carried..., lists...) -> (carried..., lists...).
-struct Steps {
+// A loop as a function that calls itself last: (step, go, carried..., lists...) -> (carried..., lists...).
+struct RecursiveLoop {
   NodeContext& c;
-  Around around;
+  LetScope lets;
   const Graph& body;
   std::map<std::string, Value> outside;
   std::vector<Type> types = {};  // of the carried values
 
-  Steps(NodeContext& context, const Graph& graph)
-      : c(context), around(context), body(graph), outside(around.outside(graph)) {}
+  RecursiveLoop(NodeContext& context, const Graph& graph)
+      : c(context), lets(context), body(graph), outside(lets.outside(graph)) {}
 
-  // What one step makes: whether to go on (null: as long as there are steps), then carried values, then collected ones.
-  struct Made {
+  // Of one step: whether to go on (null: as long as there are steps), then carried values, then collected ones.
+  struct StepResults {
     Expr go;
     Values carried, collected;
   };
-  using Step = std::function<Made(const Expr& step, const Values& carried)>;
+  using Step = std::function<StepResults(const Expr& step, const Values& carried)>;
 
   // The carried values after the last step and one list for each collected; nothing when the body cannot be imported.
   std::optional<std::vector<Expr>> run(const std::vector<Expr>& initial, size_t lists, const Expr& limit,
@@ -156,7 +157,7 @@ struct Steps {
     std::vector<Expr> arguments = {zero, first_go(limit, go_first)};
     arguments.insert(arguments.end(), initial.begin(), initial.end());
     for (size_t i = 0; i < lists; ++i) arguments.push_back(host(c, "ref_create", {}));
-    const Expr call = around.put(let(self_, function, relay::call_function(self_, std::move(arguments))));
+    const Expr call = lets.put(let(self_, function, relay::call_function(self_, std::move(arguments))));
     std::vector<Expr> out;
     for (size_t i = 0; i < initial.size() + lists; ++i) out.push_back(relay::make_get(call, static_cast<int64_t>(i)));
     return out;
@@ -198,7 +199,7 @@ struct Steps {
     std::vector<Type> parameter_types;
     for (const Expr& p : params) parameter_types.push_back(p->type);
     self_ = relay::make_var("loop", func_type(parameter_types, tuple_type(results)));
-    const Made made = one_step(step, carried);
+    const StepResults made = one_step(step, carried);
     if (any_poisoned(made.carried) || any_poisoned(made.collected) || made.carried.size() != types.size() ||
         made.collected.size() != lists)
       return {};
@@ -227,9 +228,9 @@ struct Steps {
 Values branch_at_run_time(NodeContext& c, const Graph& then_graph, const Graph& else_graph) {
   const size_t count = c.node().outputs.size();
   c.importer().is_program = true;
-  Around around(c);
+  LetScope lets(c);
   auto one = [&](const Graph& graph) -> std::vector<Expr> {
-    Values made = c.inline_graph(graph, {}, around.outside(graph));
+    Values made = c.inline_graph(graph, {}, lets.outside(graph));
     if (any_poisoned(made)) return {};
     if (made.size() < count) c.fail("its branch has fewer outputs than it");
     std::vector<Expr> fields;
@@ -248,30 +249,32 @@ Values branch_at_run_time(NodeContext& c, const Graph& then_graph, const Graph& 
   };
   const auto* tested = as_tensor(c.input(0)->type);
   const Expr condition = tested && tested->shape.size() == 1 ? c.reshape(c.input(0), {}) : c.input(0);
-  return fields_of(around.put(make_node<relay::IfNode>(condition, whole(first), whole(second))), count);
+  return fields_of(lets.put(make_node<relay::IfNode>(condition, whole(first), whole(second))), count);
 }
 
 Values loop_at_run_time(NodeContext& c, const Graph& body) {
   c.importer().is_program = true;
   const size_t carried = c.input_count() > 2 ? c.input_count() - 2 : 0, lists = body.outputs.size() - 1 - carried;
-  Steps steps(c, body);
+  RecursiveLoop steps(c, body);
   std::vector<Expr> initial;
   for (size_t k = 0; k < carried; ++k)
-    initial.push_back(steps.around.bound("initial", c.importer().one_value(c.value(k + 2))));
+    initial.push_back(steps.lets.bound("initial", c.importer().one_value(c.value(k + 2))));
   Expr limit;
   if (c.has(0)) {
     const auto* t = as_tensor(c.input(0)->type);
     limit = t && t->shape.size() == 1 ? c.reshape(c.input(0), {}) : c.input(0);
-    limit = steps.around.bound("limit", limit);
+    limit = steps.lets.bound("limit", limit);
   }
   const auto made =
       steps.run(initial, lists, limit, c.has(1) ? c.input(1) : Expr(), [&](const Expr& step, const Values& state) {
         Values arguments = {step, c.scalar(1, kBool)};
         arguments.insert(arguments.end(), state.begin(), state.end());
         Values results = c.inline_graph(body, std::move(arguments), steps.outside);
-        if (results.size() < 1 + carried || any_poisoned(results)) return Steps::Made{{}, poisoned(carried + 1), {}};
+        if (results.size() < 1 + carried || any_poisoned(results))
+          return RecursiveLoop::StepResults{{}, poisoned(carried + 1), {}};
         const auto middle = results.begin() + 1 + static_cast<std::ptrdiff_t>(carried);
-        return Steps::Made{results[0].expr, Values(results.begin() + 1, middle), Values(middle, results.end())};
+        return RecursiveLoop::StepResults{results[0].expr, Values(results.begin() + 1, middle),
+                                          Values(middle, results.end())};
       });
   if (!made) return poisoned(c.node().outputs.size());
   Values out(made->begin(), made->begin() + static_cast<std::ptrdiff_t>(carried));
@@ -283,22 +286,23 @@ Values loop_at_run_time(NodeContext& c, const Graph& body) {
 Values scan_at_run_time(NodeContext& c, const Graph& body, const ScanAxes& axes) {
   c.importer().is_program = true;
   const size_t slices = axes.in_axes.size(), collected = body.outputs.size() - axes.states;
-  Steps steps(c, body);
+  RecursiveLoop steps(c, body);
   std::vector<Expr> initial, sources;
   for (size_t k = 0; k < axes.states; ++k)
-    initial.push_back(steps.around.bound("initial", c.importer().one_value(c.value(k))));
-  for (size_t k = 0; k < slices; ++k) sources.push_back(steps.around.bound("source", c.input(axes.states + k)));
+    initial.push_back(steps.lets.bound("initial", c.importer().one_value(c.value(k))));
+  for (size_t k = 0; k < slices; ++k) sources.push_back(steps.lets.bound("source", c.input(axes.states + k)));
   const Expr limit =
-      steps.around.bound("limit", host(c, "dimension", {sources.at(0)}, {format("axis={}", axes.in_axes[0])}));
+      steps.lets.bound("limit", host(c, "dimension", {sources.at(0)}, {format("axis={}", axes.in_axes[0])}));
   const auto made = steps.run(initial, collected, limit, {}, [&](const Expr& step, const Values& state) {
     Values arguments = state;
     for (size_t k = 0; k < slices; ++k)
       arguments.emplace_back(host(c, "element", {sources[k], step},
                                   {format("axis={}", axes.in_axes[k]), format("reverse={}", axes.in_back[k])}));
     Values results = c.inline_graph(body, std::move(arguments), steps.outside);
-    if (results.size() < axes.states || any_poisoned(results)) return Steps::Made{{}, poisoned(axes.states + 1), {}};
+    if (results.size() < axes.states || any_poisoned(results))
+      return RecursiveLoop::StepResults{{}, poisoned(axes.states + 1), {}};
     const auto middle = results.begin() + static_cast<std::ptrdiff_t>(axes.states);
-    return Steps::Made{{}, Values(results.begin(), middle), Values(middle, results.end())};
+    return RecursiveLoop::StepResults{{}, Values(results.begin(), middle), Values(middle, results.end())};
   });
   if (!made) return poisoned(c.node().outputs.size());
   Values out(made->begin(), made->begin() + static_cast<std::ptrdiff_t>(axes.states));
@@ -315,17 +319,17 @@ Values map_at_run_time(NodeContext& c, const Graph& body) {
   c.importer().is_program = true;
   if (c.input_count() == 0 || body.inputs.size() != c.input_count() || body.outputs.size() != c.node().outputs.size())
     c.fail("its body does not fit it");
-  Steps steps(c, body);
+  RecursiveLoop steps(c, body);
   std::vector<Expr> sources;
   for (size_t k = 0; k < c.input_count(); ++k)
-    sources.push_back(steps.around.bound("source", c.importer().one_value(c.value(k))));
-  const Expr limit = steps.around.bound("limit", host(c, "SequenceLength", {sources[0]}));
+    sources.push_back(steps.lets.bound("source", c.importer().one_value(c.value(k))));
+  const Expr limit = steps.lets.bound("limit", host(c, "SequenceLength", {sources[0]}));
   const auto made = steps.run({}, body.outputs.size(), limit, {}, [&](const Expr& step, const Values&) {
     Values items;
     for (const Expr& source : sources) items.emplace_back(host(c, "sequence_item", {source, step}));
     Values results = c.inline_graph(body, std::move(items), steps.outside);
-    if (any_poisoned(results)) return Steps::Made{{}, poisoned(1), {}};
-    return Steps::Made{{}, {}, std::move(results)};
+    if (any_poisoned(results)) return RecursiveLoop::StepResults{{}, poisoned(1), {}};
+    return RecursiveLoop::StepResults{{}, {}, std::move(results)};
   });
   if (!made) return poisoned(body.outputs.size());
   Values out;

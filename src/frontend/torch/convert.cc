@@ -233,7 +233,7 @@ std::vector<int64_t> NodeContext::axes(std::string_view name, int64_t rank) cons
 
 namespace {
 
-// Of two dtypes, the least that holds both, as PyTorch's table has it.
+// The smallest dtype that holds both, by PyTorch's promotion table.
 DataType common_dtype(DataType a, DataType b) {
   if (a == b) return a;
   if (a.is_bool()) return b;

@@ -92,7 +92,7 @@ class NodeContext : public frontend::ExpressionBuilder {
   // One integer is a list of one.
   std::vector<int64_t> ints(std::string_view name) const;
   std::vector<int64_t> ints(std::string_view name, const std::vector<int64_t>& fallback) const;
-  // As many as `count`: one integer is repeated.
+  // A list of `count` integers; a single one is repeated.
   std::vector<int64_t> ints(std::string_view name, size_t count, int64_t fallback) const;
   std::vector<double> numbers(std::string_view name) const;
   // Axes in [0, rank), each once; none given: `fallback`.

@@ -15,7 +15,7 @@ inline Diagnostic type_error(std::string message, std::string hint = {}) {
 
 // Known to be different: both constant and unequal. Two different symbols may still turn out equal.
 inline bool dims_differ(const Dim& a, const Dim& b) { return a.is_const() && b.is_const() && a.value() != b.value(); }
-// Of two dims that must agree, the one that says more.
+// The more specific of two dims that must agree.
 inline const Dim& known_dim(const Dim& a, const Dim& b) {
   if (a.is_const()) return a;
   if (b.is_const()) return b;

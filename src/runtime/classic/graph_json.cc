@@ -13,10 +13,10 @@ namespace {
 
 using Entry = std::pair<size_t, size_t>;
 
-std::string unique_name(std::string wanted, std::set<std::string>* taken) {
-  if (taken->insert(wanted).second) return wanted;
+std::string unique_name(std::string wanted, std::set<std::string>* used_names) {
+  if (used_names->insert(wanted).second) return wanted;
   for (int i = 1;; ++i)
-    if (std::string name = format("{}_{}", wanted, i); taken->insert(name).second) return name;
+    if (std::string name = format("{}_{}", wanted, i); used_names->insert(name).second) return name;
 }
 
 // Who wrote which bytes of the arena and of the outputs last.
@@ -80,11 +80,11 @@ std::string joined(const List& list, F text) {
 
 Graph graph_of(const plan::Plan& plan) {
   Graph g;
-  std::set<std::string> taken;
+  std::set<std::string> used_names;
   for (size_t i = 0; i < plan.inputs.size(); ++i)
-    g.nodes.push_back({unique_name(plan.inputs[i].name, &taken), false, i, {}, {}});
+    g.nodes.push_back({unique_name(plan.inputs[i].name, &used_names), false, i, {}, {}});
   for (size_t i = 0; i < plan.params.size(); ++i)
-    g.nodes.push_back({unique_name(plan.params[i].name, &taken), false, i, {}, {}});
+    g.nodes.push_back({unique_name(plan.params[i].name, &used_names), false, i, {}, {}});
   Writers writers;
   auto source = [&](uint32_t number) -> std::vector<Entry> {
     const plan::Buffer& b = plan.buffers[number];
@@ -100,7 +100,7 @@ Graph graph_of(const plan::Plan& plan) {
   };
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const plan::Step& step = plan.steps[s];
-    GraphNode node{unique_name(plan::callee_of(plan, step), &taken), true, s, {}, {}};
+    GraphNode node{unique_name(plan::callee_of(plan, step), &used_names), true, s, {}, {}};
     size_t end = step.buffers.size();
     while (end > 0 && plan.buffers[step.buffers[end - 1]].space == plan::Space::kScratch) --end;
     size_t first_output = end - std::min<size_t>(end, step.outputs);

@@ -55,12 +55,12 @@ Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction 
       names.push_back(region.inputs[i].c_str());
       tensors.push_back(views.emplace_back(arguments[i]).tensor());
     }
-    struct Given {
+    struct RegionResults {
       std::vector<Tensor> tensors;
       Status status = Ok{};
-    } given;
+    } results;
     auto give = [](void* context, const tw_text_tensor* t) {
-      auto& into = *static_cast<Given*>(context);
+      auto& into = *static_cast<RegionResults*>(context);
       auto tensor = tensor_of(*t);
       if (tensor.ok())
         into.tensors.push_back(std::move(*tensor));
@@ -70,10 +70,10 @@ Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction 
     const std::string source = program->source_of(index);
     std::vector<uint8_t> by_value(arguments.size(), 0);
     const int32_t code = function(region.format.c_str(), source.data(), source.size(), names.data(), tensors.data(),
-                                  tensors.size(), by_value.data(), give, &given);
+                                  tensors.size(), by_value.data(), give, &results);
     if (code != 0) return Diagnostic(static_cast<ErrorCode>(code), message());
-    TW_TRY_STATUS(given.status);
-    Evaluation made{std::move(given.tensors), {}};
+    TW_TRY_STATUS(results.status);
+    Evaluation made{std::move(results.tensors), {}};
     for (size_t i = 0; i < by_value.size(); ++i)
       if (by_value[i]) made.by_value.push_back(i);
     return made;

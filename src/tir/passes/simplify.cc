@@ -312,9 +312,9 @@ class Simplifier {
 };
 
 // Drops lets and arrays that nothing uses (a dropped one may free another: bottom-up counts see to it).
-class Unused {
+class DeadCodeElimination {
  public:
-  explicit Unused(const Stmt& body) {
+  explicit DeadCodeElimination(const Stmt& body) {
     for_each_stmt(body, [&](const Stmt& s) {
       for_each_own_expr(s, [&](const PrimExpr& e) { count(e, 1); });
       if (auto* n = as<StoreNode>(s)) buffers_[n->buffer.get()]++;
@@ -360,7 +360,7 @@ PrimFunc simplify(PrimFunc function) {
   Simplifier simplifier;
   if (function.tid) simplifier.thread_variables(function.tid, function.nthreads);
   function.body = simplifier.stmt(function.body);
-  function.body = Unused(function.body).stmt(function.body);
+  function.body = DeadCodeElimination(function.body).stmt(function.body);
   return function;
 }
 

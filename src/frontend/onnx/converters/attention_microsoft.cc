@@ -63,11 +63,12 @@ double scale_of(NodeContext& c, int64_t size) {
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(size));
 }
 
-struct Attended {
+struct AttentionResult {
   Expr y, scores;  // (batch, sequence, heads * size); the scores before the softmax
 };
 // Heads attend: mask, order (unidirectional) and bias are those of the node.
-Attended attend(NodeContext& c, const Expr& q, const Expr& k, const Expr& v, const Expr& mask, const Expr& bias) {
+AttentionResult attend(NodeContext& c, const Expr& q, const Expr& k, const Expr& v, const Expr& mask,
+                       const Expr& bias) {
   const DataType dtype = c.dtype(q);
   const int64_t size = dims_of_rank(c, q, 4, "queries")[3];
   dims_of_rank(c, k, 4, "keys"), dims_of_rank(c, v, 4, "values");
@@ -152,7 +153,7 @@ Values multi_head_attention(NodeContext& c) {
   auto [q, k, v] = multi_head_operands(c, c.int_attr("num_heads"));
   if (c.has(6)) k = c.concat({c.input(6), k}, 2);
   if (c.has(7)) v = c.concat({c.input(7), v}, 2);
-  const Attended out = attend(c, q, k, v, given(c, 4), given(c, 5));
+  const AttentionResult out = attend(c, q, k, v, given(c, 4), given(c, 5));
   return {out.y, k, v, out.scores};
 }
 

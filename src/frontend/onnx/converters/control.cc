@@ -13,7 +13,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 constexpr int64_t kMaxUnrolled = 10'000;  // steps of one loop
-// Of a program: a longer loop is unrolled only where an ordinary module comes of it.
+// In a VM program, which can run loops, only short ones are unrolled; an ordinary module needs them all unrolled.
 constexpr int64_t kMostUnrolledInProgram = 16;
 
 Values identity(NodeContext& c) { return {c.value(0)}; }
@@ -203,7 +203,7 @@ Values scan_of_batch(NodeContext& c, ScanSteps& steps) {
   return out;
 }
 
-// Of an axis; more than can be unrolled where it is not known.
+// The extent of an axis; more than can be unrolled where it is not known.
 int64_t length_of(const Expr& e, int64_t axis) {
   const auto* t = as_tensor(e->type);
   const auto rank = t ? static_cast<int64_t>(t->shape.size()) : 0;

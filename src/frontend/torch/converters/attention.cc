@@ -32,7 +32,7 @@ Expr attended(NodeContext& c) {
     };
     if (heads != shared) k = repeated(k), v = repeated(v);
   }
-  // As batches of heads.
+  // Rank 4, (batch, heads, length, size), as the products want it.
   auto lifted = [&](const Expr& e) { return rank < 4 ? c.expand(e, 0, 4 - rank) : e; };
   auto product = [&](const Expr& a, const Expr& b, bool transpose) {
     return c.call("nn.batch_matmul", {a, b},

@@ -78,7 +78,7 @@ Expr visible(NodeContext& c) {
   Expr seen = c.call("logical_not", {mask});
   return type == 0 ? seen : c.expand(seen, 1, 2);
 }
-// Of x (N, L, E) with itself.
+// Multi-head attention with x (N, L, E) as queries, keys and values.
 Expr self_attention(NodeContext& c, const Expr& x, const char* heads_name) {
   const std::vector<int64_t> d = c.dims(x);
   const int64_t heads = c.integer(heads_name);

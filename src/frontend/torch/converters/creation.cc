@@ -20,7 +20,7 @@ Expr filled(NodeContext& c, const Expr& value, const Ints& sizes) {
                   a.dtype = c.dtype(value).str();
                 }));
 }
-// Of a Python number: int64, float32 or bool.
+// The dtype that PyTorch gives a Python number: int64, float32 or bool.
 DataType default_dtype(NodeContext& c, const Value& v) {
   const DataType dtype = c.dtype(v.expr);
   return v.kind == Value::kNumber && dtype.is_float() ? kFloat32 : dtype;
@@ -92,7 +92,7 @@ Values linspace(NodeContext& c) {
   if (steps < 0 || steps > (1 << 20)) c.fail(format("{} steps are impossible", steps));
   Tensor t = Tensor::zeros(c.dtype_arg("dtype", kFloat32), {steps});
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
-  // From both ends, so that both are met.
+  // Counted from both ends, so that the last element is exactly `end`.
   for (int64_t i = 0; i < steps; ++i)
     t.set_double(i, i < steps / 2 ? start + step * static_cast<double>(i)
                     : steps == 1  ? start

@@ -31,7 +31,7 @@ Values batch_norm(NodeContext& c) {
         "in training mode, where it changes its statistics; call model.eval() before, or run_decompositions()");
   const double epsilon = c.number("eps", 1e-5);
   if (c.has("running_mean") && !c.flag("training", false)) return {by_statistics(c, x, epsilon)};
-  // Of the batch itself.
+  // The statistics are those of the batch.
   Ints axes;
   for (int64_t i = 0; i < c.rank(x); ++i)
     if (i != 1) axes.push_back(i);

@@ -161,7 +161,7 @@ Values reverse(NodeContext& c) {
 
 // ---- equality, None
 
-// Of values known at import; nothing where a run decides.
+// Whether two values are equal, where the import knows; nothing where only a run does.
 std::optional<bool> same(const Value& a, const Value& b) {
   if (a.kind != b.kind) {
     const bool numbers = a.expr && b.expr;
@@ -263,7 +263,7 @@ Expr gathered(NodeContext& c, const Value& v, DataType dtype) {
   for (const Value& item : *v.list) rows.push_back(c.expand(gathered(c, item, dtype), 0));
   return c.concat(std::move(rows), 0);
 }
-// Of the first number: PyTorch's dtype where none is asked for.
+// The dtype that PyTorch gives a tensor made of these numbers, by the first one.
 DataType natural_dtype(NodeContext& c, const Value& v) {
   if (v.list) return v.list->empty() ? kFloat32 : natural_dtype(c, v.list->front());
   if (!v.expr) return kFloat32;

@@ -20,18 +20,18 @@ class Detection : public Composition {
   Expr scalar(size_t i, DataType dtype) { return cast(reshape((*this)[i], {}), dtype); }
   Expr ints32(const Ints& values, Ints shape) { return cast(indices(values, std::move(shape)), kInt32); }
   // 0, 1, ... as (1, n).
-  Expr places(int64_t n) {
+  Expr iota(int64_t n) {
     Ints values(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = i;
     return ints32(values, {1, n});
   }
-  // One element of every box, (rows, n, length) -> (rows, n).
-  Expr part(const Expr& boxes, int64_t at, int64_t rows, int64_t n) {
+  // One component (a coordinate, the score, the class) of every box: (rows, n, length) -> (rows, n).
+  Expr component(const Expr& boxes, int64_t at, int64_t rows, int64_t n) {
     return reshape(slice(boxes, 2, at, at + 1), {rows, n});
   }
-  // Elements of each row by place: data (rows, n, ...), at (rows, k) -> (rows, k, ...). Places outside a row give some
+  // Elements of each row by index: data (rows, n, ...), at (rows, k) -> (rows, k, ...). Indices outside a row give some
   // element.
-  Expr of_rows(const Expr& data, const Expr& at, Ints shape) {
+  Expr gather_rows(const Expr& data, const Expr& at, Ints shape) {
     Ints firsts;
     for (int64_t r = 0; r < shape[0]; ++r) firsts.push_back(r * shape[1]);
     const Expr flat = plus(at, ints32(firsts, {shape[0], 1}));
@@ -39,31 +39,31 @@ class Detection : public Composition {
     shape[0] = -1;
     return take(call<ReshapeAttrs>("reshape", {data}, [&](auto& a) { a.newshape = shape; }), flat, 0);
   }
-  // Numbers of each row's elements, the largest first.
-  Expr ranked(const Expr& x) {
+  // Indices that sort each row in descending order.
+  Expr descending_order(const Expr& x) {
     return call<ArgsortAttrs>("argsort", {x}, [](auto& a) {
       a.axis = 1;
       a.is_ascend = false;
       a.dtype = kInt32;
     });
   }
-  Expr both(const Expr& a, const Expr& b) { return call("logical_and", {a, b}); }
+  Expr logical_and(const Expr& a, const Expr& b) { return call("logical_and", {a, b}); }
   Expr reduced(const char* op, const Expr& x, int64_t axis) {
     return call<ReduceAttrs>(op, {x}, [&](auto& a) { a.axis = Ints{axis}; });
   }
   Expr chosen(const Expr& condition, const Expr& x, double otherwise) {
     return x ? where(condition, x, number(otherwise, as_tensor(x->type)->dtype)) : Expr();
   }
-  // What lies at set flags, in order, then -1: rows, their places, and how many they are.
-  struct Front {
+  // Stream compaction: for each batch the rows whose flag is set, their indices (both padded with -1) and their number.
+  struct Compacted {
     Expr rows, places, counts;
   };
-  Front front(const Expr& rows, const Expr& flags, const Ints& shape) {
+  Compacted compacted(const Expr& rows, const Expr& flags, const Ints& shape) {
     const Expr found = call("vision.compact", {flags});
-    Front out{{}, field(found, 0), field(found, 1)};
+    Compacted out{{}, field(found, 0), field(found, 1)};
     Expr is_one = compare("greater_equal", out.places, 0);
     if (shape.size() == 3) is_one = expand_dims(is_one, 2);
-    out.rows = chosen(is_one, of_rows(rows, out.places, shape), -1);
+    out.rows = chosen(is_one, gather_rows(rows, out.places, shape), -1);
     return out;
   }
 };
@@ -99,11 +99,11 @@ Result<Expr> expand_get_valid_counts(const TypeArgs& args) {
   TW_TRY_STATUS(inside("score_index", a.score_index, 0, sizes[2]));
   if (a.id_index >= 0) TW_TRY_STATUS(inside("id_index", a.id_index, 0, sizes[2]));
   Detection c(args);
-  auto part = [&](int64_t at) { return c.part(c[0], at, sizes[0], sizes[1]); };
-  Expr flags = c.call("greater", {part(a.score_index), c.scalar(1, args.tensor(0).dtype)});
-  if (a.id_index >= 0) flags = c.both(flags, c.compare("greater_equal", part(a.id_index), 0));
-  const auto front = c.front(c[0], flags, sizes);
-  return c.result(c.tuple({front.counts, front.rows, front.places}));
+  auto component = [&](int64_t at) { return c.component(c[0], at, sizes[0], sizes[1]); };
+  Expr flags = c.call("greater", {component(a.score_index), c.scalar(1, args.tensor(0).dtype)});
+  if (a.id_index >= 0) flags = c.logical_and(flags, c.compare("greater_equal", component(a.id_index), 0));
+  const auto compacted = c.compacted(c[0], flags, sizes);
+  return c.result(c.tuple({compacted.counts, compacted.rows, compacted.places}));
 }
 Result<Type> get_valid_counts_type(const TypeArgs& args) {
   auto made = expand_get_valid_counts(args);
@@ -134,12 +134,13 @@ Result<Expr> expand_non_max_suppression(const TypeArgs& args) {
     return type_error(format("indices are {}, not {}", type_str(args.types[2]), shape_str(Ints{rows, n})));
   const DataType dtype = args.tensor(0).dtype;
   Detection c(args);
-  const Expr valid = c.cast(c.reshape(c[1], {rows}), kInt32), iou = c.scalar(4, dtype), places = c.places(n);
+  const Expr valid = c.cast(c.reshape(c[1], {rows}), kInt32), iou = c.scalar(4, dtype), places = c.iota(n);
   // A threshold that is not above 0 leaves everything as it was.
   const Expr active = c.compare("greater", iou, 0);
-  const Expr scores = c.part(c[0], a.score_index, rows, n);
+  const Expr scores = c.component(c[0], a.score_index, rows, n);
   const Expr is_box = c.call("less", {places, c.reshape(valid, {rows, 1})});
-  const Expr order = c.where(active, c.ranked(c.chosen(is_box, scores, -HUGE_VAL)), c.broadcast(places, {rows, n}));
+  const Expr order =
+      c.where(active, c.descending_order(c.chosen(is_box, scores, -HUGE_VAL)), c.broadcast(places, {rows, n}));
   Expr looked_at = valid;
   if (a.top_k > 0) {
     const Expr most = c.number(static_cast<double>(std::min<int64_t>(a.top_k, n)), kInt32);
@@ -147,18 +148,18 @@ Result<Expr> expand_non_max_suppression(const TypeArgs& args) {
   }
   std::vector<Expr> operands{
       c.slice(c[0], 2, a.coord_start, a.coord_start + 4), scores, order, looked_at, c.scalar(3, kInt32), iou};
-  if (a.id_index >= 0) operands.push_back(c.part(c[0], a.id_index, rows, n));
+  if (a.id_index >= 0) operands.push_back(c.component(c[0], a.id_index, rows, n));
   const Expr kept = c.call<SuppressAttrs>("vision.suppress", std::move(operands),
                                           [&](auto& s) { s.force_suppress = a.force_suppress; });
   const Expr stays = c.compare("greater", kept, 0);
   if (a.return_indices) {
-    const Expr own = c.of_rows(c.cast(c[2], kInt32), order, {rows, n});
-    const auto front = c.front(own, c.both(stays, c.compare("greater_equal", own, 0)), {rows, n});
-    return c.result(c.tuple({front.rows, c.reshape(front.counts, {rows, 1})}));
+    const Expr own = c.gather_rows(c.cast(c[2], kInt32), order, {rows, n});
+    const auto compacted = c.compacted(own, c.logical_and(stays, c.compare("greater_equal", own, 0)), {rows, n});
+    return c.result(c.tuple({compacted.rows, c.reshape(compacted.counts, {rows, 1})}));
   }
-  const Expr out = c.chosen(c.expand_dims(stays, 2), c.of_rows(c[0], order, sizes), -1);
+  const Expr out = c.chosen(c.expand_dims(stays, 2), c.gather_rows(c[0], order, sizes), -1);
   if (!a.invalid_to_bottom) return c.result(out);
-  return c.result(c.front(out, c.compare("greater_equal", c.part(out, 0, rows, n), 0), sizes).rows);
+  return c.result(c.compacted(out, c.compare("greater_equal", c.component(out, 0, rows, n), 0), sizes).rows);
 }
 Result<Type> non_max_suppression_type(const TypeArgs& args) {
   auto made = expand_non_max_suppression(args);
@@ -190,7 +191,7 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
     return type_error(format("{} scores are too many", shape_str(sizes)));
   const DataType dtype = args.tensor(1).dtype;
   Detection c(args);
-  const Expr scores = c.reshape(c[1], {rows, n}), iou = c.scalar(3, dtype), order = c.ranked(scores);
+  const Expr scores = c.reshape(c[1], {rows, n}), iou = c.scalar(3, dtype), order = c.descending_order(scores);
   // Scores of -1 and below never count.
   const Expr least = c.call("maximum", {c.scalar(4, dtype), c.number(-1, dtype)});
   Expr valid = c.reduced("sum", c.cast(c.call("greater", {scores, least}), kInt32), 1);
@@ -207,7 +208,7 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
     return c.call(op, {x, c.number(static_cast<double>(count), kInt32)});
   };
   const Expr row = by("floor_divide", place, n), kind = onnx ? by("floor_mod", row, classes) : row;
-  const Expr box = c.of_rows(c.reshape(order, {lists, length}), place, {lists, length});
+  const Expr box = c.gather_rows(c.reshape(order, {lists, length}), place, {lists, length});
   std::vector<Expr> columns{kind, box};
   if (onnx) columns.insert(columns.begin(), by("floor_divide", row, classes));
   for (Expr& column : columns) column = c.expand_dims(c.cast(c.chosen(is_one, column, 0), kInt64), 2);
@@ -215,8 +216,8 @@ Result<Expr> expand_all_class_non_max_suppression(const TypeArgs& args) {
   if (onnx) return c.result(c.tuple({c.reshape(indices, {length, 3}), counts}));
   // The places of scores lie by box, not by rank.
   const Expr score =
-      c.of_rows(c.reshape(scores, {lists, length}),
-                c.plus(c.call("multiply", {row, c.number(static_cast<double>(n), kInt32)}), box), {lists, length});
+      c.gather_rows(c.reshape(scores, {lists, length}),
+                    c.plus(c.call("multiply", {row, c.number(static_cast<double>(n), kInt32)}), box), {lists, length});
   return c.result(c.tuple({indices, c.cast(c.chosen(is_one, score, 0), kFloat32), counts}));
 }
 Result<Type> all_class_non_max_suppression_type(const TypeArgs& args) {
@@ -249,7 +250,7 @@ Result<Expr> expand_multibox_transform_loc(const TypeArgs& args) {
   const Expr objects = c.cast(c.slice(c[0], 1, 1, classes), dtype);
   const Expr best = c.reduced("max", objects, 1),
              kind = c.call<ArgReduceAttrs>("argmax", {objects}, [](auto&r) { r.axis = Ints{1}; });
-  const Expr flags = c.both(c.compare("greater", best, -1), c.compare("greater_equal", best, a.threshold));
+  const Expr flags = c.logical_and(c.compare("greater", best, -1), c.compare("greater_equal", best, a.threshold));
   const Expr moves = c.reshape(c[1], {rows, n, 4}), anchor = c.cast(c[2], dtype);
   const Expr low = c.slice(anchor, 2, 0, 2), high = c.slice(anchor, 2, 2, 4);
   const Expr extent = c.minus(high, low), centre = c.divide(c.plus(low, high), 2);
@@ -259,8 +260,8 @@ Result<Expr> expand_multibox_transform_loc(const TypeArgs& args) {
   Expr box = c.concatenate({c.minus(at, half), c.plus(at, half)}, 2);
   if (a.clip) box = c.clip(box, 0, 1);
   const Expr found = c.concatenate({c.expand_dims(c.cast(kind, dtype), 2), c.expand_dims(best, 2), box}, 2);
-  const auto front = c.front(found, flags, {rows, n, 6});
-  return c.result(c.tuple({front.rows, front.counts}));
+  const auto compacted = c.compacted(found, flags, {rows, n, 6});
+  return c.result(c.tuple({compacted.rows, compacted.counts}));
 }
 
 Result<Expr> expand_proposal(const TypeArgs& args) {
@@ -339,20 +340,20 @@ Result<Expr> expand_proposal(const TypeArgs& args) {
   const Expr positive = c.slice(c[0], 1, anchors, 2 * anchors);
   Expr scores = c.reshape(c.transpose(positive, {0, 2, 3, 1}), {rows, n});
   scores = c.where(invalid, c.number(-1, dtype), scores);
-  const Expr order = c.slice(c.ranked(scores), 1, 0, looked_at);
-  const Expr best = c.of_rows(boxes, order, {rows, n, 4});
+  const Expr order = c.slice(c.descending_order(scores), 1, 0, looked_at);
+  const Expr best = c.gather_rows(boxes, order, {rows, n, 4});
   const Expr kept = c.call<SuppressAttrs>(
       "vision.suppress",
-      {best, c.broadcast(c.number(1, dtype), {rows, looked_at}), c.broadcast(c.places(looked_at), {rows, looked_at}),
+      {best, c.broadcast(c.number(1, dtype), {rows, looked_at}), c.broadcast(c.iota(looked_at), {rows, looked_at}),
        c.broadcast(c.number(static_cast<double>(looked_at), kInt32), {rows}),
        c.number(static_cast<double>(wanted), kInt32), c.number(a.threshold, dtype)},
       [](auto& s) { s.pixels = true; });
-  // Those that stay, again and again until there are enough.
+  // The boxes that stay, repeated cyclically until there are enough.
   const Expr found = c.call("vision.compact", {kept});
   const Expr count = c.reshape(c.call("maximum", {c.field(found, 1), c.number(1, kInt32)}), {rows, 1});
-  const Expr turn = c.call("floor_mod", {c.broadcast(c.places(wanted), {rows, wanted}), count});
-  const Expr place = c.of_rows(c.field(found, 0), turn, {rows, looked_at});
-  const Expr result = c.of_rows(best, place, {rows, looked_at, 4});
+  const Expr turn = c.call("floor_mod", {c.broadcast(c.iota(wanted), {rows, wanted}), count});
+  const Expr place = c.gather_rows(c.field(found, 0), turn, {rows, looked_at});
+  const Expr result = c.gather_rows(best, place, {rows, looked_at, 4});
   std::vector<double> numbers;
   for (int64_t r = 0; r < rows; ++r) numbers.push_back(static_cast<double>(r));
   const Expr picture = c.broadcast(c.numbers(numbers, {rows, 1, 1}, dtype), {rows, wanted, 1});

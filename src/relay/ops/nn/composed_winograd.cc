@@ -274,7 +274,7 @@ Result<Expr> expand_winograd(const TypeArgs& args) {
   const WinogradConvolution w = TW_TRY((winograd_convolution<A, kSpatial>(c, args)));
   const ToomCook& t = w.transform;
   const int64_t m = w.tile;
-  // As much padding as whole tiles need.
+  // Padded up to whole tiles.
   std::vector<Ints> widths(kSpatial + 2, {0, 0});
   Ints sizes(kSpatial), tiles(kSpatial);
   for (size_t d = 0; d < kSpatial; ++d) {

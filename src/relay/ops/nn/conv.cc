@@ -70,10 +70,11 @@ std::optional<int64_t> logical_in(const A&) {
 }
 
 // Blocked data has room for more channels than the kernel takes; the rest is padding. Else the kernel has to take all.
-int64_t channels_in(int64_t physical, int64_t block, int64_t taken) {
+int64_t channels_in(int64_t physical, int64_t block, int64_t kernel_channels) {
   int64_t room = 0;
-  const bool padded = checked_mul(taken / block + (taken % block != 0), block, &room) && room == physical;
-  return padded ? taken : physical;
+  const bool padded =
+      checked_mul(kernel_channels / block + (kernel_channels % block != 0), block, &room) && room == physical;
+  return padded ? kernel_channels : physical;
 }
 
 Diagnostic too_many_channels(const TensorTypeNode& kernel) {
@@ -91,16 +92,17 @@ Result<ConvSpec> conv_spec(const A& a, size_t spatial, const TensorTypeNode& dat
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   s.channels = a.channels.value_or(o);
-  int64_t taken = 0;
+  int64_t kernel_channels = 0;
   // The classic form of a depthwise kernel with several filters a channel: (channels, filters, ...).
   if (s.groups > 1 && o == s.groups && in_physical == s.groups && i > 1 && s.channels != o &&
-      checked_mul(o, i, &taken) && taken == s.channels && s.kernel.block('O') == 1 && s.kernel.block('I') == 1) {
+      checked_mul(o, i, &kernel_channels) && kernel_channels == s.channels && s.kernel.block('O') == 1 &&
+      s.kernel.block('I') == 1) {
     s.in_channels = in_physical;
     s.filters = i;
     return s;
   }
-  if (!checked_mul(i, s.groups, &taken)) return too_many_channels(kernel);
-  s.in_channels = logical_in(a).value_or(channels_in(in_physical, s.data.block('C'), taken));
+  if (!checked_mul(i, s.groups, &kernel_channels)) return too_many_channels(kernel);
+  s.in_channels = logical_in(a).value_or(channels_in(in_physical, s.data.block('C'), kernel_channels));
   auto fits = [](int64_t logical, int64_t physical, int64_t block) {
     return logical >= 0 && logical <= physical && (logical + block - 1) / block * block == physical;
   };

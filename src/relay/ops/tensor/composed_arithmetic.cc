@@ -31,11 +31,11 @@ Result<Expr> expand_fixed_point_multiply(const TypeArgs& args) {
   return c.result(c.cast(wide, kInt32));
 }
 
-// cos and sin of sign * 2 pi i j / n, times scale, as (rows, n).
-struct Waves {
+// The DFT as two real matrices: scale * cos and scale * sin of sign * 2 pi i j / n, (rows, n).
+struct DftMatrices {
   Expr cos, sin;
 };
-Waves waves(Composition* c, int64_t rows, int64_t n, double sign, double scale, DataType dtype) {
+DftMatrices dft_matrices(Composition* c, int64_t rows, int64_t n, double sign, double scale, DataType dtype) {
   std::vector<double> cos, sin;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < n; ++j) {
@@ -60,7 +60,7 @@ Result<Expr> expand_dft(const TypeArgs& args) {
   const int64_t n = shape.back();
   if (n < 1) return type_error("there is nothing to transform");
   TW_TRY_STATUS(fits_constant({n, n}));
-  const Waves w = waves(&c, n, n, inverse ? 1 : -1, inverse ? 1 / static_cast<double>(n) : 1, dtype);
+  const DftMatrices w = dft_matrices(&c, n, n, inverse ? 1 : -1, inverse ? 1 / static_cast<double>(n) : 1, dtype);
   return c.result(c.tuple({c.minus(dense(&c, c[0], w.cos), dense(&c, c[1], w.sin)),
                            c.plus(dense(&c, c[0], w.sin), dense(&c, c[1], w.cos))}));
 }
@@ -88,7 +88,7 @@ Result<Expr> expand_stft(const TypeArgs& args) {
   const int64_t before = (n - length) / 2;
   Expr framed = c.times(c.take(c[0], c.indices(from, {frames, n}), 1),
                         c.pad(c[1], {{before, n - length - before}}, c.number(0, dtype)));
-  const Waves w = waves(&c, bins, n, -1, a.normalized ? 1 / std::sqrt(static_cast<double>(n)) : 1, dtype);
+  const DftMatrices w = dft_matrices(&c, bins, n, -1, a.normalized ? 1 / std::sqrt(static_cast<double>(n)) : 1, dtype);
   auto part = [&](const Expr& wave) { return c.expand_dims(c.transpose(dense(&c, framed, wave), {0, 2, 1}), 3); };
   return c.result(c.concatenate({part(w.cos), part(w.sin)}, 3));
 }

@@ -90,7 +90,7 @@ Gradients of_gather(const Expr& e, const Expr& g) {
   return {added_at(x_of(e), y_of(e), g, attrs_of<GatherAttrs>(e).axis), Expr()};
 }
 
-// Of a vector or a flattened tensor, and of the rows of a matrix.
+// Only takes from a vector (or a flattened tensor) and of whole rows of a matrix have a gradient.
 Gradients of_take(const Expr& e, const Expr& g) {
   const auto& a = attrs_of<TakeAttrs>(e);
   const std::vector<int64_t> shape = dims(x_of(e)), index = dims(y_of(e));
@@ -249,7 +249,7 @@ constexpr Entry kTensorRules[] = {
        return {call("collapse_sum_like", {g, x_of(e)}), Expr()};
      },
      true},
-    // Of what holds no part of its operand's values.
+    // These depend on no operand's values: their gradients are zero.
     {"zeros_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"ones_like", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},
     {"zeros", [](const Expr&, const Expr&) -> Gradients { return {Expr()}; }, true},

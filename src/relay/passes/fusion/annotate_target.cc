@@ -89,8 +89,8 @@ class TargetAnnotator {
     return marked(e, call->args, target);
   }
 
-  // Of what a tuple or field is made of: the one generator of all, "default" where they differ, nothing where nothing
-  // of it is an operator's.
+  // The generator of a tuple or field: the one that all its operators have, "default" where they differ, nothing where
+  // it has no operators.
   std::string common_target(const Expr& original, const std::vector<Expr>& kids) const {
     if (auto before = taken_.find(original.get()); before != taken_.end()) return before->second;
     std::string out;

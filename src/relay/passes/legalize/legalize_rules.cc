@@ -107,7 +107,7 @@ Expr all_or_any(const Expr& e) {
   return cast(call(*kExtreme, {cast(arg(e, 0), kInt32)}, as<CallNode>(e)->attrs, e->span), kBool);
 }
 constexpr const char *kReduceMin = "min", *kReduceMax = "max";
-// Of bools, as all and any are.
+// max and min of bools, computed as int32 like all and any.
 Expr extreme(const Expr& e) {
   if (tensor_of(e).dtype != kBool) return e;
   return cast(call(called_op(e)->name, {cast(arg(e, 0), kInt32)}, as<CallNode>(e)->attrs, e->span), kBool);

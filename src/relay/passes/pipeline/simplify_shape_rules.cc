@@ -11,10 +11,7 @@
 namespace tilewright::relay {
 namespace {
 
-bool is_reshape_like(const Expr& e) {
-  return is_call_to(e, "reshape") || is_call_to(e, "squeeze") || is_call_to(e, "expand_dims") ||
-         is_call_to(e, "nn.batch_flatten");
-}
+bool is_reshape_like(const Expr& e) { return called_op(e) && called_op(e)->facts.elements == Elements::kReshaped; }
 
 Expr identity(const Expr& e) { return same_tensor_type(arg(e, 0), e) ? arg(e, 0) : Expr(); }
 
@@ -112,12 +109,12 @@ Expr whole_slice(const Expr& e) {
   return forward && as<CallNode>(e)->args.size() == 1 ? identity(e) : Expr();
 }
 
-// A run of elements along one axis of another tensor.
-struct Cut {
+// Elements [begin, end) of another tensor along one axis.
+struct AxisSlice {
   Expr source;
   int64_t begin = 0, end = 0;
 };
-std::optional<Cut> cut_of(const Expr& e, size_t axis) {
+std::optional<AxisSlice> slice_along(const Expr& e, size_t axis) {
   const Expr& from = as<TupleGetItemNode>(e) ? as<TupleGetItemNode>(e)->tuple : e;
   bool split = is_call_to(from, "split") && !(from == e);
   if (!split && !is_call_to(e, "strided_slice")) return std::nullopt;
@@ -132,7 +129,7 @@ std::optional<Cut> cut_of(const Expr& e, size_t axis) {
     if (positive_axis(attrs_of<SplitAttrs>(from).axis, in->size()) != static_cast<int64_t>(axis)) return std::nullopt;
     for (int64_t i = 0; i < as<TupleGetItemNode>(e)->index; ++i)
       begin += as_tensor(as_tuple(from->type)->fields[static_cast<size_t>(i)])->shape[axis].value();
-    return Cut{source, begin, begin + extent};
+    return AxisSlice{source, begin, begin + extent};
   }
   const auto& attrs = attrs_of<StridedSliceAttrs>(e);
   if (as<CallNode>(e)->args.size() != 1 || extent == (*in)[axis]) return std::nullopt;
@@ -142,25 +139,25 @@ std::optional<Cut> cut_of(const Expr& e, size_t axis) {
     if (at != static_cast<int64_t>(axis)) continue;
     int64_t begin = attrs.begin[i] < 0 ? attrs.begin[i] + (*in)[axis] : attrs.begin[i];
     begin = std::clamp<int64_t>(begin, 0, (*in)[axis]);
-    return Cut{source, begin, begin + extent};
+    return AxisSlice{source, begin, begin + extent};
   }
   return std::nullopt;
 }
 
-// Neighbouring cuts of one tensor, side by side again: one cut, or the tensor itself.
+// Neighbouring slices of one tensor, side by side again: one slice, or the tensor itself.
 Expr join_cuts(const Expr& e, const TupleNode& tuple) {
   const auto axis = static_cast<size_t>(positive_axis(attrs_of<ConcatenateAttrs>(e).axis, tensor_of(e).shape.size()));
   std::vector<Expr> fields;
-  std::optional<Cut> open;  // what the last of `fields` is cut from
+  std::optional<AxisSlice> open;  // the slice that the last of `fields` is
   bool joined = false;
   for (const Expr& field : tuple.fields) {
-    auto cut = cut_of(field, axis);
-    if (!cut || !open || !(open->source == cut->source) || open->end != cut->begin) {
+    auto slice = slice_along(field, axis);
+    if (!slice || !open || !(open->source == slice->source) || open->end != slice->begin) {
       fields.push_back(field);
-      open = cut;
+      open = slice;
       continue;
     }
-    open->end = cut->end;
+    open->end = slice->end;
     joined = true;
     if (open->begin == 0 && tensor_of(open->source).shape[axis] == Dim(open->end))
       fields.back() = open->source;

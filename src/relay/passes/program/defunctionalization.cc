@@ -31,7 +31,7 @@ std::vector<Expr> parts_of_function(const Expr& function) {
   });
   return out;
 }
-// Those of its children that are values rather than what it calls.
+// The children of an expression without the callee.
 std::vector<Expr> operands(const Expr& e) {
   std::vector<Expr> kids = children(e);
   if (as<CallNode>(e) && !called_op(e)) kids.erase(kids.begin());

@@ -108,7 +108,7 @@ std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
   return out;
 }
 
-// Of an output's weights.
+// The sum of the weights of each output.
 std::vector<int64_t> sums_by_output(const Tensor& w, size_t axis) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < w.shape().size(); ++i) inner *= w.shape()[i];

@@ -38,7 +38,7 @@ class FakeQuantizedRegion {
   Found conv2d(const Expr& e);
   Found conv2d_transpose(const Expr& e);
   Found dense(const Expr& e);
-  // As a dense layer of the weight turned.
+  // A dense layer with its weight transposed.
   Found matmul(const Expr& e);
   Found batch_matmul(const Expr& e);
   // A real constant in the steps of `like`, as int32; it broadcasts to a result of rank `rank`.

@@ -178,7 +178,7 @@ class Realizer {
     return {call(called_op(e)->name, {data}, as<CallNode>(e)->attrs, e->span), scale};
   }
   Result<Realized> kept(const Expr& e, Operands args) { return moved(e, args[0].data, args[0].scale); }
-  // Of small numbers again, after their simulated quantisation.
+  // A pool works on the input dtype again, whose range the simulated quantisation before it keeps to.
   Result<Realized> pooled(const Expr& e, Operands args) {
     return moved(e, cast(args[0].data, options_.dtype_input), args[0].scale);
   }
