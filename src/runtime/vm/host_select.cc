@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <type_traits>
 
@@ -136,6 +137,52 @@ Status compress(HostCall& c) {
   return Ok{};
 }
 
+constexpr uint64_t kSign = uint64_t{1} << 63;
+
+// Numbers whose order is that of the elements: zeros of both signs are equal, not-a-number is the largest.
+std::vector<uint64_t> ordered_keys(const Tensor& x) {
+  std::vector<uint64_t> keys(static_cast<size_t>(x.size()));
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!x.dtype().is_float()) {
+      keys[i] = static_cast<uint64_t>(x.at_int(static_cast<int64_t>(i))) ^ (x.dtype() == kUInt64 ? 0 : kSign);
+      continue;
+    }
+    const double v = x.at_double(static_cast<int64_t>(i));
+    const auto bits = std::bit_cast<uint64_t>(v == 0 ? 0.0 : v);
+    keys[i] = std::isnan(v) ? UINT64_MAX : bits & kSign ? ~bits : bits | kSign;
+  }
+  return keys;
+}
+
+// The places of the keys in their order, equal ones as they come: a counting sort by the digits in which any differ.
+std::vector<int64_t> sorted_places(const std::vector<uint64_t>& keys) {
+  constexpr int kDigit = 11;
+  constexpr uint64_t kMask = (uint64_t{1} << kDigit) - 1;
+  struct Place {
+    uint64_t key;
+    int64_t at;
+  };
+  std::vector<Place> places(keys.size()), next(keys.size());
+  uint64_t differ = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    places[i] = {keys[i], static_cast<int64_t>(i)};
+    differ |= keys[i] ^ keys[0];
+  }
+  std::vector<size_t> begin;
+  for (int shift = 0; shift < 64; shift += kDigit) {
+    if (((differ >> shift) & kMask) == 0) continue;
+    begin.assign(kMask + 2, 0);
+    for (const Place& p : places) ++begin[(p.key >> shift & kMask) + 1];
+    for (size_t d = 1; d < begin.size(); ++d) begin[d] += begin[d - 1];
+    for (const Place& p : places) next[begin[p.key >> shift & kMask]++] = p;
+    std::swap(places, next);
+  }
+  std::vector<int64_t> sorted;
+  sorted.reserve(places.size());
+  for (const Place& p : places) sorted.push_back(p.at);
+  return sorted;
+}
+
 // Outputs: the distinct slices, where each was first, which of them each slice is, how often it is there.
 Status unique(HostCall& c) {
   auto [x, axis] = TW_TRY(along(c));
@@ -145,32 +192,24 @@ Status unique(HostCall& c) {
   for (size_t d = 0; d < static_cast<size_t>(axis); ++d) outer *= shape[d];
   for (size_t d = static_cast<size_t>(axis) + 1; d < shape.size(); ++d) inner *= shape[d];
   const int64_t n = shape[static_cast<size_t>(axis)];
-  const bool whole = !x.dtype().is_float();
-  std::vector<double> real(whole ? 0 : static_cast<size_t>(x.size()));
-  for (size_t i = 0; i < real.size(); ++i) real[i] = x.at_double(static_cast<int64_t>(i));
-  // Not-a-number comes last and is equal to itself.
-  auto order = [&](int64_t a, int64_t b) {
-    if (whole) {
-      if (x.dtype() == kUInt64) {
-        const auto u = static_cast<uint64_t>(x.at_int(a)), v = static_cast<uint64_t>(x.at_int(b));
-        return u < v ? -1 : u > v;
-      }
-      const int64_t u = x.at_int(a), v = x.at_int(b);
-      return u < v ? -1 : static_cast<int>(u > v);
-    }
-    const double u = real[static_cast<size_t>(a)], v = real[static_cast<size_t>(b)];
-    if (std::isnan(u) || std::isnan(v)) return static_cast<int>(std::isnan(u)) - static_cast<int>(std::isnan(v));
-    return u < v ? -1 : static_cast<int>(u > v);
-  };
+  const std::vector<uint64_t> keys = ordered_keys(x);
   auto compare = [&](int64_t a, int64_t b) {
     for (int64_t o = 0; o < outer; ++o)
-      for (int64_t i = 0; i < inner; ++i)
-        if (int s = order((o * n + a) * inner + i, (o * n + b) * inner + i)) return s;
+      for (int64_t i = 0; i < inner; ++i) {
+        const uint64_t u = keys[static_cast<size_t>((o * n + a) * inner + i)];
+        const uint64_t v = keys[static_cast<size_t>((o * n + b) * inner + i)];
+        if (u != v) return u < v ? -1 : 1;
+      }
     return 0;
   };
-  std::vector<int64_t> sorted(static_cast<size_t>(n));
-  std::iota(sorted.begin(), sorted.end(), 0);
-  std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  std::vector<int64_t> sorted;
+  if (outer * inner == 1) {
+    sorted = sorted_places(keys);
+  } else {
+    sorted.resize(static_cast<size_t>(n));
+    std::iota(sorted.begin(), sorted.end(), 0);
+    std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) { return compare(a, b) < 0; });
+  }
   std::vector<int64_t> first, inverse(static_cast<size_t>(n)), counts;
   for (size_t k = 0; k < sorted.size(); ++k) {
     if (k == 0 || compare(sorted[k - 1], sorted[k]) != 0) {
@@ -205,8 +244,9 @@ Status unique(HostCall& c) {
 }
 
 struct Box {
-  float y0, x0, y1, x1;
-  float area() const { return (y1 - y0) * (x1 - x0); }
+  Box(float top, float left, float bottom, float right)
+      : y0(top), x0(left), y1(bottom), x1(right), area((bottom - top) * (right - left)) {}
+  float y0, x0, y1, x1, area;
 };
 
 // Operands boxes (batch, boxes, 4), scores (batch, classes, boxes), limit per class, overlap and score thresholds; the
@@ -228,31 +268,37 @@ Status non_max_suppression(HostCall& c) {
   const float overlap = TW_TRY(number(3, 0)), least = TW_TRY(number(4, -INFINITY));
   const bool thresholded = c.has(4), centers = TW_TRY(c.attribute("center_point_box", 0)) != 0;
   const int64_t batches = scores.shape()[0], classes = scores.shape()[1], n = scores.shape()[2];
+  if (n > int64_t{UINT32_MAX}) return host_error(format("{} boxes; {} at most", n, UINT32_MAX));
   std::vector<int64_t> selected;
-  std::vector<Box> of_batch(static_cast<size_t>(n)), chosen;
-  std::vector<int64_t> candidates;
+  std::vector<Box> chosen;
+  std::vector<uint64_t> candidates;  // a heap: the score turned into a number that falls, then the place
   for (int64_t b = 0; b < batches && limit > 0; ++b) {
-    for (int64_t i = 0; i < n; ++i) {
-      const float* p = boxes.as<float>().data() + (b * n + i) * 4;
-      of_batch[static_cast<size_t>(i)] =
-          centers ? Box{p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2}
-                  : Box{std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
-    }
+    const float* coordinates = boxes.as<float>().data() + b * n * 4;
     for (int64_t k = 0; k < classes; ++k) {
       const float* s = scores.as<float>().data() + (b * classes + k) * n;
       candidates.clear();
       for (int64_t i = 0; i < n; ++i)
-        if (thresholded ? s[i] > least : !std::isnan(s[i])) candidates.push_back(i);
-      std::stable_sort(candidates.begin(), candidates.end(), [&](int64_t u, int64_t v) { return s[u] > s[v]; });
+        if (thresholded ? s[i] > least : !std::isnan(s[i])) {
+          const auto bits = std::bit_cast<uint32_t>(s[i] == 0 ? 0.0F : s[i]);
+          const uint32_t falling = bits & 0x80000000U ? bits : ~(bits | 0x80000000U);
+          candidates.push_back(uint64_t{falling} << 32 | static_cast<uint64_t>(i));
+        }
+      // The best first, as far as the limit needs them: a heap costs less than the whole order.
+      std::make_heap(candidates.begin(), candidates.end(), std::greater<>());
       chosen.clear();
-      for (int64_t i : candidates) {
-        if (static_cast<int64_t>(chosen.size()) == limit) break;
-        const Box& box = of_batch[static_cast<size_t>(i)];
+      while (!candidates.empty() && static_cast<int64_t>(chosen.size()) < limit) {
+        std::pop_heap(candidates.begin(), candidates.end(), std::greater<>());
+        const auto i = static_cast<int64_t>(candidates.back() & UINT32_MAX);
+        candidates.pop_back();
+        const float* p = coordinates + i * 4;
+        const Box box =
+            centers ? Box{p[1] - p[3] / 2, p[0] - p[2] / 2, p[1] + p[3] / 2, p[0] + p[2] / 2}
+                    : Box{std::min(p[0], p[2]), std::min(p[1], p[3]), std::max(p[0], p[2]), std::max(p[1], p[3])};
         const bool covered = std::any_of(chosen.begin(), chosen.end(), [&](const Box& o) {
           const float h = std::min(box.y1, o.y1) - std::max(box.y0, o.y0),
                       w = std::min(box.x1, o.x1) - std::max(box.x0, o.x0);
           if (h <= 0 || w <= 0) return false;
-          const float both = h * w, together = box.area() + o.area() - both;
+          const float both = h * w, together = box.area + o.area - both;
           return together > 0 && both / together > overlap;
         });
         if (covered) continue;
