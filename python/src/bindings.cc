@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tilewright._core: the compiler and the runtime for Python. No logic lives here: arguments are converted, calls made,
 // diagnostics raised as tilewright.Error.
+#include "loops.h"
 #include "relay.h"
 
 #include "base/advice.h"
@@ -40,5 +41,7 @@ NB_MODULE(_core, m) {
   bind_vm(m);
   bind_compiler(m);
   bind_build(m);
+  bind_loops(m);
+  bind_schedules(m);
   bind_torch(m);
 }

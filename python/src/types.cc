@@ -2,10 +2,12 @@
 // Types, dimensions and attributes.
 #include <algorithm>
 
+#include "loops.h"
 #include "relay.h"
 #include "relay/op.h"
 #include "relay/structural.h"
 #include "relay/text_literal.h"
+#include "tir/text.h"
 
 namespace tilewright::python {
 namespace {
@@ -57,7 +59,34 @@ nb::tuple fields_of(const Type& t) {
   return nb::make_tuple();
 }
 
+// Variables of the loop IR are symbols by their names; the one that was used last stands for the symbol.
+std::map<std::string, tir::PrimExpr>& symbol_variables() {
+  static auto* variables = new std::map<std::string, tir::PrimExpr>;
+  return *variables;
+}
+
+Dim dim_of(const tir::PrimExpr& e) {
+  using tir::ExprKind;
+  if (auto value = tir::as_const_int(e)) return Dim(*value);
+  if (const auto* n = tir::as<tir::VarNode>(e)) {
+    symbol_variables()[n->name] = e;
+    return Dim::symbol(n->name);
+  }
+  if (const auto* n = tir::as<tir::CastNode>(e)) return dim_of(n->value);
+  static const std::map<ExprKind, DimKind> kKinds = {
+      {ExprKind::kAdd, DimKind::kAdd},      {ExprKind::kMul, DimKind::kMul}, {ExprKind::kFloorDiv, DimKind::kFloorDiv},
+      {ExprKind::kFloorMod, DimKind::kMod}, {ExprKind::kMin, DimKind::kMin}, {ExprKind::kMax, DimKind::kMax}};
+  if (tir::is_binary(e->kind)) {
+    const auto& n = static_cast<const tir::BinaryNode&>(*e);
+    if (e->kind == ExprKind::kSub) return dim_of(n.a) - dim_of(n.b);
+    if (auto found = kKinds.find(e->kind); found != kKinds.end())
+      return make_dim(found->second, dim_of(n.a), dim_of(n.b));
+  }
+  throw nb::type_error(("a dimension is no expression such as " + tir::to_text(e)).c_str());
+}
+
 Dim dim_of(nb::handle object) {
+  if (nb::isinstance<tir::PrimExpr>(object)) return dim_of(nb::cast<tir::PrimExpr>(object));
   if (nb::isinstance<Dim>(object)) return nb::cast<Dim>(object);
   if (PyUnicode_Check(object.ptr())) {
     std::string name = nb::cast<std::string>(object);
@@ -144,7 +173,11 @@ nb::object wrap(const Dim& d) {
     auto made = classes.find("IntImm");
     return made == classes.end() ? nb::cast(d.value()) : nb::object(nb::borrow(made->second)(d.value()));
   }
-  return instance(d.node()->kind == DimKind::kAny ? "Any" : d.node()->kind == DimKind::kSymbol ? "Symbol" : "Dim", d);
+  if (d.node()->kind == DimKind::kSymbol) {
+    auto known = symbol_variables().find(d.node()->name);
+    return wrap(known == symbol_variables().end() ? tir::make_var(d.node()->name) : known->second);
+  }
+  return instance(d.node()->kind == DimKind::kAny ? "Any" : "Dim", d);
 }
 nb::list wrap_all(const std::vector<Type>& list) {
   nb::list out;
@@ -207,7 +240,6 @@ void bind_types(nb::module_& m) {
       .def("__hash__", [](const Dim& self) { return std::hash<std::string>()(self.str()); })
       .def_prop_ro("_value", [](const Dim& self) { return self.constant(); });
   m.def("any_dim", [] { return Dim::any(); });
-  m.def("symbol", [](const std::string& name) { return Dim::symbol(name); });
   m.def(
       "dim_arithmetic",
       [](const std::string& op, nb::object a, nb::object b) {

@@ -24,11 +24,9 @@ _REPLACEMENTS = {
     "auto_scheduler": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "autotvm": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "meta_schedule": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
-    "build": "relay.build",
-    "lower": "relay.build; 'tilewright compile --dump-ir' shows loops",
-    "te": "kernels are chosen from built-in implementations; write a model in Relay or ONNX",
-    "tir": "loop IR is inspected with 'tilewright compile --dump-ir'; tir.IntImm, Any and Var are there",
-    "topi": "kernels are chosen from built-in implementations; topi.testing is there",
+    "te": "te.compute and schedules (docs/te.md); 'dir(tvm.te)' has what is there",
+    "tir": "te.compute and schedules (docs/te.md); 'tilewright compile --dump-ir' shows the loops of a model",
+    "topi": "te.compute (docs/te.md), or a model in Relay or ONNX",
     "rpc": "copy the library to the device and run it there with 'tilewright run'",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
@@ -145,7 +143,7 @@ def _absent(name: str, error: Exception | None = None) -> "_Absent | None":
 
 # Modules whose content is in another one of ours.
 _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "contrib.utils", "ndarray": "runtime.ndarray",
-          "driver.build_module": "relay.build_module", "relay.backend.executor_factory": "relay.executor_factory",
+          "relay.backend.executor_factory": "relay.executor_factory",
           "relay.backend.te_compiler": "relay.te_compiler", "relay.backend._backend": "relay.build_module",
           "relay.backend.graph_executor_factory": "relay.executor_factory", "runtime.executor.aot_executor": "runtime.executor",
           "relay.backend.vm": "relay.vm", "runtime.packed_func": "registry", "runtime.device": "runtime.ndarray", "runtime.params": "runtime.module",
@@ -165,7 +163,7 @@ _NAMES = {"contrib.graph_runtime": "contrib.graph_executor", "contrib.util": "co
           "relay.op.vision.rcnn": "relay.op.vision", "relay.op.vision.yolo": "relay.op.vision", "relay.op.op_attrs": "relay.op_attrs", "relay.random": "relay.op.random",
           "relay.qnn.op.qnn": "relay.qnn.op", "relay.qnn.op.op": "relay.qnn.op", "relay.qnn.op.legalizations": "relay.qnn.legalizations",
           "relay.qnn.op.canonicalizations": "relay.qnn.canonicalizations", "relay.quantize.quantize": "relay.quantize", "relay.quantize._annotate": "relay.quantize",
-          "relay.quantize._calibrate": "relay.quantize", "tir.expr": "tir", "tir.op": "tir", "tir.generic": "tir", "tir.buffer": "tir", "tir.data_layout": "tir"}
+          "relay.quantize._calibrate": "relay.quantize", "tir.generic": "tir", "tir.data_layout": "tir"}
 # Names of the top that only scripts have.
 _TOP = {"context": classic.device, "cl": classic.opencl, "mtl": classic.metal, "__version__": f"0.18.0+tilewright.{classic.__version__}"}
 

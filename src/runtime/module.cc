@@ -153,9 +153,18 @@ Result<std::vector<FunctionRef>> LibraryModule::externals() const {
   return out;
 }
 
+Result<std::shared_ptr<const LibraryFunctions>> LibraryModule::functions() {
+  std::lock_guard lock(functions_mutex_);
+  if (!functions_) functions_ = TW_TRY(LibraryFunctions::of(artifact_));
+  return functions_;
+}
+
 Result<FunctionRef> LibraryModule::get_function(const std::string& name) {
   auto artifact = artifact_;
   const plan::Plan& plan = artifact->plan();
+  const auto functions = TW_TRY(this->functions());
+  if (FunctionRef found = functions->find(name)) return found;
+  if (!functions->empty() && plan.outputs.empty()) return FunctionRef();  // there is no model to execute
   using Kind = GraphExecutorModule::Kind;
   const auto wanted = plan.metadata.find(kExecutorKey);
   const bool aot = wanted != plan.metadata.end() && wanted->second == kAotExecutor;

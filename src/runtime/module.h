@@ -11,6 +11,7 @@
 
 #include "runtime/artifact.h"
 #include "runtime/function.h"
+#include "runtime/library_functions.h"
 
 namespace tilewright::runtime {
 
@@ -35,7 +36,8 @@ class Module : public std::enable_shared_from_this<Module> {
   std::vector<std::shared_ptr<Module>> imports_;
 };
 
-// A compiled model: "default" and the model's name make executors (graph_executor_module.h).
+// A compiled model: "default" and the model's name make executors (graph_executor_module.h). Functions that are called
+// with tensors of their own go by their names (library_functions.h).
 class LibraryModule : public Module {
  public:
   explicit LibraryModule(std::shared_ptr<const Artifact> artifact);
@@ -49,7 +51,10 @@ class LibraryModule : public Module {
   const std::vector<std::string>& output_dtypes() const { return output_dtypes_; }
 
  private:
+  Result<std::shared_ptr<const LibraryFunctions>> functions();
   std::shared_ptr<const Artifact> artifact_;
+  std::mutex functions_mutex_;
+  std::shared_ptr<const LibraryFunctions> functions_;  // made when it is first asked for
   std::vector<std::string> input_dtypes_, output_dtypes_;  // names, for tw_tensor_info
 };
 

@@ -15,6 +15,12 @@ struct Lowered {
   std::vector<tir::PrimFunc> kernels;
   // Free variables of shapes and bodies, in the order of the first buffer, int64[...]. They are 0 to 2^31 - 1.
   std::vector<PrimExpr> sizes;
+  struct Argument {
+    std::string name;
+    DataType dtype;
+    std::vector<PrimExpr> shape;  // over `size_values`
+  };
+  std::vector<Argument> arguments;  // the tensors
   // Tensors that are no arguments: how many elements, over `size_values` (int64 variables, by place in `sizes`). Each
   // thread has its own where a stage is computed inside another's loop.
   struct Workspace {
@@ -24,10 +30,14 @@ struct Lowered {
   };
   std::vector<Workspace> workspaces;
   std::vector<PrimExpr> size_values;
+  // Threads of a device that loops are bound to. Here they are loops like others; nothing is built from such kernels.
+  std::vector<std::string> bound;
 };
 
-// `arguments`: inputs and outputs, each in compact row-major memory of its own. Errors: InvalidArgument (a tensor that
+// `arguments`: inputs and outputs, each in compact row-major memory of its own. `scalars`: variables whose values the
+// caller gives; they are the first of `sizes`. Errors: InvalidArgument (a tensor that
 // is read or an output that is missing, a stage that is computed inside a loop that does not hold all its consumers).
-Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name);
+Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name,
+                      const std::vector<PrimExpr>& scalars = {});
 
 }  // namespace tilewright::te

@@ -94,6 +94,22 @@ Status Stage::annotate(const IterVar& leaf, tir::ForKind kind) {
   return Ok{};
 }
 
+Status Stage::bind(const IterVar& leaf, std::string thread) {
+  TW_TRY_STATUS(place_of(leaf));
+  threads_[leaf.get()] = std::move(thread);
+  return Ok{};
+}
+
+const std::string* Stage::bound_to(const IterVar& leaf) const {
+  auto found = threads_.find(leaf.get());
+  return found == threads_.end() ? nullptr : &found->second;
+}
+
+Status Stage::check_loop(const IterVar& leaf) const {
+  TW_TRY_STATUS(place_of(leaf));
+  return Ok{};
+}
+
 Status Stage::compute_at(const Stage& consumer, const IterVar& leaf) {
   if (op_->is_placeholder()) return refused("an input is not computed", "cache_read copies it");
   if (is_output_) return refused("an output is computed by itself", "compute_at is for what others read");

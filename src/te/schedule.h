@@ -49,6 +49,11 @@ class Stage {
   Status vectorize(const IterVar& leaf) { return annotate(leaf, tir::ForKind::kVectorized); }
   Status unroll(const IterVar& leaf) { return annotate(leaf, tir::ForKind::kUnrolled); }
   Status parallel(const IterVar& leaf) { return annotate(leaf, tir::ForKind::kParallel); }
+  // To a thread of a device ("blockIdx.x"): no processor of ours has those, see Lowered::bound.
+  Status bind(const IterVar& leaf, std::string thread);
+  const std::string* bound_to(const IterVar& leaf) const;  // null: to none
+  // That the loop is one of the stage's: what else is said of it has no effect on a processor.
+  Status check_loop(const IterVar& leaf) const;
 
   // Inside the consumer's loop, as much as one iteration needs.
   Status compute_at(const Stage& consumer, const IterVar& leaf);
@@ -66,6 +71,7 @@ class Stage {
   std::vector<IterVar> leaves_;
   std::vector<Relation> relations_;
   std::map<const IterVarNode*, tir::ForKind> kinds_;
+  std::map<const IterVarNode*, std::string> threads_;
   bool is_output_ = false, inline_ = false;
   const Stage* attached_ = nullptr;
   IterVar attached_at_;

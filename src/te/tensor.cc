@@ -28,39 +28,59 @@ PrimExpr extreme(DataType dtype, bool greatest) {
 
 std::vector<IterVar> axes_of(const std::vector<PrimExpr>& shape) {
   std::vector<IterVar> axis;
-  for (size_t d = 0; d < shape.size(); ++d)
-    axis.push_back(make_node<IterVarNode>(tir::make_var(format("i{}", d), shape[d]->dtype),
-                                          tir::make_int(0, shape[d]->dtype), shape[d], IterKind::kData));
+  for (size_t d = 0; d < shape.size(); ++d) axis.push_back(data_axis(shape[d], format("i{}", d)));
   return axis;
 }
 
-Result<std::shared_ptr<OperationNode>> begin_compute(std::vector<PrimExpr> shape, const Body& body, std::string name) {
-  auto op = std::make_unique<OperationNode>();
-  op->name = std::move(name);
-  for (const PrimExpr& d : shape)
-    if (!d->dtype.is_int() || d->dtype.bits < 32 || d->dtype.lanes != 1)
-      return bad_tensor(format("a dimension is of {}", d->dtype.str()), op->name, "give sizes as int32 or int64");
-  op->axis = axes_of(shape);
-  op->shape = std::move(shape);
-  std::vector<PrimExpr> variables;
-  for (const IterVar& a : op->axis) variables.push_back(a->var);
-  op->values = body(variables);
-  if (op->values.empty()) return bad_tensor("a computation gives no value", op->name);
-  for (const PrimExpr& v : op->values) op->dtypes.push_back(v->dtype);
-  return std::shared_ptr<OperationNode>(std::move(op));
+Status check_reduction(const Definition& d) {
+  if (d.reduce_axis.empty()) return bad_tensor("a reduction has no axis", d.name, "give it a reduce_axis");
+  for (const IterVar& a : d.reduce_axis)
+    if (a->kind != IterKind::kReduce)
+      return bad_tensor(format("'{}' is no axis of a reduction", a->name()), d.name, "make it with reduce_axis");
+  const Combiner& c = *d.combiner;
+  const size_t n = d.values.size();
+  if (c.lhs.size() != n || c.rhs.size() != n || c.result.size() != n || c.identity.size() != n)
+    return bad_tensor(format("a combiner of {} values for {}", c.result.size(), n), d.name);
+  for (size_t i = 0; i < n; ++i)
+    for (const PrimExpr& e : {c.lhs[i], c.rhs[i], c.result[i], c.identity[i]})
+      if (e->dtype != d.values[i]->dtype)
+        return bad_tensor(format("value {} is of {}, its combiner of {}", i, d.values[i]->dtype.str(), e->dtype.str()),
+                          d.name);
+  if (d.condition && d.condition->dtype != kBool)
+    return bad_tensor(format("the condition is of {}", d.condition->dtype.str()), d.name, "give a comparison");
+  return Ok{};
 }
 
-// The node leaves its builder: from here on nobody changes it.
-Operation finished(const std::shared_ptr<OperationNode>& made) {
+Operation made_of(Definition d, std::vector<PrimExpr> shape, std::vector<DataType> dtypes) {
   auto* op = new OperationNode;
-  op->name = made->name;
-  op->shape = made->shape, op->dtypes = made->dtypes;
-  op->axis = made->axis, op->reduce_axis = made->reduce_axis;
-  op->values = made->values, op->combiner = made->combiner, op->condition = made->condition;
+  op->name = std::move(d.name);
+  op->shape = std::move(shape), op->dtypes = std::move(dtypes);
+  op->axis = std::move(d.axis), op->reduce_axis = std::move(d.reduce_axis);
+  op->values = std::move(d.values), op->combiner = std::move(d.combiner), op->condition = std::move(d.condition);
+  op->tag = std::move(d.tag), op->attributes = std::move(d.attributes);
   return Operation(op);
 }
 
 }  // namespace
+
+IterVar data_axis(const PrimExpr& extent, std::string name) {
+  return make_node<IterVarNode>(tir::make_var(std::move(name), extent->dtype), tir::make_int(0, extent->dtype), extent,
+                                IterKind::kData);
+}
+
+Result<Operation> define(Definition d) {
+  if (d.values.empty()) return bad_tensor("a computation gives no value", d.name);
+  std::vector<PrimExpr> shape;
+  std::vector<DataType> dtypes;
+  for (const IterVar& a : d.axis) {
+    if (!a->extent->dtype.is_int() || a->extent->dtype.bits < 32 || a->extent->dtype.lanes != 1)
+      return bad_tensor(format("a dimension is of {}", a->extent->dtype.str()), d.name, "give sizes as int32 or int64");
+    shape.push_back(a->extent);
+  }
+  for (const PrimExpr& v : d.values) dtypes.push_back(v->dtype);
+  if (d.combiner) TW_TRY_STATUS(check_reduction(d));
+  return made_of(std::move(d), std::move(shape), std::move(dtypes));
+}
 
 IterVar reduce_axis(PrimExpr min, PrimExpr extent, std::string name) {
   const DataType dtype = extent->dtype;
@@ -130,32 +150,30 @@ Result<PrimExpr> element(const Tensor& tensor, std::vector<PrimExpr> indices) {
   return tir::read(tensor->dtype(), tensor, name, std::move(indices));
 }
 
-Result<Operation> compute(std::vector<PrimExpr> shape, const Body& body, std::string name) {
-  return finished(TW_TRY(begin_compute(std::move(shape), body, std::move(name))));
+namespace {
+Definition begin_compute(const std::vector<PrimExpr>& shape, const Body& body, std::string name) {
+  Definition d;
+  d.name = std::move(name);
+  d.axis = axes_of(shape);
+  std::vector<PrimExpr> variables;
+  for (const IterVar& a : d.axis) variables.push_back(a->var);
+  d.values = body(variables);
+  return d;
+}
+}  // namespace
+
+Result<Operation> compute(const std::vector<PrimExpr>& shape, const Body& body, std::string name) {
+  return define(begin_compute(shape, body, std::move(name)));
 }
 
-Result<Operation> compute_reduction(std::vector<PrimExpr> shape, const Body& body, std::vector<IterVar> reduce_axis,
-                                    Combiner combiner, PrimExpr condition, std::string name) {
-  auto op = TW_TRY(begin_compute(std::move(shape), body, std::move(name)));
-  if (reduce_axis.empty()) return bad_tensor("a reduction has no axis", op->name, "give it a reduce_axis");
-  for (const IterVar& a : reduce_axis)
-    if (a->kind != IterKind::kReduce)
-      return bad_tensor(format("'{}' is no axis of a reduction", a->name()), op->name, "make it with reduce_axis");
-  const size_t n = op->values.size();
-  if (combiner.lhs.size() != n || combiner.rhs.size() != n || combiner.result.size() != n ||
-      combiner.identity.size() != n)
-    return bad_tensor(format("a combiner of {} values for {}", combiner.result.size(), n), op->name);
-  for (size_t i = 0; i < n; ++i)
-    for (const PrimExpr& e : {combiner.lhs[i], combiner.rhs[i], combiner.result[i], combiner.identity[i]})
-      if (e->dtype != op->values[i]->dtype)
-        return bad_tensor(
-            format("value {} is of {}, its combiner of {}", i, op->values[i]->dtype.str(), e->dtype.str()), op->name);
-  if (condition && condition->dtype != kBool)
-    return bad_tensor(format("the condition is of {}", condition->dtype.str()), op->name, "give a comparison");
-  op->reduce_axis = std::move(reduce_axis);
-  op->combiner = std::move(combiner);
-  op->condition = std::move(condition);
-  return finished(op);
+Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Body& body,
+                                    std::vector<IterVar> reduce_axis, Combiner combiner, PrimExpr condition,
+                                    std::string name) {
+  Definition d = begin_compute(shape, body, std::move(name));
+  d.reduce_axis = std::move(reduce_axis);
+  d.combiner = std::move(combiner);
+  d.condition = std::move(condition);
+  return define(std::move(d));
 }
 
 Operation rewrite_reads(const Operation& op, const ReadRewrite& rewrite) {
@@ -163,19 +181,17 @@ Operation rewrite_reads(const Operation& op, const ReadRewrite& rewrite) {
   auto on_expr = [&](PrimExpr e) -> PrimExpr {
     return e->kind == tir::ExprKind::kRead ? rewrite(static_cast<const tir::ReadNode&>(*e), e) : e;
   };
-  auto made = std::make_shared<OperationNode>();
-  made->name = op->name, made->shape = op->shape, made->dtypes = op->dtypes;
-  made->axis = op->axis, made->reduce_axis = op->reduce_axis, made->combiner = op->combiner;
+  Definition made{op->name, op->axis, op->reduce_axis, {}, op->combiner, {}, op->tag, op->attributes};
   bool changed = false;
   for (const PrimExpr& v : op->values) {
-    made->values.push_back(tir::mutate(v, on_expr));
-    changed |= !(made->values.back() == v);
+    made.values.push_back(tir::mutate(v, on_expr));
+    changed |= !(made.values.back() == v);
   }
   if (op->condition) {
-    made->condition = tir::mutate(op->condition, on_expr);
-    changed |= !(made->condition == op->condition);
+    made.condition = tir::mutate(op->condition, on_expr);
+    changed |= !(made.condition == op->condition);
   }
-  return changed ? finished(made) : op;
+  return changed ? made_of(std::move(made), op->shape, op->dtypes) : op;
 }
 
 }  // namespace tilewright::te

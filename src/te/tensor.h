@@ -26,6 +26,7 @@ class IterVarNode : public Node {
   const IterKind kind;
 };
 using IterVar = Ref<IterVarNode>;
+IterVar data_axis(const PrimExpr& extent, std::string name);
 IterVar reduce_axis(PrimExpr min, PrimExpr extent, std::string name = "rv");
 
 // How two partial results become one. Tuples: one entry for each output. `result` uses the variables of both sides;
@@ -61,6 +62,8 @@ class OperationNode : public Node {
   std::vector<PrimExpr> values;
   std::optional<Combiner> combiner;
   PrimExpr condition;
+  std::string tag;       // what kind of computation scripts say it is ("broadcast")
+  Ref<Node> attributes;  // what else its maker says of it
 
   bool is_placeholder() const { return values.empty(); }
   // Tensors that the body reads, each once, in the order of their first use.
@@ -74,13 +77,27 @@ Tensor placeholder(std::vector<PrimExpr> shape, DataType dtype, std::string name
 // An element. Errors: InvalidArgument (another number of indices than dimensions, an index that is no integer).
 Result<PrimExpr> element(const Tensor& tensor, std::vector<PrimExpr> indices);
 
+// An operation by its parts: an axis for each dimension (data_axis), and what its elements are.
+struct Definition {
+  std::string name;
+  std::vector<IterVar> axis, reduce_axis;
+  std::vector<PrimExpr> values;
+  std::optional<Combiner> combiner;
+  PrimExpr condition;
+  std::string tag = {};
+  Ref<Node> attributes = {};
+};
+// Errors: InvalidArgument (sizes or values that are none; a reduction without an axis, over an axis that is none of a
+// reduction, or with a combiner of another number of values or of other dtypes).
+Result<Operation> define(Definition definition);
+
 using Body = std::function<std::vector<PrimExpr>(const std::vector<PrimExpr>& axis)>;
 // One output for each expression of the body.
-Result<Operation> compute(std::vector<PrimExpr> shape, const Body& body, std::string name = "compute");
-// The same with the body combined over axes. Errors: InvalidArgument (no axis, an axis that is none of a reduction, a
-// combiner of another number of values or of other dtypes).
-Result<Operation> compute_reduction(std::vector<PrimExpr> shape, const Body& body, std::vector<IterVar> reduce_axis,
-                                    Combiner combiner, PrimExpr condition = {}, std::string name = "compute");
+Result<Operation> compute(const std::vector<PrimExpr>& shape, const Body& body, std::string name = "compute");
+// The same with the body combined over axes.
+Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Body& body,
+                                    std::vector<IterVar> reduce_axis, Combiner combiner, PrimExpr condition = {},
+                                    std::string name = "compute");
 
 // The operation with its reads replaced (other source, other indices or another expression).
 using ReadRewrite = std::function<PrimExpr(const tir::ReadNode& read, const PrimExpr& e)>;

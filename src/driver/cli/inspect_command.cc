@@ -61,6 +61,8 @@ void print(const json& j) {
           f.contains("type")
               ? (": " + f["type"].get<std::string>()).c_str()
               : format("({}), {} instructions", strings(f["parameters"]), f["instructions"].get<size_t>()).c_str());
+  if (j.contains("callable"))
+    for (const auto& f : j["callable"]) std::printf("%-14s %s\n", "function", f.get<std::string>().c_str());
   if (j.contains("members"))
     for (const auto& m : j["members"])
       std::printf("%-14s %s, %s bytes\n", "member", m["name"].get<std::string>().c_str(), m["bytes"].dump().c_str());

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/formats/function_table.h"
 #include "base/formats/plan.h"
 #include "base/formats/weights_file.h"
 #include "driver/relay_file.h"
@@ -118,6 +119,11 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
     j["weights"].push_back(
         {{"name", p.name}, {"dtype", p.dtype.str()}, {"shape", p.shape}, {"offset", p.offset}, {"bytes", p.bytes}});
   j["metadata"] = plan.metadata;
+  if (auto table = plan.metadata.find(plan::kFunctionsKey); table != plan.metadata.end()) {
+    j["metadata"].erase(plan::kFunctionsKey);
+    for (const plan::Function& f : TW_TRY(plan::read_functions(table->second, plan.kernels.size())))
+      j["callable"].push_back(plan::to_text(f));
+  }
   return j;
 }
 

@@ -14,6 +14,7 @@ from .. import tir, transform
 from ..error import InvalidValue
 from ..runtime.container import Array, Map
 from ..tir import FloatImm, IntImm
+from ..tir.range import Range
 from . import diagnostics, instrument, memory_pools
 from .affine_type import TensorAffineType, TupleAffineType
 from .env_func import EnvFunc
@@ -181,28 +182,6 @@ Object = Node
 class CallingConv:
     """How a function of loops is called, by number."""
     DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
-
-
-class Range:
-    """Numbers from `min`, `extent` of them: `Range(0, 10)`, `Range(10)`."""
-
-    def __init__(self, begin: Any, end: Any = None, span: Any = None):
-        self.min, self.extent = (IntImm("int32", 0), begin) if end is None else (begin, end - begin)
-        self.min, self.extent = (IntImm("int32", v) if type(v) is int else v for v in (self.min, self.extent))
-        self.span = span
-
-    @staticmethod
-    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> "Range":
-        return Range(min_value, min_value + extent, span)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Range) and self.min == other.min and self.extent == other.extent
-
-    def __hash__(self) -> int:
-        return hash((str(self.min), str(self.extent)))
-
-    def __repr__(self) -> str:
-        return f"range(min={self.min}, ext={self.extent})"
 
 
 def register_intrin_lowering(op_name: str, target: Any = None, f: Any = None, level: int = 10) -> Any:

@@ -120,6 +120,9 @@ class ExecutorFactoryModule:
     @property
     def module(self) -> BuiltLibrary:
         """The library, loaded."""
+        return self._loaded(BuiltLibrary)
+
+    def _loaded(self, kind: type) -> Any:
         if self._library is None:
             with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
                 path = os.path.join(folder, "lib.so")
@@ -128,7 +131,7 @@ class ExecutorFactoryModule:
                         file.write(self._file)
                 else:
                     self._built.export_library(path)
-                self._library = BuiltLibrary(load_module(path)._handle, self)  # the mapping outlives the file
+                self._library = kind(load_module(path)._handle, self)  # the mapping outlives the file
             for module in self._imports:
                 Module.import_module(self._library, module)
         return self._library

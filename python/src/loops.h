@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions of the loop IR as Python objects of the class of their kind.
+#pragma once
+#include "bind.h"
+#include "tir/expr.h"
+
+namespace tilewright::python {
+
+// Integers and floats of Python have the dtypes int32 (int64 where that is too small) and float32, unless they say one.
+// Whatever has `asobject` is what that gives. Raises TypeError for what is none.
+tir::PrimExpr prim_expr_of(nb::handle object);
+std::vector<tir::PrimExpr> prim_exprs_of(nb::handle sequence);
+nb::object wrap(const tir::PrimExpr& e);  // None for null
+nb::list wrap_all(const std::vector<tir::PrimExpr>& list);
+
+// An object of the Python class that was set for the kind (_set_loop_class), else of the bound one.
+template <class T>
+nb::object loop_instance(const char* kind, const T& value);
+PyObject* loop_class(const std::string& kind);  // null: none
+
+template <class T>
+nb::object loop_instance(const char* kind, const T& value) {
+  PyObject* cls = loop_class(kind);
+  if (!cls) return nb::cast(value);
+  nb::object out = nb::inst_alloc(cls);
+  new (nb::inst_ptr<T>(out)) T(value);
+  nb::inst_mark_ready(out);
+  return out;
+}
+
+void bind_loops(nb::module_& m);      // PrimExpr
+void bind_schedules(nb::module_& m);  // tensors, operations, schedules, what they are lowered and built to
+
+}  // namespace tilewright::python

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor expressions and their schedules, down to functions of a library.
+#include "base/format.h"
+#include "compiler.h"
+#include "driver/functions.h"
+#include "loops.h"
+#include "relay.h"
+#include "te/lower.h"
+#include "te/schedule.h"
+#include "tir/text.h"
+#include "tir/walk.h"
+
+namespace tilewright::python {
+namespace {
+
+using te::IterVar;
+using te::Operation;
+using te::Tensor;
+using tir::PrimExpr;
+
+// A Python object that an operation keeps.
+class KeptObject : public Node {
+ public:
+  explicit KeptObject(nb::object o) : object(std::move(o)) {}
+  ~KeptObject() override {
+    if (!Py_IsInitialized()) {
+      object.release();
+      return;
+    }
+    nb::gil_scoped_acquire gil;
+    object.reset();
+  }
+  KeptObject(const KeptObject&) = delete;
+  KeptObject& operator=(const KeptObject&) = delete;
+  nb::object object;
+};
+
+struct ScheduleHandle {
+  std::shared_ptr<te::Schedule> schedule;
+};
+struct StageHandle {
+  std::shared_ptr<te::Schedule> schedule;
+  te::Stage* stage;
+};
+
+nb::object wrap_iter(const IterVar& v) { return loop_instance("IterVar", v); }
+nb::object wrap_tensor(const Tensor& t) { return loop_instance("Tensor", t); }
+nb::object wrap_operation(const Operation& op) {
+  return loop_instance(op->is_placeholder() ? "PlaceholderOp" : "ComputeOp", op);
+}
+nb::list wrap_iters(const std::vector<IterVar>& list) {
+  nb::list out;
+  for (const IterVar& v : list) out.append(wrap_iter(v));
+  return out;
+}
+nb::object wrap_stage(const std::shared_ptr<te::Schedule>& schedule, te::Stage* stage) {
+  return loop_instance("Stage", StageHandle{schedule, stage});
+}
+
+template <class T>
+std::vector<T> all_of(nb::handle sequence) {
+  std::vector<T> out;
+  for (nb::handle item : sequence) out.push_back(nb::cast<T>(item));
+  return out;
+}
+
+std::vector<PrimExpr> sizes_of(nb::handle sequence) {
+  std::vector<PrimExpr> out = prim_exprs_of(sequence);
+  for (const PrimExpr& e : out)
+    if (!e->dtype.is_int() || e->dtype.bits < 32 || e->dtype.lanes != 1)
+      raise(Diagnostic(ErrorCode::kInvalidArgument, format("a dimension is of {}", e->dtype.str()), {},
+                       "give sizes as int32 or int64"));
+  return out;
+}
+
+void bind_tensors(nb::module_& m) {
+  nb::class_<te::Combiner>(m, "Combiner", "How two partial results become one")
+      .def("__init__",
+           [](te::Combiner* self, nb::object lhs, nb::object rhs, nb::object result, nb::object identity) {
+             new (self)
+                 te::Combiner{prim_exprs_of(lhs), prim_exprs_of(rhs), prim_exprs_of(result), prim_exprs_of(identity)};
+           })
+      .def("with_identity",
+           [](const te::Combiner& self, nb::object identity) {
+             te::Combiner out = self;
+             out.identity = prim_exprs_of(identity);
+             return out;
+           })
+      .def_prop_ro("lhs", [](const te::Combiner& self) { return wrap_all(self.lhs); })
+      .def_prop_ro("rhs", [](const te::Combiner& self) { return wrap_all(self.rhs); })
+      .def_prop_ro("result", [](const te::Combiner& self) { return wrap_all(self.result); })
+      .def_prop_ro("identity_element", [](const te::Combiner& self) { return wrap_all(self.identity); });
+  m.def("te_combiner", [](const std::string& name, const std::string& dtype) {
+    const te::Reduction kind = name == "sum"    ? te::Reduction::kSum
+                               : name == "prod" ? te::Reduction::kProd
+                               : name == "min"  ? te::Reduction::kMin
+                                                : te::Reduction::kMax;
+    return unwrap(te::make_combiner(kind, unwrap(parse_dtype(dtype))));
+  });
+  nb::class_<IterVar>(m, "IterVar", "A variable of a computation and what it runs over")
+      .def(nb::init<const IterVar&>())
+      .def_prop_ro("var", [](const IterVar& self) { return wrap(self->var); })
+      .def_prop_ro("_min", [](const IterVar& self) { return wrap(self->min); })
+      .def_prop_ro("_extent", [](const IterVar& self) { return wrap(self->extent); })
+      .def_prop_ro("is_reduce", [](const IterVar& self) { return self->kind == te::IterKind::kReduce; })
+      .def(
+          "same_as",
+          [](const IterVar& self, nb::handle o) { return nb::isinstance<IterVar>(o) && nb::cast<IterVar>(o) == self; },
+          any)
+      .def("__hash__", [](const IterVar& self) { return reinterpret_cast<intptr_t>(self.get()); });
+  m.def("te_axis", [](nb::object extent, const std::string& name) {
+    return wrap_iter(te::data_axis(sizes_of(nb::make_tuple(extent))[0], name));
+  });
+  m.def("te_reduce_axis", [](nb::object first, nb::object extent, const std::string& name) {
+    const std::vector<PrimExpr> dom = sizes_of(nb::make_tuple(first, extent));
+    return wrap_iter(te::reduce_axis(dom[0], dom[1], name));
+  });
+  nb::class_<Tensor>(m, "Tensor", "Elements that a placeholder stands for or a computation gives")
+      .def(nb::init<const Tensor&>())
+      .def_prop_ro("op", [](const Tensor& self) { return wrap_operation(self->op); })
+      .def_prop_ro("value_index", [](const Tensor& self) { return self->index; })
+      .def_prop_ro("shape", [](const Tensor& self) { return wrap_all(self->shape()); })
+      .def_prop_ro("ndim", [](const Tensor& self) { return self->shape().size(); })
+      .def_prop_ro("dtype", [](const Tensor& self) { return self->dtype().str(); })
+      .def("_element", [](const Tensor& self,
+                          nb::object indices) { return wrap(unwrap(te::element(self, prim_exprs_of(indices)))); })
+      .def(
+          "_same",
+          [](const Tensor& self, nb::handle o) {
+            return nb::isinstance<Tensor>(o) && te::same_tensor(*nb::cast<Tensor>(o), *self);
+          },
+          any)
+      .def("__hash__", [](const Tensor& self) {
+        return reinterpret_cast<intptr_t>(self->op.get()) ^ static_cast<intptr_t>(self->index);
+      });
+  nb::class_<Operation>(m, "Operation", "What makes tensors")
+      .def(nb::init<const Operation&>())
+      .def_prop_ro("name", [](const Operation& self) { return self->name; })
+      .def_prop_ro("tag", [](const Operation& self) { return self->tag; })
+      .def_prop_ro("_attributes",
+                   [](const Operation& self) -> nb::object {
+                     const auto* kept = dynamic_cast<const KeptObject*>(self->attributes.get());
+                     return kept ? kept->object : nb::none();
+                   })
+      .def_prop_ro("axis", [](const Operation& self) { return wrap_iters(self->axis); })
+      .def_prop_ro("reduce_axis", [](const Operation& self) { return wrap_iters(self->reduce_axis); })
+      .def_prop_ro("_values", [](const Operation& self) { return wrap_all(self->values); })
+      .def_prop_ro("_combiner",
+                   [](const Operation& self) { return self->combiner ? nb::cast(*self->combiner) : nb::none(); })
+      .def_prop_ro("_condition", [](const Operation& self) { return wrap(self->condition); })
+      .def_prop_ro("num_outputs", [](const Operation& self) { return self->dtypes.size(); })
+      .def("output",
+           [](const Operation& self, size_t index) {
+             if (index >= self->dtypes.size()) throw nb::index_error("the operation has no such output");
+             return wrap_tensor(te::output(self, static_cast<int>(index)));
+           })
+      .def_prop_ro("input_tensors",
+                   [](const Operation& self) {
+                     nb::list out;
+                     for (const Tensor& t : self->inputs()) out.append(wrap_tensor(t));
+                     return out;
+                   })
+      .def(
+          "__eq__",
+          [](const Operation& a, nb::handle b) { return nb::isinstance<Operation>(b) && nb::cast<Operation>(b) == a; },
+          any)
+      .def("__hash__", [](const Operation& self) { return reinterpret_cast<intptr_t>(self.get()); });
+  m.def("te_placeholder", [](nb::object shape, const std::string& dtype, const std::string& name) {
+    return wrap_tensor(te::placeholder(sizes_of(shape), unwrap(parse_dtype(dtype)), name));
+  });
+  m.def(
+      "te_compute",
+      [](const std::string& name, nb::object axes, nb::object reduce_axes, nb::object values, nb::object combiner,
+         nb::object condition, const std::string& tag, nb::object attributes) {
+        te::Definition d;
+        d.name = name;
+        d.axis = all_of<IterVar>(axes);
+        d.reduce_axis = all_of<IterVar>(reduce_axes);
+        d.values = prim_exprs_of(values);
+        if (!combiner.is_none()) d.combiner = nb::cast<te::Combiner>(combiner);
+        if (!condition.is_none()) d.condition = prim_expr_of(condition);
+        d.tag = tag;
+        if (!attributes.is_none()) d.attributes = make_node<KeptObject>(attributes);
+        return wrap_operation(unwrap(te::define(std::move(d))));
+      },
+      any, any, any, any, any, any, any, any);
+}
+
+void bind_stages(nb::module_& m) {
+  nb::class_<StageHandle>(m, "Stage", "A stage of a schedule: an operation and its loops")
+      .def(nb::init<const StageHandle&>())
+      .def_prop_ro("op", [](const StageHandle& self) { return wrap_operation(self.stage->op()); })
+      .def_prop_ro("leaf_iter_vars", [](const StageHandle& self) { return wrap_iters(self.stage->leaves()); })
+      .def_prop_ro("is_output", [](const StageHandle& self) { return self.stage->is_output(); })
+      .def("_split",
+           [](const StageHandle& self, const IterVar& parent, int64_t factor, int64_t parts) {
+             const auto made = unwrap(self.stage->split(parent, factor, parts));
+             return nb::make_tuple(wrap_iter(made.outer), wrap_iter(made.inner));
+           })
+      .def("_fuse", [](const StageHandle& self, const IterVar& a,
+                       const IterVar& b) { return wrap_iter(unwrap(self.stage->fuse(a, b))); })
+      .def("_reorder",
+           [](const StageHandle& self, nb::object order) { unwrap(self.stage->reorder(all_of<IterVar>(order))); })
+      .def("_vectorize", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->vectorize(v)); })
+      .def("_unroll", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->unroll(v)); })
+      .def("_parallel", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->parallel(v)); })
+      .def("_bind", [](const StageHandle& self, const IterVar& v,
+                       const std::string& thread) { unwrap(self.stage->bind(v, thread)); })
+      .def("_check_loop", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->check_loop(v)); })
+      .def("_compute_at", [](const StageHandle& self, const StageHandle& consumer,
+                             const IterVar& v) { unwrap(self.stage->compute_at(*consumer.stage, v)); })
+      .def("_compute_inline", [](const StageHandle& self) { unwrap(self.stage->compute_inline()); })
+      .def("_compute_root", [](const StageHandle& self) { unwrap(self.stage->compute_root()); })
+      .def(
+          "__eq__",
+          [](const StageHandle& a, nb::handle b) {
+            return nb::isinstance<StageHandle>(b) && nb::cast<const StageHandle&>(b).stage == a.stage;
+          },
+          any)
+      .def("__hash__", [](const StageHandle& self) { return reinterpret_cast<intptr_t>(self.stage); });
+  nb::class_<ScheduleHandle>(m, "Schedule", "How and when tensors are computed")
+      .def(nb::init<const ScheduleHandle&>())
+      .def("_stage", [](const ScheduleHandle& self,
+                        const Operation& op) { return wrap_stage(self.schedule, unwrap(self.schedule->stage(op))); })
+      .def_prop_ro("stages",
+                   [](const ScheduleHandle& self) {
+                     nb::list out;
+                     for (const auto& s : self.schedule->stages()) out.append(wrap_stage(self.schedule, s.get()));
+                     return out;
+                   })
+      .def("_cache_read",
+           [](const ScheduleHandle& self, const Tensor& t, nb::object readers, const std::string& suffix) {
+             return wrap_tensor(unwrap(self.schedule->cache_read(t, all_of<Operation>(readers), suffix)));
+           })
+      .def("_cache_write", [](const ScheduleHandle& self, const Tensor& t, const std::string& suffix) {
+        return wrap_tensor(unwrap(self.schedule->cache_write(t, suffix)));
+      });
+  m.def("te_create_schedule", [](nb::object ops) {
+    return loop_instance("Schedule", ScheduleHandle{std::make_shared<te::Schedule>(all_of<Operation>(ops))});
+  });
+}
+
+}  // namespace
+
+void bind_schedules(nb::module_& m) {
+  bind_tensors(m);
+  bind_stages(m);
+  using Function = driver::LoweredFunction;
+  nb::class_<Function>(m, "LoweredFunction", "A schedule as loops")
+      .def_prop_ro("name", [](const Function& self) { return self.name; })
+      .def("renamed",
+           [](const Function& self, const std::string& name) {
+             Function out = self;
+             out.name = name;
+             return out;
+           })
+      .def_prop_ro("arguments",  // (name, dtype, shape), or a variable
+                   [](const Function& self) {
+                     nb::list out;
+                     size_t tensors = 0, scalars = 0;
+                     tir::Substitution names;
+                     for (size_t i = 0; i < self.lowered.sizes.size(); ++i)
+                       names[self.lowered.size_values[i].get()] = tir::cast(kInt64, self.lowered.sizes[i]);
+                     for (const bool scalar : self.scalar) {
+                       if (scalar) {
+                         out.append(wrap(self.lowered.sizes[scalars++]));
+                         continue;
+                       }
+                       const auto& a = self.lowered.arguments[tensors++];
+                       std::vector<PrimExpr> shape;
+                       for (const PrimExpr& d : a.shape) shape.push_back(tir::substitute(d, names));
+                       out.append(nb::make_tuple(a.name, a.dtype.str(), wrap_all(shape)));
+                     }
+                     return out;
+                   })
+      .def("text",  // as the schedule says, or as code generation gets it
+           [](const Function& self, bool finished) {
+             std::string out;
+             const auto kernels = finished ? unwrap(driver::finished_kernels(self)) : self.lowered.kernels;
+             for (const tir::PrimFunc& k : kernels) out += (out.empty() ? "" : "\n") + tir::to_text(k);
+             return out;
+           });
+  m.def("te_lower", [](const ScheduleHandle& schedule, nb::object args, const std::string& name) {
+    Function out{name, {}, {}};
+    std::vector<Tensor> tensors;
+    std::vector<PrimExpr> scalars;
+    for (nb::handle a : args) {
+      out.scalar.push_back(!nb::isinstance<Tensor>(a));
+      if (out.scalar.back())
+        scalars.push_back(prim_expr_of(a));
+      else
+        tensors.push_back(nb::cast<Tensor>(a));
+    }
+    out.lowered = unwrap(te::lower(*schedule.schedule, tensors, name, scalars));
+    return out;
+  });
+  m.def("build_functions", [](nb::object functions, const driver::BuildOptions& options) {
+    const std::vector<Function> list = all_of<Function>(functions);
+    auto made = [&] {
+      nb::gil_scoped_release release;
+      return driver::build_functions(list, options);
+    }();
+    return unwrap(std::move(made));
+  });
+}
+
+}  // namespace tilewright::python

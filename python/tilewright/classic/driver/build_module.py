@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From schedules to loops, and from loops to libraries."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ... import _core
+from ..relay.backend import Executor, Runtime
+from ..relay.executor_factory import BuiltLibrary, ExecutorFactoryModule
+from ..target import Target
+from ..te.schedule import Schedule, create_schedule
+from ..te.tensor import PlaceholderOp, Tensor
+from ..tir.buffer import Buffer
+from ..tir.expr import Var
+from ..tir.function import LoopModule, PrimFunc
+from ..transform import PassContext
+
+
+class FunctionLibrary(BuiltLibrary):
+    """A library of functions that are called with tensors: `lib["name"](a, b, c)`, `lib(a, b, c)` for its first."""
+
+    def get_function(self, name: str, query_imports: bool = False) -> Any:
+        if name == "get_func_names":
+            return lambda: list(self._factory.names)
+        return super().get_function(name, query_imports)
+
+
+class FunctionFactory(ExecutorFactoryModule):
+    """What a FunctionLibrary is exported from."""
+
+    def __init__(self, built: Any, names: list[str], target: list[Target], runtime: Runtime):
+        super().__init__(built, names[0], target, Executor("graph"), runtime, None)
+        self.names = names
+
+    @property
+    def module(self) -> FunctionLibrary:
+        return self._loaded(FunctionLibrary)
+
+
+def _arguments(args: Any, binds: Any) -> list[Any]:
+    """Tensors and variables. A buffer that `binds` gives for a tensor stands for it: memory is always one row after another."""
+    if args is None:
+        raise ValueError("args must be given for lowering a schedule: the tensors and variables that the function takes")
+    for tensor, buffer in (binds or {}).items():
+        if not isinstance(buffer, Buffer) or buffer.strides:
+            raise ValueError(f"the buffer of '{tensor.name}' has strides: arguments lie one row after another")
+    by_buffer = {id(buffer): tensor for tensor, buffer in (binds or {}).items()}
+    out = []
+    for arg in args:
+        arg = by_buffer.get(id(arg), arg)
+        if not isinstance(arg, (Tensor, Var)):
+            raise ValueError(f"args are tensors, variables and buffers that binds names, not a {type(arg).__name__}")
+        out.append(arg)
+    return out
+
+
+def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> LoopModule:
+    """The loops of a schedule for these arguments, inputs and outputs in any order. Printing shows them as the schedule says, before they
+    are unrolled and vectorised. Errors: 101 (an input that is missing, a stage in a loop that does not hold its readers)."""
+    if isinstance(inp, LoopModule):
+        return inp
+    if isinstance(inp, PrimFunc):
+        return LoopModule({name: inp.with_attr("global_symbol", name)})
+    if not isinstance(inp, Schedule):
+        raise ValueError(f"Expected input to be an IRModule, PrimFunc or te.Schedule, but got {type(inp)}")
+    return LoopModule({name: PrimFunc(_core.te_lower(inp, _arguments(args, binds), name))})
+
+
+def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", binds: Any = None) -> LoopModule:
+    return lower(sch, args, name, binds)
+
+
+def create_prim_func(ops: list[Any]) -> PrimFunc:
+    """The function of these tensors, inputs and outputs, computed as they are written."""
+    outputs = [t.op for t in ops if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
+    if not outputs:
+        raise ValueError("none of the tensors is computed")
+    return PrimFunc(_core.te_lower(create_schedule(outputs), _arguments(ops, None), "main"))
+
+
+def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
+    """The lowered functions of what a build is given."""
+    if isinstance(inputs, Schedule):
+        return [lower(inputs, args, name, binds)[name]]
+    if isinstance(inputs, PrimFunc):
+        return [inputs]
+    if isinstance(inputs, LoopModule):
+        return [f if f.attrs.get("global_symbol") == n or len(inputs) == 1 and n == "main" else f.with_attr("global_symbol", n) for n, f in inputs.functions.items()]
+    if isinstance(inputs, (list, tuple)):
+        return [f for one in inputs for f in _functions(one, args, name, binds)]
+    if isinstance(inputs, Mapping):
+        return [f for one in inputs.values() for f in _functions(one, args, name, binds)]
+    raise ValueError("Inputs must be te.Schedule, IRModule of loops or a list or dict of them, but got " + type(inputs).__name__ +
+                     ("; relay.build is for modules of Relay" if isinstance(inputs, _core.IRModule) else ""))
+
+
+def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = None, runtime: Any = None, name: str = "default_function", binds: Any = None) -> FunctionLibrary:
+    """A library of functions: of a schedule and its arguments, of what `lower` gave, or of several of those.
+
+    Errors: tilewright.Error (101: as lower, or a loop that is bound to a device's thread; 401)."""
+    functions = [f._lowered for f in _functions(inputs, args, name, binds)]
+    if not functions:
+        raise ValueError("there is no function to build")
+    if isinstance(inputs, Mapping) and target is None:
+        target = next(iter(inputs))
+    chosen = Target(target if target is not None else Target.current() or "llvm", target_host)
+    runtime = runtime or Runtime("cpp")
+    options = PassContext.current().build_options(chosen)
+    options.name = functions[0].name
+    options.system_lib = bool(runtime.attrs.get("system-lib") or chosen.attrs.get("system-lib"))
+    return FunctionFactory(_core.build_functions(functions, options), [f.name for f in functions], [chosen], runtime).module
+
+
+__all__ = ["FunctionLibrary", "LoopModule", "build", "create_prim_func", "lower", "schedule_to_module"]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placeholders, computations, axes and sizes."""
+from __future__ import annotations
+
+import inspect
+import typing
+
+from ... import _core
+from ..tir.range import Range
+from ..tir.expr import SizeVar, Var
+from ..tir.reduction import IterVar, Reduce, ThreadAxis
+from . import tag as _tag
+from .tensor import Tensor
+
+
+def var(name: str = "tindex", dtype: str = "int32", span: object = None) -> Var:
+    """A variable: a size of shapes, `te.placeholder((te.var("n"),))`, also of Relay's types; or an argument of a function."""
+    return Var(name, dtype)
+
+
+def size_var(name: str = "size", dtype: str = "int32", span: object = None) -> SizeVar:
+    """A variable that is not negative."""
+    return SizeVar(name, dtype)
+
+
+def const(value: typing.Any, dtype: str = "int32", span: object = None) -> typing.Any:
+    """A number with a dtype."""
+    from ..tir.op import const as number
+    return number(value, dtype)
+
+
+def _shape(shape: typing.Any) -> list[typing.Any]:
+    return [d for d in shape] if isinstance(shape, (list, tuple)) or hasattr(shape, "__iter__") else [shape]
+
+
+def placeholder(shape: typing.Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
+    """An input of a computation."""
+    return _core.te_placeholder(_shape(shape), str(dtype or "float32"), name)
+
+
+def _axis_names(fcompute: typing.Callable[..., typing.Any], rank: int) -> list[str]:
+    """The names that a function gives its arguments. ValueError where it takes another number."""
+    kinds = inspect.Parameter
+    try:
+        parameters = list(inspect.signature(fcompute).parameters.values())
+    except (TypeError, ValueError):  # a function of C
+        return [f"i{d}" for d in range(rank)]
+    if any(p.kind == kinds.VAR_KEYWORD for p in parameters):
+        raise ValueError("Variable keyword arguments are not allowed in fcompute")
+    names = [p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD) and p.default is kinds.empty]
+    if any(p.kind == kinds.VAR_POSITIONAL for p in parameters):
+        names += [f"i{d}" for d in range(len(names), rank)]
+    elif not names:
+        names = [f"i{d}" for d in range(rank)]
+        if rank and not parameters:
+            raise ValueError(f"Number of args to fcompute does not match dimension, args=0, dimension={rank}")
+    if len(names) != rank:
+        raise ValueError(f"Number of args to fcompute does not match dimension, args={len(names)}, dimension={rank}")
+    return names
+
+
+def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "compute", tag: str = "", attrs: typing.Any = None, varargs_names: typing.Any = None) -> typing.Any:
+    """A tensor whose element at some indices is fcompute(*indices): an expression, or a reduction (te.sum and others) of one.
+
+    fcompute may give several expressions: the result is then a list of tensors. Errors: 101 and ValueError (a body that is none)."""
+    if _tag.TagScope.get_current() is not None:
+        if tag:
+            raise ValueError("nested tag is not allowed for now")
+        tag = _tag.TagScope.get_current().tag
+    sizes = _shape(shape)
+    names = list(varargs_names) if varargs_names else _axis_names(fcompute, len(sizes))
+    axes = [_core.te_axis(d, n) for d, n in zip(sizes, names)]
+    body = fcompute(*[a.var for a in axes])
+    many = isinstance(body, (list, tuple))
+    bodies = list(body) if many else [body]
+    if not bodies:
+        raise ValueError("fcompute gives no expression")
+    reduces = [b for b in bodies if isinstance(b, Reduce)]
+    if reduces and (len(reduces) != len(bodies) or any(b._combiner is not bodies[0]._combiner and b.source is not bodies[0].source for b in bodies)):
+        raise ValueError("all bodies of a compute are one reduction's, or none is a reduction")
+    if reduces:
+        first = bodies[0]
+        chosen = [b.value_index for b in bodies]
+        if len(first.source) > 1 and chosen != list(range(len(first.source))):
+            raise ValueError("a compute takes all values of a reduction, in their order")
+        op = _core.te_compute(name, axes, first.axis, first.source, first._combiner, first.condition, tag, attrs)
+    else:
+        op = _core.te_compute(name, axes, [], bodies, None, None, tag, attrs)
+    outputs = [op.output(i) for i in range(op.num_outputs)]
+    return outputs if many else outputs[0]
+
+
+def reduce_axis(dom: typing.Any, name: str = "rv", thread_tag: str = "", span: object = None) -> IterVar:
+    """An axis that a reduction runs over: `te.reduce_axis((0, n), name="k")`."""
+    low, extent = _range(dom)
+    return _core.te_reduce_axis(low, extent, name)
+
+
+def _range(dom: typing.Any) -> tuple[typing.Any, typing.Any]:
+    if isinstance(dom, Range):
+        return dom.min, dom.extent
+    if isinstance(dom, (list, tuple)):
+        if len(dom) != 2:
+            raise TypeError("need to be list of ranges")
+        low, high = dom
+        return low, high if isinstance(low, int) and low == 0 else high - low
+    return 0, dom
+
+
+def thread_axis(dom: typing.Any = None, tag: str = "", name: str = "", span: object = None) -> ThreadAxis:
+    """A thread of a device: `te.thread_axis("threadIdx.x")`."""
+    if isinstance(dom, str):
+        tag, dom = dom, None
+    if not tag:
+        raise ValueError("tag must be given as Positional or keyword argument")
+    return ThreadAxis(None if dom is None else Range.from_min_extent(*_range(dom)), tag, name or tag)
+
+
+__all__ = ["compute", "const", "placeholder", "reduce_axis", "size_var", "thread_axis", "var"]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How and when tensors are computed."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from ..tir.reduction import IterVar, ThreadAxis
+from .tensor import Operation, Tensor
+
+
+def _operation(target: typing.Any) -> typing.Any:
+    if isinstance(target, _core.Operation):
+        return target
+    if isinstance(target, _core.Tensor):
+        return target.op
+    if isinstance(target, Stage):
+        return target.op
+    raise TypeError(f"a schedule has stages of tensors and operations, not of a {type(target).__name__}")
+
+
+def _loop(value: typing.Any) -> typing.Any:
+    if isinstance(value, _core.IterVar):
+        return value
+    raise TypeError(f"a loop is one of a stage's axes, or what split, fuse or tile gave, not a {type(value).__name__}")
+
+
+def _number(value: typing.Any, what: str) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} is a number, not {value}") from None
+
+
+class Stage(_core.Stage):
+    """An operation and its loops. Steps that cannot be are refused (error 101) when they are asked for."""
+
+    def split(self, parent: IterVar, factor: typing.Any = None, nparts: typing.Any = None, disable_predication: bool = False) -> tuple[IterVar, IterVar]:
+        """The loop as two: the inner one has `factor` iterations, or the outer one has `nparts`."""
+        if nparts is not None and factor is not None:
+            raise ValueError("Do not need to provide both outer and nparts")
+        if nparts is None and factor is None:
+            raise ValueError("Either nparts or factor need to be provided")
+        return self._split(_loop(parent), 0 if factor is None else _number(factor, "factor"), 0 if nparts is None else _number(nparts, "nparts"))
+
+    def fuse(self, *args: IterVar) -> IterVar:
+        """Loops, each directly inside the one before, as one."""
+        if not args:
+            raise ValueError("fuse takes one loop or more")
+        fused = _loop(args[0])
+        for more in args[1:]:
+            fused = self._fuse(fused, _loop(more))
+        return fused
+
+    def tile(self, x_parent: IterVar, y_parent: IterVar, x_factor: typing.Any, y_factor: typing.Any) -> tuple[IterVar, IterVar, IterVar, IterVar]:
+        """Both loops split and reordered: x outer, y outer, x inner, y inner."""
+        xo, xi = self.split(x_parent, x_factor)
+        yo, yi = self.split(y_parent, y_factor)
+        self.reorder(xo, yo, xi, yi)
+        return xo, yo, xi, yi
+
+    def reorder(self, *args: IterVar) -> None:
+        """These loops in this order, in the places that they have together."""
+        self._reorder([_loop(a) for a in args])
+
+    def vectorize(self, var: IterVar) -> None:
+        self._vectorize(_loop(var))
+
+    def unroll(self, var: IterVar) -> None:
+        self._unroll(_loop(var))
+
+    def parallel(self, var: IterVar) -> None:
+        """The loop's iterations are divided among threads, where no other loop is around it."""
+        self._parallel(_loop(var))
+
+    def bind(self, ivar: IterVar, thread_ivar: ThreadAxis) -> None:
+        """To a thread of a device. Loops of a bound schedule can be looked at; nothing is built from them."""
+        if not isinstance(thread_ivar, ThreadAxis):
+            raise TypeError("a loop is bound to a te.thread_axis")
+        self._bind(_loop(ivar), thread_ivar.thread_tag)
+
+    def env_threads(self, threads: typing.Any) -> None:
+        """Threads around the whole stage: there are none on a processor."""
+
+    def compute_at(self, parent: "Stage", scope: IterVar) -> None:
+        """Inside the consumer's loop, as much as one iteration needs."""
+        self._compute_at(parent, _loop(scope))
+
+    def compute_inline(self) -> None:
+        """In the expressions that read it."""
+        self._compute_inline()
+
+    def compute_root(self) -> None:
+        """By itself, before what reads it."""
+        self._compute_root()
+
+    def set_scope(self, scope: str) -> None:
+        """Where the elements lie. A processor has one memory: the compiler decides between registers, the stack and the rest."""
+        _scope(scope)
+
+    def storage_align(self, axis: IterVar, factor: int, offset: int) -> None:
+        """Rows of scratch are laid out one after another; the request changes no result."""
+        if axis not in list(self.op.axis):
+            raise ValueError("storage_align is for an axis of the operation")
+        if _number(factor, "factor") < 1:
+            raise ValueError("storage_align takes a factor of 1 or more")
+
+    def double_buffer(self) -> None:
+        """Processors read ahead by themselves."""
+
+    def rolling_buffer(self) -> None:
+        raise ValueError("there is no rolling buffer; compute_at a loop computes what one iteration needs")
+
+    def prefetch(self, tensor: Tensor, var: IterVar, offset: typing.Any) -> None:
+        """A hint that changes no result; processors read ahead by themselves."""
+        if not isinstance(tensor, _core.Tensor):
+            raise TypeError("prefetch is for a tensor")
+        self._check_loop(_loop(var))
+
+    def pragma(self, var: IterVar, pragma_type: str, pragma_value: typing.Any = None) -> None:
+        """A hint on a loop. "unroll", "vectorize" and "parallel" are those steps; others change nothing."""
+        self._check_loop(_loop(var))
+        step = {"unroll": self.unroll, "vectorize": self.vectorize, "parallel": self.parallel}.get(pragma_type)
+        if step is not None:
+            step(var)
+        elif pragma_type not in _PRAGMAS:
+            raise ValueError(f"there is no pragma '{pragma_type}'; there are {', '.join(sorted({*_PRAGMAS, 'unroll', 'vectorize', 'parallel'}))}")
+
+    def set_store_predicate(self, predicate: typing.Any) -> None:
+        raise ValueError("which iterations store is the computation's: write it with te.if_then_else or a reduction's `where`")
+
+    def __repr__(self) -> str:
+        return f"stage({self.op.name}, {self.op!r})"
+
+
+_PRAGMAS = frozenset({"auto_unroll_max_step", "auto_unroll_max_depth", "unroll_explicit", "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", "debug_skip_region"} - {"debug_skip_region"})
+
+
+def _scope(scope: str) -> str:
+    if not isinstance(scope, str) or scope.split(".")[0] not in ("global", "local", "shared", "warp", ""):
+        raise ValueError(f"there is no memory scope '{scope}'; there are global, shared, warp and local")
+    return scope or "global"
+
+
+class Schedule(_core.Schedule):
+    """`schedule[tensor]` is the stage of a tensor."""
+
+    def __getitem__(self, k: typing.Any) -> Stage:
+        return self._stage(_operation(k))
+
+    @property
+    def outputs(self) -> list[Operation]:
+        return [s.op for s in self.stages if s.is_output]
+
+    @property
+    def stage_map(self) -> dict[typing.Any, Stage]:
+        return {s.op: s for s in self.stages}
+
+    def normalize(self) -> "Schedule":
+        return self
+
+    def cache_read(self, tensor: Tensor, scope: str, readers: typing.Any) -> Tensor:
+        """A copy of a tensor, in a stage of its own, that the readers take in its place."""
+        _scope(scope)
+        readers = readers if isinstance(readers, (list, tuple)) else [readers]
+        return self._cache_read(tensor, [_operation(r) for r in readers], scope or "global")
+
+    def cache_write(self, tensor: typing.Any, scope: str) -> typing.Any:
+        """The computation in a stage of its own; the tensor's stage copies from it. Of several outputs of one operation: a list."""
+        _scope(scope)
+        if isinstance(tensor, (list, tuple)):
+            first = self._cache_write(tensor[0], scope or "global")
+            return [first.op.output(t.value_index) for t in tensor]
+        return self._cache_write(tensor, scope or "global")
+
+
+_core._set_loop_class("Stage", Stage)
+_core._set_loop_class("Schedule", Schedule)
+
+
+def create_schedule(ops: typing.Any) -> Schedule:
+    """The schedule of operations (or of one) and of all they need: every stage by itself, its axes as they are."""
+    ops = ops if isinstance(ops, (list, tuple)) else [ops]
+    if not ops:
+        raise ValueError("create_schedule takes an operation or more")
+    return _core.te_create_schedule([_operation(o) for o in ops])
+
+
+__all__ = ["Schedule", "Stage", "create_schedule"]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors, and what computes them."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from ..tir.expr import ProducerLoad, with_operators
+
+
+@with_operators
+class TensorSlice:
+    """A tensor with some of its indices: A[i] of A[i, j]. With all of them it is an element."""
+
+    def __init__(self, tensor: "Tensor", indices: typing.Any):
+        self.tensor, self.indices = tensor, indices if isinstance(indices, tuple) else (indices,)
+
+    def __getitem__(self, indices: typing.Any) -> "TensorSlice":
+        return TensorSlice(self.tensor, self.indices + (indices if isinstance(indices, tuple) else (indices,)))
+
+    def asobject(self) -> typing.Any:
+        return self.tensor(*self.indices)
+
+    @property
+    def dtype(self) -> str:
+        return self.tensor.dtype
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+@with_operators
+class Tensor(_core.Tensor):
+    """What an operation gives. `A[i, j]` and `A(i, j)` are elements."""
+
+    def __call__(self, *indices: typing.Any) -> typing.Any:
+        return self._element([_index(i) for i in indices])
+
+    def __getitem__(self, indices: typing.Any) -> TensorSlice:
+        return TensorSlice(self, indices)
+
+    def asobject(self) -> typing.Any:
+        """The element of a tensor without dimensions."""
+        if self.ndim:
+            raise ValueError(f"the tensor '{self.name}' has {self.ndim} dimensions: an expression takes an element of it")
+        return self()
+
+    @property
+    def name(self) -> str:
+        op = self.op
+        return op.name if op.num_outputs == 1 else f"{op.name}.v{self.value_index}"
+
+    @property
+    def axis(self) -> typing.Any:
+        return self.op.axis
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self._same(other)
+
+    def __eq__(self, other: object) -> bool:
+        return self._same(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self._same(other)
+
+    def __hash__(self) -> int:
+        return _core.Tensor.__hash__(self)
+
+    def __len__(self) -> int:
+        if not self.ndim:
+            raise TypeError("len() of unsized object")
+        return int(self.shape[0])
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={list(self.shape)}, op.name={self.op.name})"
+
+
+def _index(value: typing.Any) -> typing.Any:
+    if isinstance(value, slice):
+        raise ValueError("an index is an expression, no slice")
+    return value
+
+
+class Operation(_core.Operation):
+    """What makes tensors."""
+
+    @property
+    def attrs(self) -> typing.Any:
+        return self._attributes or {}
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self == other
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class BaseComputeOp(Operation):
+    pass
+
+
+class PlaceholderOp(Operation):
+    """An input."""
+
+    shape = property(lambda self: self.output(0).shape)
+    dtype = property(lambda self: self.output(0).dtype)
+
+
+class ComputeOp(BaseComputeOp):
+    """Elements computed one by one."""
+
+    @property
+    def body(self) -> list[typing.Any]:
+        """The elements, or what is combined."""
+        from ..tir.reduction import Reduce
+        combiner, values = self._combiner, self._values
+        return values if combiner is None else [Reduce(combiner, values, self.reduce_axis, self._condition, i) for i in range(len(values))]
+
+
+for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp)):
+    _core._set_loop_class(_kind, _class)
+
+TensorLoad = ProducerLoad
+__all__ = ["BaseComputeOp", "ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]

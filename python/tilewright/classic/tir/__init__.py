@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of the loop IR under their classic names; loops themselves are what `tvm.lower` shows."""
+from __future__ import annotations
+
+import typing
+
+from . import buffer, expr, op
+from .buffer import Buffer, decl_buffer
+from .expr import *  # noqa: F401,F403
+from .function import PrimFunc
+from .layout import BijectiveLayout, Layout, bijective_layout, layout
+from .op import *  # noqa: F401,F403
+from .reduction import CommReducer, IterVar, Reduce, comm_reducer, max, min, prod, sum  # noqa: A004
+
+
+def __getattr__(name: str) -> typing.Any:
+    raise AttributeError(f"tilewright.tir has no '{name}': computations are written with te; 'tilewright compile --dump-ir' shows the loops of a model")
+
+
+__all__ = ["BijectiveLayout", "Buffer", "CommReducer", "IterVar", "Layout", "PrimFunc", "Reduce", "bijective_layout", "comm_reducer", "decl_buffer", "layout", "max", "min", "prod", "sum",
+           *expr.__all__, *op.__all__]

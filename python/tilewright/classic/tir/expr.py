@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions: numbers, variables, and what operators make of them. Those of C++ (`_core.PrimExpr`) have here the class of their kind."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+
+
+class ExprOp:
+    """Marks what has the operators of expressions (`with_operators`)."""
+
+
+def _binary(kind: str) -> tuple[typing.Any, typing.Any]:
+    return (lambda self, other: _operate(kind, self, other)), (lambda self, other: _operate(kind, other, self))
+
+
+def _operate(kind: str, a: typing.Any, b: typing.Any) -> typing.Any:
+    try:
+        return _core.prim_binary(kind, a, b)
+    except TypeError:
+        return NotImplemented
+
+
+def _divide(a: typing.Any, b: typing.Any) -> typing.Any:
+    if all("int" in dtype_of(v) for v in (a, b)):
+        raise RuntimeError("TVM supports multiple types of integer divisions, please call div, indexdiv/indexmod, floordiv/floormod  or truncdiv/truncmod directly to avoid "
+                           "ambiguity in the code.")
+    return _operate("Div", a, b)
+
+
+def dtype_of(value: typing.Any) -> str:
+    """Of an expression, or of a number as one."""
+    if isinstance(value, (_core.PrimExpr, IntImm, FloatImm)) or hasattr(value, "dtype"):
+        return str(value.dtype)
+    return "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+
+
+class EqualOp:
+    """a == b: an expression where one is wanted, and, where a bool is, whether both are the same object."""
+
+    def __init__(self, a: typing.Any, b: typing.Any, kind: str = "EQ"):
+        self.a, self.b, self._kind = a, b, kind
+
+    def __bool__(self) -> bool:
+        same = _same(self.a, self.b)
+        return same if self._kind == "EQ" else not same
+
+    def asobject(self) -> typing.Any:
+        return _core.prim_binary(self._kind, self.a, self.b)
+
+    @property
+    def dtype(self) -> str:
+        return "bool"
+
+    def __invert__(self) -> typing.Any:
+        return _core.prim_not(self)
+
+    def __repr__(self) -> str:
+        return repr(self.asobject())
+
+
+def _same(a: typing.Any, b: typing.Any) -> bool:
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return a == b
+    if hasattr(a, "same_as"):
+        return a.same_as(b)
+    return hasattr(b, "same_as") and b.same_as(a)
+
+
+def _no_bool(self: typing.Any) -> bool:
+    raise ValueError("Cannot use and / or / not operator to Expr, hint: use tvm.tir.all / tvm.tir.any instead")
+
+
+def with_operators(cls: type) -> type:
+    """Gives a class the operators of expressions."""
+    for name, kind in (("add", "Add"), ("sub", "Sub"), ("mul", "Mul"), ("floordiv", "FloorDiv"), ("mod", "FloorMod"), ("lshift", "ShiftLeft"), ("rshift", "ShiftRight"),
+                       ("and", "BitAnd"), ("or", "BitOr"), ("xor", "BitXor")):
+        forward, backward = _binary(kind)
+        setattr(cls, f"__{name}__", forward)
+        setattr(cls, f"__r{name}__", backward)
+    for name, kind in (("lt", "LT"), ("le", "LE"), ("gt", "GT"), ("ge", "GE")):
+        setattr(cls, f"__{name}__", _binary(kind)[0])
+    members: dict[str, typing.Any] = {
+        "__truediv__": _divide, "__rtruediv__": lambda self, other: _divide(other, self), "__neg__": lambda self: _core.prim_binary("Mul", self, -1),
+        "__pos__": lambda self: self, "__invert__": lambda self: _core.prim_binary("BitXor", self, -1) if dtype_of(self) != "bool" else _core.prim_not(self),
+        "__eq__": lambda self, other: EqualOp(self, other), "__ne__": lambda self, other: EqualOp(self, other, "NE"),
+        "__bool__": _no_bool, "__nonzero__": _no_bool, "equal": lambda self, other, span=None: _core.prim_binary("EQ", self, other),
+        "astype": lambda self, dtype, span=None: _core.prim_cast(str(dtype), self)}
+    for name, member in members.items():
+        setattr(cls, name, member)
+    cls.__hash__ = cls.__mro__[1].__hash__  # type: ignore[assignment]
+    return cls
+
+
+class IntImm(int):
+    """An integer that scripts may also ask for its `value`: dimensions of types are these."""
+
+    def __new__(cls, dtype: typing.Any, value: typing.Any = None, span: object = None) -> "IntImm":
+        made = super().__new__(cls, dtype if value is None else value)
+        made.dtype = "int32" if value is None else str(dtype)  # type: ignore[attr-defined]
+        return made
+
+    @property
+    def value(self) -> int:
+        return int(self)
+
+    def astype(self, dtype: typing.Any, span: object = None) -> typing.Any:
+        return _core.prim_cast(str(dtype), self)
+
+    def same_as(self, other: typing.Any) -> bool:
+        return isinstance(other, int) and int(self) == int(other)
+
+    def equal(self, other: typing.Any, span: object = None) -> typing.Any:
+        return _core.prim_binary("EQ", self, other)
+
+    def __getnewargs__(self) -> tuple[str, int]:
+        return self.dtype, int(self)  # type: ignore[attr-defined]
+
+
+class FloatImm(float):
+    def __new__(cls, dtype: str, value: float, span: object = None) -> "FloatImm":
+        made = super().__new__(cls, value)
+        made.dtype = str(dtype)  # type: ignore[attr-defined]
+        return made
+
+    @property
+    def value(self) -> float:
+        return float(self)
+
+    def astype(self, dtype: typing.Any, span: object = None) -> typing.Any:
+        return _core.prim_cast(str(dtype), self)
+
+    def __getnewargs__(self) -> tuple[str, float]:
+        return self.dtype, float(self)  # type: ignore[attr-defined]
+
+
+class StringImm(str):
+    @property
+    def value(self) -> str:
+        return str(self)
+
+
+@with_operators
+class PrimExpr(_core.PrimExpr):
+    """An expression."""
+
+
+PrimExprWithOp = PrimExpr
+
+
+class ConstExpr(PrimExpr):
+    """Only for isinstance: numbers are Python's own, with a dtype."""
+
+
+class Var(PrimExpr):
+    """A variable. In a shape it is a symbolic size."""
+
+    def __init__(self, name: str, dtype: typing.Any = "int32", span: object = None):
+        super().__init__(_core.prim_var(str(name), str(dtype)))
+
+    @property
+    def name(self) -> str:
+        return self._fields[0]
+
+    name_hint = name
+
+    def __reduce__(self) -> typing.Any:
+        return Var, (self.name, self.dtype)
+
+
+class SizeVar(Var):
+    """A variable that is not negative, as all sizes are."""
+
+
+class BinaryOpExpr(PrimExpr):
+    def __init__(self, a: typing.Any, b: typing.Any, span: object = None):
+        super().__init__(_core.prim_expr(_core.prim_binary(type(self).__name__, a, b)))
+
+    @property
+    def a(self) -> typing.Any:
+        return self._fields[0]
+
+    @property
+    def b(self) -> typing.Any:
+        return self._fields[1]
+
+
+class CmpExpr(BinaryOpExpr):
+    pass
+
+
+class LogicalExpr(BinaryOpExpr):
+    pass
+
+
+def _binary_class(name: str, base: type) -> type:
+    return type(name, (base,), {"__module__": __name__, "__doc__": f"{name} of two expressions: `a`, `b`."})
+
+
+Add, Sub, Mul, Div, FloorDiv, FloorMod, Min, Max, BitAnd, BitOr, BitXor, ShiftLeft, ShiftRight = (
+    _binary_class(n, BinaryOpExpr) for n in ("Add", "Sub", "Mul", "Div", "FloorDiv", "FloorMod", "Min", "Max", "BitAnd", "BitOr", "BitXor", "ShiftLeft", "ShiftRight"))
+EQ, NE, LT, LE, GT, GE = (_binary_class(n, CmpExpr) for n in ("EQ", "NE", "LT", "LE", "GT", "GE"))
+And, Or = (_binary_class(n, LogicalExpr) for n in ("And", "Or"))
+
+
+class Not(LogicalExpr):
+    def __init__(self, a: typing.Any, span: object = None):
+        _core.PrimExpr.__init__(self, _core.prim_not(a))
+
+
+class Select(PrimExpr):
+    """Both sides are computed."""
+
+    def __init__(self, condition: typing.Any, true_value: typing.Any, false_value: typing.Any, span: object = None):
+        super().__init__(_core.prim_choose(False, condition, true_value, false_value))
+
+    condition, true_value, false_value = (property(lambda self, i=i: self._fields[i]) for i in range(3))
+
+
+class Cast(PrimExpr):
+    def __init__(self, dtype: str, value: typing.Any, span: object = None):
+        super().__init__(_core.prim_cast(str(dtype), value))
+
+    @property
+    def value(self) -> typing.Any:
+        return self._fields[0]
+
+
+class Reinterpret(PrimExpr):
+    """The same bits as another dtype."""
+
+    value = Cast.value
+
+
+class Call(PrimExpr):
+    """An intrinsic of some arguments."""
+
+    @property
+    def op(self) -> typing.Any:
+        return StringImm(self._fields[0])
+
+    @property
+    def args(self) -> list[typing.Any]:
+        return list(self._fields[1])
+
+
+class ProducerLoad(PrimExpr):
+    """An element of a tensor."""
+
+    @property
+    def producer(self) -> typing.Any:
+        return self._fields[0]
+
+    @property
+    def indices(self) -> list[typing.Any]:
+        return list(self._fields[1])
+
+
+class Let(PrimExpr):
+    var, value, body = (property(lambda self, i=i: self._fields[i]) for i in range(3))
+
+
+class Ramp(PrimExpr):
+    base, stride, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(3))
+
+
+class Broadcast(PrimExpr):
+    value, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(2))
+
+
+class Any(_core.Dim):
+    """A dimension that is not known before the program runs: `?`."""
+
+    dtype = "int64"
+
+    def __init__(self, value: typing.Any = None, span: object = None):
+        super().__init__(_core.any_dim() if value is None else value)
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self == other
+
+
+def _with_dims(cls: type) -> None:
+    for name, sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("floordiv", "/")):
+        setattr(cls, f"__{name}__", lambda self, other, s=sign: _core.dim_arithmetic(s, self, other))
+        setattr(cls, f"__r{name}__", lambda self, other, s=sign: _core.dim_arithmetic(s, other, self))
+
+
+_with_dims(Any)
+
+
+class DimExpr(_core.Dim):
+    """Arithmetic on dimensions of types."""
+
+    dtype, same_as = "int64", Any.same_as
+
+
+_with_dims(DimExpr)
+
+_core._set_class("IntImm", IntImm)
+_core._set_class("Any", Any)
+_core._set_class("Dim", DimExpr)
+for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Read": ProducerLoad,
+                      "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": PrimExpr, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "FloorDiv": FloorDiv,
+                      "FloorMod": FloorMod, "Min": Min, "Max": Max, "EQ": EQ, "NE": NE, "LT": LT, "LE": LE, "GT": GT, "GE": GE, "And": And, "Or": Or, "BitAnd": BitAnd,
+                      "BitOr": BitOr, "BitXor": BitXor, "ShiftLeft": ShiftLeft, "ShiftRight": ShiftRight}.items():
+    _core._set_loop_class(_kind, _class)
+
+__all__ = ["Add", "And", "Any", "BinaryOpExpr", "BitAnd", "BitOr", "BitXor", "Broadcast", "Call", "Cast", "CmpExpr", "ConstExpr", "DimExpr", "Div", "EQ", "EqualOp", "ExprOp", "FloatImm", "FloorDiv",
+           "FloorMod", "GE", "GT", "IntImm", "LE", "LT", "Let", "LogicalExpr", "Max", "Min", "Mul", "NE", "Not", "Or", "PrimExpr", "PrimExprWithOp", "ProducerLoad", "Ramp", "Reinterpret",
+           "Select", "ShiftLeft", "ShiftRight", "SizeVar", "StringImm", "Sub", "Var", "dtype_of", "with_operators"]

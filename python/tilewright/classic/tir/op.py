@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of expressions: intrinsics, choices, conditions, divisions of integers."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from .expr import FloatImm, IntImm, dtype_of
+
+
+def const(value: typing.Any, dtype: str | None = None, span: object = None) -> typing.Any:
+    """A number with a dtype."""
+    if dtype is None:
+        dtype = str(value.dtype) if hasattr(value, "dtype") else "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
+    return _core.prim_const(value, str(dtype))
+
+
+def _both_int(a: typing.Any, b: typing.Any) -> bool:
+    return isinstance(a, int) and isinstance(b, int)
+
+
+def _int_op(kind: str, a: typing.Any, b: typing.Any) -> typing.Any:
+    if isinstance(a, _core.Dim) or isinstance(b, _core.Dim):
+        return a // b if kind == "FloorDiv" else a - (a // b) * b
+    return _core.prim_binary(kind, a, b)
+
+
+def floordiv(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
+    """a / b, rounded down."""
+    return _int_op("FloorDiv", a, b)
+
+
+def floormod(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
+    """What remains of a floordiv."""
+    return _int_op("FloorMod", a, b)
+
+
+indexdiv, indexmod = floordiv, floormod
+
+
+def truncdiv(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
+    """a / b, rounded to zero."""
+    return _core.prim_binary("Div", a, b)
+
+
+def truncmod(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
+    """What remains of a truncdiv."""
+    return _core.prim_binary("Sub", a, _core.prim_binary("Mul", truncdiv(a, b), b))
+
+
+def div(a: typing.Any, b: typing.Any, span: object = None) -> typing.Any:
+    """a / b as C divides."""
+    return _core.prim_binary("Div", a, b)
+
+
+def ceildiv(lhs: typing.Any, rhs: typing.Any, span: object = None) -> typing.Any:
+    """a / b, rounded up."""
+    return floordiv(lhs + (rhs - 1), rhs)
+
+
+def max_value(dtype: str, span: object = None) -> typing.Any:
+    """The greatest number of a dtype."""
+    return _limit(dtype, "max")
+
+
+def min_value(dtype: str, span: object = None) -> typing.Any:
+    """The least number of a dtype."""
+    return _limit(dtype, "min")
+
+
+def _limit(dtype: str, which: str) -> typing.Any:
+    import numpy as np
+    if dtype == "bfloat16":
+        return const(3.3895313892515355e38 if which == "max" else -3.3895313892515355e38, dtype)
+    return const(getattr(np.finfo(dtype) if "float" in dtype else np.iinfo(dtype), which).item() if "float" in dtype else int(getattr(np.iinfo(dtype), which)), dtype)
+
+
+def infinity(dtype: str, span: object = None) -> typing.Any:
+    return const(float("inf"), dtype)
+
+
+def if_then_else(cond: typing.Any, t: typing.Any, f: typing.Any, span: object = None) -> typing.Any:
+    """t where the condition holds, else f; the other one is not evaluated."""
+    return _core.prim_choose(True, cond, t, f)
+
+
+def all(*args: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
+    """Whether all conditions hold."""
+    return _chain("And", args)
+
+
+def any(*args: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
+    """Whether one of the conditions holds."""
+    return _chain("Or", args)
+
+
+def _chain(kind: str, args: typing.Any) -> typing.Any:
+    if not args:
+        raise ValueError("Any must take at least 1 argument" if kind == "Or" else "All must take at least 1 argument")
+    out = args[0].asobject() if hasattr(args[0], "asobject") else args[0]
+    for arg in args[1:]:
+        out = _core.prim_binary(kind, out, arg)
+    return out
+
+
+def _intrinsic(name: str, doc: str = "") -> typing.Any:
+    def call(x: typing.Any, span: object = None) -> typing.Any:
+        return _core.prim_call(name, [x])
+    call.__name__, call.__qualname__, call.__doc__ = name, name, doc or f"{name}(x), element by element."
+    return call
+
+
+(exp, exp2, log, log2, log10, sqrt, rsqrt, tanh, erf, sigmoid, sin, cos, tan, asin, acos, atan, sinh, cosh, asinh, acosh, atanh, isinf, isfinite, popcount, clz) = (
+    _intrinsic(n) for n in ("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh",
+                            "acosh", "atanh", "isinf", "isfinite", "popcount", "clz"))
+
+
+def _rounding(name: str) -> typing.Any:
+    def call(x: typing.Any, span: object = None) -> typing.Any:
+        return x if "int" in dtype_of(x) else _core.prim_call(name, [x])
+    call.__name__, call.__qualname__, call.__doc__ = name, name, f"{name}(x); integers stay."
+    return call
+
+
+floor, ceil, round, trunc, nearbyint = (_rounding(n) for n in ("floor", "ceil", "round", "trunc", "round"))  # noqa: A001
+
+
+def isnan(x: typing.Any, span: object = None) -> typing.Any:
+    return const(False, "bool") if "int" in dtype_of(x) else _core.prim_call("isnan", [x])
+
+
+def exp10(x: typing.Any) -> typing.Any:
+    return power(const(10.0, dtype_of(x)), x)
+
+
+def log1p(x: typing.Any) -> typing.Any:
+    return _core.prim_call("log", [_core.prim_binary("Add", x, const(1.0, dtype_of(x)))])
+
+
+def abs(x: typing.Any, span: object = None) -> typing.Any:  # noqa: A001
+    """The absolute value."""
+    dtype = dtype_of(x)
+    if "float" in dtype:
+        return _core.prim_call("fabs", [x])
+    return x if dtype.startswith("uint") else _core.prim_choose(False, _core.prim_binary("GE", x, const(0, dtype)), x, _core.prim_binary("Sub", const(0, dtype), x))
+
+
+def power(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    """x to the y; of integers with whole constants only."""
+    if "int" in dtype_of(x):
+        if not isinstance(y, int) or y < 0:
+            raise ValueError("a power of integers has a constant exponent of 0 or more; cast to float32 for others")
+        out: typing.Any = const(1, dtype_of(x))
+        for _ in range(int(y)):
+            out = _core.prim_binary("Mul", out, x)
+        return out
+    return _core.prim_call("pow", [x, const(float(y), dtype_of(x)) if isinstance(y, (int, float)) and not hasattr(y, "dtype") else y])
+
+
+pow = power  # noqa: A001
+
+
+def fmod(x: typing.Any, y: typing.Any) -> typing.Any:
+    return _core.prim_call("fmod", [x, y])
+
+
+def copysign(x1: typing.Any, x2: typing.Any) -> typing.Any:
+    return _core.prim_call("copysign", [x1, x2])
+
+
+def ldexp(x1: typing.Any, x2: typing.Any) -> typing.Any:
+    """x1 * 2**x2, with an integer x2."""
+    return _core.prim_call("ldexp_int", [x1, _core.prim_cast("int32", x2)])
+
+
+def fma(x: typing.Any, y: typing.Any, z: typing.Any) -> typing.Any:
+    return _core.prim_call("fma", [x, y, z])
+
+
+def reinterpret(dtype: str, value: typing.Any) -> typing.Any:
+    """The same bits as another dtype."""
+    return _core.prim_reinterpret(str(dtype), value)
+
+
+def bitwise_and(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("BitAnd", x, y)
+
+
+def bitwise_or(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("BitOr", x, y)
+
+
+def bitwise_xor(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("BitXor", x, y)
+
+
+def shift_left(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("ShiftLeft", x, y)
+
+
+def shift_right(x: typing.Any, y: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("ShiftRight", x, y)
+
+
+def bitwise_not(x: typing.Any, span: object = None) -> typing.Any:
+    return _core.prim_binary("BitXor", x, const(-1, dtype_of(x)))
+
+
+def likely(cond: typing.Any, span: object = None) -> typing.Any:
+    """The condition: which way it usually goes is not asked."""
+    return cond
+
+
+_INTRINSICS = {f"tir.{n}": n for n in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "floor", "ceil", "round", "trunc", "fabs", "sin", "cos", "tan", "isnan", "pow", "fma", "popcount")}
+
+
+def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
+    """An intrinsic by name, `tir.exp`."""
+    name = getattr(func_name, "name", func_name)
+    if str(name).removeprefix("tir.") not in {*_INTRINSICS.values(), "exp2", "log2", "log10", "clz", "atan", "cosh", "sinh", "if_then_else"}:
+        raise ValueError(f"there is no intrinsic '{name}'")
+    if str(name).endswith("if_then_else"):
+        return if_then_else(*args)
+    out = _core.prim_call(str(name).removeprefix("tir."), list(args))
+    return out if dtype_of(out) == str(dtype) else _core.prim_cast(str(dtype), out)
+
+
+call_pure_intrin = call_intrin
+
+__all__ = ["abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_intrin", "call_pure_intrin", "ceil", "ceildiv",
+           "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "if_then_else", "indexdiv", "indexmod", "infinity",
+           "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret", "round", "rsqrt",
+           "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"]

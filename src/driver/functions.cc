@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/functions.h"
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "base/format.h"
+#include "base/formats/function_table.h"
+#include "base/version.h"
+#include "codegen/backend.h"
+#include "codegen/kernel_cache.h"
+#include "driver/guarded.h"
+#include "tir/passes/lower_kernel.h"
+#include "tir/text.h"
+#include "tir/walk.h"
+
+namespace tilewright::driver {
+namespace {
+
+using tir::ExprKind;
+using tir::PrimExpr;
+
+std::optional<plan::SizeOp> size_op_of(ExprKind kind) {
+  switch (kind) {
+    case ExprKind::kAdd:
+      return plan::SizeOp::kAdd;
+    case ExprKind::kSub:
+      return plan::SizeOp::kSub;
+    case ExprKind::kMul:
+      return plan::SizeOp::kMul;
+    case ExprKind::kFloorDiv:
+      return plan::SizeOp::kFloorDiv;
+    case ExprKind::kFloorMod:
+      return plan::SizeOp::kFloorMod;
+    case ExprKind::kMin:
+      return plan::SizeOp::kMin;
+    case ExprKind::kMax:
+      return plan::SizeOp::kMax;
+    case ExprKind::kEQ:
+      return plan::SizeOp::kEqual;
+    case ExprKind::kLT:
+      return plan::SizeOp::kLess;
+    case ExprKind::kLE:
+      return plan::SizeOp::kLessEqual;
+    case ExprKind::kAnd:
+      return plan::SizeOp::kAnd;
+    case ExprKind::kOr:
+      return plan::SizeOp::kOr;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Expressions over sizes as programs of the table.
+class SizeWriter {
+ public:
+  SizeWriter(const te::Lowered& lowered, const std::string& function) : lowered_(lowered), function_(function) {}
+
+  Result<plan::SizeProgram> program(const PrimExpr& e) {
+    plan::SizeProgram out;
+    TW_TRY_STATUS(add(e, &out));
+    return out;
+  }
+
+ private:
+  Status add_swapped(plan::SizeOp op, const tir::BinaryNode& n, bool negate, plan::SizeProgram* out) {
+    TW_TRY_STATUS(add(n.b, out));
+    TW_TRY_STATUS(add(n.a, out));
+    out->push_back({op});
+    if (negate) out->push_back({plan::SizeOp::kNot});
+    return Ok{};
+  }
+
+  Status add(const PrimExpr& e, plan::SizeProgram* out) {
+    const auto& sizes = lowered_.size_values;
+    if (auto value = tir::as_const_int(e)) {
+      out->push_back({plan::SizeOp::kConstant, *value});
+      return Ok{};
+    }
+    if (auto found = std::find(sizes.begin(), sizes.end(), e); found != sizes.end()) {
+      out->push_back({plan::SizeOp::kSize, found - sizes.begin()});
+      return Ok{};
+    }
+    if (tir::is_binary(e->kind)) {
+      const auto& n = static_cast<const tir::BinaryNode&>(*e);
+      if (e->kind == ExprKind::kGT) return add_swapped(plan::SizeOp::kLess, n, false, out);
+      if (e->kind == ExprKind::kGE) return add_swapped(plan::SizeOp::kLessEqual, n, false, out);
+      if (e->kind == ExprKind::kNE) return add_swapped(plan::SizeOp::kEqual, n, true, out);
+      if (auto op = size_op_of(e->kind)) return add_all({n.a, n.b}, *op, out);
+    }
+    if (const auto* n = tir::as<tir::NotNode>(e)) return add_all({n->a}, plan::SizeOp::kNot, out);
+    if (const auto* n = tir::as<tir::SelectNode>(e))
+      return add_all({n->condition, n->on_true, n->on_false}, plan::SizeOp::kSelect, out);
+    if (const auto* n = tir::as<tir::CallNode>(e); n && n->op == tir::Intrinsic::k_if_then_else)
+      return add_all(n->args, plan::SizeOp::kSelect, out);
+    if (const auto* n = tir::as<tir::CastNode>(e); n && n->dtype.is_int() && n->value->dtype.is_int())
+      return add(n->value, out);
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("the size {} cannot be computed before a call", tir::to_text(e)),
+                      format("function {}", function_), "use sums, products and quotients of sizes");
+  }
+  Status add_all(const std::vector<PrimExpr>& parts, plan::SizeOp op, plan::SizeProgram* out) {
+    for (const PrimExpr& part : parts) TW_TRY_STATUS(add(part, out));
+    out->push_back({op});
+    return Ok{};
+  }
+
+  const te::Lowered& lowered_;
+  const std::string& function_;
+};
+
+std::string symbol_of(const std::string& name) {
+  std::string out;
+  for (char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
+  return out;
+}
+
+Result<plan::Function> described(const LoweredFunction& f, std::span<const tir::PrimFunc> kernels, uint32_t first) {
+  plan::Function out;
+  out.name = f.name;
+  SizeWriter writer(f.lowered, f.name);
+  for (const PrimExpr& s : f.lowered.sizes) out.sizes.push_back(static_cast<const tir::VarNode&>(*s).name);
+  uint32_t scalars = 0;
+  size_t tensors = 0;
+  for (const bool scalar : f.scalar) {
+    plan::FunctionArgument argument;
+    argument.scalar = scalar;
+    if (scalar) {
+      argument.name = out.sizes[scalars];
+      argument.size = scalars++;
+    } else {
+      const te::Lowered::Argument& tensor = f.lowered.arguments[tensors++];
+      argument.name = tensor.name;
+      argument.dtype = tensor.dtype;
+      for (const PrimExpr& d : tensor.shape) argument.shape.push_back(TW_TRY(writer.program(d)));
+      out.tensors.push_back(static_cast<uint32_t>(out.arguments.size()));
+    }
+    out.arguments.push_back(std::move(argument));
+  }
+  for (uint32_t i = 0; i < kernels.size(); ++i) out.kernels.push_back({first + i, static_cast<bool>(kernels[i].tid)});
+  for (const te::Lowered::Workspace& w : f.lowered.workspaces) {
+    const auto bytes = static_cast<int64_t>(w.buffer->dtype.bytes());
+    out.workspaces.push_back({TW_TRY(writer.program(w.elements * bytes)), w.per_thread});
+  }
+  TW_TRY_STATUS(plan::check_function(out));
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& function) {
+  std::vector<tir::PrimFunc> out;
+  for (const tir::PrimFunc& k : function.lowered.kernels) {
+    tir::PrimFunc kernel = k;
+    kernel.name = format("{}_compute_{}", symbol_of(function.name), out.size());
+    out.push_back(TW_TRY(tir::lower_kernel(std::move(kernel))));
+  }
+  return out;
+}
+
+Result<Built> build_functions(std::span<const LoweredFunction> functions, const BuildOptions& options) {
+  return guarded([&]() -> Result<Built> {
+    Built built;
+    built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+    built.system_lib = options.system_lib;
+    plan::Plan& plan = built.lowered.plan;
+    plan.model_name = options.name;
+    plan.compiler_version = version();
+    plan.target = built.target.str();
+    plan.cpu_features = built.target.cpu_features;
+    std::vector<plan::Function> table;
+    std::set<std::string> names;
+    for (const LoweredFunction& f : functions) {
+      if (!names.insert(symbol_of(f.name)).second)
+        return Diagnostic(ErrorCode::kInvalidArgument, format("two functions are called '{}'", f.name), {},
+                          "give each function a name of its own");
+      if (!f.lowered.bound.empty())
+        return Diagnostic(ErrorCode::kInvalidArgument,
+                          format("a loop is bound to '{}', and processors have no such threads", f.lowered.bound[0]),
+                          format("function {}", f.name), "use parallel in the place of bind");
+      std::vector<tir::PrimFunc> kernels = TW_TRY(finished_kernels(f));
+      table.push_back(TW_TRY(described(f, kernels, static_cast<uint32_t>(built.lowered.kernels.size()))));
+      std::move(kernels.begin(), kernels.end(), std::back_inserter(built.lowered.kernels));
+    }
+    for (const tir::PrimFunc& k : built.lowered.kernels) plan.kernels.push_back(k.name);
+    built.lowered.kernel_devices.assign(built.lowered.kernels.size(), 0);
+    plan.metadata[plan::kFunctionsKey] = plan::write_functions(table);
+    const int jobs =
+        options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    codegen::KernelCache cache(options.kernel_cache);
+    built.objects = TW_TRY(codegen::compile_kernels(built.lowered.kernels, built.target, jobs, {}, &cache)).objects;
+    return built;
+  });
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/library_functions.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/format.h"
+#include "runtime/arena.h"
+#include "runtime/cpu.h"
+#include "runtime/dltensor.h"
+#include "runtime/thread_team.h"
+
+namespace tilewright::runtime {
+
+// Made by the first call that needs it.
+struct LibraryFunctions::Team {
+  std::mutex busy;
+  std::unique_ptr<ThreadTeam> threads;
+  Arena arena;
+};
+
+// One call of a function.
+class LibraryFunctions::Call {
+ public:
+  Call(const plan::Function& function, const Artifact& artifact) : function_(function), artifact_(artifact) {}
+
+  // Sizes first, since every other dimension may depend on them.
+  Status take(const Arguments& args) {
+    if (args.size() != function_.arguments.size())
+      return wrong(format("{} arguments were given, and it takes {}", args.size(), function_.arguments.size()),
+                   "call " + plan::to_text(function_));
+    sizes_.assign(function_.sizes.size(), -1);
+    for (size_t i = 0; i < args.size(); ++i) TW_TRY_STATUS(take_sizes(args, i));
+    for (uint32_t i : function_.tensors) {
+      const DLTensor* tensor = TW_TRY(args.tensor(i));
+      TW_TRY_STATUS(check(i, tensor));
+      data_.push_back(data_of(*tensor));
+    }
+    return Ok{};
+  }
+
+  // On these threads; null: on the caller's.
+  Status run(ThreadTeam* team, Arena* arena) {
+    team_ = team;
+    const size_t threads = team ? static_cast<size_t>(team->size()) : 1;
+    TW_TRY_STATUS(place_workspaces(threads, arena));
+    const size_t first = sizes_.empty() ? 0 : 1;
+    for (size_t t = 0; t < threads; ++t) {
+      std::vector<void*>& list = buffers_.emplace_back();
+      if (first) list.push_back(sizes_.data());
+      list.insert(list.end(), data_.begin(), data_.end());
+      for (const auto& [offset, per_thread] : places_) list.push_back(arena->data() + offset + per_thread * t);
+    }
+    if (team)
+      team->run([](void* self, int tid, int n) { static_cast<Call*>(self)->walk(tid, n); }, this);
+    else
+      walk(0, 1);
+    return Ok{};
+  }
+
+  bool is_parallel() const {
+    return std::any_of(function_.kernels.begin(), function_.kernels.end(), [](const auto& k) { return k.parallel; });
+  }
+
+ private:
+  Diagnostic wrong(std::string what, std::string hint = {}) const {
+    return Diagnostic(ErrorCode::kInvalidArgument, std::move(what), format("function {}", function_.name),
+                      std::move(hint));
+  }
+  Status set_size(size_t which, int64_t value, const std::string& where) {
+    if (value < 0 || value > plan::kMaxFunctionSize)
+      return Diagnostic(
+          ErrorCode::kLimitExceeded,
+          format("the size '{}' is {}, and sizes are 0 to {}", function_.sizes[which], value, plan::kMaxFunctionSize),
+          where);
+    if (sizes_[which] < 0) sizes_[which] = value;
+    return Ok{};
+  }
+
+  Status take_sizes(const Arguments& args, size_t i) {
+    const plan::FunctionArgument& a = function_.arguments[i];
+    if (a.scalar) return set_size(a.size, TW_TRY(args.integer(i)), format("argument '{}'", a.name));
+    const DLTensor* tensor = TW_TRY(args.tensor(i));
+    if (tensor->ndim < 0 || static_cast<size_t>(tensor->ndim) != a.shape.size() || (tensor->ndim > 0 && !tensor->shape))
+      return Diagnostic(ErrorCode::kShapeMismatch,
+                        format("expected {}, got {}", plan::to_text(function_, a), describe(*tensor)),
+                        format("function {}", function_.name), "reshape the tensor");
+    for (size_t d = 0; d < a.shape.size(); ++d)
+      if (a.shape[d].size() == 1 && a.shape[d][0].op == plan::SizeOp::kSize)
+        TW_TRY_STATUS(
+            set_size(static_cast<size_t>(a.shape[d][0].value), tensor->shape[d], format("argument '{}'", a.name)));
+    return Ok{};
+  }
+
+  Status check(uint32_t i, const DLTensor* tensor) const {
+    const plan::FunctionArgument& a = function_.arguments[i];
+    plan::TensorInfo info{a.name, a.dtype, {}};
+    for (const plan::SizeProgram& p : a.shape) {
+      const auto extent = plan::evaluate(p, sizes_);
+      if (!extent || *extent < 0)
+        return wrong(
+            format("the size {} of argument '{}' is none for these sizes", plan::to_text(p, function_.sizes), a.name));
+      info.shape.push_back(*extent);
+    }
+    TW_TRY_STATUS(check_tensor(tensor, info, format("argument '{}' of {}", a.name, function_.name)));
+    if (!is_compact(*tensor))
+      return wrong(format("argument '{}' has strides", a.name), "give a tensor whose elements lie one after another");
+    if (reinterpret_cast<uintptr_t>(data_of(*tensor)) % std::max<uint64_t>(1, a.dtype.element().bytes()) != 0)
+      return wrong(format("the elements of argument '{}' are not aligned", a.name), "copy the tensor");
+    return Ok{};
+  }
+
+  Status place_workspaces(size_t threads, Arena* arena) {
+    uint64_t total = 0;
+    for (const plan::FunctionWorkspace& w : function_.workspaces) {
+      const auto bytes = plan::evaluate(w.bytes, sizes_);
+      uint64_t one = 0, all = 0;
+      const bool fits = bytes && !__builtin_add_overflow(static_cast<uint64_t>(std::max<int64_t>(*bytes, 0)), 63, &one);
+      one = one / 64 * 64;
+      if (!fits || __builtin_mul_overflow(one, w.per_thread ? threads : 1, &all) ||
+          __builtin_add_overflow(total, all, &all))
+        return Diagnostic(ErrorCode::kLimitExceeded, "the working memory for these sizes is beyond any machine",
+                          format("function {}", function_.name));
+      places_.push_back({total, w.per_thread ? one : 0});
+      total = all;
+    }
+    return total ? arena->grow(total) : Ok{};
+  }
+
+  void walk(int tid, int threads) {
+    void* const* buffers = buffers_[static_cast<size_t>(tid)].data();
+    for (size_t i = 0; i < function_.kernels.size(); ++i) {
+      const plan::FunctionKernel& k = function_.kernels[i];
+      if (i > 0 && threads > 1) team_->barrier(tid);
+      if (k.parallel)
+        artifact_.kernels()[k.kernel](buffers, tid, threads);
+      else if (tid == 0)
+        artifact_.kernels()[k.kernel](buffers, 0, 1);
+    }
+  }
+
+  struct Place {
+    uint64_t offset, per_thread;
+  };
+  const plan::Function& function_;
+  const Artifact& artifact_;
+  ThreadTeam* team_ = nullptr;
+  std::vector<int64_t> sizes_;
+  std::vector<void*> data_;
+  std::vector<Place> places_;
+  std::vector<std::vector<void*>> buffers_;  // by thread
+};
+
+Result<std::shared_ptr<const LibraryFunctions>> LibraryFunctions::of(const std::shared_ptr<const Artifact>& artifact) {
+  auto out = std::make_shared<LibraryFunctions>();
+  out->artifact_ = artifact;
+  out->team_ = std::make_shared<Team>();
+  const auto& metadata = artifact->plan().metadata;
+  if (auto found = metadata.find(plan::kFunctionsKey); found != metadata.end())
+    for (plan::Function& f : TW_TRY(plan::read_functions(found->second, artifact->kernels().size())))
+      out->functions_.push_back(std::make_shared<const plan::Function>(std::move(f)));
+  return std::shared_ptr<const LibraryFunctions>(std::move(out));
+}
+
+std::vector<std::string> LibraryFunctions::names() const {
+  std::vector<std::string> out;
+  for (const auto& f : functions_) out.push_back(f->name);
+  return out;
+}
+
+FunctionRef LibraryFunctions::find(const std::string& name) const {
+  auto found = std::find_if(functions_.begin(), functions_.end(), [&](const auto& f) { return f->name == name; });
+  if (found == functions_.end() && name == kEntryFunction) found = functions_.begin();
+  if (found == functions_.end()) return {};
+  return make_function((*found)->name,
+                       [function = *found, artifact = artifact_, team = team_](const Arguments& args) -> Result<Value> {
+                         Call call(*function, *artifact);
+                         TW_TRY_STATUS(call.take(args));
+                         std::unique_lock<std::mutex> lock(team->busy, std::try_to_lock);
+                         if (!lock.owns_lock()) {
+                           Arena own;
+                           TW_TRY_STATUS(call.run(nullptr, &own));
+                           return Value();
+                         }
+                         const int threads = default_thread_count();
+                         if (call.is_parallel() && threads > 1 && !team->threads)
+                           team->threads = std::make_unique<ThreadTeam>(threads, 100);
+                         TW_TRY_STATUS(call.run(call.is_parallel() ? team->threads.get() : nullptr, &team->arena));
+                         return Value();
+                       });
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What lowering knows of a schedule before it writes loops: where each stage's loops start and end, what of a tensor
+// one iteration of a consumer's loop needs, where elements lie, and which conditions remain.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "te/lower.h"
+#include "te/region.h"
+#include "te/widen.h"
+
+namespace tilewright::te {
+
+struct Loop {
+  PrimExpr var, extent;
+};
+
+// What is known of a stage's loops and memory.
+struct StagePlan {
+  Operation body;  // inlined expressions written in
+  bool alive = false;
+  std::vector<Loop> path;                                 // the loops around the stage, outermost first
+  std::vector<PrimExpr> lo;                               // of each dimension: the first index that is computed
+  std::vector<PrimExpr> strides;                          // of the buffers
+  std::map<const IterVarNode*, PrimExpr> extent, offset;  // offset: from the start, over the loops' variables
+  std::map<const IterVarNode*, PrimExpr> base;            // where an operation's axis starts
+  std::map<const IterVarNode*, PrimExpr> loop;            // the variable of a leaf
+  std::vector<PrimExpr> guards;
+  std::vector<tir::Buffer> buffers;  // by output
+
+  PrimExpr value(const IterVar& axis) const { return base.at(axis.get()) + offset.at(axis.get()); }
+};
+
+bool uses_any(const PrimExpr& e, const std::vector<Loop>& loops);
+
+class Planning {
+ public:
+  Planning(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::vector<PrimExpr>& scalars,
+           std::string name)
+      : schedule_(schedule), arguments_(arguments), scalars_(scalars), name_(std::move(name)) {}
+  // Errors: those of lower.
+  Status run();
+
+  const Schedule& schedule() const { return schedule_; }
+  const std::string& name() const { return name_; }
+  const StagePlan& of(const Stage& s) const { return plans_.at(&s); }
+  Stage* stage_of(const tir::ReadNode& read) const;
+  static int output_of(const tir::ReadNode& read) { return static_cast<const TensorNode&>(*read.source).index; }
+  PrimExpr place(const StagePlan& p, const std::vector<PrimExpr>& indices) const;
+  Widening widening(Widening::OnRead on_read) const;
+  const std::vector<tir::Buffer>& argument_buffers() const { return argument_buffers_; }
+  // Sizes, arguments and workspaces; the kernels are still to come.
+  Lowered take() { return std::move(out_); }
+
+ private:
+  Diagnostic wrong(const std::string& where, std::string what, std::string hint = {}) const;
+  void inline_stages();
+  Status find_arguments();
+  Status find_sizes();
+  void describe_arguments();
+  PrimExpr size(const PrimExpr& e) const;
+  Status plan(const Stage& s);
+  void plan_placeholder(const Stage& s);
+  std::vector<const Stage*> readers_of(const Stage& s) const;
+  Status find_path(const Stage& s, const std::vector<const Stage*>& readers);
+  Running running_beside(const StagePlan& k, const Stage& reader, const std::vector<Loop>& path, bool* known) const;
+  void find_region(const Stage& s, const std::vector<const Stage*>& readers, const std::vector<PrimExpr>& dims,
+                   std::vector<PrimExpr>* extents, std::vector<PrimExpr>* allocated);
+  void set_loops(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents);
+  void split_extents(const Relation& r, StagePlan& p, std::vector<IterVar>* uneven);
+  tir::Buffer memory(const Stage& s, int output, const PrimExpr& elements);
+
+  const Schedule& schedule_;
+  const std::vector<Tensor>& arguments_;
+  const std::vector<PrimExpr>& scalars_;
+  const std::string name_;
+  Lowered out_;
+  Scopes scopes_;
+  std::map<const Stage*, StagePlan> plans_;
+  std::map<std::pair<const Stage*, int>, tir::Buffer> given_;
+  std::vector<tir::Buffer> argument_buffers_;
+  std::vector<std::pair<PrimExpr, PrimExpr>> sizes_;
+  std::vector<PrimExpr> roots_;  // keeps the variables that regions are keyed by
+  int64_t stack_bytes_ = 0;
+};
+
+}  // namespace tilewright::te

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tir/operands.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "tir/typing.h"
+
+namespace tilewright::tir {
+namespace {
+
+Diagnostic mismatch(std::string what, std::string hint) {
+  return Diagnostic(ErrorCode::kDtypeMismatch, std::move(what), {}, std::move(hint));
+}
+
+bool has_values(DataType t) { return t.is_integral() || t.is_bool() || t.is_float(); }
+
+// A condition is an integer of one bit beside other integers.
+DataType as_integer(DataType t) { return t.is_bool() ? kInt32.with_lanes(t.lanes) : t; }
+
+Result<DataType> common(DataType a, DataType b) {
+  if (a == b) return a;
+  if (!has_values(a) || !has_values(b)) return mismatch(format("{} and {} have no common dtype", a.str(), b.str()), {});
+  if (a.is_float() && b.is_float())
+    return mismatch(format("{} and {} are both floats of their own", a.str(), b.str()), "cast one of them with astype");
+  if (a.is_float()) return a;
+  if (b.is_float()) return b;
+  a = as_integer(a), b = as_integer(b);
+  const auto bits = std::max(a.bits, b.bits);
+  return DataType{a.is_uint() && b.is_uint() ? TypeCode::kUInt : TypeCode::kInt, bits, a.lanes};
+}
+
+}  // namespace
+
+Status match_operands(PrimExpr* a, PrimExpr* b) {
+  const int lanes = std::max((*a)->dtype.lanes, (*b)->dtype.lanes);
+  for (PrimExpr* e : {a, b})
+    if ((*e)->dtype.lanes != lanes) {
+      if ((*e)->dtype.lanes != 1)
+        return mismatch(format("{} and {} have other numbers of lanes", (*a)->dtype.str(), (*b)->dtype.str()), {});
+      *e = broadcast(*e, lanes);
+    }
+  const DataType dtype = TW_TRY(common((*a)->dtype, (*b)->dtype));
+  *a = cast(dtype, *a), *b = cast(dtype, *b);
+  return Ok{};
+}
+
+Result<PrimExpr> operate(ExprKind kind, PrimExpr a, PrimExpr b) {
+  TW_TRY_STATUS(match_operands(&a, &b));
+  if (a->dtype.is_bool() && !operator_takes(kind, a->dtype)) {
+    const DataType number = as_integer(a->dtype);
+    a = cast(number, a), b = cast(number, b);
+  }
+  if (!operator_takes(kind, a->dtype))
+    return mismatch(format("{} is not for {}", kind_name(kind), a->dtype.str()), "cast the operands with astype");
+  return binary(kind, std::move(a), std::move(b));
+}
+
+Result<PrimExpr> choose(bool lazy, PrimExpr condition, PrimExpr on_true, PrimExpr on_false) {
+  if (!condition->dtype.is_bool()) {
+    if (!condition->dtype.is_integral())
+      return mismatch(format("a condition of {}", condition->dtype.str()), "give a comparison");
+    condition = ne(condition, make_int(0, condition->dtype));
+  }
+  TW_TRY_STATUS(match_operands(&on_true, &on_false));
+  if (condition->dtype.lanes != 1 && (lazy || condition->dtype.lanes != on_true->dtype.lanes)) {
+    if (on_true->dtype.lanes != 1) return mismatch("the condition has other lanes than the values", {});
+    lazy = false;
+  }
+  if (!lazy) return select(std::move(condition), std::move(on_true), std::move(on_false));
+  return intrinsic(Intrinsic::k_if_then_else, {std::move(condition), std::move(on_true), std::move(on_false)});
+}
+
+Result<PrimExpr> apply(Intrinsic op, std::vector<PrimExpr> args) {
+  if (static_cast<int>(args.size()) != intrinsic_arity(op))
+    return mismatch(format("{} takes {} arguments, not {}", intrinsic_name(op), intrinsic_arity(op), args.size()), {});
+  const bool for_integers = op == Intrinsic::k_popcount || op == Intrinsic::k_clz;
+  if (args.size() == 2 && op != Intrinsic::k_ldexp_int) TW_TRY_STATUS(match_operands(&args[0], &args[1]));
+  const DataType dtype = args[0]->dtype;
+  if (for_integers ? !dtype.is_integral() : !dtype.is_float())
+    return mismatch(format("{} is not for {}", intrinsic_name(op), dtype.str()),
+                    for_integers ? "give an integer" : "cast the argument to a float with astype");
+  return intrinsic(op, std::move(args));
+}
+
+Result<PrimExpr> convert(DataType dtype, PrimExpr value) {
+  if (!has_values(dtype) || !has_values(value->dtype))
+    return mismatch(format("{} cannot be cast to {}", value->dtype.str(), dtype.str()), {});
+  if (dtype.lanes != 1 && dtype.lanes != value->dtype.lanes) {
+    if (value->dtype.lanes != 1)
+      return mismatch(format("{} cannot be cast to {}", value->dtype.str(), dtype.str()), "keep the number of lanes");
+    value = broadcast(std::move(value), dtype.lanes);
+  }
+  return cast(dtype, std::move(value));
+}
+
+Result<PrimExpr> negate(const PrimExpr& value) {
+  if (!value->dtype.is_bool()) return mismatch(format("Not is not for {}", value->dtype.str()), "give a comparison");
+  return logical_not(value);
+}
+
+}  // namespace tilewright::tir
