@@ -9,7 +9,7 @@ foreach(room base runtime)
 endforeach()
 file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/vm/*.cc
      ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine)\\.cc$")
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine|vm/host_select|vm/host_tensors|vm/host_values)\\.cc$")
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)
