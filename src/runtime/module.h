@@ -54,7 +54,7 @@ class LibraryModule : public Module {
   Result<std::shared_ptr<const LibraryFunctions>> functions();
   std::shared_ptr<const Artifact> artifact_;
   std::mutex functions_mutex_;
-  std::shared_ptr<const LibraryFunctions> functions_;  // made when it is first asked for
+  std::shared_ptr<const LibraryFunctions> functions_;      // made when it is first asked for
   std::vector<std::string> input_dtypes_, output_dtypes_;  // names, for tw_tensor_info
 };
 
