@@ -2,7 +2,7 @@
 # The libraries and programs a user sees.
 
 # The runtime library stays below 500 KB: what is not hot is compiled for size, and what nothing calls is dropped.
-foreach(room base runtime)
+foreach(room base runtime rpc)
   if(TARGET tw_${room})
     target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
   endif()
@@ -25,6 +25,27 @@ if(TARGET tw_runtime)
     target_link_options(tilewright_runtime PRIVATE -Wl,--icf=all)
   endif()
   set_target_properties(tilewright_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                        LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
+endif()
+
+# Sessions with other machines: the small program, which needs no compiler, and the client's functions, which whoever wants
+# sessions loads (decision 021).
+if(TARGET tw_rpc)
+  find_package(OpenSSL 3 REQUIRED)
+  target_link_libraries(tw_rpc PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+  add_executable(tilewright_rpc ${CMAKE_SOURCE_DIR}/src/rpc/rpc_main.cc)
+  target_link_libraries(tilewright_rpc PRIVATE -Wl,--whole-archive $<TARGET_FILE:tw_runtime> -Wl,--no-whole-archive tw_rpc)
+  target_link_options(tilewright_rpc PRIVATE "-Wl,--export-dynamic-symbol=tw_*" -Wl,--gc-sections -static-libstdc++
+                      -static-libgcc -s)
+  set_target_properties(tilewright_rpc PROPERTIES OUTPUT_NAME tilewright-rpc)
+  add_dependencies(tilewright_rpc tw_runtime)
+  add_library(tilewright_rpc_client SHARED ${CMAKE_SOURCE_DIR}/src/rpc/plugin_main.cc $<TARGET_OBJECTS:tw_rpc>
+              $<TARGET_OBJECTS:tw_base>)
+  target_include_directories(tilewright_rpc_client PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+  target_link_libraries(tilewright_rpc_client PRIVATE tilewright_runtime OpenSSL::SSL OpenSSL::Crypto Threads::Threads)
+  target_link_options(tilewright_rpc_client PRIVATE -Wl,--gc-sections -static-libstdc++ -static-libgcc -s
+                      -Wl,--exclude-libs,ALL -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/runtime.map)
+  set_target_properties(tilewright_rpc_client PROPERTIES BUILD_RPATH "$ORIGIN" BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN"
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/runtime.map)
 endif()
 

@@ -78,6 +78,8 @@ void fill(nb::handle object, tw_value* out) {
       tw_module_retain(v.as.module);
       break;
     case TW_TENSOR: {  // a tensor that keeps the array
+      if (static_cast<int32_t>(v.as.tensor->device.device_type) >= kFirstRemoteDevice)
+        throw nb::type_error("a tensor of another process cannot be a result here: return its numpy()");
       struct Kept {
         DLManagedTensor managed;
         std::vector<int64_t> shape, strides;

@@ -26,6 +26,8 @@ class Handle {
 using FunctionHandle = Handle<tw_function, tw_function_retain, tw_function_free>;
 using ModuleHandle = Handle<tw_module, tw_module_retain, tw_module_free>;
 
+// Tensors of other processes have device types from here on (docs/rpc.md).
+inline constexpr int32_t kFirstRemoteDevice = 128;
 // A function that calls a Python callable; an exception goes to whoever called.
 FunctionHandle function_of(nb::handle callable);
 bool is_device(nb::handle object);  // a tilewright.Device, which is a tuple, too

@@ -16,7 +16,24 @@ nb::dlpack::dtype numpy_dtype(DLDataType t) {
   return {known ? t.code : static_cast<uint8_t>(kDLUInt), t.bits, t.lanes};
 }
 
+// A tensor in the memory of another process (docs/rpc.md): its data is a number there.
+struct RemoteTensor {
+  RemoteTensor(const DLTensor& t, nb::handle keeper)
+      : tensor(t), shape(t.shape, t.shape + t.ndim), owner(nb::borrow(keeper)) {
+    tensor.shape = shape.data();
+  }
+  RemoteTensor(const RemoteTensor& other) : RemoteTensor(other.tensor, other.owner) {}
+  RemoteTensor& operator=(const RemoteTensor&) = delete;
+  DLTensor tensor;
+  std::vector<int64_t> shape;
+  nb::object owner;
+};
+
 nb::object wrap_ndarray(const DLTensor& tensor, nb::handle owner) {
+  if (static_cast<int32_t>(tensor.device.device_type) >= kFirstRemoteDevice) {
+    nb::object remote = nb::cast(RemoteTensor(tensor, owner));
+    return ndarray_type ? nb::object(nb::borrow(ndarray_type).attr("_of_remote")(remote)) : remote;
+  }
   nb::object array = to_numpy(tensor, owner);
   return ndarray_type ? nb::object(nb::borrow(ndarray_type)(array)) : array;
 }
@@ -74,6 +91,11 @@ tw_value Borrowed::value(nb::handle object) {
     v.kind = TW_DEVICE;
     v.as.device = {static_cast<decltype(v.as.device.device_type)>(nb::cast<int>(object.attr("device_type"))),
                    nb::cast<int32_t>(object.attr("device_id"))};
+    return v;
+  }
+  if (nb::isinstance<RemoteTensor>(object)) {
+    v.kind = TW_TENSOR;
+    v.as.tensor = &nb::cast<RemoteTensor&>(object).tensor;
     return v;
   }
   if (nb::isinstance<FunctionHandle>(object)) {
@@ -201,6 +223,18 @@ nb::object to_python(const tw_value& v, bool owned) {
 }
 
 void bind_values(nb::module_& m) {
+  nb::class_<RemoteTensor>(m, "RemoteTensor", "A tensor in the memory of another process")
+      .def_prop_ro("shape", [](const RemoteTensor& self) { return self.shape; })
+      .def_prop_ro("dtype",
+                   [](const RemoteTensor& self) {
+                     return nb::make_tuple(self.tensor.dtype.code, self.tensor.dtype.bits, self.tensor.dtype.lanes);
+                   })
+      .def_prop_ro("device",
+                   [](const RemoteTensor& self) {
+                     return nb::make_tuple(static_cast<int>(self.tensor.device.device_type),
+                                           self.tensor.device.device_id);
+                   })
+      .def_prop_ro("data", [](const RemoteTensor& self) { return reinterpret_cast<uintptr_t>(self.tensor.data); });
   m.def("_set_types", [](nb::object ndarray, nb::object device) {  // kept for the life of the process
     ndarray_type = ndarray.release().ptr();
     device_type = device.release().ptr();

@@ -28,6 +28,13 @@ module.run(x=np.full((2, 3), 3, np.float32))
 assert (module.get_output(0).numpy() == 2).all()
 tw.register_func("wheel.test", lambda a: a + 1)
 assert tw.get_global_func("wheel.test")(1) == 2
+os.environ["TILEWRIGHT_TOKEN"] = os.path.join(tempfile.mkdtemp(), "token")
+remote = tw.rpc.PopenSession()  # the program and the library of the wheel
+assert (tw.nd.array(np.arange(3), remote.cpu()).numpy() == np.arange(3)).all()
+remote.close()
+server = tw.rpc.Server("127.0.0.1", 0, silent=True)
+assert tw.rpc.connect("127.0.0.1", server.port).get_function("rpc.test.addone")(1) == 2
+server.terminate()
 print("used", tw.__version__)
 """
 
@@ -56,7 +63,8 @@ def main() -> None:
         wheel = next(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".whl"))
         names = zipfile.ZipFile(wheel).namelist()
         for needed in ("tilewright/py.typed", "tilewright/_core.pyi", "tilewright/classic/relay/testing/resnet.py", "tilewright/include/tilewright/c_api.h",
-                       "tilewright/include/tilewright/function.h", "tilewright/libtilewright_runtime.so.0"):
+                       "tilewright/include/tilewright/function.h", "tilewright/libtilewright_runtime.so.0", "tilewright/tilewright-rpc",
+                       "tilewright/libtilewright_rpc_client.so"):
             assert needed in names, f"{needed} is not in the wheel: {names}"
         assert any(name.startswith("tilewright/_core.") and name.endswith(".so") for name in names), names
         assert not [name for name in names if "test_" in name or name.endswith(".cc")], names

@@ -27,7 +27,9 @@ _REPLACEMENTS = {
     "te": "te.compute and schedules (docs/te.md); 'dir(tvm.te)' has what is there",
     "tir": "te.compute and schedules (docs/te.md); 'tilewright compile --dump-ir' shows the loops of a model",
     "topi": "te.compute (docs/te.md), or a model in Relay or ONNX",
-    "rpc": "copy the library to the device and run it there with 'tilewright run'",
+    "rpc.proxy": "a server that clients reach, for instance through 'ssh -L'",
+    "rpc.minrpc": "the program tilewright-rpc serves sessions without the compiler",
+    "rpc.with_minrpc": "rpc.PopenSession() starts the program tilewright-rpc",
     "micro": "every library has the C function tw_run, which needs no runtime (docs/cpp.md)",
     "contrib.ndk": "contrib.cc.cross_compiler with the NDK's compiler",
     **dict.fromkeys(("contrib.emcc", "contrib.xcode", "contrib.clang", "contrib.hexagon"), "contrib.cc.cross_compiler with that compiler"),
@@ -45,7 +47,8 @@ _REPLACEMENTS = {
     "script": "loop IR is inspected with 'tilewright compile --dump-ir'",
     "relax": "write a model in Relay or ONNX",
     "dlight": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
-    "exec": "copy the library to the device and run it there with 'tilewright run'",
+    "exec.autotvm_log_editor": "records are lines of JSON",
+    "exec.rpc_proxy": "a server that clients reach, for instance through 'ssh -L'",
 }
 
 

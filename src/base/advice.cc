@@ -36,6 +36,7 @@ constexpr char kAdvice[] =
     "602 raise --time-limit or --memory-limit\0"
     "603 run it again\0"
     "701 see that the other process still runs; then connect again\0"
+    "702 both sides need one token: 'tilewright token' says where it lies\0"
     "703 both sides should have one version; connect again\0"
     "704 the message is the remote machine's\0";
 constexpr const char* kBug = "this is a bug in Tilewright; please report it with the model and the command";

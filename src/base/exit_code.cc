@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/exit_code.h"
 
+#include "base/token_refused.h"
+
 namespace tilewright {
 
 ExitCode exit_code(ErrorCode code) {
+  if (code == kTokenRefused) return kExitInput;
   switch (code) {
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kUnknownPass:

@@ -3,10 +3,12 @@
 
 #include "base/advice.h"
 #include "base/format.h"
+#include "base/token_refused.h"
 
 namespace tilewright {
 
 const char* error_name(ErrorCode code) {
+  if (code == kTokenRefused) return "TokenRefused";
   switch (code) {
 #define TW_CODE(number, name, text) \
   case ErrorCode::k##name:          \

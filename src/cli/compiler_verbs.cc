@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <iterator>
@@ -20,11 +21,16 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
   passes                      List the passes and pipelines
   targets                     List the targets and what this machine has
   calibrate                   Measure this machine, for the choice of kernels
+  rpc-server                  Let clients with a token run models on this machine
+  rpc-tracker                 Know the devices of a group, and give each request one
+  token                       Show the token of sessions, or derive one
 )";
 
 namespace {
 
 constexpr const char* kCompilerVerbs[] = {"compile", "verify", "inspect", "ops", "passes", "targets", "calibrate"};
+// Served by a small program of its own, which goes to devices without the rest.
+constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
 constexpr const char* kLibrary = "libtilewright_compiler.so";
 
 std::string own_folder() {
@@ -44,8 +50,22 @@ bool is_compiler_verb(const std::string& verb) {
 
 std::vector<std::string> all_verbs() {
   std::vector<std::string> verbs(std::begin(kCompilerVerbs), std::end(kCompilerVerbs));
+  verbs.insert(verbs.end(), std::begin(kSessionVerbs), std::end(kSessionVerbs));
   verbs.insert(verbs.end(), {"run", "bench"});
   return verbs;
+}
+
+bool is_session_verb(const std::string& verb) {
+  return std::find(std::begin(kSessionVerbs), std::end(kSessionVerbs), verb) != std::end(kSessionVerbs);
+}
+
+Diagnostic become_session_program(char** argv) {
+  const std::string beside = own_folder() + "tilewright-rpc";
+  execv(beside.c_str(), argv);
+  execvp("tilewright-rpc", argv);
+  return {ErrorCode::kFileNotFound,
+          format("'{}' needs the program tilewright-rpc, which is not installed here", argv[1]), beside,
+          "put it beside this one"};
 }
 
 Result<void*> compiler_symbol(const char* name, const std::string& user) {

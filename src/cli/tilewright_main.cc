@@ -32,6 +32,8 @@ int run(int argc, char** argv) {
     auto code = tilewright::cli::call_compiler(argc, argv);
     return code.ok() ? *code : report(code.error());
   }
+  if (argc > 1 && tilewright::cli::is_session_verb(argv[1]))
+    return report(tilewright::cli::become_session_program(argv));
   const std::vector<std::string> verbs = tilewright::cli::all_verbs();
   if (argc > 1 && argv[1][0] != '-' && std::count(verbs.begin(), verbs.end(), argv[1]) == 0)
     return report({ErrorCode::kInvalidArgument,

@@ -23,6 +23,9 @@ void add_bench_verb(CLI::App& app, Action* action);
 
 // Whether the compiler library serves the verb, and the call into it. Errors: FileNotFound (no such library here).
 bool is_compiler_verb(const std::string& verb);
+// Whether the small program of sessions serves the verb; becoming it. Error: FileNotFound (it is not there).
+bool is_session_verb(const std::string& verb);
+Diagnostic become_session_program(char** argv);
 std::vector<std::string> all_verbs();
 Result<int> call_compiler(int argc, const char* const* argv);
 // A function of that library, for `user` (a verb). Errors: LinkFailed.

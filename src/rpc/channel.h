@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -13,13 +14,21 @@ namespace tilewright::rpc {
 class Channel {
  public:
   virtual ~Channel() = default;
-  // All of `out`, all of `bytes`. Errors: ConnectionLost, TimeLimit.
-  virtual Status read(std::span<char> out) = 0;
+  // What is there, at least one byte. Errors: ConnectionLost, TimeLimit.
+  virtual Result<size_t> read_some(std::span<char> out) = 0;
+  // All of `out`, all of `bytes`. A read and a write may go on in two threads. Errors: ConnectionLost, TimeLimit.
+  Status read(std::span<char> out);
   virtual Status write(std::string_view bytes) = 0;
+  // Ends what this side says; the other may still speak.
+  virtual void finish() = 0;
   // Ends both directions, in any thread: a read that waits fails.
   virtual void close() = 0;
 };
 
+// Waits until the socket can be read or written (poll's events). Errors: ConnectionLost, TimeLimit.
+Status wait_for(int socket, short events, std::chrono::milliseconds patience);
+// The error of a peer that went away.
+Diagnostic connection_lost(const std::string& why);
 // Over a socket that it owns. A read or write that makes no progress for `patience` is an error; zero waits for ever.
 std::unique_ptr<Channel> socket_channel(int socket, std::chrono::milliseconds patience = {});
 

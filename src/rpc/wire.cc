@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "base/token_refused.h"
 
 namespace tilewright::rpc {
 namespace {
@@ -169,10 +170,11 @@ Result<WireTensor> read_tensor(ByteReader& in) {
   return tensor;
 }
 
-void write_values(ByteWriter& out, std::span<const WireValue> values) {
+void write_values(ByteWriter& out, std::span<const WireValue> values, bool without_tail) {
   append(out, static_cast<int32_t>(values.size()));
   for (const WireValue& v : values) append(out, v.kind);
-  for (const WireValue& v : values) write_one(out, v);
+  for (const WireValue& v : values.first(values.size() - (without_tail ? 1 : 0))) write_one(out, v);
+  if (without_tail) append(out, uint64_t{values.back().text.size()});
 }
 
 Result<std::vector<WireValue>> read_values(ByteReader& in) {
@@ -211,7 +213,11 @@ Diagnostic error_from(std::string_view text) {
   if (!text.starts_with(kStart) || end == std::string_view::npos)
     return {ErrorCode::kRemoteError, std::string(text.substr(0, 16384)), "remote"};
   const int number = std::atoi(std::string(text.substr(kStart.size(), 3)).c_str());
-  Diagnostic error(ErrorCode::kRemoteError, std::string(text.substr(end + 3)), "remote");
+  std::string_view message = text.substr(end + 3);
+  constexpr std::string_view kPlace = "remote: ";  // said by whoever answers, too
+  if (message.starts_with(kPlace)) message.remove_prefix(kPlace.size());
+  Diagnostic error(ErrorCode::kRemoteError, std::string(message), "remote");
+  if (static_cast<ErrorCode>(number) == kTokenRefused) error.code = kTokenRefused;
   switch (static_cast<ErrorCode>(number)) {
 #define TW_CODE(value, name, meaning) \
   case ErrorCode::k##name:            \

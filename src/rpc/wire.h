@@ -80,7 +80,8 @@ struct WireValue {
 void write_tensor(ByteWriter& out, const WireTensor& tensor);
 // Errors: ProtocolError.
 Result<WireTensor> read_tensor(ByteReader& in);
-void write_values(ByteWriter& out, std::span<const WireValue> values);
+// `without_tail`: the bytes of the last value are left out, for whoever sends them from where they lie.
+void write_values(ByteWriter& out, std::span<const WireValue> values, bool without_tail = false);
 // Reads a whole sequence; what follows it is an error. Errors: ProtocolError.
 Result<std::vector<WireValue>> read_values(ByteReader& in);
 

@@ -4,6 +4,7 @@
 
 #include "base/advice.h"
 #include "base/format.h"
+#include "base/token_refused.h"
 #include "runtime/c_support.h"
 
 namespace tilewright::runtime {
@@ -16,6 +17,7 @@ struct LastError {
 thread_local LastError last_error;
 
 bool is_error_code(int32_t code) {
+  if (static_cast<ErrorCode>(code) == kTokenRefused) return true;
   switch (static_cast<ErrorCode>(code)) {
 #define TW_CASE(number, name, text) case ErrorCode::k##name:
     TW_ERROR_CODES(TW_CASE)

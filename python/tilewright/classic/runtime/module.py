@@ -12,7 +12,7 @@ import numpy as np
 from ... import _core
 from ...options import load_plugin
 from ..registry import Function, get_global_func, register_func
-from .ndarray import NDArray, as_array
+from .ndarray import Device, NDArray, as_array
 
 
 class BenchmarkResult:
@@ -69,6 +69,13 @@ class Module:
             raise AttributeError(f"Module has no function '{name}'")
         return _Wrapped(found)
 
+    def _session_function(self, name: str) -> Any:
+        """Of a module in another process: a global function there."""
+        return self._handle.get_function(f"__session__:{name}", False)
+
+    def _session_device(self) -> Device:
+        return Device(1 + self._handle.get_function("__session_step__", False)())
+
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
         return self._handle.get_function(name, query_imports) is not None
 
@@ -103,6 +110,11 @@ class Module:
                        f_preproc: str = "") -> Callable[..., BenchmarkResult]:
         """A function that calls `func_name` as often as asked, in the runtime, and says how long one call took. f_preproc: a global function
         that is called with the same arguments before each repeat, outside of the measured time."""
+        if self.type_key == "rpc":  # measured there
+            where = dev or (1, 0)
+            there = self._session_function("runtime.RPCTimeEvaluator")(self._handle, func_name, where[0] % 128, where[1], number, repeat, min_repeat_ms, cooldown_interval_ms,
+                                                                      repeats_to_cooldown, f_preproc)
+            return lambda *args: BenchmarkResult.of([s for s, in struct.iter_unpack("<d", there(*args))])
         function, evaluator = self.get_function(func_name)._function, get_global_func("runtime.TimeEvaluator")
         if not f_preproc:
             timed = evaluator(function, number, repeat, min_repeat_ms, cooldown_interval_ms, repeats_to_cooldown)

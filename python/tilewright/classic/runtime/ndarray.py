@@ -8,6 +8,17 @@ import numpy as np
 
 from ...arrays import as_array
 
+# Devices of sessions (docs/rpc.md) are those of the other side, and this for each session.
+SESSION_STEP = 128
+_remote: Any = None  # the functions of install_remote, from the first import of rpc on
+
+
+def install_remote(cls: type, empty: Any, attribute: Any, sync: Any) -> None:
+    """What rpc adds here: the class of tensors in other processes, and what their devices do."""
+    global _remote
+    _remote = (cls, empty, attribute, sync)
+
+
 _NAMES = {"llvm": 1, "cpu": 1, "c": 1, "stackvm": 1, "hybrid": 1, "test": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "cl": 4, "aocl": 5, "aocl_sw_emu": 5,
           "sdaccel": 6, "vulkan": 7, "metal": 8, "vpi": 9, "rocm": 10, "ext_dev": 12, "micro_dev": 13, "hexagon": 14, "webgpu": 15}
 _TYPES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 5: "aocl", 6: "sdaccel", 7: "vulkan", 8: "metal", 9: "vpi", 10: "rocm", 12: "ext_dev",
@@ -26,6 +37,8 @@ class Device(_DeviceFields):
 
     @property
     def exist(self) -> bool:
+        if self.device_type >= SESSION_STEP:
+            return bool(_remote[2](self, 0))
         return self.device_type == 1 and self.device_id == 0
 
     # What the classic stack asks devices about; there is no answer for the CPU, and no other device.
@@ -33,9 +46,14 @@ class Device(_DeviceFields):
     multi_processor_count = max_thread_dimensions = api_version = driver_version = total_global_memory = l2_cache_size_bytes = None
 
     def sync(self, stream: Any = None) -> None:
-        """Nothing is ever under way on the CPU."""
+        """Nothing is ever under way on the CPU; a session's device says so itself."""
+        if self.device_type >= SESSION_STEP:
+            _remote[3](self)
 
     def __repr__(self) -> str:
+        if self.device_type >= SESSION_STEP:
+            here = Device(self.device_type % SESSION_STEP, self.device_id)
+            return f"remote[{self.device_type // SESSION_STEP - 1}]:{here}"
         return f"{_TYPES.get(self.device_type, self.device_type)}({self.device_id})"
 
     __str__ = __repr__
@@ -97,6 +115,10 @@ class NDArray:
 
     ctx = property(lambda self: self.device)
 
+    @staticmethod
+    def _of_remote(tensor: Any) -> Any:
+        return _remote[0](tensor)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self._array.shape
@@ -137,7 +159,7 @@ class NDArray:
     def copyto(self, target: "NDArray | Device", mem_scope: str | None = None) -> "NDArray":
         """Copies into a tensor, or to a device. Errors: ValueError (shape, device), TypeError (dtype)."""
         if isinstance(target, Device):
-            return NDArray(self._array.copy(), _on_cpu(target))
+            return array(self, target, mem_scope) if target.device_type >= SESSION_STEP else NDArray(self._array.copy(), _on_cpu(target))
         if not isinstance(target, NDArray):
             raise ValueError(f"Unsupported target type {type(target)}")
         return target.copyfrom(self._array)
@@ -170,11 +192,16 @@ class NDArray:
 
 def array(arr: Any, device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
     """A copy of the values. ValueError for a device that does not exist."""
+    if (ctx or device).device_type >= SESSION_STEP:
+        values = as_array(arr)
+        return _remote[1](values.shape, values.dtype, ctx or device, mem_scope).copyfrom(values)
     return NDArray(np.array(as_array(arr), order="C"), _on_cpu(ctx or device))
 
 
 def empty(shape: Any, dtype: Any = "float32", device: Device = cpu(), mem_scope: str | None = None, ctx: Device | None = None) -> NDArray:
     """Room for values, which are undefined."""
+    if (ctx or device).device_type >= SESSION_STEP:
+        return _remote[1](shape, dtype, ctx or device, mem_scope)
     return NDArray(np.empty(shape, dtype), _on_cpu(ctx or device))
 
 

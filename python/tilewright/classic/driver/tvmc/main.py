@@ -68,7 +68,10 @@ def _compile(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    result = runner.run_module(TVMCPackage(args.PATH), args.device, args.rpc_tracker, rpc_key=args.rpc_key, inputs=args.inputs, fill_mode=args.fill_mode,
+    host, _, port = (args.rpc_tracker or "").partition(":")
+    if port and not port.isdigit():
+        raise TVMCException(f"'{args.rpc_tracker}' is no tracker: give host:port")
+    result = runner.run_module(TVMCPackage(args.PATH), args.device, host or None, int(port or 9090), args.rpc_key, inputs=args.inputs, fill_mode=args.fill_mode,
                                benchmark=args.print_time, repeat=args.repeat, number=args.number, profile=args.profile, end_to_end=args.end_to_end)
     if args.print_time:
         print(result.format_times())

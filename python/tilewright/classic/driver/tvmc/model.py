@@ -132,6 +132,14 @@ class TVMCPackage:
             self.graph, self.params = read("mod.json").decode() or None, read("mod.params")
         self._describe()
 
+    def library_bytes(self) -> bytes:
+        """The library as it would lie on another machine."""
+        if not tarfile.is_tarfile(self.package_path):
+            with open(self.package_path, "rb") as file:
+                return file.read()
+        with tarfile.open(self.package_path) as archive:
+            return archive.extractfile(self.lib_name).read()  # type: ignore[union-attr]
+
     def _describe(self) -> None:
         aot = not self._lib.implements_function("get_graph_json")
         self.executor_type = "aot" if aot else "graph"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import rpc
 from ...contrib.graph_executor import GraphModule
 from ...runtime.executor import AotModule
 from ...runtime.ndarray import cpu
@@ -47,12 +48,12 @@ def make_inputs_dict(shape_dict: Mapping[str, Any], dtype_dict: Mapping[str, str
 def run_module(tvmc_package: TVMCPackage, device: str = "cpu", hostname: str | None = None, port: Any = 9090, rpc_key: str | None = None,
                inputs: Mapping[str, Any] | str | None = None, fill_mode: str = "random", benchmark: bool = False, repeat: int = 10, number: int = 10,
                profile: bool = False, end_to_end: bool = False, options: Any = None) -> TVMCResult:
-    """Runs the package. inputs: arrays by name, or the path of a .npz. benchmark: measures `repeat` times `number` runs. Errors: TVMCException,
+    """Runs the package. inputs: arrays by name, or the path of a .npz. hostname, port: a server of sessions, or with rpc_key a tracker (docs/rpc.md). benchmark: measures `repeat` times `number` runs. Errors: TVMCException,
     tilewright.Error."""
     if not isinstance(tvmc_package, TVMCPackage):
         raise TVMCException("This model doesn't seem to have been compiled yet. Try calling tvmc.compile on the model before running it.")
-    if hostname or rpc_key:
-        raise TVMCException("models are not run on other machines; copy the package there and run it with 'tilewright run'")
+    if rpc_key and not hostname:
+        raise TVMCException("a key is asked for at a tracker: give its host, --rpc-tracker HOST:PORT")
     if device != "cpu":
         raise TVMCException(f"the device '{device}' does not exist here; models run on the cpu")
     if isinstance(inputs, str):
@@ -60,8 +61,12 @@ def run_module(tvmc_package: TVMCPackage, device: str = "cpu", hostname: str | N
             inputs = dict(file)
     elif isinstance(inputs, np.lib.npyio.NpzFile):
         inputs = dict(inputs)
-    dev = cpu()
-    made = tvmc_package.lib["default"](dev)
+    library, dev = tvmc_package.lib, cpu()
+    if hostname:
+        session = rpc.connect_tracker(hostname, port).request(rpc_key) if rpc_key else rpc.connect(hostname, port)
+        session.upload(tvmc_package.library_bytes(), tvmc_package.lib_name)
+        library, dev = session.load_module(tvmc_package.lib_name), session.cpu()
+    made = library["default"](dev)
     graph = GraphModule(made) if tvmc_package.executor_type == "graph" else None
     module = graph or AotModule(made)
     shapes, dtypes = get_input_info(module)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of the classic remote interface. Only the local one exists: a folder and this process."""
+"""A session without another machine: a folder and this process."""
 from __future__ import annotations
 
 import os
 import shutil
 from typing import Any
 
-from .contrib import utils
-from .registry import get_global_func
-from .runtime.module import Module, load_module
-from .runtime.ndarray import Device, cpu, device
+from ..contrib import utils
+from ..registry import get_global_func
+from ..runtime.module import Module, load_module
+from ..runtime.ndarray import Device, cpu, device
 
 
 class LocalSession:

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rpc/server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/rand.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/format.h"
+#include "rpc/tls.h"
+#include "rpc/wire.h"
+
+namespace tilewright::rpc {
+namespace {
+
+using std::chrono::milliseconds;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr milliseconds kGrace{2000};  // for a session whose client is gone
+constexpr milliseconds kFarewell{500};
+constexpr milliseconds kPing{1000};
+constexpr int kUnusedPings = 10;  // a ticket that nobody shows is offered anew
+constexpr unsigned char kTlsStart = 0x16;
+
+std::string new_ticket(const std::string& key) {
+  std::array<unsigned char, 16> random{};
+  RAND_bytes(random.data(), static_cast<int>(random.size()));
+  std::string text = key + ":";
+  for (const unsigned char byte : random) text += format("{:02x}", byte);
+  return text;
+}
+
+// "client:KEY -timeout=3" in parts.
+struct ClientKey {
+  std::string key;
+  milliseconds limit{0};
+};
+Result<ClientKey> read_client_key(std::string_view text) {
+  constexpr std::string_view kStart = "client:", kTimeout = "-timeout=";
+  if (!text.starts_with(kStart)) return Diagnostic(ErrorCode::kProtocolError, "a client that does not say so");
+  text.remove_prefix(kStart.size());
+  ClientKey out;
+  const size_t space = text.find(' ');
+  out.key = text.substr(0, space);
+  const size_t timeout = text.find(kTimeout);
+  if (timeout != std::string_view::npos) {
+    const std::string_view number = text.substr(timeout + kTimeout.size());
+    double seconds = 0;
+    if (std::from_chars(number.data(), number.data() + number.size(), seconds).ec != std::errc() || seconds < 0 ||
+        seconds > 1e7)
+      return Diagnostic(ErrorCode::kProtocolError, "a client whose timeout is no number");
+    out.limit = milliseconds(static_cast<int64_t>(seconds * 1000));
+  }
+  return out;
+}
+
+void send_code(Channel& client, int32_t code) {
+  static_cast<void>(client.write({reinterpret_cast<const char*>(&code), sizeof code}).ok());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::create(const ServerOptions& options) {
+  if (options.door.plaintext && !is_loopback(options.host))
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("plaintext on '{}', which other machines reach", options.host), {},
+                      "--classic-plaintext goes with --host 127.0.0.1 only");
+  Token token;
+  if (!options.door.plaintext) token = TW_TRY(load_token(options.door.token_path));
+  int port = 0;
+  const int listener = TW_TRY(tcp_listen(options.host, options.port, options.port_end, &port));
+  return std::unique_ptr<Server>(new Server(options, std::move(token), listener, port));
+}
+
+Server::Server(ServerOptions options, Token token, int listener, int port)
+    : options_(std::move(options)), token_(std::move(token)), listener_(listener), port_(port) {}
+
+Server::~Server() { ::close(listener_); }
+
+void Server::log(const std::string& text) const {
+  if (options_.silent) return;
+  std::fprintf(stderr, "tilewright rpc-server: %s\n", text.c_str());
+}
+
+void Server::run(int stop) {
+  std::thread tracker;
+  if (options_.tracker_port != 0) {
+    ticket_ = new_ticket(options_.key);
+    ticket_is_new_ = true;
+    tracker = std::thread([this] { offer_to_tracker(); });
+  }
+  std::list<Connection> connections;
+  for (;;) {
+    std::array<pollfd, 2> waiting{pollfd{listener_, POLLIN, 0}, pollfd{stop, POLLIN, 0}};
+    if (::poll(waiting.data(), waiting.size(), 1000) < 0 && errno != EINTR) break;
+    if (waiting[1].revents != 0) break;
+    connections.remove_if([](Connection& one) {
+      if (!one.done) return false;
+      one.thread.join();
+      return true;
+    });
+    if ((waiting[0].revents & POLLIN) == 0) continue;
+    const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) continue;
+    if (connections.size() >= 64) {  // whoever opens more than that means no good
+      ::close(socket);
+      continue;
+    }
+    const int yes = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    Connection& one = connections.emplace_back();
+    one.thread = std::thread([this, &one, socket] {
+      serve_connection(socket);
+      one.done = true;
+    });
+  }
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  for (Connection& one : connections) one.thread.join();
+  if (tracker.joinable()) tracker.join();
+}
+
+void Server::serve_connection(int socket) {
+  const std::string peer = peer_host(socket);
+  auto client = open_door(socket);
+  const Status served = client.ok() ? serve_client(socket, **client) : Status(std::move(client).error());
+  if (!served.ok() && served.error().code != ErrorCode::kConnectionLost)
+    log(format("{}: {}", peer, served.error().str()));
+}
+
+Result<std::unique_ptr<Channel>> Server::open_door(int socket) {
+  if (options_.door.plaintext) return socket_channel(socket, options_.door.patience);
+  unsigned char first = 0;
+  const Status there = wait_for(socket, POLLIN, options_.door.patience);
+  if (there.ok() && ::recv(socket, &first, 1, MSG_PEEK) == 1 && first == kTlsStart) {
+    Token peer;
+    return tls_accept(socket, token_, options_.door.patience, &peer);
+  }
+  // A client of the classic stack is told in its own way that it is not welcome.
+  const auto plain = socket_channel(socket, milliseconds(200));
+  if (there.ok()) send_code(*plain, kSessionMagic + 2);
+  plain->finish();
+  std::array<char, 64> rest{};
+  static_cast<void>(plain->read_some(rest).ok());
+  return Diagnostic(ErrorCode::kProtocolError, "a client without TLS was sent away", {},
+                    "start the server with --classic-plaintext --host 127.0.0.1 for clients of the classic stack");
+}
+
+// Whether the key opens; a ticket does once.
+bool Server::take_ticket(const std::string& key) {
+  std::lock_guard lock(mutex_);
+  if (options_.tracker_port == 0) return key == options_.key;
+  if (ticket_.empty() || key != ticket_) return false;
+  ticket_.clear();
+  return true;
+}
+
+void Server::give_place_back() {
+  {
+    std::lock_guard lock(mutex_);
+    --running_;
+    if (options_.tracker_port != 0) ticket_ = new_ticket(options_.key);
+    ticket_is_new_ = true;
+  }
+  changed_.notify_all();
+}
+
+// Whether it is this client's turn; false when it went away while it waited.
+bool Server::wait_for_place(int socket) {
+  std::unique_lock lock(mutex_);
+  while (!stopping_ && running_ >= options_.sessions) {
+    changed_.wait_for(lock, milliseconds(100));
+    pollfd gone{socket, POLLRDHUP, 0};
+    if (::poll(&gone, 1, 0) > 0) return false;
+  }
+  if (stopping_) return false;
+  ++running_;
+  return true;
+}
+
+Status Server::serve_client(int socket, Channel& client) {
+  int32_t magic = 0, size = 0;
+  TW_TRY_STATUS(client.read({reinterpret_cast<char*>(&magic), sizeof magic}));
+  TW_TRY_STATUS(client.read({reinterpret_cast<char*>(&size), sizeof size}));
+  if (magic != kSessionMagic || size < 0 || size > 4096)
+    return Diagnostic(ErrorCode::kProtocolError, "a client that begins no session");
+  std::string name(static_cast<size_t>(size), '\0');
+  TW_TRY_STATUS(client.read(name));
+  const ClientKey wanted = TW_TRY(read_client_key(name));
+  if (!take_ticket(wanted.key)) {
+    send_code(client, kSessionMagic + 2);
+    client.finish();
+    return Diagnostic(kTokenRefused, format("a client with the key '{}', which is not this server's", wanted.key));
+  }
+  if (!wait_for_place(socket)) {
+    std::lock_guard lock(mutex_);
+    if (options_.tracker_port != 0) ticket_ = new_ticket(options_.key), ticket_is_new_ = true;
+    return Ok{};
+  }
+  // Its place is given back, and a new ticket offered, whatever comes of the session.
+  struct Place {
+    Server* server;
+    ~Place() { server->give_place_back(); }
+  };
+  const Place place{this};
+  ByteWriter hello;
+  const std::string own = "server:" + options_.key;
+  hello.write(kSessionMagic);
+  hello.write(static_cast<int32_t>(own.size()));
+  hello.write_bytes(own.data(), own.size());
+  TW_TRY_STATUS(client.write(hello.str()));
+  log(format("a session with {} begins", peer_host(socket)));
+  const Status served =
+      options_.door.plaintext ? supervise_socket(socket, wanted.limit) : supervise_pumps(client, wanted.limit);
+  log("the session is over");
+  return served;
+}
+
+// The process has the client's own socket: here only its time is watched.
+Status Server::supervise_socket(int socket, milliseconds limit) {
+  auto process = TW_TRY(SessionProcess::start(options_.session, socket));
+  const auto begin = SteadyClock::now();
+  auto gone = SteadyClock::time_point::max();
+  while (!process->has_ended() && !stopping_) {
+    const auto now = SteadyClock::now();
+    if (limit.count() > 0 && now - begin > limit) return Diagnostic(ErrorCode::kTimeLimit, "a session's time is over");
+    pollfd client{socket, POLLRDHUP, 0};
+    if (gone == SteadyClock::time_point::max() && ::poll(&client, 1, 10) > 0) gone = now;
+    if (gone != SteadyClock::time_point::max()) {
+      if (now - gone > kGrace) return Diagnostic(ErrorCode::kTimeLimit, "a session without a client was ended");
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+  }
+  return Ok{};
+}
+
+Status Server::supervise_pumps(Channel& client, milliseconds limit) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return connection_lost("no socket is left");
+  const int room = 1 << 20;
+  for (const int end : ends) ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+  const auto inner = socket_channel(ends[0]);
+  auto started = SessionProcess::start(options_.session, ends[1]);
+  ::close(ends[1]);
+  auto process = TW_TRY(std::move(started));
+  std::mutex mutex;
+  std::condition_variable moved;
+  bool up_done = false, down_done = false;
+  const auto pump = [&](Channel& from, Channel& to, bool* done) {
+    std::vector<char> part(256 << 10);
+    bool taken = true;  // what nobody takes is read all the same: closing on unread bytes would lose the last answer
+    for (;;) {
+      auto n = from.read_some(part);
+      if (!n.ok()) break;
+      taken = taken && to.write({part.data(), *n}).ok();
+      if (!taken && &from == inner.get()) break;
+    }
+    to.finish();
+    {
+      std::lock_guard lock(mutex);
+      *done = true;
+    }
+    moved.notify_all();
+  };
+  std::thread up([&] { pump(client, *inner, &up_done); });
+  std::thread down([&] { pump(*inner, client, &down_done); });
+  const auto end = limit.count() > 0 ? SteadyClock::now() + limit : SteadyClock::time_point::max();
+  Status outcome = Ok{};
+  {
+    std::unique_lock lock(mutex);
+    while (!up_done && !down_done && !stopping_ && SteadyClock::now() < end)
+      moved.wait_until(lock, std::min(end, SteadyClock::now() + milliseconds(200)));
+    if (SteadyClock::now() >= end) outcome = Diagnostic(ErrorCode::kTimeLimit, "a session's time is over");
+    const auto grace = outcome.ok() && !stopping_ ? kGrace : milliseconds(0);
+    if (!moved.wait_for(lock, grace, [&] { return down_done; })) process->kill();
+    moved.wait_for(lock, kGrace, [&] { return down_done; });
+    moved.wait_for(lock, kFarewell, [&] { return up_done; });
+  }
+  client.close();
+  inner->close();
+  up.join();
+  down.join();
+  return outcome;
+}
+
+// ---- the tracker
+
+void Server::offer_to_tracker() {
+  bool told = false;
+  while (!stopping_) {
+    auto tracker = TrackerConnection::open(options_.tracker_host, options_.tracker_port, options_.door);
+    if (tracker.ok()) {
+      {
+        std::lock_guard lock(mutex_);
+        ticket_is_new_ = true;
+      }
+      told = false;
+      talk_to_tracker(**tracker);
+    } else if (!told) {
+      log(format("the tracker is not there, and is asked again every second: {}", tracker.error().str()));
+      told = true;
+    }
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPing, [&] { return stopping_.load(); });
+  }
+}
+
+// Returns when the tracker is gone, or the server.
+void Server::talk_to_tracker(TrackerConnection& tracker) {
+  using Json = nlohmann::json;
+  const Json host = options_.custom_address.empty() ? Json() : Json(options_.custom_address);
+  const Json about = {{"key", "server:" + options_.key}, {"addr", {host, port_}}};
+  if (!tracker.ask(Json::array({5, about}).dump()).ok()) return;
+  int unused = 0;
+  while (!stopping_) {
+    std::string offer;
+    {
+      std::lock_guard lock(mutex_);
+      if (ticket_is_new_ && !ticket_.empty()) offer = ticket_;
+      ticket_is_new_ = false;
+    }
+    if (!offer.empty()) {
+      unused = 0;
+      if (!tracker.ask(Json::array({3, options_.key, {port_, offer}, host}).dump()).ok()) return;
+    }
+    auto pending = tracker.ask("[7]");
+    if (!pending.ok()) return;
+    std::unique_lock lock(mutex_);
+    const bool given = !ticket_.empty() && pending->find(ticket_) == std::string::npos;
+    if (given && ++unused > kUnusedPings) {
+      ticket_ = new_ticket(options_.key);
+      ticket_is_new_ = true;
+    }
+    changed_.wait_for(lock, kPing, [&] { return stopping_.load() || (ticket_is_new_ && !ticket_.empty()); });
+  }
+}
+
+}  // namespace tilewright::rpc

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server of sessions: it listens, looks at tokens and tickets, and gives each session a process of its own. TLS ends
+// here: the process of a session sees frames, never a token.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "rpc/connect.h"
+#include "rpc/session_process.h"
+
+namespace tilewright::rpc {
+
+struct ServerOptions {
+  std::string host = "0.0.0.0";
+  int port = 9090, port_end = 9199;
+  std::string key;
+  Door door;  // of clients, and of the tracker
+  std::string tracker_host;
+  int tracker_port = 0;  // 0: no tracker
+  std::string custom_address;
+  SessionOptions session;
+  int sessions = 1;  // at a time; the others wait
+  bool silent = false;
+};
+
+class Server {
+ public:
+  // Listens. Errors: those of tcp_listen and load_token; InvalidArgument (plaintext for other machines).
+  static Result<std::unique_ptr<Server>> create(const ServerOptions& options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+  int port() const { return port_; }
+  // Serves until `stop` becomes readable, then ends every session.
+  void run(int stop);
+
+ private:
+  struct Connection {
+    std::thread thread;
+    std::atomic<bool> done{false};
+    int socket = -1;
+  };
+  Server(ServerOptions options, Token token, int listener, int port);
+  void serve_connection(int socket);
+  Result<std::unique_ptr<Channel>> open_door(int socket);
+  Status serve_client(int socket, Channel& client);
+  Status supervise_pumps(Channel& client, std::chrono::milliseconds limit);
+  Status supervise_socket(int socket, std::chrono::milliseconds limit);
+  bool take_ticket(const std::string& key);
+  bool wait_for_place(int socket);
+  void give_place_back();
+  void offer_to_tracker();
+  void talk_to_tracker(TrackerConnection& tracker);
+  void log(const std::string& text) const;
+
+  ServerOptions options_;
+  Token token_;
+  int listener_, port_;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int running_ = 0;
+  std::string ticket_;          // what a tracker's client must show; used once
+  bool ticket_is_new_ = false;  // not yet offered
+};
+
+}  // namespace tilewright::rpc

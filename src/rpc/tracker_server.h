@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tracker as a process: connections and clocks around a TrackerTable.
+#pragma once
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "rpc/connect.h"
+#include "rpc/tracker_table.h"
+
+namespace tilewright::rpc {
+
+struct TrackerOptions {
+  std::string host = "0.0.0.0";
+  int port = 9190, port_end = 9199;
+  Door door;
+  bool silent = false;
+};
+
+class TrackerServer {
+ public:
+  // Listens. Errors: those of tcp_listen and load_token; InvalidArgument (plaintext for other machines).
+  static Result<std::unique_ptr<TrackerServer>> create(const TrackerOptions& options);
+  TrackerServer(const TrackerServer&) = delete;
+  TrackerServer& operator=(const TrackerServer&) = delete;
+  ~TrackerServer();
+  int port() const { return port_; }
+  // Serves until `stop` becomes readable.
+  void run(int stop);
+
+ private:
+  TrackerServer(TrackerOptions options, Token token, int listener, int port);
+  Status serve_peer(int socket);
+  Status converse(Channel& channel, TrackerTable::Peer peer, bool client_only);
+  void log(const std::string& text) const;
+
+  TrackerOptions options_;
+  Token token_;
+  int listener_, port_;
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  TrackerTable table_;
+  std::map<TrackerTable::Peer, Channel*> channels_;
+};
+
+}  // namespace tilewright::rpc
