@@ -67,6 +67,6 @@ if(TILEWRIGHT_COMPILER)
   add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver>)
   target_include_directories(tilewright_compiler PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include>)
-  target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_frontend tw_program tw_runtime)
+  target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_tune tw_frontend tw_program tw_runtime)
   target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
 endif()

@@ -28,7 +28,7 @@ function(tw_room_tests room)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   endforeach()
 endfunction()
-foreach(room base runtime rpc cli ir arith relay tir te topi lower codegen frontend driver)
+foreach(room base runtime rpc cli ir arith relay tir te topi lower codegen tune frontend driver)
   if(TARGET tw_${room} AND (TARGET tw_codegen OR NOT room STREQUAL "topi"))  # topi's tests run machine code
     tw_room_tests(${room})
   endif()
@@ -61,6 +61,7 @@ endif()
 # docs/adding-an-operator.md, done.
 find_package(Python3 COMPONENTS Interpreter REQUIRED)
 if(TARGET test_driver)
+  add_dependencies(test_driver tilewright tilewright_compiler)
   add_test(NAME driver.adding_an_operator
     COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/driver/adding_an_operator.py --source ${CMAKE_SOURCE_DIR}
       --build ${CMAKE_BINARY_DIR})

@@ -300,6 +300,17 @@ Result<Built> build(const relay::Module& module, const BuildOptions& options) {
   });
 }
 
+Result<Built> build_fused(const relay::Module& fused, const BuildOptions& options) {
+  return guarded([&]() -> Result<Built> {
+    Built built;
+    built.optimized = fused;
+    built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
+    built = TW_TRY(lower_optimized(std::move(built), options));
+    TW_TRY_STATUS(compile_kernels(&built, options));
+    return built;
+  });
+}
+
 Result<int64_t> channel_block(const BuildOptions& options) {
   const Target target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   return target.vector_bits == 256 ? 8 : 16;

@@ -75,6 +75,8 @@ struct Built {
 Result<Built> build(const relay::Module& module, const BuildOptions& options);
 // The same up to the fused, laid-out module; no code.
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options);
+// The rest of the way for what passes have made already: a fused, laid-out module.
+Result<Built> build_fused(const relay::Module& fused, const BuildOptions& options);
 // What can be said without a model. Errors: UnknownTarget, UnknownPass, InvalidArgument (config).
 Status check_options(const BuildOptions& options);
 // Reads the model (ONNX, a .pt2 file of PyTorch, or a Relay module: driver/relay_file.h), then builds. Errors also:

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A batch of trials as one library: a fused module with a copy of the group for each trial, in the trial's
+// configuration, behind a copy of its operands, so that each has operands of its own with the zeros it reads around
+// them, as a producer in a model would leave them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/artifact.h"
+#include "tune/trial.h"
+
+namespace tilewright::driver {
+
+struct TrialSteps {
+  bool built = false;                    // false: there is no such kernel
+  std::string why;                       // there is none
+  std::vector<size_t> operands;          // steps that copy them
+  size_t kernel = 0;                     // the step
+  size_t first_output = 0, outputs = 0;  // of the library
+};
+
+struct BuiltTrials {
+  std::shared_ptr<const runtime::Artifact> library;
+  std::vector<TrialSteps> trials;
+};
+
+// Errors: those of parsing and of a build.
+Result<BuiltTrials> build_trials(const tune::Batch& batch);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/format.h"
+
+namespace tilewright::tune {
+namespace {
+
+double time_of_day() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Result<Tuning> Tuning::make(const std::vector<Task>& tasks, TuneOptions options, Measure measure, Now now) {
+  Tuning out(std::move(options), std::move(measure), std::move(now));
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    TaskState state;
+    state.task = &tasks[i];
+    state.best = tasks[i].chosen;
+    out.states_.push_back(std::move(state));
+    out.searches_.push_back(
+        TW_TRY(make_search(out.options_.search, search_space(tasks[i].space), out.options_.seed + i)));
+    out.idle_.push_back(0);
+    out.recall(i);
+  }
+  return out;
+}
+
+// What an earlier session knows of the task. Its times are not this one's: they say what is good and what need not be
+// tried again.
+void Tuning::recall(size_t task) {
+  TaskState& state = states_[task];
+  const std::string key = state.task->workload.key();
+  for (const Record& record : options_.known) {
+    if (record.key() != key || record.target != state.task->target) continue;
+    const auto index = state.task->space.index_of_entity(record.entity);
+    const auto configuration = index ? state.task->space.get(*index) : std::nullopt;
+    if (!configuration) continue;
+    const bool ours = configuration->implementation == state.task->chosen.implementation &&
+                      configuration->text == state.task->chosen.text;
+    ++state.trials;
+    if (!record.ok()) {
+      ++state.failed;
+    } else {
+      if (ours && state.default_seconds == 0) state.default_seconds = record.cost();
+      if (state.best_seconds == 0 || record.cost() < state.best_seconds)
+        state.best_seconds = record.cost(), state.best = *configuration;
+    }
+    state.curve.push_back(state.best_seconds);
+    searches_[task]->learn(*index, record.cost());
+  }
+}
+
+size_t Tuning::trials() const {
+  size_t all = 0;
+  for (const TaskState& state : states_) all += state.trials;
+  return all;
+}
+
+double Tuning::total_seconds(bool tuned) const {
+  double all = 0;
+  for (const TaskState& state : states_) {
+    // Another task's kernel is what the model has now: that one counts.
+    if (!state.task->space.index_of(state.task->chosen)) continue;
+    const double seconds = tuned && state.gain() >= kLeastGain ? state.best_seconds : state.default_seconds;
+    all += seconds * static_cast<double>(state.task->calls);
+  }
+  return all;
+}
+
+// First every task once, the dearest first; then where the model spends most, less and less where nothing was gained.
+int Tuning::next() const {
+  int best = -1;
+  double most = -1;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    const TaskState& state = states_[i];
+    if (state.finished || (options_.trials > 0 && state.trials >= options_.trials)) continue;
+    const auto calls = static_cast<double>(state.task->calls);
+    const bool fresh = state.default_seconds == 0;
+    const double worth = fresh ? 1e6 + calls * state.task->predicted_us
+                               : calls * state.best_seconds / std::pow(1.0 + static_cast<double>(idle_[i]), 1.5);
+    if (worth > most) most = worth, best = static_cast<int>(i);
+  }
+  return best;
+}
+
+Status Tuning::keep(size_t task, uint64_t index, const TrialResult& result) {
+  if (options_.log.empty()) return Ok{};
+  const Task& t = *states_[task].task;
+  Record record;
+  record.target = t.target, record.name = t.workload.name, record.args = t.workload.args;
+  record.index = index, record.entity = t.space.entity(index);
+  record.costs = result.costs, record.error = static_cast<int>(result.error);
+  record.all_cost = result.seconds, record.timestamp = time_of_day();
+  return append_record(options_.log, record);
+}
+
+Status Tuning::step(size_t task) {
+  TaskState& state = states_[task];
+  const KnobSpace& space = state.task->space;
+  size_t room = options_.batch;
+  if (options_.trials > 0) room = std::min(room, options_.trials - state.trials);
+  const bool fresh = state.default_seconds == 0;
+  const auto chosen = space.index_of(state.task->chosen);
+  if (fresh && chosen && !searches_[task]->seen(*chosen)) searches_[task]->learn(*chosen, 1e9);
+  std::vector<uint64_t> indices = searches_[task]->propose(room);
+  if (indices.empty() && !fresh) {
+    state.finished = true;
+    return Ok{};
+  }
+  std::vector<Trial> trials = {{state.task->chosen.implementation->name, state.task->chosen.text}};
+  for (uint64_t index : indices) {
+    const Configuration configuration = *space.get(index);
+    trials.push_back({configuration.implementation->name, configuration.text});
+  }
+  std::vector<TrialResult> results = TW_TRY(measure_(*state.task, trials));
+  TrialResult& first = results[0];
+  if (first.error != MeasureError::kNone) {  // nothing to compare with
+    state.finished = true, state.failed += results.size(), state.trials += results.size();
+    return Ok{};
+  }
+  // Times of this batch in terms of the first batch's: machines are faster at one time than at another.
+  const double now = first.cost();
+  const double scale = fresh ? 1 : state.default_seconds / now;
+  if (fresh) {
+    state.default_seconds = state.best_seconds = now;
+    if (chosen) searches_[task]->learn(*chosen, now), ++state.trials, state.curve.push_back(now);
+    if (chosen) TW_TRY_STATUS(keep(task, *chosen, first));
+  }
+  bool gained = false;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    TrialResult& result = results[i + 1];
+    for (double& cost : result.costs) cost *= scale;
+    ++state.trials;
+    searches_[task]->learn(indices[i], result.cost());
+    if (result.error != MeasureError::kNone) {
+      ++state.failed;
+    } else if (result.cost() < state.best_seconds) {
+      gained = gained || result.cost() * kLeastGain < state.best_seconds;
+      state.best_seconds = result.cost(), state.best = *space.get(indices[i]);
+    }
+    state.curve.push_back(state.best_seconds);
+    TW_TRY_STATUS(keep(task, indices[i], result));
+  }
+  idle_[task] = gained ? 0 : idle_[task] + 1;
+  return Ok{};
+}
+
+Status Tuning::run(const std::function<void(const Tuning&)>& shown) {
+  while (now_() < options_.seconds) {
+    const int task = next();
+    if (task < 0) break;
+    current_ = static_cast<size_t>(task);
+    TW_TRY_STATUS(step(current_));
+    if (shown) shown(*this);
+  }
+  return Ok{};
+}
+
+}  // namespace tilewright::tune

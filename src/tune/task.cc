@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/task.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "lower/lower.h"
+#include "relay/text.h"
+
+namespace tilewright::tune {
+namespace {
+
+// Decides as the cost model does, and remembers what there was to decide.
+class Witness : public lower::KernelChooser {
+ public:
+  struct Site {
+    relay::Expr function;  // kept, so that no other group has its address
+    struct Kind {
+      Workload workload;
+      std::vector<const lower::Implementation*> implementations;
+      KnobSpace space;
+    };
+    std::vector<Kind> kinds;  // one for each workload
+    lower::Decision decision;
+    const lower::Implementation* implementation = nullptr;
+  };
+
+  lower::Decision choose(const lower::Problem& problem, std::span<const lower::Candidate> candidates) const override {
+    const lower::Decision decision = KernelChooser::choose(problem, candidates);
+    auto [slot, fresh] = sites_.try_emplace(problem.group.function);
+    Site& site = slot->second;
+    site.function = relay::Expr(problem.group.function);
+    site.decision = decision;
+    site.implementation = candidates[decision.candidate].implementation;
+    if (fresh) {
+      for (const lower::Candidate& candidate : candidates) add(problem, *candidate.implementation, &site);
+      for (Site::Kind& kind : site.kinds) kind.space = KnobSpace(problem, kind.implementations);
+    } else {
+      // Asked again once halos are known, about the implementation that was taken.
+      for (Site::Kind& kind : site.kinds)
+        if (std::find(kind.implementations.begin(), kind.implementations.end(), site.implementation) !=
+            kind.implementations.end())
+          kind.space = KnobSpace(problem, kind.implementations);
+    }
+    return decision;
+  }
+
+  const Site* site(const relay::ExprNode* function) const {
+    const auto found = sites_.find(function);
+    return found == sites_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  static void add(const lower::Problem& problem, const lower::Implementation& implementation, Site* site) {
+    Workload workload = workload_of(problem, implementation);
+    for (Site::Kind& kind : site->kinds)
+      if (kind.workload.key() == workload.key()) {
+        kind.implementations.push_back(&implementation);
+        return;
+      }
+    site->kinds.push_back({std::move(workload), {&implementation}, {}});
+  }
+  mutable std::unordered_map<const relay::ExprNode*, Site> sites_;
+};
+
+// The group's operands become parameters and constants of a main function around it.
+TrialModule trial_module(const lower::StepTrace& trace) {
+  const auto* function = relay::as<relay::FunctionNode>(trace.function);
+  std::vector<relay::Expr> params, args;
+  size_t next = 0;
+  auto operand = [&](const Type& type) {
+    const Tensor& constant = trace.inputs[next++].constant;
+    if (constant.defined()) return relay::make_constant(constant);
+    params.push_back(relay::make_var("p" + std::to_string(params.size()), type));
+    return params.back();
+  };
+  for (const relay::Expr& param : function->params) {
+    const auto* tuple = as_tuple(param->type);
+    if (!tuple) {
+      args.push_back(operand(param->type));
+      continue;
+    }
+    std::vector<relay::Expr> fields;
+    for (const Type& field : tuple->fields) fields.push_back(operand(field));
+    args.push_back(relay::make_tuple(std::move(fields)));
+  }
+  const relay::Expr main = relay::make_function(params, relay::call_function(trace.function, args));
+  relay::ModuleText printed = relay::print_module(relay::Module().with_main(main));
+  TrialModule out{std::move(printed.text), {}};
+  for (const Tensor& constant : printed.constants) out.constants.emplace_back(constant.dtype(), constant.shape());
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<Task>> extract_tasks(const relay::Module& fused, const Target& target) {
+  const Witness witness;
+  lower::LowerOptions options;
+  options.chooser = &witness;
+  const lower::Lowered lowered = TW_TRY(lower::lower_module(fused, target, options));
+  std::vector<Task> tasks;
+  std::map<std::string, size_t> known;
+  for (size_t i = 0; i < lowered.traces.size(); ++i) {
+    const lower::StepTrace& trace = lowered.traces[i];
+    const Witness::Site* site = witness.site(trace.function.get());
+    if (!site) continue;
+    for (const Witness::Site::Kind& kind : site->kinds) {
+      if (!kind.space.worth_tuning()) continue;
+      auto [slot, fresh] = known.try_emplace(kind.workload.key(), tasks.size());
+      if (!fresh) {
+        ++tasks[slot->second].calls;
+        continue;
+      }
+      Task task;
+      task.workload = kind.workload;
+      task.target = target.str();
+      task.group = lowered.plan.steps[i].name;
+      task.module = trial_module(trace);
+      task.space = kind.space;
+      task.chosen = {site->implementation, trace.choice->configuration};
+      task.flops = trace.choice->cost.flops;
+      task.predicted_us = trace.choice->cost.microseconds;
+      tasks.push_back(std::move(task));
+    }
+  }
+  return tasks;
+}
+
+}  // namespace tilewright::tune
