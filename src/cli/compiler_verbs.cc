@@ -21,6 +21,7 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
   passes                      List the passes and pipelines
   targets                     List the targets and what this machine has
   calibrate                   Measure this machine, for the choice of kernels
+  tune                        Measure the kernels a model could have
   rpc-server                  Let clients with a token run models on this machine
   rpc-tracker                 Know the devices of a group, and give each request one
   token                       Show the token of sessions, or derive one
@@ -28,7 +29,9 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
 
 namespace {
 
-constexpr const char* kCompilerVerbs[] = {"compile", "verify", "inspect", "ops", "passes", "targets", "calibrate"};
+constexpr const char* kCompilerVerbs[] = {"compile", "verify",  "inspect",   "ops",
+                                          "passes",  "targets", "calibrate", "tune"};
+constexpr const char* kServeTrials = "serve-trials";  // what `tune` starts; nobody else asks for it
 // Served by a small program of its own, which goes to devices without the rest.
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
 constexpr const char* kLibrary = "libtilewright_compiler.so";
@@ -45,7 +48,7 @@ std::string own_folder() {
 bool is_compiler_verb(const std::string& verb) {
   for (const char* known : kCompilerVerbs)
     if (verb == known) return true;
-  return false;
+  return verb == kServeTrials;
 }
 
 std::vector<std::string> all_verbs() {

@@ -78,7 +78,7 @@ Result<std::pair<std::string, std::string>> parse_constant(const std::string& te
   return std::pair{text.substr(0, eq), text.substr(eq + 1)};
 }
 
-void CompileFlags::add_to(CLI::App* app) {
+void CompileFlags::add_model_to(CLI::App* app) {
   app->add_option("--target", target,
                   "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
   app->add_option("--math", math,
@@ -96,11 +96,15 @@ void CompileFlags::add_to(CLI::App* app) {
   app->add_option("--disable-pass", disabled, "Leave a pass out");
   app->add_option("--plugin", plugins, "A shared library with code generators of your own (docs/external-codegen.md)")
       ->type_name("FILE");
+  app->add_flag("--quiet,-q", quiet, "Say nothing but errors");
+}
+
+void CompileFlags::add_to(CLI::App* app) {
+  add_model_to(app);
   app->add_option("--dump-ir", dump_ir, "Write the module after each pass into this folder");
   app->add_option("--jobs,-j", jobs, "Code generation threads; default: one per core")->check(CLI::Range(0, 1024));
   app->add_flag("--no-kernel-cache", no_kernel_cache,
                 "Compile every kernel anew and keep none (TILEWRIGHT_CACHE_DIR says where they are kept)");
-  app->add_flag("--quiet,-q", quiet, "Say nothing but errors");
 }
 
 Result<BuildOptions> CompileFlags::options() const {

@@ -25,6 +25,7 @@ struct CompileFlags {
   std::vector<std::string> shapes, constants, required, disabled, config, plugins;
   bool quiet = false, no_kernel_cache = false;
   void add_to(CLI::App* app);
+  void add_model_to(CLI::App* app);      // only those that say what the model is and what it is compiled for
   Result<BuildOptions> options() const;  // parses the shapes and the config
 };
 // "name=1x3x224x224" as the shape of an input. A list in braces, "name=1x3x48x{160,320}", makes a variant of the model
@@ -54,5 +55,9 @@ Command add_ops(CLI::App* app);
 Command add_passes(CLI::App* app);
 Command add_targets(CLI::App* app);
 Command add_calibrate(CLI::App* app);
+Command add_tune(CLI::App* app);
+// The process that `tune` measures in.
+inline constexpr const char* kServeTrialsVerb = "serve-trials";
+Command add_serve_trials(CLI::App* app);
 
 }  // namespace tilewright::driver

@@ -11,6 +11,7 @@
 #include "codegen/backend.h"
 #include "driver/cli/commands.h"
 #include "driver/cli/explain.h"
+#include "driver/tuned.h"
 #include "driver/vm.h"
 
 namespace tilewright::driver {
@@ -24,7 +25,7 @@ std::string human_bytes(double n) {
 }
 
 struct Flags : CompileFlags {
-  std::string output, form, weights_file;
+  std::string output, form, weights_file, records;
   bool system_lib = false, json = false, timing = false, explain = false;
 };
 
@@ -67,6 +68,78 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
   return kExitOk;
 }
 
+// A library that was written, and what there is to say of it.
+struct Written {
+  const Built& built;
+  std::string output;
+  std::shared_ptr<const tune::RecordChooser> records;  // may be null
+  double seconds;
+  uintmax_t bytes;
+};
+
+nlohmann::json as_json(const Flags& flags, const Written& made) {
+  const auto& plan = made.built.lowered.plan;
+  nlohmann::json j{{"output", made.output},
+                   {"target", plan.target},
+                   {"seconds", made.seconds},
+                   {"kernels", plan.kernels.size()},
+                   {"steps", plan.steps.size()},
+                   {"groups_taken_apart", made.built.lowered.taken_apart.size()},
+                   {"weights_bytes", plan.params_bytes},
+                   {"arena_bytes", plan.arena_bytes},
+                   {"file_bytes", made.bytes}};
+  for (const auto* list : {&plan.inputs, &plan.outputs})
+    for (const auto& t : *list)
+      j[list == &plan.inputs ? "inputs" : "outputs"].push_back(
+          {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+  for (const auto& variant : plan.variants) {
+    nlohmann::json inputs;
+    for (const auto& t : variant.inputs)
+      inputs.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+    j["variants"].push_back(
+        {{"inputs", inputs}, {"steps", variant.steps.size()}, {"arena_bytes", variant.arena_bytes}});
+  }
+  if (made.records) {
+    const tune::RecordUse use = made.records->use();
+    j["records"] = {
+        {"used", use.used}, {"other_machines", use.other_machines}, {"unknown", use.unknown}, {"untuned", use.untuned}};
+  }
+  if (flags.explain) j["layers"] = explain_json(made.built.lowered, made.records.get());
+  if (flags.timing)
+    for (const auto& p : made.built.passes)
+      j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
+  return j;
+}
+
+void print(const Flags& flags, const Written& made) {
+  const auto& plan = made.built.lowered.plan;
+  if (flags.explain) std::printf("%s\n", explain_text(made.built.lowered, made.records.get()).c_str());
+  if (flags.quiet) return;
+  std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", made.output.c_str(),
+              plan.kernels.size(), plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
+              human_bytes(static_cast<double>(plan.arena_bytes)).c_str(),
+              human_bytes(static_cast<double>(made.bytes)).c_str(), made.seconds);
+  std::printf("target: %s\n", plan.target.c_str());
+  if (made.records) std::printf("records: %s\n", made.records->use().line().c_str());
+  if (made.built.target.machine.source == MachineModel::Source::kAssumed)
+    std::printf(
+        "note: no table has the processor '%s', so kernels are chosen as for a usual one; on that machine `tilewright "
+        "calibrate` measures what they should be chosen by\n",
+        made.built.target.mcpu.c_str());
+  if (!plan.variants.empty())
+    std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
+  for (const auto& t : plan.inputs)
+    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  for (const auto& variant : plan.variants)
+    for (const auto& t : variant.inputs)
+      std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  for (const auto& t : plan.outputs)
+    std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  if (flags.timing)
+    for (const auto& p : made.built.passes)
+      if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
+}
+
 int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
@@ -85,6 +158,12 @@ int run(const Flags& flags) {
   options->system_lib = flags.system_lib;
   options->weights_file = flags.weights_file;
   options->keep_modules = false;
+  std::shared_ptr<const tune::RecordChooser> records;
+  if (!flags.records.empty()) {
+    auto chooser = records_of_file(flags.records);
+    if (!chooser.ok()) return fail(chooser.error());
+    options->chooser = records = *chooser;
+  }
   ProgressLine line(flags.quiet || flags.json);
   options->progress = line.callback();
   auto start = std::chrono::steady_clock::now();
@@ -93,8 +172,14 @@ int run(const Flags& flags) {
   if (!compiled.ok()) return fail(std::move(compiled).error().at(flags.model));
   if (compiled->program)
     if (Status good = check_program_options(*options); !good.ok()) return fail(std::move(good).error().at(flags.model));
+  if (compiled->program && records)
+    return fail(
+        Diagnostic(ErrorCode::kUnsupportedModel,
+                   "the model becomes a VM program, whose kernels are compiled when it runs and take no records",
+                   flags.model, "fix the sizes with --shape, or leave --records out"));
   if (compiled->program) return write_program(flags, std::move(compiled->program), output);
   std::optional<Built> built = std::move(compiled->ordinary);
+  if (records) note_records(*records, &built->lowered);
   if (options->progress) options->progress("link", 0);
   auto written = export_library_and_release(&*built, output, *form, options->progress);
   line.clear();
@@ -102,59 +187,10 @@ int run(const Flags& flags) {
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::error_code ignored;
   auto size = std::filesystem::file_size(output, ignored);
-  const auto& plan = built->lowered.plan;
-  if (flags.json) {
-    nlohmann::json j{{"output", output},
-                     {"target", plan.target},
-                     {"seconds", seconds},
-                     {"kernels", plan.kernels.size()},
-                     {"steps", plan.steps.size()},
-                     {"groups_taken_apart", built->lowered.taken_apart.size()},
-                     {"weights_bytes", plan.params_bytes},
-                     {"arena_bytes", plan.arena_bytes},
-                     {"file_bytes", size}};
-    for (const auto* list : {&plan.inputs, &plan.outputs})
-      for (const auto& t : *list)
-        j[list == &plan.inputs ? "inputs" : "outputs"].push_back(
-            {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
-    for (const auto& variant : plan.variants) {
-      nlohmann::json inputs;
-      for (const auto& t : variant.inputs)
-        inputs.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
-      j["variants"].push_back(
-          {{"inputs", inputs}, {"steps", variant.steps.size()}, {"arena_bytes", variant.arena_bytes}});
-    }
-    if (flags.explain) j["layers"] = explain_json(built->lowered);
-    if (flags.timing)
-      for (const auto& p : built->passes)
-        j["passes"].push_back({{"name", p.name}, {"ran", p.ran}, {"changed", p.changed}, {"ms", p.milliseconds}});
-    std::printf("%s\n", j.dump(2).c_str());
-    return kExitOk;
-  }
-  if (flags.explain) std::printf("%s\n", explain_text(built->lowered).c_str());
-  if (flags.quiet) return kExitOk;
-  std::printf("%s: %zu kernels in %zu steps, weights %s, arena %s, file %s, %.2f s\n", output.c_str(),
-              plan.kernels.size(), plan.steps.size(), human_bytes(static_cast<double>(plan.params_bytes)).c_str(),
-              human_bytes(static_cast<double>(plan.arena_bytes)).c_str(),
-              human_bytes(static_cast<double>(size)).c_str(), seconds);
-  std::printf("target: %s\n", plan.target.c_str());
-  if (built->target.machine.source == MachineModel::Source::kAssumed)
-    std::printf(
-        "note: no table has the processor '%s', so kernels are chosen as for a usual one; on that machine `tilewright "
-        "calibrate` measures what they should be chosen by\n",
-        built->target.mcpu.c_str());
-  if (!plan.variants.empty())
-    std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
-  for (const auto& t : plan.inputs)
-    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
-  for (const auto& variant : plan.variants)
-    for (const auto& t : variant.inputs)
-      std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
-  for (const auto& t : plan.outputs)
-    std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
-  if (flags.timing)
-    for (const auto& p : built->passes)
-      if (p.ran) std::printf("%9.2f ms  %s%s\n", p.milliseconds, p.name.c_str(), p.changed ? "" : " (no change)");
+  if (flags.json)
+    std::printf("%s\n", as_json(flags, {*built, output, records, seconds, size}).dump(2).c_str());
+  else
+    print(flags, {*built, output, records, seconds, size});
   return kExitOk;
 }
 
@@ -181,6 +217,10 @@ Command add_compile(CLI::App* app) {
       "Write the weights into this file, which models share that have some of them in common, and name it in "
       "the output; C source is given its address");
   flags->add_to(cmd);
+  cmd->add_option(
+         "--records", flags->records,
+         "What `tune` or the classic stack's tuners measured: kernels are chosen by it where it says something")
+      ->type_name("FILE");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain,
                 "List for each layer the kernels that apply, their predicted times, and what was chosen");
@@ -194,6 +234,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile net.relay --params net.params -o net.so      # what the classic stack saved\n"
+      "  tilewright compile model.onnx --records model.log.json          # what `tilewright tune` found\n"
       "  tilewright compile model.onnx -o model.c --target c             # one C99 file: docs/c.md\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };

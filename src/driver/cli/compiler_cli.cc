@@ -23,6 +23,8 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   add(add_passes, "passes");
   add(add_targets, "targets");
   add(add_calibrate, "calibrate");
+  add(add_tune, "tune");
+  add(add_serve_trials, kServeTrialsVerb);
   try {
     app.parse(argc, argv);
     return chosen();

@@ -49,9 +49,13 @@ std::vector<Row> rows_by_priority(const lower::Choice& choice) {
   return out;
 }
 
+const tune::Record* record_of(const tune::RecordChooser* records, const lower::StepTrace& trace) {
+  return records ? records->record_of(trace.function.get()) : nullptr;
+}
+
 }  // namespace
 
-std::string explain_text(const lower::Lowered& lowered) {
+std::string explain_text(const lower::Lowered& lowered, const tune::RecordChooser* records) {
   const plan::Plan& plan = lowered.plan;
   double total = 0;
   for (const auto& step : plan.steps) total += step.predicted_us;
@@ -68,6 +72,9 @@ std::string explain_text(const lower::Lowered& lowered) {
                step.predicted_us, total > 0 ? 100 * step.predicted_us / total : 0, step.flops / 1e6, step.bytes / 1024);
     if (!step.source.empty()) out += format("      nodes   {}\n", step.source);
     out += format("      shapes  {}\n", shapes_of(plan, step));
+    if (const tune::Record* record = record_of(records, lowered.traces[i]))
+      out += format("      record  {} {}, measured {:.2f} us\n", record->name, record->entity.dump(),
+                    record->cost() * 1e6);
     for (const Row& row : rows_by_priority(choice)) {
       out += format("    {} {:<28} {:>10.2f} us  priority {:<3} {}\n", row.chosen ? "*" : " ", row.implementation,
                     row.config.cost.microseconds, row.plevel, row.config.text);
@@ -78,7 +85,7 @@ std::string explain_text(const lower::Lowered& lowered) {
   return out;
 }
 
-nlohmann::json explain_json(const lower::Lowered& lowered) {
+nlohmann::json explain_json(const lower::Lowered& lowered, const tune::RecordChooser* records) {
   nlohmann::json out = nlohmann::json::array();
   for (size_t i = 0; i < lowered.plan.steps.size(); ++i) {
     const plan::Step& step = lowered.plan.steps[i];
@@ -103,6 +110,8 @@ nlohmann::json explain_json(const lower::Lowered& lowered) {
                    {"shapes", shapes_of(lowered.plan, step)},
                    {"predicted_us", step.predicted_us},
                    {"candidates", std::move(candidates)}});
+    if (const tune::Record* record = record_of(records, lowered.traces[i]))
+      out.back()["record"] = nlohmann::json::parse(tune::to_line(*record));
   }
   return out;
 }

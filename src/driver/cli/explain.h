@@ -5,12 +5,14 @@
 #include <string>
 
 #include "lower/lower.h"
+#include "tune/database.h"
 
 namespace tilewright::driver {
 
-std::string explain_text(const lower::Lowered& lowered);
+// `records`: what the kernels were chosen by, besides the cost model; may be null.
+std::string explain_text(const lower::Lowered& lowered, const tune::RecordChooser* records = nullptr);
 // One object per step: {"name", "nodes", "kernel", "shapes", "candidates": [{"implementation", "predicted_us",
-// "chosen", ...}]}.
-nlohmann::json explain_json(const lower::Lowered& lowered);
+// "chosen", ...}]}, and the "record" that decided.
+nlohmann::json explain_json(const lower::Lowered& lowered, const tune::RecordChooser* records = nullptr);
 
 }  // namespace tilewright::driver

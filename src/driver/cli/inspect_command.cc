@@ -96,6 +96,11 @@ void print(const json& j) {
                   where.c_str());
     }
   }
+  if (j.contains("records"))
+    for (const auto& r : j["records"])
+      std::printf("record         step %s: %s, %s %s, measured %.2f us\n", r["step"].dump().c_str(),
+                  r["task"].get<std::string>().c_str(), r["implementation"].get<std::string>().c_str(),
+                  r["configuration"].get<std::string>().c_str(), r["seconds"].get<double>() * 1e6);
   if (j.contains("metadata"))
     for (const auto& [key, value] : j["metadata"].items()) {
       std::string text = value.get<std::string>();

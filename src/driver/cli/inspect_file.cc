@@ -13,6 +13,7 @@
 #include "base/formats/plan.h"
 #include "base/formats/weights_file.h"
 #include "driver/relay_file.h"
+#include "driver/tuned.h"
 #include "frontend/classic/graph_json_reader.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/proto.h"
@@ -123,6 +124,10 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
     j["metadata"].erase(plan::kFunctionsKey);
     for (const plan::Function& f : TW_TRY(plan::read_functions(table->second, plan.kernels.size())))
       j["callable"].push_back(plan::to_text(f));
+  }
+  if (auto records = read_record_notes(plan); !records.empty()) {
+    j["records"] = std::move(records);
+    j["metadata"].erase(kTuningKey);
   }
   return j;
 }
