@@ -26,6 +26,23 @@ class Numbers(unittest.TestCase):
                 out = value(relay.Function([x], y), data.astype(dtype))
                 np.testing.assert_array_equal(out, data[..., places].astype(dtype), err_msg=f"{dtype} {mode} {rounding}")
 
+    def test_kernels_of_transposed_convolutions_begin_with_the_input_channels(self):
+        rng = np.random.default_rng(0)
+        for channels, groups, layout in ((3, 1, "OIHW"), (2, 1, "OIHW"), (3, 1, "IOHW"), (32, 1, "OIHW"), (4, 2, "OIHW")):
+            taken = 16 if channels > 16 else 2 * groups
+            data, kernel = rng.random((1, taken, 4, 5), "float32"), rng.random((taken, channels // groups, 2, 2), "float32")
+            factor = np.arange(2, 2 + channels, dtype="float32").reshape(channels, 1, 1)
+            x = relay.var("x", shape=data.shape)
+            y = relay.nn.conv2d_transpose(x, relay.const(kernel), (2, 2), channels=channels, kernel_size=(2, 2), groups=groups, kernel_layout=layout)
+            out = value(relay.Function([x], y * relay.const(factor)), data)
+            of_group = [slice(g * taken // groups, (g + 1) * taken // groups) for g in range(groups)]
+            want = np.concatenate([np.einsum("nchw,cokl->nohkwl", data[:, g], kernel[g]).reshape(1, -1, 8, 10) for g in of_group], axis=1)
+            np.testing.assert_allclose(out, want * factor, rtol=1e-5, err_msg=f"{channels} {groups} {layout}")
+            for wanted in (["NHWC", "default"], ["NHWC", "HWIO"], ["NCHW", "IOHW"]):
+                module = transform.InferType()(tw.IRModule.from_expr(relay.Function([x], y)))
+                moved = transform.ConvertLayout({"nn.conv2d_transpose": wanted})(module)
+                np.testing.assert_allclose(value(moved["main"], data), want, rtol=1e-5, err_msg=f"{channels} {groups} {layout} {wanted}")
+
     def test_variables_are_who_they_are(self):
         a, b = relay.var("x", shape=(3,)), relay.var("x", shape=(3,))
         one, two = np.array([1, 2, 3], "float32"), np.array([0, 5, 1], "float32")

@@ -5,6 +5,7 @@
 #include "lower/conv_problem.h"
 #include "lower/implementation.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/nn/weight_types.h"
 #include "topi/conv2d_transpose.h"
 
 namespace tilewright::lower {
@@ -25,7 +26,7 @@ std::optional<topi::Conv2dTransposeProblem> transposed_problem(const Problem& p)
   const auto& attrs = p.attrs<A>();
   const auto data = p.arg_shape(0), weights = p.arg_shape(1), out = p.out_shape();
   const size_t spatial = weights.size() - 2;
-  const bool input_first = attrs.kernel_layout.substr(0, 2) == "IO" || attrs.kernel_layout == "OIDHW";
+  const bool input_first = relay::transposed_kernel_layout(attrs.kernel_layout).starts_with("IO");
   if (!p.anchor.direct() || !has_tiles(p) || data.size() != spatial + 3 || !p.constant(1) || !input_first ||
       attrs.kernel_layout.size() != spatial + 2 || attrs.dilation != std::vector<int64_t>(spatial, 1))
     return std::nullopt;

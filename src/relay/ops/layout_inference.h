@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "relay/op.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/rewrite.h"
 
 namespace tilewright::relay {
@@ -95,8 +96,9 @@ Inferred joined(const LayoutQuery& q);
 template <class A>
 Inferred convolution(const LayoutQuery& q) {
   const A& a = *attrs_as<A>(q.attrs);
-  return LayoutInference{
-      {a.data_layout, a.kernel_layout}, {a.out_layout.empty() ? a.data_layout : a.out_layout}, q.attrs};
+  constexpr bool kTransposed = requires(A attrs) { attrs.output_padding; };
+  const std::string kernel = kTransposed ? transposed_kernel_layout(a.kernel_layout) : a.kernel_layout;
+  return LayoutInference{{a.data_layout, kernel}, {a.out_layout.empty() ? a.data_layout : a.out_layout}, q.attrs};
 }
 
 // The first operand and result lie in any layout; the other operands and results are vectors along the axis.

@@ -170,8 +170,7 @@ Result<ConvSpec> transpose_spec(const A& a, size_t spatial, const TensorTypeNode
   TW_TRY_STATUS(fits_layout(data.shape, s.data, "data"));
   TW_TRY_STATUS(fits_layout(kernel.shape, s.kernel, "kernel"));
   const int64_t in_physical = TW_TRY(constant_dim(s.data.extent('C', data.shape), "the number of input channels"));
-  // The classic default "OIHW" has always meant "first the input channels" here; only IOHW says so.
-  if (s.kernel.text.substr(0, 2) == "OI") s.kernel = TW_TRY(parse_layout("IO" + s.kernel.text.substr(2)));
+  s.kernel = TW_TRY(parse_layout(transposed_kernel_layout(s.kernel.text)));
   const int64_t i = TW_TRY(constant_dim(s.kernel.extent('I', kernel.shape), "the kernel's input channels"));
   const int64_t o = TW_TRY(constant_dim(s.kernel.extent('O', kernel.shape), "the kernel's output channels"));
   if (!checked_mul(o, s.groups, &s.channels)) return too_many_channels(kernel);

@@ -1,7 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/ops/nn/weight_types.h"
 
+#include <algorithm>
+
+#include "relay/ops/attrs.h"
+#include "relay/rewrite.h"
+
 namespace tilewright::relay {
+namespace {
+
+bool has_no_blocks(const std::string& layout) {
+  return std::all_of(layout.begin(), layout.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+template <class A>
+std::optional<WeightAxes> convolution_axes(const A& attrs, bool transposed) {
+  const std::string data = attrs.data_layout,
+                    kernel = transposed ? transposed_kernel_layout(attrs.kernel_layout) : attrs.kernel_layout;
+  const std::string out = attrs.out_layout.empty() ? data : attrs.out_layout;
+  const size_t c = data.find('C'), oc = out.find('C'), i = kernel.find('I'), o = kernel.find('O');
+  if (!has_no_blocks(data) || !has_no_blocks(kernel) || !has_no_blocks(out)) return std::nullopt;
+  if (c == std::string::npos || oc == std::string::npos || i == std::string::npos || o == std::string::npos)
+    return std::nullopt;
+  if (transposed && attrs.groups != 1 && i > o) return std::nullopt;  // which axis holds the groups is not said
+  return WeightAxes{static_cast<int64_t>(c),
+                    static_cast<int64_t>(oc),
+                    static_cast<int64_t>(i),
+                    static_cast<int64_t>(o),
+                    attrs.groups,
+                    transposed};
+}
+
+}  // namespace
+
+std::string transposed_kernel_layout(std::string letters) {
+  if (letters.starts_with("OI")) std::swap(letters[0], letters[1]);
+  return letters;
+}
+
+std::optional<WeightAxes> weight_axes(const Expr& e) {
+  const auto* call = as<CallNode>(e);
+  const OpDef* op = called_op(e);
+  if (!op) return std::nullopt;
+  const std::string_view name = op->name;
+  if (name == "nn.dense") {
+    int64_t last = static_cast<int64_t>(tensor_of(e).shape.size()) - 1;
+    return WeightAxes{last, last, 1, 0, 1, false};
+  }
+  if (name == "nn.conv1d") return convolution_axes(*attrs_as<Conv1DAttrs>(call->attrs), false);
+  if (name == "nn.conv2d") return convolution_axes(*attrs_as<Conv2DAttrs>(call->attrs), false);
+  if (name == "nn.conv3d") return convolution_axes(*attrs_as<Conv3DAttrs>(call->attrs), false);
+  if (name == "nn.conv1d_transpose") return convolution_axes(*attrs_as<Conv1DTransposeAttrs>(call->attrs), true);
+  if (name == "nn.conv2d_transpose") return convolution_axes(*attrs_as<Conv2DTransposeAttrs>(call->attrs), true);
+  if (name == "nn.conv3d_transpose") return convolution_axes(*attrs_as<Conv3DTransposeAttrs>(call->attrs), true);
+  return std::nullopt;
+}
 
 Type convolution_weight_type(const WeightShape& w, const TensorTypeNode& data) {
   const size_t channel_axis = w.data_layout.find('C');
@@ -11,10 +64,7 @@ Type convolution_weight_type(const WeightShape& w, const TensorTypeNode& data) {
     return {};
   Shape shape;
   size_t spatial = 0;
-  // A transposed convolution's kernel starts with the input channels, whatever the classic default "OIHW" says.
-  std::string letters = w.kernel_layout;
-  if (w.transposed && letters.starts_with("OI")) std::swap(letters[0], letters[1]);
-  for (char c : letters) {
+  for (char c : w.transposed ? transposed_kernel_layout(w.kernel_layout) : w.kernel_layout) {
     if (c == 'O')
       shape.push_back(w.transposed ? *w.channels / w.groups : *w.channels);
     else if (c == 'I')

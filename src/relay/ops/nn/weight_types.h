@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types of weights that a script left open, as an operator's attributes and the type of its data have them
-// (OpFacts::operand_type).
+// Weights of linear operators: their types where a script left them open (OpFacts::operand_type), and which of their
+// axes are channels.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,6 +9,19 @@
 #include "relay/op.h"
 
 namespace tilewright::relay {
+
+// The letters of a transposed convolution's kernel. The classic default "OIHW" has always meant (C, O/groups, ...).
+std::string transposed_kernel_layout(std::string letters);
+
+// The axes of data, result and weight that hold channels.
+struct WeightAxes {
+  int64_t data_channel = 0, out_channel = 0;
+  int64_t weight_in = 0, weight_out = 0;
+  int64_t groups = 1;
+  bool transposed = false;  // the weight's group axis is the input axis (conv_transpose), else the output axis
+};
+// Of dense layers, convolutions and transposed ones in plain layouts; nothing for other operators.
+std::optional<WeightAxes> weight_axes(const Expr& call);
 
 struct WeightShape {
   const std::string &data_layout, &kernel_layout;

@@ -8,6 +8,7 @@
 #include "relay/op.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/layout_inference.h"
+#include "relay/ops/nn/weight_types.h"
 
 namespace tilewright::relay {
 namespace {
@@ -223,9 +224,9 @@ class BlockRewriter {
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     bool plain_layout = attrs.data_layout == "NCHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCHW");
     bool groups = whole_groups(attrs.groups, kernel);
-    if (!plain_layout || attrs.kernel_layout != "IOHW" || data.size() != 4 || kernel.size() != 4 || !groups ||
-        attrs.dilation != std::vector<int64_t>{1, 1} || tensor(c->args[0])->dtype != dtype_ ||
-        values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
+    if (!plain_layout || transposed_kernel_layout(attrs.kernel_layout) != "IOHW" || data.size() != 4 ||
+        kernel.size() != 4 || !groups || attrs.dilation != std::vector<int64_t>{1, 1} ||
+        tensor(c->args[0])->dtype != dtype_ || values_.at(c->args[1].get()).expr->kind != ExprKind::kConstant)
       return {};
     // A head with few channels fills plain rows straight away: blocks of it would be padding.
     const bool rows = attrs.groups == 1 && kernel[1] * attrs.strides[0] * attrs.strides[1] <= lanes_;
@@ -262,7 +263,7 @@ class BlockRewriter {
     const auto& attrs = *attrs_as<Conv3DTransposeAttrs>(c->attrs);
     auto data = dims(c->args[0]), kernel = dims(c->args[1]);
     const bool usual = attrs.data_layout == "NCDHW" && (attrs.out_layout.empty() || attrs.out_layout == "NCDHW") &&
-                       (attrs.kernel_layout == "IODHW" || attrs.kernel_layout == "OIDHW");
+                       transposed_kernel_layout(attrs.kernel_layout) == "IODHW";
     const bool groups = whole_groups(attrs.groups, kernel);
     if (!usual || data.size() != 5 || kernel.size() != 5 || !groups || tensor(c->args[0])->dtype != dtype_ ||
         attrs.dilation != std::vector<int64_t>{1, 1, 1} ||

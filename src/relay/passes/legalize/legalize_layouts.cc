@@ -4,6 +4,7 @@
 
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/passes/legalize/legalize_rules.h"
 
 namespace tilewright::relay {
@@ -33,10 +34,10 @@ Expr convolution(const Expr& e) {
   const auto& a = attrs_of<A>(e);
   const A usual;
   constexpr bool kTransposed = requires(A attrs) { attrs.output_padding; };
-  std::string kernel = a.kernel_layout, wanted = usual.kernel_layout;
-  // First the input channels, whatever the classic default "OIHW" says.
-  if (kTransposed && wanted.starts_with("OI")) std::swap(wanted[0], wanted[1]);
-  if (kTransposed && kernel.starts_with("OI")) std::swap(kernel[0], kernel[1]);
+  const auto letters_of = [](const std::string& layout) {
+    return kTransposed ? transposed_kernel_layout(layout) : layout;
+  };
+  const std::string kernel = letters_of(a.kernel_layout), wanted = letters_of(usual.kernel_layout);
   const std::string out = a.out_layout.empty() ? a.data_layout : a.out_layout;
   if (a.data_layout == usual.data_layout && kernel == wanted && out == usual.data_layout) return e;
   if (!permutes(a.data_layout, usual.data_layout) || !permutes(kernel, wanted) || !permutes(out, usual.data_layout))

@@ -6,6 +6,7 @@
 
 #include "relay/constant_call.h"
 #include "relay/ops/attrs.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/rewrite.h"
 
 namespace tilewright::relay {
@@ -14,37 +15,8 @@ namespace {
 // How deep a scale is pushed through a chain; real ones are three or four operators long.
 constexpr int kMaxChain = 16;
 
-// What a linear operator does to channels: where they lie in the data, the result and the weights.
-struct LinearInfo {
-  int64_t data_channel = 0, out_channel = 0;  // axes
-  int64_t weight_in = 0, weight_out = 0;      // axes of the weights
-  int64_t groups = 1;
-  bool transposed = false;  // the weights' group axis is the input axis (conv_transpose), else the output axis
-};
-
 Tensor multiply_tensors(const Tensor& a, const Tensor& b) {
   return evaluate_constant_call(call("multiply", {make_constant(a), make_constant(b)})).value()[0];
-}
-
-bool is_plain_layout(const std::string& layout) {
-  return std::all_of(layout.begin(), layout.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
-}
-
-template <class A>
-std::optional<LinearInfo> conv_info(const A& attrs, bool transposed) {
-  const std::string &data = attrs.data_layout, &kernel = attrs.kernel_layout;
-  std::string out = attrs.out_layout.empty() ? data : attrs.out_layout;
-  size_t c = data.find('C'), oc = out.find('C'), i = kernel.find('I'), o = kernel.find('O');
-  if (!is_plain_layout(data) || !is_plain_layout(kernel) || !is_plain_layout(out)) return std::nullopt;
-  if (c == std::string::npos || oc == std::string::npos || i == std::string::npos || o == std::string::npos)
-    return std::nullopt;
-  if (transposed && attrs.groups != 1 && i > o) return std::nullopt;  // which axis holds the groups is not said
-  return LinearInfo{static_cast<int64_t>(c),
-                    static_cast<int64_t>(oc),
-                    static_cast<int64_t>(i),
-                    static_cast<int64_t>(o),
-                    attrs.groups,
-                    transposed};
 }
 
 // Constants and parameters, scaled or not; what a run computes is no weight.
@@ -56,30 +28,19 @@ bool is_weight(Expr e) {
 }
 
 // Describes convolutions and dense layers of a floating dtype.
-std::optional<LinearInfo> linear_info(const Expr& e) {
+std::optional<WeightAxes> linear_info(const Expr& e) {
   const auto* call = as<CallNode>(e);
   const OpDef* op = called_op(e);
   if (!op || call->args.size() < 2) return std::nullopt;
   if (!is_weight(call->args[1]) || !is_float_tensor(call->args[1]) ||
       tensor_of(call->args[0]).dtype != tensor_of(call->args[1]).dtype)
     return std::nullopt;
-  std::string_view name = op->name;
-  if (name == "nn.dense") {
-    int64_t last = static_cast<int64_t>(tensor_of(e).shape.size()) - 1;
-    return LinearInfo{last, last, 1, 0, 1, false};
-  }
-  if (name == "nn.conv1d") return conv_info(attrs_of<Conv1DAttrs>(e), false);
-  if (name == "nn.conv2d") return conv_info(attrs_of<Conv2DAttrs>(e), false);
-  if (name == "nn.conv3d") return conv_info(attrs_of<Conv3DAttrs>(e), false);
-  if (name == "nn.conv1d_transpose") return conv_info(attrs_of<Conv1DTransposeAttrs>(e), true);
-  if (name == "nn.conv2d_transpose") return conv_info(attrs_of<Conv2DTransposeAttrs>(e), true);
-  if (name == "nn.conv3d_transpose") return conv_info(attrs_of<Conv3DTransposeAttrs>(e), true);
-  return std::nullopt;
+  return weight_axes(e);
 }
 
 // weights * s, where s runs over the output (or input) channels; the weights' own axis holds a group's channels only
 // when the other axis enumerates the groups.
-Tensor scale_weights(const Tensor& weights, const LinearInfo& info, const Tensor& s, bool output) {
+Tensor scale_weights(const Tensor& weights, const WeightAxes& info, const Tensor& s, bool output) {
   int64_t axis = output ? info.weight_out : info.weight_in;
   int64_t other = output ? info.weight_in : info.weight_out;
   std::vector<int64_t> shape(static_cast<size_t>(weights.rank()), 1);
@@ -106,7 +67,7 @@ std::optional<int64_t> extent(const Expr& e, int64_t axis) {
 
 // The axis of the weights along which one scale for each of the result's (or data's) channels lies, whatever the
 // weights are; nothing where a table of them would be needed.
-std::optional<int64_t> weight_axis(const Expr& e, const LinearInfo& info, bool output) {
+std::optional<int64_t> weight_axis(const Expr& e, const WeightAxes& info, bool output) {
   if (info.groups == 1) return output ? info.weight_out : info.weight_in;
   // The axis that goes through the groups has all output channels (input channels, of a transposed convolution); the
   // others are those of a depthwise one.
@@ -215,7 +176,7 @@ bool keeps_channels(const Expr& e, int64_t axis) {
 }
 
 // The layer with its weights scaled along the channels of the result or of the data.
-Expr with_scaled_weights(const Expr& e, const LinearInfo& info, const Expr& scale, bool output) {
+Expr with_scaled_weights(const Expr& e, const WeightAxes& info, const Expr& scale, bool output) {
   std::vector<Expr> args = as<CallNode>(e)->args;
   const Expr values = constant_data(args[1]) ? computed(scale) : scale;
   if (auto axis = weight_axis(e, info, output))

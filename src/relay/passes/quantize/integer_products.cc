@@ -6,6 +6,7 @@
 
 #include "relay/calls.h"
 #include "relay/constant_call.h"
+#include "relay/ops/nn/weight_types.h"
 #include "relay/passes/quantize/byte_products.h"
 
 namespace tilewright::relay {
@@ -141,8 +142,9 @@ std::optional<Product> product_of(const Expr& e) {
   if (name == "nn.conv1d") return conv_product<Conv1DAttrs>(e, attrs_of<Conv1DAttrs>(e).kernel_layout);
   if (name == "nn.conv2d") return conv_product<Conv2DAttrs>(e, attrs_of<Conv2DAttrs>(e).kernel_layout);
   if (name == "nn.conv3d") return conv_product<Conv3DAttrs>(e, attrs_of<Conv3DAttrs>(e).kernel_layout);
-  // The kernel is (C, O / groups, ...) whatever its letters say.
-  if (name == "nn.conv2d_transpose") return conv_product<Conv2DTransposeAttrs>(e, "IOHW");
+  if (name == "nn.conv2d_transpose")
+    return conv_product<Conv2DTransposeAttrs>(
+        e, transposed_kernel_layout(attrs_of<Conv2DTransposeAttrs>(e).kernel_layout));
   if (name != "nn.dense" && name != "nn.matmul" && name != "nn.batch_matmul") return std::nullopt;
   const size_t a_rank = tensor_of(arg(e, 0)).shape.size(), b_rank = tensor_of(arg(e, 1)).shape.size();
   Product out;
