@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/layout/layout_rewrite.h"
 
+#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -133,6 +134,13 @@ class LayoutRewriter {
     }
     const OpDef* op = called_op(e);
     auto old = infer_layouts(*op, {call.attrs, nullptr, before, types});
+    if (old && reads_other_axes(*old, before)) {
+      // It gives the axes other meanings than what computes them: it takes them as the old graph has them.
+      before.assign(before.size(), {});
+      now.assign(now.size(), {});
+      for (size_t i = 0; i < args.size(); ++i) args[i] = plain(call.args[i]);
+      old = infer_layouts(*op, {call.attrs, nullptr, before, types});
+    }
     if (!old || !complete(*old) || old->in.size() != inputs.size()) {
       // In its own layout only: what takes its place does, too.
       std::vector<Expr> kids = call.args;
@@ -174,6 +182,11 @@ class LayoutRewriter {
     auto result = try_call(new_op->name, std::move(args), fresh->attrs, e->span);
     if (at != now.size() || !result.ok()) return PlacedValue{};
     return placed(e, *result, *old, *fresh);
+  }
+  static bool reads_other_axes(const LayoutInference& inferred, const AxisLayouts& before) {
+    for (size_t i = 0; i < std::min(before.size(), inferred.in.size()); ++i)
+      if (before[i] && inferred.in[i] && *before[i] != *inferred.in[i]) return true;
+    return false;
   }
   static bool complete(const LayoutInference& inferred) {
     for (const AxisLayouts* list : {&inferred.in, &inferred.out})
