@@ -25,6 +25,9 @@ from .strategy import OpImplementation, OpStrategy, register_strategy
 # Operators that take one tuple of tensors, and operators with several outputs.
 _VARIADIC = ("concatenate", "stack", "einsum", "meshgrid")
 _OUTPUTS = {"nn.batch_norm": 3, "sparse_reshape": 2, "sparse_fill_empty_rows": 3}
+# Arguments by position where their order is not that of the attributes.
+_TRANSPOSED = ("strides", "padding", "dilation", "channels", "kernel_size", "groups", "data_layout", "kernel_layout", "out_layout", "output_padding", "out_dtype")
+_ORDER = {f"nn.conv{d}d_transpose": _TRANSPOSED for d in (1, 2, 3)}
 _PAIRS = ("strides", "dilation", "kernel_size", "pool_size", "output_size")
 
 
@@ -53,7 +56,11 @@ def _operator(name: str) -> Any:
             raise TypeError(f"{name} lacks the operand '{arguments[len(operands)] if len(operands) < len(arguments) else len(operands)}'")
         if len(rest) > len(fields):
             raise TypeError(f"{name} takes {count + len(fields)} arguments, {len(args)} were given")
-        attrs = {**dict(zip(fields, rest)), **kwargs}
+        attrs = dict(zip(_ORDER.get(name, fields), rest))
+        for key, value in kwargs.items():
+            if key in attrs:
+                raise TypeError(f"{name} got multiple values for argument '{key}'")
+            attrs[key] = value
         for key in list(attrs):
             if key not in fields:
                 if key in ("out_layout", "out_dtype", "auto_scheduler_rewritten_layout") and not attrs[key]:
