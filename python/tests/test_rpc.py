@@ -105,6 +105,16 @@ class Sessions(unittest.TestCase):
             self.assertTrue(all(0 < t < 1 for t in times.results))
             self.assertEqual(len(module.benchmark(dev, repeat=2, number=2).results), 2)
             self.assertIn("relu", str(module.profile(x=values)))
+            module.set_input_zero_copy("x", there)
+            module.run()
+            np.testing.assert_array_equal(module.get_output(0).numpy(), np.maximum(there.numpy(), 0))
+            debug = tvm.contrib.debugger.debug_executor.GraphModuleDebug(library["debug_create"]("default", dev), dev, library["get_graph_json"]())
+            debug.set_input("x", values)
+            debug.module["run"]()
+            np.testing.assert_array_equal(debug.get_output(0).numpy(), np.maximum(values, 0))
+            self.assertEqual(len(debug.run_individual(2, 1)), len(debug.nodes))
+            with self.assertRaisesRegex(ValueError, "no compiler"):
+                tvm.runtime.vm.VirtualMachine(library, dev)
             self.fails(505, module.set_input, "x", np.zeros((3, 4), "float32"))
             self.fails(504, library["default"](dev)["set_input"], "none", there)
             del remote, library, module, there
@@ -214,6 +224,30 @@ class Sessions(unittest.TestCase):
             rpc.connect("127.0.0.1", native.port, key="k").close()
         self.assertIn("E703", native.errors)
 
+    def test_tvmc_runs_there(self):
+        from tvm.driver import tvmc
+        x = relay.var("x", shape=(2, 4))
+        package = tvmc.compile(tvmc.model.TVMCModel(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), {}), target="llvm")
+        inputs = {"x": np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)}
+        with server() as native:
+            result = tvmc.run(package, device="cpu", hostname="127.0.0.1", port=native.port, inputs=inputs, benchmark=True, repeat=2, number=2)
+        np.testing.assert_array_equal(result.get_output("output_0"), np.maximum(inputs["x"], 0))
+        self.assertEqual(len(result.times.results), 2)
+
+    def test_the_ahead_of_time_executor_there(self):
+        x = relay.var("x", shape=(2, 4))
+        path = os.path.join(self.folder.name, "aot.so")
+        relay.build(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))), "llvm", executor=relay.backend.Executor("aot")).export_library(path)
+        values = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
+        with server() as native:
+            remote = rpc.connect("127.0.0.1", native.port)
+            remote.upload(path)
+            module = tvm.runtime.executor.AotModule(remote.load_module("aot.so")["default"](remote.cpu()))
+            module.set_input("x", values)
+            module.run()
+            np.testing.assert_array_equal(module.get_output(0).numpy(), np.maximum(values, 0))
+            np.testing.assert_array_equal(module.get_output(0, tvm.nd.empty((2, 4))).numpy(), np.maximum(values, 0))
+
     def test_time_limits_and_waiting(self):
         with server() as native:
             remote = rpc.connect("127.0.0.1", native.port, session_timeout=1)
@@ -280,6 +314,17 @@ class Sessions(unittest.TestCase):
             self.fails(701, guest, json.dumps([3, "board", [9, "board:x"], None]))
             self.assertEqual(set(client.summary()["queue_info"]), {"board"})
 
+    def test_plaintext_is_for_one_machine(self):
+        refused = subprocess.run([PROGRAM, "rpc-server", "--host", "192.0.2.1", "--port", "0", "--classic-plaintext"], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("E101", refused.stderr)
+        with Native("rpc-tracker", "--classic-plaintext") as tracker, server("--classic-plaintext", "--key", "old", "--tracker", f"127.0.0.1:{tracker.port}") as native:
+            remote = rpc.connect_tracker("127.0.0.1", tracker.port, plaintext=True).request("old", session_timeout=20)
+            np.testing.assert_array_equal(tvm.nd.array(np.arange(4), remote.cpu()).numpy(), np.arange(4))
+            remote.close()
+            self.fails(701, rpc.connect, "127.0.0.1", native.port, key="old")  # TLS to a port that has none
+        self.assertEqual(leftovers(), [])
+
     def test_who_comes_back_is_known_again(self):
         with Native("rpc-tracker") as tracker:
             client = rpc.connect_tracker("127.0.0.1", tracker.port)
@@ -321,9 +366,23 @@ class Sessions(unittest.TestCase):
         ones = remote.get_function("rpc.test.ones")(3)
         self.assertEqual(ones.device, remote.cpu())
         np.testing.assert_array_equal(ones.numpy(), np.ones(3, "float32"))
-        got = []
-        remote.get_function("rpc.test.remote_return_nd")("get_elem")(ones, 1)
-        self.assertEqual(got, [])
+        self.assertEqual(remote.get_function("rpc.test.remote_return_nd")("get_elem")(ones, 1), 1.0)
+        # Programs with free sizes: the session has the compiler.
+        x = relay.var("x", shape=(relay.Any(), 4))
+        body = relay.Tuple([relay.nn.relu(x), relay.sum(x)])
+        path = os.path.join(self.folder.name, "program.so")
+        relay.vm.compile(tvm.IRModule.from_expr(relay.Function([x], body)), "llvm").mod.export_library(path)
+        remote.upload(path)
+        machine = tvm.runtime.vm.VirtualMachine(remote.load_module("program.so"), remote.cpu())
+        for rows in (2, 5, 5, 5):
+            values = np.random.default_rng(rows).standard_normal((rows, 4)).astype("float32")
+            result = machine.run(values if rows == 2 else tvm.nd.array(values, remote.cpu()))
+            self.assertEqual(result[0].device, remote.cpu())
+            np.testing.assert_array_equal(result[0].numpy(), np.maximum(values, 0))
+            np.testing.assert_allclose(result[1].numpy(), values.sum(), rtol=1e-4)
+        self.assertTrue(machine.profile(x=values).calls)
+        with self.assertRaises(ValueError):
+            machine.run(np.zeros((2, 3), "float32"))
         remote.close()
         started.terminate()
         self.assertEqual(leftovers(), [])

@@ -56,7 +56,7 @@ Result<std::vector<WireValue>> Endpoint::exchange(std::string_view request, std:
   Guard guard(mutex_);
   release_queued();
   if (broken_) return ended();
-  const Status sent = send(request, bytes);
+  Status sent = send(request, bytes);
   // Who refuses a frame says why before it closes: that counts for more than that it closed.
   if (!sent.ok() && sent.error().code != ErrorCode::kConnectionLost) broken_ = true;
   for (;;) {

@@ -49,7 +49,7 @@ Status Endpoint::serve() {
   for (;;) {
     auto head = read_head();
     if (head.ok() && head->code == Code::kShutdown) return Ok{};
-    const Status served = head.ok() ? serve_one(*head, &guard) : Status(std::move(head).error());
+    Status served = head.ok() ? serve_one(*head, &guard) : Status(std::move(head).error());
     if (served.ok()) continue;
     if (served.error().code == ErrorCode::kProtocolError) {  // the last words: the stream is out of step
       const std::string text = error_text(served.error());
@@ -77,7 +77,7 @@ Status Endpoint::serve_one(const Head& head, Guard* guard) {
     body = TW_TRY(read_body(sizeof(uint64_t)));
     rest -= sizeof(uint64_t);
     if (upload_functions_.count(reader_of(body).read<uint64_t>()) != 0) {
-      const Status taken = serve_upload(rest);
+      Status taken = serve_upload(rest);
       if (!taken.ok() && taken.error().code == ErrorCode::kProtocolError) return taken;
       if (!taken.ok() && taken.error().code == ErrorCode::kConnectionLost) return taken;
       if (taken.ok())
@@ -229,7 +229,7 @@ Status Endpoint::serve_upload(uint64_t rest) {
     left -= out.size();
     return channel_->read(out);
   };
-  const Status taken = upload_(name, bytes, read);
+  Status taken = upload_(name, bytes, read);
   std::string ignored;  // of a refused file the rest is read, so that the answer belongs to it
   while (left > 0) {
     ignored.resize(std::min<uint64_t>(left, 1 << 20));

@@ -23,9 +23,9 @@ namespace {
 
 // One option: what it fills, and its line of help. Without a value: a flag.
 struct Option {
-  const char* name;
-  const char* value;
-  const char* help;
+  const char* name = "";
+  const char* value = "";
+  const char* help = "";
   std::string* text = nullptr;
   int* number = nullptr;
   bool* flag = nullptr;

@@ -135,7 +135,7 @@ void Server::run(int stop) {
 void Server::serve_connection(int socket) {
   const std::string peer = peer_host(socket);
   auto client = open_door(socket);
-  const Status served = client.ok() ? serve_client(socket, **client) : Status(std::move(client).error());
+  Status served = client.ok() ? serve_client(socket, **client) : Status(std::move(client).error());
   if (!served.ok() && served.error().code != ErrorCode::kConnectionLost)
     log(format("{}: {}", peer, served.error().str()));
 }
@@ -222,7 +222,7 @@ Status Server::serve_client(int socket, Channel& client) {
   hello.write_bytes(own.data(), own.size());
   TW_TRY_STATUS(client.write(hello.str()));
   log(format("a session with {} begins", peer_host(socket)));
-  const Status served =
+  Status served =
       options_.door.plaintext ? supervise_socket(socket, wanted.limit) : supervise_pumps(client, wanted.limit);
   log("the session is over");
   return served;

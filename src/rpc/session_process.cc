@@ -28,7 +28,8 @@ constexpr int kSessionSocket = 3;
 std::vector<std::string> session_environment(const std::string& folder, uint64_t memory) {
   std::vector<std::string> out;
   for (char** one = environ; *one; ++one)
-    if (!std::string_view(*one).starts_with("TILEWRIGHT_TOKEN=") && !std::string_view(*one).starts_with("TMPDIR="))
+    if (!std::string_view(*one).starts_with("TILEWRIGHT_TOKEN=") && !std::string_view(*one).starts_with("TMPDIR=") &&
+        !std::string_view(*one).starts_with("TILEWRIGHT_SESSION_"))
       out.emplace_back(*one);
   out.push_back("TMPDIR=" + folder);
   out.push_back("TILEWRIGHT_SESSION_FOLDER=" + folder);
@@ -138,7 +139,7 @@ Status serve_session(int socket, const std::string& folder, uint64_t memory) {
   auto endpoint = std::make_shared<Endpoint>(socket_channel(socket), 0);
   endpoint->take_uploads(
       [files](const std::string& name, uint64_t bytes, const auto& read) { return files->write(name, bytes, read); });
-  const Status served = endpoint->serve();
+  Status served = endpoint->serve();
   endpoint->shutdown();
   return served;
 }

@@ -213,7 +213,10 @@ Diagnostic handshake_error(const Handshake& handshake, bool server, int wanted) 
             {},
             server ? "connect with TLS and a token"
                    : "a server of the classic stack takes --classic-plaintext, on one machine"};
-  return connection_lost("it was closed before a session began");
+  return {ErrorCode::kConnectionLost,
+          "the connection was closed before a session began",
+          {},
+          server ? "" : "see that a server with TLS listens there; one without takes plaintext, on one machine"};
 }
 
 Result<std::unique_ptr<Channel>> handshake(int socket, Handshake* state, bool server,

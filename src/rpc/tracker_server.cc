@@ -115,7 +115,7 @@ Status TrackerServer::serve_peer(int socket) {
     peer = table_.connect(host, std::chrono::steady_clock::now());
     channels_[peer] = channel.get();
   }
-  const Status talked = converse(*channel, peer, is_client_only(token));
+  Status talked = converse(*channel, peer, is_client_only(token));
   std::lock_guard lock(mutex_);
   table_.disconnect(peer);
   channels_.erase(peer);

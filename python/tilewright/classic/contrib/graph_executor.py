@@ -7,7 +7,6 @@ from typing import Any
 
 from ..runtime.module import BenchmarkResult, Module, load_module
 from ..runtime.ndarray import SESSION_STEP, NDArray, as_array, as_dtype, cpu
-from ..runtime.ndarray import array as to_device
 from ..runtime.profiling import Report
 
 
@@ -41,10 +40,7 @@ class GraphModule:
 
     def _converted(self, key: int | str, value: Any) -> Any:
         name = self._names[key] if isinstance(key, int) and 0 <= key < len(self._names) else key
-        array = value if isinstance(value, NDArray) else as_dtype(value, self._dtypes.get(str(name)))
-        if self.module.type_key != "rpc" or isinstance(array, NDArray) and array.device.device_type >= SESSION_STEP:
-            return array
-        return to_device(array, self.module._session_device())  # the session's functions take what lies there
+        return self.module._taken(value if isinstance(value, NDArray) else as_dtype(value, self._dtypes.get(str(name))))
 
     def _index(self, key: int | str) -> int:
         return key if isinstance(key, int) else self.get_input_index(key)
@@ -76,13 +72,7 @@ class GraphModule:
         """A view of the input's memory, or `out` with its values."""
         if out is None:
             return self.module["get_input"](index)
-        return self._into("get_input", index, out)
-
-    def _into(self, function: str, index: int | str, out: NDArray) -> NDArray:
-        if self.module.type_key == "rpc" and out.device.device_type < SESSION_STEP:
-            return self.module[function](index).copyto(out)
-        self.module[function](index, out)
-        return out
+        return self.module._fill("get_input", index, out)
 
     def get_input_index(self, name: str) -> int:
         """-1 when there is no such input."""
@@ -100,7 +90,7 @@ class GraphModule:
         """A view of the output's memory, which the next run changes, or `out` with its values."""
         if out is None:
             return self._get_output(index)
-        return self._into("get_output", index, out)
+        return self.module._fill("get_output", index, out)
 
     def load_params(self, params_bytes: bytes) -> None:
         """Sets inputs and weights from the bytes of a .params file. Errors: 501, 505, 506."""
@@ -151,6 +141,8 @@ class GraphModule:
 
 
 def _bindable(value: Any) -> Any:
+    if isinstance(value, NDArray) and value.device.device_type >= SESSION_STEP:
+        return value
     array = value._array if isinstance(value, NDArray) else value
     if not hasattr(array, "__dlpack__"):
         raise TypeError("only memory of an array (numpy, NDArray, DLPack) can be used without a copy")

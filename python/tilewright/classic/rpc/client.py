@@ -71,7 +71,9 @@ class RPCSession:
 
     def load_module(self, path: str) -> Module:
         """A library that was uploaded, as a module whose functions run there. Errors: those of runtime.load_module."""
-        return self._call("load_module", path)
+        module = self._call("load_module", path)
+        module._path = path  # there
+        return module
 
     def download_linked_module(self, path: str) -> bytearray:
         return bytearray(self._call("download_linked_module", path))

@@ -8,7 +8,7 @@ import pickle
 
 from ..error import Error
 from ..runtime import load_plugin
-from . import testing  # noqa: F401  the functions that tests call
+from . import session_vm, testing  # noqa: F401  the functions that clients call
 from .base import function
 
 

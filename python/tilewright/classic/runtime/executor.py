@@ -21,7 +21,7 @@ class AotModule:
         if key is not None:
             dtypes = self.get_input_info()[1]
             name = list(dtypes)[key] if isinstance(key, int) and 0 <= key < len(dtypes) else key
-            self.module["set_input"](key, value if isinstance(value, NDArray) else as_dtype(value, dtypes.get(str(name))))
+            self.module["set_input"](key, self.module._taken(value if isinstance(value, NDArray) else as_dtype(value, dtypes.get(str(name)))))
         self._set_named(params)
 
     def _set_named(self, tensors: Mapping[str, Any]) -> None:
@@ -65,15 +65,13 @@ class AotModule:
         """A view of the input's memory, or `out` with its values."""
         if out is None:
             return self.module["get_input"](index)
-        self.module["get_input"](index, out)
-        return out
+        return self.module._fill("get_input", index, out)
 
     def get_output(self, index: int | str, out: NDArray | None = None) -> NDArray:
         """A view of the output's memory, which the next run changes, or `out` with its values."""
         if out is None:
             return self.module["get_output"](index)
-        self.module["get_output"](index, out)
-        return out
+        return self.module._fill("get_output", index, out)
 
 
 __all__ = ["AotModule"]

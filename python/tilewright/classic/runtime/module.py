@@ -12,7 +12,7 @@ import numpy as np
 from ... import _core
 from ...options import load_plugin
 from ..registry import Function, get_global_func, register_func
-from .ndarray import Device, NDArray, as_array
+from .ndarray import SESSION_STEP, Device, NDArray, array, as_array
 
 
 class BenchmarkResult:
@@ -76,6 +76,19 @@ class Module:
     def _session_device(self) -> Device:
         return Device(1 + self._handle.get_function("__session_step__", False)())
 
+    def _taken(self, value: Any) -> Any:
+        """A tensor as the module's functions take it: for one in another process, there."""
+        if self.type_key != "rpc" or isinstance(value, NDArray) and value.device.device_type >= SESSION_STEP:
+            return value
+        return array(value, self._session_device())
+
+    def _fill(self, function: str, index: Any, out: NDArray) -> NDArray:
+        """What the function gives of an index, in `out`, wherever that lies."""
+        if self.type_key == "rpc" and out.device.device_type < SESSION_STEP:
+            return self[function](index).copyto(out)
+        self[function](index, out)
+        return out
+
     def implements_function(self, name: str, query_imports: bool = False) -> bool:
         return self._handle.get_function(name, query_imports) is not None
 
@@ -112,7 +125,7 @@ class Module:
         that is called with the same arguments before each repeat, outside of the measured time."""
         if self.type_key == "rpc":  # measured there
             where = dev or (1, 0)
-            there = self._session_function("runtime.RPCTimeEvaluator")(self._handle, func_name, where[0] % 128, where[1], number, repeat, min_repeat_ms, cooldown_interval_ms,
+            there = self._session_function("runtime.RPCTimeEvaluator")(self._handle, func_name, where[0] % SESSION_STEP, where[1], number, repeat, min_repeat_ms, cooldown_interval_ms,
                                                                       repeats_to_cooldown, f_preproc)
             return lambda *args: BenchmarkResult.of([s for s, in struct.iter_unpack("<d", there(*args))])
         function, evaluator = self.get_function(func_name)._function, get_global_func("runtime.TimeEvaluator")

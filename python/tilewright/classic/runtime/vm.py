@@ -13,6 +13,7 @@ from .container import ADT
 from .module import BenchmarkResult, Module
 from .ndarray import Device, NDArray, as_array, cpu
 from .profiling import Report
+from .remote_vm import RemoteProgram
 
 
 class Library:
@@ -35,6 +36,8 @@ def _program_of(library: Any) -> Any:
     """The program in a Library, in a library that load_module read, or in a file."""
     if isinstance(library, Library):
         return library._program
+    if getattr(library, "type_key", "") == "rpc":
+        return RemoteProgram(library)
     path = getattr(library, "_path", None) or (library if isinstance(library, (str, os.PathLike)) else None)
     program = _core.vm_program_of(os.fspath(path)) if path else None
     if program is None:
@@ -46,7 +49,7 @@ class Executable:
     """A compiled program: bytecode, constants and the regions that become kernels when their sizes are known."""
 
     def __init__(self, mod: Any):
-        self._program = mod if isinstance(mod, _core.VMProgram) else _program_of(mod)
+        self._program = mod if isinstance(mod, (_core.VMProgram, RemoteProgram)) else _program_of(mod)
 
     @property
     def lib(self) -> Library:
@@ -141,7 +144,8 @@ class VirtualMachine:
                 raise TypeError("dev is expected to be Device or List[Device]")
         if memory_cfg is not None and not (memory_cfg in ("naive", "pooled") or isinstance(memory_cfg, dict)):
             raise TypeError(f'memory_cfg is expected be string or dictionary, but received {type(memory_cfg)}: "naive" or "pooled"')
-        self._machine = _core.VMMachine(self._exec._program, threads)
+        program = self._exec._program
+        self._machine = program if isinstance(program, RemoteProgram) else _core.VMMachine(program, threads)
         self._threads = threads
         self._inputs: dict[str, list[Any]] = {}
         self._outputs: dict[str, list[NDArray]] = {}

@@ -106,7 +106,7 @@ class TVMCPackage:
         if project_dir is not None or use_vm:
             raise TVMCException("packages of micro projects and of the VM are not supported; tilewright.load runs a library of either kind")
         self.package_path = os.fspath(package_path)
-        self.lib_name, self.lib_path = "mod.so", ""
+        self.lib_name, self.lib_path, self._bytes = "mod.so", "", b""
         self.graph: str | None = None
         self.params: bytes = b""
         self.project_dir = None
@@ -126,19 +126,19 @@ class TVMCPackage:
                 return member.read() if member is not None else b""
 
             self.lib_path = os.path.join(folder, "mod.so")
+            self._bytes = read("mod.so")  # the archive may go before it is wanted
             with open(self.lib_path, "wb") as file:
-                file.write(read("mod.so"))
+                file.write(self._bytes)
             self._lib = load_module(self.lib_path)  # the mapping outlives the folder
             self.graph, self.params = read("mod.json").decode() or None, read("mod.params")
         self._describe()
 
     def library_bytes(self) -> bytes:
         """The library as it would lie on another machine."""
-        if not tarfile.is_tarfile(self.package_path):
-            with open(self.package_path, "rb") as file:
-                return file.read()
-        with tarfile.open(self.package_path) as archive:
-            return archive.extractfile(self.lib_name).read()  # type: ignore[union-attr]
+        if self._bytes:
+            return self._bytes
+        with open(self.package_path, "rb") as file:
+            return file.read()
 
     def _describe(self) -> None:
         aot = not self._lib.implements_function("get_graph_json")
