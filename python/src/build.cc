@@ -6,6 +6,7 @@
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
+#include "driver/external_code/generators.h"
 #include "driver/function_metadata.h"
 #include "driver/plugin.h"
 #include "passes.h"
@@ -51,6 +52,39 @@ class ScriptChooser : public lower::KernelChooser {
   nb::object callable_;
 };
 
+// A code generator that a script registered: generate(symbol, function) gives (type key, bytes, names of constants),
+// constants(symbol, function) a dictionary of arrays, or is None.
+driver::ExternalCodegen script_codegen(const std::string& name, nb::object generate, nb::object constants) {
+  // The last copy may go in a thread without the interpreter.
+  auto kept = [](nb::object object) {
+    return std::shared_ptr<PyObject>(object.release().ptr(), [](PyObject* o) {
+      nb::gil_scoped_acquire gil;
+      Py_DECREF(o);
+    });
+  };
+  driver::ExternalCodegen out;
+  out.name = name;
+  out.generate_from = [f = kept(std::move(generate))](const std::string& symbol,
+                                                      const relay::Expr& function) -> Result<driver::SavedModule> {
+    nb::gil_scoped_acquire gil;
+    const auto made = nb::cast<nb::tuple>(nb::handle(f.get())(symbol, wrap(function)));
+    const auto bytes = nb::cast<nb::bytes>(made[1]);
+    return driver::SavedModule{nb::cast<std::string>(made[0]), std::string(bytes.c_str(), bytes.size()),
+                               nb::cast<std::vector<std::string>>(made[2])};
+  };
+  if (!constants.is_none())
+    out.constants = [f = kept(std::move(constants))](
+                        const std::string& symbol,
+                        const relay::Expr& function) -> Result<std::map<std::string, Tensor>> {
+      nb::gil_scoped_acquire gil;
+      std::map<std::string, Tensor> named;
+      for (auto [key, value] : nb::cast<nb::dict>(nb::handle(f.get())(symbol, wrap(function))))
+        named[nb::cast<std::string>(key)] = tensor_of(nb::cast<ReadArray>(value));
+      return named;
+    };
+  return out;
+}
+
 }  // namespace
 
 void bind_build(nb::module_& m) {
@@ -81,12 +115,23 @@ void bind_build(nb::module_& m) {
       .def_prop_ro("system_lib", [](const driver::Built& self) { return self.system_lib; })
       .def_prop_ro("devices", [](const driver::Built& self) { return self.lowered.plan.devices; })
       .def_prop_ro("external_modules",
-                   [](const driver::Built& self) {  // (type key, bytes)
+                   [](const driver::Built& self) {  // (type key, bytes, which of them imports it: 0 is the library)
                      nb::list out;
-                     for (const auto& [key, bytes] : self.external_modules)
-                       out.append(nb::make_tuple(key, nb::bytes(bytes.data(), bytes.size())));
+                     for (const auto& [key, bytes, importer] : self.external.modules)
+                       out.append(nb::make_tuple(key, nb::bytes(bytes.data(), bytes.size()), importer));
                      return out;
                    })
+      .def_prop_ro("external_sources",
+                   [](const driver::Built& self) {  // (code, form, functions, constants)
+                     nb::list out;
+                     for (const driver::CSource& source : self.external.sources)
+                       out.append(nb::make_tuple(source.code, source.form, source.functions, source.constants));
+                     return out;
+                   })
+      .def("add_source",
+           [](driver::Built& self, const std::string& code, const std::string& form) {
+             self.external.sources.push_back({code, form, {}, {}});
+           })
       .def_prop_ro("optimized", [](const driver::Built& self) { return self.optimized; })
       .def_prop_ro("target", [](const driver::Built& self) { return self.target.str(); })
       .def_prop_ro("graph_json", [](const driver::Built& self) { return runtime::write_graph_json(self.lowered.plan); })
@@ -147,6 +192,12 @@ void bind_build(nb::module_& m) {
       .def_rw("device_targets", &Options::device_targets)
       .def("load_plugin",
            [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })
+      .def(
+          "add_external",
+          [](Options& self, const std::string& name, nb::object generate, nb::object constants) {
+            self.external.push_back(script_codegen(name, generate, constants));
+          },
+          nb::arg("name"), nb::arg("generate"), nb::arg("constants").none())
       .def_rw("kernel_cache", &Options::kernel_cache)
       .def_rw("weights_file", &Options::weights_file)
       .def_rw("dump_ir", &Options::dump_ir)
@@ -184,6 +235,17 @@ void bind_build(nb::module_& m) {
     }();
     const std::string object = unwrap(std::move(made));
     return nb::bytes(object.data(), object.size());
+  });
+  // A code generator that comes with the compiler: (type key, bytes).
+  m.def("generate_external", [](const std::string& name, const std::string& symbol, nb::object function) {
+    auto made = [&]() -> Result<driver::SavedModule> {
+      const relay::Expr given = exprs_of(nb::make_tuple(function))[0];
+      const driver::ExternalGraph graph =
+          TW_TRY(driver::external_graph(*relay::as<relay::FunctionNode>(given), symbol));
+      return driver::own_generator(name)->generate(symbol, graph.json, graph.constants);
+    }();
+    const driver::SavedModule module = unwrap(std::move(made));
+    return nb::make_tuple(module.type_key, nb::bytes(module.bytes.data(), module.bytes.size()), module.constants);
   });
   m.def("default_kernel_cache", codegen::default_kernel_cache_folder);
 

@@ -101,8 +101,8 @@ Status compile_kernels(Built* built, const BuildOptions& options) {
     std::move(kernels.objects.begin(), kernels.objects.end(), std::back_inserter(built->objects));
   }
   report(options, "external code", 0);
-  built->external_modules = TW_TRY(compile_external(lowered.externals, options.external));
-  built->lowered.plan.imports = runtime::save_import_tree(built->external_modules);
+  built->external = TW_TRY(compile_external(lowered.externals, options.external));
+  built->lowered.plan.imports = runtime::save_import_tree(built->external.modules);
   return Ok{};
 }
 

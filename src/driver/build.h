@@ -62,7 +62,7 @@ struct Built {
   relay::Module optimized;  // what was lowered
   lower::Lowered lowered;
   std::vector<std::string> objects;
-  std::vector<SavedModule> external_modules;  // what external code generators made; they are in plan.imports, too
+  ExternalCode external;  // what external code generators made; its modules are in plan.imports, too
   Target target;
   std::map<int32_t, Target> device_targets;
   std::vector<PassRecord> passes;  // over the Relay module, then the steps of lowering

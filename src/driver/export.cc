@@ -10,6 +10,7 @@
 #include "codegen/backend.h"
 #include "codegen/source/c_program.h"
 #include "driver/build.h"
+#include "driver/external_code/c_source.h"
 #include "driver/guarded.h"
 #include "driver/weights_apart.h"
 #include "runtime/classic/graph_json.h"
@@ -156,10 +157,30 @@ Result<std::string> compiled_source(const Output& out) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-Result<std::vector<std::string>> objects_of(const Output& out, const plan::Plan& plan) {
+Result<std::vector<std::string>> own_objects(const Output& out, const plan::Plan& plan) {
   std::vector<std::string> objects = out.kernels;
   if (codegen::backend_of(out.built.target).makes_source) objects = {TW_TRY(compiled_source(out))};
   objects.push_back(TW_TRY(codegen::compile_glue(plan, link_target(out), out.built.system_lib)));
+  return objects;
+}
+
+// With source of external code generators, which the system's compiler must compile for the machine of the rest.
+Result<std::vector<std::string>> objects_of(const Output& out, const plan::Plan& plan) {
+  std::vector<std::string> objects = TW_TRY(own_objects(out, plan));
+  const std::string own = object_machine(objects.back());
+  for (const CSource& source : out.built.external.sources) {
+    std::string made = TW_TRY(compile_c_source(source));
+    if (const std::string other = object_machine(made); other != own)
+      return Diagnostic(
+          ErrorCode::kLinkFailed,
+          format("the C source of '{}' was compiled for {}, and the library is for {}",
+                 source.functions.empty() ? std::string("an external code generator") : source.functions[0], other,
+                 own),
+          {},
+          "set CC to a compiler for that machine, or export with one: "
+          "export_library(path, fcompile=cc.cross_compiler(...))");
+    objects.push_back(std::move(made));
+  }
   return objects;
 }
 
@@ -179,10 +200,17 @@ Result<std::vector<std::string>> write_objects(const Output& out, const std::str
   plan.imports.clear();  // devc.o has them
   const auto pieces = weight_pieces(plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  const auto objects = TW_TRY(objects_of(out, plan));
+  const auto objects = TW_TRY(own_objects(out, plan));
   TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(plan, &params),
                                           out.written));
   std::vector<std::string> names = {"lib0.o"};
+  for (const CSource& source : out.built.external.sources) {
+    // Source where it takes another compiler, or options that only whoever links knows.
+    auto object = compile_c_source(source);
+    const bool fits = object.ok() && object_machine(*object) == object_machine(objects.back());
+    names.push_back(format("lib{}.{}", names.size(), fits ? "o" : source.form));
+    TW_TRY_STATUS(write_part(folder + "/" + names.back(), fits ? *object : with_classic_headers(source.code), folder));
+  }
   if (out.plan.imports.empty()) return names;
   names.push_back(in_c ? "devc.c" : "devc.o");
   const std::string file = folder + "/" + names.back();
@@ -305,6 +333,11 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
             "the model calls '{}' of an imported module, and a program that links '{}' has no runtime to find it with",
             out.plan.externals[0], path),
         {}, "write a shared library (.so), or compile for a system library, which has the runtime");
+  if ((form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly) &&
+      !out.built.external.sources.empty())
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the library has C source of an external code generator, which has no such text", path,
+                      "write a shared library (.so) or its objects (.tar)");
   TW_TRY_STATUS(check_form(out, path, form));
   if (out.built.weights_file.empty()) return write_form(out, path, form);
   auto written = [&out, all = static_cast<double>(out.plan.params_bytes)](uint64_t bytes) {

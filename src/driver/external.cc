@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/external.h"
 
+#include <deque>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <unordered_map>
 
 #include "base/format.h"
+#include "driver/external_code/generators.h"
 #include "relay/op.h"
 #include "relay/passes/fusion/partition_external.h"
-#include "runtime/module.h"
+#include "runtime/classic/const_loader.h"
+#include "runtime/linked_functions.h"
 #include "runtime/tensor_value.h"
 
 namespace tilewright::driver {
@@ -194,19 +198,106 @@ class GraphWriter {
 };
 
 // The function relay.ext.<compiler> of the table, as a generator.
-Result<SavedModule> generate_by_name(const lower::ExternalFunction& f, const ExternalGraph& graph) {
-  const std::string name = "relay.ext." + f.compiler;
+Result<SavedModule> generate_by_name(const std::string& name, const std::string& symbol, const ExternalGraph& graph) {
   runtime::FunctionRef function = TW_TRY(runtime::require_global(name, "relay.ext."));
   std::vector<runtime::Value> constants;
   for (const Tensor& t : graph.constants) constants.push_back(runtime::copy_value({"", t.dtype(), t.shape()}, t.raw()));
-  const runtime::Value arguments[] = {runtime::Value::string(f.symbol), runtime::Value::string(graph.json),
+  const runtime::Value arguments[] = {runtime::Value::string(symbol), runtime::Value::string(graph.json),
                                       runtime::Value::array(std::move(constants))};
   const tw_value raw[] = {arguments[0].get(), arguments[1].get(), arguments[2].get()};
   runtime::Value made = TW_TRY(runtime::call(function.get(), raw));
   auto module = TW_TRY(runtime::Arguments(std::span(&made.get(), 1), name).module(0));
   std::string bytes = TW_TRY(module->save());
-  return SavedModule{module->type_key(), std::move(bytes)};
+  return SavedModule{module->type_key(), std::move(bytes), {}};
 }
+
+const ExternalCodegen* generator_of(const std::string& compiler, const std::vector<ExternalCodegen>& codegens) {
+  for (const ExternalCodegen& c : codegens)
+    if (c.name == compiler && (c.generate || c.generate_from)) return &c;
+  return runtime::find_global("relay.ext." + compiler) ? nullptr : own_generator(compiler);
+}
+
+Result<SavedModule> generate(const lower::ExternalFunction& f, const ExternalCodegen* codegen) {
+  if (codegen && codegen->generate_from) return codegen->generate_from(f.symbol, f.function);
+  const ExternalGraph graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
+  return codegen ? codegen->generate(f.symbol, graph.json, graph.constants)
+                 : generate_by_name("relay.ext." + f.compiler, f.symbol, graph);
+}
+
+// A function's constants under the names its module knows them by.
+Result<std::map<std::string, Tensor>> named_constants(const lower::ExternalFunction& f,
+                                                      const ExternalCodegen* codegen) {
+  if (codegen && codegen->constants) return codegen->constants(f.symbol, f.function);
+  const ExternalGraph graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
+  std::map<std::string, Tensor> out;
+  for (size_t i = 0; i < graph.constants.size(); ++i) out[format("{}_const_{}", f.symbol, i)] = graph.constants[i];
+  return out;
+}
+
+// Gathers the modules below the library: those with constants lie under one const_loader.
+class CodeCollector {
+ public:
+  // `constants` gives those of the function by name; asked only where the module wants some.
+  template <class Constants>
+  Status add(const lower::ExternalFunction& f, SavedModule made, Constants constants) {
+    std::vector<std::string> wanted = std::move(made.constants);
+    if (made.type_key == kCSourceKey) {
+      CSource source = TW_TRY(read_c_source(made.bytes));
+      wanted = source.constants;
+      std::vector<std::string> functions = source.functions;
+      if (!wanted.empty()) functions.push_back("__init_" + f.symbol);
+      std::vector<std::string>& names = wanted.empty() ? linked_ : linked_with_constants_;
+      names.insert(names.end(), functions.begin(), functions.end());
+      out_.sources.push_back(std::move(source));
+    } else {
+      (wanted.empty() ? plain_ : with_constants_).push_back({made.type_key, std::move(made.bytes)});
+    }
+    if (wanted.empty()) return Ok{};
+    const std::map<std::string, Tensor> known = TW_TRY(constants());
+    for (const std::string& name : wanted) TW_TRY_STATUS(add_constant(name, known));
+    record_.functions.push_back({f.symbol, std::move(wanted)});
+    return Ok{};
+  }
+
+  ExternalCode finish() && {
+    if (!linked_.empty()) out_.modules.push_back({runtime::kLinkedRecord, runtime::write_linked_record(linked_)});
+    out_.modules.insert(out_.modules.end(), plain_.begin(), plain_.end());
+    if (record_.functions.empty()) return std::move(out_);
+    out_.modules.push_back({runtime::kConstLoader, runtime::write_const_loader(record_)});
+    const uint64_t loader = out_.modules.size();
+    if (!linked_with_constants_.empty())
+      out_.modules.push_back({runtime::kLinkedRecord, runtime::write_linked_record(linked_with_constants_), loader});
+    for (runtime::ImportRecord& module : with_constants_) {
+      module.importer = loader;
+      out_.modules.push_back(std::move(module));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  Status add_constant(const std::string& name, const std::map<std::string, Tensor>& constants) {
+    auto found = constants.find(name);
+    if (found == constants.end()) {
+      std::string known;
+      for (const auto& [other, tensor] : constants) known += (known.empty() ? "" : ", ") + other;
+      return Diagnostic(ErrorCode::kCodegenFailed,
+                        format("the module wants a constant '{}', which the function has not", name), {},
+                        known.empty() ? "the function has no constants" : "its constants are " + known);
+    }
+    if (!seen_.insert(name).second) return Ok{};
+    const Tensor& t = kept_.emplace_back(found->second);
+    record_.variables.push_back(
+        {name, t.dtype(), t.shape(), {static_cast<const std::byte*>(t.raw()), static_cast<size_t>(t.bytes())}});
+    return Ok{};
+  }
+
+  ExternalCode out_;
+  std::vector<std::string> linked_, linked_with_constants_;
+  std::vector<runtime::ImportRecord> plain_, with_constants_;
+  runtime::ConstLoaderRecord record_;
+  std::deque<Tensor> kept_;  // that the record shows
+  std::set<std::string> seen_;
+};
 
 }  // namespace
 
@@ -243,27 +334,24 @@ Result<Module> take_external_parts(const Module& module, const std::vector<Exter
   return out;
 }
 
-Result<std::vector<SavedModule>> compile_external(const std::vector<lower::ExternalFunction>& functions,
-                                                  const std::vector<ExternalCodegen>& codegens) {
-  std::vector<SavedModule> out;
+Result<ExternalCode> compile_external(const std::vector<lower::ExternalFunction>& functions,
+                                      const std::vector<ExternalCodegen>& codegens) {
+  CodeCollector collector;
   for (const lower::ExternalFunction& f : functions) {
     if (f.compiler.empty()) continue;  // Extern: its code comes with a module that the library imports
-    auto graph = TW_TRY(external_graph(*as<FunctionNode>(f.function), f.symbol));
-    auto own = std::find_if(codegens.begin(), codegens.end(),
-                            [&](const ExternalCodegen& c) { return c.name == f.compiler && c.generate; });
-    auto made =
-        own != codegens.end() ? own->generate(f.symbol, graph.json, graph.constants) : generate_by_name(f, graph);
-    if (!made.ok()) {
-      Diagnostic error = std::move(made).error();
+    auto compile = [&]() -> Status {
+      const ExternalCodegen* codegen = generator_of(f.compiler, codegens);
+      SavedModule made = TW_TRY(generate(f, codegen));
+      if (made.type_key.empty()) return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key");
+      return collector.add(f, std::move(made), [&] { return named_constants(f, codegen); });
+    };
+    if (Status done = compile(); !done.ok()) {
+      Diagnostic error = std::move(done).error();
       error.where = format("external code generator '{}', function '{}'", f.compiler, f.symbol);
       return error;
     }
-    if (made->first.empty())
-      return Diagnostic(ErrorCode::kCodegenFailed, "the module has no type key",
-                        format("external code generator '{}'", f.compiler));
-    out.push_back(std::move(*made));
   }
-  return out;
+  return std::move(collector).finish();
 }
 
 }  // namespace tilewright::driver

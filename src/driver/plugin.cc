@@ -49,7 +49,7 @@ Result<ExternalCodegen> external_codegen(const tw_external_codegen& given) {
           if (to.done)
             to.module = Diagnostic(ErrorCode::kCodegenFailed, "it delivered more than one module");
           else if (key)
-            to.module = SavedModule{key, bytes};
+            to.module = SavedModule{key, bytes, {}};
           else
             to.module = Diagnostic(ErrorCode::kCodegenFailed, bytes.empty() ? "it failed without a message" : bytes);
           to.done = true;

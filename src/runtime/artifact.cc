@@ -207,6 +207,20 @@ int Artifact::run_entry(void* const* inputs, void* const* outputs, void* arena) 
                   : reinterpret_cast<EntryFunction>(entry_)(inputs, outputs, arena);
 }
 
+void* Artifact::symbol(const std::string& name, bool code) const {
+  void* found = library_ ? dlsym(library_, name.c_str()) : nullptr;
+  Dl_info place{};
+  const ElfW(Sym)* entry = nullptr;
+  link_map* own = nullptr;
+  if (!found ||
+      dladdr1(found, &place, const_cast<void**>(reinterpret_cast<const void**>(&entry)), RTLD_DL_SYMENT) == 0 ||
+      !entry || dlinfo(library_, RTLD_DI_LINKMAP, &own) != 0)
+    return nullptr;
+  const bool ours =
+      reinterpret_cast<uint64_t>(place.dli_fbase) == own->l_addr;  // and no library's that it is linked with
+  return ours && ELF64_ST_TYPE(entry->st_info) == (code ? STT_FUNC : STT_OBJECT) ? found : nullptr;
+}
+
 Artifact::~Artifact() {
   if (library_) dlclose(library_);
   if (file_ >= 0) close(file_);

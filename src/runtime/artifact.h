@@ -39,12 +39,17 @@ class Artifact {
   // 0, or the number of an error.
   int run_entry(void* const* inputs, void* const* outputs, void* arena) const;
   std::string_view imports() const { return plan_.imports; }
+  // What the library itself defines under the name: a function, a variable; null where it does not, or is linked into
+  // the program.
+  void* function(const std::string& name) const { return symbol(name, true); }
+  void* variable(const std::string& name) const { return symbol(name, false); }
   const std::string& path() const { return path_; }
 
  private:
   Artifact() = default;
   Status take(const ArtifactTable& table, const LoadOptions& options);
   Status open_weights(const LoadOptions& options);
+  void* symbol(const std::string& name, bool code) const;
   std::string path_;
   int file_ = -1;  // open as long as the library is loaded, see load()
   void* library_ = nullptr;

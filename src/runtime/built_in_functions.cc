@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/format.h"
+#include "runtime/classic/const_loader.h"
 #include "runtime/classic/factory_record.h"
 #include "runtime/cpu.h"
 #include "runtime/dltensor.h"
@@ -137,6 +138,8 @@ Result<Value> time_evaluator(const Arguments& args) {
   }));
 }
 
+Result<Value> load_constants(const Arguments& args) { return Value(TW_TRY(load_const_loader(TW_TRY(args.bytes(0))))); }
+
 constexpr BuiltIn kBuiltIn[] = {
     {"runtime.LoadParams", load_params},
     {"runtime.ModuleLoadFromFile", load_from_file},
@@ -148,6 +151,8 @@ constexpr BuiltIn kBuiltIn[] = {
     {"runtime.module.loadbinary_AotExecutorFactory", load_aot_factory},
     {"runtime.module.loadbinary_GraphExecutorFactory", load_graph_factory},
     {"runtime.module.loadbinary_GraphRuntimeFactory", load_old_factory},
+    {"runtime.module.loadbinary_const_loader", load_constants},
+    {"runtime.module.loadbinary_metadata", load_constants},
     {"runtime.module.loadfile_a", load_objects},
     {"runtime.module.loadfile_bc", load_objects},
     {"runtime.module.loadfile_ll", load_objects},

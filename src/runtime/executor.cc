@@ -66,7 +66,8 @@ Executor::Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptio
     : artifact_(std::move(artifact)),
       team_(options.team ? options.team : make_team(options)),
       arena_(options.arena ? options.arena : std::make_shared<Arena>()),
-      generated_entry_(options.generated_entry) {}
+      // The entry knows no functions of imported modules: such a plan is walked, on the same one thread.
+      generated_entry_(options.generated_entry && artifact_->plan().externals.empty()) {}
 
 Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifact> artifact,
                                                    const ExecutorOptions& options) {
@@ -83,7 +84,7 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
                       artifact->has_entry() ? "the artifact has several shapes, and the generated entry runs one"
                                             : "the artifact has no generated entry",
                       artifact->path(), "use the graph executor");
-  if (options.generated_entry && (!artifact->plan().externals.empty() || artifact->plan().devices.size() > 1))
+  if (options.generated_entry && artifact->plan().devices.size() > 1)
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       "the model runs on several devices, and the generated entry knows the processor alone",
                       artifact->path(), "use the graph executor");

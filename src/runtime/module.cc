@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "runtime/classic/graph_executor_module.h"
 #include "runtime/classic/graph_json.h"
+#include "runtime/linked_functions.h"
 #include "runtime/tensor_value.h"
 
 namespace tilewright::runtime {
@@ -27,14 +28,13 @@ Diagnostic damaged(std::string what) {
 }
 
 // The library's record, those of the modules, and who imports whom.
-std::string import_tree(std::span<const std::pair<std::string, std::string>> modules,
-                        const std::vector<std::vector<uint64_t>>& children) {
+std::string import_tree(std::span<const ImportRecord> modules, const std::vector<std::vector<uint64_t>>& children) {
   ByteWriter out;
   out.write<uint64_t>(modules.size() + 2);
   out.write_string(kLibraryRecord);
-  for (const auto& [key, bytes] : modules) {
-    out.write_string(key);
-    out.write_string(bytes);
+  for (const ImportRecord& module : modules) {
+    out.write_string(module.type_key);
+    out.write_string(module.bytes);
   }
   out.write_string(kTreeRecord);
   std::vector<uint64_t> rows = {0}, flat;
@@ -254,15 +254,18 @@ Result<std::string> save_import_tree(const std::shared_ptr<Module>& root) {
   visit(root);
   if (too_many)
     return Diagnostic(ErrorCode::kLimitExceeded, format("the library imports more than {} modules", kMostModules));
-  std::vector<std::pair<std::string, std::string>> records;
-  for (size_t i = 1; i < order.size(); ++i) records.emplace_back(order[i]->type_key(), TW_TRY(order[i]->save()));
+  std::vector<ImportRecord> records;
+  for (size_t i = 1; i < order.size(); ++i) {
+    std::string saved = TW_TRY(order[i]->save());
+    records.push_back({order[i]->type_key(), std::move(saved)});
+  }
   return import_tree(records, children);
 }
 
-std::string save_import_tree(std::span<const std::pair<std::string, std::string>> modules) {
+std::string save_import_tree(std::span<const ImportRecord> modules) {
   if (modules.empty()) return {};
   std::vector<std::vector<uint64_t>> children(1 + modules.size());
-  for (uint64_t i = 1; i <= modules.size(); ++i) children[0].push_back(i);
+  for (uint64_t i = 1; i <= modules.size(); ++i) children[modules[i - 1].importer].push_back(i);
   return import_tree(modules, children);
 }
 
@@ -281,7 +284,9 @@ Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const s
     uint64_t length = in.read<uint64_t>();
     auto data = in.take(length);
     if (!in.ok()) return damaged(format("the module of type '{}' ends early", key));
-    modules.push_back(TW_TRY(load_module_binary(key, {reinterpret_cast<const char*>(data.data()), data.size()})));
+    const std::string_view record(reinterpret_cast<const char*>(data.data()), data.size());
+    modules.push_back(key == kLinkedRecord ? TW_TRY(linked_functions(library, record))
+                                           : TW_TRY(load_module_binary(key, record)));
   }
   if (in.read_string(256) != kTreeRecord) return damaged("the tree of imports is missing");
   std::vector<uint64_t> lists[2];

@@ -66,8 +66,12 @@ Result<std::shared_ptr<Module>> load_module_binary(const std::string& type_key, 
 // "_lib" for the library itself), the last one "_import_tree" (two vectors of u64: row pointers and children). Empty
 // without imports.
 Result<std::string> save_import_tree(const std::shared_ptr<Module>& root);
-// The same of saved modules (type key, bytes) that a library imports directly.
-std::string save_import_tree(std::span<const std::pair<std::string, std::string>> modules);
+// The same of saved modules. `importer`: 0 is the library, 1 the first of them; it comes before what it imports.
+struct ImportRecord {
+  std::string type_key, bytes;
+  uint64_t importer = 0;
+};
+std::string save_import_tree(std::span<const ImportRecord> modules);
 // Makes the modules and joins them below `library`, which stands for "_lib". Errors: BadArtifact, UnknownFunction.
 Result<std::shared_ptr<Module>> load_import_tree(std::string_view bytes, const std::shared_ptr<Module>& library);
 

@@ -10,7 +10,7 @@ from .. import _core
 
 Function = _core.Function
 PackedFunc = _core.Function
-_registered: set[str] = set()
+_registered: dict[str, Callable[..., Any]] = {}
 
 
 def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | None = None, override: bool = False) -> Any:
@@ -20,7 +20,7 @@ def register_func(func_name: str | Callable[..., Any], f: Callable[..., Any] | N
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _core.register_func(func_name, function, override)
-        _registered.add(func_name)
+        _registered[func_name] = function
         return function
 
     return register if f is None else register(f)
@@ -36,7 +36,12 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
 
 def remove_global_func(name: str) -> None:
     _core.remove_global_func(name)
-    _registered.discard(name)
+    _registered.pop(name, None)
+
+
+def registered_in_python(prefix: str) -> dict[str, Callable[..., Any]]:
+    """What scripts registered under names that begin so: as they wrote it, for callers that pass objects of Python."""
+    return {name: function for name, function in _registered.items() if name.startswith(prefix)}
 
 
 def list_global_func_names() -> list[str]:

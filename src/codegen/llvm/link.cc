@@ -188,6 +188,34 @@ Result<std::set<std::string>> undefined_symbols(std::span<const std::string> obj
   return used;
 }
 
+// Of C++ that an external code generator made.
+constexpr const char* kLibstdcxx = "libstdc++.so.6";
+bool is_libstdcxx(llvm::StringRef name) {
+  for (const char* start :
+       {"_ZNS", "_ZNKS", "_ZS", "_ZTIS", "_ZTVN10__cxxabiv1", "_ZTVS", "_ZTI", "_Zn", "_Zd", "__cxa_", "__gxx_"})
+    if (name.starts_with(start)) return name != "__cxa_finalize" && name != "__cxa_atexit";
+  return false;
+}
+
+// C compilers name the offset table in every object that reaches a variable through it, though no relocation of
+// x86-64 needs the name. lld keeps what it found under it from one link to the next, and crashes there.
+constexpr const char* kOffsetTable = "_GLOBAL_OFFSET_TABLE_";
+Result<std::string> without_offset_table(const std::string& bytes) {
+  if (bytes.find(kOffsetTable) == std::string::npos) return bytes;
+  auto file = llvm::object::ObjectFile::createObjectFile(llvm::MemoryBufferRef(bytes, "object"));
+  if (!file) return Diagnostic(ErrorCode::kLinkFailed, "not an object file: " + llvm::toString(file.takeError()));
+  llvm::objcopy::ConfigManager config;
+  auto name = llvm::objcopy::NameOrPattern::create(kOffsetTable, llvm::objcopy::MatchStyle::Literal,
+                                                   [](llvm::Error error) { return error; });
+  if (llvm::Error failed = config.Common.UnneededSymbolsToRemove.addMatcher(std::move(name)))
+    return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(std::move(failed)));
+  llvm::SmallVector<char, 0> out;
+  llvm::raw_svector_ostream stream(out);
+  if (llvm::Error failed = llvm::objcopy::executeObjcopyOnBinary(config, **file, stream))
+    return Diagnostic(ErrorCode::kLinkFailed, llvm::toString(std::move(failed)));
+  return std::string(out.data(), out.size());
+}
+
 // A stand-in for a library with just the functions needed: the result then names the library, without a version
 // that only newer C libraries have, and linking needs no development files.
 Result<std::string> library_stub(const std::string& name, const std::set<std::string>& functions, const Target& target,
@@ -247,7 +275,7 @@ Result<LinkFolder> prepare(std::span<const std::string> objects, const std::stri
   LinkFolder out{TW_TRY(WorkFolder::beside(path)), {}};
   for (size_t i = 0; i < objects.size(); ++i) {
     out.files.push_back(out.in_folder(format("{}.o", i)));
-    TW_TRY_STATUS(write_part(out.files.back(), objects[i], path));
+    TW_TRY_STATUS(write_part(out.files.back(), TW_TRY(without_offset_table(objects[i])), path));
   }
   if (weights.pieces != nullptr) {
     out.weight_bytes = weight_bytes(*weights.pieces);
@@ -321,12 +349,16 @@ Status link_shared(std::span<const std::string> objects, const std::string& path
   for (const std::string& name : TW_TRY(undefined_symbols(objects))) {
     if (is_libm(name)) needed["libm.so.6"].insert(name);
     if (name == kSystemLibRegister) needed[runtime_library()].insert(name);
+    if (is_libstdcxx(name)) needed[kLibstdcxx].insert(name);
+    if (llvm::StringRef(name).starts_with("_Unwind_")) needed["libgcc_s.so.1"].insert(name);
   }
   for (const auto& [library, functions] : needed)
     place.files.push_back(TW_TRY(library_stub(library, functions, target, place.folder.path(), path)));
-  TW_TRY_STATUS(link({"ld.lld", "-shared", "--hash-style=gnu", "-znoexecstack", "-zrelro", "-znow", "--build-id=none",
-                      "--no-undefined-version", "--threads=1", "--no-allow-shlib-undefined"},
-                     place, path));
+  std::vector<std::string> arguments = {
+      "ld.lld", "-shared",         "--hash-style=gnu",       "-znoexecstack", "-zrelro",
+      "-znow",  "--build-id=none", "--no-undefined-version", "--threads=1",   "--no-allow-shlib-undefined"};
+  if (needed.count(kLibstdcxx)) arguments.emplace_back("--eh-frame-hdr");  // exceptions are caught by it
+  TW_TRY_STATUS(link(std::move(arguments), place, path));
   TW_TRY_STATUS(write_weights(weights, place, path));
   TW_TRY_STATUS(seal(place, path));
   return move_into_place(place, path);

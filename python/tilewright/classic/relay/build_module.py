@@ -12,6 +12,7 @@ from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..target import Target
 from ..transform import PassContext
 from .backend import Executor, Runtime
+from .backend.contrib import add_generators, optimized
 from .executor_factory import (AotExecutorFactory, ExecutorCodegenMetadata, ExecutorFactoryModule, FunctionInfo, GraphExecutorFactory)
 
 
@@ -88,8 +89,9 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
         raise ValueError("mod_name must be ASCII")
     targets = _targets(target, target_host)
     context = PassContext.current()
-    module = _module_of(ir_mod, params)
+    module = optimized(_module_of(ir_mod, params))
     options = context.build_options(_processor(targets))
+    add_generators(options)
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     options.device_targets = _device_targets(targets)
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ..contrib import cc, tar
-from ..runtime.module import Module, StaticLibrary, import_tree, load_module
+from ..runtime.module import CSourceModule, Module, StaticLibrary, import_tree, load_module
 from ..runtime.ndarray import NDArray
 from ..target import DEVICES, Target
 from .backend import Executor, Runtime
@@ -90,6 +90,7 @@ class ExecutorFactoryModule:
         self._file: bytes | None = None  # the exported library, where there is no `built`: after unpickling
         self._imports: list[Module] = []
         self._static: list[StaticLibrary] = []
+        self._linked: list[str] = []  # functions of C source that was imported
         self.libmod_name = name
         self.target = target
         self.executor = executor
@@ -130,7 +131,7 @@ class ExecutorFactoryModule:
                     with open(path, "wb") as file:
                         file.write(self._file)
                 else:
-                    self._built.export_library(path)
+                    self._built.export_library(path, import_tree((), self._built.external_modules, self._linked) if self._linked else b"")
                 self._library = kind(load_module(path)._handle, self)  # the mapping outlives the file
             for module in self._imports:
                 Module.import_module(self._library, module)
@@ -152,6 +153,11 @@ class ExecutorFactoryModule:
         """The library carries the module: its kind must be able to save itself (docs/runtime.md). A static library's objects are linked in."""
         if isinstance(module, StaticLibrary):
             self._static.append(module)
+            return
+        if isinstance(module, CSourceModule):
+            self._whole().add_source(module.code, module.format)
+            self._linked += module.func_names
+            self._library = None
             return
         self._imports.append(module)
         if self._library is not None:
@@ -277,7 +283,7 @@ class ExecutorFactoryModule:
                 os.unlink(made)
 
     def _tree(self) -> bytes:
-        return import_tree(self._imports, self._whole().external_modules) if self._imports else b""
+        return import_tree(self._imports, self._whole().external_modules, self._linked) if self._imports or self._linked else b""
 
 
 class GraphExecutorFactory(ExecutorFactoryModule):

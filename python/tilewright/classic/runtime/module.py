@@ -109,6 +109,11 @@ class Module:
     def imported_modules(self) -> list["Module"]:
         return [Module(m) for m in self._handle.imports]
 
+    def get_source(self, fmt: str = "") -> str:
+        """What the module shows of itself; empty where that is nothing."""
+        found = self._handle.get_function("get_source", False)
+        return "" if found is None else found(fmt)
+
     def save_to_bytes(self) -> bytes:
         return self._handle.save()
 
@@ -218,10 +223,67 @@ def system_lib(symbol_prefix: str = "") -> Module:
     return Module(module) if not symbol_prefix else create_module("system_lib", lambda name: module.get_function(symbol_prefix + name, False))
 
 
-def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes]] = ()) -> bytes:
-    """The records of docs/runtime.md for a library that imports `modules`, after modules that are bytes already: (type key, bytes)."""
-    order: list[tuple[str, bytes]] = list(saved)
-    children: list[list[int]] = [list(range(1, len(order) + 1)), *([] for _ in order)]
+def _text(data: bytes) -> bytes:
+    return struct.pack("<Q", len(data)) + data
+
+
+class CSourceModule(Module):
+    """C source: it is compiled into the library that imports it, which then has its functions. Alone it runs nothing."""
+
+    format, is_dso_exportable = "c", True
+
+    def __init__(self, code: str, fmt: str, func_names: Iterable[str], const_vars: Iterable[str]):
+        self.code, self.format = code, {"": "c", "cu": "c"}.get(fmt, fmt)
+        self.func_names, self.const_vars = [str(n) for n in func_names], [str(n) for n in const_vars]
+        if self.format not in ("c", "cc", "cpp", "cxx"):
+            raise ValueError(f"source in the form '{fmt}' cannot be compiled into a library; the forms are c, cc and cpp")
+        functions = {"get_source": lambda fmt="": self.code, "get_symbol": lambda: self.func_names[0], "get_func_names": lambda: list(self.func_names),
+                     "get_const_vars": lambda: list(self.const_vars)}
+        super().__init__(create_module("c", functions, self._record)._handle)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "CSourceModule":
+        at = 0
+
+        def number() -> int:
+            nonlocal at
+            at += 8
+            return struct.unpack_from("<Q", data, at - 8)[0]
+
+        def text() -> str:
+            nonlocal at
+            length = number()
+            at += length
+            return data[at - length:at].decode()
+
+        code, fmt = text(), text()
+        return cls(code, fmt, [text() for _ in range(number())], [text() for _ in range(number())])
+
+    def _record(self) -> bytes:
+        return b"".join(_text(t.encode()) for t in (self.code, self.format)) + b"".join(
+            struct.pack("<Q", len(names)) + b"".join(_text(n.encode()) for n in names) for names in (self.func_names, self.const_vars))
+
+    def save(self, file_name: str | os.PathLike[str], fmt: str = "") -> None:
+        """Writes the source."""
+        with open(file_name, "w", encoding="utf-8") as file:
+            file.write(self.code)
+
+
+def CSourceModuleCreate(code: str, fmt: str = "c", func_names: Iterable[str] = (), const_vars: Iterable[str] = ()) -> CSourceModule:
+    """A module of C source: its functions have the classic packed convention (docs/external-codegen.md)."""
+    return CSourceModule(code, fmt, func_names, const_vars)
+
+
+def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes, int]] = (), linked: Iterable[str] = ()) -> bytes:
+    """The records of docs/runtime.md for a library that imports `modules`, after modules that are bytes already: (type key, bytes, which of
+    them imports it: 0 is the library). `linked`: functions of C source that is compiled into the library."""
+    records = list(saved)
+    if names := list(linked):
+        records.append(("linked_functions", struct.pack("<Q", len(names)) + b"".join(_text(n.encode()) for n in names), 0))
+    order: list[tuple[str, bytes]] = [(key, data) for key, data, _ in records]
+    children: list[list[int]] = [[] for _ in range(len(order) + 1)]
+    for number, (_, _, importer) in enumerate(records, 1):
+        children[importer].append(number)
 
     def visit(module: Module, parent: int) -> None:
         number = len(order) + 1
@@ -234,17 +296,14 @@ def import_tree(modules: Iterable[Module], saved: Iterable[tuple[str, bytes]] = 
     for module in modules:
         visit(module, 0)
 
-    def text(data: bytes) -> bytes:
-        return struct.pack("<Q", len(data)) + data
-
     rows, flat = [0], []
     for row in children:
         flat += row
         rows.append(len(flat))
-    out = struct.pack("<Q", len(order) + 2) + text(b"_lib")
+    out = struct.pack("<Q", len(order) + 2) + _text(b"_lib")
     for key, data in order:
-        out += text(key.encode()) + text(data)
-    return out + text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
+        out += _text(key.encode()) + _text(data)
+    return out + _text(b"_import_tree") + b"".join(struct.pack(f"<Q{len(v)}Q", len(v), *v) for v in (rows, flat))
 
 
 def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "llvm", symbol_prefix: str = "") -> Any:
@@ -257,6 +316,7 @@ def _pack_imports_to_llvm(module: Any, system_lib: bool = False, target: str = "
     return create_module("llvm", {"get_object": lambda: data}, data).__tw_handle__
 
 
+register_func("runtime.CSourceModuleCreate", CSourceModuleCreate, override=True)
 register_func("runtime.ModulePackImportsToLLVM", _pack_imports_to_llvm, override=True)
 register_func("runtime.module.link_ir", lambda path, output: _core.compile_ir(path, output), override=True)
 
@@ -303,4 +363,4 @@ def load_param_dict_from_file(path: str | os.PathLike[str]) -> dict[str, NDArray
         return load_param_dict(file.read())
 
 
-__all__ = ["BenchmarkResult", "Function", "Module", "create_module", "enabled", "load_module", "load_static_library", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]
+__all__ = ["BenchmarkResult", "CSourceModule", "CSourceModuleCreate", "Function", "Module", "create_module", "enabled", "load_module", "load_static_library", "load_param_dict", "load_param_dict_from_file", "load_plugin", "num_threads", "save_param_dict", "save_param_dict_to_file", "system_lib"]

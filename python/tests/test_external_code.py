@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Other people's kernels: partitioned modules whose functions are C source or modules of a script, through every way of export."""
+import os
+import random
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+
+import tilewright
+from tilewright import classic as tw
+from tilewright.classic import relay
+from tilewright.classic.contrib import cc, graph_executor
+from tilewright.classic.relay import transform
+from tilewright.classic.relay.backend import contrib
+from tilewright.classic.runtime import CSourceModuleCreate
+from tilewright.classic.runtime.module import create_module
+
+HAVE_COMPILER = shutil.which("gcc") or shutil.which("clang") or shutil.which("cc")
+for name, generator in (("add", "ccompiler"), ("subtract", "ccompiler"), ("multiply", "ccompiler"), ("logical_not", "ccompiler"), ("exp", "scripted"), ("exp", "odd"), ("multiply", "scaler")):
+    tw.ir.register_op_attr(name, "target." + generator, lambda call: True)
+
+
+def partitioned(expr, inputs, *targets):
+    steps = [transform.InferType(), transform.AnnotateTarget(list(targets)), transform.MergeCompilerRegions(), transform.PartitionGraph()]
+    return tw.transform.Sequential(steps)(tw.IRModule.from_expr(relay.Function(inputs, expr)))
+
+
+def external_functions(mod):
+    return [g.name_hint for g, f in mod.functions.items() if f.attrs and "Compiler" in f.attrs]
+
+
+def run(library, inputs, kind="graph"):
+    made = library["default"](tw.cpu())
+    executor = graph_executor.GraphModule(made) if kind == "graph" else tw.runtime.executor.AotModule(made)
+    for name, value in inputs.items():
+        executor.set_input(name, value)
+    executor.run()
+    return executor.get_output(0).numpy()
+
+
+def on_the_processor(mod, inputs):
+    names = external_functions(mod)
+    plain = transform.InlineCompilerFunctionsBoundTo([mod.get_global_var(n) for n in names])(mod)
+    assert not external_functions(plain)
+    return run(relay.build(plain, "llvm"), inputs)
+
+
+def exp_source(symbol, form):
+    if form == "c":
+        return f"""#include <tvm/runtime/c_runtime_api.h>
+#include <math.h>
+int {symbol}(TVMValue* args, int* type_codes, int num_args, TVMValue* out, int* out_code, void* resource) {{
+  DLTensor *x = (DLTensor*)args[0].v_handle, *y = (DLTensor*)args[1].v_handle;
+  int64_t n = 1;
+  for (int i = 0; i < x->ndim; ++i) n *= x->shape[i];
+  if (n > 1000) {{ TVMAPISetLastError("too many elements"); return -1; }}
+  for (int64_t i = 0; i < n; ++i) ((float*)y->data)[i] = expf(((float*)x->data)[i]);
+  return 0;
+}}
+"""
+    return f"""#include <dlpack/dlpack.h>
+#include <tvm/runtime/c_runtime_api.h>
+#include <tvm/runtime/packed_func.h>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+static int typed(DLTensor* x, DLTensor* y) {{
+  int64_t n = 1;
+  for (int i = 0; i < x->ndim; ++i) n *= x->shape[i];
+  if (n > 1000) throw std::runtime_error("too many elements");
+  std::vector<float> copy((float*)x->data, (float*)x->data + n);
+  for (int64_t i = 0; i < n; ++i) ((float*)y->data)[i] = std::exp(copy[i]);
+  return 0;
+}}
+TVM_DLL_EXPORT_TYPED_FUNC({symbol}, typed);
+"""
+
+
+@unittest.skipUnless(HAVE_COMPILER, "no C compiler on the path")
+class Source(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="tw_external_")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.rng = np.random.default_rng(3)
+
+    def everywhere(self, mod, inputs, want):
+        """In memory, as a library, by a compiler of the caller's, as a package; graph and ahead of time."""
+        for kind in ("graph", "aot"):
+            factory = relay.build(mod, "llvm", executor=relay.backend.Executor(kind))
+            libraries = {"memory": factory}
+            for name, fcompile in (("own.so", None), ("linked.so", cc.create_shared), ("package.tar", None)):
+                path = os.path.join(self.folder, kind + name)
+                factory.export_library(path, fcompile)
+                libraries[name] = tw.runtime.load_module(path)
+            for name, library in libraries.items():
+                with self.subTest(kind=kind, library=name):
+                    np.testing.assert_allclose(run(library, inputs, kind), want, rtol=1e-5, atol=1e-6)
+
+    def test_ccompiler_with_constants(self):
+        x, y = relay.var("x", shape=(10, 10)), relay.var("y", shape=(10, 1))
+        w = self.rng.standard_normal((10, 10)).astype("float32")
+        mod = partitioned(relay.exp(relay.multiply(relay.subtract(relay.add(x, relay.const(w)), y), relay.const(np.float32(0.1)))), [x, y], "ccompiler")
+        self.assertEqual(external_functions(mod), ["tvmgen_default_ccompiler_main_0"])
+        inputs = {"x": self.rng.standard_normal((10, 10)).astype("float32"), "y": self.rng.standard_normal((10, 1)).astype("float32")}
+        self.everywhere(mod, inputs, np.exp((inputs["x"] + w - inputs["y"]) * 0.1))
+
+    def test_random_arithmetic_is_that_of_the_processor(self):
+        choose = random.Random(5)
+        for _ in range(12):
+            dtype = choose.choice(["float32", "float64", "int32", "int64", "uint8"])
+            shape = tuple(choose.randint(1, 4) for _ in range(choose.randint(0, 4)))
+            def some():
+                cut = choose.randint(0, len(shape))
+                return tuple(1 if choose.random() < 0.3 else d for d in shape[cut:])
+            def numbers(of):
+                return self.rng.integers(0, 5, of).astype(dtype)
+            shapes = [shape, some(), some()]
+            variables = [relay.var(f"v{i}", shape=s, dtype=dtype) for i, s in enumerate(shapes)]
+            values = list(variables)
+            for _ in range(choose.randint(1, 8)):
+                operand = relay.const(numbers(some()), dtype) if choose.random() < 0.3 else choose.choice(values)
+                values.append(choose.choice([relay.add, relay.subtract, relay.multiply])(choose.choice(values), operand))
+                if choose.random() < 0.2:
+                    values.append(relay.maximum(values[-1], values[0]))  # of the processor
+            body = values[-1]
+            for v in variables:
+                body = relay.add(body, v)
+            mod = partitioned(body, variables, "ccompiler")
+            self.assertTrue(external_functions(mod))
+            inputs = {f"v{i}": numbers(s) for i, s in enumerate(shapes)}
+            np.testing.assert_array_equal(run(relay.build(mod, "llvm"), inputs), on_the_processor(mod, inputs))
+
+    def test_a_scripts_own_source(self):
+        x = relay.var("x", shape=(3, 7))
+        mod = partitioned(relay.sqrt(relay.exp(x)), [x], "scripted")
+        data = self.rng.standard_normal((3, 7)).astype("float32")
+        for form in ("c", "cc"):
+            # C++ calls itself C, as classic scripts have it.
+            tw.register_func("relay.ext.scripted", lambda f: CSourceModuleCreate(exp_source(f.attrs["global_symbol"], form), "c", [f.attrs["global_symbol"]]), override=True)
+            self.everywhere(mod, {"x": data}, np.sqrt(np.exp(data)))
+            large = relay.var("x", shape=(1001,))
+            library = relay.build(partitioned(relay.exp(large), [large], "scripted"), "llvm")
+            with self.assertRaisesRegex(tilewright.Error, "too many elements"):
+                run(library, {"x": np.zeros(1001, "float32")})
+        tw.registry.remove_global_func("relay.ext.scripted")
+        with self.assertRaisesRegex(tilewright.Error, "E507.*relay.ext.scripted"):
+            relay.build(mod, "llvm")
+
+    def test_source_that_a_script_imports(self):
+        x = relay.var("x", shape=(2, 2))
+        factory = relay.build(tw.IRModule.from_expr(relay.Function([x], relay.exp(x))), "llvm")
+        source = CSourceModuleCreate("#include <tvm/runtime/c_runtime_api.h>\nint twice(TVMValue* a, int* c, int n, TVMValue* r, int* k, void* h)"
+                                     " { r->v_int64 = 2 * a[0].v_int64; *k = kTVMArgInt; return 0; }", "c", ["twice"])
+        self.assertEqual((source.type_key, source.get_function("get_func_names")()), ("c", ["twice"]))
+        self.assertIn("v_int64", source.get_source())
+        factory.import_module(source)
+        factory.export_library(os.path.join(self.folder, "a.so"))
+        library = tw.runtime.load_module(os.path.join(self.folder, "a.so"))
+        self.assertEqual(library.get_function("twice", True)(21), 42)
+
+    def test_what_cannot_be(self):
+        x = relay.var("x", shape=(4,), dtype="bool")
+        with self.assertRaisesRegex(tilewright.Error, "E402.*cannot be written in C"):
+            relay.build(partitioned(relay.logical_not(x), [x], "ccompiler"), "llvm")
+        y = relay.var("y", shape=(4,))
+        mod = partitioned(relay.add(y, y), [y], "ccompiler")
+        with self.assertRaisesRegex(tilewright.Error, "E403.*x86-64.*AArch64|E403.*compiled for"):
+            relay.build(mod, "llvm -mtriple=aarch64-linux-gnu").export_library(os.path.join(self.folder, "a.so"))
+        with self.assertRaisesRegex(tilewright.Error, "E203.*C source"):
+            relay.build(mod, "llvm").save(os.path.join(self.folder, "a.ll"))
+        for made, message in ((CSourceModuleCreate("not C", "c", ["f"]), "E403"), (CSourceModuleCreate("int g;", "c", ["f"]), "E507.*no function"), (7, "gives a module")):
+            tw.register_func("relay.ext.odd", lambda f: made, override=True)
+            with self.assertRaisesRegex((tilewright.Error, TypeError), message):
+                run(relay.build(partitioned(relay.exp(y), [y], "odd"), "llvm"), {"y": np.zeros(4, "float32")})
+
+
+class Modules(unittest.TestCase):
+    """Kinds of modules of a script's own, with constants."""
+
+    def setUp(self):
+        self.kept = {}
+
+        def load(data):
+            symbol = data.decode()
+
+            def init(constants):
+                self.kept[symbol] = [np.array(tw.nd.array(c).numpy() if not hasattr(c, "numpy") else c.numpy()) for c in constants]
+
+            def call(x, y):
+                np.asarray(y)[...] = np.asarray(x) * self.kept[symbol][0]
+            return create_module("scaler", {symbol: call, "__init_" + symbol: init}, data)
+
+        def generate(function):
+            symbol = function.attrs["global_symbol"]
+            return create_module("scaler", {"get_symbol": lambda: symbol, "get_const_vars": lambda: [self.constant or symbol + "_const_0"]}, symbol.encode())
+        self.constant = ""
+        tw.register_func("runtime.module.loadbinary_scaler", load, override=True)
+        tw.register_func("relay.ext.scaler", generate, override=True)
+
+    def test_constants_come_before_the_first_call(self):
+        x = relay.var("x", shape=(2, 3))
+        w = np.arange(6, dtype="float32").reshape(2, 3)
+        mod = partitioned(relay.multiply(x, relay.const(w)), [x], "scaler")
+        data = np.full((2, 3), 2, "float32")
+        np.testing.assert_array_equal(run(relay.build(mod, "llvm"), {"x": data}), 2 * w)
+        self.constant = "scale"
+        with self.assertRaisesRegex(tilewright.Error, "(?s)E402.*'scale'.*_const_0"):
+            relay.build(mod, "llvm")
+        tw.register_func("relay.ext.scaler.constant_updater", lambda function, symbol: {"scale": tw.nd.array(10 * w)}, override=True)
+        try:
+            np.testing.assert_array_equal(run(relay.build(mod, "llvm"), {"x": data}), 20 * w)
+        finally:
+            tw.registry.remove_global_func("relay.ext.scaler.constant_updater")
+
+    def test_a_generator_sees_the_module_first(self):
+        x = relay.var("x", shape=(2, 3))
+        mod = partitioned(relay.multiply(x, relay.const(np.ones((2, 3), "float32"))), [x], "scaler")
+        seen = []
+        tw.register_func("relay.ext.scaler.optimize", lambda module: (seen.append(external_functions(module)), module)[1], override=True)
+        try:
+            relay.build(mod, "llvm")
+        finally:
+            tw.registry.remove_global_func("relay.ext.scaler.optimize")
+        self.assertEqual(seen, [["tvmgen_default_scaler_main_0"]])
+
+    def test_functions_without_a_name_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "global_symbol"):
+            contrib.own("ccompiler")(relay.Function([], relay.const(1.0)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code generators of others: what a script registered as relay.ext.NAME, and those that come with the compiler (docs/external-codegen.md)."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..... import _core
+from ....registry import register_func, registered_in_python
+from ....runtime.module import CSourceModule, Module, create_module
+from ....runtime.ndarray import as_array
+
+_PREFIX = "relay.ext."
+_HOOKS = (".constant_updater", ".optimize")  # after a generator's name
+
+
+def symbol_of(function: Any) -> str:
+    """What a function of an external code generator is called in its module. ValueError: a function of the processor."""
+    attrs = getattr(function, "attrs", None)
+    symbol = attrs.get("global_symbol") if attrs is not None else None
+    if not symbol:
+        raise ValueError("an external code generator takes a function with the attribute global_symbol, as PartitionGraph makes them")
+    return str(symbol)
+
+
+def _wanted(module: Module, symbol: str) -> list[str]:
+    """Names of the constants that the module's __init_<symbol> takes."""
+    if isinstance(module, CSourceModule) or not module.implements_function("get_const_vars"):
+        return []
+    return [str(name) for name in module.get_function("get_const_vars")()]
+
+
+def _generator(name: str, generate: Callable[[Any], Any]) -> Callable[[str, Any], tuple[str, bytes, list[str]]]:
+    def run(symbol: str, function: Any) -> tuple[str, bytes, list[str]]:
+        made = generate(function)
+        module = made if isinstance(made, Module) else Module(made) if isinstance(made, _core.ModuleHandle) else None
+        if module is None:
+            raise TypeError(f"relay.ext.{name} gives a module, not a {type(made).__name__}")
+        return module.type_key, bytes(module.save_to_bytes()), _wanted(module, symbol)
+    return run
+
+
+def _constants(update: Callable[[Any, str], Any]) -> Callable[[str, Any], dict[str, Any]]:
+    return lambda symbol, function: {str(name): as_array(value) for name, value in dict(update(function, symbol)).items()}
+
+
+def add_generators(options: Any) -> None:
+    """Gives a build what scripts registered: relay.ext.NAME(function) gives a module, relay.ext.NAME.constant_updater(function, symbol) its
+    constants by name."""
+    registered = registered_in_python(_PREFIX)
+    for name, generate in registered.items():
+        if not name.endswith(_HOOKS):
+            update = registered.get(name + ".constant_updater")
+            options.add_external(name[len(_PREFIX):], _generator(name[len(_PREFIX):], generate), None if update is None else _constants(update))
+
+
+def optimized(module: Any) -> Any:
+    """The module after relay.ext.NAME.optimize of every generator that has functions in it."""
+    compilers = {str(f.attrs["Compiler"]) for f in module.functions.values() if getattr(f, "attrs", None) and "Compiler" in f.attrs}
+    for name, run in registered_in_python(_PREFIX).items():
+        if name.endswith(".optimize") and name[len(_PREFIX):-len(".optimize")] in compilers:
+            module = run(module)
+    return module
+
+
+def own(name: str) -> Callable[[Any], Module]:
+    """The code generator of that name that comes with the compiler: function -> module."""
+    def generate(function: Any) -> Module:
+        key, data, constants = _core.generate_external(name, symbol_of(function), function)
+        return module_of_bytes(key, data, symbol_of(function), constants)
+    return generate
+
+
+def module_of_bytes(key: str, data: bytes, symbol: str, constants: list[str]) -> Module:
+    """A module that is written into a library: it names its symbol and constants, and runs where the library is loaded."""
+    if key == "c":
+        return CSourceModule.from_bytes(data)
+    return create_module(key, {"get_symbol": lambda: symbol, "get_const_vars": lambda: list(constants)}, data)
+
+
+register_func("relay.ext.ccompiler", own("ccompiler"), override=True)
+
+__all__ = ["add_generators", "module_of_bytes", "optimized", "own", "symbol_of"]
