@@ -91,7 +91,7 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     context = PassContext.current()
     module = optimized(_module_of(ir_mod, params))
     options = context.build_options(_processor(targets))
-    add_generators(options)
+    add_generators(options, module)
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     options.device_targets = _device_targets(targets)
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))

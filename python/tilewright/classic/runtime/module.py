@@ -193,7 +193,22 @@ def load_module(path: str | os.PathLike[str], fmt: str = "") -> Module:
 
     Errors: 102, 501 (damaged), 502 (version), 503 (CPU), 507 (no such loader)."""
     path = os.fspath(path)
+    try:
+        return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
+    except _core.Error as error:
+        wanted = [name for key, name in KERNEL_LIBRARIES.items() if error.code == 507 and f"loadbinary_{key}'" in str(error)]
+        if not wanted:
+            raise
+    load_plugin(kernel_library(wanted[0]))
     return Module(_core.load_module_file(path, fmt), os.path.abspath(path))
+
+
+# Kinds of modules that other people's kernels run: libtilewright_<name>.so, beside the runtime, is opened when there is one.
+KERNEL_LIBRARIES = {"dnnl_json": "dnnl"}
+
+
+def kernel_library(name: str) -> str:
+    return os.path.join(os.path.dirname(os.path.abspath(_core.__file__)), f"libtilewright_{name}.so")
 
 
 class StaticLibrary(Module):

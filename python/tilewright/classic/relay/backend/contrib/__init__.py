@@ -7,7 +7,7 @@ from typing import Any
 
 from ..... import _core
 from ....registry import register_func, registered_in_python
-from ....runtime.module import CSourceModule, Module, create_module
+from ....runtime.module import KERNEL_LIBRARIES, CSourceModule, Module, create_module, kernel_library, load_plugin
 from ....runtime.ndarray import as_array
 
 _PREFIX = "relay.ext."
@@ -44,9 +44,13 @@ def _constants(update: Callable[[Any, str], Any]) -> Callable[[str, Any], dict[s
     return lambda symbol, function: {str(name): as_array(value) for name, value in dict(update(function, symbol)).items()}
 
 
-def add_generators(options: Any) -> None:
+def _compilers(module: Any) -> set[str]:
+    return {str(f.attrs["Compiler"]) for f in module.functions.values() if getattr(f, "attrs", None) and "Compiler" in f.attrs}
+
+
+def add_generators(options: Any, module: Any) -> None:
     """Gives a build what scripts registered: relay.ext.NAME(function) gives a module, relay.ext.NAME.constant_updater(function, symbol) its
-    constants by name."""
+    constants by name. Generators that are libraries of their own are opened where the module has functions of theirs. Errors: 102, 403."""
     registered = registered_in_python(_PREFIX)
     for name, generate in registered.items():
         if not name.endswith(_HOOKS):
@@ -54,9 +58,15 @@ def add_generators(options: Any) -> None:
             options.add_external(name[len(_PREFIX):], _generator(name[len(_PREFIX):], generate), None if update is None else _constants(update))
 
 
+    for name in sorted(_compilers(module) & set(KERNEL_LIBRARIES.values())):
+        if _PREFIX + name not in registered:
+            options.load_plugin(kernel_library(name))
+            load_plugin(kernel_library(name))
+
+
 def optimized(module: Any) -> Any:
     """The module after relay.ext.NAME.optimize of every generator that has functions in it."""
-    compilers = {str(f.attrs["Compiler"]) for f in module.functions.values() if getattr(f, "attrs", None) and "Compiler" in f.attrs}
+    compilers = _compilers(module)
     for name, run in registered_in_python(_PREFIX).items():
         if name.endswith(".optimize") and name[len(_PREFIX):-len(".optimize")] in compilers:
             module = run(module)

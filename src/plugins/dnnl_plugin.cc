@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code generator "dnnl", and its modules of type "dnnl_json": functions that oneDNN runs
+// (docs/external-codegen.md). A plug-in of compiler and runtime, so that neither needs oneDNN.
+#include <algorithm>
+#include <dnnl.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tilewright/compiler.h"
+#include "tilewright/function.h"
+
+namespace {
+
+using Json = nlohmann::json;
+using dnnl::memory;
+using Dims = memory::dims;
+constexpr const char* kTypeKey = "dnnl_json";
+
+// What the library carries of a function: its name, its graph, and the bytes of its constants in the order of their
+// nodes.
+struct Record {
+  std::string symbol, graph;
+  std::vector<std::string> constants;
+};
+
+void write_text(std::string* out, const std::string& text) {
+  for (size_t i = 0, n = text.size(); i < 8; ++i) out->push_back(static_cast<char>(n >> (8 * i) & 0xff));
+  *out += text;
+}
+
+std::string write_record(const Record& record) {
+  std::string out;
+  write_text(&out, record.symbol);
+  write_text(&out, record.graph);
+  for (const std::string& bytes : record.constants) write_text(&out, bytes);
+  return out;
+}
+
+Record read_record(const std::string& bytes) {
+  size_t at = 0;
+  auto text = [&] {
+    uint64_t n = 0;
+    if (bytes.size() - at < 8) throw std::runtime_error("the record of a oneDNN function ends early");
+    for (size_t i = 8; i-- > 0;) n = n << 8 | static_cast<unsigned char>(bytes[at + i]);
+    at += 8;
+    if (n > bytes.size() - at) throw std::runtime_error("the record of a oneDNN function ends early");
+    at += n;
+    return bytes.substr(at - n, n);
+  };
+  Record out;
+  out.symbol = text();
+  out.graph = text();
+  while (at < bytes.size()) out.constants.push_back(text());
+  return out;
+}
+
+std::vector<int64_t> integers(const Json& attrs, const char* name, std::vector<int64_t> otherwise = {}) {
+  if (!attrs.contains(name)) return otherwise;
+  std::vector<int64_t> out;
+  for (const Json& item : attrs.at(name).at(0)) out.push_back(std::stoll(item.get<std::string>()));
+  return out;
+}
+std::string word(const Json& attrs, const char* name, const std::string& otherwise = "") {
+  return attrs.contains(name) ? attrs.at(name).at(0).at(0).get<std::string>() : otherwise;
+}
+float real(const Json& attrs, const char* name, float otherwise) {
+  return attrs.contains(name) ? std::stof(word(attrs, name)) : otherwise;
+}
+
+Dims two(const std::vector<int64_t>& v, int64_t otherwise) {
+  return v.empty() ? Dims{otherwise, otherwise} : v.size() == 1 ? Dims{v[0], v[0]} : Dims{v[0], v[1]};
+}
+// Before and after: of one, two or four numbers.
+std::pair<Dims, Dims> padding(const std::vector<int64_t>& v) {
+  if (v.size() == 4) return {{v[0], v[1]}, {v[2], v[3]}};
+  return {two(v, 0), two(v, 0)};
+}
+
+memory::format_tag plain(size_t rank) {
+  using T = memory::format_tag;
+  static const T kTags[] = {T::a, T::a, T::ab, T::abc, T::abcd, T::abcde, T::abcdef};
+  if (rank >= std::size(kTags)) throw std::runtime_error("oneDNN takes tensors of up to six dimensions here");
+  return kTags[rank];
+}
+memory::desc plain_desc(Dims dims) {
+  if (dims.empty()) dims = {1};
+  return {dims, memory::data_type::f32, plain(dims.size())};
+}
+memory::desc any_desc(const Dims& dims) { return {dims, memory::data_type::f32, memory::format_tag::any}; }
+
+// One operator of a chain, with its own attributes.
+struct Operator {
+  std::string name;
+  Json attrs;
+};
+
+// The function: values by graph entry, and what to execute in order.
+class Plan {
+ public:
+  Plan(const Json& graph, std::vector<std::string>& constants) : graph_(graph), stream_(engine_) {
+    size_t constant = 0;
+    for (size_t i = 0; i < nodes().size(); ++i) {
+      const Json& node = nodes()[i];
+      const auto op = node.at("op").get<std::string>();
+      if (op == "input") {
+        values_.push_back(memory(plain_desc(shape_of(i)), engine_, nullptr));
+        inputs_.push_back(i);
+      } else if (op == "const") {
+        if (constant >= constants.size()) throw std::runtime_error("a constant of a oneDNN function is missing");
+        std::string& bytes = constants[constant++];
+        const memory::desc desc = plain_desc(shape_of(i));
+        if (desc.get_size() != bytes.size())
+          throw std::runtime_error("a constant of a oneDNN function has a wrong size");
+        values_.push_back(memory(desc, engine_, bytes.data()));
+        constant_.push_back(i);
+      } else {
+        values_.push_back(kernel(node, i));
+      }
+    }
+    for (const Json& head : graph_.at("heads")) {
+      const size_t node = head.at(0).get<size_t>();
+      memory out(plain_desc(shape_of(node)), engine_, nullptr);
+      dnnl::reorder copy(values_.at(node), out);
+      run_.push_back({copy, {{DNNL_ARG_FROM, values_[node]}, {DNNL_ARG_TO, out}}});
+      outputs_.push_back(out);
+    }
+  }
+
+  void call(tilewright::Args args) {
+    if (args.size() != inputs_.size() + outputs_.size()) throw std::runtime_error("the number of tensors is wrong");
+    for (size_t i = 0; i < args.size(); ++i) {
+      const DLTensor& t = args[i].tensor();
+      memory& value = i < inputs_.size() ? values_[inputs_[i]] : outputs_[i - inputs_.size()];
+      value.set_data_handle(static_cast<char*>(t.data) + t.byte_offset);
+    }
+    for (auto& [view, base] : views_) view.set_data_handle(base.get_data_handle());
+    for (auto& [primitive, arguments] : run_) primitive.execute(stream_, arguments);
+    stream_.wait();
+  }
+
+ private:
+  const Json& nodes() const { return graph_.at("nodes"); }
+  Dims shape_of(size_t node) const { return nodes().at(node).at("attrs").at("shape").at(0).at(0).get<Dims>(); }
+  bool is_constant(size_t node) const { return std::find(constant_.begin(), constant_.end(), node) != constant_.end(); }
+  size_t input(const Json& node, size_t k) const {
+    const size_t index = node.at("inputs").at(k).at(0).get<size_t>();
+    if (index >= values_.size()) throw std::runtime_error("the graph of a oneDNN function is damaged");
+    return index;
+  }
+
+  // The value in the layout that a primitive wants: constants are laid out once, now.
+  memory laid_out(const memory& value, const memory::desc& wanted, bool once) {
+    if (value.get_desc() == wanted) return value;
+    memory out(wanted, engine_);
+    dnnl::reorder copy(value, out);
+    if (once) {
+      copy.execute(stream_, {{DNNL_ARG_FROM, value}, {DNNL_ARG_TO, out}});
+      stream_.wait();
+    } else {
+      run_.push_back({copy, {{DNNL_ARG_FROM, value}, {DNNL_ARG_TO, out}}});
+    }
+    return out;
+  }
+  // The same bytes seen in another shape; where they lie may change from call to call.
+  memory seen_as(const memory& value, const memory::desc& desc, bool once) {
+    const memory flat = laid_out(value, plain_desc(value.get_desc().dims()), once);
+    memory view(desc, engine_, flat.get_data_handle());
+    views_.emplace_back(view, flat);
+    return view;
+  }
+
+  std::vector<Operator> operators_of(const Json& node) const {
+    const Json& attrs = node.at("attrs");
+    if (!attrs.contains("operator_attrs")) return {{node.at("name").get<std::string>(), attrs}};
+    std::vector<Operator> out;
+    for (const Json& text : attrs.at("operator_attrs").at(0)) {
+      const Json one = Json::parse(text.get<std::string>());
+      out.push_back({one.at("op").get<std::string>(), one.at("attrs")});
+    }
+    return out;
+  }
+
+  static bool eltwise(const Operator& op, dnnl::algorithm* algorithm, float* alpha, float* beta) {
+    using A = dnnl::algorithm;
+    static const std::pair<const char*, A> kKinds[] = {
+        {"nn.relu", A::eltwise_relu}, {"tanh", A::eltwise_tanh},    {"sigmoid", A::eltwise_logistic},
+        {"exp", A::eltwise_exp},      {"sqrt", A::eltwise_sqrt},    {"abs", A::eltwise_abs},
+        {"log", A::eltwise_log},      {"clip", A::eltwise_clip_v2}, {"nn.leaky_relu", A::eltwise_relu}};
+    *alpha = *beta = 0;
+    for (const auto& [name, kind] : kKinds)
+      if (op.name == name) {
+        *algorithm = kind;
+        if (op.name == "clip") *alpha = real(op.attrs, "a_min", 0), *beta = real(op.attrs, "a_max", 0);
+        if (op.name == "nn.leaky_relu") *alpha = real(op.attrs, "alpha", 0);
+        return true;
+      }
+    return false;
+  }
+
+  // What follows a convolution or a product in its composite: a bias, sums, functions of each element.
+  struct Tail {
+    dnnl::primitive_attr attr;
+    size_t bias = SIZE_MAX;
+    std::unordered_map<int, memory> arguments;
+  };
+  Tail tail_of(const Json& node, const std::vector<Operator>& chain, size_t next_input, const Dims& out,
+               size_t channel) {
+    Tail tail;
+    dnnl::post_ops post;
+    for (size_t k = 1; k < chain.size(); ++k) {
+      dnnl::algorithm kind{};
+      float alpha = 0, beta = 0;
+      if (eltwise(chain[k], &kind, &alpha, &beta)) {
+        post.append_eltwise(1.0f, kind, alpha, beta);
+        continue;
+      }
+      if (chain[k].name != "add" && chain[k].name != "nn.bias_add")
+        throw std::runtime_error("oneDNN has no '" + chain[k].name + "' behind a convolution or a product");
+      const size_t operand = input(node, next_input++);
+      const Dims dims = shape_of(operand);
+      int64_t count = 1;
+      for (int64_t d : dims) count *= d;
+      Dims seen(out.size(), 1), of_channels(out.size(), 1);
+      of_channels[channel] = out[channel];
+      if (chain[k].name == "nn.bias_add")
+        seen[channel] = count;
+      else
+        std::copy(dims.begin(), dims.end(), seen.end() - static_cast<std::ptrdiff_t>(dims.size()));
+      if (k == 1 && seen == of_channels && is_constant(operand)) {
+        tail.bias = operand;
+        continue;
+      }
+      const memory value = seen_as(values_[operand], plain_desc(seen), is_constant(operand));
+      tail.arguments[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1] = value;
+      post.append_binary(dnnl::algorithm::binary_add, plain_desc(seen));
+    }
+    tail.attr.set_post_ops(post);
+    return tail;
+  }
+
+  memory emit(const dnnl::primitive& primitive, std::unordered_map<int, memory> arguments) {
+    memory out = arguments.at(DNNL_ARG_DST);
+    run_.push_back({primitive, std::move(arguments)});
+    return out;
+  }
+
+  memory kernel(const Json& node, size_t index);
+  memory convolution(const Json& node, size_t index, const std::vector<Operator>& chain);
+  memory product(const Json& node, size_t index, const std::vector<Operator>& chain);
+  memory pooling(const Json& node, size_t index, const Operator& op);
+  memory binary(const Json& node, size_t index, dnnl::algorithm kind);
+
+  const Json graph_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_;
+  std::vector<memory> values_, outputs_;
+  std::vector<std::pair<memory, memory>> views_;  // and whose bytes they show
+  std::vector<size_t> inputs_, constant_;
+  std::vector<std::pair<dnnl::primitive, std::unordered_map<int, memory>>> run_;
+};
+
+memory Plan::kernel(const Json& node, size_t index) {
+  const std::vector<Operator> chain = operators_of(node);
+  if (chain.empty()) throw std::runtime_error("the graph of a oneDNN function is damaged");
+  const std::string& name = chain[0].name;
+  if (name == "nn.conv2d") return convolution(node, index, chain);
+  if (name == "nn.dense") return product(node, index, chain);
+  if (name == "nn.max_pool2d" || name == "nn.avg_pool2d" || name == "nn.global_avg_pool2d")
+    return pooling(node, index, chain[0]);
+  if (name == "add") return binary(node, index, dnnl::algorithm::binary_add);
+  if (name == "multiply") return binary(node, index, dnnl::algorithm::binary_mul);
+  const memory& from = values_[input(node, 0)];
+  const memory::desc desc = from.get_desc();
+  if (name == "nn.softmax") {
+    const int64_t rank = static_cast<int64_t>(desc.dims().size());
+    const int64_t axis = integers(chain[0].attrs, "axis", {-1})[0];
+    const dnnl::softmax_forward::desc wanted(dnnl::prop_kind::forward_inference, desc,
+                                             static_cast<int>(axis < 0 ? axis + rank : axis));
+    return emit(dnnl::softmax_forward({wanted, engine_}),
+                {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+  }
+  dnnl::algorithm kind{};
+  float alpha = 0, beta = 0;
+  if (!eltwise(chain[0], &kind, &alpha, &beta)) throw std::runtime_error("oneDNN has no '" + name + "' here");
+  const dnnl::eltwise_forward::desc wanted(dnnl::prop_kind::forward_inference, kind, desc, alpha, beta);
+  return emit(dnnl::eltwise_forward({wanted, engine_}), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(desc, engine_)}});
+}
+
+memory Plan::convolution(const Json& node, size_t index, const std::vector<Operator>& chain) {
+  const Json& attrs = chain[0].attrs;
+  const size_t data = input(node, 0), weight = input(node, 1);
+  const Dims in = shape_of(data), kernel = shape_of(weight), out = shape_of(index);
+  const int64_t groups = integers(attrs, "groups", {1})[0];
+  const Dims strides = two(integers(attrs, "strides"), 1);
+  Dims dilation = two(integers(attrs, "dilation"), 1);
+  for (int64_t& d : dilation) d -= 1;  // oneDNN counts what lies between
+  const auto [before, after] = padding(integers(attrs, "padding"));
+  const Dims weights = groups == 1 ? kernel : Dims{groups, kernel[0] / groups, kernel[1], kernel[2], kernel[3]};
+  Tail tail = tail_of(node, chain, 2, out, 1);
+  using Forward = dnnl::convolution_forward;
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto direct = dnnl::algorithm::convolution_direct;
+  const Forward::desc wanted = tail.bias == SIZE_MAX
+                                   ? Forward::desc(kind, direct, any_desc(in), any_desc(weights), any_desc(out),
+                                                   strides, dilation, before, after)
+                                   : Forward::desc(kind, direct, any_desc(in), any_desc(weights), any_desc({out[1]}),
+                                                   any_desc(out), strides, dilation, before, after);
+  const Forward::primitive_desc made(wanted, tail.attr, engine_);
+  std::unordered_map<int, memory> arguments = std::move(tail.arguments);
+  arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
+  const bool fixed = is_constant(weight);
+  arguments[DNNL_ARG_WEIGHTS] = laid_out(
+      groups == 1 ? values_[weight] : seen_as(values_[weight], plain_desc(weights), fixed), made.weights_desc(), fixed);
+  if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
+  arguments[DNNL_ARG_DST] = memory(made.dst_desc(), engine_);
+  return emit(Forward(made), std::move(arguments));
+}
+
+memory Plan::product(const Json& node, size_t index, const std::vector<Operator>& chain) {
+  const size_t data = input(node, 0), weight = input(node, 1);
+  const Dims in = shape_of(data), kernel = shape_of(weight), out = shape_of(index);
+  Tail tail = tail_of(node, chain, 2, out, 1);
+  using Forward = dnnl::inner_product_forward;
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const Forward::desc wanted =
+      tail.bias == SIZE_MAX ? Forward::desc(kind, any_desc(in), any_desc(kernel), any_desc(out))
+                            : Forward::desc(kind, any_desc(in), any_desc(kernel), any_desc({out[1]}), any_desc(out));
+  const Forward::primitive_desc made(wanted, tail.attr, engine_);
+  std::unordered_map<int, memory> arguments = std::move(tail.arguments);
+  arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
+  arguments[DNNL_ARG_WEIGHTS] = laid_out(values_[weight], made.weights_desc(), is_constant(weight));
+  if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
+  arguments[DNNL_ARG_DST] = memory(made.dst_desc(), engine_);
+  return emit(Forward(made), std::move(arguments));
+}
+
+memory Plan::pooling(const Json& node, size_t index, const Operator& op) {
+  const memory& from = values_[input(node, 0)];
+  const Dims in = shape_of(input(node, 0)), out = shape_of(index);
+  const bool global = op.name == "nn.global_avg_pool2d";
+  const Dims window = global ? Dims{in[2], in[3]} : two(integers(op.attrs, "pool_size"), 1);
+  const Dims strides = global ? Dims{1, 1} : two(integers(op.attrs, "strides"), 1);
+  auto [before, after] = padding(integers(op.attrs, "padding"));
+  for (size_t d = 0; d < 2; ++d)  // what rounding up reads beyond
+    after[d] = std::max(after[d], (out[d + 2] - 1) * strides[d] + window[d] - in[d + 2] - before[d]);
+  const auto kind = op.name == "nn.max_pool2d" ? dnnl::algorithm::pooling_max
+                    : word(op.attrs, "count_include_pad") == "True" || word(op.attrs, "count_include_pad") == "1" ||
+                            word(op.attrs, "count_include_pad") == "true"
+                        ? dnnl::algorithm::pooling_avg_include_padding
+                        : dnnl::algorithm::pooling_avg_exclude_padding;
+  const dnnl::pooling_forward::desc wanted(dnnl::prop_kind::forward_inference, kind, from.get_desc(), any_desc(out),
+                                           strides, window, before, after);
+  const dnnl::pooling_forward::primitive_desc made(wanted, engine_);
+  return emit(dnnl::pooling_forward(made), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, memory(made.dst_desc(), engine_)}});
+}
+
+memory Plan::binary(const Json& node, size_t index, dnnl::algorithm kind) {
+  const Dims out = shape_of(index);
+  size_t left = input(node, 0), right = input(node, 1);
+  if (shape_of(left) != out) std::swap(left, right);
+  if (shape_of(left) != out) throw std::runtime_error("oneDNN broadcasts one operand only");
+  const Dims dims = shape_of(right);
+  const memory from = values_[left];
+  memory other = values_[right];
+  if (dims == out) {
+    other = laid_out(other, from.get_desc(), is_constant(right));
+  } else {
+    Dims seen(out.size(), 1);
+    std::copy(dims.begin(), dims.end(), seen.end() - static_cast<std::ptrdiff_t>(dims.size()));
+    other = seen_as(other, plain_desc(seen), is_constant(right));
+  }
+  const dnnl::binary::desc wanted(kind, from.get_desc(), other.get_desc(), from.get_desc());
+  return emit(dnnl::binary({wanted, engine_}),
+              {{DNNL_ARG_SRC_0, from}, {DNNL_ARG_SRC_1, other}, {DNNL_ARG_DST, memory(from.get_desc(), engine_)}});
+}
+
+struct Shared {
+  explicit Shared(const std::string& bytes)
+      : record(read_record(bytes)), plan(Json::parse(record.graph), record.constants) {}
+  Record record;
+  Plan plan;
+  std::mutex mutex;  // one call at a time: the memory between primitives is one
+};
+
+class DnnlModule : public tilewright::ModuleKind {
+ public:
+  explicit DnnlModule(const std::string& bytes) : shared_(std::make_shared<Shared>(bytes)) {}
+  std::string type_key() const override { return kTypeKey; }
+  std::string save() const override { return write_record(shared_->record); }
+  tilewright::Function get_function(const std::string& name) override {
+    if (name != shared_->record.symbol) return {};
+    return tilewright::Function::of([shared = shared_](tilewright::Args args) -> tilewright::Value {
+      std::lock_guard lock(shared->mutex);
+      shared->plan.call(args);
+      return {};
+    });
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+};
+
+// Makes the module once, so that what oneDNN cannot do fails the compilation and not the user's run.
+std::pair<std::string, std::string> generate(const std::string& symbol, const std::string& graph,
+                                             const std::vector<DLTensor>& constants) {
+  Record record{symbol, graph, {}};
+  for (const DLTensor& t : constants) {
+    size_t bytes = t.dtype.bits / 8;
+    for (int d = 0; d < t.ndim; ++d) bytes *= static_cast<size_t>(t.shape[d]);
+    record.constants.emplace_back(static_cast<const char*>(t.data) + t.byte_offset, bytes);
+  }
+  std::string written = write_record(record);
+  const Shared tried(written);
+  return {kTypeKey, std::move(written)};
+}
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) const tw_external_codegen* tw_compiler_plugin(uint64_t* count) {
+  static const tilewright::ExternalCodegen generator = [] {
+    tilewright::ExternalCodegen g;
+    g.name = "dnnl";
+    g.generate = generate;
+    return g;
+  }();
+  static const tw_external_codegen list[] = {generator.as_c()};
+  *count = 1;
+  return list;
+}
+
+__attribute__((visibility("default"))) int32_t tw_runtime_plugin(void) {
+  static int32_t status = [] {
+    try {
+      tilewright::register_function("runtime.module.loadbinary_dnnl_json",
+                                    [](tilewright::Args args) -> tilewright::Value {
+                                      return tilewright::Module::of(std::make_unique<DnnlModule>(args[0].bytes()));
+                                    });
+      return 0;
+    } catch (const tilewright::Error& e) {
+      return e.code();
+    }
+  }();
+  return status;
+}
+
+}  // extern "C"
