@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # The libraries and programs a user sees.
 
-# The runtime library stays below 500 KB: what is not hot is compiled for size, and what nothing calls is dropped.
+# The runtime library stays below 500 KiB: what is not hot is compiled for size, and what nothing calls is dropped.
 foreach(room base runtime rpc)
   if(TARGET tw_${room})
     target_compile_options(tw_${room} PRIVATE -ffunction-sections -fdata-sections)
   endif()
 endforeach()
-file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/vm/*.cc
+file(GLOB tw_cold_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/*.cc ${CMAKE_SOURCE_DIR}/src/runtime/classic/*.cc
+     ${CMAKE_SOURCE_DIR}/src/runtime/vm/*.cc
      ${CMAKE_SOURCE_DIR}/src/base/*.cc ${CMAKE_SOURCE_DIR}/src/base/formats/*.cc)
-list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine|vm/host_select|vm/host_tensors|vm/host_values)\\.cc$")
+list(FILTER tw_cold_sources EXCLUDE REGEX "/(executor_run|thread_team|hash|small_float|vm/machine|vm/host_select|vm/host_tensors)\\.cc$")
 set_source_files_properties(${tw_cold_sources} PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
 
 if(TARGET tw_runtime)

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "relay.h"
 #include "te/tensor.h"
+#include "tir/bounds.h"
 #include "tir/operands.h"
 #include "tir/text.h"
 #include "tir/walk.h"
@@ -75,6 +76,15 @@ std::optional<tir::Intrinsic> intrinsic_of(const std::string& name) {
   };
   auto found = kNames.find(name);
   return found == kNames.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::vector<tir::VariableRange> ranges_of(nb::handle sequence) {
+  std::vector<tir::VariableRange> out;
+  for (nb::handle item : sequence) {
+    nb::tuple row = nb::cast<nb::tuple>(item);
+    out.emplace_back(prim_expr_of(row[0]), arith::Interval{nb::cast<int64_t>(row[1]), nb::cast<int64_t>(row[2])});
+  }
+  return out;
 }
 
 // What a node is made of, by kind; the Python classes name the places.
@@ -223,6 +233,29 @@ void bind_loops(nb::module_& m) {
           raise(
               Diagnostic(ErrorCode::kDtypeMismatch, format("{} and {} have other sizes", e->dtype.str(), type.str())));
         return wrap(tir::reinterpret(type, e));
+      },
+      any, any);
+  // Ranges: (variable, least, greatest).
+  m.def(
+      "prim_simplify",
+      [](nb::object value, nb::object ranges) {
+        return wrap(tir::simplify_expr(prim_expr_of(value), ranges_of(ranges)));
+      },
+      any, any);
+  m.def(
+      "prim_bounds",
+      [](nb::object value, nb::object ranges) {
+        const arith::Interval i = tir::bounds_of(prim_expr_of(value), ranges_of(ranges));
+        return nb::make_tuple(i.lo, i.hi);
+      },
+      any, any);
+  m.def(
+      "prim_uses",
+      [](nb::object value, nb::object var) {
+        const PrimExpr wanted = prim_expr_of(var);
+        bool found = false;
+        tir::for_each_expr(prim_expr_of(value), [&](const PrimExpr& e) { found = found || e == wanted; });
+        return found;
       },
       any, any);
   m.def(

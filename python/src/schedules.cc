@@ -232,6 +232,13 @@ void bind_stages(nb::module_& m) {
            [](const ScheduleHandle& self, const Tensor& t, nb::object readers, const std::string& suffix) {
              return wrap_tensor(unwrap(self.schedule->cache_read(t, all_of<Operation>(readers), suffix)));
            })
+      .def("_rfactor",
+           [](const ScheduleHandle& self, const Tensor& t, const IterVar& leaf, int factor_axis) {
+             nb::list out;
+             for (const Tensor& made : unwrap(self.schedule->rfactor(t, leaf, factor_axis)))
+               out.append(wrap_tensor(made));
+             return out;
+           })
       .def("_cache_write", [](const ScheduleHandle& self, const Tensor& t, const std::string& suffix) {
         return wrap_tensor(unwrap(self.schedule->cache_write(t, suffix)));
       });

@@ -300,7 +300,7 @@ class Program:
     def step(self, s, stage):
         r, loops = self.random, list(stage.leaf_iter_vars)
         loop = r.choice(loops)
-        what = r.randrange(11)
+        what = r.randrange(12)
         if what in (0, 1):
             stage.split(loop, **{r.choice(("factor", "nparts")): r.choice((1, 2, 3, 4, 8, 16))})
         elif what == 2 and len(loops) > 1:
@@ -321,6 +321,8 @@ class Program:
             stage.compute_inline()
         elif what == 9:
             s.cache_write(stage.op.output(0), r.choice(("global", "local")))
+        elif what == 10:
+            s.rfactor(stage.op.output(0), loop, r.randint(-3, 2))
         else:
             source = r.choice(list(stage.op.input_tensors) or [stage.op.output(0)])
             s.cache_read(source, "local", [stage.op])

@@ -2,6 +2,7 @@
 // The one place where fmt's code is compiled (fmt offers this by its format-inl.h).
 // A fixed thousands separator keeps std::locale, a megabyte of code, out of the runtime library.
 #define FMT_STATIC_THOUSANDS_SEPARATOR ','
+#define FMT_USE_LONG_DOUBLE 0  // nothing formats one
 #include "base/format.h"
 
 #include <fmt/format-inl.h>

@@ -28,7 +28,7 @@ class LibraryFunctions::Call {
   Status take(const Arguments& args) {
     if (args.size() != function_.arguments.size())
       return wrong(format("{} arguments were given, and it takes {}", args.size(), function_.arguments.size()),
-                   "call " + plan::to_text(function_));
+                   "'tilewright inspect' shows what they are");
     sizes_.assign(function_.sizes.size(), -1);
     for (size_t i = 0; i < args.size(); ++i) TW_TRY_STATUS(take_sizes(args, i));
     for (uint32_t i : function_.tensors) {
@@ -82,9 +82,10 @@ class LibraryFunctions::Call {
     if (a.scalar) return set_size(a.size, TW_TRY(args.integer(i)), format("argument '{}'", a.name));
     const DLTensor* tensor = TW_TRY(args.tensor(i));
     if (tensor->ndim < 0 || static_cast<size_t>(tensor->ndim) != a.shape.size() || (tensor->ndim > 0 && !tensor->shape))
-      return Diagnostic(ErrorCode::kShapeMismatch,
-                        format("expected {}, got {}", plan::to_text(function_, a), describe(*tensor)),
-                        format("function {}", function_.name), "reshape the tensor");
+      return Diagnostic(
+          ErrorCode::kShapeMismatch,
+          format("expected {} of {} dimensions, got {}", a.dtype.str(), a.shape.size(), describe(*tensor)),
+          format("argument '{}' of {}", a.name, function_.name), "reshape the tensor");
     for (size_t d = 0; d < a.shape.size(); ++d)
       if (a.shape[d].size() == 1 && a.shape[d][0].op == plan::SizeOp::kSize)
         TW_TRY_STATUS(
@@ -98,8 +99,7 @@ class LibraryFunctions::Call {
     for (const plan::SizeProgram& p : a.shape) {
       const auto extent = plan::evaluate(p, sizes_);
       if (!extent || *extent < 0)
-        return wrong(
-            format("the size {} of argument '{}' is none for these sizes", plan::to_text(p, function_.sizes), a.name));
+        return wrong(format("dimension {} of argument '{}' is none for these sizes", info.shape.size(), a.name));
       info.shape.push_back(*extent);
     }
     TW_TRY_STATUS(check_tensor(tensor, info, format("argument '{}' of {}", a.name, function_.name)));

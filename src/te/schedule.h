@@ -93,6 +93,10 @@ class Schedule {
   Result<Tensor> cache_read(const Tensor& tensor, const std::vector<Operation>& readers, std::string suffix = "local");
   // The computation in a stage of its own; what was the tensor's stage copies from it. Before the stage's loops change.
   Result<Tensor> cache_write(const Tensor& tensor, std::string suffix = "local");
+  // A reduction in two steps: partial results for each value of `leaf`, a loop of the reduction, in a stage of their
+  // own, whose dimension number `factor_axis` (from the end where negative) is that loop; and their combination, which
+  // stays where the reduction was. One tensor for each output. Before the stage is computed inside another's loop.
+  Result<std::vector<Tensor>> rfactor(const Tensor& tensor, const IterVar& leaf, int factor_axis = 0);
 
  private:
   void replace(Stage& stage, Operation with);  // and in all that read its outputs

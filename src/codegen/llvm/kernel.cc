@@ -13,6 +13,7 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/DCE.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/LICM.h>
@@ -165,6 +166,8 @@ void optimize_kernels(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(licm), /*UseMemorySSA=*/true));
   passes.addPass(llvm::GVNPass(llvm::GVNOptions().setPRE(false).setLoadPRE(false)));
   passes.addPass(llvm::InstCombinePass());
+  // An accumulator in memory is stored after each of the products that an unrolled loop adds to it.
+  passes.addPass(llvm::DSEPass());
   passes.addPass(llvm::SimplifyCFGPass());
   passes.addPass(llvm::DCEPass());
 #if LLVM_VERSION_MAJOR >= 18

@@ -173,6 +173,12 @@ class Schedule(_core.Schedule):
             return [first.op.output(t.value_index) for t in tensor]
         return self._cache_write(tensor, scope or "global")
 
+    def rfactor(self, tensor: Tensor, axis: IterVar, factor_axis: int = 0) -> typing.Any:
+        """A reduction in two steps: partial results for each value of a loop of the reduction, which is dimension `factor_axis` of theirs, and
+        their combination. The partial results; of several outputs a list."""
+        made = self._rfactor(tensor, _loop(axis), factor_axis)
+        return made[0] if len(made) == 1 else made
+
 
 _core._set_loop_class("Stage", Stage)
 _core._set_loop_class("Schedule", Schedule)

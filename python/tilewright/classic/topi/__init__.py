@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`topi.testing`: what operators compute, in numpy. Kernels themselves are chosen from built-in implementations."""
-from . import testing, utils
+"""Operators as tensor expressions, schedules for them, and (`topi.testing`) what they compute in numpy. Models are compiled with the compiler's own kernels,
+which are faster: these are for expressions of a script's own."""
+from . import broadcast, elemwise, generic, nn, reduction, testing, transform, utils
+from .broadcast import *  # noqa: F401,F403
+from .elemwise import *  # noqa: F401,F403
+from .reduction import *  # noqa: F401,F403
+from .transform import *  # noqa: F401,F403
 
-__all__ = ["testing", "utils"]
+__all__ = ["generic", "nn", "testing", "utils", *broadcast.__all__, *elemwise.__all__, *reduction.__all__, *transform.__all__]
