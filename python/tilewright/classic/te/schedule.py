@@ -133,7 +133,7 @@ class Stage(_core.Stage):
         return f"stage({self.op.name}, {self.op!r})"
 
 
-_PRAGMAS = frozenset({"auto_unroll_max_step", "auto_unroll_max_depth", "unroll_explicit", "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish", "debug_skip_region"} - {"debug_skip_region"})
+_PRAGMAS = frozenset({"auto_unroll_max_step", "auto_unroll_max_depth", "unroll_explicit", "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"})
 
 
 def _scope(scope: str) -> str:

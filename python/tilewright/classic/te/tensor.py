@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from ..tir.expr import ProducerLoad, with_operators
+from ..tir.expr import with_operators
 
 
 @with_operators
@@ -123,5 +123,5 @@ class ComputeOp(BaseComputeOp):
 for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp)):
     _core._set_loop_class(_kind, _class)
 
-TensorLoad = ProducerLoad
+
 __all__ = ["BaseComputeOp", "ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]

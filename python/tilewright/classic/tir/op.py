@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import FloatImm, IntImm, dtype_of
+from .expr import dtype_of
 
 
 def const(value: typing.Any, dtype: str | None = None, span: object = None) -> typing.Any:
@@ -13,10 +13,6 @@ def const(value: typing.Any, dtype: str | None = None, span: object = None) -> t
     if dtype is None:
         dtype = str(value.dtype) if hasattr(value, "dtype") else "bool" if isinstance(value, bool) else "int32" if isinstance(value, int) else "float32"
     return _core.prim_const(value, str(dtype))
-
-
-def _both_int(a: typing.Any, b: typing.Any) -> bool:
-    return isinstance(a, int) and isinstance(b, int)
 
 
 def _int_op(kind: str, a: typing.Any, b: typing.Any) -> typing.Any:

@@ -15,6 +15,16 @@ def _two(value: Any) -> tuple[int, int]:
     return (int(value), int(value)) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
+class _Windows:
+    """Strides, dilations and padding over two dimensions, and how many windows there are."""
+
+    def __init__(self, sizes: Any, kernel: Any, stride: Any, padding: Any, dilation: Any):
+        (height, width), (kh, kw) = sizes, kernel
+        (self.sh, self.sw), (self.dh, self.dw) = _two(stride), _two(dilation)
+        self.top, self.left, self.bottom, self.right = get_pad_tuple(padding, ((kh - 1) * self.dh + 1, (kw - 1) * self.dw + 1))
+        self.rows, self.columns = _extent(height, self.top, self.bottom, kh, self.dh, self.sh), _extent(width, self.left, self.right, kw, self.dw, self.sw)
+
+
 def _extent(size: Any, before: int, after: int, kernel: Any, dilation: int, stride: int) -> Any:
     return tir_op.floordiv(size + (before + after) - (kernel - 1) * dilation - 1, stride) + 1
 
@@ -22,28 +32,24 @@ def _extent(size: Any, before: int, after: int, kernel: Any, dilation: int, stri
 def conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None) -> Tensor:
     """A convolution of (batch, channel, height, width) by (out channel, channel, height, width)."""
     out_dtype = out_dtype or Input.dtype
-    (sh, sw), (dh, dw) = _two(stride), _two(dilation)
-    batch, channels, height, width = Input.shape
-    out_channels, per_group, kh, kw = Filter.shape
-    top, left, bottom, right = get_pad_tuple(padding, ((kh - 1) * dh + 1, (kw - 1) * dw + 1))
-    padded = pad(Input, [0, 0, top, left], [0, 0, bottom, right], name="pad_temp")
+    batch, channels, *sizes = Input.shape
+    out_channels, _, kh, kw = Filter.shape
+    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
+    padded = pad(Input, [0, 0, w.top, w.left], [0, 0, w.bottom, w.right], name="pad_temp")
     rc, ry, rx = te.reduce_axis((0, channels), "rc"), te.reduce_axis((0, kh), "ry"), te.reduce_axis((0, kw), "rx")
-    shape = (batch, out_channels, _extent(height, top, bottom, kh, dh, sh), _extent(width, left, right, kw, dw, sw))
-    return te.compute(shape, lambda nn, ff, yy, xx: te.sum(padded[nn, rc, yy * sh + ry * dh, xx * sw + rx * dw].astype(out_dtype) * Filter[ff, rc, ry, rx].astype(out_dtype),
+    return te.compute((batch, out_channels, w.rows, w.columns), lambda nn, ff, yy, xx: te.sum(padded[nn, rc, yy * w.sh + ry * w.dh, xx * w.sw + rx * w.dw].astype(out_dtype) * Filter[ff, rc, ry, rx].astype(out_dtype),
                                                            axis=[rc, ry, rx]), name="conv2d_nchw", tag="conv2d_nchw")
 
 
 def conv2d_nhwc(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None, auto_scheduler_rewritten_layout: str = "") -> Tensor:
     """A convolution of (batch, height, width, channel) by (height, width, channel, out channel)."""
     out_dtype = out_dtype or Input.dtype
-    (sh, sw), (dh, dw) = _two(stride), _two(dilation)
-    batch, height, width, channels = Input.shape
+    batch, *sizes, channels = Input.shape
     kh, kw, _, out_channels = Filter.shape
-    top, left, bottom, right = get_pad_tuple(padding, ((kh - 1) * dh + 1, (kw - 1) * dw + 1))
-    padded = pad(Input, [0, top, left, 0], [0, bottom, right, 0], name="pad_temp")
+    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
+    padded = pad(Input, [0, w.top, w.left, 0], [0, w.bottom, w.right, 0], name="pad_temp")
     rc, ry, rx = te.reduce_axis((0, channels), "rc"), te.reduce_axis((0, kh), "ry"), te.reduce_axis((0, kw), "rx")
-    shape = (batch, _extent(height, top, bottom, kh, dh, sh), _extent(width, left, right, kw, dw, sw), out_channels)
-    return te.compute(shape, lambda nn, yy, xx, ff: te.sum(padded[nn, yy * sh + ry * dh, xx * sw + rx * dw, rc].astype(out_dtype) * Filter[ry, rx, rc, ff].astype(out_dtype),
+    return te.compute((batch, w.rows, w.columns, out_channels), lambda nn, yy, xx, ff: te.sum(padded[nn, yy * w.sh + ry * w.dh, xx * w.sw + rx * w.dw, rc].astype(out_dtype) * Filter[ry, rx, rc, ff].astype(out_dtype),
                                                            axis=[ry, rx, rc]), name="conv2d_nhwc", tag="conv2d_nhwc")
 
 
@@ -57,14 +63,12 @@ def conv2d(inp: Tensor, filt: Tensor, strides: Any, padding: Any, dilation: Any,
 def depthwise_conv2d_nchw(Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any, out_dtype: str | None = None) -> Tensor:
     """Each channel by filters of its own: (channel, multiplier, height, width)."""
     out_dtype = out_dtype or Input.dtype
-    (sh, sw), (dh, dw) = _two(stride), _two(dilation)
-    batch, channels, height, width = Input.shape
+    batch, channels, *sizes = Input.shape
     _, multiplier, kh, kw = Filter.shape
-    top, left, bottom, right = get_pad_tuple(padding, ((kh - 1) * dh + 1, (kw - 1) * dw + 1))
-    padded = pad(Input, [0, 0, top, left], [0, 0, bottom, right], name="PaddedInput")
+    w = _Windows(sizes, (kh, kw), stride, padding, dilation)
+    padded = pad(Input, [0, 0, w.top, w.left], [0, 0, w.bottom, w.right], name="PaddedInput")
     di, dj = te.reduce_axis((0, kh), "di"), te.reduce_axis((0, kw), "dj")
-    shape = (batch, channels * multiplier, _extent(height, top, bottom, kh, dh, sh), _extent(width, left, right, kw, dw, sw))
-    return te.compute(shape, lambda b, c, i, j: te.sum(padded[b, tir_op.floordiv(c, multiplier), i * sh + di * dh, j * sw + dj * dw].astype(out_dtype) *
+    return te.compute((batch, channels * multiplier, w.rows, w.columns), lambda b, c, i, j: te.sum(padded[b, tir_op.floordiv(c, multiplier), i * w.sh + di * w.dh, j * w.sw + dj * w.dw].astype(out_dtype) *
                                                        Filter[tir_op.floordiv(c, multiplier), tir_op.floormod(c, multiplier), di, dj].astype(out_dtype), axis=[di, dj]),
                       name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
 
