@@ -54,7 +54,7 @@ if(TARGET tw_cli)
   find_package(ZLIB REQUIRED)
   target_link_libraries(tw_archive PUBLIC ZLIB::ZLIB)
   if(TILEWRIGHT_SANITIZE MATCHES "undefined")  # stb_image's digits and coefficients wrap
-    set_source_files_properties(src/cli/picture.cc PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
+    set_source_files_properties(src/inputs/picture.cc PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()
   add_executable(tilewright ${CMAKE_SOURCE_DIR}/src/cli/tilewright_main.cc)
   # The C interface whole, and seen by plug-ins: what they register must reach the runtime that is in the program.
@@ -68,7 +68,7 @@ if(TILEWRIGHT_COMPILER)
   add_library(tilewright_compiler SHARED $<TARGET_OBJECTS:tw_driver>)
   target_include_directories(tilewright_compiler PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                              $<INSTALL_INTERFACE:include>)
-  target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_tune tw_frontend tw_program tw_runtime)
+  target_link_libraries(tilewright_compiler PRIVATE tw_lower tw_codegen tw_tune tw_frontend tw_program tw_runtime tw_inputs)
   target_link_options(tilewright_compiler PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/compiler.map)
 endif()
 

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "base/format.h"
-#include "cli/input_spec.h"
 #include "cli/kernel_table.h"
 #include "cli/model_run.h"
 #include "cli/verbs.h"
+#include "inputs/input_spec.h"
 #include "runtime/profile.h"
 
 namespace tilewright::cli {
@@ -123,7 +123,7 @@ With --kernels, "roofline" is the share of the attainable speed: the larger of t
 and the traffic at the bandwidth of the level it lives in ("bound" says which), both measured before the run; "predicted"
 is the compiler's cost model, "ratio" predicted by measured. Kernels that save arithmetic may exceed 100%.
 
-)" + std::string(kInputHelp) +
+)" + std::string(inputs::kInputHelp) +
       R"(
 
 Examples:

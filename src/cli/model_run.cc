@@ -15,10 +15,10 @@
 
 #include "base/format.h"
 #include "base/plugin.h"
-#include "cli/file.h"
-#include "cli/input_spec.h"
 #include "cli/profile_page.h"
 #include "cli/verbs.h"
+#include "inputs/file.h"
+#include "inputs/input_spec.h"
 #include "runtime/artifact.h"
 #include "tilewright/function.h"
 
@@ -127,7 +127,7 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model
   Executor executor(model, options.threads);
   auto run = std::make_unique<ModelRun>(ModelRun{model, std::move(executor), load_ms + now_ms() - begin});
   // With variants for several shapes, the first whose shapes all given tensors have.
-  std::vector<InputInfo> inputs;
+  std::vector<inputs::InputInfo> inputs;
   Result<std::vector<Tensor>> tensors = std::vector<Tensor>();
   std::string shapes;
   for (size_t v = 0; v < model.num_variants(); ++v) {
@@ -136,7 +136,7 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model
       DataType dtype = TW_TRY(parse_dtype(t.dtype));
       inputs.push_back({t.name, dtype, t.shape});
     }
-    tensors = make_inputs(inputs, options.inputs, options.seed);
+    tensors = inputs::make_inputs(inputs, options.inputs, options.seed);
     for (size_t i = 0; i < inputs.size(); ++i)
       shapes += format("{}{} {}", i ? ", " : v ? "; or " : "", inputs[i].name, shape_str(inputs[i].shape));
     if (tensors.ok() || tensors.error().code != ErrorCode::kShapeMismatch) break;
@@ -161,8 +161,8 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model
   return run;
 }
 
-Result<NamedTensors> outputs_of(const ModelRun& run) {
-  NamedTensors out;
+Result<inputs::NamedTensors> outputs_of(const ModelRun& run) {
+  inputs::NamedTensors out;
   for (size_t i = 0; i < run.model.outputs().size(); ++i) {
     const TensorInfo& info = run.model.outputs()[i];
     const DLTensor output = run.executor.output(i);  // its shape is that of the variant in use
@@ -214,6 +214,8 @@ Status write_profile_page(const ModelOptions& options, const ModelRun& run, cons
   return write_text(options.html, profile_page(*plan, kernel_rows(profile, run.model.info(), one, all), all));
 }
 
-Status write_text(const std::string& path, const std::string& text) { return write_file(path, bytes_of(text)); }
+Status write_text(const std::string& path, const std::string& text) {
+  return inputs::write_file(path, inputs::bytes_of(text));
+}
 
 }  // namespace tilewright::cli

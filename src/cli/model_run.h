@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/npy.h"
+#include "inputs/npy.h"
 #include "tilewright/runtime.h"
 
 namespace CLI {
@@ -50,7 +50,7 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options);
 Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model& model, double load_ms);
 
 // The outputs as they stand, copied.
-Result<NamedTensors> outputs_of(const ModelRun& run);
+Result<inputs::NamedTensors> outputs_of(const ModelRun& run);
 
 // "4x16", or [4,16] in JSON.
 std::string json_shape(const std::vector<int64_t>& shape);

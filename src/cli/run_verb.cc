@@ -10,10 +10,10 @@
 #include <numeric>
 
 #include "base/format.h"
-#include "cli/file.h"
-#include "cli/input_spec.h"
 #include "cli/model_run.h"
 #include "cli/verbs.h"
+#include "inputs/file.h"
+#include "inputs/input_spec.h"
 #include "runtime/cpu.h"
 #include "runtime/profile.h"
 #include "runtime/vm/compiler_hook.h"
@@ -74,7 +74,7 @@ Summary summarize_values(const Tensor& t) {
 }
 
 Result<std::vector<std::string>> read_labels(const RunOptions& o, const Model& model) {
-  std::string text = o.labels.empty() ? model.metadata("labels") : TW_TRY(read_file(o.labels));
+  std::string text = o.labels.empty() ? model.metadata("labels") : TW_TRY(inputs::read_file(o.labels));
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find('\n', at), text.size());
@@ -94,7 +94,7 @@ struct LoadReport {
 std::string json_number(double v) { return std::isfinite(v) ? format("{}", v) : "null"; }
 
 void print_json(const RunOptions& o, const LoadReport& run, double first_ms, const Timing& t,
-                const NamedTensors& outputs, const std::vector<std::string>& labels, const Profile* profile) {
+                const inputs::NamedTensors& outputs, const std::vector<std::string>& labels, const Profile* profile) {
   std::string out = format(
       "{{\"model\":{},\"threads\":{},\"load_ms\":{:.4f},\"first_ms\":{:.4f},\"runs\":{},\"min_ms\":{:.4f},\"median_"
       "ms\":{:.4f},"
@@ -129,7 +129,7 @@ void print_json(const RunOptions& o, const LoadReport& run, double first_ms, con
 }
 
 void print_text(const RunOptions& o, const LoadReport& run, double first_ms, const Timing& t,
-                const NamedTensors& outputs, const std::vector<std::string>& labels) {
+                const inputs::NamedTensors& outputs, const std::vector<std::string>& labels) {
   std::printf("%s: loaded in %s, first run %s on %d thread%s\n", o.model.model.c_str(),
               milliseconds(run.load_ms).c_str(), milliseconds(first_ms).c_str(), run.threads,
               run.threads == 1 ? "" : "s");
@@ -177,9 +177,10 @@ Result<Times> time_runs(const RunOptions& o, const std::function<Status()>& once
 }
 
 Status show(const RunOptions& o, const LoadReport& start, const Times& times, const Model& model,
-            const NamedTensors& outputs, const Profile* profile) {
+            const inputs::NamedTensors& outputs, const Profile* profile) {
   auto labels = TW_TRY(read_labels(o, model));
-  if (!o.output.empty()) TW_TRY_STATUS(write_tensor_file(o.output[0] == '@' ? o.output.substr(1) : o.output, outputs));
+  if (!o.output.empty())
+    TW_TRY_STATUS(inputs::write_tensor_file(o.output[0] == '@' ? o.output.substr(1) : o.output, outputs));
   if (profile && !o.model.trace.empty()) TW_TRY_STATUS(write_text(o.model.trace, profile->trace));
   if (o.model.json) {
     print_json(o, start, times.first_ms, times.timing, outputs, labels, o.profile ? profile : nullptr);
@@ -191,7 +192,7 @@ Status show(const RunOptions& o, const LoadReport& start, const Times& times, co
 }
 
 // "name=1x37" for the sizes that a VM program leaves open.
-Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo>* inputs) {
+Status apply_shapes(const std::vector<std::string>& texts, std::vector<inputs::InputInfo>* inputs) {
   for (const std::string& text : texts) {
     auto bad = [&](const char* why) {
       return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape",
@@ -214,7 +215,7 @@ Status apply_shapes(const std::vector<std::string>& texts, std::vector<InputInfo
       return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
     bool fits = shape.size() == input->shape.size();
     for (size_t d = 0; fits && d < shape.size(); ++d)
-      fits = input->shape[d] == kFreeSize || input->shape[d] == shape[d];
+      fits = input->shape[d] == inputs::kFreeSize || input->shape[d] == shape[d];
     if (!fits)
       return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)),
                         "--shape");
@@ -243,15 +244,15 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
                                                       compiler_symbol("tw_compiler_last_error_message", "run"))));
   auto runner = TW_TRY(runtime::vm::ProgramRunner::create(program, specialize, options));
   const LoadReport start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
-  std::vector<InputInfo> infos;
+  std::vector<inputs::InputInfo> infos;
   for (const auto& t : program->inputs) infos.push_back({t.name, t.dtype, t.shape});
   TW_TRY_STATUS(apply_shapes(o.shapes, &infos));
-  std::vector<Tensor> inputs = TW_TRY(make_inputs(infos, o.model.inputs, o.model.seed)), results;
+  std::vector<Tensor> inputs = TW_TRY(inputs::make_inputs(infos, o.model.inputs, o.model.seed)), results;
   Times times = TW_TRY(time_runs(o, [&]() -> Status {
     results = TW_TRY(runner->run(inputs));
     return Ok{};
   }));
-  NamedTensors outputs;
+  inputs::NamedTensors outputs;
   for (size_t i = 0; i < results.size(); ++i)
     outputs.emplace_back(i < program->outputs.size() ? program->outputs[i] : format("output_{}", i), results[i]);
   std::unique_ptr<Profile> profile;
@@ -282,7 +283,7 @@ Result<int> run_model(const RunOptions& o) {
     run->executor.run();
     return Ok{};
   }));
-  NamedTensors outputs = TW_TRY(outputs_of(*run));
+  inputs::NamedTensors outputs = TW_TRY(outputs_of(*run));
   std::unique_ptr<Profile> profile;
   if (o.profile || !o.model.trace.empty() || !o.model.html.empty())
     profile = std::make_unique<Profile>(run->executor.profile(static_cast<uint64_t>(std::clamp(o.repeat, 10, 1000))));
@@ -313,7 +314,7 @@ void add_run_verb(CLI::App& app, Action* action) {
       ->capture_default_str();
   verb->add_flag("--profile", o->profile,
                  "Show where the time goes, step by step (of a VM program: of the run after the timed ones)");
-  verb->footer(std::string(kInputHelp) + R"(
+  verb->footer(std::string(inputs::kInputHelp) + R"(
 
 Examples:
   tilewright run resnet18.so

@@ -4,15 +4,20 @@
 
 #include <cmath>
 
-#include "cli/file.h"
-#include "cli/input_spec.h"
-#include "cli/npy.h"
-#include "cli/picture.h"
+#include "inputs/file.h"
+#include "inputs/input_spec.h"
+#include "inputs/npy.h"
+#include "inputs/picture.h"
 #include "runtime/artifact_maker.h"
 #include "test_folders.h"
 
 namespace tilewright::cli {
 namespace {
+using inputs::load_picture;
+using inputs::PictureOptions;
+using inputs::read_tensor_file;
+using inputs::write_npy;
+using inputs::write_npz;
 using testing::ArtifactSource;
 using testing::make_artifact;
 using testing::small_model;

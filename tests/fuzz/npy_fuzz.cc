@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuzz-room: cli
+// fuzz-room: inputs
 // numpy's files: what is read is written to bytes that read alike; everything else is a diagnostic.
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cli/npy.h"
+#include "inputs/npy.h"
 
 using namespace tilewright;
-using namespace tilewright::cli;
+using namespace tilewright::inputs;
 
 namespace {
 

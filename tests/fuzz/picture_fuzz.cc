@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuzz-room: cli
+// fuzz-room: inputs
 // Pictures decode to a tensor of the model's shape or a diagnostic, whatever the bytes are.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/picture.h"
+#include "inputs/picture.h"
 
 using namespace tilewright;
 
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string path = "/proc/self/fd/" + std::to_string(file);
   if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) __builtin_trap();
   const std::vector<int64_t> shape = size % 2 ? std::vector<int64_t>{1, 3, 8, 8} : std::vector<int64_t>{1, 5, 4, 1};
-  auto tensor = cli::load_picture(path, {}, kFloat32, shape);
+  auto tensor = inputs::load_picture(path, {}, kFloat32, shape);
   if (tensor.ok() ? tensor->shape() != shape : tensor.error().str().empty()) __builtin_trap();
   return 0;
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuzz-room: cli
+// fuzz-room: inputs
 // TensorProto files of `run --input @x.pb`: what is read is written to bytes that read alike.
 #include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cli/tensor_proto.h"
+#include "inputs/tensor_proto.h"
 
 using namespace tilewright;
-using namespace tilewright::cli;
+using namespace tilewright::inputs;
 
 extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   for (DataType dtype : {kFloat32, kFloat64, kFloat16, kInt32, kInt64, kUInt8, kBool})

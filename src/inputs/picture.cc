@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/picture.h"
+#include "inputs/picture.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/format.h"
-#include "cli/file.h"
+#include "inputs/file.h"
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
@@ -29,7 +29,7 @@
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 namespace {
 
 struct Image {  // rows of pixels, channels interleaved, values 0 to 255
@@ -205,4 +205,4 @@ Result<Tensor> load_picture(const std::string& path, const PictureOptions& o, Da
   return t;
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/input_spec.h"
+#include "inputs/input_spec.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "base/format.h"
-#include "cli/file.h"
-#include "cli/picture.h"
-#include "cli/tensor_proto.h"
+#include "inputs/file.h"
+#include "inputs/picture.h"
+#include "inputs/tensor_proto.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 const char* const kInputHelp =
     R"(Inputs, --input [NAME=]VALUE (once for each; NAME may be left out when the model has one input):
@@ -336,4 +336,4 @@ Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, co
   return out;
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

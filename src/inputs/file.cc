@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/file.h"
+#include "inputs/file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include "base/format.h"
 #include "base/work_folder.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 namespace {
 constexpr uint64_t kMaxFileBytes = uint64_t{16} << 30;
 
@@ -53,4 +53,4 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes) {
   return write_whole(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/npy.h"
+#include "inputs/npy.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 inline constexpr int64_t kFreeSize = -1;  // taken from the tensor in a file
 
@@ -33,4 +33,4 @@ Status write_tensor_file(const std::string& path, const NamedTensors& tensors);
 // The help text about inputs, for the verbs that take them.
 extern const char* const kInputHelp;
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

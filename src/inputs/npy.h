@@ -10,7 +10,7 @@
 #include "base/result.h"
 #include "base/tensor.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
@@ -21,4 +21,4 @@ Result<std::string> write_npy(const Tensor& tensor);
 Result<NamedTensors> read_npz(std::span<const std::byte> bytes);
 Result<std::string> write_npz(const NamedTensors& tensors);
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

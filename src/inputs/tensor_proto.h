@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "base/tensor.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 struct NamedTensorProto {
   std::string name;
@@ -20,4 +20,4 @@ struct NamedTensorProto {
 Result<NamedTensorProto> read_tensor_proto(std::span<const std::byte> bytes);
 Result<std::string> write_tensor_proto(const std::string& name, const Tensor& tensor);
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

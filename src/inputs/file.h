@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 inline std::span<const std::byte> bytes_of(const std::string& s) {
   return std::as_bytes(std::span(s.data(), s.size()));
@@ -18,4 +18,4 @@ Result<std::string> read_file(const std::string& path);
 // Writes under a temporary name, then renames. Errors: CannotWrite.
 Status write_file(const std::string& path, std::span<const std::byte> bytes);
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

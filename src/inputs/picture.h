@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "base/tensor.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 
 struct PictureOptions {
   int width = 0, height = 0;  // resize to exactly this; 0: not asked for
@@ -27,4 +27,4 @@ struct PictureOptions {
 Result<Tensor> load_picture(const std::string& path, const PictureOptions& options, DataType dtype,
                             const std::vector<int64_t>& shape);
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

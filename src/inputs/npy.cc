@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/npy.h"
+#include "inputs/npy.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "base/format.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 namespace {
 
 constexpr char kMagic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
@@ -256,4 +256,4 @@ Result<std::string> write_npz(const NamedTensors& tensors) {
   return archive::write_zip(entries);
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

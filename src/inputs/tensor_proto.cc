@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/tensor_proto.h"
+#include "inputs/tensor_proto.h"
 
 #include <cstring>
 #include <optional>
@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "base/format.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 namespace {
 
 Diagnostic damaged_tensor(std::string what) {
@@ -241,4 +241,4 @@ Result<std::string> write_tensor_proto(const std::string& name, const Tensor& te
   return Diagnostic(ErrorCode::kUnsupportedModel, format("ONNX has no element type {}", tensor.dtype().str()));
 }
 
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs

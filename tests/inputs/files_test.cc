@@ -9,12 +9,12 @@
 #include <random>
 
 #include "archive/zip.h"
-#include "cli/file.h"
-#include "cli/npy.h"
-#include "cli/picture.h"
-#include "cli/tensor_proto.h"
+#include "inputs/file.h"
+#include "inputs/npy.h"
+#include "inputs/picture.h"
+#include "inputs/tensor_proto.h"
 
-namespace tilewright::cli {
+namespace tilewright::inputs {
 namespace {
 
 Tensor sample(DataType dtype, std::vector<int64_t> shape) {
@@ -243,4 +243,4 @@ TEST(TensorProto, RefusesAndSurvivesDamage) {
 }
 
 }  // namespace
-}  // namespace tilewright::cli
+}  // namespace tilewright::inputs
