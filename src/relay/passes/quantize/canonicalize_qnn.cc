@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "relay/passes/quantize/canonicalize_qnn.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "relay/calls.h"
 #include "relay/ops/attrs.h"
 #include "relay/ops/quantize/attrs_qnn.h"
@@ -45,7 +48,7 @@ Expr rounded_away(const Expr& x) {
 Expr real(const Expr& x, const Expr& scale, const Expr& zero, int64_t axis, DataType work) {
   const size_t rank = tensor_of(x).shape.size();
   const bool narrow = tensor_of(x).dtype.bits <= 16 || work == kFloat64;
-  // Differences of 32-bit integers are exact in int32 only.
+  // Differences of 32-bit integers are exact in int32, or where the sums of products are known to be small.
   const DataType first = narrow ? work : kInt32;
   Expr difference = both("subtract", cast(x, first), beside(zero, rank, axis, first));
   return both("multiply", cast(difference, work), beside(scale, rank, axis, work));
@@ -162,7 +165,33 @@ Expr concatenated(const Expr& e) {
   return call("concatenate", {make_tuple(std::move(fields))}, as<CallNode>(e)->attrs, e->span);
 }
 
-Expr written_out(const Expr& e) {
+// No sum of a product of bytes by constant bytes leaves float32's whole numbers.
+bool sums_fit_float32(const Expr& product) {
+  const bool is_conv = is_call_to(product, "qnn.conv2d");
+  if (!is_conv && !is_call_to(product, "qnn.dense")) return false;
+  const DataType x = tensor_of(arg(product, 0)).dtype;
+  const Expr weight = fold_expr(arg(product, 1), int64_t{1} << 28), x_zero = folded(arg(product, 2)),
+             w_zero = folded(arg(product, 3));
+  const Tensor *w = constant_data(weight), *zx = constant_data(x_zero), *zw = constant_data(w_zero);
+  if (!w || !zx || !zw || zx->size() != 1 || w->size() == 0 || x.bits != 8) return false;
+  const size_t axis = is_conv ? attrs_of<Conv2DAttrs>(product).kernel_layout.find('O') : 0;
+  const int64_t outputs = w->shape().at(axis), low = lowest(x) - zx->at_int(0), high = highest(x) - zx->at_int(0);
+  if (zw->size() != 1 && zw->size() != outputs) return false;
+  int64_t inner = 1;
+  for (size_t d = axis + 1; d < w->shape().size(); ++d) inner *= w->shape()[d];
+  std::vector<int64_t> most(static_cast<size_t>(outputs), 0), least = most;
+  for (int64_t i = 0; i < w->size(); ++i) {
+    const auto o = static_cast<size_t>(i / inner % outputs);
+    const int64_t v = w->at_int(i) - zw->at_int(zw->size() == 1 ? 0 : static_cast<int64_t>(o));
+    most[o] += std::max(v * low, v * high), least[o] += std::min(v * low, v * high);
+  }
+  constexpr int64_t kWhole = int64_t{1} << 24;
+  return *std::max_element(most.begin(), most.end()) <= kWhole &&
+         *std::min_element(least.begin(), least.end()) >= -kWhole;
+}
+
+// `original`: before its operands were written out.
+Expr written_out(const Expr& original, const Expr& e) {
   const OpDef* op = called_op(e);
   const std::string_view name = op ? op->name : "";
   if (name.substr(0, 4) != "qnn.") return e;
@@ -170,8 +199,10 @@ Expr written_out(const Expr& e) {
     return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype,
                      attrs_of<QuantizeAttrs>(e).rounding == "TONEVEN");
   if (name == "qnn.dequantize") {
-    // Differences of integers of more than 16 bits need more than float32.
-    const bool wide = tensor_of(arg(e, 0)).dtype.bits > 16;
+    // Differences of integers of more than 16 bits need more than float32, unless they are known to be small: then both
+    // give the product with the scale, rounded once.
+    const bool wide =
+        tensor_of(arg(e, 0)).dtype.bits > 16 && !(is_uniform(arg(e, 2), 0) && sums_fit_float32(arg(original, 0)));
     const DataType to = tensor_of(e).dtype, work = wide ? kFloat64 : to.bits >= 32 ? to : kFloat32;
     return cast(real(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<DequantizeAttrs>(e).axis, work), to);
   }
@@ -198,7 +229,7 @@ Expr written_out(const Expr& e) {
 }  // namespace
 
 Result<Module> canonicalize_qnn(const Module& module, PassContext&) {
-  return rewrite_module(module, [](const Expr&, const Expr& e) { return written_out(e); });
+  return rewrite_module(module, [](const Expr& original, const Expr& e) { return written_out(original, e); });
 }
 
 }  // namespace tilewright::relay
