@@ -25,12 +25,13 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
   rpc-server                  Let clients with a token run models on this machine
   rpc-tracker                 Know the devices of a group, and give each request one
   token                       Show the token of sessions, or derive one
+  quantize                    Write a float32 ONNX model in 8 bits, calibrated on samples
 )";
 
 namespace {
 
-constexpr const char* kCompilerVerbs[] = {"compile", "verify",  "inspect",   "ops",
-                                          "passes",  "targets", "calibrate", "tune"};
+constexpr const char* kCompilerVerbs[] = {"compile", "verify",    "inspect", "ops",     "passes",
+                                          "targets", "calibrate", "tune",    "quantize"};
 constexpr const char* kServeTrials = "serve-trials";  // what `tune` starts; nobody else asks for it
 // Served by a small program of its own, which goes to devices without the rest.
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};

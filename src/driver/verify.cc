@@ -7,8 +7,8 @@
 #include <random>
 
 #include "base/format.h"
-#include "base/work_folder.h"
 #include "codegen/backend.h"
+#include "driver/loaded_build.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
 #include "driver/source_run.h"
@@ -146,14 +146,6 @@ std::vector<int64_t> unravel(int64_t at, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
   for (size_t d = shape.size(); d-- > 0; at /= std::max<int64_t>(1, shape[d])) index[d] = shape[d] ? at % shape[d] : 0;
   return index;
-}
-
-// The library of a build, loaded; the mapping outlives its file.
-Result<std::shared_ptr<const runtime::Artifact>> load_build(const Built& built) {
-  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-verify"));
-  const std::string path = place.path() + "/model.so";
-  TW_TRY_STATUS(export_library(built, path));
-  return runtime::Artifact::load(path);
 }
 
 Result<std::vector<Tensor>> gather_inputs(const plan::Plan& plan, const VerifyOptions& options) {

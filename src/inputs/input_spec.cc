@@ -232,6 +232,11 @@ std::string names_of(const std::vector<InputInfo>& inputs) {
 
 }  // namespace
 
+Result<Tensor> load_picture_as(const std::string& path, const std::string& options, const InputInfo& input) {
+  const Spec spec = TW_TRY(parse_spec(options.empty() ? "@" : "@," + options));
+  return load_picture(path, TW_TRY(picture_options(spec, input)), input.dtype, input.shape);
+}
+
 Result<NamedTensors> read_tensor_file(const std::string& path) {
   std::string bytes = TW_TRY(read_file(path));
   auto placed = [&](auto result) {

@@ -25,6 +25,10 @@ struct InputInfo {
 Result<std::vector<Tensor>> make_inputs(const std::vector<InputInfo>& inputs, const std::vector<std::string>& specs,
                                         uint64_t seed);
 
+// A picture for an input, by the options that --input takes after a picture's name ("short=256,crop=224"; may be
+// empty).
+Result<Tensor> load_picture_as(const std::string& path, const std::string& options, const InputInfo& input);
+
 // A tensor file by its suffix (.npy, .npz, .pb), names included where the format has them.
 Result<NamedTensors> read_tensor_file(const std::string& path);
 // Errors also: InvalidArgument (a suffix that holds one tensor, several tensors).

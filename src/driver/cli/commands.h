@@ -59,5 +59,6 @@ Command add_tune(CLI::App* app);
 // The process that `tune` measures in.
 inline constexpr const char* kServeTrialsVerb = "serve-trials";
 Command add_serve_trials(CLI::App* app);
+Command add_quantize(CLI::App* app);
 
 }  // namespace tilewright::driver

@@ -25,6 +25,7 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   add(add_calibrate, "calibrate");
   add(add_tune, "tune");
   add(add_serve_trials, kServeTrialsVerb);
+  add(add_quantize, "quantize");
   try {
     app.parse(argc, argv);
     return chosen();
