@@ -164,5 +164,26 @@ TEST(FakeQuantizationHardFail, NamesTheOperatorWithoutARule) {
   EXPECT_TRUE(structural_equal(*soft, *module));
 }
 
+// A chain beyond the limit of a region stays real arithmetic, and what is found after it is as it would be without it.
+TEST(FakeQuantizationLimit, ALongChainSpoilsNothingBesideIt) {
+  std::string body, quantized;
+  int named = 0;
+  for (int length : {300, 301, 2}) {
+    body += format("%{} = qnn.dequantize(%a, 0.5f, 3);\n  ", named++);
+    for (int i = 0; i < length; ++i, ++named) body += format("%{} = nn.relu(%{});\n  ", named, named - 1);
+    quantized += format("{}qnn.quantize(%{}, 0.7f, 9, out_dtype=\"uint8\")", quantized.empty() ? "" : ", ", named - 1);
+  }
+  body += "(" + quantized + ")";
+  auto module = module_of({"", body.c_str()});
+  ASSERT_TRUE(module.ok()) << module.error().str();
+  auto after = fake_quantization_to_integer(*module, false);
+  ASSERT_TRUE(after.ok()) << after.error().str();
+  const auto* results = as<TupleNode>(as<FunctionNode>(after->main())->body);
+  ASSERT_TRUE(results);
+  EXPECT_TRUE(is_call_to(results->fields[0], "qnn.quantize"));
+  EXPECT_TRUE(is_call_to(results->fields[1], "qnn.quantize"));
+  EXPECT_TRUE(is_call_to(results->fields[2], "qnn.requantize")) << print_module(*after).text;
+}
+
 }  // namespace
 }  // namespace tilewright::relay
