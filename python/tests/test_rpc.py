@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 import numpy as np
 
@@ -144,8 +145,13 @@ class Sessions(unittest.TestCase):
                 view.copyfrom(np.zeros(4, "int32"))
             self.fails(104, tvm.nd.empty, (1 << 40,), "float32", dev)
             self.fails(101, remote.get_function("runtime.SaveParams"), "w", tvm.nd.array(np.ones(3, "float32")))
-            remote.close()
-            self.fails(701, view.numpy)
+            dev, array = remote.cpu(), tvm.nd.array(np.ones(2), remote.cpu())
+            del remote  # what is of the session keeps it
+            np.testing.assert_array_equal(array.numpy(), np.ones(2))
+            again = rpc.PopenSession()
+            kept = tvm.nd.array(np.ones(2), again.cpu())
+            again.close()
+            self.fails(701, kept.numpy)
         self.assertEqual(leftovers(), [])
 
     def test_functions_and_errors(self):
@@ -159,6 +165,16 @@ class Sessions(unittest.TestCase):
             self.assertIn(".params", self.fails(501, remote.get_function("runtime.LoadParams"), b"x" * 64))
             seconds = remote.get_function("runtime.TimeEvaluator")(lambda: None, 2, 1)()  # a callback: it runs here
             self.assertEqual(len(seconds), 1)
+
+            def called():
+                return None
+            gone = weakref.ref(called)
+            remote.get_function("runtime.TimeEvaluator")(called, 2, 1)()
+            del called
+            many = [tvm.nd.array(np.float32(i), remote.cpu()) for i in range(3000)]
+            del many  # all at once
+            self.assertEqual(remote.get_function("runtime.NumThreads")() > 0, True)
+            self.assertIsNone(gone())  # the other side gave it back
 
             def breaks():
                 raise KeyError("mine")

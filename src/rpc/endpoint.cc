@@ -94,7 +94,11 @@ Result<std::vector<WireValue>> Endpoint::exchange(std::string_view request, std:
           channel_->close();
           return Diagnostic(ErrorCode::kProtocolError, "a copy of another size than was asked for", "remote");
         }
-        TW_TRY_STATUS(channel_->read(raw));
+        if (Status read = channel_->read(raw); !read.ok()) {
+          broken_ = true;
+          channel_->close();
+          return std::move(read).error();
+        }
         return std::vector<WireValue>{};
       default: {
         const Status served = serve_one(*head, nullptr);
@@ -207,6 +211,12 @@ void Endpoint::release_later(uint64_t handle, int32_t kind) {
 
 // Objects may die in any thread and at any time, so they only leave a note, which the next request takes along.
 void Endpoint::release_queued() {
+  if (releasing_) return;  // each of these is an exchange itself
+  releasing_ = true;
+  struct Done {
+    bool* flag;
+    ~Done() { *flag = false; }
+  } const done{&releasing_};
   for (;;) {
     std::pair<uint64_t, int32_t> next;
     {

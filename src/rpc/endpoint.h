@@ -109,6 +109,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Upload upload_;
   std::recursive_mutex mutex_;  // one exchange at a time
   bool broken_ = false;         // the bytes that come next belong to nothing: nothing more is sent
+  bool releasing_ = false;
   HandleTable lent_;
   std::set<uint64_t> upload_functions_;
   std::mutex proxies_mutex_;

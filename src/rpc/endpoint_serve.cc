@@ -63,6 +63,7 @@ Status Endpoint::serve() {
 
 Status Endpoint::answer(Code code, std::string_view body, Guard* guard) {
   if (guard && !guard->owns_lock()) guard->lock();
+  if (step_ == 0) release_queued();  // callbacks that are done with; whoever waits for this answer hears it first
   return send(frame_head(code, body.size()), body);
 }
 

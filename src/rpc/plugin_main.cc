@@ -100,10 +100,7 @@ Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::
   kind.size = sizeof kind;
   kind.type_key = "rpc.session";
   kind.get_function = SessionModule::get_function;
-  kind.free_context = [](void* context) {
-    static_cast<SessionModule*>(context)->endpoint->shutdown();
-    SessionModule::free(context);
-  };
+  kind.free_context = SessionModule::free;  // the session lasts as long as anything of it
   OwnedValue out;
   TW_TRY_STATUS(checked(tw_value_set_array(out.out(), 2)));
   tw_module* module = nullptr;

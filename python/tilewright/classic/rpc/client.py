@@ -21,7 +21,8 @@ from .remote_array import RemoteNDArray  # noqa: F401  what results are
 
 
 class RPCSession:
-    """A session: functions, files, modules and memory of the other side. It ends with this object, and what it held with it."""
+    """A session: functions, files, modules and memory of the other side. It ends with `close()`, or with the last of
+    this object and the functions, modules and tensors of it."""
 
     def __init__(self, made: Any):
         handle, self._step = made
