@@ -305,6 +305,20 @@ class OneDnn(unittest.TestCase):
             value = relay.add(value, value)
             self.same(tw.IRModule.from_expr(relay.Function([x], value)), {"x": self.rng.standard_normal(shape).astype("float32")})
 
+    def test_a_sum_with_what_others_read_too(self):
+        """The sum's memory may become the result's only where nothing else reads it."""
+        x = relay.var("x", shape=(1, 16, 8, 8))
+
+        def block(source, residual):
+            return relay.nn.relu(relay.add(relay.add(self.conv(source, 16, 1), self.values(16, 1, 1)), residual))
+        a = relay.nn.relu(self.conv(x, 16, 3, padding=(1, 1)))
+        b = block(a, a)           # source and sum are one
+        c = block(b, a)           # the last reader of a
+        d = block(c, x)           # an argument of the function
+        e = block(d, c)
+        mod = tw.IRModule.from_expr(relay.Function([x], relay.add(relay.add(e, c), d)))
+        self.same(mod, {"x": self.rng.standard_normal((1, 16, 8, 8)).astype("float32")}, ["dnnl.conv2d_relu", *["dnnl.conv2d_bias_sum_relu"] * 4])
+
     def test_what_it_does_not_take(self):
         for dtype, layout in (("float64", "NCHW"), ("float32", "NHWC")):
             x = relay.var("x", shape=(1, 4, 4, 4), dtype=dtype)

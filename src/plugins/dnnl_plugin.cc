@@ -104,6 +104,10 @@ struct Operator {
 class Plan {
  public:
   Plan(const Json& graph, std::vector<std::string>& constants) : graph_(graph), stream_(engine_) {
+    last_use_.assign(nodes().size(), 0);
+    for (size_t i = 0; i < nodes().size(); ++i)
+      for (const Json& entry : nodes()[i].value("inputs", Json::array())) last_use_.at(entry.at(0).get<size_t>()) = i;
+    for (const Json& head : graph_.at("heads")) last_use_.at(head.at(0).get<size_t>()) = SIZE_MAX;
     size_t constant = 0;
     for (size_t i = 0; i < nodes().size(); ++i) {
       const Json& node = nodes()[i];
@@ -207,6 +211,7 @@ class Plan {
   struct Tail {
     dnnl::primitive_attr attr;
     size_t bias = SIZE_MAX;
+    size_t sum = SIZE_MAX;  // of a tensor like the result
     std::unordered_map<int, memory> arguments;
   };
   Tail tail_of(const Json& node, const std::vector<Operator>& chain, size_t next_input, const Dims& out,
@@ -236,12 +241,30 @@ class Plan {
         tail.bias = operand;
         continue;
       }
+      // oneDNN's fast convolutions add to what their result's memory holds; other operands make them slow.
+      if (seen == out && tail.sum == SIZE_MAX) {
+        tail.sum = operand;
+        post.append_sum(1.0f);
+        continue;
+      }
       const memory value = seen_as(values_[operand], plain_desc(seen), is_constant(operand));
       tail.arguments[DNNL_ARG_ATTR_MULTIPLE_POST_OP(post.len()) | DNNL_ARG_SRC_1] = value;
       post.append_binary(dnnl::algorithm::binary_add, plain_desc(seen));
     }
     tail.attr.set_post_ops(post);
     return tail;
+  }
+
+  // Memory for a result, with what is to be added in it: that value's own where nothing reads it later.
+  memory result_of(const memory::desc& desc, size_t sum, size_t index) {
+    if (sum == SIZE_MAX) return {desc, engine_};
+    const Json& readers = nodes()[index].at("inputs");
+    const auto reads = std::count_if(readers.begin(), readers.end(), [&](const Json& e) { return e.at(0) == sum; });
+    const bool own = nodes()[sum].at("op") == "kernel" && reads == 1;
+    if (own && last_use_[sum] == index && values_[sum].get_desc() == desc) return values_[sum];
+    memory out(desc, engine_);
+    run_.push_back({dnnl::reorder(values_[sum], out), {{DNNL_ARG_FROM, values_[sum]}, {DNNL_ARG_TO, out}}});
+    return out;
   }
 
   memory emit(const dnnl::primitive& primitive, std::unordered_map<int, memory> arguments) {
@@ -262,6 +285,7 @@ class Plan {
   std::vector<memory> values_, outputs_;
   std::vector<std::pair<memory, memory>> views_;  // and whose bytes they show
   std::vector<size_t> inputs_, constant_;
+  std::vector<size_t> last_use_;  // by node: which kernel reads it last
   std::vector<std::pair<dnnl::primitive, std::unordered_map<int, memory>>> run_;
 };
 
@@ -318,7 +342,7 @@ memory Plan::convolution(const Json& node, size_t index, const std::vector<Opera
   arguments[DNNL_ARG_WEIGHTS] = laid_out(
       groups == 1 ? values_[weight] : seen_as(values_[weight], plain_desc(weights), fixed), made.weights_desc(), fixed);
   if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
-  arguments[DNNL_ARG_DST] = memory(made.dst_desc(), engine_);
+  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
   return emit(Forward(made), std::move(arguments));
 }
 
@@ -336,7 +360,7 @@ memory Plan::product(const Json& node, size_t index, const std::vector<Operator>
   arguments[DNNL_ARG_SRC] = laid_out(values_[data], made.src_desc(), is_constant(data));
   arguments[DNNL_ARG_WEIGHTS] = laid_out(values_[weight], made.weights_desc(), is_constant(weight));
   if (tail.bias != SIZE_MAX) arguments[DNNL_ARG_BIAS] = seen_as(values_[tail.bias], plain_desc({out[1]}), true);
-  arguments[DNNL_ARG_DST] = memory(made.dst_desc(), engine_);
+  arguments[DNNL_ARG_DST] = result_of(made.dst_desc(), tail.sum, index);
   return emit(Forward(made), std::move(arguments));
 }
 
