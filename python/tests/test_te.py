@@ -103,6 +103,59 @@ class Road(unittest.TestCase):
             lib[name](tvm.nd.array(x), out)
             np.testing.assert_array_equal(out.numpy(), want)
 
+    def test_the_function_of_a_computation(self):
+        n = te.var("n")
+        a = te.placeholder((n, 4), name="A")
+        b = te.compute((n, 4), lambda i, j: a[i, j] * 2, name="B")
+        c = te.compute((n, 4), lambda i, j: b[i, j] + 1, name="C")
+        function = te.create_prim_func([a, c]).with_attr("global_symbol", "twice")
+        self.assertEqual(list(function.buffer_map), ["A", "C"])
+        lib = tvm.build(function, target="llvm")
+        x = np.random.rand(3, 4).astype("float32")
+        out = tvm.nd.array(np.zeros((3, 4), "float32"))
+        lib["twice"](tvm.nd.array(x), out)
+        np.testing.assert_allclose(out.numpy(), x * 2 + 1, rtol=1e-6)
+        with self.assertRaisesRegex(ValueError, "none of the tensors is computed"):
+            te.create_prim_func([a])
+
+    def test_schedule_primitives(self):
+        """The steps of the classic tutorial about them, one after another; what may be built is built."""
+        m, n = te.var("m"), te.var("n")
+        a, b = te.placeholder((m,), name="A"), te.placeholder((m, n), name="X")
+        shown = []
+
+        def show(s, args):
+            shown.append(str(tvm.lower(s, args, simple_mode=True)))
+        double = te.compute((m,), lambda i: a[i] * 2, name="B")
+        for step in ("factor", "nparts"):
+            s = te.create_schedule(double.op)
+            s[double].split(double.op.axis[0], **{step: 32})
+            show(s, [a, double])
+        copy = te.compute((m, n), lambda i, j: b[i, j], name="C")
+        s = te.create_schedule(copy.op)
+        xo, yo, xi, yi = s[copy].tile(copy.op.axis[0], copy.op.axis[1], x_factor=10, y_factor=5)
+        show(s, [b, copy])
+        s[copy].reorder(xi, yo, xo, yi)
+        show(s, [b, copy])
+        s = te.create_schedule(copy.op)
+        xo, yo, xi, yi = s[copy].tile(copy.op.axis[0], copy.op.axis[1], 10, 5)
+        self.assertIn("fused", s[copy].fuse(xi, yi).var.name)
+        x = np.random.rand(23, 17).astype("float32")
+        np.testing.assert_array_equal(run(s, [b, copy], x, np.zeros((23, 17), "float32")), x)
+        plus = te.compute((m,), lambda i: double[i] + 1, name="D")
+        for place in ("root", "at", "inline"):
+            s = te.create_schedule(plus.op)
+            if place == "at":
+                s[double].compute_at(s[plus], plus.op.axis[0])
+            elif place == "inline":
+                s[double].compute_inline()
+            else:
+                s[double].compute_root()
+            show(s, [a, plus])
+            y = np.random.rand(9).astype("float32")
+            np.testing.assert_allclose(run(s, [a, plus], y, np.zeros(9, "float32")), y * 2 + 1, rtol=1e-6)
+        self.assertEqual(len(set(shown)), len(shown))
+
     def test_bound_loops_are_shown_and_not_built(self):
         a = te.placeholder((64,), name="A")
         b = te.compute((64,), lambda i: a[i] + 1, name="B")

@@ -9,10 +9,8 @@ from ... import _core
 from ..relay.backend import Executor, Runtime
 from ..relay.executor_factory import BuiltLibrary, ExecutorFactoryModule
 from ..target import Target
-from ..te.schedule import Schedule, create_schedule
-from ..te.tensor import PlaceholderOp, Tensor
-from ..tir.buffer import Buffer
-from ..tir.expr import Var
+from ..te.lowering import arguments_of
+from ..te.schedule import Schedule
 from ..tir.function import LoopModule, PrimFunc
 from ..transform import PassContext
 
@@ -38,23 +36,6 @@ class FunctionFactory(ExecutorFactoryModule):
         return self._loaded(FunctionLibrary)
 
 
-def _arguments(args: Any, binds: Any) -> list[Any]:
-    """Tensors and variables. A buffer that `binds` gives for a tensor stands for it: memory is always one row after another."""
-    if args is None:
-        raise ValueError("args must be given for lowering a schedule: the tensors and variables that the function takes")
-    for tensor, buffer in (binds or {}).items():
-        if not isinstance(buffer, Buffer) or buffer.strides:
-            raise ValueError(f"the buffer of '{tensor.name}' has strides: arguments lie one row after another")
-    by_buffer = {id(buffer): tensor for tensor, buffer in (binds or {}).items()}
-    out = []
-    for arg in args:
-        arg = by_buffer.get(id(arg), arg)
-        if not isinstance(arg, (Tensor, Var)):
-            raise ValueError(f"args are tensors, variables and buffers that binds names, not a {type(arg).__name__}")
-        out.append(arg)
-    return out
-
-
 def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, simple_mode: bool = False) -> LoopModule:
     """The loops of a schedule for these arguments, inputs and outputs in any order. Printing shows them as the schedule says, before they
     are unrolled and vectorised. Errors: 101 (an input that is missing, a stage in a loop that does not hold its readers)."""
@@ -64,19 +45,11 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
         return LoopModule({name: inp.with_attr("global_symbol", name)})
     if not isinstance(inp, Schedule):
         raise ValueError(f"Expected input to be an IRModule, PrimFunc or te.Schedule, but got {type(inp)}")
-    return LoopModule({name: PrimFunc(_core.te_lower(inp, _arguments(args, binds), name))})
+    return LoopModule({name: PrimFunc(_core.te_lower(inp, arguments_of(args, binds), name))})
 
 
 def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", binds: Any = None) -> LoopModule:
     return lower(sch, args, name, binds)
-
-
-def create_prim_func(ops: list[Any]) -> PrimFunc:
-    """The function of these tensors, inputs and outputs, computed as they are written."""
-    outputs = [t.op for t in ops if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
-    if not outputs:
-        raise ValueError("none of the tensors is computed")
-    return PrimFunc(_core.te_lower(create_schedule(outputs), _arguments(ops, None), "main"))
 
 
 def _functions(inputs: Any, args: Any, name: str, binds: Any) -> list[Any]:
@@ -112,4 +85,4 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     return FunctionFactory(_core.build_functions(functions, options), [f.name for f in functions], [chosen], runtime).module
 
 
-__all__ = ["FunctionLibrary", "LoopModule", "build", "create_prim_func", "lower", "schedule_to_module"]
+__all__ = ["FunctionLibrary", "LoopModule", "build", "lower", "schedule_to_module"]

@@ -6,13 +6,14 @@ from ..tir.op import (abs, acos, acosh, all, any, asin, asinh, atan, atanh, ceil
                       indexmod, isfinite, isinf, isnan, log, log2, log10, max_value, min_value, nearbyint, popcount, power, round, rsqrt, sigmoid, sin, sinh, sqrt, tan, tanh, trunc, truncdiv, truncmod)
 from ..tir.reduction import comm_reducer, max, min, prod, sum  # noqa: A004
 from . import operation, schedule, tag, tensor
+from .lowering import create_prim_func
 from .operation import compute, const, placeholder, reduce_axis, size_var, thread_axis, var
 from .schedule import Schedule, Stage, create_schedule
 from .tag import tag_scope
 from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor, TensorSlice
 
 __all__ = ["ComputeOp", "Operation", "PlaceholderOp", "Schedule", "Stage", "Tensor", "TensorSlice", "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "ceil", "ceildiv",
-           "comm_reducer", "compute", "const", "cos", "cosh", "create_schedule", "div", "erf", "exp", "floor", "floordiv", "floormod", "fmod", "if_then_else", "indexdiv", "indexmod",
+           "comm_reducer", "compute", "const", "cos", "cosh", "create_prim_func", "create_schedule", "div", "erf", "exp", "floor", "floordiv", "floormod", "fmod", "if_then_else", "indexdiv", "indexmod",
            "isfinite", "isinf", "isnan", "log", "log10", "log2", "max", "max_value", "min", "min_value", "nearbyint", "operation", "placeholder", "popcount", "power", "prod", "reduce_axis",
            "round", "rsqrt", "schedule", "sigmoid", "sin", "sinh", "size_var", "sqrt", "sum", "tag", "tag_scope", "tan", "tanh", "tensor", "thread_axis", "trunc", "truncdiv", "truncmod",
            "var"]

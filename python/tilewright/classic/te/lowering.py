@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What functions of tensors take, and the function of a computation as it is written."""
+from __future__ import annotations
+
+from typing import Any
+
+from ... import _core
+from ..tir.buffer import Buffer
+from ..tir.expr import Var
+from ..tir.function import PrimFunc
+from .schedule import create_schedule
+from .tensor import PlaceholderOp, Tensor
+
+
+def arguments_of(args: Any, binds: Any) -> list[Any]:
+    """Tensors and variables. A buffer that `binds` gives for a tensor stands for it: memory is always one row after another."""
+    if args is None:
+        raise ValueError("args must be given for lowering a schedule: the tensors and variables that the function takes")
+    for tensor, buffer in (binds or {}).items():
+        if not isinstance(buffer, Buffer) or buffer.strides:
+            raise ValueError(f"the buffer of '{tensor.name}' has strides: arguments lie one row after another")
+    by_buffer = {id(buffer): tensor for tensor, buffer in (binds or {}).items()}
+    out = []
+    for arg in args:
+        arg = by_buffer.get(id(arg), arg)
+        if not isinstance(arg, (Tensor, Var)):
+            raise ValueError(f"args are tensors, variables and buffers that binds names, not a {type(arg).__name__}")
+        out.append(arg)
+    return out
+
+
+def create_prim_func(ops: list[Any]) -> PrimFunc:
+    """The function of these tensors, inputs and outputs, computed as they are written."""
+    outputs = [t.op for t in ops if isinstance(t, Tensor) and not isinstance(t.op, PlaceholderOp)]
+    if not outputs:
+        raise ValueError("none of the tensors is computed")
+    return PrimFunc(_core.te_lower(create_schedule(outputs), arguments_of(ops, None), "main"))
+
+
+__all__ = ["arguments_of", "create_prim_func"]
