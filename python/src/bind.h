@@ -66,5 +66,6 @@ void bind_passes(nb::module_& m);     // passes, PassInstrument
 void bind_compiler(nb::module_& m);   // IRModule, Expr, import
 void bind_build(nb::module_& m);      // Built, build
 void bind_torch(nb::module_& m);      // import of PyTorch's graphs
+void bind_tune(nb::module_& m);       // tasks, searches, measurements, records
 
 }  // namespace tilewright::python

@@ -44,4 +44,5 @@ NB_MODULE(_core, m) {
   bind_loops(m);
   bind_schedules(m);
   bind_torch(m);
+  bind_tune(m);
 }

@@ -73,7 +73,7 @@ class Names(Files):
             from tvm.relay.frontend import from_onnx, from_keras
             x = relay.var("x", shape=(2,))
             y = te.extern_primfunc([x], None)
-            z = tvm.autotvm.LocalRunner()
+            z = tvm.auto_scheduler.TuningOptions()
             print(relay.nn.relu(x).op.name, relay.nonsense)
             """)
         done = self.run_python("-m", "tilewright.as_tvm", "--check", script)

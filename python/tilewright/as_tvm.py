@@ -22,7 +22,7 @@ from tilewright.classic import classic_names
 # should have is an error.
 _REPLACEMENTS = {
     "auto_scheduler": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
-    "autotvm": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
+    "autotvm": "docs/tuning.md lists what there is of autotvm",
     "meta_schedule": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "te": "te.compute and schedules (docs/te.md); 'dir(tvm.te)' has what is there",
     "tir": "te.compute and schedules (docs/te.md); 'tilewright compile --dump-ir' shows the loops of a model",

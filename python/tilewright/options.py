@@ -12,6 +12,8 @@ from . import _core
 
 # Who chooses among the kernels of a call, for a target; None: the cost model. Scripts that register strategies set it.
 kernel_chooser_of: Callable[[Any], Any] | None = None
+# Tuning records that apply now, as _core.RecordChooser; None: none do.
+record_chooser: Callable[[], Any] | None = None
 
 
 def build_options(target: Any, opt_level: int = 3, required_passes: Sequence[str] = (), disabled_passes: Sequence[str] = (),
@@ -24,9 +26,16 @@ def build_options(target: Any, opt_level: int = 3, required_passes: Sequence[str
     options.opt_level = opt_level
     options.required_passes, options.disabled_passes = list(required_passes), list(disabled_passes)
     options.set_config(config)
+    choose_kernels(options, target)
+    return options
+
+
+def choose_kernels(options: Any, target: Any) -> None:
+    """Strategies of a script's, or records that apply, choose the build's kernels."""
     if kernel_chooser_of is not None and (choose := kernel_chooser_of(target)) is not None:
         options.set_chooser(choose)
-    return options
+    elif record_chooser is not None and (records := record_chooser()) is not None:
+        _core.set_records(options, records)
 
 
 def cache_folder(kernel_cache: bool | str | os.PathLike[str]) -> str:
@@ -44,4 +53,4 @@ def load_plugin(path: str | os.PathLike[str]) -> None:
         raise RuntimeError(f"the plug-in {os.fspath(path)} failed with error {status}")
 
 
-__all__ = ["build_options", "cache_folder", "load_plugin"]
+__all__ = ["build_options", "cache_folder", "choose_kernels", "load_plugin"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
+from ..options import choose_kernels
 from .error import InvalidOption, as_tvm_error
 
 _current: contextvars.ContextVar["PassContext | None"] = contextvars.ContextVar("pass_context", default=None)
@@ -162,9 +163,7 @@ class PassContext:
         options.opt_level = self.opt_level
         options.required_passes, options.disabled_passes = self.required_pass, self.disabled_pass
         options.set_config(self._options)
-        from .relay.op.strategy import chooser
-        if (choose := chooser(Target(target))) is not None:
-            options.set_chooser(choose)
+        choose_kernels(options, target)
         return options
 
     def _bridge(self) -> Any:

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The classic tuning interface: tasks, tuners, logs, and builds that use them."""
+import io
+import json
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+from tilewright import classic as tvm
+from tilewright.classic import autotvm, relay
+from tilewright.classic.autotvm.task.space import ConfigEntity, ConfigSpace
+
+RECORDS = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "data", "autotvm")
+
+
+def network():
+    data = relay.var("data", shape=(1, 8, 14, 14), dtype="float32")
+    y = relay.nn.relu(relay.nn.conv2d(data, relay.var("w"), kernel_size=(3, 3), channels=16, padding=(1, 1)))
+    y = relay.nn.dense(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y)), relay.var("d", shape=(10, 16)))
+    mod = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
+    random = np.random.RandomState(0)
+    return mod, {"w": random.rand(16, 8, 3, 3).astype("float32"), "d": random.rand(10, 16).astype("float32")}
+
+
+def option(**kwargs):
+    return autotvm.measure_option(autotvm.LocalBuilder(), autotvm.LocalRunner(number=1, repeat=2, **kwargs))
+
+
+class Autotvm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mod, cls.params = network()
+        cls.tasks = autotvm.task.extract_from_program(cls.mod["main"], target="llvm", params=cls.params)
+
+    def test_tasks(self):
+        names = [t.name for t in self.tasks]
+        self.assertEqual(names[0], "conv2d_NCHWc.x86")
+        self.assertIn("dense_pack.x86", names)
+        conv = self.tasks[0]
+        self.assertEqual(conv.workload, ("conv2d_NCHWc.x86", ("TENSOR", (1, 8, 14, 14), "float32"), ("TENSOR", (16, 8, 3, 3), "float32"), (1, 1), (1, 1, 1, 1),
+                                         (1, 1), "NCHW", "NCHW", "float32"))
+        self.assertEqual(conv.flop, 2 * 16 * 14 * 14 * 8 * 9 + 7 * 8 * 16 * 16)
+        self.assertGreater(len(conv.config_space), 1)
+        only = autotvm.task.extract_from_program(self.mod["main"], target="llvm", params=self.params, ops=(relay.op.get("nn.conv2d"),))
+        self.assertEqual([t.workload for t in only], [conv.workload])
+        again = autotvm.task.create(conv.name, conv.args, "llvm")
+        self.assertEqual(again.workload, conv.workload)
+        both = autotvm.task.extract_from_multiple_program([self.mod, self.mod], [self.params] * 2, "llvm")
+        self.assertEqual(len(both), len(self.tasks))
+        with self.assertRaises(ValueError):
+            autotvm.task.create("conv9d.x86", (), "llvm")
+        with self.assertRaises(ValueError):
+            autotvm.task.create("dense_pack.x86", (3,), "llvm")
+
+    def test_tuners_log_and_builds(self):
+        task = self.tasks[0]
+        log = os.path.join(tempfile.mkdtemp(), "log.json")
+        shown = []
+        tuners = [autotvm.tuner.XGBTuner(task, loss_type="rank"), autotvm.tuner.GATuner(task, pop_size=10), autotvm.tuner.RandomTuner(task),
+                  autotvm.tuner.GridSearchTuner(task)]
+        for tuner in tuners:
+            tuner.tune(n_trial=4, measure_option=option(), callbacks=[autotvm.callback.log_to_file(log), lambda t, i, r: shown.extend(zip(i, r))])
+            self.assertGreater(tuner.best_flops, 0)
+        self.assertEqual(len(shown), 16)
+        self.assertEqual({r.error_no for _, r in shown}, {0})
+        with open(log, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(len(lines), 16)
+        inp, result = autotvm.record.decode(lines[0])
+        self.assertEqual(inp.task.workload, task.workload)
+        self.assertEqual(autotvm.record.encode(inp, result), lines[0])
+        best = log + ".best"
+        autotvm.record.pick_best(log, best)
+        self.assertEqual(len(list(autotvm.record.load_from_file(best))), 1)
+        fresh = autotvm.tuner.RandomTuner(task)
+        fresh.load_history(autotvm.record.load_from_file(log))
+        data = np.random.rand(1, 8, 14, 14).astype("float32")
+
+        def outputs():
+            lib = relay.build(self.mod, target="llvm", params=self.params)
+            module = tvm.contrib.graph_executor.GraphModule(lib["default"](tvm.cpu()))
+            module.run(data=data)
+            return module.get_output(0).numpy()
+        plain = outputs()
+        with autotvm.apply_history_best(log) as context:
+            self.assertFalse(context.query("llvm", task.workload).is_fallback)
+            np.testing.assert_allclose(outputs(), plain, rtol=1e-3)
+        with autotvm.tophub.context("llvm"):
+            self.assertTrue(autotvm.task.DispatchContext.current.query("llvm", task.workload).is_fallback)
+
+    def test_a_configuration_is_forced(self):
+        task = self.tasks[0]
+        space = task.config_space
+        index = task.core.ranked[-1]
+        with autotvm.task.ApplyConfig(space.get(index)):
+            lib = relay.build(self.mod, target="llvm", params=self.params)
+            with tvm.transform.PassContext(opt_level=3):
+                options = tvm.transform.PassContext.current().build_options(tvm.Target("llvm"))
+        from tilewright import _core
+        chosen = [c[1:3] for c in _core.build(self.mod.bind_params(self.params), options).choices]
+        self.assertIn(task.instantiate(space.get(index)), chosen)
+        self.assertTrue(lib.get_lib())
+        for bad in (-1, len(space)):
+            with self.assertRaises(IndexError):
+                space.get(bad)
+
+    def test_records_of_the_classic_stack(self):
+        for name, count in (("best.log", 3), ("ga.log", 12), ("random6.log", 6)):
+            pairs = list(autotvm.record.load_from_file(os.path.join(RECORDS, name)))
+            self.assertEqual(len(pairs), count)
+            for inp, result in pairs:
+                config = ConfigEntity.from_json_dict(inp.config.to_json_dict())
+                self.assertEqual(config.to_json_dict(), inp.config.to_json_dict())
+        with autotvm.apply_history_best(os.path.join(RECORDS, "best.log")):
+            relay.build(self.mod, target="llvm", params=self.params)  # of another processor: left out
+        for bad in ("{}", "nonsense", "[]", json.dumps({"input": ["llvm"]})):
+            with self.assertRaises(ValueError):
+                autotvm.record.decode(bad)
+
+    def test_spaces_of_templates(self):
+        space = ConfigSpace()
+        self.assertEqual(len(space.define_split("tile", space.axis(8), num_outputs=2)), 2)
+        space.define_knob("unroll", [True, False])
+        space.define_reorder("order", [1, 2, 3], "all")
+        space.define_annotate("ann", [1, 2], "try_unroll_vec")
+        self.assertEqual(space.dims, [4, 2, 6, 8])
+        self.assertEqual(len(space), 4 * 2 * 6 * 8)
+        # As the classic stack counts: its recorded space for 16 columns has five splits of the policy "verbose".
+        other = ConfigSpace()
+        other.define_split("tile_ow", other.axis(16), policy="verbose", filter=lambda y: y.size[-1] <= 64)
+        self.assertEqual(len(other), 5)
+        for i in (0, 17, len(space) - 1):
+            entity = space.get(i)
+            self.assertEqual(str(ConfigEntity.from_json_dict(json.loads(json.dumps(entity.to_json_dict())))), str(entity))
+        with self.assertRaises(ValueError):
+            space.define_split("x", space.axis(8), policy="luck")
+        with self.assertRaises(RuntimeError):
+            autotvm.get_config()
+
+    def test_wrong_arguments(self):
+        for wrong in (lambda: autotvm.measure_option("far", "local"), lambda: autotvm.LocalRunner(number=0), lambda: autotvm.GATuner(self.tasks[0], pop_size=1),
+                      lambda: autotvm.tuner.XGBTuner(self.tasks[0], feature_type="taste"), lambda: autotvm.callback.log_to_file(io.StringIO(), "pickle")):
+            with self.assertRaises(ValueError):
+                wrong()
+        with self.assertRaises(NotImplementedError):
+            autotvm.RPCRunner("key", "host", 9190)
+
+
+if __name__ == "__main__":
+    unittest.main()

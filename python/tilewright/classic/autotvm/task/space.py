@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spaces of configurations: those that a template defines, knob by knob, and those of the compiler's own kernels."""
+from __future__ import annotations
+
+import itertools
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .entities import AnnotateEntity, OtherOptionEntity, ReorderEntity, SplitEntity, entity_from_json, entity_to_json
+
+
+class InstantiationError(ValueError):
+    """A template refuses a configuration."""
+
+
+class ConfigEntity:
+    """One configuration: knobs by name."""
+
+    def __init__(self, index: int | None, code_hash: str | None, entity_map: Mapping[str, Any], constraints: Sequence[Any] = ()):
+        self.index, self.code_hash = index, code_hash
+        self._entity_map: OrderedDict[str, Any] = OrderedDict(entity_map)
+        self.workload: Any = None  # what it is a configuration of, where that is known
+        self.flop: float | None = None
+        self.errors: list[str] = []
+
+    is_fallback = False
+
+    def valid(self) -> bool:
+        return not self.errors
+
+    def raise_error(self, msg: str) -> None:
+        self.errors.append(msg)
+
+    def add_flop(self, flop: float) -> None:
+        self.flop = (self.flop or 0) + float(flop)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._entity_map[name]
+
+    def __setitem__(self, name: str, entity: Any) -> None:
+        self._entity_map[name] = entity
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entity_map
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getattr__(self, name: str) -> Any:
+        # A template defines its knobs in a build, too: what is defined already stays.
+        if name.startswith("define_"):
+            return lambda *args, **kwargs: None
+        if name in ("axis", "reduce_axis"):
+            return lambda axis: axis
+        raise AttributeError(name)
+
+    def get_other_option(self) -> dict[str, Any]:
+        return {name: e.val for name, e in self._entity_map.items() if isinstance(e, OtherOptionEntity)}
+
+    def get_flatten_feature(self) -> list[float]:
+        """Numbers of the knobs, in their order."""
+        out: list[float] = []
+        for entity in self._entity_map.values():
+            _, value = entity_to_json(entity)
+            out += [float(v) for v in (value if isinstance(value, list) else [value]) if isinstance(v, (int, float))]
+        return out
+
+    def to_json_dict(self) -> dict[str, Any]:
+        return {"index": self.index, "code_hash": self.code_hash,
+                "entity": [[name, *entity_to_json(entity)] for name, entity in self._entity_map.items()]}
+
+    @staticmethod
+    def from_json_dict(json_dict: Mapping[str, Any]) -> ConfigEntity:
+        """Errors: KeyError, ValueError (no record's)."""
+        entities = OrderedDict((name, entity_from_json(kind, value)) for name, kind, value in json_dict["entity"])
+        return ConfigEntity(json_dict["index"], json_dict.get("code_hash"), entities)
+
+    def __repr__(self) -> str:
+        return f"{str(list(self._entity_map.items()))[1:-1]},{self.code_hash},{self.index}"
+
+
+class FallbackConfigEntity(ConfigEntity):
+    """The configuration of a workload without a record: what a template sets it to, or the cost model."""
+    is_fallback = True
+
+    def __init__(self) -> None:
+        super().__init__(0, None, {})
+
+    def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
+        """Of the sizes -1 stands for what is left; the others as they are."""
+        self._entity_map[name] = SplitEntity([-1, *[max(1, c) for c in constraints[1:]]])
+
+    def fallback_with_reference_log(self, ref_log: Any) -> None:
+        """Takes the first reference's configuration."""
+        for inp, _ in ref_log:
+            self._entity_map = OrderedDict(inp.config._entity_map)
+            return
+
+
+class _Space:
+    """What every space is: configurations by index."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def get(self, index: int) -> ConfigEntity:
+        raise NotImplementedError
+
+    def is_index_valid(self, index: int) -> bool:
+        return 0 <= index < len(self)
+
+    @property
+    def range_length(self) -> int:
+        return len(self)
+
+
+class KernelSpace(_Space):
+    """The configurations of the compiler's kernels for a workload. Not every index is a kernel (is_index_valid): tiles that do not fit the registers
+    are none."""
+
+    def __init__(self, core: Any, workload: Any):
+        self._core, self._workload = core, workload
+        self.space_map = OrderedDict((name, [entity_from_json(kind, json.loads(v)) for v in values])
+                                     for _, knobs in core.branches for name, kind, values in knobs)
+        self.dims = [len(v) for v in self.space_map.values()]
+
+    def __len__(self) -> int:
+        return int(self._core.size)
+
+    def is_index_valid(self, index: int) -> bool:
+        return 0 <= index < len(self) and bool(self._core.legal(index))
+
+    def get(self, index: int) -> ConfigEntity:
+        if not 0 <= index < len(self):
+            raise IndexError(f"Index out of range: size {len(self)}, got index {index}")
+        config = ConfigEntity.from_json_dict({"index": index, "entity": json.loads(self._core.entity(index))})
+        config.workload = self._workload
+        if not self._core.legal(index):
+            config.raise_error("these tiles are no kernel")
+        return config
+
+    def __repr__(self) -> str:
+        rows = [f"{i:4d} {name}: {len(values)} values {values[:8]}" for i, (name, values) in enumerate(self.space_map.items())]
+        return f"ConfigSpace (len={len(self)}, space_map=\n" + "\n".join(rows) + "\n)"
+
+
+class VirtualAxis:
+    """An axis of a template's space: a length, and a name where it has one."""
+
+    def __init__(self, length: Any, name: str | None = None):
+        self.length, self.name = _length(length), name
+
+    num_output = 1
+
+
+def _length(axis: Any) -> int:
+    if isinstance(axis, VirtualAxis):
+        return axis.length
+    extent = getattr(getattr(axis, "dom", None), "extent", axis)
+    return int(getattr(extent, "value", extent))
+
+
+def _divisors(n: int) -> list[int]:
+    return [d for d in range(1, n + 1) if n % d == 0]
+
+
+def _powers(n: int) -> list[int]:
+    return [2 ** i for i in range(n.bit_length() + 1) if 2 ** i < 2 * n] or [1]
+
+
+def _splits(length: int, num_outputs: int, policy: str, kwargs: Mapping[str, Any]) -> list[SplitEntity]:
+    if policy == "candidate":
+        return [SplitEntity(size) for size in kwargs["candidate"]]
+    if policy not in ("factors", "power2", "verbose"):
+        raise ValueError(f"there is no policy '{policy}' of a split; there are factors, power2, verbose and candidate")
+    most, fits = kwargs.get("max_factor", 1 << 31), kwargs.get("filter")
+    factors = sorted({*(_divisors(length) if policy != "power2" else []), *(_powers(length) if policy != "factors" else [])})
+    factors = [f for f in factors if f <= most]
+    no_tail = kwargs.get("no_tail", policy == "factors")
+    out = []
+    for sizes in itertools.product(factors, repeat=num_outputs - 1):
+        product = 1
+        for size in sizes:
+            product *= size
+        if (length % product if no_tail else product >= 2 * length):
+            continue
+        entity = SplitEntity([-1, *sizes])
+        if fits is None or fits(SplitEntity([-(-length // product), *sizes])):
+            out.append(entity)
+    return out
+
+
+class ConfigSpace(_Space):
+    """The space that a template defines. Within it a knob has the value of its first option."""
+
+    is_fallback = False
+
+    def __init__(self) -> None:
+        self.space_map: OrderedDict[str, list[Any]] = OrderedDict()
+        self.errors: list[str] = []
+        self.flop: float | None = None
+        self.code_hash: str | None = None
+        self._filters: list[Callable[[ConfigEntity], bool]] = []
+
+    @staticmethod
+    def axis(var: Any) -> VirtualAxis:
+        return VirtualAxis(var)
+
+    reduce_axis = axis
+
+    def _define(self, name: str, options: list[Any]) -> list[Any]:
+        if not options:
+            raise ValueError(f"the knob '{name}' has no value")
+        return self.space_map.setdefault(name, options)
+
+    def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
+        """policy: "factors", "power2", "verbose", "candidate"; num_outputs, max_factor, filter, no_tail, candidate. Errors: ValueError."""
+        options = self._define(name, _splits(_length(axis), kwargs.get("num_outputs", 2), policy, kwargs))
+        return [VirtualAxis(s if s > 0 else _length(axis)) for s in options[0].size]
+
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
+        """policy: "identity", "all", "interval_all" (interval=(left, right)), "candidate" (candidate: lists of axes). Errors: ValueError."""
+        places = list(range(len(axes)))
+        if policy == "identity":
+            options = [places]
+        elif policy == "all":
+            options = [list(p) for p in itertools.permutations(places)]
+        elif policy in ("interval_all", "interval"):
+            left, right = kwargs["interval"]
+            options = [places[:left] + list(p) + places[right + 1:] for p in itertools.permutations(places[left:right + 1])]
+        elif policy == "candidate":
+            options = [[list(axes).index(a) for a in candidate] for candidate in kwargs["candidate"]]
+        else:
+            raise ValueError(f"there is no policy '{policy}' of an order; there are identity, all, interval_all and candidate")
+        order = self._define(name, [ReorderEntity(o) for o in options])[0]
+        return [axes[i] for i in order.perm]
+
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
+        """policy: "none", or "try_unroll", "try_vec", "try_unroll_vec". At most one axis becomes a vector. Errors: ValueError."""
+        words = policy.split("_")
+        if words[0] not in ("none", "try") or not set(words[1:]) <= {"unroll", "vec"}:
+            raise ValueError(f"there is no policy '{policy}' of annotations here; there are none, try_unroll, try_vec and try_unroll_vec")
+        marks = ["none", *words[1:]]
+        options = [list(p) for p in itertools.product(marks, repeat=len(axes)) if p.count("vec") <= 1]
+        self._define(name, [AnnotateEntity(o) for o in options])
+        return list(axes)
+
+    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+        self._define(name, [OtherOptionEntity(c) for c in candidate])
+
+    def multi_filter(self, filter: Callable[[ConfigEntity], bool]) -> None:
+        """Configurations that it refuses are none of the space (is_index_valid)."""
+        self._filters.append(filter)
+
+    def add_flop(self, flop: float) -> None:
+        self.flop = (self.flop or 0) + float(flop)
+
+    def raise_error(self, msg: str) -> None:
+        self.errors.append(msg)
+
+    def valid(self) -> bool:
+        return not self.errors
+
+    def __getitem__(self, name: str) -> Any:
+        return self.space_map[name][0]
+
+    def __len__(self) -> int:
+        out = 1
+        for options in self.space_map.values():
+            out *= len(options)
+        return out
+
+    @property
+    def dims(self) -> list[int]:
+        return [len(v) for v in self.space_map.values()]
+
+    def is_index_valid(self, index: int) -> bool:
+        return 0 <= index < len(self) and all(f(self._at(index)) for f in self._filters)
+
+    def _at(self, index: int) -> ConfigEntity:
+        entities: OrderedDict[str, Any] = OrderedDict()
+        rest = index
+        for name, options in self.space_map.items():
+            entities[name] = options[rest % len(options)]
+            rest //= len(options)
+        return ConfigEntity(index, self.code_hash, entities)
+
+    def get(self, index: int) -> ConfigEntity:
+        if not 0 <= index < len(self):
+            raise IndexError(f"Index out of range: size {len(self)}, got index {index}")
+        return self._at(index)
+
+    def __iter__(self) -> Iterator[ConfigEntity]:
+        return (self.get(i) for i in range(len(self)) if self.is_index_valid(i))
+
+    def __repr__(self) -> str:
+        rows = [f"{i:4d} {name}: {len(values)} values {values[:8]}" for i, (name, values) in enumerate(self.space_map.items())]
+        return f"ConfigSpace (len={len(self)}, space_map=\n" + "\n".join(rows) + "\n)"
+
+
+__all__ = ["AnnotateEntity", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "InstantiationError", "KernelSpace", "OtherOptionEntity",
+           "ReorderEntity", "SplitEntity", "VirtualAxis"]

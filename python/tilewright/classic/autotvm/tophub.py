@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records that come with the compiler: there are none, since the cost model covers the processors that the classic stack publishes some for.
+Nothing is fetched from a network."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .task.dispatcher import ApplyHistoryBest, DispatchContext, FallbackContext
+
+PACKAGE_VERSION: dict[str, str] = {}
+
+
+def context(target: Any, extra_files: Sequence[str | os.PathLike[str]] | None = None) -> DispatchContext:
+    """A context of the extra files' records. Errors: those of ApplyHistoryBest."""
+    return ApplyHistoryBest(list(extra_files)) if extra_files else FallbackContext()
+
+
+def check_backend(tophub_location: str, backend: str) -> bool:
+    """Whether there are records for the backend: never."""
+    return False
+
+
+def load_reference_log(backend: str, model: str, workload_name: str) -> list[Any]:
+    """The records of a workload: none."""
+    return []
+
+
+__all__ = ["PACKAGE_VERSION", "check_backend", "context", "load_reference_log"]

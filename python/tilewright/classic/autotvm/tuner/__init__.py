@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuners and what they call after each batch."""
+from __future__ import annotations
+
+from . import callback
+from .tuner import GATuner, GridSearchTuner, RandomTuner, Tuner, XGBTuner
+
+__all__ = ["GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner", "callback"]

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuners: which configurations of a task are measured next."""
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .... import _core
+from ..env import GLOBAL_SCOPE
+from ..measure import MeasureInput, MeasureResult, create_measure_batch
+from ..utils import format_si_prefix
+
+logger = logging.getLogger("autotvm")
+_FAILED = 1e9  # seconds
+
+
+def _seconds(result: MeasureResult) -> float:
+    return float(np.mean(result.costs)) if result.error_no == 0 else _FAILED
+
+
+class Tuner:
+    """Proposes by one of the compiler's searches; `search` names it."""
+    search = "random"
+
+    def __init__(self, task: Any, **kwargs: Any):
+        self.task, self.param = task, kwargs
+        self.best_config: Any = None
+        self.best_flops, self.best_iter = 0.0, 0
+        self.best_measure_pair: tuple[MeasureInput, MeasureResult] | None = None
+        self.error_ct_threshold, self.ttl = 150, 0
+        self.seed = int(np.random.randint(0, 1 << 31))  # np.random.seed makes a script's choices its own
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets what was measured."""
+        self.best_config, self.best_flops, self.best_iter, self.best_measure_pair = None, 0.0, 0, None
+        self._search = _core.search_of_task(self.task.core, self.search, self.seed)
+        # The cost model's choice comes first: a log that has it says what is better than it.
+        chosen = self.task.core.chosen
+        self._waiting: list[int] = [] if chosen is None else [chosen]
+        for index in self._waiting:
+            self._search.learn(index, _FAILED)
+
+    def rate(self, result: MeasureResult) -> float:
+        """Operations a second; 0 for what failed. A task whose operations nobody counts has one."""
+        return (self.task.flop or 1.0) / _seconds(result) if result.error_no == 0 else 0.0
+
+    def has_next(self) -> bool:
+        """Whether there is a configuration that was not given yet."""
+        if not self._waiting:
+            self._waiting = self._search.propose(1)
+        return bool(self._waiting)
+
+    def next_batch(self, batch_size: int) -> list[Any]:
+        """At most so many configurations."""
+        indices = self._waiting[:batch_size]
+        self._waiting = self._waiting[batch_size:]
+        indices += self._search.propose(batch_size - len(indices))
+        return [self.task.config_space.get(i) for i in indices]
+
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
+        """Learns from what was measured."""
+        for inp, result in zip(inputs, results):
+            self._search.learn(inp.config.index, _seconds(result))
+
+    def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 500) -> None:
+        """Learns from records of the same workload, whose configurations are not measured again."""
+        for inp, result in data_set:
+            if inp.task.workload != self.task.workload or result.error_no != 0:
+                continue
+            index = self.task.core.index_of_entity(json.dumps(inp.config.to_json_dict()["entity"]))
+            if index is not None:
+                self._search.learn(index, _seconds(result))
+
+    def tune(self, n_trial: int, measure_option: Any, early_stopping: int | None = None, callbacks: Sequence[Any] = (), si_prefix: str = "G") -> None:
+        """Measures n_trial configurations, or all there are; stops when the last `early_stopping` were no better. Errors: tilewright.Error where
+        nothing can be measured."""
+        format_si_prefix(0, si_prefix)
+        measure_batch = create_measure_batch(self.task, measure_option)
+        stop_after = early_stopping or float("inf")
+        self.n_trial, self.early_stopping = n_trial, early_stopping
+        done, errors = 0, 0
+        GLOBAL_SCOPE.in_tuning = True
+        try:
+            while done < n_trial and self.has_next():
+                configs = self.next_batch(min(measure_batch.n_parallel, n_trial - done))  # type: ignore[attr-defined]
+                inputs = [MeasureInput(self.task.target, self.task, config) for config in configs]
+                results = measure_batch(inputs)
+                for k, (inp, result) in enumerate(zip(inputs, results)):
+                    rate = self.rate(result)
+                    errors = 0 if result.error_no == 0 else errors + 1
+                    if rate > self.best_flops:
+                        self.best_flops, self.best_config, self.best_measure_pair, self.best_iter = rate, inp.config, (inp, result), done + k
+                    logger.debug("No: %d\t%sFLOPS: %.2f/%.2f\tresult: %s\t%s", done + k + 1, si_prefix, format_si_prefix(rate, si_prefix),
+                                 format_si_prefix(self.best_flops, si_prefix), result, inp.config)
+                done += len(inputs)
+                self.ttl = int(min(self.best_iter + stop_after, n_trial) - done)
+                self.update(inputs, results)
+                for callback in callbacks:
+                    callback(self, inputs, results)
+                if done >= self.best_iter + stop_after:
+                    break
+                if errors > self.error_ct_threshold:
+                    logger.warning("Too many errors happen in the tuning of %s", self.task.name)
+                    break
+        finally:
+            GLOBAL_SCOPE.in_tuning = False
+
+
+class RandomTuner(Tuner):
+    """By chance, none twice."""
+
+    def __init__(self, task: Any, range_idx: tuple[int, int] | None = None):
+        super().__init__(task, range_idx=range_idx)
+
+
+class GridSearchTuner(RandomTuner):
+    """Every configuration, in the order of their indices."""
+    search = "grid"
+
+
+class GATuner(Tuner):
+    """The best so far, crossed and changed. How many there are at a time is the compiler's choice: the arguments are checked and have no effect."""
+    search = "genetic"
+
+    def __init__(self, task: Any, pop_size: int = 100, elite_num: int = 3, mutation_prob: float = 0.1):
+        if pop_size < 1 or elite_num > pop_size:
+            raise ValueError("The number of elites must be less than population size")
+        super().__init__(task, pop_size=pop_size, elite_num=elite_num, mutation_prob=mutation_prob)
+
+
+class XGBTuner(Tuner):
+    """By a model: here the compiler's own cost model, whose guesses alternate with what lies around the best so far. It needs no training, so what
+    the classic model is told (features, loss, threads, optimiser) is checked and has no effect."""
+    search = "guided"
+
+    def __init__(self, task: Any, plan_size: int = 64, feature_type: str = "itervar", loss_type: str = "rank", num_threads: int | None = None,
+                 optimizer: Any = "sa", diversity_filter_ratio: float | None = None, log_interval: int = 50):
+        if feature_type not in ("itervar", "knob", "curve"):
+            raise ValueError(f"Invalid feature type: {feature_type}")
+        if loss_type not in ("rank", "reg", "rank-binary"):
+            raise RuntimeError(f"Invalid loss type: {loss_type}")
+        if isinstance(optimizer, str) and optimizer not in ("sa", "reg"):
+            raise ValueError(f"Invalid optimizer: {optimizer}")
+        super().__init__(task, plan_size=plan_size, feature_type=feature_type, loss_type=loss_type)
+
+
+__all__ = ["GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner"]

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rates as texts."""
+from __future__ import annotations
+
+from typing import Any
+
+_EXPONENTS = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+
+
+def get_rank(values: Any) -> list[int]:
+    """The place of each value in descending order."""
+    order = sorted(range(len(values)), key=lambda i: -values[i])
+    out = [0] * len(values)
+    for place, i in enumerate(order):
+        out[i] = place
+    return out
+
+
+def format_si_prefix(value: float, si_prefix: str) -> float:
+    """value in units of the prefix. ValueError: no such prefix."""
+    if si_prefix not in _EXPONENTS:
+        raise ValueError(f"there is no prefix '{si_prefix}'; there are {', '.join(p or 'none' for p in _EXPONENTS)}")
+    return value / 10 ** _EXPONENTS[si_prefix]
+
+
+__all__ = ["format_si_prefix", "get_rank"]
