@@ -172,6 +172,8 @@ class Source(unittest.TestCase):
         mod = partitioned(relay.add(y, y), [y], "ccompiler")
         with self.assertRaisesRegex(tilewright.Error, "E403.*x86-64.*AArch64|E403.*compiled for"):
             relay.build(mod, "llvm -mtriple=aarch64-linux-gnu").export_library(os.path.join(self.folder, "a.so"))
+        with self.assertRaisesRegex(ValueError, "aarch64-linux-gnu.*" + (cc.create_shared.get_target_triple() or "")):
+            relay.build(mod, "llvm -mtriple=aarch64-linux-gnu").export_library(os.path.join(self.folder, "a.so"), fcompile=cc.create_shared)
         with self.assertRaisesRegex(tilewright.Error, "E203.*C source"):
             relay.build(mod, "llvm").save(os.path.join(self.folder, "a.ll"))
         for made, message in ((CSourceModuleCreate("not C", "c", ["f"]), "E403"), (CSourceModuleCreate("int g;", "c", ["f"]), "E507.*no function"), (7, "gives a module")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -39,6 +40,13 @@ class ExecutorCodegenMetadata(NamedTuple):
     constant_alignment: int
     pool_inputs: dict[str, Any] = {}
     io_pool_allocations: dict[str, Any] = {}
+
+
+def _machine(triple: str) -> str:
+    """x86_64, aarch64, arm, ...: what a triple's code runs on."""
+    name = triple.partition("-")[0].lower()
+    same = {"amd64": "x86_64", "arm64": "aarch64", "i386": "x86", "i486": "x86", "i586": "x86", "i686": "x86"}
+    return same.get(name, "arm" if name.startswith(("armv", "thumb")) else name)
 
 
 class BuiltLibrary(Module):
@@ -252,10 +260,21 @@ class ExecutorFactoryModule:
             try:
                 fcompile(made, [*(os.path.join(folder, name) for name in given), *added], **kwargs)
                 os.replace(made, path)
+            except RuntimeError as error:
+                self._refuse_other_machine(fcompile, error)
+                raise
             finally:
                 if os.path.exists(made):
                     os.unlink(made)
         return path
+
+    def _refuse_other_machine(self, fcompile: Callable[..., Any], error: Exception) -> None:
+        """Where the compiler of fcompile works for another machine than the library: says so, in place of what the compiler said."""
+        asked = getattr(fcompile, "get_target_triple", None)
+        theirs, own = (asked() if asked else None), str(self.target[0].attrs.get("mtriple") or f"{platform.machine()}-linux-gnu")
+        if theirs and _machine(theirs) != _machine(own):
+            raise ValueError(f"the library is for {own}, and the compiler that links it works for {theirs}; give fcompile=cc.cross_compiler(...) one for {own}, or "
+                             f"compile for \"llvm -mtriple={theirs}\"") from error
 
     def save(self, file_name: str | os.PathLike[str], fmt: str = "", form: str = "") -> None:
         """Writes one file, by the end of its name or fmt: o, a, so, ll, bc, s, c; `form`: a name of docs/cpp.md. ValueError: another ending."""
