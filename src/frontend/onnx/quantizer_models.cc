@@ -170,6 +170,11 @@ class Quantizer::Build {
   // Each layer in bytes on the float model's values, and the sums of squares.
   void compare(const std::set<size_t>& kept, const std::string& prefix);
   EditedModel finish() {
+    // Constants that nothing reads any more.
+    std::erase_if(out_.nodes, [&](const EditedNode& n) {
+      const std::string& name = n.node.outputs.front();
+      return n.source >= 0 && q_.constant(name) && !wanted_.count(name);
+    });
     for (const auto& name : wanted_) {
       auto it = q_.constants_.find(name);
       const bool is_node = q_.producer_.count(name) > 0;  // a Constant
