@@ -139,6 +139,27 @@ class Autotvm(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             autotvm.get_config()
 
+    def test_tvmc(self):
+        from tilewright.classic.driver import tvmc
+        from tilewright.classic.driver.tvmc.main import main
+        model = tvmc.TVMCModel(self.mod, {name: tvm.nd.array(value) for name, value in self.params.items()})
+        folder = tempfile.mkdtemp()
+        log, text = os.path.join(folder, "a.log"), os.path.join(folder, "net.relay")
+        self.assertEqual(tvmc.tune(model, target="llvm", tuning_records=log, trials=6, repeat=1, number=1), log)
+        workloads = {inp.task.workload for inp, _ in autotvm.record.load_from_file(log)}
+        self.assertEqual(workloads, {t.workload for t in self.tasks})
+        package = tvmc.compile(model, target="llvm", tuning_records=log, package_path=os.path.join(folder, "a.tar"))
+        self.assertEqual(tvmc.run(package, device="cpu").get_output("output_0").shape, (1, 10))
+        for bad in (lambda: tvmc.tune(model, target="llvm", tuner="luck"), lambda: tvmc.tune(model, target="llvm", enable_autoscheduler=True),
+                    lambda: tvmc.compile(model, tuning_records=log + ".none")):
+            with self.assertRaises(tvmc.TVMCException):
+                bad()
+        with open(text, "w", encoding="utf-8") as file:
+            file.write(self.mod.astext())
+        main(["tune", "--target", "llvm", "--trials", "3", "--number", "1", "-o", log + "2", text])
+        main(["compile", "--target", "llvm", "--tuning-records", log + "2", "-o", os.path.join(folder, "b.tar"), text])
+        self.assertTrue(os.path.exists(os.path.join(folder, "b.tar")))
+
     def test_wrong_arguments(self):
         for wrong in (lambda: autotvm.measure_option("far", "local"), lambda: autotvm.LocalRunner(number=0), lambda: autotvm.GATuner(self.tasks[0], pop_size=1),
                       lambda: autotvm.tuner.XGBTuner(self.tasks[0], feature_type="taste"), lambda: autotvm.callback.log_to_file(io.StringIO(), "pickle")):

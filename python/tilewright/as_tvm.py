@@ -36,7 +36,6 @@ _REPLACEMENTS = {
     **dict.fromkeys(("contrib.cblas", "contrib.mkl", "contrib.dnnl", "contrib.nnpack", "contrib.random", "contrib.sort", "contrib.thrust", "contrib.tflite_runtime",
                      "contrib.miopen", "contrib.rocblas", "contrib.cublas", "contrib.cudnn", "contrib.mps"), "kernels are built in; write a model in Relay or ONNX"),
     **dict.fromkeys(("contrib.nvcc", "contrib.rocm", "contrib.sdaccel", "contrib.spirv"), "models run on the CPU: cpu()"),
-    "driver.tvmc.autotuner": "the cost model chooses kernels without tuning; 'tilewright compile --explain' shows what it weighed",
     "contrib.relay_viz": "'tilewright run model.so --profile --html page.html' draws a library's graph; relay.analysis.post_order_visit walks a module",
     "register_object": "runtime.create_module makes objects with functions",
     "contrib.cuda_graph": "contrib.graph_executor",

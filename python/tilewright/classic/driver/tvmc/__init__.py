@@ -7,18 +7,12 @@
 """
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
 from .common import TVMCException, TVMCImportError
-from . import common, compiler, frontends, model, runner
+from . import autotuner, common, compiler, frontends, model, runner
+from .autotuner import tune_model as tune
 from .compiler import compile_model as compile
 from .frontends import load_model as load
 from .model import TVMCModel, TVMCPackage, TVMCResult
 from .runner import run_module as run
 
-
-def tune(*_: Any, **__: Any) -> NoReturn:
-    raise NotImplementedError("there is nothing to tune: the cost model chooses kernels when the model is compiled; leave tvmc.tune out")
-
-
-__all__ = ["TVMCException", "TVMCImportError", "TVMCModel", "TVMCPackage", "TVMCResult", "common", "compile", "compiler", "frontends", "load", "model", "run", "runner", "tune"]
+__all__ = ["TVMCException", "TVMCImportError", "TVMCModel", "TVMCPackage", "TVMCResult", "autotuner", "common", "compile", "compiler", "frontends", "load", "model", "run", "runner", "tune"]

@@ -2,7 +2,8 @@
 """Modules to packages."""
 from __future__ import annotations
 
-import warnings
+import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,14 +21,15 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
                   workspace_pools: Any = None, instruments: Sequence[Any] | None = None, desired_layout_ops: Sequence[str] | None = None) -> TVMCPackage:
     """Compiles, writes the package, and gives it. Without package_path it lies in a folder that goes with the model.
 
-    tuning_records have no effect: the cost model chooses. Errors: TVMCException, tilewright.Error."""
-    from ... import relay, transform
+    tuning_records: a log; kernels are chosen by it where it says something. Errors: TVMCException, tilewright.Error."""
+    from ... import autotvm, relay, transform
     if not isinstance(tvmc_model, TVMCModel):
         tvmc_model = TVMCModel(tvmc_model, {})
     if use_vm:
         raise TVMCException("use_vm is not supported; tilewright.compile decides by itself whether a model needs the VM")
-    if tuning_records:
-        warnings.warn("tuning records have no effect: the cost model chooses kernels", stacklevel=2)
+    if tuning_records and not os.path.exists(tuning_records):
+        raise TVMCException(f"the tuning records '{tuning_records}' do not exist")
+    records = autotvm.apply_history_best(tuning_records) if tuning_records else contextlib.nullcontext()
     options = (additional_target_options or {}).get("llvm") or {}
     chosen = Target(target, target_host)
     if options:
@@ -37,7 +39,7 @@ def compile_model(tvmc_model: Any, target: Any = "llvm", opt_level: int = 3, exe
     module = tvmc_model.mod
     if desired_layout:
         module = convert_graph_layout(module, desired_layout, desired_layout_ops)
-    with transform.PassContext(opt_level=opt_level, config=config, disabled_pass=disabled, instruments=instruments):
+    with records, transform.PassContext(opt_level=opt_level, config=config, disabled_pass=disabled, instruments=instruments):
         factory = relay.build(module, chosen, executor=executor or relay.backend.Executor("graph"), runtime=runtime or relay.backend.Runtime("cpp"),
                               params=tvmc_model.params, mod_name=mod_name, workspace_memory_pools=workspace_pools)
     path = tvmc_model.export_package(factory, package_path, cross, cross_options, output_format)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import compiler, frontends, runner
+from . import autotuner, compiler, frontends, runner
 from .common import TVMCException, parse_shape_string
 from .model import TVMCPackage
 
@@ -34,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--cross-compiler-options", default="")
     c.add_argument("--pass-config", action="append", default=None, metavar="name=value")
     c.add_argument("--disabled-pass", default="", help="comma separated")
-    c.add_argument("--tuning-records", default=None, help="accepted, without effect")
+    c.add_argument("--tuning-records", default=None, help="a log of `tvmc tune` or of autotvm's tuners")
     c.add_argument("--executor", choices=["graph", "aot"], default="graph")
     c.add_argument("--runtime", choices=["cpp", "crt"], default="cpp")
     c.add_argument("--module-name", default="default")
@@ -53,8 +53,26 @@ def _parser() -> argparse.ArgumentParser:
     r.add_argument("--number", type=int, default=1)
     r.add_argument("--rpc-key", default=None)
     r.add_argument("--rpc-tracker", default=None)
-    for name in ("tune", "micro"):
-        verbs.add_parser(name, help="not here: see docs/migrating.md", add_help=False)
+    t = verbs.add_parser("tune", help="tune a model")
+    t.add_argument("FILE", help="path to the input model file (ONNX)")
+    t.add_argument("-o", "--output", required=True, help="the log that records are appended to")
+    t.add_argument("--target", default="llvm", help="for instance \"llvm -mcpu=x86-64-v3\"")
+    for name in ("mcpu", "mattr", "mtriple"):
+        t.add_argument(f"--target-llvm-{name}", dest=f"llvm_{name}", help=f"target llvm's {name}")
+    t.add_argument("--input-shapes", type=parse_shape_string, help="\"name:[1,2],name2:[3]\"")
+    t.add_argument("--model-format", choices=frontends.get_frontend_names())
+    t.add_argument("--desired-layout", choices=["NCHW", "NHWC"])
+    t.add_argument("--trials", type=int, default=1000, help="at most so many in all")
+    t.add_argument("--tuner", choices=sorted(autotuner.TUNERS), default="xgb")
+    t.add_argument("--early-stopping", type=int)
+    t.add_argument("--tuning-records", default=None, help="a log to learn from")
+    t.add_argument("--timeout", type=float, default=10, help="seconds for each trial")
+    t.add_argument("--min-repeat-ms", type=float, default=0)
+    t.add_argument("--number", type=int, default=10)
+    t.add_argument("--repeat", type=int, default=1)
+    t.add_argument("--parallel", type=int, default=8, help="kernels that are compiled and measured together")
+    t.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
+    verbs.add_parser("micro", help="not here: see docs/migrating.md", add_help=False)
     return parser
 
 
@@ -65,6 +83,14 @@ def _compile(args: argparse.Namespace) -> None:
                            args.output, args.cross_compiler, args.cross_compiler_options, args.output_format, args.dump_code, None, args.desired_layout,
                            args.disabled_pass, args.pass_config, {"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}},
                            mod_name=args.module_name)
+
+
+def _tune(args: argparse.Namespace) -> None:
+    model = frontends.load_model(args.FILE, args.model_format, args.input_shapes)
+    autotuner.tune_model(model, args.target, args.output, args.tuning_records, trials=args.trials, tuner=args.tuner, min_repeat_ms=args.min_repeat_ms,
+                         early_stopping=args.early_stopping, desired_layout=args.desired_layout, timeout=args.timeout, repeat=args.repeat, number=args.number,
+                         parallel=args.parallel,
+                         additional_target_options={"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}})
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -93,9 +119,8 @@ def main(argv: list[str] | None = None) -> None:
         from .... import __version__
         print(__version__)
         return
-    if args.verb in ("tune", "micro"):
-        what = "the cost model chooses kernels when the model is compiled" if args.verb == "tune" else "'tilewright compile model.onnx -o model.a' is what firmware links"
-        sys.exit(f"Error: tvmc {args.verb} is not here; {what}")
+    if args.verb == "micro":
+        sys.exit("Error: tvmc micro is not here; 'tilewright compile model.onnx -o model.a' is what firmware links")
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if args.verb is None:
@@ -103,8 +128,8 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(1)
     from ...._core import Error
     try:
-        (_compile if args.verb == "compile" else _run)(args)
-    except (TVMCException, Error, NotImplementedError, OSError) as error:
+        {"compile": _compile, "run": _run, "tune": _tune}[args.verb](args)
+    except (TVMCException, Error, NotImplementedError, OSError, ValueError) as error:
         sys.exit(f"Error: {error}")
 
 
