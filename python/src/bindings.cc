@@ -11,11 +11,16 @@ namespace {
 PyObject* error_type = nullptr;
 }  // namespace
 
+// Names in messages may come from a damaged file, and be no UTF-8.
+static nb::object text_of(const std::string& bytes) {
+  return nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace"));
+}
+
 void raise(const Diagnostic& d) {
-  nb::object error = nb::borrow(error_type)(d.str());
+  nb::object error = nb::borrow(error_type)(text_of(d.str()));
   error.attr("code") = static_cast<int>(d.code);
   error.attr("name") = error_name(d.code);
-  error.attr("hint") = advice(d);
+  error.attr("hint") = text_of(advice(d));
   PyErr_SetObject(error_type, error.ptr());
   throw nb::python_error();
 }

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -219,6 +220,28 @@ class Modules(unittest.TestCase):
             np.testing.assert_array_equal(run(relay.build(mod, "llvm"), {"x": data}), 20 * w)
         finally:
             tw.registry.remove_global_func("relay.ext.scaler.constant_updater")
+
+    def test_damaged_constants_are_refused(self):
+        def text(data):
+            return struct.pack("<Q", len(data)) + data
+        values = tilewright._core  # the record of one tensor is that of a .params file, behind its names
+        tensor = bytes(tw.runtime.save_param_dict({"c": np.arange(6, dtype="float32")}))[16 + 8 + 9 + 8:]
+        names = struct.pack("<Q", 1) + text(b"c")
+        whole = names + struct.pack("<Q", 1) + tensor + struct.pack("<Q", 1) + text(b"f") + struct.pack("<Q", 1) + names
+        made = values.load_module_binary("const_loader", whole)
+        self.assertEqual((made.type_key, bytes(made.save())), ("const_loader", whole))
+        self.assertEqual(values.load_module_binary("metadata", whole).type_key, "const_loader")
+        with self.assertRaisesRegex(tilewright.Error, "E507.*'f'"):
+            made.get_function("f", False)
+        for n in range(len(whole)):
+            with self.assertRaisesRegex(tilewright.Error, "E501"):
+                values.load_module_binary("const_loader", whole[:n])
+        for n in range(len(whole)):
+            for bit in (1, 0x80):
+                try:
+                    values.load_module_binary("const_loader", whole[:n] + bytes([whole[n] ^ bit]) + whole[n + 1:])
+                except tilewright.Error as error:
+                    self.assertEqual(error.code, 501)
 
     def test_a_generator_sees_the_module_first(self):
         x = relay.var("x", shape=(2, 3))
