@@ -122,6 +122,7 @@ Status Tuning::step(size_t task) {
   TrialResult& first = results[0];
   if (first.error != MeasureError::kNone) {  // nothing to compare with
     state.finished = true, state.failed += results.size(), state.trials += results.size();
+    failure_ = first.message;
     return Ok{};
   }
   // Times of this batch in terms of the first batch's: machines are faster at one time than at another.
@@ -159,6 +160,10 @@ Status Tuning::run(const std::function<void(const Tuning&)>& shown) {
     TW_TRY_STATUS(step(current_));
     if (shown) shown(*this);
   }
+  const bool none = std::none_of(states_.begin(), states_.end(), [](const auto& s) { return s.default_seconds > 0; });
+  if (none && !failure_.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "no kernel could be measured here: " + failure_, {},
+                      "kernels for another processor are tuned on that processor");
   return Ok{};
 }
 

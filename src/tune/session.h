@@ -44,7 +44,7 @@ class Tuning {
   static Result<Tuning> make(const std::vector<Task>& tasks, TuneOptions options, Measure measure, Now now);
 
   // Until time or trials are used up; `shown` is called after every batch. Errors: those of measuring (Interrupted
-  // among them) and of the log; what was found so far stands.
+  // among them) and of the log; what was found so far stands. InvalidArgument where nothing at all could be measured.
   Status run(const std::function<void(const Tuning&)>& shown = {});
   const std::vector<TaskState>& states() const { return states_; }
   size_t trials() const;
@@ -68,6 +68,7 @@ class Tuning {
   std::vector<std::unique_ptr<Search>> searches_;
   std::vector<size_t> idle_;  // batches since a task's last gain
   size_t current_ = 0;
+  std::string failure_;  // why the cost model's choice of a task could not be measured
 };
 
 }  // namespace tilewright::tune

@@ -200,6 +200,20 @@ TEST(Tuning, TheSameSeedAndTimesGiveTheSameChoices) {
   EXPECT_EQ(run(5, records).second.size(), 0U);
 }
 
+TEST(Tuning, SaysWhyNothingCouldBeMeasured) {
+  const auto tasks = tasks_of(model());
+  auto fails = [](const Task&, const std::vector<tune::Trial>& trials) {
+    tune::TrialResult r;
+    r.error = tune::MeasureError::kCompileHost, r.message = "the processor lacks amx-tile";
+    return Result<std::vector<tune::TrialResult>>(std::vector<tune::TrialResult>(trials.size(), r));
+  };
+  auto tuning = tune::Tuning::make(tasks, {}, fails, [] { return 0.0; }).value();
+  const Status done = tuning.run();
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(done.error().message.find("amx-tile"), std::string::npos);
+}
+
 TEST(Tuning, TheCommandLineTunesAndCompiles) {
   const std::string base = ::testing::TempDir() + "tuning_test" + std::to_string(getpid());
   const std::string log = base + ".log.json", library = base + ".so", text = base + ".relay";
