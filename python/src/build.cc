@@ -2,12 +2,14 @@
 // From modules and ONNX models to libraries.
 #include "driver/build.h"
 
+#include "base/format.h"
 #include "codegen/codegen.h"
 #include "codegen/kernel_cache.h"
 #include "compiler.h"
 #include "driver/cli/commands.h"
 #include "driver/external_code/generators.h"
 #include "driver/function_metadata.h"
+#include "driver/model_library.h"
 #include "driver/plugin.h"
 #include "passes.h"
 #include "relay.h"
@@ -85,6 +87,61 @@ driver::ExternalCodegen script_codegen(const std::string& name, nb::object gener
   return out;
 }
 
+// Pools as (name, bytes or -1).
+std::vector<lower::MemoryPool> pools_from(const std::vector<std::pair<std::string, int64_t>>& given) {
+  std::vector<lower::MemoryPool> out;
+  for (const auto& [name, limit] : given) out.push_back({name, limit});
+  return out;
+}
+nb::list buffer_rows(std::span<const lower::PooledBuffer> buffers) {
+  nb::list rows;
+  for (const lower::PooledBuffer& b : buffers)
+    rows.append(nb::make_tuple(b.name, b.bytes, b.alignment, b.first_use, b.last_use, b.pools));
+  return rows;
+}
+
+// A script's planner: callable([(name, bytes, alignment, first step, last step, pools)]) gives [(pool, offset)].
+lower::PoolPlanner script_planner(const nb::object& callable) {
+  std::shared_ptr<nb::object> kept(new nb::object(callable), [](nb::object* object) {
+    nb::gil_scoped_acquire gil;
+    delete object;
+  });
+  return [kept](std::span<lower::PooledBuffer> buffers, std::span<const lower::MemoryPool>) -> Status {
+    nb::gil_scoped_acquire gil;
+    const auto places = nb::cast<std::vector<std::pair<uint32_t, int64_t>>>((*kept)(buffer_rows(buffers)));
+    if (places.size() != buffers.size())
+      return Diagnostic(ErrorCode::kInvalidArgument,
+                        format("the memory planner gave {} places for {} buffers", places.size(), buffers.size()));
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].pool = places[i].first, buffers[i].offset = places[i].second;
+    return Ok{};
+  };
+}
+
+void bind_pools(nb::module_& m) {
+  // The places, (pool, offset), that an algorithm gives buffers as buffer_rows has them, among pools (name, bytes).
+  m.def("plan_pools", [](const nb::list& rows, const std::vector<std::pair<std::string, int64_t>>& given,
+                         const std::string& algorithm) {
+    std::vector<lower::PooledBuffer> buffers;
+    for (const nb::handle row : rows) {
+      const auto [name, bytes, alignment, first, last, pools] =
+          nb::cast<std::tuple<std::string, int64_t, int64_t, int, int, std::vector<uint32_t>>>(row);
+      buffers.push_back({name, bytes, std::max<int64_t>(1, alignment), first, last, pools});
+      for (uint32_t p : pools)
+        if (p >= given.size()) throw nb::index_error("a buffer names a pool that is not there");
+    }
+    unwrap(lower::plan_pools(buffers, pools_from(given), algorithm));
+    nb::list out;
+    for (const lower::PooledBuffer& b : buffers) out.append(nb::make_tuple(b.pool, b.offset));
+    return out;
+  });
+  m.def("write_model_library", [](const std::vector<const driver::Built*>& models, const std::string& path) {
+    unwrap([&] {
+      nb::gil_scoped_release release;
+      return driver::write_model_library(models, path);
+    }());
+  });
+}
+
 }  // namespace
 
 void bind_build(nb::module_& m) {
@@ -112,6 +169,13 @@ void bind_build(nb::module_& m) {
             return unwrap(std::move(names));
           },
           nb::arg("folder"), nb::arg("imports") = nb::bytes("", 0), nb::arg("in_c") = false)
+      .def_prop_ro("pools",
+                   [](const driver::Built& self) {  // (name, bytes, whether of weights)
+                     nb::list out;
+                     for (const driver::PoolUse& p : unwrap(driver::pools_of(self)))
+                       out.append(nb::make_tuple(p.name, p.bytes, p.constant));
+                     return out;
+                   })
       .def_prop_ro("system_lib", [](const driver::Built& self) { return self.system_lib; })
       .def_prop_ro("devices", [](const driver::Built& self) { return self.lowered.plan.devices; })
       .def_prop_ro("external_modules",
@@ -178,6 +242,7 @@ void bind_build(nb::module_& m) {
       .def_prop_ro("inputs", [](const driver::Built& self) { return infos(self.lowered.plan.inputs); })
       .def_prop_ro("outputs", [](const driver::Built& self) { return infos(self.lowered.plan.outputs); });
 
+  bind_pools(m);
   using Options = driver::BuildOptions;
   nb::class_<Options>(m, "BuildOptions", "What a build is told")
       .def(nb::init<>())
@@ -190,6 +255,21 @@ void bind_build(nb::module_& m) {
       .def_rw("aot", &Options::aot)
       .def_rw("system_lib", &Options::system_lib)
       .def_rw("device_targets", &Options::device_targets)
+      .def(
+          "set_ahead_of_time",
+          [](Options& self, bool packed, const std::vector<std::pair<std::string, int64_t>>& workspace,
+             const std::vector<std::pair<std::string, int64_t>>& constants, int64_t workspace_alignment,
+             int64_t constant_alignment, bool tensors_in_pools, const std::string& algorithm, nb::object planner) {
+            driver::AheadOfTime a;
+            a.packed = packed, a.tensors_in_pools = tensors_in_pools, a.algorithm = algorithm;
+            a.workspace = pools_from(workspace), a.constants = pools_from(constants);
+            a.workspace_alignment = workspace_alignment, a.constant_alignment = constant_alignment;
+            if (!planner.is_none()) a.planner = script_planner(planner);
+            self.ahead_of_time = std::move(a);
+          },
+          nb::arg("packed"), nb::arg("workspace"), nb::arg("constants"), nb::arg("workspace_alignment"),
+          nb::arg("constant_alignment"), nb::arg("tensors_in_pools"), nb::arg("algorithm"),
+          nb::arg("planner") = nb::none())
       .def("load_plugin",
            [](Options& self, const std::string& path) { unwrap(driver::load_plugin(path, &self.external)); })
       .def(

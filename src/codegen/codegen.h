@@ -35,6 +35,10 @@ Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& tar
 // The table, the plan and tw_run for an artifact: one more object file. `system_lib`: the program that it is linked
 // into finds the model by name (runtime/system_lib.h).
 Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib = false);
+// For a program without the runtime: `int symbol(inputs, outputs, pools)`, lists of addresses. `pools` says where in
+// the arena each begins. Error: UnsupportedModel for what only the runtime can do.
+Result<std::string> compile_entry(const plan::Plan& plan, const Target& target, const std::string& symbol,
+                                  std::span<const uint64_t> pools);
 // An object with the modules that a library imports (runtime/module.h: the import tree) under kImportsSymbol, for a
 // library that has none in its plan.
 Result<std::string> compile_imports(std::string_view tree, const Target& target);

@@ -49,6 +49,7 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   if (options.keep_modules) built.imported = module;
   built.system_lib = options.system_lib;
   built.weights_file = options.weights_file;
+  built.ahead_of_time = options.ahead_of_time;
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
@@ -68,8 +69,10 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   PassContext context = TW_TRY(pass_context(options, built.target));
   context.instruments.clear();  // they look at Relay modules
   context.dumped = built.dumped;
+  lower::MemoryOptions memory;
+  if (options.ahead_of_time) memory = TW_TRY(memory_of(*options.ahead_of_time, built.target));
   built.lowered = TW_TRY(lower::lower_module(built.optimized, built.target,
-                                             {options.chooser.get(), built.device_targets, panels, &context}));
+                                             {options.chooser.get(), built.device_targets, panels, memory, &context}));
   std::move(context.log.begin(), context.log.end(), std::back_inserter(built.passes));
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
@@ -246,7 +249,7 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
 template <class Source>
 Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
-    if (options.aot && !options.more_shapes.empty())
+    if ((options.aot || options.ahead_of_time) && !options.more_shapes.empty())
       return Diagnostic(ErrorCode::kInvalidArgument,
                         "a library of several shapes cannot have an ahead-of-time executor", {},
                         "compile one library for each shape");

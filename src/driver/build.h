@@ -3,10 +3,13 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/formats/plan.h"
+#include "codegen/codegen.h"
+#include "driver/ahead_of_time.h"
 #include "driver/external.h"
 #include "frontend/onnx/proto.h"
 #include "ir/pass.h"
@@ -50,6 +53,9 @@ struct BuildOptions {
   std::string weights_file;
   bool aot = false;  // the library's executor calls the generated entry (one thread, one set of shapes) in place of
                      // walking the plan
+  // The library is for programs without the runtime, behind the classic stack's interface; its memory is planned for
+  // one thread.
+  std::optional<AheadOfTime> ahead_of_time;
   std::string kernel_cache;  // folder of compiled kernels (codegen/kernel_cache.h); empty: none
   // Whether Built keeps the modules and the weights as they were before packing, which verification needs. A large
   // model takes a multiple of its memory with them.
@@ -69,6 +75,7 @@ struct Built {
   int dumped = 0;                  // texts that are in BuildOptions::dump_ir
   bool system_lib = false;
   std::string weights_file;
+  std::optional<AheadOfTime> ahead_of_time;
 };
 
 // Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a bug of ours.
@@ -87,20 +94,21 @@ Result<Built> build_onnx(const onnx::SharedBytes& bytes, const BuildOptions& opt
 
 // What a file becomes, by the end of its name.
 enum class OutputForm {
-  kLibrary,   // anything else: a shared library, what the runtime loads
-  kObject,    // .o: one relocatable object, for a linker of the user's
-  kArchive,   // .a: the objects as a static library, the same
-  kPackage,   // .tar: mod.so, mod.json (the classic graph), mod.params (the weights under the graph's names)
-  kIr,        // .ll: LLVM IR of everything, weights too
-  kBitcode,   // .bc: the same
-  kAssembly,  // .s: the same
-  kSource,    // .c: one C file, from a target that makes source
-  kObjects,   // no file name's: a tar of lib0.o and, of imported modules, devc.o
-  kObjectsC,  // the same with devc.c
+  kLibrary,       // anything else: a shared library, what the runtime loads
+  kObject,        // .o: one relocatable object, for a linker of the user's
+  kArchive,       // .a: the objects as a static library, the same
+  kPackage,       // .tar: mod.so, mod.json (the classic graph), mod.params (the weights under the graph's names)
+  kIr,            // .ll: LLVM IR of everything, weights too
+  kBitcode,       // .bc: the same
+  kAssembly,      // .s: the same
+  kSource,        // .c: one C file, from a target that makes source
+  kObjects,       // no file name's: a tar of lib0.o and, of imported modules, devc.o
+  kObjectsC,      // the same with devc.c
+  kModelLibrary,  // no file name's: a Model Library Format (driver/model_library.h)
 };
 OutputForm output_form(const std::string& path);
-// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "source", "objects", "objects-c"; empty: the
-// file name's. Error: InvalidArgument.
+// "library", "object", "archive", "package", "ir", "bitcode", "assembly", "source", "objects", "objects-c", "mlf";
+// empty: the file name's. Error: InvalidArgument.
 Result<OutputForm> output_form(const std::string& path, const std::string& name);
 
 // Writes the file; it appears whole or not at all. Errors: CannotWrite, LinkFailed.
@@ -111,6 +119,13 @@ Status export_library_and_release(Built* built, const std::string& path, OutputF
                                   const Progress& progress = {});
 // Writes lib0.o and, when the library imports modules, devc.o (devc.c with `in_c`) into a folder; their names.
 Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c);
+
+// The weights as they lie in the file: each at its offset, zeros between and after. They are taken from `weights` while
+// they are written.
+std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const std::vector<lower::Weight>& weights,
+                                                const Progress& progress = {});
+// The same as a .params file; none where they are a file of their own.
+std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>& weights);
 
 // The C file of a build for the target c. Errors: InvalidArgument (another target), UnsupportedModel.
 Result<std::string> source_of(const Built& built);

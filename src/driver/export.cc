@@ -12,6 +12,8 @@
 #include "driver/build.h"
 #include "driver/external_code/c_source.h"
 #include "driver/guarded.h"
+#include "driver/model_library.h"
+#include "driver/tar_writer.h"
 #include "driver/weights_apart.h"
 #include "runtime/classic/graph_json.h"
 #include "runtime/link_file.h"
@@ -22,63 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A POSIX tar file, member by member. Times, owners and modes are fixed: the same members, the same bytes.
-class TarWriter {
- public:
-  explicit TarWriter(std::ostream& out) : out_(out) {}
-  void header(const std::string& name, uint64_t bytes) {
-    char block[512] = {};
-    auto put = [&](size_t at, const std::string& text) {
-      // NOLINTNEXTLINE(bugprone-not-null-terminated-result): fields end in zeros already
-      std::memcpy(block + at, text.data(), text.size());
-    };
-    put(0, name);
-    put(100, "0000644");
-    put(108, "0000000");
-    put(116, "0000000");
-    // Eleven octal digits reach 8 GiB; beyond, the size is binary with the first bit set (GNU).
-    if (bytes < (uint64_t{1} << 33)) {
-      put(124, format("{:011o}", bytes));
-    } else {
-      block[124] = static_cast<char>(0x80);
-      for (int i = 0; i < 8; ++i) block[135 - i] = static_cast<char>(bytes >> (8 * i));
-    }
-    put(136, "00000000000");
-    put(148, "        ");
-    block[156] = '0';
-    put(257, std::string("ustar\00000", 8));
-    unsigned sum = 0;
-    for (char c : block) sum += static_cast<unsigned char>(c);
-    put(148, format("{:06o}", sum) + std::string("\0 ", 2));
-    out_.write(block, sizeof block);
-  }
-  void pad(uint64_t bytes) {
-    static const char kZeros[512] = {};
-    if (bytes % 512 != 0) out_.write(kZeros, static_cast<std::streamsize>(512 - bytes % 512));
-  }
-  void add(const std::string& name, const std::string& bytes) {
-    header(name, bytes.size());
-    out_.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    pad(bytes.size());
-  }
-  bool add_file(const std::string& name, const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::error_code error;
-    const uint64_t bytes = fs::file_size(path, error);
-    if (!in || error) return false;
-    header(name, bytes);
-    if (bytes > 0) out_ << in.rdbuf();
-    pad(bytes);
-    return in.good() || in.eof();
-  }
-  void finish() {
-    const std::string zeros(1024, '\0');
-    out_.write(zeros.data(), 1024);
-  }
-
- private:
-  std::ostream& out_;
-};
+}  // namespace
 
 std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>& weights) {
   std::vector<runtime::NamedTensor> tensors;
@@ -91,10 +37,8 @@ std::string params_file(const plan::Plan& plan, const std::vector<lower::Weight>
   return runtime::write_params_file(tensors);
 }
 
-// The weights as they lie in the file: each at its offset, zeros between and after. They are taken from `weights` while
-// they are written.
 std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const std::vector<lower::Weight>& weights,
-                                                const Progress& progress = {}) {
+                                                const Progress& progress) {
   static const std::vector<std::byte> kZeros(256);
   std::vector<codegen::WeightPiece> pieces;
   if (!plan.weights_file.empty()) return pieces;
@@ -118,6 +62,8 @@ std::vector<codegen::WeightPiece> weight_pieces(const plan::Plan& plan, const st
   return pieces;
 }
 
+namespace {
+
 // What goes into a file, gathered from a build.
 struct Output {
   const plan::Plan& plan;
@@ -129,6 +75,7 @@ struct Output {
 };
 
 Result<std::string> source_text(const Output& out) {
+  if (out.built.ahead_of_time) return ahead_of_time_source(out.built);
   if (!codegen::backend_of(out.built.target).makes_source)
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind), {},
                       "compile for the target c");
@@ -280,7 +227,10 @@ Status check_form(const Output& out, const std::string& path, OutputForm form) {
   if (source && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))
     return Diagnostic(ErrorCode::kInvalidArgument, "the target c makes C source", path,
                       "name the output .c, or .so, .o, .a or .tar, for which the system's C compiler is run");
-  if (!source && form == OutputForm::kSource)
+  if (form == OutputForm::kModelLibrary && !out.built.weights_file.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "a Model Library Format holds the weights itself", path,
+                      "leave --weights out");
+  if (!source && form == OutputForm::kSource && !out.built.ahead_of_time)
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind),
                       path, "compile with --target c");
   std::error_code error;
@@ -293,6 +243,10 @@ Status check_form(const Output& out, const std::string& path, OutputForm form) {
 
 Status write_form(const Output& out, const std::string& path, OutputForm form) {
   switch (form) {
+    case OutputForm::kModelLibrary: {
+      const Built* models[] = {&out.built};
+      return write_model_library(models, path);
+    }
     case OutputForm::kSource:
       return write_whole(path, TW_TRY(source_text(out)));
     case OutputForm::kPackage:
@@ -365,6 +319,7 @@ constexpr Form kForms[] = {
     {"source", ".c", OutputForm::kSource},
     {"objects", nullptr, OutputForm::kObjects},
     {"objects-c", nullptr, OutputForm::kObjectsC},
+    {"mlf", nullptr, OutputForm::kModelLibrary},
 };
 
 }  // namespace

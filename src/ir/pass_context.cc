@@ -10,8 +10,8 @@
 namespace tilewright {
 namespace {
 
-// The keys that a pass reads; ir/classic has those that are only accepted. An object is given as the text of a JSON
-// object.
+// The keys that a pass or a build reads; ir/classic has those that are only accepted. An object is given as the text of
+// a JSON object.
 constexpr ConfigKeyInfo kKeys[] = {
     {"relay.AnnotateTarget.targets", kListType,
      "generators that AnnotateTarget marks operators for: name, or name=operator,operator"},
@@ -46,6 +46,11 @@ constexpr ConfigKeyInfo kKeys[] = {
     {"relay.SplitArgs.max_function_args", kIntType, "fields of one concatenate, at most (default -1: any number)"},
     {"relay.ToMixedPrecision.keep_orig_output_dtype", kBoolType, "outputs keep their dtype under mixed precision"},
     {"relay.fallback_device_type", kIntType, "device of parts without an annotation"},
+    {"tir.usmp.algorithm", kStringType,
+     "memory planner of a program in C: greedy_by_size, greedy_by_conflicts, hill_climb"},
+    {"tir.usmp.custom_algorithm", kStringType, "the same, a function tir.usmp.algo.NAME of the script's"},
+    {"tir.usmp.enable", kBoolType, "plan workspace memory of all kernels together (always so)"},
+    {"tir.usmp.use_workspace_io", kBoolType, "inputs and outputs of a program in C lie in its memory pools"},
 };
 
 const std::vector<ConfigKeyInfo>& config_keys() {

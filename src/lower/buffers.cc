@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/format.h"
+#include "lower/strategy.h"
+
 namespace tilewright::lower {
 namespace {
 
@@ -84,6 +87,7 @@ int new_storage(const Graph& g, int root, std::vector<Storage>* storages, Consta
   Storage s;
   s.bytes = window_of(t).bytes;
   s.device = t.device;
+  s.name = t.name;
   s.first_use = static_cast<int>(g.groups.size());
   s.last_use = -1;
   auto place_in = [root](const std::vector<int>& list) {
@@ -139,48 +143,97 @@ void find_lifetimes(const Graph& g, Buffers* out) {
       }
 }
 
-// First fit by decreasing size over lifetimes (an interval-graph heuristic; Pisarchyk and Lee, 2020).
-void plan_arena(size_t devices, Buffers* out) {
-  out->device_arena_bytes.assign(devices - 1, 0);
+// Kernels' scratch as storages that live for one step.
+void add_scratch(const Graph& g, Buffers* out) {
+  out->scratch.assign(g.groups.size(), -1);
+  for (size_t i = 0; i < g.groups.size(); ++i) {
+    if (out->elided[i] || g.groups[i].choice->scratch_bytes == 0) continue;
+    Storage s;
+    s.bytes = g.groups[i].choice->scratch_bytes;
+    s.first_use = s.last_use = static_cast<int>(i);
+    s.device = g.tensors[g.groups[i].outputs[0]].device;
+    s.name = "scratch of " + g.groups[i].name;
+    out->scratch[i] = static_cast<int>(out->storages.size());
+    out->storages.push_back(std::move(s));
+  }
+}
+
+// Storages that are planned: those of the arena that are used, and with `inputs_and_outputs` the user's, too, which
+// hold something before the first step and after the last.
+std::vector<int> planned_storages(const Graph& g, const MemoryOptions& memory, Buffers* out) {
   std::vector<int> order;
   for (size_t i = 0; i < out->storages.size(); ++i) {
-    const Storage& s = out->storages[i];
-    if (s.space == plan::Space::kArena && s.last_use >= 0) order.push_back(static_cast<int>(i));
+    Storage& s = out->storages[i];
+    const bool input = s.space == plan::Space::kInput, output = s.space == plan::Space::kOutput;
+    if (memory.inputs_and_outputs && input) s.first_use = -1, s.last_use = std::max(s.last_use, -1);
+    if (memory.inputs_and_outputs && output) {
+      s.last_use = static_cast<int>(g.groups.size());
+      s.first_use = std::min(s.first_use, s.last_use);
+    }
+    if ((s.space == plan::Space::kArena && s.last_use >= 0) || (memory.inputs_and_outputs && (input || output)))
+      order.push_back(static_cast<int>(i));
   }
   std::stable_sort(order.begin(), order.end(),
                    [&](int a, int b) { return out->storages[a].bytes > out->storages[b].bytes; });
-  std::vector<int> placed;
+  return order;
+}
+
+// The pools of the first device lie one after another in its arena; every other device has one of its own.
+Status plan_arena(const Graph& g, const MemoryOptions& memory, Buffers* out) {
+  const int64_t alignment = memory.alignment;
+  auto aligned = [alignment](int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; };
+  std::vector<MemoryPool> pools = memory.pools;
+  if (pools.empty()) pools.push_back({"workspace"});
+  const auto own = static_cast<uint32_t>(pools.size());
+  for (size_t d = 1; d < g.devices.size(); ++d) pools.push_back({format("device {}", d)});
+  const std::vector<int> order = planned_storages(g, memory, out);
+  std::vector<PooledBuffer> buffers;
   for (int i : order) {
     Storage& s = out->storages[i];
-    std::vector<std::pair<int64_t, int64_t>> busy;
-    for (int j : placed) {
-      const Storage& o = out->storages[j];
-      if (o.device == s.device && o.first_use <= s.last_use && s.first_use <= o.last_use)
-        busy.emplace_back(o.offset, o.offset + arena_extent(o));
-    }
-    std::sort(busy.begin(), busy.end());
-    int64_t at = 0;
-    for (auto [b, e] : busy) {
-      if (at + arena_extent(s) <= b) break;
-      at = std::max(at, e);
-    }
-    s.offset = at;
-    int64_t& bytes = s.device == 0 ? out->arena_bytes : out->device_arena_bytes[s.device - 1];
-    bytes = std::max(bytes, at + arena_extent(s));
-    placed.push_back(i);
+    s.extent = memory.exact ? s.bytes : aligned(s.bytes) + alignment;
+    PooledBuffer b{s.name, s.extent, alignment, s.first_use, s.last_use, {}};
+    for (uint32_t p = 0; p < own && s.device == 0; ++p) b.pools.push_back(p);
+    if (s.device != 0) b.pools.push_back(own + s.device - 1);
+    buffers.push_back(std::move(b));
+  }
+  if (memory.planner) {
+    TW_TRY_STATUS(memory.planner(buffers, pools));
+    TW_TRY_STATUS(check_pools(buffers, pools));
+  } else {
+    TW_TRY_STATUS(plan_pools(buffers, pools, memory.algorithm));
+  }
+  const std::vector<int64_t> sizes = pool_sizes(buffers, pools.size());
+  for (uint32_t p = 0; p < own; ++p) {
+    const int64_t begin = aligned(out->arena_bytes);
+    out->pools.push_back({pools[p].name, begin, sizes[p]});
+    out->arena_bytes = begin + sizes[p];
+  }
+  out->device_arena_bytes.assign(sizes.begin() + own, sizes.end());
+  for (size_t k = 0; k < order.size(); ++k)
+    out->storages[order[k]].offset =
+        buffers[k].offset + (buffers[k].pool < own ? out->pools[buffers[k].pool].begin : 0);
+  return Ok{};
+}
+
+// Where the user's tensors lie in the arena.
+void note_inputs_and_outputs(const Graph& g, Buffers* out) {
+  out->inputs.assign(g.inputs.size(), 0), out->outputs.assign(g.outputs.size(), 0);
+  for (const Storage& s : out->storages) {
+    if (s.space == plan::Space::kInput) out->inputs[s.index] = s.offset;
+    if (s.space == plan::Space::kOutput) out->outputs[s.index] = s.offset;
   }
 }
 
 }  // namespace
 
-int64_t arena_extent(const Storage& s) { return (s.bytes + 63) / 64 * 64 + 64; }
-
-Buffers plan_buffers(const Graph& graph) {
+Result<Buffers> plan_buffers(const Graph& graph, const MemoryOptions& memory) {
   Buffers out;
   const Parents parents = choose_parents(graph, &out.elided);
   assign_windows(graph, parents, &out);
   find_lifetimes(graph, &out);
-  plan_arena(graph.devices.size(), &out);
+  if (memory.one_thread) add_scratch(graph, &out);
+  TW_TRY_STATUS(plan_arena(graph, memory, &out));
+  if (memory.inputs_and_outputs) note_inputs_and_outputs(graph, &out);
   return out;
 }
 

@@ -38,9 +38,14 @@ void describe_params(LoweringState* state) {
   p.params_bytes = at == 0 ? 0 : at + 64;
 }
 
-// Every thread's scratch is as large as the neediest kernel's, whole pages so that threads do not share lines.
-void reserve_scratch(LoweringState* state) {
+// Every thread's scratch is as large as the neediest kernel's, whole pages so that threads do not share lines. Of one
+// thread it is the arena, in which the kernels' places are planned.
+void reserve_scratch(const MemoryOptions& memory, LoweringState* state) {
   plan::Plan& p = state->out.plan;
+  if (memory.one_thread) {
+    p.arena_bytes = p.scratch_bytes = (p.arena_bytes + 63) / 64 * 64;
+    return;
+  }
   uint64_t most = 0;
   for (const Group& group : state->graph.groups)
     most = std::max(most, static_cast<uint64_t>(group.choice->scratch_bytes));
@@ -51,8 +56,8 @@ void reserve_scratch(LoweringState* state) {
 
 }  // namespace
 
-Result<bool> assign_buffers(LoweringSetting*, LoweringState* state) {
-  state->buffers = plan_buffers(state->graph);
+Result<bool> assign_buffers(LoweringSetting* setting, LoweringState* state) {
+  state->buffers = TW_TRY(plan_buffers(state->graph, setting->memory));
   return true;
 }
 
@@ -78,7 +83,10 @@ Result<bool> describe_plan(LoweringSetting* setting, LoweringState* state) {
     p.outputs.push_back({graph.output_names[i], t.dtype, t.shape});
   }
   describe_params(state);
-  reserve_scratch(state);
+  reserve_scratch(setting->memory, state);
+  state->out.pools = state->buffers.pools;
+  state->out.input_offsets = state->buffers.inputs;
+  state->out.output_offsets = state->buffers.outputs;
   return true;
 }
 

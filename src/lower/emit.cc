@@ -23,7 +23,7 @@ class Emission {
     for (int id : group.plain() ? group.inputs : distinct_inputs(group)) step.buffers.push_back(buffer_of(id));
     for (int id : group.outputs) step.buffers.push_back(buffer_of(id));
     step.outputs = static_cast<uint32_t>(group.outputs.size());
-    if (choice.scratch_bytes > 0) step.buffers.push_back(scratch_buffer(choice.scratch_bytes));
+    if (choice.scratch_bytes > 0) step.buffers.push_back(scratch_buffer(group, choice.scratch_bytes));
     step.parallel = is_parallel(graph_, group);
     step.name = group.name;
     step.source = group.source;
@@ -90,11 +90,16 @@ class Emission {
     return it->second;
   }
 
-  uint32_t scratch_buffer(int64_t bytes) {
-    auto [it, fresh] = scratch_.try_emplace(bytes, static_cast<uint32_t>(out_.plan.buffers.size()));
+  // Every thread's own, or among the arena's buffers.
+  uint32_t scratch_buffer(const Group& group, int64_t bytes) {
+    const auto g = static_cast<size_t>(&group - state_.graph.groups.data());
+    const int storage = state_.buffers.scratch.empty() ? -1 : state_.buffers.scratch[g];
+    const int64_t at = storage < 0 ? 0 : state_.buffers.storages[storage].offset;
+    auto [it, fresh] = scratch_.try_emplace({bytes, at}, static_cast<uint32_t>(out_.plan.buffers.size()));
     if (fresh) {
       plan::Buffer b;
       b.space = plan::Space::kScratch;
+      b.offset = static_cast<uint64_t>(at);
       b.bytes = static_cast<uint64_t>(bytes);
       b.dtype = kFloat32;
       b.shape = {bytes / 4};
@@ -118,8 +123,8 @@ class Emission {
   Lowered& out_;
   std::map<std::string, uint32_t> kernels_;
   std::map<std::string, int> names_;
-  std::map<int, uint32_t> buffers_;      // by tensor
-  std::map<int64_t, uint32_t> scratch_;  // by bytes
+  std::map<int, uint32_t> buffers_;                          // by tensor
+  std::map<std::pair<int64_t, int64_t>, uint32_t> scratch_;  // by bytes and offset
 };
 
 }  // namespace

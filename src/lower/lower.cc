@@ -72,7 +72,8 @@ Result<Lowered> lower_module(const Module& fused, const Target& target, const Lo
   Module module = split_groups(fused);
   std::vector<std::string> taken_apart;
   for (;;) {
-    LoweringSetting setting{target, options.chooser ? *options.chooser : by_cost, options.device_targets};
+    LoweringSetting setting{target, options.chooser ? *options.chooser : by_cost, options.device_targets,
+                            options.memory};
     auto lowered = run_steps(module, &setting, options.panels, options.context ? options.context : &own);
     if (!setting.culprit) {
       if (lowered.ok()) lowered->taken_apart = std::move(taken_apart);

@@ -7,6 +7,7 @@
 
 #include "base/formats/plan.h"
 #include "ir/pass_context.h"
+#include "lower/memory_options.h"
 #include "lower/panel_widths.h"
 #include "lower/strategy.h"
 #include "lower/weight.h"
@@ -44,6 +45,8 @@ struct Lowered {
   // Groups that could not be lowered as one kernel and became one for each operator, with the reason. A user sees only
   // a slower model; for us each is a defect, and tests fail on it.
   std::vector<std::string> taken_apart;
+  std::vector<PlacedPool> pools;                       // parts of the arena
+  std::vector<int64_t> input_offsets, output_offsets;  // in the arena; empty: they are the user's memory
 };
 
 // Targets of devices other than the CPU, by device type (resolved); one that is missing has the CPU's.
@@ -53,6 +56,7 @@ struct LowerOptions {
   const KernelChooser* chooser = nullptr;  // null: the cost model
   DeviceTargets device_targets;
   const PanelWidths* panels = nullptr;
+  MemoryOptions memory;
   PassContext* context = nullptr;  // the steps run as passes with it, and are in its log; null: one of their own
 };
 

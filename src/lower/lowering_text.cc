@@ -75,7 +75,7 @@ Status verify_buffers(const LoweringState& state) {
   for (size_t k = 0; k < order.size(); ++k)
     for (size_t m = k + 1; m < order.size(); ++m) {
       const Storage &a = buffers.storages[order[k]], &b = buffers.storages[order[m]];
-      if (a.device != b.device || a.offset + arena_extent(a) <= b.offset) break;
+      if (a.device != b.device || a.offset + a.extent <= b.offset) break;
       if (a.first_use <= b.last_use && b.first_use <= a.last_use)
         return broken(format("storages {} and {} overlap", order[k], order[m]));
     }

@@ -24,6 +24,7 @@ struct LoweringSetting {
   const Target& target;
   const KernelChooser& chooser;
   const DeviceTargets& device_targets;
+  const MemoryOptions& memory;
   // The function of the module whose group no kernel could be made of, when its operators may have kernels; else null.
   const relay::FunctionNode* culprit = nullptr;
 

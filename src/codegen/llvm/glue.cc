@@ -38,7 +38,8 @@ struct Glue {
   const plan::Plan& plan;
   const Target& target;
   bool system_lib = false;
-  std::vector<llvm::Function*> kernels;
+  std::vector<uint64_t> pools = {};  // where each begins in the arena: the arena argument is a list of them; else empty
+  std::vector<llvm::Function*> kernels = {};
 
   llvm::GlobalVariable* constant(llvm::Constant* value, const char* name, bool exported) {
     auto* global = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(name, value->getType()));
@@ -121,6 +122,17 @@ struct Glue {
     llvm::appendToGlobalDtors(*module, emit("tw_remove_model", null, null), 65535);
   }
 
+  // A byte of the arena, or of the pool that has it.
+  Value* in_arena(Value* base, uint64_t offset) {
+    if (!pools.empty()) {
+      size_t i = pools.size() - 1;
+      while (i > 0 && pools[i] > offset) --i;
+      base = b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), base, i));
+      offset -= pools[i];
+    }
+    return offset == 0 ? base : b.CreateConstGEP1_64(b.getInt8Ty(), base, offset);
+  }
+
   // void part(inputs, outputs, arena, params): some steps of one variant, one after another.
   llvm::Function* emit_part(const plan::Plan& plan, const std::string& name, size_t first, size_t last) {
     llvm::Type* ptr = b.getPtrTy();
@@ -137,6 +149,7 @@ struct Glue {
       for (size_t k = 0; k < step.buffers.size(); ++k) {
         const plan::Buffer& buffer = plan.buffers[step.buffers[k]];
         Value* base = nullptr;
+        uint64_t further = buffer.offset;
         switch (buffer.space) {
           case plan::Space::kInput:
           case plan::Space::kOutput: {
@@ -145,16 +158,18 @@ struct Glue {
             break;
           }
           case plan::Space::kArena:
-            base = function->getArg(2);
+            base = in_arena(function->getArg(2), buffer.offset);
+            further = 0;
             break;
           case plan::Space::kParams:
             base = function->getArg(3);
             break;
           case plan::Space::kScratch:
-            base = b.CreateConstGEP1_64(b.getInt8Ty(), function->getArg(2), plan.arena_bytes - plan.scratch_bytes);
+            base = in_arena(function->getArg(2), plan.arena_bytes - plan.scratch_bytes + buffer.offset);
+            further = 0;
             break;
         }
-        if (buffer.offset != 0) base = b.CreateConstGEP1_64(b.getInt8Ty(), base, buffer.offset);
+        if (further != 0) base = b.CreateConstGEP1_64(b.getInt8Ty(), base, further);
         b.CreateStore(base, b.CreateConstInBoundsGEP1_64(ptr, slots, k));
       }
       b.CreateCall(kernels[step.kernel], {slots, b.getInt64(0), b.getInt64(1)});
@@ -203,15 +218,36 @@ struct Glue {
     return where;
   }
 
+  std::vector<llvm::Function*> emit_parts(const plan::Plan& variant, size_t v) {
+    std::vector<llvm::Function*> list;
+    for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
+      list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i,
+                               std::min(variant.steps.size(), i + kStepsPerFunction)));
+    return list;
+  }
+
+  // int symbol(inputs, outputs, pools): the plan without the table that the runtime reads.
+  void emit_entry(const std::string& symbol, llvm::Constant* params) {
+    const std::vector<llvm::Function*> parts = emit_parts(plan, 0);
+    llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty();
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, {ptr, ptr, ptr}, false),
+                                     llvm::GlobalValue::ExternalLinkage, symbol, *module);
+    set_function_attributes(f, target);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    Value* slot = b.CreateAlloca(i32);
+    Value* weights = b.CreateLoad(ptr, address_in_data(params));
+    Value* saved = enter_flush_mode(slot);
+    for (llvm::Function* part : parts) b.CreateCall(part, {f->getArg(0), f->getArg(1), f->getArg(2), weights});
+    leave_flush_mode(slot, saved);
+    b.CreateRet(b.getInt32(0));
+  }
+
   llvm::Constant* emit_run(llvm::Constant* params) {
     std::vector<std::vector<llvm::Function*>> parts;  // by variant
     for (size_t v = 0; v <= plan.variants.size(); ++v) {
       const plan::Plan& variant = plan::variant_of(plan, v);
       auto& list = parts.emplace_back();
-      if (!stands_alone(plan)) continue;
-      for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
-        list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i,
-                                 std::min(variant.steps.size(), i + kStepsPerFunction)));
+      if (stands_alone(plan)) list = emit_parts(variant, v);
     }
     const bool apart = !plan.weights_file.empty();
     llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
@@ -310,6 +346,33 @@ Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, b
   llvm::LLVMContext context;
   auto module = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
   return emit_machine_code(*module, *machine, false);
+}
+
+Result<std::string> compile_entry(const plan::Plan& plan, const Target& target, const std::string& symbol,
+                                  std::span<const uint64_t> pools) {
+  TW_TRY_STATUS(check_plan(plan, plan.kernels.size()));
+  if (!Glue::stands_alone(plan))
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      "the model calls an external code generator or another device, for which a program without the "
+                      "runtime has nothing",
+                      {}, "compile without the external code generator, or a library for the runtime");
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  llvm::LLVMContext context;
+  llvm::Module module("tilewright.entry", context);
+  module.setTargetTriple(target.mtriple);
+  module.setDataLayout(machine->createDataLayout());
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+  Glue glue{.context = context, .module = &module, .plan = plan, .target = target};
+  glue.pools.assign(pools.begin(), pools.end());
+  auto* params = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
+  params->setVisibility(llvm::GlobalValue::HiddenVisibility);
+  glue.declare_kernels();
+  glue.emit_entry(symbol, params);
+  std::string problem;
+  llvm::raw_string_ostream stream(problem);
+  if (llvm::verifyModule(module, &stream))
+    return Diagnostic(ErrorCode::kInternal, "malformed LLVM IR: " + stream.str());
+  return emit_machine_code(module, *machine, false);
 }
 
 Result<std::string> compile_imports(std::string_view tree, const Target& target) {

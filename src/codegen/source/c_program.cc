@@ -45,6 +45,7 @@ class CProgramWriter {
   explicit CProgramWriter(const CProgram& program) : p_(program), plan_(program.plan) {
     name_ = c_model_name(plan_);
     for (const char* taken : {"workspace", "weights", "arena"}) names_.insert(taken);
+    if (p_.interface != nullptr) name_ = p_.interface->prefix;
     for (const std::string& kernel : plan_.kernels) names_.insert(c_kernel_name(kernel));
     for (const plan::TensorInfo& t : plan_.inputs) inputs_.push_back(unique(t.name));
     for (const plan::TensorInfo& t : plan_.outputs) outputs_.push_back(unique(t.name));
@@ -52,21 +53,51 @@ class CProgramWriter {
   }
 
   Result<std::string> write() {
+    if (p_.interface != nullptr) return write_with_interface(*p_.interface);
     const std::string run = TW_TRY(run_function());
     const std::string kernels = kernel_definitions();
     std::string weights;
     if (!p_.weights_apart)
       for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
     std::string out = head() + declarations() + format("\n#ifndef {}_DECLARATIONS_ONLY\n", macro_);
-    const std::string helpers = c_helpers(kernels);
-    out += "#include <math.h>\n#include <string.h>\n\n";
-    if (!helpers.empty()) out += "/* ---- arithmetic that C leaves open ---- */\n\n" + helpers + "\n";
-    if (!weights.empty()) out += "/* ---- weights ---- */\n\n" + weights;
-    out += "/* ---- kernels ---- */\n\n" + kernels + run;
+    out += definitions(weights, kernels) + run;
     return out + format("#endif /* {}_DECLARATIONS_ONLY */\n", macro_);
   }
 
  private:
+  static std::string definitions(const std::string& weights, const std::string& kernels) {
+    const std::string helpers = c_helpers(kernels);
+    std::string out = "#include <math.h>\n#include <string.h>\n\n";
+    if (!helpers.empty()) out += "/* ---- arithmetic that C leaves open ---- */\n\n" + helpers + "\n";
+    if (!weights.empty()) out += "/* ---- weights ---- */\n\n" + weights;
+    return out + "/* ---- kernels ---- */\n\n" + kernels;
+  }
+
+  // Kernels and steps under the interface of the classic stack, with the header in front: the file needs no other.
+  Result<std::string> write_with_interface(const CInterface& f) {
+    pools_.clear();
+    for (const CPool& pool : f.pools) pools_.push_back({unique("pool_" + pool.name), pool.begin});
+    for (const CConstantPool& pool : f.constants) {
+      constant_pools_.push_back(unique("constants_" + pool.name));
+      for (const auto& [param, at] : pool.params) in_constant_pool_[param] = {constant_pools_.size() - 1, at};
+    }
+    const std::string steps = TW_TRY(run_function());
+    std::string weights;
+    for (size_t i : used_params_) weights += c_weight(plan_.params[i], param_names_[i], p_.weight(i));
+    std::string out =
+        format("/* {}: a neural network in C99, written by Tilewright {} for the target \"{}\": {} */\n\n",
+               c_comment(f.module), plan_.compiler_version, c_comment(plan_.target),
+               f.packed ? "a packed function" : "what " + f.header + " declares");
+    out += f.packed ? "#include <stdint.h>\n" : c_interface_header(plan_, f, {});
+    out += "\n" + definitions(weights, kernel_definitions()) + steps + "\n";
+    return out + c_interface_functions(f, [&](const CAddresses& at) {
+             std::string arguments;
+             for (const auto* list : {&at.inputs, &at.outputs, &at.pools, &at.constants})
+               for (const std::string& a : *list) arguments += (arguments.empty() ? "" : ", ") + a;
+             return format("  {}_steps({});\n  return 0;\n", name_, arguments);
+           });
+  }
+
   std::string unique(const std::string& text) {
     const std::string base = c_identifier(text);
     std::string out = base;
@@ -89,8 +120,11 @@ class CProgramWriter {
     for (size_t i = 0; i < outputs_.size(); ++i)
       params.push_back(format("{} *{}", c_storage_type(plan_.outputs[i].dtype), outputs_[i]));
     if (p_.weights_apart) params.push_back("const void *weights");
-    params.push_back("void *workspace");
-    std::string out = format("void {}_run(", name_);
+    const bool classic = p_.interface != nullptr;
+    if (!classic) params.push_back("void *workspace");
+    for (size_t i = 0; classic && i < pools_.size(); ++i) params.push_back("uint8_t *" + pools_[i].name);
+    for (const std::string& pool : constant_pools_) params.push_back("const uint8_t *" + pool);
+    std::string out = classic ? format("static void {}_steps(", name_) : format("void {}_run(", name_);
     size_t column = out.size();
     const std::string indent(column, ' ');
     for (size_t i = 0; i < params.size(); ++i) {
@@ -151,6 +185,12 @@ class CProgramWriter {
     return format("({}{} *)({} + {})", qualifier, type, pointer, bytes);
   }
 
+  std::string in_arena(uint64_t offset, const char* type) const {
+    size_t i = pools_.size() - 1;
+    while (i > 0 && pools_[i].begin > offset) --i;
+    return offset_by(pools_[i].name, offset - pools_[i].begin, type, "");
+  }
+
   // What a kernel gets for a buffer.
   Result<std::string> argument(const plan::Buffer& b, const tir::Buffer& param) {
     const char* type = c_storage_type(param->dtype);
@@ -164,14 +204,17 @@ class CProgramWriter {
         return offset_by(format("({} *){}", bytes, name), b.offset, type, input ? "const " : "");
       }
       case plan::Space::kArena:
-        return offset_by("arena", b.offset, type, "");
+        return in_arena(b.offset, type);
       case plan::Space::kScratch:
-        return offset_by("arena", plan_.arena_bytes - plan_.scratch_bytes + b.offset, type, "");
+        return in_arena(plan_.arena_bytes - plan_.scratch_bytes + b.offset, type);
       case plan::Space::kParams:
         break;
     }
     if (p_.weights_apart) return offset_by("(const uint8_t *)weights", b.offset, type, "const ");
     const size_t i = TW_TRY(param_of(b));
+    if (auto it = in_constant_pool_.find(i); it != in_constant_pool_.end())
+      return offset_by(constant_pools_[it->second.first], it->second.second + b.offset - plan_.params[i].offset, type,
+                       "const ");
     if (used_params_.insert(i).second) param_names_[i] = unique("w_" + plan_.params[i].name);
     const uint64_t skipped = b.offset - plan_.params[i].offset;
     if (skipped == 0 && plan_.params[i].dtype == param->dtype) return param_names_[i];
@@ -211,7 +254,11 @@ class CProgramWriter {
       body += "\n";
     }
     std::string out = prototype() + " {\n";
-    out += arena ? "  uint8_t *const arena = (uint8_t *)workspace;\n" : "  (void)workspace;\n";
+    if (p_.interface == nullptr)
+      out += arena ? "  uint8_t *const arena = (uint8_t *)workspace;\n" : "  (void)workspace;\n";
+    for (const Pool& pool : pools_)
+      if (p_.interface != nullptr) out += format("  (void){};\n", pool.name);
+    for (const std::string& pool : constant_pools_) out += format("  (void){};\n", pool);
     for (const auto* names : {&inputs_, &outputs_})
       for (const std::string& name : *names) out += format("  (void){};\n", name);
     if (p_.weights_apart) out += "  (void)weights;\n";
@@ -227,6 +274,13 @@ class CProgramWriter {
 
   const CProgram& p_;
   const plan::Plan& plan_;
+  struct Pool {
+    std::string name;
+    uint64_t begin;
+  };
+  std::vector<Pool> pools_ = {{"arena", 0}};
+  std::vector<std::string> constant_pools_;
+  std::map<size_t, std::pair<size_t, uint64_t>> in_constant_pool_;  // by param: which pool, and where in it
   std::string name_, macro_;
   std::set<std::string> names_;
   std::vector<std::string> inputs_, outputs_;

@@ -8,6 +8,7 @@
 #include "base/formats/plan.h"
 #include "base/result.h"
 #include "base/tensor.h"
+#include "codegen/source/c_interface.h"
 #include "tir/stmt.h"
 
 namespace tilewright::codegen {
@@ -18,6 +19,7 @@ struct CProgram {
   std::span<const std::string> kernels;      // the same, as c_kernel wrote them
   std::function<Tensor(size_t)> weight;      // plan.params[i] as it lies in memory
   bool weights_apart = false;                // the caller brings the params space
+  const CInterface* interface = nullptr;     // the classic stack's, named; null: NAME_run
 };
 // The function that runs the model is NAME_run; its macros begin with NAME in capitals.
 std::string c_model_name(const plan::Plan& plan);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -27,7 +28,52 @@ std::string human_bytes(double n) {
 struct Flags : CompileFlags {
   std::string output, form, weights_file, records;
   bool system_lib = false, json = false, timing = false, explain = false;
+  std::string interface, executor, planner = "greedy_by_size";
+  std::vector<std::string> pools, constant_pools;
+  int64_t workspace_alignment = 16, constant_alignment = 16;
+  bool tensors_in_pools = false;
+
+  Result<std::optional<AheadOfTime>> ahead_of_time(OutputForm form_of_output) const;
 };
+
+// "sram" or "sram=65536". Error: InvalidArgument.
+Result<lower::MemoryPool> parse_pool(const std::string& text) {
+  const size_t eq = text.find('=');
+  lower::MemoryPool pool{text.substr(0, eq)};
+  const std::string size = eq == std::string::npos ? "" : text.substr(eq + 1);
+  if (eq != std::string::npos) {
+    auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), pool.limit);
+    if (error != std::errc() || end != size.data() + size.size() || pool.limit < 0) pool.name.clear();
+  }
+  if (pool.name.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' is no memory pool", text), {},
+                      "write a name, or name=bytes: --pool sram=65536");
+  return pool;
+}
+
+// What programs without the runtime get: with an interface, and in a Model Library Format that is not the graph
+// executor's.
+Result<std::optional<AheadOfTime>> Flags::ahead_of_time(OutputForm form_of_output) const {
+  const bool library = form_of_output == OutputForm::kModelLibrary, source = form_of_output == OutputForm::kSource;
+  const bool wanted = !interface.empty() || !pools.empty() || !constant_pools.empty() || tensors_in_pools;
+  auto wrong = [](const char* what, const char* hint) {
+    return Diagnostic(ErrorCode::kInvalidArgument, what, {}, hint);
+  };
+  if (!executor.empty() && !library) return wrong("--executor is for --format mlf", "leave it out");
+  if (wanted && !library && !source)
+    return wrong("an interface and memory pools are for C files and Model Library Formats",
+                 "write --format mlf -o net.tar, or --target c -o net.c");
+  if (wanted && executor == "graph")
+    return wrong("the graph executor has no interface of its own", "use --executor aot");
+  if (!(wanted || library) || executor == "graph") return std::optional<AheadOfTime>();
+  AheadOfTime out;
+  out.packed = interface == "packed";
+  for (const std::string& text : pools) out.workspace.push_back(TW_TRY(parse_pool(text)));
+  for (const std::string& text : constant_pools) out.constants.push_back(TW_TRY(parse_pool(text)));
+  out.workspace_alignment = workspace_alignment, out.constant_alignment = constant_alignment;
+  out.tensors_in_pools = tensors_in_pools, out.algorithm = planner;
+  return std::optional<AheadOfTime>(std::move(out));
+}
 
 // A model whose sizes, or inputs that sizes depend on, are known only when it runs.
 int write_program(const Flags& flags, std::optional<runtime::vm::Program> program, const std::string& output) {
@@ -157,7 +203,10 @@ int run(const Flags& flags) {
   options->form = flags.form;
   options->system_lib = flags.system_lib;
   options->weights_file = flags.weights_file;
-  options->keep_modules = false;
+  options->keep_modules = *form == OutputForm::kModelLibrary;
+  auto interface = flags.ahead_of_time(*form);
+  if (!interface.ok()) return fail(interface.error());
+  options->ahead_of_time = *interface;
   std::shared_ptr<const tune::RecordChooser> records;
   if (!flags.records.empty()) {
     auto chooser = records_of_file(flags.records);
@@ -209,7 +258,7 @@ Command add_compile(CLI::App* app) {
   cmd->add_option(
       "--format", flags->form,
       "What to write, whatever the name: library, object, archive, package, ir, bitcode, assembly, source; objects "
-      "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c)");
+      "(a tar of lib0.o and, of imported modules, devc.o) or objects-c (devc.c); mlf (a Model Library Format)");
   cmd->add_flag("--system-lib", flags->system_lib,
                 "The object is for a program that asks the runtime for the model by its name (docs/cpp.md)");
   cmd->add_option(
@@ -221,6 +270,18 @@ Command add_compile(CLI::App* app) {
          "--records", flags->records,
          "What `tune` or the classic stack's tuners measured: kernels are chosen by it where it says something")
       ->type_name("FILE");
+  cmd->add_option("--interface-api", flags->interface,
+                  "Of a C file or a Model Library Format: c (tvmgen_NAME_run with structs) or packed")
+      ->check(CLI::IsMember({"c", "packed"}));
+  cmd->add_option("--executor", flags->executor, "Of a Model Library Format: aot (the default) or graph")
+      ->check(CLI::IsMember({"aot", "graph"}));
+  cmd->add_option("--pool", flags->pools,
+                  "Memory that the program gives a run in C, NAME or NAME=BYTES; several: the first with room is used");
+  cmd->add_option("--constant-pool", flags->constant_pools, "The same for the weights");
+  cmd->add_option("--workspace-byte-alignment", flags->workspace_alignment, "Of buffers in their pools; default 16");
+  cmd->add_option("--constant-byte-alignment", flags->constant_alignment, "Of weights in their pools; default 16");
+  cmd->add_flag("--workspace-io", flags->tensors_in_pools, "Inputs and outputs lie in the pools, too");
+  cmd->add_option("--memory-planner", flags->planner, "greedy_by_size, greedy_by_conflicts or hill_climb");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   cmd->add_flag("--explain", flags->explain,
                 "List for each layer the kernels that apply, their predicted times, and what was chosen");
@@ -236,6 +297,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile net.relay --params net.params -o net.so      # what the classic stack saved\n"
       "  tilewright compile model.onnx --records model.log.json          # what `tilewright tune` found\n"
       "  tilewright compile model.onnx -o model.c --target c             # one C99 file: docs/c.md\n"
+      "  tilewright compile model.onnx -o model.tar --target c --format mlf   # for firmware: docs/aot.md\n"
       "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
   return [flags] { return run(*flags); };
 }

@@ -299,7 +299,7 @@ Result<json> inspect_json(std::string_view text) {
   return json{{"kind", "json"}, {"keys", keys}};
 }
 
-// A package of `compile -o model.tar`: its members, and what its library holds.
+// A package of `compile -o model.tar`, or a Model Library Format: its members, and what its library holds.
 Result<json> inspect_package(std::span<const std::byte> file) {
   auto damaged = [](const char* what) {
     return Diagnostic(ErrorCode::kBadArtifact, format("the package is damaged: {}", what), {},
@@ -320,11 +320,19 @@ Result<json> inspect_package(std::span<const std::byte> file) {
         if (head[124 + i] < '0' || head[124 + i] > '7') return damaged("a member's size is no number");
         bytes = bytes * 8 + static_cast<uint64_t>(head[124 + i] - '0');
       }
-    const std::string name(head, strnlen(head, 100));
+    std::string name(head, strnlen(head, 100));
+    if (head[345] != '\0') name = std::string(head + 345, strnlen(head + 345, 155)) + "/" + name;
     at += kBlock;
     if (bytes > file.size() - at) return damaged("a member is cut off");
     const auto content = file.subspan(at, bytes);
-    j["members"].push_back({{"name", name}, {"bytes", bytes}});
+    if (!name.ends_with('/')) j["members"].push_back({{"name", name}, {"bytes", bytes}});
+    if (name == "./metadata.json") {
+      const auto* text = reinterpret_cast<const char*>(content.data());
+      json metadata = json::parse(text, text + content.size(), nullptr, false);
+      if (!metadata.is_object() || !metadata["modules"].is_object()) return damaged("metadata.json lists no modules");
+      j["kind"] = "model library format";
+      j["modules"] = std::move(metadata["modules"]);
+    }
     if (name.ends_with(".so")) j["library"] = TW_TRY(inspect_artifact(content));
     at += std::min<uint64_t>((bytes + kBlock - 1) / kBlock * kBlock, file.size() - at);
   }

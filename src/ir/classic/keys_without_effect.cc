@@ -43,11 +43,6 @@ constexpr ConfigKeyInfo kKeysWithoutEffect[] = {
     {"tir.is_entry_func", kBoolType, "marks the entry function (no effect)"},
     {"tir.noalias", kBoolType, "assume that buffers do not overlap (always so)"},
     {"tir.use_ptx_async_copy", kBoolType, "asynchronous copies of graphics processors (no effect)"},
-    {"tir.usmp.algorithm", kStringType,
-     "memory planner of all kernels together (no effect: one planner does it always)"},
-    {"tir.usmp.custom_algorithm", kStringType, "a planner of the user's (no effect)"},
-    {"tir.usmp.enable", kBoolType, "plan workspace memory of all kernels together (always so)"},
-    {"tir.usmp.use_workspace_io", kBoolType, "inputs and outputs in the workspace (no effect)"},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of memory pools. They describe: one arena is planned for each model, and a build with pools is an error that says so."""
+"""Memory pools that a program in C brings for a model: relay.build(..., workspace_memory_pools=, constant_memory_pools=), docs/aot.md.
+A pool's name is a member of the interface's struct, and size_hint_bytes what it holds at most; the rest describes."""
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _core
 from ...options import cache_folder
+from ..ir.memory_pools import ConstantMemoryPools, PoolInfo, WorkspaceMemoryPools, WorkspacePoolInfo
 from ..runtime.module import Module
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..target import Target
@@ -65,11 +66,36 @@ def _executor_and_runtime(executor: Any, runtime: Any) -> tuple[Executor, Runtim
     runtime = Runtime(runtime) if isinstance(runtime, str) else runtime
     if not isinstance(executor, Executor) or not isinstance(runtime, Runtime):
         raise TypeError("executor and runtime are Executor and Runtime objects: relay.backend.Executor(\"graph\")")
-    if executor.name == "aot" and (executor.attrs.get("unpacked-api") or executor.attrs.get("interface-api", "packed") != "packed"):
-        raise NotImplementedError("the C interface of a model is tw_run: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
-    if runtime.name == "crt":
-        raise NotImplementedError("no runtime is needed in C: export_library(\"model.a\") and tilewright/standalone.h (docs/cpp.md)")
+    unpacked, interface = bool(executor.attrs.get("unpacked-api")), executor.attrs.get("interface-api", "packed")
+    if interface not in ("c", "packed"):
+        raise ValueError(f'interface-api is "c" or "packed", not "{interface}"')
+    if executor.name == "aot" and runtime.name == "cpp" and (unpacked or interface != "packed"):
+        raise ValueError(f'Need unpacked-api == false (got: {unpacked}) and interface-api == "packed" (got: {interface}) when targeting c++ runtime')
+    if executor.name == "aot" and runtime.name == "crt" and not (unpacked or interface == "packed"):
+        raise ValueError(f'Either need interface_api == "packed" (got: {interface}) or unpacked-api == true (got: {unpacked}) when targeting c runtime')
     return executor, runtime
+
+
+def _pools(pools: Any, kind: type) -> list[PoolInfo]:
+    """The pools of a WorkspaceMemoryPools or ConstantMemoryPools, or a list of them."""
+    listed = list(pools.pools if isinstance(pools, kind) else pools or [])
+    for pool in listed:
+        if not isinstance(pool, PoolInfo):
+            raise TypeError(f"memory pools are {kind.__name__}, not {type(pool).__name__}")
+    return listed
+
+
+def _set_ahead_of_time(options: Any, executor: Executor, workspace: list[PoolInfo], constants: list[PoolInfo], config: Mapping[str, Any]) -> None:
+    """What a program in C asks of the build: its interface, its pools and their planner."""
+    custom, use_io = str(config.get("tir.usmp.custom_algorithm", "")), bool(config.get("tir.usmp.use_workspace_io", False))
+    packed = executor.attrs.get("interface-api", "packed") == "packed"
+    if use_io and packed:
+        raise ValueError('tir.usmp.use_workspace_io option can only be used when interface-api is "c"')
+    from ..usmp import planner
+    own = workspace or [WorkspacePoolInfo("workspace")]
+    options.set_ahead_of_time(packed, [(p.pool_name, p.size_hint_bytes) for p in workspace], [(p.pool_name, p.size_hint_bytes) for p in constants],
+                              executor.attrs.get("workspace-byte-alignment", 16), executor.attrs.get("constant-byte-alignment", 16), use_io,
+                              str(config.get("tir.usmp.algorithm", "greedy_by_size")), planner(custom, own) if custom else None)
 
 
 def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Executor = Executor("graph"),
@@ -78,13 +104,17 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     """Builds with the current PassContext (level 2 outside of one). `params` become constants.
 
     target: one, with or without a host, a list, or a dict by device; on_device says what runs where (docs/python.md).
-    executor: Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
+    executor, runtime: Executor("aot", {"interface-api": "c", "unpacked-api": True}) with Runtime("crt") is for programs in C (docs/aot.md), which
+    alone have memory pools of their own. Executor("graph") walks the plan with any number of threads; Executor("aot") calls one generated function. kernel_cache:
     see tilewright.compile. Errors: tilewright.Error."""
     if isinstance(executor, Mapping):  # params came fourth once
         params, executor = executor, Executor("graph")
     executor, runtime = _executor_and_runtime(executor, runtime)
-    if workspace_memory_pools or constant_memory_pools:
-        raise NotImplementedError("memory pools are not supported; one arena is planned for each model")
+    workspace, constants = _pools(workspace_memory_pools, WorkspaceMemoryPools), _pools(constant_memory_pools, ConstantMemoryPools)
+    in_c = executor.name == "aot" and runtime.name == "crt"
+    if (workspace or constants) and not in_c:
+        raise ValueError("memory pools are arguments of the C interface: executor=Executor(\"aot\", {\"interface-api\": \"c\", \"unpacked-api\": True}), "
+                         "runtime=Runtime(\"crt\")")
     if not isinstance(mod_name, str) or not mod_name.isascii():
         raise ValueError("mod_name must be ASCII")
     targets = _targets(target, target_host)
@@ -95,8 +125,12 @@ def build(ir_mod: Any, target: Any = None, target_host: Any = None, executor: Ex
     options.name, options.kernel_cache, options.aot = mod_name, cache_folder(kernel_cache), executor.name == "aot"
     options.device_targets = _device_targets(targets)
     options.system_lib = bool(runtime.attrs.get("system-lib") or _processor(targets).attrs.get("system-lib"))
+    if in_c:
+        _set_ahead_of_time(options, executor, workspace, constants, context.config)
     built = _core.build(module, options, context._bridge())
-    return (AotExecutorFactory if options.aot else GraphExecutorFactory)(built, mod_name, targets, executor, runtime, module)
+    built_factory = (AotExecutorFactory if options.aot else GraphExecutorFactory)(built, mod_name, targets, executor, runtime, module)
+    built_factory.memory_pools = {p.pool_name: p for p in (*workspace, *constants)}
+    return built_factory
 
 
 def optimize(mod: Any, target: Any = None, params: Mapping[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:

@@ -104,6 +104,7 @@ class ExecutorFactoryModule:
         self.executor = executor
         self.runtime = runtime
         self.ir_mod = ir_mod
+        self.memory_pools: dict[str, Any] = {}  # of the program that calls the model
 
     def __getstate__(self) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
@@ -179,7 +180,9 @@ class ExecutorFactoryModule:
         return self.module
 
     def get_devices(self) -> list[str]:
-        """Names of the devices that the model runs on, the processor first."""
+        """Names of the devices that the model runs on, the processor first; of a program in C, those with a context: none."""
+        if self.runtime.name == "crt" and self.executor.name == "aot":
+            return []
         return [DEVICES.get(number, str(number)) for number in self._whole().devices]
 
     def get_params(self) -> dict[str, NDArray]:
@@ -213,7 +216,15 @@ class ExecutorFactoryModule:
     def executor_codegen_metadata(self) -> ExecutorCodegenMetadata:
         inputs, outputs, options = self._whole().inputs, self._whole().outputs, self.executor.flatten()
         return ExecutorCodegenMetadata([t[0] for t in inputs], [t[1:] for t in inputs], [t[0] for t in outputs], [t[1:] for t in outputs], self.get_devices(),
-                                       self.executor.name, self.libmod_name, options.get("interface-api", "packed"), options.get("unpacked-api", False), 64, 64)
+                                       self.executor.name, self.libmod_name, options.get("interface-api", "packed"), options.get("unpacked-api", False),
+                                       options.get("workspace-byte-alignment", 64), options.get("constant-byte-alignment", 64), self._pool_inputs())
+
+    def _pool_inputs(self) -> dict[str, Any]:
+        """How much the model takes of each pool that the program brings."""
+        from ..usmp import AllocatedPoolInfo
+        if not self.memory_pools:
+            return {}
+        return {name: AllocatedPoolInfo(self.memory_pools[name], size, i) for i, (name, size, _) in enumerate(self._whole().pools) if name in self.memory_pools}
 
     @property
     def optimized(self) -> Any:

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model Library Format, version 7."""
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from ... import _core
+from ..error import Error
+from ..relay.executor_factory import ExecutorFactoryModule
+
+
+class UnsupportedInModelLibraryFormatError(Exception):
+    """The module has a part that the format has no place for."""
+
+
+def export_model_library_format(mods: Any, file_name: str | os.PathLike[str]) -> pathlib.Path:
+    """Writes what relay.build gave, or a list of such, as a tar; its path. The time in it is $SOURCE_DATE_EPOCH's, or 1970: the same models
+    give the same bytes.
+
+    Errors: UnsupportedInModelLibraryFormatError (imported modules), 101 (two models of one name), 103."""
+    factories = list(mods) if isinstance(mods, (list, tuple)) else [mods]
+    for factory in factories:
+        if not isinstance(factory, ExecutorFactoryModule):
+            raise NotImplementedError(f"Don't know how to export module of type {type(factory)!r}; give what relay.build returned")
+        if factory._imports or factory._static:
+            raise UnsupportedInModelLibraryFormatError("Don't know how to export non-c or non-llvm modules; found: "
+                                                       + ", ".join(m.type_key for m in [*factory._imports, *factory._static]))
+    path = pathlib.Path(file_name)
+    try:
+        _core.write_model_library([factory._whole() for factory in factories], os.fspath(path))
+    except Error as error:
+        if error.code == 203:
+            raise UnsupportedInModelLibraryFormatError(str(error)) from error
+        raise
+    return path
+
+
+__all__ = ["UnsupportedInModelLibraryFormatError", "export_model_library_format"]

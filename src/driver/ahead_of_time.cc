@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/ahead_of_time.h"
+
+#include <bit>
+#include <fstream>
+#include <iterator>
+
+#include "base/format.h"
+#include "base/work_folder.h"
+#include "codegen/backend.h"
+#include "codegen/source/c_program.h"
+#include "driver/build.h"
+
+namespace tilewright::driver {
+namespace {
+
+Diagnostic bad_option(std::string what, std::string hint) {
+  return Diagnostic(ErrorCode::kInvalidArgument, std::move(what), {}, std::move(hint));
+}
+
+Status check_pools_given(const std::vector<lower::MemoryPool>& pools) {
+  for (const lower::MemoryPool& pool : pools)
+    if (pool.name.empty()) return bad_option("a memory pool has no name", "name it: it becomes a member of a struct");
+  return Ok{};
+}
+
+// Which weights lie in which of the program's pools, and where.
+Result<std::vector<codegen::CConstantPool>> plan_constants(const Built& built) {
+  const AheadOfTime& options = *built.ahead_of_time;
+  std::vector<codegen::CConstantPool> out;
+  if (options.constants.empty()) return out;
+  std::vector<lower::PooledBuffer> buffers;
+  for (const plan::Param& p : built.lowered.plan.params) {
+    lower::PooledBuffer b{p.name, static_cast<int64_t>(p.bytes), options.constant_alignment, 0, 0, {}};
+    for (uint32_t k = 0; k < options.constants.size(); ++k) b.pools.push_back(k);
+    buffers.push_back(std::move(b));
+  }
+  TW_TRY_STATUS(lower::plan_pools(buffers, options.constants, "greedy_by_size"));
+  const auto sizes = lower::pool_sizes(buffers, options.constants.size());
+  for (size_t k = 0; k < options.constants.size(); ++k)
+    out.push_back({options.constants[k].name, static_cast<uint64_t>(sizes[k]), {}});
+  for (size_t i = 0; i < buffers.size(); ++i)
+    out[buffers[i].pool].params.emplace_back(i, static_cast<uint64_t>(buffers[i].offset));
+  return out;
+}
+
+bool is_source(const Built& built) { return codegen::backend_of(built.target).makes_source; }
+
+Result<codegen::CInterface> interface_of(const Built& built) {
+  const AheadOfTime& options = *built.ahead_of_time;
+  const plan::Plan& plan = built.lowered.plan;
+  if (!is_source(built) && !options.constants.empty())
+    return bad_option("pools of constants are for the target c; of others the object holds the weights",
+                      "compile for the target c, or give pools of workspace memory only");
+  codegen::CInterface f;
+  f.module = plan.model_name.empty() ? "default" : plan.model_name;
+  f.packed = options.packed;
+  f.own_workspace = options.workspace.empty();
+  for (const lower::PlacedPool& p : built.lowered.pools)
+    f.pools.push_back({p.name, static_cast<uint64_t>(p.begin), static_cast<uint64_t>(p.bytes)});
+  f.constants = TW_TRY(plan_constants(built));
+  f.input_offsets.assign(built.lowered.input_offsets.begin(), built.lowered.input_offsets.end());
+  f.output_offsets.assign(built.lowered.output_offsets.begin(), built.lowered.output_offsets.end());
+  f.alignment = static_cast<uint64_t>(TW_TRY(memory_of(options, built.target)).alignment);
+  TW_TRY_STATUS(codegen::name_interface(plan, &f));
+  return f;
+}
+
+Result<std::string> source_with(const Built& built, const codegen::CInterface& f) {
+  const plan::Plan& plan = built.lowered.plan;
+  if (!is_source(built)) return codegen::c_interface_of_object(plan, f);
+  return codegen::c_program({plan, built.lowered.kernels, built.objects,
+                             [&](size_t i) { return built.lowered.params[i].tensor(); }, false, &f});
+}
+
+Result<std::string> object_with(const Built& built, const codegen::CInterface& f) {
+  std::vector<uint64_t> pools;
+  for (const codegen::CPool& p : f.pools) pools.push_back(p.begin);
+  std::vector<std::string> objects = built.objects;
+  objects.push_back(
+      TW_TRY(codegen::compile_entry(built.lowered.plan, built.target, codegen::object_entry_name(f), pools)));
+  const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-object"));
+  const std::string path = folder.path() + "/lib0.o";
+  const auto pieces = weight_pieces(built.lowered.plan, built.lowered.params);
+  const codegen::WeightPieces params = pieces;
+  TW_TRY_STATUS(codegen::link_relocatable(objects, path, built.target, &params));
+  std::ifstream in(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+}  // namespace
+
+Result<lower::MemoryOptions> memory_of(const AheadOfTime& options, const Target& target) {
+  for (const int64_t alignment : {options.workspace_alignment, options.constant_alignment})
+    if (alignment < 1 || alignment > 4096 || !std::has_single_bit(static_cast<uint64_t>(alignment)))
+      return bad_option(format("memory cannot be aligned to {} bytes", alignment), "give a power of two up to 4096");
+  TW_TRY_STATUS(check_pools_given(options.workspace));
+  TW_TRY_STATUS(check_pools_given(options.constants));
+  if (options.packed && !(options.workspace.empty() && options.constants.empty()))
+    return bad_option("a packed function takes no memory pools", "use the C interface (interface-api \"c\")");
+  if (options.tensors_in_pools && options.workspace.empty())
+    return bad_option("inputs and outputs can lie in memory pools of the program only", "give a workspace memory pool");
+  const bool source = codegen::backend_of(target).makes_source;
+  lower::MemoryOptions memory;
+  memory.pools = options.workspace;
+  // Elements of C are up to 8 bytes; machine code works on whole cache lines.
+  memory.alignment = std::max<int64_t>(options.workspace_alignment, source ? 8 : 64);
+  memory.exact = source;
+  memory.one_thread = true;
+  memory.inputs_and_outputs = options.tensors_in_pools;
+  memory.algorithm = options.algorithm;
+  memory.planner = options.planner;
+  return memory;
+}
+
+Result<std::vector<PoolUse>> pools_of(const Built& built) {
+  std::vector<PoolUse> out;
+  for (const lower::PlacedPool& p : built.lowered.pools) out.push_back({p.name, p.bytes, false});
+  for (const codegen::CConstantPool& p : TW_TRY(plan_constants(built)))
+    out.push_back({p.name, static_cast<int64_t>(p.bytes), true});
+  return out;
+}
+
+Result<std::string> ahead_of_time_source(const Built& built) { return source_with(built, TW_TRY(interface_of(built))); }
+
+Result<Files> ahead_of_time_files(const Built& built) {
+  const codegen::CInterface f = TW_TRY(interface_of(built));
+  const std::string name = built.lowered.plan.model_name.empty() ? "default" : built.lowered.plan.model_name;
+  Files files;
+  if (!f.packed)
+    files.emplace_back(
+        "codegen/host/include/" + f.header,
+        codegen::c_interface_header(built.lowered.plan, f, [&](size_t i) { return built.lowered.params[i].tensor(); }));
+  if (!is_source(built)) files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), TW_TRY(object_with(built, f)));
+  files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_with(built, f)));
+  return files;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/model_library.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/format.h"
+#include "base/work_folder.h"
+#include "codegen/backend.h"
+#include "driver/build.h"
+#include "driver/function_metadata.h"
+#include "driver/guarded.h"
+#include "driver/tar_writer.h"
+#include "relay/text.h"
+#include "runtime/classic/graph_json.h"
+#include "runtime/params_file.h"
+
+namespace tilewright::driver {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kLibraryVersion = 7;
+
+std::string name_of(const Built& built) {
+  const std::string& name = built.lowered.plan.model_name;
+  return name.empty() ? "default" : name;
+}
+
+std::string export_time() {
+  std::time_t seconds = 0;
+  if (const char* given = std::getenv("SOURCE_DATE_EPOCH"))
+    std::from_chars(given, given + std::char_traits<char>::length(given), seconds);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%SZ", &parts)};
+}
+
+// What each piece of the graph executor's memory takes, and which input it is.
+json storage_map(const std::string& graph_text) {
+  const json graph = json::parse(graph_text);
+  const json& attrs = graph["attrs"];
+  std::map<int, json> storages;
+  for (size_t node = 0; node < graph["nodes"].size(); ++node) {
+    const size_t begin = graph["node_row_ptr"][node], end = graph["node_row_ptr"][node + 1];
+    for (size_t entry = begin; entry < end; ++entry) {
+      const int id = attrs["storage_id"][1][entry];
+      uint64_t bits = 1;
+      for (const json& d : attrs["shape"][1][entry]) bits *= d.get<uint64_t>();
+      auto type = parse_dtype(attrs["dltype"][1][entry].get<std::string>());
+      bits *= type.ok() ? static_cast<uint64_t>(type->bits) * type->lanes : 8;
+      auto [it, fresh] = storages.try_emplace(id, json{{"storage_id", id}, {"size_bytes", (bits + 7) / 8}});
+      if (!fresh) it->second["size_bytes"] = std::max(it->second["size_bytes"].get<uint64_t>(), (bits + 7) / 8);
+      const json& arguments = graph["arg_nodes"];
+      if (std::find(arguments.begin(), arguments.end(), json(node)) != arguments.end())
+        it->second["input_binding"] = graph["nodes"][node]["name"];
+    }
+  }
+  json out = json::array();
+  for (auto& [id, entry] : storages) out.push_back(std::move(entry));
+  return out;
+}
+
+// Of a program's pools the sum: the plan's arena is whole cache lines.
+uint64_t workspace_of(const Built& built, const FunctionMetadata& main) {
+  if (!built.ahead_of_time) return main.workspace;
+  uint64_t bytes = 0;
+  for (const lower::PlacedPool& pool : built.lowered.pools) bytes += static_cast<uint64_t>(pool.bytes);
+  return bytes;
+}
+
+json memory_map(const Built& built) {
+  json functions{{"operator_functions", json::array()}, {"main", json::array()}};
+  for (const FunctionMetadata& f : function_metadata(built.lowered)) {
+    if (f.name == "__tvm_main__") {
+      functions["main"].push_back({{"device", f.device},
+                                   {"workspace_size_bytes", workspace_of(built, f)},
+                                   {"constants_size_bytes", f.constants},
+                                   {"io_size_bytes", f.io}});
+    } else {
+      const json use{{"device", f.device}, {"workspace_size_bytes", f.workspace}};
+      functions["operator_functions"].push_back({{"function_name", f.name}, {"workspace", json::array({use})}});
+    }
+  }
+  json memory{{"functions", std::move(functions)}};
+  if (!built.ahead_of_time) memory["sids"] = storage_map(runtime::write_graph_json(built.lowered.plan));
+  return memory;
+}
+
+json metadata_of(const Built& built) {
+  return {{"model_name", name_of(built)},
+          {"export_datetime", export_time()},
+          {"memory", memory_map(built)},
+          {"target", json::array({built.target.str()})},
+          {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
+          {"style", "full-model"},
+          {"external_dependencies", json::array()}};  // what is generated needs no runtime
+}
+
+// The code of a model for the graph executor: an object with the plan that the runtime loads, or one C file.
+Result<Files> graph_files(const Built& built) {
+  const std::string name = name_of(built);
+  Files files;
+  if (codegen::backend_of(built.target).makes_source) {
+    files.emplace_back(format("codegen/host/src/{}_lib0.c", name), TW_TRY(source_of(built)));
+  } else {
+    const WorkFolder folder = TW_TRY(WorkFolder::temporary("tilewright-library"));
+    TW_TRY(export_objects(built, folder.path(), true));
+    std::ifstream in(folder.path() + "/lib0.o", std::ios::binary);
+    files.emplace_back(format("codegen/host/lib/{}_lib0.o", name), std::string(std::istreambuf_iterator<char>(in), {}));
+  }
+  files.emplace_back(format("executor-config/graph/{}.graph", name), runtime::write_graph_json(built.lowered.plan));
+  return files;
+}
+
+Status add_model(const Built& built, std::map<std::string, std::string>* members) {
+  const std::string name = name_of(built);
+  if (!built.lowered.plan.imports.empty() || !built.lowered.externals.empty())
+    return Diagnostic(ErrorCode::kUnsupportedModel,
+                      format("model '{}' imports modules of an external code generator, which a Model Library Format "
+                             "has no place for",
+                             name),
+                      {}, "compile without the external code generator, or export a library");
+  Files files = TW_TRY(built.ahead_of_time ? ahead_of_time_files(built) : graph_files(built));
+  // The weights of a model that was compiled ahead of time are in its code.
+  files.emplace_back(format("parameters/{}.params", name), built.ahead_of_time
+                                                               ? runtime::write_params_file({})
+                                                               : params_file(built.lowered.plan, built.lowered.params));
+  if (!built.imported.functions.empty())
+    files.emplace_back(format("src/{}.relay", name), relay::print_module(built.imported).text);
+  for (auto& [path, bytes] : files) (*members)["./" + path] = std::move(bytes);
+  return Ok{};
+}
+
+}  // namespace
+
+Status write_model_library(std::span<const Built* const> models, const std::string& path) {
+  return guarded([&]() -> Status {
+    std::map<std::string, std::string> members;
+    json modules = json::object();
+    for (const Built* built : models) {
+      const std::string name = name_of(*built);
+      if (modules.contains(name))
+        return Diagnostic(ErrorCode::kInvalidArgument, format("two models are called '{}'", name), path,
+                          "build them under different names (mod_name)");
+      modules[name] = metadata_of(*built);
+      TW_TRY_STATUS(add_model(*built, &members));
+    }
+    members["./metadata.json"] = json{{"version", kLibraryVersion}, {"modules", std::move(modules)}}.dump(2);
+    std::set<std::string> folders;
+    for (const auto& [name, bytes] : members)
+      for (size_t at = name.find('/'); at != std::string::npos; at = name.find('/', at + 1))
+        folders.insert(name.substr(0, at + 1));
+    const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
+    const std::string made = folder.path() + "/library";
+    std::ofstream out(made, std::ios::binary);
+    TarWriter tar(out);
+    for (const std::string& name : folders) tar.add_folder(name);
+    for (const auto& [name, bytes] : members) tar.add(name, bytes);
+    tar.finish();
+    out.close();
+    if (!out) return cannot_write(path, "no space, or the folder vanished");
+    std::error_code error;
+    std::filesystem::rename(made, path, error);
+    if (error) return cannot_write(path, error.message());
+    return Ok{};
+  });
+}
+
+}  // namespace tilewright::driver
