@@ -39,7 +39,7 @@ enum class SizeOp : uint8_t {
   kSelect,
 };
 struct SizeStep {
-  SizeOp op;
+  SizeOp op = SizeOp::kConstant;
   int64_t value = 0;
 };
 using SizeProgram = std::vector<SizeStep>;
