@@ -38,7 +38,7 @@ Result<WireTensor> describe_tensor(const DLTensor& tensor) {
 }
 
 Result<std::span<char>> host_bytes(const DLTensor& tensor) {
-  if (tensor.device.device_type != kDLCPU)
+  if (device_kind(tensor.device) != kDLCPU)
     return Diagnostic(ErrorCode::kInvalidArgument, "a tensor that is not in this process's memory", "remote");
   const uint64_t bytes = TW_TRY(byte_size(TW_TRY(describe_tensor(tensor))));
   return std::span(static_cast<char*>(tensor.data) + tensor.byte_offset, bytes);
@@ -168,13 +168,13 @@ Result<std::vector<WireValue>> Endpoint::serve_request(Code code, std::string_vi
       TW_TRY_STATUS(wants(2));
       if (values[1].integer != kAttributeExists) return nothing;
       return std::vector{
-          WireValue::of(values[0].device.device_type == kDLCPU && values[0].device.device_id == 0 ? 1 : 0)};
+          WireValue::of(device_kind(values[0].device) == kDLCPU && values[0].device.device_id == 0 ? 1 : 0)};
     }
     case Code::kAllocate:
     case Code::kAllocateWithScope: {
       TW_TRY_STATUS(wants(code == Code::kAllocate ? 3 : 1));
       const DLDevice device = code == Code::kAllocate ? values[0].device : values[0].tensor.device;
-      if (device.device_type != kDLCPU || device.device_id != 0)
+      if (device_kind(device) != kDLCPU || device.device_id != 0)
         return Diagnostic(ErrorCode::kInvalidArgument, "this server has no such device", "remote",
                           "take remote.cpu(0)");
       if (lent_.size() > kMaxHandles)

@@ -103,8 +103,7 @@ tw_module* Endpoint::proxy_module(uint64_t handle) {
 
 OwnedValue Endpoint::proxy_tensor(const WireTensor& tensor, int32_t kind) {
   auto* proxy = new Proxy{shared_from_this(), tensor.data, kind, nullptr};
-  DLDevice device = tensor.device;
-  device.device_type = static_cast<DLDeviceType>(static_cast<int32_t>(device.device_type) + step_);
+  const DLDevice device = moved_device(tensor.device, step_);
   tw_value value{};
   value.kind = TW_NDARRAY;
   value.as.ndarray = managed_tensor(reinterpret_cast<void*>(tensor.data), device, tensor.dtype, tensor.shape.data(),
@@ -113,16 +112,15 @@ OwnedValue Endpoint::proxy_tensor(const WireTensor& tensor, int32_t kind) {
 }
 
 Result<DLDevice> Endpoint::there(DLDevice device) const {
-  const int32_t type = static_cast<int32_t>(device.device_type) - step_;
-  if (step_ != 0 && (type < 0 || type >= kSessionStep))
+  const DLDevice moved = moved_device(device, -step_);
+  if (const int32_t type = device_kind(moved); step_ != 0 && (type < 0 || type >= kSessionStep))
     return Diagnostic(ErrorCode::kInvalidArgument, "a device that is not of this session", "remote",
                       "take the session's own: remote.cpu(0)");
-  device.device_type = static_cast<DLDeviceType>(type);
-  return device;
+  return moved;
 }
 
 Result<WireTensor> Endpoint::remote_tensor(const DLTensor& tensor) const {
-  if (step_ == 0 || static_cast<int32_t>(tensor.device.device_type) < step_) return stays_here("a tensor");
+  if (step_ == 0 || device_kind(tensor.device) < step_) return stays_here("a tensor");
   WireTensor wire;
   wire.device = TW_TRY(there(tensor.device));
   wire.data = reinterpret_cast<uint64_t>(tensor.data);
@@ -251,8 +249,7 @@ Result<tw_value> Endpoint::from_wire(const WireValue& wire, Lent* keep) {
       value.as.dtype = wire.dtype;
       return value;
     case TW_DEVICE:
-      value.as.device = {static_cast<DLDeviceType>(static_cast<int32_t>(wire.device.device_type) + step_),
-                         wire.device.device_id};
+      value.as.device = moved_device(wire.device, step_);
       return value;
     case TW_STR:
     case TW_BYTES: {
@@ -280,11 +277,11 @@ Result<tw_value> Endpoint::from_wire(const WireValue& wire, Lent* keep) {
       tensor.ndim = static_cast<int32_t>(keep->shapes.back().size());
       tensor.shape = keep->shapes.back().data();
       if (step_ != 0) {  // the server's, in a callback
-        tensor.device.device_type = static_cast<DLDeviceType>(static_cast<int32_t>(tensor.device.device_type) + step_);
+        tensor.device = moved_device(tensor.device, step_);
         tensor.data = reinterpret_cast<void*>(wire.tensor.data);
         tensor.byte_offset = wire.tensor.byte_offset;
       } else {
-        if (tensor.device.device_type != kDLCPU)
+        if (device_kind(tensor.device) != kDLCPU)
           return Diagnostic(ErrorCode::kInvalidArgument, "this server has tensors in the CPU's memory only", "remote");
         tensor.data = TW_TRY(bytes_of(wire.tensor, TW_TRY(byte_size(wire.tensor)))).data();
       }
@@ -351,8 +348,7 @@ Result<OwnedValue> Endpoint::result_from_wire(std::span<const WireValue> values)
     // A server of the classic stack has one number for the bytes and one for who frees them.
     auto* proxy = new Proxy{shared_from_this(), values[2].handle, TW_NDARRAY, nullptr};
     WireTensor tensor = value.tensor;
-    DLDevice device{static_cast<DLDeviceType>(static_cast<int32_t>(tensor.device.device_type) + step_),
-                    tensor.device.device_id};
+    const DLDevice device = moved_device(tensor.device, step_);
     tw_value out{};
     out.kind = TW_NDARRAY;
     out.as.ndarray = managed_tensor(reinterpret_cast<void*>(tensor.data), device, tensor.dtype, tensor.shape.data(),

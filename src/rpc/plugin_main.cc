@@ -25,7 +25,7 @@ std::map<int32_t, std::weak_ptr<Endpoint>>& sessions() {
 
 Result<std::shared_ptr<Endpoint>> session_of(const DLDevice& device) {
   std::lock_guard lock(sessions_mutex);
-  const auto found = sessions().find(static_cast<int32_t>(device.device_type) / kSessionStep);
+  const auto found = sessions().find(device_kind(device) / kSessionStep);
   auto session = found == sessions().end() ? nullptr : found->second.lock();
   if (!session)
     return Diagnostic(ErrorCode::kInvalidArgument, "the tensor or device belongs to no open session", "remote",
@@ -56,7 +56,7 @@ Result<const DLTensor*> tensor_at(Values args, size_t i) {
   if (i < args.size() && args[i].kind == TW_NDARRAY) return &args[i].as.ndarray->dl_tensor;
   return wants("a tensor");
 }
-bool is_remote(const DLTensor& tensor) { return static_cast<int32_t>(tensor.device.device_type) >= kSessionStep; }
+bool is_remote(const DLTensor& tensor) { return device_kind(tensor.device) >= kSessionStep; }
 
 Result<Door> door_at(Values args, size_t i) {  // token file, plaintext, patience in ms
   Door door;
@@ -182,7 +182,7 @@ Result<OwnedValue> copy(Values args) {
     return Diagnostic(ErrorCode::kShapeMismatch, "tensors of different sizes cannot be copied", "remote");
   const auto local = [](const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; };
   Status copied = Ok{};
-  if (is_remote(*from) && is_remote(*to) && from->device.device_type == to->device.device_type) {
+  if (is_remote(*from) && is_remote(*to) && device_kind(from->device) == device_kind(to->device)) {
     copied = TW_TRY(session_of(from->device))->copy_among(*from, *to);
   } else if (is_remote(*from) && is_remote(*to)) {
     std::vector<char> between(bytes);

@@ -29,7 +29,7 @@ void write_one(ByteWriter& out, const WireValue& v) {
       append(out, v.dtype);
       return append(out, int32_t{0});
     case TW_DEVICE:
-      append(out, static_cast<int32_t>(v.device.device_type));
+      append(out, device_kind(v.device));
       return append(out, v.device.device_id);
     case TW_HANDLE:
     case TW_MODULE:
@@ -71,7 +71,7 @@ Result<WireValue> read_one(ByteReader& in, int32_t kind, int depth) {
       in.read<int32_t>();
       break;
     case TW_DEVICE:
-      v.device.device_type = static_cast<DLDeviceType>(in.read<int32_t>());
+      v.device = moved_device({DLDeviceType{}, 0}, in.read<int32_t>());
       v.device.device_id = in.read<int32_t>();
       break;
     case TW_HANDLE:
@@ -148,7 +148,7 @@ WireValue WireValue::of_tensor(WireTensor tensor) {
 
 void write_tensor(ByteWriter& out, const WireTensor& tensor) {
   append(out, tensor.data);
-  append(out, static_cast<int32_t>(tensor.device.device_type));
+  append(out, device_kind(tensor.device));
   append(out, tensor.device.device_id);
   append(out, static_cast<int32_t>(tensor.shape.size()));
   append(out, tensor.dtype);
@@ -159,7 +159,7 @@ void write_tensor(ByteWriter& out, const WireTensor& tensor) {
 Result<WireTensor> read_tensor(ByteReader& in) {
   WireTensor tensor;
   tensor.data = in.read<uint64_t>();
-  tensor.device.device_type = static_cast<DLDeviceType>(in.read<int32_t>());
+  tensor.device = moved_device({DLDeviceType{}, 0}, in.read<int32_t>());
   tensor.device.device_id = in.read<int32_t>();
   const auto rank = in.read<int32_t>();
   tensor.dtype = in.read<DLDataType>();

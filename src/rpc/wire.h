@@ -3,6 +3,7 @@
 // with their kinds in front. Layouts are the classic stack's protocol "0.8.0"; lists (TW_ARRAY) are ours.
 #pragma once
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,6 +58,20 @@ struct WireTensor {
 };
 // Bytes of all elements. Error: ProtocolError (a negative size, overflow).
 Result<uint64_t> byte_size(const WireTensor& tensor);
+
+// A device's kind as a number: sessions, and hostile peers, have kinds that the enumeration does not name, and reading
+// one as the enumeration would be undefined.
+inline int32_t device_kind(const DLDevice& device) {
+  int32_t kind = 0;
+  std::memcpy(&kind, &device.device_type, sizeof kind);
+  return kind;
+}
+// The device whose kind is `by` further; beyond the largest number it goes on from the least.
+inline DLDevice moved_device(DLDevice device, int32_t by) {
+  const uint32_t kind = static_cast<uint32_t>(device_kind(device)) + static_cast<uint32_t>(by);
+  std::memcpy(&device.device_type, &kind, sizeof kind);
+  return device;
+}
 
 // One value. `text` points into the frame it was read from, or into what the caller keeps.
 struct WireValue {
