@@ -32,7 +32,6 @@ endif()
 # Sessions with other machines: the small program, which needs no compiler, and the client's functions, which whoever wants
 # sessions loads (decision 021).
 if(TARGET tw_rpc)
-  find_package(OpenSSL 3 REQUIRED)
   target_link_libraries(tw_rpc PRIVATE OpenSSL::SSL OpenSSL::Crypto)
   add_executable(tilewright_rpc ${CMAKE_SOURCE_DIR}/src/rpc/rpc_main.cc)
   target_link_libraries(tilewright_rpc PRIVATE -Wl,--whole-archive $<TARGET_FILE:tw_runtime> -Wl,--no-whole-archive tw_rpc)
@@ -51,8 +50,14 @@ if(TARGET tw_rpc)
 endif()
 
 if(TARGET tw_cli)
-  find_package(ZLIB REQUIRED)
-  target_link_libraries(tw_archive PUBLIC ZLIB::ZLIB)
+  # Debian has zlib for its own architectures only; without, compressed entries of archives are refused by name.
+  find_package(ZLIB)
+  if(ZLIB_FOUND)
+    target_link_libraries(tw_archive PUBLIC ZLIB::ZLIB)
+    target_compile_definitions(tw_archive PRIVATE TW_ZLIB)
+  elseif(NOT CMAKE_CROSSCOMPILING)
+    message(FATAL_ERROR "zlib is not here (Debian's zlib1g-dev); ./dev setup installs it")
+  endif()
   if(TILEWRIGHT_SANITIZE MATCHES "undefined")  # stb_image's digits and coefficients wrap
     set_source_files_properties(src/inputs/picture.cc PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
   endif()

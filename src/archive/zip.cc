@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "archive/zip.h"
 
+#ifdef TW_ZLIB
 #include <zlib.h>
+#endif
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/checked.h"
@@ -62,6 +65,7 @@ Result<Directory> find_directory(std::span<const std::byte> file) {
   return damaged("its directory is missing");
 }
 
+#ifdef TW_ZLIB
 Result<std::string> inflate_entry(std::span<const std::byte> packed, uint64_t size, const std::string& name) {
   if (size > packed.size() * 1100 + 1024) return damaged(format("'{}' cannot unpack to {} bytes", name, size));
   std::string out(size, '\0');
@@ -87,6 +91,30 @@ Result<std::string> inflate_entry(std::span<const std::byte> packed, uint64_t si
 uint32_t sum_of(const void* data, size_t bytes) {
   return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef*>(data), bytes));
 }
+#else
+Result<std::string> inflate_entry(std::span<const std::byte>, uint64_t, const std::string& name) {
+  return Diagnostic(ErrorCode::kUnsupportedModel,
+                    format("'{}' in the archive is compressed, and this program was built without zlib", name), {},
+                    "write the archive without compression (numpy.savez)");
+}
+
+// CRC-32 of ISO 3309, as zip archives have it: by bytes, its polynomial reflected.
+uint32_t sum_of(const void* data, size_t bytes) {
+  static const std::array<uint32_t, 256> kTable = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0xedb88320u : 0);
+      table[i] = value;
+    }
+    return table;
+  }();
+  uint32_t sum = 0xffffffffu;
+  for (const auto *at = static_cast<const unsigned char*>(data), *end = at + bytes; at != end; ++at)
+    sum = (sum >> 8) ^ kTable[(sum ^ *at) & 0xff];
+  return ~sum;
+}
+#endif
 
 // What an entry of the directory says, with the zip64 sizes in place.
 struct DirectoryEntry {

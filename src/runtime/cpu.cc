@@ -3,6 +3,7 @@
 #include "runtime/cpu.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 
 #include <algorithm>
 #include <cmath>
@@ -151,15 +152,51 @@ bool has_feature(std::string_view name) {
   return false;
 }
 #else
-// Elsewhere the kernel's list of flags is what there is; a few of LLVM's names differ from it.
+// Elsewhere the operating system tells each process by bits (Linux, uapi/asm/hwcap.h of each processor): an emulator
+// answers for the processor that it imitates, which /proc/cpuinfo does not.
+struct Feature {
+  const char* name;  // LLVM's
+  unsigned long word;
+  int bit;
+};
+constexpr Feature kFeatures[] = {
+#if defined(__aarch64__)
+    {"neon", AT_HWCAP, 1},
+    {"fp-armv8", AT_HWCAP, 0},
+    {"fullfp16", AT_HWCAP, 10},
+    {"dotprod", AT_HWCAP, 20},
+    {"sve", AT_HWCAP, 22},
+    {"i8mm", AT_HWCAP2, 13},
+    {"bf16", AT_HWCAP2, 14},
+#elif defined(__arm__)
+    {"neon", AT_HWCAP, 12},
+    {"vfp3", AT_HWCAP, 13},
+    {"vfp4", AT_HWCAP, 16},
+    {"hwdiv-arm", AT_HWCAP, 17},
+    {"fullfp16", AT_HWCAP, 23},
+    {"dotprod", AT_HWCAP, 24},
+    {"bf16", AT_HWCAP, 26},
+    {"i8mm", AT_HWCAP, 27},
+#elif defined(__riscv)
+    {"a", AT_HWCAP, 'a' - 'a'},
+    {"c", AT_HWCAP, 'c' - 'a'},
+    {"d", AT_HWCAP, 'd' - 'a'},
+    {"f", AT_HWCAP, 'f' - 'a'},
+    {"m", AT_HWCAP, 'm' - 'a'},
+    {"v", AT_HWCAP, 'v' - 'a'},
+#endif
+    {"", 0, 0},
+};
+
 bool has_feature(std::string_view name) {
-  if (name == "neon") name = "asimd";
-  if (name == "dotprod") name = "asimddp";
-  if (name == "fullfp16") name = "asimdhp";
+  for (const Feature& f : kFeatures)
+    if (name == f.name && f.word != 0) return (getauxval(f.word) >> f.bit & 1) != 0;
+  // RISC-V's extensions of several letters stand in a line such as "isa : rv64imafdc_zba_zbb".
   bool found = false;
   each_line(read_text("/proc/cpuinfo"), [&](std::string line) {
-    if (line.rfind("Features", 0) == 0 || line.rfind("flags", 0) == 0)
-      found |= (line + " ").find(" " + std::string(name) + " ") != std::string::npos;
+    if (line.rfind("isa", 0) != 0) return;
+    for (size_t at = line.find('_'); at != std::string::npos; at = line.find('_', at + 1))
+      found |= line.substr(at + 1, line.find('_', at + 1) - at - 1) == name;
   });
   return found;
 }
@@ -253,7 +290,13 @@ FlushDenormals::FlushDenormals() {
   __asm__ volatile("msr fpcr, %0" : : "r"(saved_ | (1ul << 24)));
 }
 FlushDenormals::~FlushDenormals() { __asm__ volatile("msr fpcr, %0" : : "r"(saved_)); }
-#else
+#elif defined(__arm__) && defined(__ARM_FP)
+FlushDenormals::FlushDenormals() {
+  __asm__ volatile("vmrs %0, fpscr" : "=r"(saved_));
+  __asm__ volatile("vmsr fpscr, %0" : : "r"(saved_ | (1ul << 24)));
+}
+FlushDenormals::~FlushDenormals() { __asm__ volatile("vmsr fpscr, %0" : : "r"(saved_)); }
+#else  // RISC-V computes with denormals at full speed
 FlushDenormals::FlushDenormals() : saved_(0) {}
 FlushDenormals::~FlushDenormals() = default;
 #endif
