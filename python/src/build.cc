@@ -11,6 +11,7 @@
 #include "driver/function_metadata.h"
 #include "driver/model_library.h"
 #include "driver/plugin.h"
+#include "driver/target_list.h"
 #include "passes.h"
 #include "relay.h"
 #include "relay/op.h"
@@ -310,7 +311,7 @@ void bind_build(nb::module_& m) {
   // An import tree as the object devc.o.
   m.def("compile_imports", [](nb::bytes tree, const std::string& target) {
     auto made = [&]() -> Result<std::string> {
-      const Target resolved = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+      const Target resolved = TW_TRY(driver::targets_of(target)).back().target;
       return codegen::compile_imports({tree.c_str(), tree.size()}, resolved);
     }();
     const std::string object = unwrap(std::move(made));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "codegen/codegen.h"
+#include "driver/target_list.h"
 #include "relay.h"
 #include "relay/op.h"
 #include "relay/passes/classic/to_mixed_precision.h"
@@ -239,7 +240,7 @@ void bind_passes(nb::module_& m) {
     const relay::Module whole = completed(module);
     auto result = [&]() -> Result<relay::Module> {
       nb::gil_scoped_release release;
-      context.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+      context.target = TW_TRY(driver::targets_of(target))[0].target;
       return relay::run_passes(whole, {name}, context, changed);
     }();
     return unwrap(std::move(result));
@@ -258,9 +259,12 @@ void bind_passes(nb::module_& m) {
           return nb::cast<relay::Expr>(made);
         }));
   });
-  m.def("parse_target", [](const std::string& text) { return unwrap(parse_target(text)).str(); });
+  // Of a list of processors each is read; what is wrong with one of them is raised.
+  m.def("check_target", [](const std::string& text) {
+    for (const std::string& one : split_targets(text)) unwrap(parse_target(one));
+  });
   m.def("resolve_target", [](const std::string& text) {
-    Target t = unwrap(codegen::resolve_target(unwrap(parse_target(text))));
+    const Target t = unwrap(driver::targets_of(text))[0].target;  // of a list the best
     nb::dict out;
     out["kind"] = t.kind;
     out["mtriple"] = t.mtriple;

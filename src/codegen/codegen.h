@@ -35,6 +35,13 @@ Result<std::string> kernel_text(const tir::PrimFunc& function, const Target& tar
 // The table, the plan and tw_run for an artifact: one more object file. `system_lib`: the program that it is linked
 // into finds the model by name (runtime/system_lib.h).
 Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib = false);
+// The same for a library with several instruction sets of x86-64, the best first: tw_run chooses one when it is first
+// called. All have the same inputs, outputs, variants and weights, and names of their own for their kernels.
+struct InstructionSetPlan {
+  const plan::Plan* plan;
+  const Target* target;
+};
+Result<std::string> compile_glue(std::span<const InstructionSetPlan> sets, bool system_lib = false);
 // For a program without the runtime: `int symbol(inputs, outputs, pools)`, lists of addresses. `pools` says where in
 // the arena each begins. Error: UnsupportedModel for what only the runtime can do.
 Result<std::string> compile_entry(const plan::Plan& plan, const Target& target, const std::string& symbol,

@@ -16,6 +16,7 @@
 #include "driver/guarded.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
+#include "driver/target_list.h"
 #include "driver/torch_file.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/torch/archive.h"
@@ -246,6 +247,45 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
   return error;
 }
 
+// The modules of all shapes for one target. Each lowers with the panels that were agreed on.
+Result<Built> build_for_target(std::vector<Built> optimized, const std::vector<BuildOptions>& options,
+                               const lower::PanelWidths* panels, bool named_for_target) {
+  Built built = TW_TRY(lower_optimized(std::move(optimized[0]), options[0], panels));
+  for (size_t i = 1; i < optimized.size(); ++i) {
+    Built variant = TW_TRY(lower_optimized(std::move(optimized[i]), options[i], panels));
+    lower::merge_variant(&built.lowered, std::move(variant.lowered));
+  }
+  if (named_for_target) name_kernels_for(built.target, &built.lowered);
+  TW_TRY_STATUS(compile_kernels(&built, options[0]));
+  return built;
+}
+
+// A module for each shape, for each of the targets.
+Result<Built> build_modules(std::vector<relay::Module> modules, const BuildOptions& options) {
+  const auto targets = TW_TRY(targets_of(options.target));
+  const bool several = modules.size() * targets.size() > 1;
+  lower::PanelWidths panels;
+  std::vector<std::vector<Built>> optimized(targets.size());
+  std::vector<std::vector<BuildOptions>> own(targets.size());
+  for (size_t t = 0; t < targets.size(); ++t)
+    for (size_t i = 0; i < modules.size(); ++i) {
+      BuildOptions& o = own[t].emplace_back(options);
+      o.target = targets[t].text;
+      if (i > 0) o.name += format("_v{}", i);  // a variant's external functions have names of their own
+      optimized[t].push_back(TW_TRY(run_passes_on(modules[i], o)));
+      if (t + 1 == targets.size()) modules[i] = {};  // packed weights take the place of its own
+      // What every shape and processor does with a weight is known before the first of them packs it.
+      if (several) TW_TRY_STATUS(panels.add(optimized[t].back().optimized, optimized[t].back().target));
+    }
+  std::vector<Built> built;
+  for (size_t t = 0; t < targets.size(); ++t)
+    built.push_back(TW_TRY(build_for_target(std::move(optimized[t]), own[t], several ? &panels : nullptr, t > 0)));
+  Built first = std::move(built[0]);
+  built.erase(built.begin());
+  add_instruction_sets(&first, std::move(built));
+  return first;
+}
+
 template <class Source>
 Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
@@ -256,50 +296,24 @@ Result<Built> build_from(const Source& source, const BuildOptions& options, cons
     report(options, "read model", 0);
     BuildOptions named = options;
     if (named.name.empty()) named.name = name;
-    Built first = TW_TRY(run_passes_on(TW_TRY(import_model(source, options, options.shapes)), named));
-    if (options.more_shapes.empty()) {
-      Built built = TW_TRY(lower_optimized(std::move(first), named));
-      TW_TRY_STATUS(compile_kernels(&built, options));
-      return built;
-    }
-    // What every shape does with a weight is known before the first of them packs it.
-    lower::PanelWidths panels;
-    TW_TRY_STATUS(panels.add(first.optimized, first.target));
-    std::vector<Built> others;
-    std::vector<BuildOptions> other_options(options.more_shapes.size(), named);
-    for (size_t i = 0; i < options.more_shapes.size(); ++i) {
-      other_options[i].name += format("_v{}", i + 1);  // a variant's external functions have names of their own
-      others.push_back(
-          TW_TRY(run_passes_on(TW_TRY(import_model(source, options, options.more_shapes[i])), other_options[i])));
-      TW_TRY_STATUS(panels.add(others.back().optimized, others.back().target));
-    }
-    Built built = TW_TRY(lower_optimized(std::move(first), named, &panels));
-    for (size_t i = 0; i < others.size(); ++i) {
-      Built variant = TW_TRY(lower_optimized(std::move(others[i]), other_options[i], &panels));
-      lower::merge_variant(&built.lowered, std::move(variant.lowered));
-    }
-    TW_TRY_STATUS(compile_kernels(&built, options));
-    return built;
+    std::vector<relay::Module> modules = {TW_TRY(import_model(source, options, options.shapes))};
+    for (const auto& shapes : options.more_shapes) modules.push_back(TW_TRY(import_model(source, options, shapes)));
+    return build_modules(std::move(modules), named);
   });
 }
 
 }  // namespace
 
 Status check_options(const BuildOptions& options) {
-  PassContext context =
-      TW_TRY(pass_context(options, TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))))));
+  PassContext context = TW_TRY(pass_context(options, TW_TRY(targets_of(options.target))[0].target));
   return context.check_names(pass_names(relay::all_passes()));
 }
 
 Result<Built> optimize(const relay::Module& module, const BuildOptions& options) {
-  return guarded([&]() -> Result<Built> { return run_passes_on(module, options); });
-}
-
-Result<Built> build(const relay::Module& module, const BuildOptions& options) {
   return guarded([&]() -> Result<Built> {
-    Built built = TW_TRY(lower_optimized(TW_TRY(run_passes_on(module, options)), options));
-    TW_TRY_STATUS(compile_kernels(&built, options));
-    return built;
+    BuildOptions best = options;
+    best.target = TW_TRY(targets_of(options.target))[0].text;
+    return run_passes_on(module, best);
   });
 }
 
@@ -314,9 +328,12 @@ Result<Built> build_fused(const relay::Module& fused, const BuildOptions& option
   });
 }
 
+Result<Built> build(const relay::Module& module, const BuildOptions& options) {
+  return guarded([&]() -> Result<Built> { return build_modules({module}, options); });
+}
+
 Result<int64_t> channel_block(const BuildOptions& options) {
-  const Target target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
-  return target.vector_bits == 256 ? 8 : 16;
+  return TW_TRY(targets_of(options.target))[0].target.vector_bits == 256 ? 8 : 16;
 }
 
 Result<relay::Module> read_model_file(const std::string& path, const BuildOptions& options, onnx::Programs programs) {
@@ -330,11 +347,9 @@ Result<Built> build_read(relay::Module module, const std::string& path, const Bu
   return guarded([&]() -> Result<Built> {
     BuildOptions named = options;
     if (named.name.empty()) named.name = std::filesystem::path(path).stem().string();
-    Built optimized = TW_TRY(run_passes_on(module, named));
-    module = {};  // packed weights take the place of its own
-    Built built = TW_TRY(lower_optimized(std::move(optimized), named));
-    TW_TRY_STATUS(compile_kernels(&built, options));
-    return built;
+    std::vector<relay::Module> modules;
+    modules.push_back(std::move(module));
+    return build_modules(std::move(modules), named);
   });
 }
 

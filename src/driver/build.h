@@ -22,7 +22,7 @@ namespace tilewright::driver {
 using Progress = std::function<void(const char* stage, double fraction)>;
 
 struct BuildOptions {
-  std::string target = "llvm";
+  std::string target = "llvm";  // may be a list of processors (driver/target_list.h)
   int opt_level = 3;
   std::vector<std::string> required_passes, disabled_passes;
   std::map<std::string, ConfigValue> config;
@@ -76,6 +76,9 @@ struct Built {
   bool system_lib = false;
   std::string weights_file;
   std::optional<AheadOfTime> ahead_of_time;
+  // The same for the other processors of a list, from the second best on: plans, kernels and objects of their own.
+  // Their weights are in `lowered`.
+  std::vector<Built> others;
 };
 
 // Errors: UnknownTarget, UnknownPass, FreeDimension, UnsupportedOp, CodegenFailed; Internal for a bug of ours.

@@ -12,6 +12,7 @@
 #include "driver/build.h"
 #include "driver/cli/commands.h"
 #include "driver/plugin.h"
+#include "driver/target_list.h"
 #include "driver/vm.h"
 #include "runtime/c_support.h"
 #include "runtime/dltensor.h"
@@ -78,7 +79,7 @@ Status compile(const char* model, const char* output, const tw_compiler_options*
 Status specialize(const char* format, const onnx::SharedBytes& source, const char* target, const char* const* names,
                   const DLTensor* arguments, uint64_t count, const char* output, uint8_t* by_value) {
   driver::BuildOptions options = TW_TRY(build_options(nullptr));
-  options.target = target;
+  options.target = TW_TRY(driver::target_here(target));
   options.keep_modules = false;
   std::map<std::string, Tensor> values;
   for (uint64_t i = 0; i < count; ++i) {

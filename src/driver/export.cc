@@ -66,7 +66,8 @@ namespace {
 
 // What goes into a file, gathered from a build.
 struct Output {
-  const plan::Plan& plan;
+  const plan::Plan& plan;  // the best one's, where there are several processors
+  std::vector<plan::Plan> others;
   const std::vector<lower::Weight>& weights;
   const std::vector<std::string>& kernels;  // objects
   const Built& built;
@@ -104,16 +105,28 @@ Result<std::string> compiled_source(const Output& out) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-Result<std::vector<std::string>> own_objects(const Output& out, const plan::Plan& plan) {
+// `imports`: whether the plans say what the library imports.
+Result<std::vector<std::string>> own_objects(const Output& out, bool imports) {
   std::vector<std::string> objects = out.kernels;
   if (codegen::backend_of(out.built.target).makes_source) objects = {TW_TRY(compiled_source(out))};
-  objects.push_back(TW_TRY(codegen::compile_glue(plan, link_target(out), out.built.system_lib)));
+  const Target target = link_target(out);
+  std::vector<plan::Plan> plans = {out.plan};
+  plans.insert(plans.end(), out.others.begin(), out.others.end());
+  std::vector<codegen::InstructionSetPlan> sets;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    plans[i].imports = imports ? out.plan.imports : "";  // what is imported is the same for every processor
+    sets.push_back({&plans[i], i == 0 ? &target : &out.built.others[i - 1].target});
+    if (i == 0) continue;
+    const auto& more = out.built.others[i - 1].objects;
+    objects.insert(objects.end(), more.begin(), more.end());
+  }
+  objects.push_back(TW_TRY(codegen::compile_glue(sets, out.built.system_lib)));
   return objects;
 }
 
 // With source of external code generators, which the system's compiler must compile for the machine of the rest.
-Result<std::vector<std::string>> objects_of(const Output& out, const plan::Plan& plan) {
-  std::vector<std::string> objects = TW_TRY(own_objects(out, plan));
+Result<std::vector<std::string>> objects_of(const Output& out) {
+  std::vector<std::string> objects = TW_TRY(own_objects(out, /*imports=*/true));
   const std::string own = object_machine(objects.back());
   for (const CSource& source : out.built.external.sources) {
     std::string made = TW_TRY(compile_c_source(source));
@@ -143,12 +156,10 @@ const codegen::WeightPieces* in_artifact(const plan::Plan& plan, const codegen::
 }
 
 Result<std::vector<std::string>> write_objects(const Output& out, const std::string& folder, bool in_c) {
-  plan::Plan plan = out.plan;
-  plan.imports.clear();  // devc.o has them
-  const auto pieces = weight_pieces(plan, out.weights, out.progress);
+  const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  const auto objects = TW_TRY(own_objects(out, plan));
-  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(plan, &params),
+  const auto objects = TW_TRY(own_objects(out, /*imports=*/false));  // devc.o has them
+  TW_TRY_STATUS(codegen::link_relocatable(objects, folder + "/lib0.o", link_target(out), in_artifact(out.plan, &params),
                                           out.written));
   std::vector<std::string> names = {"lib0.o"};
   for (const CSource& source : out.built.external.sources) {
@@ -191,8 +202,8 @@ Status write_package(const Output& out, const std::string& path) {
   const WorkFolder folder = TW_TRY(WorkFolder::beside(path));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
-  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out, out.plan)), folder.path() + "/mod.so",
-                                           link_target(out), in_artifact(out.plan, &params));
+  if (Status linked = codegen::link_shared(TW_TRY(objects_of(out)), folder.path() + "/mod.so", link_target(out),
+                                           in_artifact(out.plan, &params));
       !linked.ok())
     return about(std::move(linked).error(), path);
   const Contents contents = {{"mod.json", runtime::write_graph_json(out.plan)},
@@ -233,6 +244,10 @@ Status check_form(const Output& out, const std::string& path, OutputForm form) {
   if (!source && form == OutputForm::kSource && !out.built.ahead_of_time)
     return Diagnostic(ErrorCode::kInvalidArgument, format("the target {} makes no C source", out.built.target.kind),
                       path, "compile with --target c");
+  if (!out.others.empty() && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      "a text holds the kernels of one processor, and the target lists several", path,
+                      "name one with -mcpu, or write a library (.so), an object (.o) or an archive (.a)");
   std::error_code error;
   if (!out.built.weights_file.empty() &&
       fs::weakly_canonical(out.built.weights_file, error) == fs::weakly_canonical(path, error))
@@ -269,7 +284,7 @@ Status write_form(const Output& out, const std::string& path, OutputForm form) {
     case OutputForm::kArchive:
       break;
   }
-  const auto objects = TW_TRY(objects_of(out, out.plan));
+  const auto objects = TW_TRY(objects_of(out));
   const auto pieces = weight_pieces(out.plan, out.weights, out.progress);
   const codegen::WeightPieces params = pieces;
   return linker_of(form)(objects, path, link_target(out), in_artifact(out.plan, &params), out.written);
@@ -297,10 +312,12 @@ Status write_output(const Output& out, const std::string& path, OutputForm form)
   auto written = [&out, all = static_cast<double>(out.plan.params_bytes)](uint64_t bytes) {
     if (out.progress) out.progress("write weights", static_cast<double>(bytes) / all);
   };
-  const plan::Plan apart = TW_TRY(put_weights_apart(out.plan, out.weights, out.built.weights_file, path, written));
+  std::vector<plan::Plan> apart = {out.plan};
+  apart.insert(apart.end(), out.others.begin(), out.others.end());
+  TW_TRY_STATUS(put_weights_apart(apart, out.weights, out.built.weights_file, path, written));
   if (out.written) out.written();
   const std::vector<lower::Weight> none;
-  return write_form({apart, none, out.kernels, out.built}, path, form);
+  return write_form({apart[0], {apart.begin() + 1, apart.end()}, none, out.kernels, out.built}, path, form);
 }
 
 struct Form {
@@ -322,6 +339,12 @@ constexpr Form kForms[] = {
     {"mlf", nullptr, OutputForm::kModelLibrary},
 };
 
+Output output_of(const Built& built) {
+  std::vector<plan::Plan> others;
+  for (const Built& other : built.others) others.push_back(other.lowered.plan);
+  return {built.lowered.plan, std::move(others), built.lowered.params, built.objects, built};
+}
+
 }  // namespace
 
 OutputForm output_form(const std::string& path) {
@@ -342,9 +365,7 @@ Result<OutputForm> output_form(const std::string& path, const std::string& name)
 }
 
 Status export_library(const Built& built, const std::string& path, OutputForm form) {
-  return guarded([&] {
-    return write_output({built.lowered.plan, built.lowered.params, built.objects, built}, path, form);
-  });
+  return guarded([&] { return write_output(output_of(built), path, form); });
 }
 
 Status export_library(const Built& built, const std::string& path) {
@@ -353,20 +374,19 @@ Status export_library(const Built& built, const std::string& path) {
 
 Status export_library_and_release(Built* built, const std::string& path, OutputForm form, const Progress& progress) {
   return guarded([&] {
-    return write_output({built->lowered.plan, built->lowered.params, built->objects, *built,
-                         [&] { built->lowered.params.clear(); }, progress},
-                        path, form);
+    Output out = output_of(*built);
+    out.written = [&] { built->lowered.params.clear(); };
+    out.progress = progress;
+    return write_output(out, path, form);
   });
 }
 
 Result<std::vector<std::string>> export_objects(const Built& built, const std::string& folder, bool in_c) {
-  return guarded([&] {
-    return write_objects({built.lowered.plan, built.lowered.params, built.objects, built}, folder, in_c);
-  });
+  return guarded([&] { return write_objects(output_of(built), folder, in_c); });
 }
 
 Result<std::string> source_of(const Built& built) {
-  return guarded([&] { return source_text({built.lowered.plan, built.lowered.params, built.objects, built}); });
+  return guarded([&] { return source_text(output_of(built)); });
 }
 
 Status compile_ir_file(const std::string& path, const std::string& output, OutputForm form) {

@@ -268,6 +268,7 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 }
 
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
+  TW_TRY(parse_target(options.build.target));  // one, not a list: what is compared is what runs here
   auto built = TW_TRY(build(module, options.build));
   if (codegen::backend_of(built.target).makes_source) return verify_source(module, built, options);
   const auto artifact = TW_TRY(load_build(built));

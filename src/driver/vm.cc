@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "codegen/codegen.h"
 #include "driver/model_file.h"
+#include "driver/target_list.h"
 #include "frontend/onnx/defer.h"
 #include "frontend/onnx/import.h"
 #include "frontend/torch/wait.h"
@@ -85,7 +86,7 @@ Result<Program> vm_program(const relay::Module& module, const BuildOptions& opti
 
 Status export_program(const Program& program, const std::string& name, const std::string& path) {
   Built built;
-  built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(program.target))));
+  built.target = TW_TRY(targets_of(program.target)).back().target;  // of a list, what the oldest processor has
   plan::Plan& plan = built.lowered.plan;
   const std::string bytes = runtime::vm::write_program(program);
   const auto n = static_cast<int64_t>(bytes.size());

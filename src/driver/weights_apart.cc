@@ -200,14 +200,14 @@ std::string seen_from(const std::string& file, const std::string& artifact) {
 
 }  // namespace
 
-Result<plan::Plan> put_weights_apart(const plan::Plan& plan, std::span<const lower::Weight> weights,
-                                     const std::string& file, const std::string& artifact,
-                                     const std::function<void(uint64_t bytes)>& written) {
+Status put_weights_apart(std::span<plan::Plan> plans, std::span<const lower::Weight> weights, const std::string& file,
+                         const std::string& artifact, const std::function<void(uint64_t bytes)>& written) {
   WeightsStore store = TW_TRY(WeightsStore::open(file));
-  plan::Plan out = plan;
+  const std::vector<plan::Param> before = plans[0].params;
+  std::vector<plan::Param> after = before;
   uint64_t done = 0;
-  for (size_t i = 0; i < plan.params.size(); ++i) {
-    plan::Param& p = out.params[i];
+  for (size_t i = 0; i < after.size(); ++i) {
+    plan::Param& p = after[i];
     p.offset = kWeightsStart;
     if (p.bytes == 0) continue;
     const Tensor tensor = weights[i].tensor();
@@ -218,11 +218,14 @@ Result<plan::Plan> put_weights_apart(const plan::Plan& plan, std::span<const low
     if (written) written(done);
   }
   TW_TRY_STATUS(store.finish());
-  out.weights_file = seen_from(file, artifact);
-  out.params_bytes = store.list_at();
-  move_buffers(plan.params, out.params, &out);
-  for (plan::Plan& variant : out.variants) move_buffers(plan.params, out.params, &variant), variant.params = out.params;
-  return out;
+  for (plan::Plan& plan : plans) {
+    plan.params = after;
+    plan.weights_file = seen_from(file, artifact);
+    plan.params_bytes = store.list_at();
+    move_buffers(before, after, &plan);
+    for (plan::Plan& variant : plan.variants) move_buffers(before, after, &variant), variant.params = after;
+  }
+  return Ok{};
 }
 
 }  // namespace tilewright::driver

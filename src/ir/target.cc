@@ -2,6 +2,7 @@
 #include "ir/target.h"
 
 #include <algorithm>
+#include <charconv>
 #include <sstream>
 
 #include "base/format.h"
@@ -19,6 +20,7 @@ std::string Target::str() const {
   if (!mtriple.empty()) out += " -mtriple=" + mtriple;
   if (!mcpu.empty()) out += " -mcpu=" + mcpu;
   for (size_t i = 0; i < mattr.size(); ++i) out += (i ? "," : " -mattr=") + mattr[i];
+  if (vector_width > 0) out += format(" -vector-width={}", vector_width);
   if (strict_math) out += " -math=strict";
   return out;
 }
@@ -28,6 +30,7 @@ Result<Target> parse_target(std::string_view text) {
   Target target;
   std::string word;
   if (!(words >> target.kind)) target.kind = "llvm";
+  if (target.kind == "portable") return parse_target(kPortableTargets);  // which is a list
   if (const auto kinds = target_kinds(); std::find(kinds.begin(), kinds.end(), target.kind) == kinds.end())
     return Diagnostic(ErrorCode::kUnknownTarget, format("target kind '{}' is not known", target.kind), {},
                       "use a target such as \"llvm\", \"llvm -mcpu=x86-64-v3\" or \"c\"");
@@ -40,8 +43,22 @@ Result<Target> parse_target(std::string_view text) {
     return false;
   };
   while (words >> word) {
-    std::string attributes, math;
-    if (option("mcpu", &target.mcpu) || option("mtriple", &target.mtriple)) continue;
+    std::string attributes, math, width;
+    if (option("mtriple", &target.mtriple)) continue;
+    if (option("mcpu", &target.mcpu)) {
+      if (target.mcpu.find(',') == std::string::npos) continue;
+      return Diagnostic(ErrorCode::kUnknownTarget,
+                        format("-mcpu={} is a list of processors, and one is wanted here", target.mcpu), {},
+                        "a list is for compiling a model into a library, an object or an archive");
+    }
+    if (option("vector-width", &width)) {
+      auto [end, error] = std::from_chars(width.data(), width.data() + width.size(), target.vector_width);
+      if (error != std::errc() || end != width.data() + width.size() ||
+          (target.vector_width != 128 && target.vector_width != 256 && target.vector_width != 512))
+        return Diagnostic(ErrorCode::kUnknownTarget, format("-vector-width={} is not known", width), {},
+                          "use -vector-width=128, 256 or 512");
+      continue;
+    }
     if (option("mattr", &attributes)) {
       std::istringstream list(attributes);
       for (std::string a; std::getline(list, a, ',');) {
@@ -60,9 +77,35 @@ Result<Target> parse_target(std::string_view text) {
       continue;
     }
     return Diagnostic(ErrorCode::kUnknownTarget, format("target option '{}' is not known", word), {},
-                      "known options: -mcpu=, -mattr=, -mtriple=, -math=");
+                      "known options: -mcpu=, -mattr=, -mtriple=, -vector-width=, -math=");
   }
   return target;
+}
+
+std::vector<std::string> split_targets(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::string kind, before, after, cpus;
+  words >> kind;
+  if (kind == "portable") {
+    std::string rest;
+    std::getline(words, rest);
+    return split_targets(kPortableTargets + rest);
+  }
+  bool listed = false;
+  const std::string_view option = "-mcpu=";
+  for (std::string word; words >> word;) {
+    const bool list = !listed && word.rfind(option, 0) == 0 && word.find(',') != std::string::npos;
+    if (list) cpus = word.substr(option.size()), listed = true;
+    if (!list) (listed ? after : before) += " " + word;
+  }
+  if (!listed) return {std::string(text)};
+  std::vector<std::string> out;
+  for (size_t at = 0; at <= cpus.size();) {
+    const size_t end = std::min(cpus.find(',', at), cpus.size());
+    out.push_back(format("{}{} {}{}{}", kind, before, option, cpus.substr(at, end - at), after));
+    at = end + 1;
+  }
+  return out;
 }
 
 }  // namespace tilewright

@@ -16,7 +16,9 @@ struct Target {
   std::string mtriple;             // empty: the host's
   std::string mcpu;                // empty: the host's
   std::vector<std::string> mattr;  // "+avx512f", "-avx512f"
-  bool strict_math = false;        // -math=strict: algorithms that sum the products of the definition only, no Winograd
+  int vector_width = 0;  // -vector-width=: bits of the vectors kernels are made of; 0: as the processor has them. Wider
+                         // ones are taken in pieces: kernels of several processors then read weights packed alike
+  bool strict_math = false;  // -math=strict: algorithms that sum the products of the definition only, no Winograd
   // Filled in by code generation's resolve_target from the CPU: the widest vector kernels should use, in bits, and the
   // number of vector registers. 512/32 for AVX-512, 256/16 for AVX2, 128/16 for SSE.
   int vector_bits = 0;
@@ -30,5 +32,10 @@ struct Target {
 
 // Parses a target string. Errors: UnknownTarget (kind or option), with the accepted ones as hint.
 Result<Target> parse_target(std::string_view text);
+
+// "llvm -mcpu=a,b,c" is a list: one library with kernels for each processor. The targets one by one; one target is
+// itself. "portable" is kPortableTargets.
+std::vector<std::string> split_targets(std::string_view text);
+inline constexpr const char* kPortableTargets = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v2,x86-64-v3,x86-64-v4";
 
 }  // namespace tilewright

@@ -22,32 +22,35 @@ Status PanelWidths::add(const relay::Module& fused, const Target& target) {
     const Anchor anchor = find_anchor(*group.function);
     if (!anchor.call) continue;
     const Problem problem{graph, group, anchor, target};
-    if (auto product = packed_product(problem)) products_[key_of(problem.input(1).data)].push_back(*product);
+    if (auto product = packed_product(problem)) products_[key_of(problem.input(1).data)].push_back({*product, target});
   }
   return Ok{};
 }
 
-int PanelWidths::vectors(const Tensor& weight, const Target& target) const {
+int PanelWidths::vectors(const Tensor& weight) const {
   auto found = products_.find(key_of(weight));
   if (found == products_.end()) return 0;
   std::set<int> widths;  // that one of the products would take by itself
-  for (const topi::GemmProblem& p : found->second) widths.insert(topi::default_config(p, target).nr);
+  for (const auto& [problem, target] : found->second) widths.insert(topi::default_config(problem, target).nr);
   int best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (int width : widths) {
     double sum = 0;
-    for (const topi::GemmProblem& p : found->second)
-      sum += topi::estimate(p, topi::default_config(p, target, width), target).microseconds;
+    for (const auto& [problem, target] : found->second) {
+      const double taken = topi::estimate(problem, topi::default_config(problem, target, width), target).microseconds;
+      // A processor's time beside what it could do: a slow one counts no more than a fast one.
+      sum += taken * target.machine.gflops;
+    }
     if (sum < least) best = width, least = sum;
   }
   return best;
 }
 
-bool PanelWidths::as_dots(const Tensor& weight, const Target& target) const {
+bool PanelWidths::as_dots(const Tensor& weight) const {
   auto found = products_.find(key_of(weight));
-  return found == products_.end() ||
-         std::all_of(found->second.begin(), found->second.end(),
-                     [&](const topi::GemmProblem& p) { return topi::packed_as_dots(p, target); });
+  return found == products_.end() || std::all_of(found->second.begin(), found->second.end(), [&](const Product& p) {
+           return topi::packed_as_dots(p.problem, p.target);
+         });
 }
 
 }  // namespace tilewright::lower

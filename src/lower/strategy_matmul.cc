@@ -69,10 +69,9 @@ struct PackedProduct {
     const auto problem = packed_product(p);
     if (!problem) return std::nullopt;
     const PanelWidths* panels = p.graph.panels;
-    const bool dots =
-        topi::packed_as_dots(*problem, p.target) && (!panels || panels->as_dots(p.input(1).data, p.target));
+    const bool dots = topi::packed_as_dots(*problem, p.target) && (!panels || panels->as_dots(p.input(1).data));
     return Site{*problem, *is_nk(p), weights_kept_in(p, *problem), dots,
-                panels && !dots ? panels->vectors(p.input(1).data, p.target) : 0};
+                panels && !dots ? panels->vectors(p.input(1).data) : 0};
   }
   // The product as a kernel of this configuration sees it.
   static topi::GemmProblem problem_of(const Site& s, const Config& c) {

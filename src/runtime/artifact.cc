@@ -19,6 +19,7 @@
 #include "base/plugin.h"
 #include "runtime/arena.h"
 #include "runtime/cpu.h"
+#include "runtime/instruction_set.h"
 #include "runtime/mapped_file.h"
 
 namespace tilewright::runtime {
@@ -48,14 +49,30 @@ void expect_weights(uint64_t address, uint64_t bytes) {
   if (length < kHugePage || madvise(start, length, MADV_HUGEPAGE) != 0) madvise(start, length, MADV_WILLNEED);
 }
 
-// The table after loading: its pointers stay within the library that was checked. Without an image it is part of the
-// program itself.
+// What lies within the library that was checked. Without an image it is part of the program itself.
+struct Inside {
+  const ElfImage* image;
+  uint64_t base;
+  const ElfSegment* segment(const void* p, uint64_t bytes) const {
+    return image->segment_of(reinterpret_cast<uint64_t>(p) - base, bytes);
+  }
+  bool operator()(const void* p, uint64_t bytes) const { return image ? segment(p, bytes) != nullptr : p != nullptr; }
+  bool code(const void* p) const {
+    if (!image) return p != nullptr;
+    const ElfSegment* s = segment(p, 1);
+    return s && s->executable;
+  }
+  bool text(const char* p) const {
+    for (uint64_t n = 1; n <= (1 << 12); ++n)
+      if (!(*this)(p, n) || p[n - 1] == '\0') return (*this)(p, n);
+    return false;
+  }
+};
+
+// The table after loading: its pointers stay within the library.
 Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t base) {
   TW_TRY_STATUS(check_artifact_table(table));
-  auto segment = [&](const void* p, uint64_t bytes) {
-    return image->segment_of(reinterpret_cast<uint64_t>(p) - base, bytes);
-  };
-  auto inside = [&](const void* p, uint64_t bytes) { return image ? segment(p, bytes) != nullptr : p != nullptr; };
+  const Inside inside{image, base};
   if (!inside(table.plan, table.plan_bytes)) return bad("the execution plan lies outside of the library");
   if (table.params_bytes != 0 && !inside(table.params, table.params_bytes))
     return bad("the weights lie outside of the library");
@@ -63,10 +80,9 @@ Status check_table(const ArtifactTable& table, const ElfImage* image, uint64_t b
     return bad("the weights are not aligned");
   if (table.kernel_count > (1u << 24) || !inside(table.kernels, table.kernel_count * sizeof(KernelFunction)))
     return bad("the list of kernels lies outside of the library");
-  for (uint64_t i = 0; image && i < table.kernel_count; ++i) {
-    const ElfSegment* s = segment(reinterpret_cast<const void*>(table.kernels[i]), 1);
-    if (!s || !s->executable) return bad(format("kernel {} lies outside of the code", i));
-  }
+  for (uint64_t i = 0; image && i < table.kernel_count; ++i)
+    if (!inside.code(reinterpret_cast<const void*>(table.kernels[i])))
+      return bad(format("kernel {} lies outside of the code", i));
   if (hash_bytes(table.plan, table.plan_bytes) != table.plan_hash)
     return bad("the execution plan does not match its check sum");
   return Ok{};
@@ -122,6 +138,8 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     return bad("the table of kernels is not where the file says").at(path);
   ArtifactTable table{};
   std::memcpy(&table, symbol, sizeof table);
+  if (auto chosen = artifact->choose(&table, &*image, map->l_addr); !chosen.ok())
+    return std::move(chosen).error().at(path);
   if (auto status = check_table(table, &*image, map->l_addr); !status.ok()) return std::move(status).error().at(path);
   TW_TRY_STATUS(artifact->take(table, options));
   // Modules that were linked in as an object of their own (devc.o).
@@ -134,11 +152,9 @@ Result<std::shared_ptr<const Artifact>> Artifact::load(const std::string& path, 
     artifact->plan_.imports.assign(reinterpret_cast<const char*>(map->l_addr + blob->address + 8), bytes);
   }
   const bool apart = artifact->weights_ != nullptr;
-  if (void* entry = dlsym(artifact->library_, apart ? kRunWithWeightsSymbol : kRunSymbol)) {
-    const ElfSegment* s = image->segment_of(reinterpret_cast<uint64_t>(entry) - map->l_addr, 1);
-    if (!s || !s->executable) return bad("the entry function lies outside of the code").at(path);
-    artifact->entry_ = entry;
-  }
+  if (!artifact->entry_) artifact->entry_ = dlsym(artifact->library_, apart ? kRunWithWeightsSymbol : kRunSymbol);
+  if (artifact->entry_ && !Inside{&*image, map->l_addr}.code(artifact->entry_))
+    return bad("the entry function lies outside of the code").at(path);
   if (table.params_bytes != 0) {
     const ElfSegment* home =
         image->segment_of(reinterpret_cast<uint64_t>(table.params) - map->l_addr, table.params_bytes);
@@ -151,14 +167,36 @@ Result<std::shared_ptr<const Artifact>> Artifact::linked(const std::string& name
                                                          void* entry) {
   std::shared_ptr<Artifact> artifact(new Artifact);
   artifact->path_ = name;
-  if (auto status = check_table(*table, nullptr, 0); !status.ok()) return std::move(status).error().at(name);
+  if (auto known = check_artifact_table(*table); !known.ok()) return std::move(known).error().at(name);
+  ArtifactTable own = *table;
+  artifact->entry_ = entry;
+  if (auto chosen = artifact->choose(&own, nullptr, 0); !chosen.ok()) return std::move(chosen).error().at(name);
+  if (auto status = check_table(own, nullptr, 0); !status.ok()) return std::move(status).error().at(name);
   LoadOptions options;
   char program[4096];
   const ssize_t length = readlink("/proc/self/exe", program, sizeof program);
   options.home = std::string(program, length > 0 ? static_cast<size_t>(length) : 0);
-  TW_TRY_STATUS(artifact->take(*table, options));
-  artifact->entry_ = entry;
+  TW_TRY_STATUS(artifact->take(own, options));
   return std::shared_ptr<const Artifact>(std::move(artifact));
+}
+
+Status Artifact::choose(ArtifactTable* table, const ElfImage* image, uint64_t base) {
+  TW_TRY_STATUS(check_artifact_table(*table));
+  if (table->set_count == 0) return Ok{};
+  const Inside inside{image, base};
+  if (table->set_count > kMostInstructionSets || !inside(table->sets, table->set_count * sizeof(InstructionSet)))
+    return bad("the list of instruction sets lies outside of the library");
+  std::vector<InstructionSetChoice> choices;
+  for (const InstructionSet& set : std::span(table->sets, table->set_count)) {
+    if (!inside.text(set.name) || !inside.text(set.features))
+      return bad("the name of an instruction set lies outside of the library");
+    choices.push_back({set.name, missing_cpu_features(std::string_view(set.features))});
+  }
+  const InstructionSet& chosen = table->sets[TW_TRY(choose_instruction_set(choices))];
+  table->plan = chosen.plan, table->plan_bytes = chosen.plan_bytes, table->plan_hash = chosen.plan_hash;
+  table->kernels = chosen.kernels, table->kernel_count = chosen.kernel_count;
+  entry_ = chosen.entry;
+  return Ok{};
 }
 
 // The plan, and whether the rest of the artifact and the machine are what it wants.

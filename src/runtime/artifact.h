@@ -47,6 +47,8 @@ class Artifact {
 
  private:
   Artifact() = default;
+  // Sets the table's kernels and plan to those of the instruction set that this machine runs best, and the entry.
+  Status choose(ArtifactTable* table, const ElfImage* image, uint64_t base);
   Status take(const ArtifactTable& table, const LoadOptions& options);
   Status open_weights(const LoadOptions& options);
   void* symbol(const std::string& name, bool code) const;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPUID leaves: Intel SDM volume 2A, "CPUID", and AMD APM volume 3, appendix E.
 #include "runtime/cpu.h"
 
 #include <sched.h>
@@ -12,6 +11,8 @@
 #include <set>
 #include <string_view>
 #include <thread>
+
+#include "base/x86_features.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -43,113 +44,44 @@ void each_line(std::string_view text, F f) {
 }
 
 #if defined(__x86_64__)
-enum Register { kEax, kEbx, kEcx, kEdx };
-// Which register state the operating system must save for the feature to be usable (bits of XCR0).
-enum State : unsigned { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kTile = 0x60000 };
-struct Feature {
-  const char* name;
-  unsigned leaf, subleaf;
-  Register reg;
-  int bit;
-  State state;
+// A processor's answers never change, and each costs microseconds in a virtual machine: each leaf is asked for once.
+struct Answers {
+  uint32_t leaf = 0, subleaf = 0;
+  uint32_t registers[4] = {};
 };
-constexpr Feature kFeatures[] = {
-    {"cx8", 1, 0, kEdx, 8, kNone},
-    {"cmov", 1, 0, kEdx, 15, kNone},
-    {"mmx", 1, 0, kEdx, 23, kNone},
-    {"fxsr", 1, 0, kEdx, 24, kNone},
-    {"sse", 1, 0, kEdx, 25, kNone},
-    {"sse2", 1, 0, kEdx, 26, kNone},
-    {"sse3", 1, 0, kEcx, 0, kNone},
-    {"pclmul", 1, 0, kEcx, 1, kNone},
-    {"ssse3", 1, 0, kEcx, 9, kNone},
-    {"fma", 1, 0, kEcx, 12, kYmm},
-    {"cx16", 1, 0, kEcx, 13, kNone},
-    {"sse4.1", 1, 0, kEcx, 19, kNone},
-    {"sse4.2", 1, 0, kEcx, 20, kNone},
-    {"crc32", 1, 0, kEcx, 20, kNone},
-    {"movbe", 1, 0, kEcx, 22, kNone},
-    {"popcnt", 1, 0, kEcx, 23, kNone},
-    {"aes", 1, 0, kEcx, 25, kNone},
-    {"xsave", 1, 0, kEcx, 26, kNone},
-    {"avx", 1, 0, kEcx, 28, kYmm},
-    {"f16c", 1, 0, kEcx, 29, kYmm},
-    {"rdrnd", 1, 0, kEcx, 30, kNone},
-    {"fsgsbase", 7, 0, kEbx, 0, kNone},
-    {"bmi", 7, 0, kEbx, 3, kNone},
-    {"avx2", 7, 0, kEbx, 5, kYmm},
-    {"bmi2", 7, 0, kEbx, 8, kNone},
-    {"invpcid", 7, 0, kEbx, 10, kNone},
-    {"avx512f", 7, 0, kEbx, 16, kZmm},
-    {"evex512", 7, 0, kEbx, 16, kZmm},
-    {"avx512dq", 7, 0, kEbx, 17, kZmm},
-    {"rdseed", 7, 0, kEbx, 18, kNone},
-    {"adx", 7, 0, kEbx, 19, kNone},
-    {"avx512ifma", 7, 0, kEbx, 21, kZmm},
-    {"clflushopt", 7, 0, kEbx, 23, kNone},
-    {"clwb", 7, 0, kEbx, 24, kNone},
-    {"avx512cd", 7, 0, kEbx, 28, kZmm},
-    {"sha", 7, 0, kEbx, 29, kNone},
-    {"avx512bw", 7, 0, kEbx, 30, kZmm},
-    {"avx512vl", 7, 0, kEbx, 31, kZmm},
-    {"avx512vbmi", 7, 0, kEcx, 1, kZmm},
-    {"pku", 7, 0, kEcx, 3, kNone},
-    {"waitpkg", 7, 0, kEcx, 5, kNone},
-    {"avx512vbmi2", 7, 0, kEcx, 6, kZmm},
-    {"shstk", 7, 0, kEcx, 7, kNone},
-    {"gfni", 7, 0, kEcx, 8, kNone},
-    {"vaes", 7, 0, kEcx, 9, kYmm},
-    {"vpclmulqdq", 7, 0, kEcx, 10, kYmm},
-    {"avx512vnni", 7, 0, kEcx, 11, kZmm},
-    {"avx512bitalg", 7, 0, kEcx, 12, kZmm},
-    {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
-    {"rdpid", 7, 0, kEcx, 22, kNone},
-    {"avx512vp2intersect", 7, 0, kEdx, 8, kZmm},
-    {"serialize", 7, 0, kEdx, 14, kNone},
-    {"amx-bf16", 7, 0, kEdx, 22, kTile},
-    {"avx512fp16", 7, 0, kEdx, 23, kZmm},
-    {"amx-tile", 7, 0, kEdx, 24, kTile},
-    {"amx-int8", 7, 0, kEdx, 25, kTile},
-    {"avxvnni", 7, 1, kEax, 4, kYmm},
-    {"avx512bf16", 7, 1, kEax, 5, kZmm},
-    {"amx-fp16", 7, 1, kEax, 21, kTile},
-    {"avxifma", 7, 1, kEax, 23, kYmm},
-    {"avxvnniint8", 7, 1, kEdx, 4, kYmm},
-    {"avxneconvert", 7, 1, kEdx, 5, kYmm},
-    {"avxvnniint16", 7, 1, kEdx, 10, kYmm},
-    {"xsaveopt", 0xd, 1, kEax, 0, kNone},
-    {"xsavec", 0xd, 1, kEax, 1, kNone},
-    {"xsaves", 0xd, 1, kEax, 3, kNone},
-    {"sahf", 0x80000001, 0, kEcx, 0, kNone},
-    {"lzcnt", 0x80000001, 0, kEcx, 5, kNone},
-    {"sse4a", 0x80000001, 0, kEcx, 6, kNone},
-    {"prfchw", 0x80000001, 0, kEcx, 8, kNone},
-    {"xop", 0x80000001, 0, kEcx, 11, kYmm},
-    {"fma4", 0x80000001, 0, kEcx, 16, kYmm},
-    {"tbm", 0x80000001, 0, kEcx, 21, kNone},
-    {"mwaitx", 0x80000001, 0, kEcx, 29, kNone},
-    {"64bit", 0x80000001, 0, kEdx, 29, kNone},
-    {"clzero", 0x80000008, 0, kEbx, 0, kNone},
-    {"rdpru", 0x80000008, 0, kEbx, 4, kNone},
-    {"wbnoinvd", 0x80000008, 0, kEbx, 9, kNone},
-};
+class Processor {
+ public:
+  Processor() {
+    for (const X86Feature& f : x86_features()) {
+      if (find(f.leaf, f.subleaf)) continue;
+      Answers a{f.leaf, f.subleaf, {}};
+      uint32_t* r = a.registers;
+      if (__get_cpuid_count(f.leaf, f.subleaf, &r[kEax], &r[kEbx], &r[kEcx], &r[kEdx])) answers_.push_back(a);
+    }
+    const Answers* first = find(1, 0);
+    if (!first || !(first->registers[kEcx] >> kOsxsaveBit & 1)) return;
+    uint32_t high = 0;
+    __asm__ volatile("xgetbv" : "=a"(saved_), "=d"(high) : "c"(0));
+  }
+  bool has(const X86Feature& f) const {
+    const Answers* a = find(f.leaf, f.subleaf);
+    return a && (a->registers[f.reg] >> f.bit & 1) && (saved_ & f.state) == f.state;
+  }
 
-unsigned saved_states() {
-  unsigned a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;
-  unsigned low, high;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return low;
-}
+ private:
+  const Answers* find(uint32_t leaf, uint32_t subleaf) const {
+    for (const Answers& a : answers_)
+      if (a.leaf == leaf && a.subleaf == subleaf) return &a;
+    return nullptr;
+  }
+  std::vector<Answers> answers_;
+  uint32_t saved_ = 0;  // the state that the operating system saves
+};
 
 bool has_feature(std::string_view name) {
-  for (const auto& f : kFeatures) {
-    if (name != f.name) continue;
-    unsigned r[4];
-    if (!__get_cpuid_count(f.leaf, f.subleaf, &r[kEax], &r[kEbx], &r[kEcx], &r[kEdx])) return false;
-    return (r[f.reg] >> f.bit & 1) && (f.state == kNone || (saved_states() & f.state) == f.state);
-  }
-  return false;
+  static const Processor processor;
+  const X86Feature* f = find_x86_feature(name);
+  return f && processor.has(*f);
 }
 #else
 // Elsewhere the operating system tells each process by bits (Linux, uapi/asm/hwcap.h of each processor): an emulator
@@ -265,6 +197,16 @@ std::vector<std::string> missing_cpu_features(std::span<const std::string> neede
     if (!bare.empty() && bare[0] != '-' && !has_feature(bare)) missing.emplace_back(bare);
   }
   return missing;
+}
+
+std::vector<std::string> missing_cpu_features(std::string_view needed) {
+  std::vector<std::string> list;
+  while (!needed.empty()) {
+    const size_t end = std::min(needed.find(','), needed.size());
+    list.emplace_back(needed.substr(0, end));
+    needed.remove_prefix(std::min(end + 1, needed.size()));
+  }
+  return missing_cpu_features(list);
 }
 
 int default_thread_count() {

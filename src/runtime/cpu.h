@@ -3,12 +3,15 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tilewright::runtime {
 
 // Those of `needed` (LLVM's names: "avx512f", "sse4.2") that this machine lacks or that are unknown.
 std::vector<std::string> missing_cpu_features(std::span<const std::string> needed);
+// The same of a list in one text, separated by commas.
+std::vector<std::string> missing_cpu_features(std::string_view needed);
 // One thread per physical core that the affinity mask allows, at most the container's CPU quota;
 // TILEWRIGHT_NUM_THREADS (or OMP_NUM_THREADS) overrides it.
 int default_thread_count();

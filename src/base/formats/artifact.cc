@@ -2,6 +2,7 @@
 #include "base/formats/artifact.h"
 
 #include <cstring>
+#include <optional>
 
 #include "base/format.h"
 #include "base/formats/seal.h"
@@ -59,25 +60,69 @@ Result<ElfImage> check_artifact_file(std::span<const std::byte> file, bool param
   return image;
 }
 
+namespace {
+
+// What a library's file has at the addresses that its data name.
+struct Pointed {
+  std::span<const std::byte> file;
+  const ElfImage& image;
+  // The bytes that the pointer at `field` leads to.
+  std::optional<std::span<const std::byte>> bytes(uint64_t field, uint64_t count) const {
+    const auto to = image.pointer_at(field);
+    const auto offset = to ? image.file_offset(*to, count) : std::nullopt;
+    if (!offset) return std::nullopt;
+    return file.subspan(*offset, count);
+  }
+  // A text that ends within a few bytes.
+  std::string_view text(uint64_t field) const {
+    constexpr uint64_t kLongest = 256;
+    for (uint64_t n = 1; n <= kLongest; ++n) {
+      const auto found = bytes(field, n);
+      if (!found) break;
+      if ((*found)[n - 1] == std::byte{0}) return {reinterpret_cast<const char*>(found->data()), n - 1};
+    }
+    return {};
+  }
+};
+
+Result<std::span<const std::byte>> plan_at(const Pointed& pointed, uint64_t field, uint64_t bytes, uint64_t hash) {
+  const auto plan = pointed.bytes(field, bytes);
+  if (!plan) return bad("the execution plan lies outside of the library");
+  if (hash_bytes(plan->data(), plan->size()) != hash) return bad("the execution plan does not match its check sum");
+  return *plan;
+}
+
+Result<std::vector<ArtifactContents::Set>> sets_at(const Pointed& pointed, uint64_t field, uint64_t count) {
+  std::vector<ArtifactContents::Set> out;
+  if (count > kMostInstructionSets) return bad("the list of instruction sets is too long");
+  if (count == 0) return out;
+  const auto first = pointed.image.pointer_at(field);
+  const auto all = pointed.bytes(field, count * sizeof(InstructionSet));
+  if (!first || !all) return bad("the list of instruction sets lies outside of the library");
+  for (uint64_t i = 0; i < count; ++i) {
+    InstructionSet set{};
+    std::memcpy(&set, all->data() + i * sizeof set, sizeof set);
+    const uint64_t at = *first + i * sizeof set;
+    const auto plan = TW_TRY(plan_at(pointed, at + offsetof(InstructionSet, plan), set.plan_bytes, set.plan_hash));
+    out.push_back({pointed.text(at + offsetof(InstructionSet, name)), set.kernel_count, plan});
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file) {
   const ElfImage image = TW_TRY(check_artifact_file(file, true));
   const uint64_t at = image.find(kArtifactSymbol)->address;
   ArtifactTable table{};  // its pointers are set when it is loaded
   std::memcpy(&table, file.data() + *image.file_offset(at, sizeof table), sizeof table);
   TW_TRY_STATUS(check_artifact_table(table));
-  auto pointed = [&](size_t field, uint64_t bytes) -> std::optional<std::span<const std::byte>> {
-    const auto to = image.pointer_at(at + field);
-    const auto offset = to ? image.file_offset(*to, bytes) : std::nullopt;
-    if (!offset) return std::nullopt;
-    return file.subspan(*offset, bytes);
-  };
-  const auto plan = pointed(offsetof(ArtifactTable, plan), table.plan_bytes);
-  if (!plan) return bad("the execution plan lies outside of the library");
-  if (hash_bytes(plan->data(), plan->size()) != table.plan_hash)
-    return bad("the execution plan does not match its check sum");
-  ArtifactContents out{image.machine, table.kernel_count, *plan, {}, {}};
+  const Pointed pointed{file, image};
+  const auto plan = TW_TRY(plan_at(pointed, at + offsetof(ArtifactTable, plan), table.plan_bytes, table.plan_hash));
+  ArtifactContents out{image.machine, table.kernel_count, plan, {}, {}, {}};
+  out.sets = TW_TRY(sets_at(pointed, at + offsetof(ArtifactTable, sets), table.set_count));
   if (table.params_bytes != 0) {
-    const auto params = pointed(offsetof(ArtifactTable, params), table.params_bytes);
+    const auto params = pointed.bytes(at + offsetof(ArtifactTable, params), table.params_bytes);
     if (!params) return bad("the weights lie outside of the library");
     out.params = *params;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/formats/elf.h"
 #include "base/formats/plan.h"
@@ -47,6 +48,22 @@ using KernelFunction = void (*)(void* const* buffers, int64_t tid, int64_t nthre
 using EntryFunction = int (*)(void* const* inputs, void* const* outputs, void* arena);  // tw_run
 using EntryWithWeights = int (*)(void* const* inputs, void* const* outputs, void* arena, const void* weights);
 
+// The model for one instruction set, of a library that has several: kernels and a plan of its own; the weights are the
+// library's.
+struct InstructionSet {
+  const char* name;      // what TILEWRIGHT_ISA calls it: LLVM's name of the processor ("x86-64-v3")
+  const char* features;  // what the kernels need, separated by commas
+  const void* plan;
+  uint64_t plan_bytes;
+  uint64_t plan_hash;
+  const KernelFunction* kernels;
+  uint64_t kernel_count;
+  void* entry;  // EntryFunction or EntryWithWeights: tw_run for this one
+};
+
+// Forces one of a library's instruction sets.
+inline constexpr const char* kInstructionSetVariable = "TILEWRIGHT_ISA";
+
 struct ArtifactTable {
   char magic[8];
   uint32_t abi;
@@ -58,7 +75,11 @@ struct ArtifactTable {
   const KernelFunction* kernels;
   uint64_t kernel_count;
   uint64_t plan_hash;  // of the plan's bytes (base/hash.h)
+  // Where the library has several instruction sets: all of them, the best first, which is also the one above.
+  const InstructionSet* sets;
+  uint64_t set_count;
 };
+inline constexpr uint64_t kMostInstructionSets = 16;
 
 // The checks before the dynamic linker sees a library: its seal (with the weights when `params_too`), its ELF
 // structure, and that its table is one this version reads. The library may be for another machine. Errors: BadArtifact,
@@ -73,9 +94,15 @@ Status check_artifact_plan(const plan::Plan& plan, uint64_t kernels, uint64_t pa
 
 // What a library's file holds, read without loading it; views into the file's bytes.
 struct ArtifactContents {
+  struct Set {
+    std::string_view name;
+    uint64_t kernels = 0;
+    std::span<const std::byte> plan;
+  };
   unsigned machine = 0;  // as ElfImage's
   uint64_t kernels = 0;
   std::span<const std::byte> plan, params;
+  std::vector<Set> sets;     // of a library with several instruction sets, the best first
   std::string_view imports;  // modules linked in beside the plan
 };
 // Errors: those of check_artifact_file with the weights.

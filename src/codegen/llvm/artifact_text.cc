@@ -45,7 +45,8 @@ Result<std::string> artifact_text(std::span<const tir::PrimFunc> kernels, std::s
                                   std::string_view form) {
   llvm::LLVMContext context;
   TargetMachinePtr machine = make_target_machine(target, Effort::kKernel);
-  auto whole = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
+  const InstructionSetPlan only{&plan, &target};
+  auto whole = TW_TRY(emit_glue(context, *machine, {&only, 1}, system_lib));
   define_params(*whole, params, target);
   llvm::Linker linker(*whole);
   for (size_t i = 0; i < kernels.size(); ++i) {

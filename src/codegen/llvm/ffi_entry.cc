@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/formats/artifact.h"
 #include "base/tensor.h"
 #include "codegen/llvm/kernel.h"
 
@@ -180,10 +181,15 @@ struct Entry {
     auto* arena = b.CreatePHI(ptr, 2);
     arena->addIncoming(found, from);
     arena->addIncoming(made, got);
-    b.CreateCall(run, {tables[0], tables[1], arena});
+    Value* result = b.CreateCall(run, {tables[0], tables[1], arena});
     Value* other = b.CreateAtomicRMW(llvm::AtomicRMWInst::Xchg, kept, arena, llvm::MaybeAlign(8),
                                      llvm::AtomicOrdering::AcquireRelease);
     b.CreateCall(release, {other});  // null is fine
+    require(
+        b.CreateICmpEQ(result, b.getInt32(0)), "RuntimeError",
+        format("the model has no kernels for this processor, or {} names an instruction set that it has not or that "
+               "the processor lacks",
+               kInstructionSetVariable));
     b.CreateRet(b.getInt32(0));
     b.SetInsertPoint(failed);
     auto *told = block("told"), *out = block("out");

@@ -21,6 +21,7 @@
 #include "base/formats/artifact.h"
 #include "base/hash.h"
 #include "codegen/codegen.h"
+#include "codegen/llvm/choose_set.h"
 #include "codegen/llvm/ffi_entry.h"
 #include "codegen/llvm/kernel.h"
 #include "codegen/llvm/machine.h"
@@ -31,17 +32,36 @@ namespace {
 using llvm::Value;
 constexpr size_t kStepsPerFunction = 200;  // one huge function would make code generation superlinear
 
+// The model for one instruction set.
+struct SetGlue {
+  const plan::Plan& plan;
+  const Target& target;
+  std::string suffix;  // of its symbols, where there are several
+  std::vector<llvm::Function*> kernels = {};
+  llvm::Function *run_variant = nullptr, *run = nullptr;
+  llvm::Constant *plan_bytes = nullptr, *functions = nullptr;
+  uint64_t plan_size = 0, plan_hash = 0;
+};
+
 struct Glue {
   llvm::LLVMContext& context;
   llvm::Module* module;
   llvm::IRBuilder<> b{context};
-  const plan::Plan& plan;
-  const Target& target;
+  std::vector<SetGlue> sets;  // the best first
+  const Target& any;          // what every processor that loads the library can run
   bool system_lib = false;
   std::vector<uint64_t> pools = {};  // where each begins in the arena: the arena argument is a list of them; else empty
-  std::vector<llvm::Function*> kernels = {};
 
-  llvm::GlobalVariable* constant(llvm::Constant* value, const char* name, bool exported) {
+  const plan::Plan& plan() const { return sets[0].plan; }
+  uint64_t arena_bytes() const {
+    uint64_t bytes = 0;
+    for (const SetGlue& set : sets)
+      for (size_t v = 0; v <= set.plan.variants.size(); ++v)
+        bytes = std::max(bytes, plan::variant_of(set.plan, v).arena_bytes);
+    return bytes;
+  }
+
+  llvm::GlobalVariable* constant(llvm::Constant* value, const std::string& name, bool exported) {
     auto* global = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(name, value->getType()));
     global->setConstant(true);
     global->setInitializer(value);
@@ -60,43 +80,68 @@ struct Glue {
     llvm::GlobalAlias::create(value->getValueType(), 0, llvm::GlobalValue::WeakAnyLinkage, name, value, module);
   }
 
-  void declare_kernels() {
+  void declare_kernels(SetGlue* set) {
     auto* type = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty()}, false);
-    for (const std::string& name : plan.kernels) {
+    for (const std::string& name : set->plan.kernels) {
       llvm::FunctionCallee callee = module->getOrInsertFunction(name, type);
       auto* function = llvm::cast<llvm::Function>(callee.getCallee());
       function->setVisibility(llvm::GlobalValue::HiddenVisibility);
       function->setDoesNotThrow();
-      kernels.push_back(function);
+      set->kernels.push_back(function);
     }
   }
 
-  llvm::Constant* emit_table(const std::string& bytes, llvm::Constant* params) {
-    uint64_t arena_bytes = 0;
-    for (size_t v = 0; v <= plan.variants.size(); ++v)
-      arena_bytes = std::max(arena_bytes, plan::variant_of(plan, v).arena_bytes);
-    constant(b.getInt64(arena_bytes), kArenaBytesSymbol, true);
-    constant(b.getInt64(plan.variants.size() + 1), kVariantsSymbol, true);
-    llvm::Type *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
-    llvm::Constant* plan_bytes =
-        constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol, false);
-    llvm::cast<llvm::GlobalVariable>(plan_bytes)->setAlignment(llvm::Align(64));
-    std::vector<llvm::Constant*> pointers(kernels.begin(), kernels.end());
+  llvm::Constant* u64(uint64_t v) { return b.getInt64(v); }
+  void emit_plan(SetGlue* set) {
+    const std::string bytes = plan::write_plan(set->plan);
+    set->plan_bytes =
+        constant(llvm::ConstantDataArray::getString(context, bytes, false), kPlanSymbol + set->suffix, false);
+    llvm::cast<llvm::GlobalVariable>(set->plan_bytes)->setAlignment(llvm::Align(64));
+    set->plan_size = bytes.size(), set->plan_hash = hash_bytes(bytes.data(), bytes.size());
+    std::vector<llvm::Constant*> pointers(set->kernels.begin(), set->kernels.end());
     auto* array = llvm::ArrayType::get(b.getPtrTy(), pointers.size());
-    llvm::Constant* functions = constant(llvm::ConstantArray::get(array, pointers), "tw_kernels", false);
-    auto u64 = [&](uint64_t v) { return llvm::ConstantInt::get(i64, v); };
+    set->functions = constant(llvm::ConstantArray::get(array, pointers), "tw_kernels" + set->suffix, false);
+  }
+
+  // The list of InstructionSets; null where there is one.
+  llvm::Constant* emit_sets() {
+    if (sets.size() == 1) return llvm::ConstantPointerNull::get(b.getPtrTy());
+    std::vector<llvm::Constant*> entries;
+    auto text = [&](const std::string& value) -> llvm::Constant* { return b.CreateGlobalString(value, "", 0, module); };
+    for (const SetGlue& set : sets) {
+      std::string features;
+      for (const std::string& f : set.plan.cpu_features) features += (features.empty() ? "" : ",") + f;
+      static_assert(sizeof(InstructionSet) == 8 * 8);
+      llvm::Constant* fields[] = {text(set.target.mcpu), text(features), set.plan_bytes,          u64(set.plan_size),
+                                  u64(set.plan_hash),    set.functions,  u64(set.kernels.size()), set.run};
+      entries.push_back(llvm::ConstantStruct::getAnon(fields));
+    }
+    auto* array = llvm::ArrayType::get(entries[0]->getType(), entries.size());
+    llvm::GlobalVariable* list = constant(llvm::ConstantArray::get(array, entries), "tw_instruction_sets", false);
+    list->setAlignment(llvm::Align(8));
+    return list;
+  }
+
+  llvm::Constant* emit_table(llvm::Constant* params) {
+    constant(u64(arena_bytes()), kArenaBytesSymbol, true);
+    constant(u64(plan().variants.size() + 1), kVariantsSymbol, true);
+    llvm::Type* i32 = b.getInt32Ty();
+    for (SetGlue& set : sets) emit_plan(&set);
+    const SetGlue& best = sets[0];
     // The fields of ArtifactTable in order; both are made of aligned 4- and 8-byte members, so no padding differs.
-    static_assert(sizeof(ArtifactTable) == 16 + 7 * 8);
+    static_assert(sizeof(ArtifactTable) == 16 + 9 * 8);
     llvm::Constant* fields[] = {llvm::ConstantDataArray::getString(context, llvm::StringRef(kArtifactMagic, 8), false),
                                 llvm::ConstantInt::get(i32, kArtifactAbi),
                                 llvm::ConstantInt::get(i32, sizeof(ArtifactTable)),
-                                plan_bytes,
-                                u64(bytes.size()),
+                                best.plan_bytes,
+                                u64(best.plan_size),
                                 params,
-                                u64(plan.weights_file.empty() ? plan.params_bytes : 0),
-                                functions,
-                                u64(kernels.size()),
-                                u64(hash_bytes(bytes.data(), bytes.size()))};
+                                u64(plan().weights_file.empty() ? plan().params_bytes : 0),
+                                best.functions,
+                                u64(best.kernels.size()),
+                                u64(best.plan_hash),
+                                emit_sets(),
+                                u64(sets.size() == 1 ? 0 : sets.size())};
     llvm::GlobalVariable* table = constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true);
     table->setAlignment(llvm::Align(8));
     return table;
@@ -111,10 +156,10 @@ struct Glue {
     auto emit = [&](const char* name, llvm::Constant* first, llvm::Constant* second) {
       auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getVoidTy(), false),
                                        llvm::GlobalValue::InternalLinkage, name, *module);
-      set_function_attributes(f, target);
+      set_function_attributes(f, any);
       b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
-      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibRun) + plan.model_name), first});
-      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibModel) + plan.model_name), second});
+      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibRun) + plan().model_name), first});
+      b.CreateCall(registrar, {b.CreateGlobalString(std::string(kSystemLibModel) + plan().model_name), second});
       b.CreateRetVoid();
       return f;
     };
@@ -134,11 +179,12 @@ struct Glue {
   }
 
   // void part(inputs, outputs, arena, params): some steps of one variant, one after another.
-  llvm::Function* emit_part(const plan::Plan& plan, const std::string& name, size_t first, size_t last) {
+  llvm::Function* emit_part(const SetGlue& set, const plan::Plan& plan, const std::string& name, size_t first,
+                            size_t last) {
     llvm::Type* ptr = b.getPtrTy();
     auto* type = llvm::FunctionType::get(b.getVoidTy(), {ptr, ptr, ptr, ptr}, false);
     auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, *module);
-    set_function_attributes(function, target);
+    set_function_attributes(function, set.target);
     function->addFnAttr(llvm::Attribute::NoInline);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
     size_t widest = 1;
@@ -172,7 +218,7 @@ struct Glue {
         if (further != 0) base = b.CreateConstGEP1_64(b.getInt8Ty(), base, further);
         b.CreateStore(base, b.CreateConstInBoundsGEP1_64(ptr, slots, k));
       }
-      b.CreateCall(kernels[step.kernel], {slots, b.getInt64(0), b.getInt64(1)});
+      b.CreateCall(set.kernels[step.kernel], {slots, b.getInt64(0), b.getInt64(1)});
     }
     b.CreateRetVoid();
     return function;
@@ -180,7 +226,7 @@ struct Glue {
 
   // Denormals are flushed while kernels run: decaying activations would otherwise cost up to a hundred times as much.
   Value* enter_flush_mode(Value* slot) {
-    if (is_x86(target)) {
+    if (is_x86(any)) {
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_stmxcsr, {}, {slot});
       Value* saved = b.CreateLoad(b.getInt32Ty(), slot);
       b.CreateStore(b.CreateOr(saved, b.getInt32(0x8040)), slot);  // FTZ, DAZ
@@ -192,7 +238,7 @@ struct Glue {
     return saved;
   }
   void leave_flush_mode(Value* slot, Value* saved) {
-    if (is_x86(target)) {
+    if (is_x86(any)) {
       b.CreateStore(saved, slot);
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
     } else {
@@ -209,7 +255,7 @@ struct Glue {
   }
 
   // The weights may be farther than 2 GB from the code: their address is read from data, which holds all 64 bits.
-  Value* address_in_data(llvm::Constant* params) {
+  llvm::Constant* address_in_data(llvm::Constant* params) {
     auto* where = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal("tw_params_address", b.getPtrTy()));
     where->setInitializer(params);
     where->setLinkage(llvm::GlobalValue::InternalLinkage);
@@ -218,21 +264,21 @@ struct Glue {
     return where;
   }
 
-  std::vector<llvm::Function*> emit_parts(const plan::Plan& variant, size_t v) {
+  std::vector<llvm::Function*> emit_parts(const SetGlue& set, const plan::Plan& variant, size_t v) {
     std::vector<llvm::Function*> list;
     for (size_t i = 0; i < variant.steps.size(); i += kStepsPerFunction)
-      list.push_back(emit_part(variant, format("tw_run.{}.{}", v, list.size()), i,
+      list.push_back(emit_part(set, variant, format("tw_run{}.{}.{}", set.suffix, v, list.size()), i,
                                std::min(variant.steps.size(), i + kStepsPerFunction)));
     return list;
   }
 
   // int symbol(inputs, outputs, pools): the plan without the table that the runtime reads.
   void emit_entry(const std::string& symbol, llvm::Constant* params) {
-    const std::vector<llvm::Function*> parts = emit_parts(plan, 0);
+    const std::vector<llvm::Function*> parts = emit_parts(sets[0], plan(), 0);
     llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty();
     auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, {ptr, ptr, ptr}, false),
                                      llvm::GlobalValue::ExternalLinkage, symbol, *module);
-    set_function_attributes(f, target);
+    set_function_attributes(f, any);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
     Value* slot = b.CreateAlloca(i32);
     Value* weights = b.CreateLoad(ptr, address_in_data(params));
@@ -242,27 +288,41 @@ struct Glue {
     b.CreateRet(b.getInt32(0));
   }
 
-  llvm::Constant* emit_run(llvm::Constant* params) {
+  // A function of these arguments, and of the weights' address where they are a file of their own.
+  llvm::Function* define(const std::string& name, std::vector<llvm::Type*> arguments, const Target& target,
+                         bool exported) {
+    if (!plan().weights_file.empty()) arguments.push_back(b.getPtrTy());
+    auto* f = llvm::Function::Create(llvm::FunctionType::get(b.getInt32Ty(), arguments, false),
+                                     exported ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+                                     name, *module);
+    set_function_attributes(f, target);
+    if (exported) share(f);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
+    return f;
+  }
+  std::string run_name() const { return plan().weights_file.empty() ? kRunSymbol : kRunWithWeightsSymbol; }
+  std::string variant_name() const {
+    return plan().weights_file.empty() ? kRunVariantSymbol : kRunVariantWithWeightsSymbol;
+  }
+  static std::vector<Value*> arguments_of(llvm::Function* f) {
+    std::vector<Value*> out;
+    for (llvm::Argument& a : f->args()) out.push_back(&a);
+    return out;
+  }
+
+  // run_variant of one instruction set.
+  llvm::Function* emit_run_variant(const SetGlue& set, llvm::Constant* where, bool exported) {
+    const plan::Plan& plan = set.plan;
     std::vector<std::vector<llvm::Function*>> parts;  // by variant
     for (size_t v = 0; v <= plan.variants.size(); ++v) {
       const plan::Plan& variant = plan::variant_of(plan, v);
       auto& list = parts.emplace_back();
-      if (stands_alone(plan)) list = emit_parts(variant, v);
+      if (stands_alone(plan)) list = emit_parts(set, variant, v);
     }
-    const bool apart = !plan.weights_file.empty();
-    llvm::Type *ptr = b.getPtrTy(), *i32 = b.getInt32Ty(), *i64 = b.getInt64Ty();
-    auto define = [&](const char* name, std::vector<llvm::Type*> arguments) {
-      if (apart) arguments.push_back(ptr);
-      auto* f = llvm::Function::Create(llvm::FunctionType::get(i32, arguments, false),
-                                       llvm::GlobalValue::ExternalLinkage, name, *module);
-      set_function_attributes(f, target);
-      share(f);
-      b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", f));
-      return f;
-    };
-    auto* chosen = define(apart ? kRunVariantWithWeightsSymbol : kRunVariantSymbol, {i64, ptr, ptr, ptr});
-    Value* slot = b.CreateAlloca(i32);
-    Value* weights = apart ? static_cast<Value*>(chosen->getArg(4)) : b.CreateLoad(ptr, address_in_data(params));
+    llvm::Type* ptr = b.getPtrTy();
+    auto* chosen = define(variant_name() + set.suffix, {b.getInt64Ty(), ptr, ptr, ptr}, set.target, exported);
+    Value* slot = b.CreateAlloca(b.getInt32Ty());
+    Value* weights = where ? b.CreateLoad(ptr, where) : static_cast<Value*>(chosen->getArg(4));
     auto* unknown = llvm::BasicBlock::Create(context, "unknown", chosen);
     auto* choice = b.CreateSwitch(chosen->getArg(0), unknown, static_cast<unsigned>(parts.size()));
     for (size_t v = 0; v < parts.size(); ++v) {
@@ -277,11 +337,51 @@ struct Glue {
     }
     b.SetInsertPoint(unknown);
     b.CreateRet(b.getInt32(static_cast<uint32_t>(ErrorCode::kInvalidArgument)));
-    auto* first = define(apart ? kRunWithWeightsSymbol : kRunSymbol, {ptr, ptr, ptr});
-    std::vector<Value*> arguments = {b.getInt64(0)};
-    for (llvm::Argument& a : first->args()) arguments.push_back(&a);
-    b.CreateRet(b.CreateCall(chosen, arguments));
-    if (stands_alone(plan) && !system_lib && !apart) emit_ffi_entry(*module, plan, target, first);
+    return chosen;
+  }
+  // run: the first variant of run_variant.
+  llvm::Function* emit_run_first(const std::string& name, llvm::Function* run_variant, bool exported) {
+    llvm::Type* ptr = b.getPtrTy();
+    auto* first = define(name, {ptr, ptr, ptr}, any, exported);
+    std::vector<Value*> arguments = arguments_of(first);
+    arguments.insert(arguments.begin(), b.getInt64(0));
+    b.CreateRet(b.CreateCall(run_variant, arguments));
+    return first;
+  }
+  // run_variant of the set that is chosen.
+  llvm::Function* emit_run_chosen() {
+    std::vector<InstructionSetPlan> plans;
+    for (const SetGlue& set : sets) plans.push_back({&set.plan, &set.target});
+    llvm::Function* choose = emit_choose_set(*module, plans, any);
+    llvm::Type* ptr = b.getPtrTy();
+    auto* f = define(variant_name(), {b.getInt64Ty(), ptr, ptr, ptr}, any, true);
+    Value* which = b.CreateCall(choose, {});
+    auto* none = llvm::BasicBlock::Create(context, "none", f);
+    auto* choice = b.CreateSwitch(which, none, static_cast<unsigned>(sets.size()));
+    for (size_t i = 0; i < sets.size(); ++i) {
+      auto* block = llvm::BasicBlock::Create(context, "set", f);
+      choice->addCase(b.getInt32(static_cast<uint32_t>(i)), block);
+      b.SetInsertPoint(block);
+      b.CreateRet(b.CreateCall(sets[i].run_variant, arguments_of(f)));
+    }
+    b.SetInsertPoint(none);
+    b.CreateRet(b.CreateNeg(which));
+    return f;
+  }
+
+  llvm::Constant* emit_run(llvm::Constant* params) {
+    const bool apart = !plan().weights_file.empty(), several = sets.size() > 1;
+    llvm::Constant* where = apart ? nullptr : address_in_data(params);
+    for (SetGlue& set : sets) {
+      set.run_variant = emit_run_variant(set, where, !several);
+      set.run = emit_run_first(run_name() + set.suffix, set.run_variant, !several);
+    }
+    llvm::Function* first = several ? emit_run_first(run_name(), emit_run_chosen(), true) : sets[0].run;
+    if (stands_alone(plan()) && !system_lib && !apart) {
+      plan::Plan head;
+      head.inputs = plan().inputs, head.outputs = plan().outputs, head.arena_bytes = arena_bytes();
+      emit_ffi_entry(*module, head, any, first);
+    }
     return first;
   }
 };
@@ -299,40 +399,40 @@ Status check_plan(const plan::Plan& plan, size_t kernels) {
   return Ok{};
 }
 
-}  // namespace
-
-Result<std::string> stub_object(std::span<const std::string> names, const Target& target) {
-  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
-  llvm::LLVMContext context;
-  llvm::Module module("stub", context);
-  module.setTargetTriple(target.mtriple);
-  module.setDataLayout(machine->createDataLayout());
-  for (const std::string& name : names) {
-    auto* function = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getVoidTy(context), false),
-                                            llvm::GlobalValue::ExternalLinkage, name, module);
-    llvm::IRBuilder<> b(llvm::BasicBlock::Create(context, "entry", function));
-    b.CreateRetVoid();
-  }
-  return emit_machine_code(module, *machine, false);
+// What every processor of the targets' kind can run: of one target that itself.
+Target any_of(std::span<const InstructionSetPlan> sets) {
+  if (sets.size() == 1) return *sets[0].target;
+  Target any;
+  any.mtriple = sets[0].target->mtriple;
+  any.mcpu = "x86-64";
+  auto resolved = resolve_target(std::move(any));
+  TW_ICHECK(resolved.ok(), "every processor has a generic model");
+  return std::move(resolved).value();
 }
 
+}  // namespace
+
 Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm::TargetMachine& machine,
-                                                const plan::Plan& plan, const Target& target, bool system_lib) {
-  TW_TRY_STATUS(check_plan(plan, plan.kernels.size()));
+                                                std::span<const InstructionSetPlan> sets, bool system_lib) {
+  const Target any = any_of(sets);
   auto module = std::make_unique<llvm::Module>("tilewright.glue", context);
-  module->setTargetTriple(target.mtriple);
+  module->setTargetTriple(any.mtriple);
   module->setDataLayout(machine.createDataLayout());
   module->setPICLevel(llvm::PICLevel::BigPIC);
-  Glue glue{.context = context, .module = module.get(), .plan = plan, .target = target, .system_lib = system_lib};
+  Glue glue{.context = context, .module = module.get(), .any = any, .system_lib = system_lib};
+  for (size_t i = 0; i < sets.size(); ++i) {
+    TW_TRY_STATUS(check_plan(*sets[i].plan, sets[i].plan->kernels.size()));
+    glue.sets.push_back({*sets[i].plan, *sets[i].target, sets.size() == 1 ? "" : format(".{}", sets[i].target->mcpu)});
+  }
   llvm::Constant* params = llvm::ConstantPointerNull::get(glue.b.getPtrTy());
-  if (plan.weights_file.empty()) {
+  if (glue.plan().weights_file.empty()) {
     auto* here = llvm::cast<llvm::GlobalVariable>(module->getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
     here->setVisibility(llvm::GlobalValue::HiddenVisibility);
     params = here;
   }
-  glue.declare_kernels();
-  llvm::Constant* table = glue.emit_table(plan::write_plan(plan), params);
+  for (SetGlue& set : glue.sets) glue.declare_kernels(&set);
   llvm::Constant* run = glue.emit_run(params);
+  llvm::Constant* table = glue.emit_table(params);
   if (system_lib) glue.emit_constructor(table, run);
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -341,10 +441,10 @@ Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm
   return module;
 }
 
-Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib) {
-  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+Result<std::string> compile_glue(std::span<const InstructionSetPlan> sets, bool system_lib) {
+  TargetMachinePtr machine = make_target_machine(any_of(sets), Effort::kGlue);
   llvm::LLVMContext context;
-  auto module = TW_TRY(emit_glue(context, *machine, plan, target, system_lib));
+  auto module = TW_TRY(emit_glue(context, *machine, sets, system_lib));
   return emit_machine_code(*module, *machine, false);
 }
 
@@ -362,11 +462,12 @@ Result<std::string> compile_entry(const plan::Plan& plan, const Target& target, 
   module.setTargetTriple(target.mtriple);
   module.setDataLayout(machine->createDataLayout());
   module.setPICLevel(llvm::PICLevel::BigPIC);
-  Glue glue{.context = context, .module = &module, .plan = plan, .target = target};
+  Glue glue{.context = context, .module = &module, .any = target};
+  glue.sets.push_back({plan, target, ""});
   glue.pools.assign(pools.begin(), pools.end());
   auto* params = llvm::cast<llvm::GlobalVariable>(module.getOrInsertGlobal(kParamsSymbol, glue.b.getInt8Ty()));
   params->setVisibility(llvm::GlobalValue::HiddenVisibility);
-  glue.declare_kernels();
+  glue.declare_kernels(&glue.sets[0]);
   glue.emit_entry(symbol, params);
   std::string problem;
   llvm::raw_string_ostream stream(problem);
@@ -375,22 +476,9 @@ Result<std::string> compile_entry(const plan::Plan& plan, const Target& target, 
   return emit_machine_code(module, *machine, false);
 }
 
-Result<std::string> compile_imports(std::string_view tree, const Target& target) {
-  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
-  llvm::LLVMContext context;
-  llvm::Module module("tilewright.imports", context);
-  module.setTargetTriple(target.mtriple);
-  module.setDataLayout(machine->createDataLayout());
-  std::string bytes(8, '\0');
-  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(tree.size() >> (8 * i));
-  bytes += tree;
-  auto* blob = new llvm::GlobalVariable(module, llvm::ArrayType::get(llvm::Type::getInt8Ty(context), bytes.size()),
-                                        true, llvm::GlobalValue::ExternalLinkage,
-                                        llvm::ConstantDataArray::getString(context, bytes, false), kImportsSymbol);
-  blob->setAlignment(llvm::Align(8));
-  // As far from the code as it likes, where it would push the code's data out of reach.
-  if (is_x86(target) && bytes.size() > (size_t{1} << 30)) blob->setSection(".lrodata");
-  return emit_machine_code(module, *machine, false);
+Result<std::string> compile_glue(const plan::Plan& plan, const Target& target, bool system_lib) {
+  const InstructionSetPlan only{&plan, &target};
+  return compile_glue({&only, 1}, system_lib);
 }
 
 }  // namespace tilewright::codegen

@@ -9,6 +9,7 @@
 
 #include "base/formats/plan.h"
 #include "base/result.h"
+#include "codegen/codegen.h"
 #include "ir/target.h"
 
 namespace llvm {
@@ -43,7 +44,7 @@ bool is_x86(const Target& target);
 Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);
 // compile_glue's module.
 Result<std::unique_ptr<llvm::Module>> emit_glue(llvm::LLVMContext& context, llvm::TargetMachine& machine,
-                                                const plan::Plan& plan, const Target& target, bool system_lib);
+                                                std::span<const InstructionSetPlan> sets, bool system_lib);
 // An object that defines functions of these names which do nothing, to link against.
 Result<std::string> stub_object(std::span<const std::string> names, const Target& target);
 

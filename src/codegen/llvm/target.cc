@@ -72,7 +72,7 @@ void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo(), LLVMInitializeX86Target(), LLVMInitializeX86TargetMC(),
-        LLVMInitializeX86AsmPrinter();
+        LLVMInitializeX86AsmPrinter(), LLVMInitializeX86AsmParser();  // of inline assembly
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
   });
@@ -172,6 +172,12 @@ Result<Target> resolve_cpu(Target target) {
   if (has("avx2")) target.vector_bits = 256;
   if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq"))
     target.vector_bits = 512, target.vector_registers = 32;
+  if (target.vector_width > 0) {
+    // A register of an older processor holds a piece of a vector; one that has wider vectors has as many narrow ones.
+    const int pieces = std::max(1, target.vector_width / target.vector_bits);
+    target.vector_registers = std::max(4, target.vector_registers / pieces);
+    target.vector_bits = target.vector_width;
+  }
   target.machine = machine_model_of(target.mcpu);
   // A file that is damaged counts as none here; `tilewright targets` says so.
   if (native || (triple.getArch() == host.getArch() && target.mcpu == llvm::sys::getHostCPUName()))

@@ -79,8 +79,10 @@ Result<std::pair<std::string, std::string>> parse_constant(const std::string& te
 }
 
 void CompileFlags::add_model_to(CLI::App* app) {
-  app->add_option("--target", target,
-                  "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine");
+  app->add_option(
+      "--target", target,
+      "What to generate code for, for instance \"llvm -mcpu=x86-64-v3\"; default: this machine. \"portable\", or a "
+      "list such as \"llvm -mcpu=x86-64-v3,x86-64-v4\": kernels for each in one library");
   app->add_option("--math", math,
                   "'strict' leaves out algorithms that reassociate products (Winograd); 'default' bounds their error")
       ->check(CLI::IsMember({"strict", "default"}));

@@ -138,6 +138,10 @@ nlohmann::json as_json(const Flags& flags, const Written& made) {
     for (const auto& t : *list)
       j[list == &plan.inputs ? "inputs" : "outputs"].push_back(
           {{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+  for (const Built& other : made.built.others) {
+    const plan::Plan& p = other.lowered.plan;
+    j["other_targets"].push_back({{"target", p.target}, {"kernels", p.kernels.size()}, {"steps", p.steps.size()}});
+  }
   for (const auto& variant : plan.variants) {
     nlohmann::json inputs;
     for (const auto& t : variant.inputs)
@@ -166,6 +170,10 @@ void print(const Flags& flags, const Written& made) {
               human_bytes(static_cast<double>(plan.arena_bytes)).c_str(),
               human_bytes(static_cast<double>(made.bytes)).c_str(), made.seconds);
   std::printf("target: %s\n", plan.target.c_str());
+  for (const Built& other : made.built.others)
+    std::printf("target: %s, %zu kernels\n", other.lowered.plan.target.c_str(), other.lowered.plan.kernels.size());
+  if (!made.built.others.empty())
+    std::printf("the best that a processor can run is taken when the library is loaded\n");
   if (made.records) std::printf("records: %s\n", made.records->use().line().c_str());
   if (made.built.target.machine.source == MachineModel::Source::kAssumed)
     std::printf(
@@ -190,7 +198,7 @@ int run(const Flags& flags) {
   auto options = flags.options();
   if (!options.ok()) return fail(options.error());
   if (Status good = check_options(*options); !good.ok()) return fail(good.error());
-  auto target = parse_target(flags.target);
+  auto target = parse_target(split_targets(flags.target)[0]);
   const char* ending = target.ok() && codegen::backend_of(*target).makes_source ? ".c" : ".so";
   std::string output =
       flags.output.empty() ? std::filesystem::path(flags.model).stem().string() + ending : flags.output;
@@ -298,7 +306,9 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile model.onnx --records model.log.json          # what `tilewright tune` found\n"
       "  tilewright compile model.onnx -o model.c --target c             # one C99 file: docs/c.md\n"
       "  tilewright compile model.onnx -o model.tar --target c --format mlf   # for firmware: docs/aot.md\n"
-      "  tilewright compile model.onnx -o portable.so --target \"llvm -mcpu=x86-64-v3\"\n");
+      "  tilewright compile model.onnx -o avx2.so --target \"llvm -mcpu=x86-64-v3\"\n"
+      "  tilewright compile model.onnx -o everywhere.so --target portable   # SSE4.2, AVX2 and AVX-512 in one "
+      "library\n");
   return [flags] { return run(*flags); };
 }
 

@@ -26,6 +26,13 @@ void print(const json& j) {
     if (value.is_primitive() && key != "bytecode" && key != "constants")
       std::printf("%-14s %s\n", key.c_str(),
                   value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+  if (j.contains("instruction_sets"))
+    for (const auto& set : j["instruction_sets"])
+      std::printf("%-14s %s: %zu kernels%s\n", "instructions", set["name"].get<std::string>().c_str(),
+                  set["kernels"].get<size_t>(),
+                  set.contains("missing_cpu_features") && !set["missing_cpu_features"].empty()
+                      ? (", this machine lacks " + strings(set["missing_cpu_features"])).c_str()
+                      : "");
   for (const char* list : {"inputs", "outputs"})
     if (j.contains(list))
       for (const auto& t : j[list])

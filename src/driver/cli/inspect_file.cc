@@ -59,6 +59,21 @@ json program_json(const runtime::vm::Program& program, const plan::Plan& plan) {
   return j;
 }
 
+// One of several instruction sets of a library.
+Result<json> set_json(const ArtifactContents::Set& set, const ArtifactContents& contents) {
+  const plan::Plan plan = TW_TRY(plan::read_plan(set.plan));
+  TW_TRY_STATUS(check_artifact_plan(plan, set.kernels, contents.params.size()));
+  json j{{"name", set.name},
+         {"target", plan.target},
+         {"cpu_features", plan.cpu_features},
+         {"kernels", plan.kernels.size()},
+         {"steps", plan.steps.size()},
+         {"arena_bytes", plan.arena_bytes}};
+  if (contents.machine == this_elf_machine())
+    j["missing_cpu_features"] = runtime::missing_cpu_features(plan.cpu_features);
+  return j;
+}
+
 // Of any machine: nothing of the library is loaded.
 Result<json> inspect_artifact(std::span<const std::byte> file) {
   const ArtifactContents contents = TW_TRY(read_artifact_file(file));
@@ -74,6 +89,7 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
          {"arena_bytes", plan.arena_bytes},
          {"weights_bytes", plan::weight_bytes(plan)},
          {"kernels", plan.kernels.size()}};
+  for (const auto& set : contents.sets) j["instruction_sets"].push_back(TW_TRY(set_json(set, contents)));
   if (!plan.weights_file.empty()) j["weights_file"] = plan.weights_file;
   for (const auto& t : plan.inputs) j["inputs"].push_back(tensor_json(t));
   for (const auto& t : plan.outputs) j["outputs"].push_back(tensor_json(t));
@@ -84,7 +100,9 @@ Result<json> inspect_artifact(std::span<const std::byte> file) {
     j["variants"].push_back(std::move(tensors));
   }
   if (!plan.externals.empty()) j["externals"] = plan.externals;
-  if (const auto missing = runtime::missing_cpu_features(plan.cpu_features);
+  std::vector<std::string> least = plan.cpu_features;
+  if (!contents.sets.empty()) j["instruction_sets"].back()["cpu_features"].get_to(least);
+  if (const auto missing = runtime::missing_cpu_features(least);
       contents.machine == this_elf_machine() && !missing.empty())
     j["missing_cpu_features"] = missing;
   if (const size_t imports = plan.imports.size() + contents.imports.size()) j["imported_modules_bytes"] = imports;

@@ -10,6 +10,7 @@
 #include "base/work_folder.h"
 #include "codegen/backend.h"
 #include "driver/cli/commands.h"
+#include "driver/target_list.h"
 #include "frontend/onnx/file_map.h"
 #include "frontend/onnx/import.h"
 #include "frontend/torch/import.h"
@@ -161,18 +162,18 @@ Command add_targets(CLI::App* app) {
   auto text = std::make_shared<std::string>("llvm");
   cmd->add_option("target", *text, "A target string; default: this machine");
   return [=] {
-    auto parsed = parse_target(*text);
-    if (!parsed.ok()) return fail(parsed.error());
-    auto target = codegen::resolve_target(*parsed);
-    if (!target.ok()) return fail(target.error());
-    std::printf("%s\nvectors: %d bits, %d registers\n%s\nneeds:", target->str().c_str(), target->vector_bits,
-                target->vector_registers, describe(target->machine).c_str());
-    for (const auto& f : target->cpu_features) std::printf(" %s", f.c_str());
-    std::printf("\n%s", rates_text(*target).c_str());
+    auto list = targets_of(*text);
+    if (!list.ok()) return fail(list.error());
+    for (const auto& [one, target] : *list) {
+      std::printf("%s\nvectors: %d bits, %d registers\n%s\nneeds:", target.str().c_str(), target.vector_bits,
+                  target.vector_registers, describe(target.machine).c_str());
+      for (const auto& f : target.cpu_features) std::printf(" %s", f.c_str());
+      std::printf("\n%s%s", rates_text(target).c_str(), list->size() > 1 ? "\n" : "");
+    }
     for (const auto& b : codegen::backends()) std::printf("\nkind %s: %s", b.kind, b.makes);
     std::printf(
         "\nportable choices: \"llvm -mcpu=x86-64-v2\" (SSE4.2), \"llvm -mcpu=x86-64-v3\" (AVX2), \"llvm "
-        "-mcpu=x86-64-v4\" (AVX-512)\n");
+        "-mcpu=x86-64-v4\" (AVX-512), \"portable\" (all three in one library)\n");
     return static_cast<int>(kExitOk);
   };
 }

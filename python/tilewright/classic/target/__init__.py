@@ -133,7 +133,7 @@ class Target:
             self._keys = keys if keys is not None else [*([device] if device else []), *(k for k in KINDS[self._kind].keys if k != device)]
             self.host = Target(given_host) if given_host is not None else None
             if self._kind == "llvm":
-                _core.parse_target(self.build_text())  # features and -math have a form
+                _core.check_target(self.build_text())  # features and -math have a form
         if host is not None:
             self.host = Target(host)
 

@@ -72,6 +72,8 @@ def _nvidia(name: str, arch: str, registers: int = 65536, shared: int = 49152) -
 
 TAGS: dict[str, dict[str, Any]] = dict([
     ("llvm", {"kind": "llvm"}), ("host", {"kind": "llvm"}),
+    # Kernels for each of these processors in one library.
+    ("portable", {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": "x86-64-v2,x86-64-v3,x86-64-v4"}),
     _aws("c5.large", 1, "skylake-avx512"), _aws("c5.xlarge", 2, "skylake-avx512"), _aws("c5.2xlarge", 4, "skylake-avx512"),
     _aws("c5.4xlarge", 8, "skylake-avx512"), _aws("c5.9xlarge", 18, "skylake-avx512"), _aws("c5.12xlarge", 24, "cascadelake"),
     _aws("c5.18xlarge", 36, "skylake-avx512"), _aws("c5.24xlarge", 48, "cascadelake"),
