@@ -49,6 +49,8 @@ bool is_source(const Built& built) { return codegen::backend_of(built.target).ma
 Result<codegen::CInterface> interface_of(const Built& built) {
   const AheadOfTime& options = *built.ahead_of_time;
   const plan::Plan& plan = built.lowered.plan;
+  if (!built.others.empty())
+    return bad_option("a program in C is for one processor, and the target lists several", "name one after -mcpu=");
   if (!is_source(built) && !options.constants.empty())
     return bad_option("pools of constants are for the target c; of others the object holds the weights",
                       "compile for the target c, or give pools of workspace memory only");
