@@ -72,9 +72,10 @@ inline void make_artifact(const ArtifactSource& a, const std::string& path) {
   c += format(
       "const struct {{ char magic[8]; uint32_t abi, table_bytes; const void* plan; uint64_t plan_bytes; const void* "
       "params;"
-      " uint64_t params_bytes; const kernel* kernels; uint64_t kernel_count, plan_hash; }} {} = {{ {{{}}}, {}, {}, "
+      " uint64_t params_bytes; const kernel* kernels; uint64_t kernel_count, plan_hash; const void* sets; uint64_t "
+      "set_count; }} {} = {{ {{{}}}, {}, {}, "
       "tw_plan, {},"
-      " tw_params, {}, kernels, {}, {}ull }};\n",
+      " tw_params, {}, kernels, {}, {}ull, 0, 0 }};\n",
       a.symbol, byte_list(kArtifactMagic, 8), a.abi, sizeof(ArtifactTable), plan.size(), a.params.size() * 4,
       a.plan.kernels.size(), hash_bytes(plan.data(), plan.size()) + a.hash_error);
   write_file(path + ".c", c);
