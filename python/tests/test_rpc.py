@@ -478,9 +478,16 @@ class Sessions(unittest.TestCase):
         self.assertEqual(leftovers(), [])
 
     def test_a_popen_session(self):
-        remote = rpc.PopenSession()
-        np.testing.assert_array_equal(tvm.nd.array(np.arange(5), remote.cpu()).numpy(), np.arange(5))
-        remote.close()
+        with contextlib.ExitStack() as many:  # descriptors of two digits
+            for _ in range(16):
+                many.enter_context(tempfile.TemporaryFile())
+            remote = rpc.PopenSession()
+            np.testing.assert_array_equal(tvm.nd.array(np.arange(5), remote.cpu()).numpy(), np.arange(5))
+            remote.close()
+        began = time.time()
+        with self.assertRaises(tvm.TVMError):
+            rpc.PopenSession("/bin/false")
+        self.assertLess(time.time() - began, 5)
 
 
 if __name__ == "__main__":

@@ -106,10 +106,9 @@ class PopenSession(RPCSession):
         environment = {**os.environ, "TILEWRIGHT_SESSION_FOLDER": self._folder.name, "TILEWRIGHT_SESSION_MEMORY": "0", "TMPDIR": self._folder.name}
         environment.pop("TILEWRIGHT_TOKEN", None)
         command = [os.fspath(binary)] if binary else [program(), "session"]
-        with ours, theirs:
-            place = theirs.fileno()
-            self._process = subprocess.Popen(["/bin/sh", "-c", f'exec "$@" 3<&{place} {place}<&-', "sh", *command] if place != 3 else command, pass_fds=(place,), env=environment,
-                                             stdin=subprocess.DEVNULL, start_new_session=True)
+        with ours:
+            with theirs:  # open there only, so that its end is seen here
+                self._process = subprocess.Popen(["/bin/sh", "-c", 'exec "$@" 3<&0 </dev/null', "sh", *command], stdin=theirs, env=environment, start_new_session=True)
             super().__init__(function("rpc.ConnectSocket")(ours.detach()))
 
     def close(self) -> None:
