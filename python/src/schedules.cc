@@ -2,9 +2,10 @@
 // Tensor expressions and their schedules, down to functions of a library.
 #include "base/format.h"
 #include "compiler.h"
-#include "driver/functions.h"
+#include "driver/functions_text.h"
 #include "loops.h"
 #include "relay.h"
+#include "te/flops.h"
 #include "te/lower.h"
 #include "te/schedule.h"
 #include "tir/text.h"
@@ -253,8 +254,8 @@ void bind_schedules(nb::module_& m) {
   bind_tensors(m);
   bind_stages(m);
   using Function = driver::LoweredFunction;
-  nb::class_<Function>(m, "LoweredFunction", "A schedule as loops")
-      .def_prop_ro("name", [](const Function& self) { return self.name; })
+  nb::class_<Function> function(m, "LoweredFunction", "A schedule as loops");
+  function.def_prop_ro("name", [](const Function& self) { return self.name; })
       .def("renamed",
            [](const Function& self, const std::string& name) {
              Function out = self;
@@ -287,6 +288,10 @@ void bind_schedules(nb::module_& m) {
              for (const tir::PrimFunc& k : kernels) out += (out.empty() ? "" : "\n") + tir::to_text(k);
              return out;
            });
+  // For another process that builds it.
+  function.def("to_json", [](const Function& self) { return unwrap(driver::to_text(self)); });
+  m.def("parse_lowered_function", [](const std::string& text) { return unwrap(driver::parse_function(text)); });
+  m.def("te_count_flops", [](const ScheduleHandle& s) { return unwrap(te::count_flops(*s.schedule)); });
   m.def("te_lower", [](const ScheduleHandle& schedule, nb::object args, const std::string& name) {
     Function out{name, {}, {}};
     std::vector<Tensor> tensors;

@@ -8,6 +8,7 @@
 #include "codegen/codegen.h"
 #include "compiler.h"
 #include "driver/build.h"
+#include "driver/trial_module.h"
 #include "driver/trial_server.h"
 #include "relay.h"
 #include "tune/measurer.h"
@@ -104,6 +105,30 @@ void bind_search(nb::module_& m) {
   });
 }
 
+tune::Batch batch_of(const Task& task, const std::vector<uint64_t>& indices, const tune::TimingOptions& timing) {
+  tune::Batch batch{task.target, task.module, {}, timing, ""};
+  for (uint64_t index : indices) {
+    const auto c = task.space.get(index);
+    batch.trials.push_back(c ? tune::Trial{c->implementation->name, c->text} : tune::Trial{"none", ""});
+  }
+  return batch;
+}
+
+// Of each trial of a batch's line, in the library FOLDER/trials.so: why it is none (or empty), the steps that copy its
+// operands, its own step, its first output and how many it has.
+nb::list export_trials(const std::string& line, const std::string& folder) {
+  auto built = [&]() -> Result<driver::BuiltTrials> {
+    nb::gil_scoped_release release;
+    tune::Batch batch = TW_TRY(tune::parse_batch(line));
+    batch.folder = folder;
+    return driver::build_trials(batch);
+  }();
+  nb::list out;
+  for (const driver::TrialSteps& trial : unwrap(std::move(built)).trials)
+    out.append(nb::make_tuple(trial.why, trial.operands, trial.kernel, trial.first_output, trial.outputs));
+  return out;
+}
+
 void bind_measurer(nb::module_& m) {
   struct PyMeasurer {
     std::shared_ptr<std::atomic<bool>> raised = std::make_shared<std::atomic<bool>>(false);
@@ -122,11 +147,7 @@ void bind_measurer(nb::module_& m) {
   nb::class_<PyMeasurer>(m, "Measurer", "Measures kernels in a process of its own")
       .def("measure", [](PyMeasurer& self, const OneTask& task, const std::vector<uint64_t>& indices,
                          const tune::TimingOptions& timing) {  // of each: costs, the error's number, its text, seconds
-        tune::Batch batch{task->target, task->module, {}, timing, ""};
-        for (uint64_t index : indices) {
-          const auto c = task->space.get(index);
-          batch.trials.push_back(c ? tune::Trial{c->implementation->name, c->text} : tune::Trial{"none", ""});
-        }
+        const tune::Batch batch = batch_of(*task, indices, timing);
         auto results = [&] {
           nb::gil_scoped_release release;
           return self.measurer->measure(batch);
@@ -151,6 +172,10 @@ void bind_measurer(nb::module_& m) {
         return out;
       },
       nb::arg("command"), nb::arg("build_seconds"), nb::arg("run_seconds"));
+  m.def("trials_line", [](const OneTask& task, const std::vector<uint64_t>& indices) {
+    return tune::to_line(batch_of(*task, indices, {}));
+  });
+  m.def("export_trials", export_trials, nb::arg("line"), nb::arg("folder"));
   m.def("serve_trials", [](int channel) {
     nb::gil_scoped_release release;
     return driver::serve_trials(channel);

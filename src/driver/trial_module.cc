@@ -121,9 +121,8 @@ Result<BuiltTrials> build_trials(const tune::Batch& batch) {
     for (const Expr& copy : parts[i].copies)
       if (const auto step = step_of.find(copy.get()); step != step_of.end()) trial.operands.push_back(step->second);
   }
-  const std::string path = batch.folder + "/trials.so";
-  TW_TRY_STATUS(export_library(built, path, OutputForm::kLibrary));
-  out.library = TW_TRY(runtime::Artifact::load(path));
+  out.path = batch.folder + "/trials.so";
+  TW_TRY_STATUS(export_library(built, out.path, OutputForm::kLibrary));
   return out;
 }
 

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/artifact.h"
 #include "tune/trial.h"
 
 namespace tilewright::driver {
@@ -20,7 +19,7 @@ struct TrialSteps {
 };
 
 struct BuiltTrials {
-  std::shared_ptr<const runtime::Artifact> library;
+  std::string path;  // of the library, in the batch's folder
   std::vector<TrialSteps> trials;
 };
 

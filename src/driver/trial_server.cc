@@ -17,6 +17,7 @@
 #include "driver/guarded.h"
 #include "driver/trial_module.h"
 #include "driver/verify.h"
+#include "runtime/artifact.h"
 #include "runtime/dltensor.h"
 #include "runtime/executor.h"
 
@@ -98,7 +99,7 @@ class BatchRun {
     const double share = seconds_since(start) / static_cast<double>(batch_.trials.size());
     runtime::ExecutorOptions options;
     options.threads = batch_.timing.threads;
-    executor_ = TW_TRY(runtime::Executor::create(built_.library, options));
+    executor_ = TW_TRY(runtime::Executor::create(TW_TRY(runtime::Artifact::load(built_.path)), options));
     const auto& inputs = executor_->plan().inputs;
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor values = random_tensor(inputs[i].dtype, inputs[i].shape, 1000 + i);

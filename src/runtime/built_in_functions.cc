@@ -11,6 +11,7 @@
 #include "runtime/dltensor.h"
 #include "runtime/function.h"
 #include "runtime/link_file.h"
+#include "runtime/measure_functions.h"
 #include "runtime/module.h"
 #include "runtime/params_file.h"
 #include "runtime/system_lib.h"
@@ -141,6 +142,7 @@ Result<Value> time_evaluator(const Arguments& args) {
 Result<Value> load_constants(const Arguments& args) { return Value(TW_TRY(load_const_loader(TW_TRY(args.bytes(0))))); }
 
 constexpr BuiltIn kBuiltIn[] = {
+    {"cache_flush_cpu_non_first_arg", flush_cache},
     {"runtime.LoadParams", load_params},
     {"runtime.ModuleLoadFromFile", load_from_file},
     {"runtime.ModulePackImportsToC", pack_imports},
@@ -159,6 +161,8 @@ constexpr BuiltIn kBuiltIn[] = {
     {"runtime.module.loadfile_o", load_objects},
     {"runtime.module.loadfile_so", load_so},
     {"runtime.module.loadfile_tar", load_objects},
+    {"tvm.contrib.random.random_fill", random_fill},
+    {"tvm.contrib.random.random_fill_for_measure", random_fill},
 };
 
 }  // namespace

@@ -5,12 +5,16 @@ from __future__ import annotations
 import enum
 import os
 import sys
+import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .... import _core
+from .build_process import BuildProcesses
+from .measurer import SessionMeasurer
+from .sessions import LocalSessions, TrackerSessions
 
 MeasureInput = namedtuple("MeasureInput", ["target", "task", "config"])
 # costs: seconds of one run; all_cost: seconds of building and measuring; timestamp: since the epoch.
@@ -39,6 +43,7 @@ class LocalBuilder:
         if build_func not in ("default", "ndk") and not callable(build_func):
             raise ValueError(f"build_func is \"default\", \"ndk\" or a function, not {build_func!r}")
         self.timeout, self.n_parallel, self.build_func = timeout, n_parallel or 8, build_func
+        self.processes: Any = BuildProcesses(min(self.n_parallel, os.cpu_count() or 1))
 
 
 class LocalRunner:
@@ -49,6 +54,7 @@ class LocalRunner:
         if number < 1 or repeat < 1:
             raise ValueError("number and repeat are 1 at least")
         self.timeout, self.n_parallel = timeout, 1
+        self.sessions: Any = LocalSessions()
         self.options = _core.TimingOptions()
         self.options.number, self.options.repeat, self.options.min_repeat_ms = number, repeat, min_repeat_ms
         # A pause for each repeat of each trial would be most of the time; the classic one is for devices that throttle.
@@ -56,11 +62,50 @@ class LocalRunner:
 
 
 class RPCRunner(LocalRunner):
-    """Measures on a device behind a tracker. NotImplementedError: sessions of this kind carry no measurements yet."""
+    """Measures on devices behind a tracker: libraries that were built here are uploaded, and run in a session of the device. n_parallel: how many devices at
+    a time; without it all that the tracker has of the key. timeout: seconds for each configuration, until the device's server ends the session."""
 
     def __init__(self, key: str, host: str, port: int, priority: int = 1, timeout: float = 10, n_parallel: int | None = None, number: int = 4, repeat: int = 3,
                  min_repeat_ms: float = 0, cooldown_interval: float = 0.1, enable_cpu_cache_flush: bool = False, module_loader: Any = None):
-        raise NotImplementedError("measuring over RPC is not there yet; run `tilewright tune` on the device and bring its log here")
+        super().__init__(timeout, number, repeat, min_repeat_ms, cooldown_interval, enable_cpu_cache_flush, module_loader)
+        self.key, self.host, self.port, self.priority = key, host, int(port), priority
+        self.sessions = TrackerSessions(key, host, self.port, priority, n_parallel)
+
+    def check(self) -> None:
+        """RuntimeError: no device of the key answers."""
+        if not check_remote(None, self.key, self.host, self.port):
+            raise RuntimeError(f"Cannot get remote devices from the tracker. Please check the status of tracker by 'python -m tvm.exec.query_rpc_tracker "
+                               f"--port {self.port}' and make sure you have free devices on the queue status.")
+
+
+def request_remote(device_key: str, host: str | None = None, port: int | None = None, priority: int = 1, timeout: float = 60) -> Any:
+    """A session with a device of the key, by the tracker there (default: $TVM_TRACKER_HOST and $TVM_TRACKER_PORT). Errors: those of `request`."""
+    from ...rpc import connect_tracker
+    where = host or os.environ.get("TVM_TRACKER_HOST"), port or os.environ.get("TVM_TRACKER_PORT")
+    if None in where:
+        raise ValueError("the tracker's host and port are given, or stand in TVM_TRACKER_HOST and TVM_TRACKER_PORT")
+    return connect_tracker(str(where[0]), int(str(where[1]))).request(device_key, priority=priority, session_timeout=timeout)
+
+
+def check_remote(target: Any, device_key: str, host: str | None = None, port: int | None = None, priority: int = 100, timeout: float = 10) -> bool:
+    """Whether a device of the key is free within `timeout` seconds and runs what it is asked. Errors of the tracker itself are raised."""
+    from ...error import Error
+    from ...rpc import connect_tracker
+    found: list[bool] = []
+
+    def ask() -> None:
+        try:
+            session = request_remote(device_key, host, port, priority)
+            found.append(session.get_function("runtime.NumThreads")() > 0)
+            session.close()
+        except (Error, RuntimeError):
+            found.append(False)
+    if host is not None and port is not None:
+        connect_tracker(host, port).summary()
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(timeout)
+    return bool(found) and found[0]
 
 
 def measure_option(builder: Any, runner: Any) -> dict[str, Any]:
@@ -83,6 +128,10 @@ def _command() -> list[str]:
 def create_measure_batch(task: Any, option: dict[str, Any]) -> Callable[[Sequence[MeasureInput]], list[MeasureResult]]:
     """A function that measures inputs of the task; its n_parallel says how many at a time."""
     builder, runner = option["builder"], option["runner"]
+    if task.config_space is None:
+        raise ValueError(f"the task {task.name} was read from a log: autotvm.task.create makes one that can be measured")
+    if task.core is None or not isinstance(runner.sessions, LocalSessions):
+        return _in_sessions(SessionMeasurer(task, builder, runner), builder.n_parallel)
     measurer = _core.make_measurer(_command(), builder.timeout, runner.timeout)
 
     def measure(inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
@@ -93,4 +142,12 @@ def create_measure_batch(task: Any, option: dict[str, Any]) -> Callable[[Sequenc
     return measure
 
 
-__all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "create_measure_batch", "measure_option"]
+def _in_sessions(measurer: SessionMeasurer, n_parallel: int) -> Callable[[Sequence[MeasureInput]], list[MeasureResult]]:
+    def measure(inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        return [MeasureResult(tuple(t.costs) if t.error == 0 else (RuntimeError(t.message),), t.error, t.seconds, time.time()) for t in measurer.measure([i.config for i in inputs])]
+    measure.n_parallel = n_parallel  # type: ignore[attr-defined]
+    return measure
+
+
+__all__ = ["LocalBuilder", "LocalRunner", "MeasureErrorNo", "MeasureInput", "MeasureResult", "RPCRunner", "check_remote", "create_measure_batch",
+           "measure_option", "request_remote"]

@@ -26,7 +26,7 @@ class DispatchContext:
         found = self._updated.get(_key(workload))
         found = self._query_inside(target, workload) if found is None else found
         if found is None:
-            found = self._old.query(target, workload) if self._old is not None else FallbackConfigEntity()
+            found = (self._old or FallbackContext()).query(target, workload)
         return found
 
     def _query_inside(self, target: Any, workload: Any) -> Any:
@@ -139,12 +139,17 @@ class ApplyFixedConfig(DispatchContext):
 
 
 class FallbackContext(DispatchContext):
-    """Nothing is known: the cost model decides."""
+    """Nothing is known: the cost model decides, and templates have their defaults. A workload has one entity, so that its schedule sees what its
+    computation defined."""
 
     memory: dict[Any, Any] = {}
 
+    def _query_inside(self, target: Any, workload: Any) -> Any:
+        return self.memory.setdefault((str(target), _key(workload)), FallbackConfigEntity())
+
     def clear_cache(self, target: Any, workload: Any) -> None:
         self._updated.pop(_key(workload), None)
+        self.memory.pop((str(target), _key(workload)), None)
 
 
 def apply_history_best(records: Any) -> ApplyHistoryBest:

@@ -48,13 +48,27 @@ class ConfigEntity:
     def __len__(self) -> int:
         return 1
 
-    def __getattr__(self, name: str) -> Any:
-        # A template defines its knobs in a build, too: what is defined already stays.
-        if name.startswith("define_"):
-            return lambda *args, **kwargs: None
-        if name in ("axis", "reduce_axis"):
-            return lambda axis: axis
-        raise AttributeError(name)
+    # A template defines its knobs when it is built, too: what is defined already stays.
+    def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
+        return [VirtualAxis(None)] * int(kwargs.get("num_outputs", 2))
+
+    def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
+        return list(axes)
+
+    def define_annotate(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
+        return list(axes)
+
+    def define_knob(self, name: str, candidate: Sequence[Any]) -> None:
+        pass
+
+    def multi_filter(self, filter: Callable[[ConfigEntity], bool]) -> None:
+        pass
+
+    @staticmethod
+    def axis(var: Any) -> Any:
+        return VirtualAxis(var)
+
+    reduce_axis = axis
 
     def get_other_option(self) -> dict[str, Any]:
         return {name: e.val for name, e in self._entity_map.items() if isinstance(e, OtherOptionEntity)}
@@ -79,24 +93,6 @@ class ConfigEntity:
 
     def __repr__(self) -> str:
         return f"{str(list(self._entity_map.items()))[1:-1]},{self.code_hash},{self.index}"
-
-
-class FallbackConfigEntity(ConfigEntity):
-    """The configuration of a workload without a record: what a template sets it to, or the cost model."""
-    is_fallback = True
-
-    def __init__(self) -> None:
-        super().__init__(0, None, {})
-
-    def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
-        """Of the sizes -1 stands for what is left; the others as they are."""
-        self._entity_map[name] = SplitEntity([-1, *[max(1, c) for c in constraints[1:]]])
-
-    def fallback_with_reference_log(self, ref_log: Any) -> None:
-        """Takes the first reference's configuration."""
-        for inp, _ in ref_log:
-            self._entity_map = OrderedDict(inp.config._entity_map)
-            return
 
 
 class _Space:
@@ -156,6 +152,8 @@ class VirtualAxis:
 
 
 def _length(axis: Any) -> int:
+    if axis is None:
+        return 0
     if isinstance(axis, VirtualAxis):
         return axis.length
     extent = getattr(getattr(axis, "dom", None), "extent", axis)
@@ -192,6 +190,14 @@ def _splits(length: int, num_outputs: int, policy: str, kwargs: Mapping[str, Any
     return out
 
 
+def _merged(chains: list[list[int]]) -> list[list[int]]:
+    """All orders of the chains' elements in which each chain keeps its own."""
+    chains = [c for c in chains if c]
+    if not chains:
+        return [[]]
+    return [[chain[0], *rest] for i, chain in enumerate(chains) for rest in _merged([*chains[:i], chain[1:], *chains[i + 1:]])]
+
+
 class ConfigSpace(_Space):
     """The space that a template defines. Within it a knob has the value of its first option."""
 
@@ -199,6 +205,8 @@ class ConfigSpace(_Space):
 
     def __init__(self) -> None:
         self.space_map: OrderedDict[str, list[Any]] = OrderedDict()
+        self._entity_map: OrderedDict[str, Any] = OrderedDict()  # what the template gets while it defines
+        self._products: dict[str, int] = {}  # lengths of split axes
         self.errors: list[str] = []
         self.flop: float | None = None
         self.code_hash: str | None = None
@@ -213,15 +221,18 @@ class ConfigSpace(_Space):
     def _define(self, name: str, options: list[Any]) -> list[Any]:
         if not options:
             raise ValueError(f"the knob '{name}' has no value")
+        self._entity_map.setdefault(name, options[0])
         return self.space_map.setdefault(name, options)
 
     def define_split(self, name: str, axis: Any, policy: str = "factors", **kwargs: Any) -> list[VirtualAxis]:
         """policy: "factors", "power2", "verbose", "candidate"; num_outputs, max_factor, filter, no_tail, candidate. Errors: ValueError."""
+        self._products.setdefault(name, _length(axis))
         options = self._define(name, _splits(_length(axis), kwargs.get("num_outputs", 2), policy, kwargs))
         return [VirtualAxis(s if s > 0 else _length(axis)) for s in options[0].size]
 
     def define_reorder(self, name: str, axes: Sequence[Any], policy: str, **kwargs: Any) -> list[Any]:
-        """policy: "identity", "all", "interval_all" (interval=(left, right)), "candidate" (candidate: lists of axes). Errors: ValueError."""
+        """policy: "identity", "all", "interval_all" (interval=(left, right)), "candidate" (candidate: lists of axes), "interleave" (spatial and
+        reduce: chains of axes, each of which keeps its order). Errors: ValueError."""
         places = list(range(len(axes)))
         if policy == "identity":
             options = [places]
@@ -232,8 +243,11 @@ class ConfigSpace(_Space):
             options = [places[:left] + list(p) + places[right + 1:] for p in itertools.permutations(places[left:right + 1])]
         elif policy == "candidate":
             options = [[list(axes).index(a) for a in candidate] for candidate in kwargs["candidate"]]
+        elif policy == "interleave":
+            spatial, reduce = ([[list(axes).index(a) for a in chain] for chain in kwargs[kind]] for kind in ("spatial", "reduce"))
+            options = [outer + inner for outer in _merged([c[:-1] for c in spatial]) for inner in _merged([c[-1:] for c in spatial] + reduce)]
         else:
-            raise ValueError(f"there is no policy '{policy}' of an order; there are identity, all, interval_all and candidate")
+            raise ValueError(f"there is no policy '{policy}' of an order; there are identity, all, interval_all, candidate and interleave")
         order = self._define(name, [ReorderEntity(o) for o in options])[0]
         return [axes[i] for i in order.perm]
 
@@ -264,7 +278,10 @@ class ConfigSpace(_Space):
         return not self.errors
 
     def __getitem__(self, name: str) -> Any:
-        return self.space_map[name][0]
+        return self._entity_map[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entity_map
 
     def __len__(self) -> int:
         out = 1
@@ -298,6 +315,44 @@ class ConfigSpace(_Space):
     def __repr__(self) -> str:
         rows = [f"{i:4d} {name}: {len(values)} values {values[:8]}" for i, (name, values) in enumerate(self.space_map.items())]
         return f"ConfigSpace (len={len(self)}, space_map=\n" + "\n".join(rows) + "\n)"
+
+
+class FallbackConfigEntity(ConfigSpace):
+    """The configuration of a workload without a record: each knob has its first value, or what the template says. Of the compiler's own kernels: the
+    cost model's choice."""
+    is_fallback = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.index, self.cost = 0, None
+
+    def __setitem__(self, name: str, entity: Any) -> None:
+        self._entity_map[name] = entity
+
+    def fallback_split(self, name: str, constraints: Sequence[int]) -> None:
+        """From the innermost part on the largest factor that its constraint allows (-1: any). ValueError: another number of parts."""
+        if name not in self._products:
+            raise ValueError(f"no split is called '{name}'")
+        size = list(self._entity_map[name].size)
+        if len(constraints) != len(size):
+            raise ValueError(f"the split '{name}' has {len(size)} parts, not {len(constraints)}")
+        left = self._products[name]
+        for i in reversed(range(len(size))):
+            size[i] = max(f for f in _divisors(left) if constraints[i] < 0 or f <= max(1, constraints[i]))
+            left //= size[i]
+        self._entity_map[name] = SplitEntity(size)
+
+    def fallback_with_reference_log(self, ref_log: Any) -> None:
+        """Takes the first reference's configuration."""
+        for inp, _ in ref_log:
+            self._entity_map.update(inp.config._entity_map)
+            return
+
+    def to_json_dict(self) -> dict[str, Any]:
+        return {"index": None, "code_hash": self.code_hash, "entity": [[name, *entity_to_json(e)] for name, e in self._entity_map.items()]}
+
+    def __repr__(self) -> str:
+        return f"{str(list(self._entity_map.items()))[1:-1]},{self.code_hash},None"
 
 
 __all__ = ["AnnotateEntity", "ConfigEntity", "ConfigSpace", "FallbackConfigEntity", "InstantiationError", "KernelSpace", "OtherOptionEntity",

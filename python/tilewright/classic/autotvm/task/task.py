@@ -77,6 +77,14 @@ class Task:
             raise ValueError(f"{config} is no kernel of {self.name}")
         return found  # type: ignore[no-any-return]
 
+    def search(self, name: str, seed: int) -> Any:
+        """One of the compiler's searches over the space."""
+        return _core.search_of_task(self.core, name, seed)
+
+    def index_of(self, config: Any) -> int | None:
+        """The place of a record's configuration; None: the space has none like it."""
+        return self.core.index_of_entity(json.dumps(config.to_json_dict()["entity"]))  # type: ignore[no-any-return]
+
     def __getstate__(self) -> dict[str, Any]:
         return {"name": self.name, "args": self.args, "target": str(self.target)}
 
@@ -123,9 +131,13 @@ def extract_from_multiple_program(mods: Sequence[Any], params: Sequence[Any], ta
     return list(out.values())
 
 
-def create(task_name: str, args: Sequence[Any], target: Any, target_host: Any = None) -> Task:
-    """A task by its name and arguments, as the classic stack writes them. ValueError: there is no such task."""
+def create(task_name: Any, args: Sequence[Any], target: Any, target_host: Any = None) -> Task:
+    """A task by its name and arguments, as the classic stack writes them: of a template, or of the compiler's kernels. ValueError: there is no such task."""
+    from .templates import TASK_TABLE, TemplateTask
     from .workloads import module_of
+    task_name = task_name if isinstance(task_name, str) else next((n for n, t in TASK_TABLE.items() if t.fcustomized is task_name), str(task_name))
+    if task_name in TASK_TABLE:
+        return TemplateTask(task_name, args, target if isinstance(target, Target) else Target(target, target_host))
     workload = args_to_workload(args, task_name)
     for task in extract_from_program(module_of(task_name, workload[1:]), None, target, target_host):
         if task.workload == workload:

@@ -2,7 +2,6 @@
 """Tuners: which configurations of a task are measured next."""
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -38,9 +37,9 @@ class Tuner:
     def reset(self) -> None:
         """Forgets what was measured."""
         self.best_config, self.best_flops, self.best_iter, self.best_measure_pair = None, 0.0, 0, None
-        self._search = _core.search_of_task(self.task.core, self.search, self.seed)
+        self._search = self.task.search(self.search, self.seed)
         # The cost model's choice comes first: a log that has it says what is better than it.
-        chosen = self.task.core.chosen
+        chosen = None if self.task.core is None else self.task.core.chosen
         self._waiting: list[int] = [] if chosen is None else [chosen]
         for index in self._waiting:
             self._search.learn(index, _FAILED)
@@ -51,15 +50,16 @@ class Tuner:
 
     def has_next(self) -> bool:
         """Whether there is a configuration that was not given yet."""
-        if not self._waiting:
-            self._waiting = self._search.propose(1)
+        while not self._waiting and (more := self._search.propose(1)):
+            self._waiting = [i for i in more if self.task.config_space.is_index_valid(i)]
         return bool(self._waiting)
 
     def next_batch(self, batch_size: int) -> list[Any]:
         """At most so many configurations."""
         indices = self._waiting[:batch_size]
         self._waiting = self._waiting[batch_size:]
-        indices += self._search.propose(batch_size - len(indices))
+        while len(indices) < batch_size and (more := self._search.propose(batch_size - len(indices))):
+            indices += [i for i in more if self.task.config_space.is_index_valid(i)]
         return [self.task.config_space.get(i) for i in indices]
 
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
@@ -72,7 +72,7 @@ class Tuner:
         for inp, result in data_set:
             if inp.task.workload != self.task.workload or result.error_no != 0:
                 continue
-            index = self.task.core.index_of_entity(json.dumps(inp.config.to_json_dict()["entity"]))
+            index = self.task.index_of(inp.config)
             if index is not None:
                 self._search.learn(index, _seconds(result))
 

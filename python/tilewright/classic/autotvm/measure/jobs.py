@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries that are measured in sessions, as plain data: what runs them may be another process or another machine."""
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...error import Error
+from ...runtime.ndarray import empty
+
+_LOST = (701, 702, 703)  # errors of a session that is gone
+
+
+class Timing(NamedTuple):
+    """How kernels are timed."""
+    number: int = 4
+    repeat: int = 3
+    min_repeat_ms: float = 0
+    cooldown_seconds: float = 0
+    flush_cache: bool = False
+    timeout: float = 10  # seconds of one kernel
+
+
+class FunctionCase(NamedTuple):
+    """A function of tensors: its name, (dtype, shape) of each argument, which of them are results."""
+    name: str
+    arguments: tuple[tuple[str, tuple[int, ...]], ...]
+    results: tuple[int, ...]
+
+
+class KernelCase(NamedTuple):
+    """A step of a graph, behind the steps that write its operands; its outputs are the graph's from `first` on."""
+    operands: tuple[int, ...]
+    step: int
+    first: int
+    outputs: int
+
+
+class Job(NamedTuple):
+    """A library's file and what of it is measured, one after another."""
+    path: str
+    cases: tuple[FunctionCase | KernelCase, ...]
+
+
+class Outcome(NamedTuple):
+    """What became of a case: seconds of a run for each repeat, or the number of an error and its text; what the kernel computed."""
+    costs: tuple[float, ...]
+    error: int
+    message: str
+    seconds: float
+    outputs: tuple[Any, ...]
+
+
+class _Loaded:
+    """A library in a session."""
+
+    def __init__(self, session: Any, path: str):
+        session.upload(path)
+        self._session, self._module = session, session.load_module(os.path.basename(path))
+        self._executor: Any = None
+        self._calls: list[int] = []
+
+    def prepare(self, case: FunctionCase | KernelCase) -> tuple[Any, str, tuple[Any, ...], tuple[Any, ...]]:
+        """Runs it once: what to time (module, function, arguments), and what it computed."""
+        fill = self._session.get_function("tvm.contrib.random.random_fill")
+        if isinstance(case, FunctionCase):
+            tensors = tuple(empty(shape, dtype, self._session.cpu()) for dtype, shape in case.arguments)
+            for tensor in tensors:
+                fill(tensor)
+            self._module[case.name](*tensors)
+            return self._module, case.name, tensors, tuple(tensors[i].numpy() for i in case.results)
+        if self._executor is None:
+            self._executor = self._module["debug_create"]("default", self._session.cpu())
+            nodes = json.loads(self._module["get_graph_json"]())["nodes"]
+            self._calls = [i for i, node in enumerate(nodes) if node["op"] != "null"]
+            for i in range(self._executor["get_num_inputs"]()):
+                fill(self._executor["get_input"](i))
+        for step in (*case.operands, case.step):
+            self._executor["execute_node"](self._calls[step])
+        outputs = tuple(self._executor["get_output"](case.first + k).numpy() for k in range(case.outputs))
+        return self._executor, "execute_node", (self._calls[case.step],), outputs
+
+    def measure(self, case: FunctionCase | KernelCase, timing: Timing) -> Outcome:
+        start = time.monotonic()
+        owner, name, arguments, outputs = self.prepare(case)
+        flush = "cache_flush_cpu_non_first_arg" if timing.flush_cache and isinstance(case, FunctionCase) else ""
+        timed = owner.time_evaluator(name, self._session.cpu(), number=timing.number, repeat=timing.repeat, min_repeat_ms=int(timing.min_repeat_ms),
+                                     cooldown_interval_ms=int(timing.cooldown_seconds * 1000), f_preproc=flush)
+        costs = tuple(timed(*arguments).results)
+        return Outcome(costs, 0, "", time.monotonic() - start, outputs)
+
+
+def run_job(job: Job, timing: Timing, open_session: Callable[[float], tuple[Any, Callable[[], None]]]) -> list[Outcome]:
+    """One outcome for each case. A case whose session ends has failed, and the others get another session. `open_session(seconds)` gives a session that is
+    ended after so many, and what is called when it was not."""
+    waiting: Sequence[FunctionCase | KernelCase] = job.cases
+    out: list[Outcome] = []
+    while waiting:
+        start, seconds, before = time.monotonic(), timing.timeout * len(waiting), len(out)
+        try:
+            session, unwatch = open_session(seconds)
+            try:
+                loaded = _Loaded(session, job.path)
+                for case in waiting:
+                    out.append(loaded.measure(case, timing))
+            finally:
+                unwatch()
+                try:
+                    session.close()
+                except Error:
+                    pass
+        except Error as error:
+            took = time.monotonic() - start
+            late = (error.code in _LOST or error.code == 602) and took >= seconds * 0.95
+            out.append(Outcome((), 7 if late else 4, "the kernel did not end in time" if late else str(error), took, ()))
+        waiting = waiting[len(out) - before:]
+    return out
+
+
+__all__ = ["FunctionCase", "Job", "KernelCase", "Outcome", "Timing", "run_job"]
