@@ -123,6 +123,8 @@ Result<std::vector<PoolUse>> pools_of(const Built& built) {
   return out;
 }
 
+Result<codegen::CInterface> ahead_of_time_interface(const Built& built) { return interface_of(built); }
+
 Result<std::string> ahead_of_time_source(const Built& built) { return source_with(built, TW_TRY(interface_of(built))); }
 
 Result<Files> ahead_of_time_files(const Built& built) {

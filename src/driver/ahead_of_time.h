@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "codegen/source/c_interface.h"
 #include "ir/target.h"
 #include "lower/memory_options.h"
 
@@ -32,6 +33,10 @@ struct PoolUse {
   bool constant = false;
 };
 Result<std::vector<PoolUse>> pools_of(const Built& built);
+
+// How a program calls the model. Errors: InvalidArgument (names that are one in C, pools that the target does not
+// take).
+Result<codegen::CInterface> ahead_of_time_interface(const Built& built);
 
 // The C file: everything of the target c, of others what calls the object. Error: UnsupportedModel.
 Result<std::string> ahead_of_time_source(const Built& built);

@@ -93,14 +93,46 @@ json memory_map(const Built& built) {
   return memory;
 }
 
-json metadata_of(const Built& built) {
-  return {{"model_name", name_of(built)},
-          {"export_datetime", export_time()},
-          {"memory", memory_map(built)},
-          {"target", json::array({built.target.str()})},
-          {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
-          {"style", "full-model"},
-          {"external_dependencies", json::array()}};  // what is generated needs no runtime
+json tensors_json(const std::vector<plan::TensorInfo>& tensors, const std::vector<std::string>& members, bool packed) {
+  json out = json::array();
+  for (size_t i = 0; i < tensors.size(); ++i)
+    out.push_back({{"name", tensors[i].name},
+                   {"member", packed ? "" : members[i]},
+                   {"dtype", tensors[i].dtype.str()},
+                   {"shape", tensors[i].shape}});
+  return out;
+}
+
+// What the classic stack's metadata does not have: how to call the model, for who makes a program of it.
+Result<json> interface_json(const Built& built) {
+  const codegen::CInterface f = TW_TRY(ahead_of_time_interface(built));
+  json pools = json::array();
+  if (!f.own_workspace)
+    for (const codegen::CPool& pool : f.pools)
+      pools.push_back({{"name", pool.name}, {"member", pool.member}, {"bytes", pool.bytes}, {"constant", false}});
+  for (const codegen::CConstantPool& pool : f.constants)
+    pools.push_back({{"name", pool.name}, {"member", pool.member}, {"bytes", pool.bytes}, {"constant", true}});
+  const plan::Plan& plan = built.lowered.plan;
+  return json{{"api", f.packed ? "packed" : "c"},
+              {"header", f.packed ? "" : f.header},
+              {"prefix", f.prefix},
+              {"alignment", f.alignment},
+              {"tensors_in_pools", f.tensors_in_pools()},
+              {"pools", std::move(pools)},
+              {"inputs", tensors_json(plan.inputs, f.inputs, f.packed)},
+              {"outputs", tensors_json(plan.outputs, f.outputs, f.packed)}};
+}
+
+Result<json> metadata_of(const Built& built) {
+  json out{{"model_name", name_of(built)},
+           {"export_datetime", export_time()},
+           {"memory", memory_map(built)},
+           {"target", json::array({built.target.str()})},
+           {"executors", json::array({built.ahead_of_time ? "aot" : "graph"})},
+           {"style", "full-model"},
+           {"external_dependencies", json::array()}};  // what is generated needs no runtime
+  if (built.ahead_of_time) out["interface"] = TW_TRY(interface_json(built));
+  return out;
 }
 
 // The code of a model for the graph executor: an object with the plan that the runtime loads, or one C file.
@@ -149,7 +181,7 @@ Status write_model_library(std::span<const Built* const> models, const std::stri
       if (modules.contains(name))
         return Diagnostic(ErrorCode::kInvalidArgument, format("two models are called '{}'", name), path,
                           "build them under different names (mod_name)");
-      modules[name] = metadata_of(*built);
+      modules[name] = TW_TRY(metadata_of(*built));
       TW_TRY_STATUS(add_model(*built, &members));
     }
     members["./metadata.json"] = json{{"version", kLibraryVersion}, {"modules", std::move(modules)}}.dump(2);

@@ -203,7 +203,10 @@ Status name_interface(const plan::Plan& plan, CInterface* f) {
   TW_TRY_STATUS(take_names(inputs, "inputs", &f->inputs));
   TW_TRY_STATUS(take_names(outputs, "outputs", &f->outputs));
   std::vector<std::string> pools;
-  return take_names(pool_names(*f), "memory pools", &pools);
+  TW_TRY_STATUS(take_names(pool_names(*f), "memory pools", &pools));
+  for (size_t i = 0; i < pools.size(); ++i)
+    (i < f->pools.size() ? f->pools[i].member : f->constants[i - f->pools.size()].member) = pools[i];
+  return Ok{};
 }
 
 std::string c_interface_header(const plan::Plan& plan, const CInterface& f,

@@ -17,12 +17,14 @@ namespace tilewright::codegen {
 struct CPool {
   std::string name;
   uint64_t begin = 0, bytes = 0;
+  std::string member = {};  // of the struct, filled in by name_interface
 };
 // Weights that the program brings in its memory: plan.params[first] is at byte `second`.
 struct CConstantPool {
   std::string name;
   uint64_t bytes = 0;
   std::vector<std::pair<size_t, uint64_t>> params;
+  std::string member = {};
 };
 
 struct CInterface {

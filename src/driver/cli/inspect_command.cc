@@ -20,6 +20,27 @@ std::string strings(const json& list) {
   return out;
 }
 
+// The models of a Model Library Format.
+void print_models(const json& models) {
+  for (const json& m : models) {
+    std::printf("%-14s %s, for %s (%s)\n", "model", m["name"].get<std::string>().c_str(), strings(m["target"]).c_str(),
+                strings(m["executors"]).c_str());
+    std::printf("%-14s workspace %s, inputs and outputs %s, weights %s\n", "  bytes",
+                m["workspace_bytes"].dump().c_str(), m["io_bytes"].dump().c_str(), m["constants_bytes"].dump().c_str());
+    if (!m.contains("function")) continue;
+    std::printf("%-14s %s (%s)\n", "  function", m["function"].get<std::string>().c_str(),
+                m["interface"].get<std::string>().c_str());
+    for (const char* list : {"inputs", "outputs"})
+      for (const json& t : m[list])
+        std::printf("  %-12s %s: %s %s\n", list[0] == 'i' ? "input" : "output", t["name"].get<std::string>().c_str(),
+                    t["dtype"].get<std::string>().c_str(), shape_str(t["shape"].get<std::vector<int64_t>>()).c_str());
+    if (m.contains("pools"))
+      for (const json& p : m["pools"])
+        std::printf("  %-12s %s: %s bytes%s\n", "pool", p["name"].get<std::string>().c_str(), p["bytes"].dump().c_str(),
+                    p["constant"].get<bool>() ? " of weights" : "");
+  }
+}
+
 // A few lines for people: the JSON's scalars, then inputs, outputs, the memory and the largest steps.
 void print(const json& j) {
   for (const auto& [key, value] : j.items())
@@ -73,6 +94,7 @@ void print(const json& j) {
   if (j.contains("members"))
     for (const auto& m : j["members"])
       std::printf("%-14s %s, %s bytes\n", "member", m["name"].get<std::string>().c_str(), m["bytes"].dump().c_str());
+  if (j.contains("models")) print_models(j["models"]);
   if (j.contains("library")) print(j["library"]);
   if (j.contains("missing_cpu_features"))
     std::printf("%-14s %s: this machine cannot run it\n", "lacks", strings(j["missing_cpu_features"]).c_str());

@@ -12,6 +12,7 @@
 #include "base/formats/function_table.h"
 #include "base/formats/plan.h"
 #include "base/formats/weights_file.h"
+#include "driver/model_library_reader.h"
 #include "driver/relay_file.h"
 #include "driver/tuned.h"
 #include "frontend/classic/graph_json_reader.h"
@@ -317,43 +318,48 @@ Result<json> inspect_json(std::string_view text) {
   return json{{"kind", "json"}, {"keys", keys}};
 }
 
+json library_tensors(const std::vector<LibraryTensor>& tensors) {
+  json out = json::array();
+  for (const LibraryTensor& t : tensors)
+    out.push_back({{"name", t.name}, {"dtype", t.dtype.str()}, {"shape", t.shape}});
+  return out;
+}
+
+// A Model Library Format: how each model is called, and what it takes of memory.
+Status add_library(const std::vector<TarMember>& members, json* out) {
+  const ModelLibrary library = TW_TRY(read_model_library(members));
+  json& j = *out;
+  j["kind"] = "model library format";
+  j["version"] = library.version;
+  j["models"] = json::array();
+  for (const LibraryModel& m : library.models) {
+    json model{{"name", m.name},           {"target", m.targets},
+               {"executors", m.executors}, {"workspace_bytes", m.workspace},
+               {"io_bytes", m.io},         {"constants_bytes", m.constants}};
+    if (m.has_interface) {
+      const LibraryInterface& f = m.interface;
+      model["function"] = f.prefix + "_run";
+      model["interface"] = f.packed ? "packed" : "c";
+      model["inputs"] = library_tensors(f.inputs);
+      model["outputs"] = library_tensors(f.outputs);
+      for (const LibraryPool& pool : f.pools)
+        model["pools"].push_back({{"name", pool.name}, {"bytes", pool.bytes}, {"constant", pool.constant}});
+    }
+    j["models"].push_back(std::move(model));
+  }
+  return Ok{};
+}
+
 // A package of `compile -o model.tar`, or a Model Library Format: its members, and what its library holds.
 Result<json> inspect_package(std::span<const std::byte> file) {
-  auto damaged = [](const char* what) {
-    return Diagnostic(ErrorCode::kBadArtifact, format("the package is damaged: {}", what), {},
-                      "compile the model again");
-  };
+  const std::vector<TarMember> members = TW_TRY(read_tar(file));
   json j{{"kind", "package"}, {"members", json::array()}};
-  constexpr size_t kBlock = 512;
-  for (size_t at = 0;;) {
-    if (file.size() - at < kBlock) return damaged("it ends early");
-    const char* head = reinterpret_cast<const char*>(file.data() + at);
-    if (head[0] == '\0') return j;
-    if (std::memcmp(head + 257, "ustar", 5) != 0) return damaged("a member has no head");
-    uint64_t bytes = 0;
-    if (static_cast<unsigned char>(head[124]) == 0x80)
-      for (int i = 4; i < 12; ++i) bytes = bytes << 8 | static_cast<unsigned char>(head[124 + i]);
-    else
-      for (int i = 0; i < 11; ++i) {
-        if (head[124 + i] < '0' || head[124 + i] > '7') return damaged("a member's size is no number");
-        bytes = bytes * 8 + static_cast<uint64_t>(head[124 + i] - '0');
-      }
-    std::string name(head, strnlen(head, 100));
-    if (head[345] != '\0') name = std::string(head + 345, strnlen(head + 345, 155)) + "/" + name;
-    at += kBlock;
-    if (bytes > file.size() - at) return damaged("a member is cut off");
-    const auto content = file.subspan(at, bytes);
-    if (!name.ends_with('/')) j["members"].push_back({{"name", name}, {"bytes", bytes}});
-    if (name == "./metadata.json") {
-      const auto* text = reinterpret_cast<const char*>(content.data());
-      json metadata = json::parse(text, text + content.size(), nullptr, false);
-      if (!metadata.is_object() || !metadata["modules"].is_object()) return damaged("metadata.json lists no modules");
-      j["kind"] = "model library format";
-      j["modules"] = std::move(metadata["modules"]);
-    }
-    if (name.ends_with(".so")) j["library"] = TW_TRY(inspect_artifact(content));
-    at += std::min<uint64_t>((bytes + kBlock - 1) / kBlock * kBlock, file.size() - at);
+  for (const TarMember& m : members) {
+    if (!m.name.ends_with('/')) j["members"].push_back({{"name", m.name}, {"bytes", m.bytes.size()}});
+    if (m.name.ends_with(".so")) j["library"] = TW_TRY(inspect_artifact(std::as_bytes(std::span(m.bytes))));
   }
+  if (is_model_library(members)) TW_TRY_STATUS(add_library(members, &j));
+  return j;
 }
 
 // What to do with a folder, by what is in it.
@@ -402,7 +408,7 @@ Result<json> inspect_file(const std::string& path) {
   if (file.size() > sizeof mark && mark < (uint64_t{1} << 32) && file[sizeof mark] == '{')
     return inspect_factory(bytes);
   if (file.starts_with("\x7f\x45\x4c\x46")) return inspect_artifact(bytes);
-  if (file.size() > 262 && file.substr(257, 5) == "ustar") return inspect_package(bytes);
+  if (is_tar(file)) return inspect_package(bytes);
   if (torch::is_archive(bytes)) return inspect_torch(mapped);
   if (is_json(file)) return inspect_json(file);
   if (is_relay_text(file))

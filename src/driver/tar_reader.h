@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The members of a POSIX tar file, whose bytes are not trusted.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tilewright::driver {
+
+struct TarMember {
+  std::string name;  // as it stands there; folders end in a slash
+  std::string_view bytes;
+};
+bool is_tar(std::string_view file);
+// In their order; the bytes point into the file. Error: BadArtifact.
+Result<std::vector<TarMember>> read_tar(std::span<const std::byte> file);
+
+}  // namespace tilewright::driver
