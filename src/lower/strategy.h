@@ -71,6 +71,7 @@ struct Implementation {
   bool by_place = false;
 };
 std::span<const Implementation> attention_implementations();
+std::span<const Implementation> byte_implementations();
 std::span<const Implementation> conv_implementations();
 std::span<const Implementation> conv_transpose_implementations();
 std::span<const Implementation> matmul_implementations();

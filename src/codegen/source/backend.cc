@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/source/backend.h"
 
+#include <algorithm>
+
+#include "base/format.h"
 #include "codegen/source/c_kernel.h"
 #include "tir/passes/bind_single_thread.h"
 #include "tir/passes/legalize_small_floats.h"
@@ -20,11 +23,33 @@ constexpr tir::KernelPass kSourceLegalize[] = {
 };
 constexpr const char* kSourceForms[] = {"c"};
 
+// Processors of 32 bits without vectors, on which quantised models stay bytes (relay/passes/quantize/byte_products.h).
+constexpr const char* kSmallProcessors[] = {"cortex-m0",  "cortex-m0plus", "cortex-m3",  "cortex-m4", "cortex-m7",
+                                            "cortex-m23", "cortex-m33",    "cortex-m55", "cortex-m85"};
+
+bool is_small(const Target& target) {
+  return std::any_of(std::begin(kSmallProcessors), std::end(kSmallProcessors),
+                     [&](const char* known) { return target.mcpu == known; });
+}
+
+Result<Target> resolve_small(Target target) {
+  if (!is_small(target))
+    return Diagnostic(
+        ErrorCode::kUnknownTarget, format("the target c knows no processor '{}'", target.mcpu), {},
+        "leave -mcpu out for C that runs anywhere; it knows cortex-m0, m0plus, m3, m4, m7, m23, m33, m55, m85");
+  target.vector_bits = 32, target.vector_registers = 13;
+  target.machine.source = MachineModel::Source::kTable, target.machine.family = "a microcontroller";
+  target.machine.gflops = 0.1, target.machine.l1_gbps = 0.3, target.machine.l2_gbps = 0.3;
+  target.machine.l3_gbps = 0.3, target.machine.dram_gbps = 0.3;
+  target.machine.fma_units = 1, target.machine.unit_bits = 32;
+  return target;
+}
+
 Result<Target> resolve_c(Target target) {
-  if (!target.mcpu.empty() || !target.mattr.empty() || !target.mtriple.empty())
-    return Diagnostic(ErrorCode::kUnknownTarget,
-                      "the target c is for any processor and takes no -mcpu, -mattr or -mtriple", {},
-                      "leave them out and give them to the C compiler, or use the target llvm");
+  if (!target.mattr.empty() || !target.mtriple.empty())
+    return Diagnostic(ErrorCode::kUnknownTarget, "the target c is for any processor and takes no -mattr or -mtriple",
+                      {}, "leave them out and give them to the C compiler, or use the target llvm");
+  if (!target.mcpu.empty()) return resolve_small(std::move(target));
   // Templates become tiles of scalars, two floats or a double for each of these registers: as many as a small register
   // file holds. Layouts are plain below 128 bits.
   target.vector_bits = 64, target.vector_registers = 8;
@@ -34,23 +59,25 @@ Result<Target> resolve_c(Target target) {
   return target;
 }
 
-Result<std::string> print_c(const tir::PrimFunc& function) {
+Result<std::string> print_c(const tir::PrimFunc& function, const Target& target) {
   if (!function.body) return Diagnostic(ErrorCode::kCodegenFailed, "the kernel has no body", "kernel " + function.name);
-  return c_kernel(TW_TRY(tir::run_kernel_passes(function, kSourceLegalize)));
+  return c_kernel(TW_TRY(tir::run_kernel_passes(function, kSourceLegalize)), is_small(target));
 }
 
-Result<Kernels> compile_c(std::span<const tir::PrimFunc> functions, const Target&, int,
+Result<Kernels> compile_c(std::span<const tir::PrimFunc> functions, const Target& target, int,
                           const std::function<void(int, int)>& progress, KernelCache*) {
   Kernels out;
   const int total = static_cast<int>(functions.size());
   for (const tir::PrimFunc& f : functions) {
-    out.objects.push_back(TW_TRY(print_c(f)));
+    out.objects.push_back(TW_TRY(print_c(f, target)));
     if (progress) progress(static_cast<int>(out.objects.size()), total);
   }
   return out;
 }
 
-Result<std::string> c_text(const tir::PrimFunc& function, const Target&, std::string_view) { return print_c(function); }
+Result<std::string> c_text(const tir::PrimFunc& function, const Target& target, std::string_view) {
+  return print_c(function, target);
+}
 
 }  // namespace
 

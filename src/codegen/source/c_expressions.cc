@@ -26,15 +26,15 @@ struct CMathName {
   const char* name;  // of the function on double
 };
 constexpr CMathName kCMathNames[] = {
-    {Intrinsic::k_exp, "exp"},     {Intrinsic::k_log, "log"},     {Intrinsic::k_sqrt, "sqrt"},
-    {Intrinsic::k_tanh, "tanh"},   {Intrinsic::k_erf, "erf"},     {Intrinsic::k_pow, "pow"},
-    {Intrinsic::k_floor, "floor"}, {Intrinsic::k_ceil, "ceil"},   {Intrinsic::k_round, "rint"},
-    {Intrinsic::k_trunc, "trunc"}, {Intrinsic::k_fabs, "fabs"},   {Intrinsic::k_sin, "sin"},
-    {Intrinsic::k_cos, "cos"},     {Intrinsic::k_tan, "tan"},     {Intrinsic::k_asin, "asin"},
-    {Intrinsic::k_acos, "acos"},   {Intrinsic::k_atan, "atan"},   {Intrinsic::k_sinh, "sinh"},
-    {Intrinsic::k_cosh, "cosh"},   {Intrinsic::k_asinh, "asinh"}, {Intrinsic::k_acosh, "acosh"},
-    {Intrinsic::k_atanh, "atanh"}, {Intrinsic::k_exp2, "exp2"},   {Intrinsic::k_log2, "log2"},
-    {Intrinsic::k_log10, "log10"}, {Intrinsic::k_fmod, "fmod"},   {Intrinsic::k_copysign, "copysign"},
+    {Intrinsic::k_exp, "exp"},     {Intrinsic::k_log, "log"},           {Intrinsic::k_sqrt, "sqrt"},
+    {Intrinsic::k_tanh, "tanh"},   {Intrinsic::k_erf, "erf"},           {Intrinsic::k_pow, "pow"},
+    {Intrinsic::k_floor, "floor"}, {Intrinsic::k_ceil, "ceil"},         {Intrinsic::k_trunc, "trunc"},
+    {Intrinsic::k_fabs, "fabs"},   {Intrinsic::k_sin, "sin"},           {Intrinsic::k_cos, "cos"},
+    {Intrinsic::k_tan, "tan"},     {Intrinsic::k_asin, "asin"},         {Intrinsic::k_acos, "acos"},
+    {Intrinsic::k_atan, "atan"},   {Intrinsic::k_sinh, "sinh"},         {Intrinsic::k_cosh, "cosh"},
+    {Intrinsic::k_asinh, "asinh"}, {Intrinsic::k_acosh, "acosh"},       {Intrinsic::k_atanh, "atanh"},
+    {Intrinsic::k_exp2, "exp2"},   {Intrinsic::k_log2, "log2"},         {Intrinsic::k_log10, "log10"},
+    {Intrinsic::k_fmod, "fmod"},   {Intrinsic::k_copysign, "copysign"},
 };
 
 const char* comparison_sign(ExprKind kind) {
@@ -318,6 +318,9 @@ CPrinter::Code CPrinter::call(const tir::CallNode& n) {
   switch (n.op) {
     case Intrinsic::k_fma:
       return {format("tw_fma_{}({}, {}, {})", suffix, args[0], args[1], args[2]), kAtom};
+    case Intrinsic::k_round:
+      if (t.bits == 32) return {format("tw_rint_f32({})", args[0]), kAtom};
+      return {format("rint({})", args[0]), kAtom};
     case Intrinsic::k_dot4:
       return {format("tw_dot4({}, {}, {})", args[0], args[1], args[2]), kAtom};
     case Intrinsic::k_sigmoid:

@@ -106,13 +106,27 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                   "  return bits;\n}\n"});
 }
 
+// Where no instruction rounds, a sum does that has no room for fractions.
+void add_rounding_helper(std::vector<CHelper>* out) {
+  out->push_back({"tw_rint_f32",
+                  "static inline float tw_rint_f32(float x) {\n"
+                  "#if defined(__ARM_FP) && !defined(__ARM_FEATURE_DIRECTED_ROUNDING)\n"
+                  "  const float big = x < 0.0f ? -8388608.0f : 8388608.0f, whole = (x + big) - big;\n"
+                  "  if (!(x > -8388608.0f && x < 8388608.0f)) return x;\n"
+                  "  return whole == 0.0f ? x * 0.0f : whole;\n"
+                  "#else\n"
+                  "  return rintf(x);\n"
+                  "#endif\n}\n"});
+}
+
 // Conversions that C leaves undefined out of range give some value; the sources of NaN the smallest one.
 void add_conversion_helpers(std::vector<CHelper>* out) {
   for (const auto& [suffix, type, f] : {std::tuple("f32", "float", "f"), std::tuple("f64", "double", "")}) {
-    out->push_back({format("tw_{}_to_i32", suffix),
-                    format("static inline int32_t tw_{0}_to_i32({1} x) {{\n"
-                           "  return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;\n}}\n",
-                           suffix, type)});
+    // Between floats, lest a processor without doubles computes in them.
+    out->push_back(
+        {format("tw_{}_to_i32", suffix), format("static inline int32_t tw_{0}_to_i32({1} x) {{\n"
+                                                "  return x {2} && x < 2147483648.0{3} ? (int32_t)x : INT32_MIN;\n}}\n",
+                                                suffix, type, *f ? ">= -2147483648.0f" : "> -2147483649.0", f)});
     out->push_back({format("tw_{}_to_i64", suffix),
                     format("static inline int64_t tw_{0}_to_i64({1} x) {{\n"
                            "  return x >= -9223372036854775808.0{2} && x < 9223372036854775808.0{2} ? (int64_t)x : "
@@ -224,6 +238,7 @@ const std::vector<CHelper>& c_helper_table() {
     add_float_helpers(&out);
     add_choice_helpers(&out);
     add_integer_helpers(&out);
+    add_rounding_helper(&out);
     add_conversion_helpers(&out);
     add_small_float_helpers(&out);
     return out;

@@ -15,6 +15,7 @@ namespace tilewright::codegen {
 
 class CPrinter {
  public:
+  explicit CPrinter(bool narrow_indices = false) : narrow_(narrow_indices) {}
   // Declares a name for a parameter; its spelling.
   std::string declare(const tir::Buffer& buffer);
   void print(const tir::Stmt& stmt);
@@ -65,6 +66,7 @@ class CPrinter {
   bool is_index(const tir::PrimExpr& e);  // of loop variables and constants: cannot overflow
   bool is_non_negative(const tir::PrimExpr& e);
 
+  bool narrow_;  // what is int64 is an index, and small
   std::string text_;
   int indent_ = 1;
   int temporaries_ = 0;

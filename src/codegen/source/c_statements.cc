@@ -25,6 +25,7 @@ void CPrinter::fail(std::string message) {
 }
 
 std::string CPrinter::type_of(DataType dtype) {
+  if (narrow_ && dtype == kInt64) return "int32_t";
   if (const char* name = c_type(dtype)) return name;
   fail(format("C has no {} values", dtype.str()));
   return "int";
@@ -151,8 +152,30 @@ std::string c_kernel_name(const std::string& symbol) {
   return "kernel_" + (symbol.rfind("tw_", 0) == 0 ? symbol.substr(3) : symbol);
 }
 
-Result<std::string> c_kernel(const tir::PrimFunc& function) {
-  CPrinter printer;
+namespace {
+
+// Whether every integer of 64 bits is an index: no buffer holds such numbers, and none is made of what a buffer holds.
+bool only_indices_are_wide(const tir::PrimFunc& function) {
+  bool good = true;
+  auto is_wide = [](DataType t) { return t.is_integral() && t.bits == 64; };
+  auto holds = [&](const tir::Buffer& b) {
+    good &= !is_wide(b->dtype.element()) && b->size < (int64_t{1} << 31) / static_cast<int64_t>(b->dtype.bytes());
+  };
+  for (const tir::Buffer& b : function.params) holds(b);
+  tir::for_each_stmt(function.body, [&](const tir::Stmt& s) {
+    if (s->kind == StmtKind::kAllocate) holds(static_cast<const tir::AllocateNode&>(*s).buffer);
+  });
+  tir::for_each_expr(function.body, [&](const PrimExpr& e) {
+    if (e->kind == tir::ExprKind::kCast || e->kind == tir::ExprKind::kReinterpret) good &= !is_wide(e->dtype.element());
+    good &= !(e->dtype.is_uint() && e->dtype.bits == 64);
+  });
+  return good;
+}
+
+}  // namespace
+
+Result<std::string> c_kernel(const tir::PrimFunc& function, bool small) {
+  CPrinter printer(small && only_indices_are_wide(function));
   std::string head = format("static void {}(", c_kernel_name(function.name));
   std::vector<std::string> names;
   for (size_t i = 0; i < function.params.size(); ++i) {

@@ -155,6 +155,39 @@ std::optional<Expr> sums_of_data(const Expr& e, const Expr& x, const Tensor& w, 
 
 }  // namespace
 
+bool keeps_bytes(const Target& target) { return target.kind == "c" && target.mcpu.starts_with("cortex-m"); }
+
+namespace {
+
+bool plain_conv2d(const Expr& e) {
+  const auto& a = attrs_of<Conv2DAttrs>(e);
+  return a.data_layout == "NCHW" && a.kernel_layout == "OIHW" && (a.out_layout.empty() || a.out_layout == "NCHW");
+}
+
+}  // namespace
+
+bool may_keep_bytes(const Expr& e, const Target& target) {
+  if (!keeps_bytes(target)) return false;
+  if (is_call_to(e, "nn.conv2d")) return plain_conv2d(e);
+  return (is_call_to(e, "nn.dense") || (is_call_to(e, "nn.matmul") && !attrs_of<MatmulAttrs>(e).transpose_a)) &&
+         tensor_of(arg(e, 0)).shape.size() == 2;
+}
+
+bool keeps_bytes(const Expr& e, const Target& target) {
+  if (!keeps_bytes(target)) return false;
+  if (is_call_to(e, "qnn.conv2d") ? !plain_conv2d(e)
+                                  : !is_call_to(e, "qnn.dense") || tensor_of(arg(e, 0)).shape.size() != 2)
+    return false;
+  const Expr weight = fold_expr(arg(e, 1), int64_t{1} << 28);
+  const Tensor* w = constant_data(weight);
+  if (!are_bytes(arg(e, 0)) || w == nullptr || w->dtype() != kInt8 || !is_uniform(arg(e, 3), 0) ||
+      !static_shape(tensor_of(e).shape))
+    return false;
+  const Expr zero = fold_expr(arg(e, 2), 16);
+  const Tensor* z = constant_data(zero);
+  return z != nullptr && z->size() == 1;
+}
+
 bool has_byte_kernel(const Expr& e, const Target& target) { return byte_product(e, target).has_value(); }
 
 std::optional<Expr> as_byte_product(const Expr& e, const Expr& weight, const Target& target) {

@@ -10,6 +10,7 @@
 #include "relay/ops/quantize/fixed_point.h"
 #include "relay/passes/pipeline/expand_composed.h"
 #include "relay/passes/pipeline/fold_constant.h"
+#include "relay/passes/quantize/byte_products.h"
 
 namespace tilewright::relay {
 namespace {
@@ -190,11 +191,21 @@ bool sums_fit_float32(const Expr& product) {
          *std::min_element(least.begin(), least.end()) >= -kWhole;
 }
 
+// A product that the target has a kernel for as it is: what it sums does not depend on the scales.
+Expr with_plain_scales(const Expr& e) {
+  const Expr one_scale = full_constant(1, kFloat32, {});
+  return call(called_op(e)->name,
+              {arg(e, 0), folded(arg(e, 1)), full_constant(constant_data(folded(arg(e, 2)))->at_double(0), kInt32, {}),
+               full_constant(0, kInt32, {}), one_scale, one_scale},
+              as<CallNode>(e)->attrs, e->span);
+}
+
 // `original`: before its operands were written out.
-Expr written_out(const Expr& original, const Expr& e) {
+Expr written_out(const Expr& original, const Expr& e, const Target* target) {
   const OpDef* op = called_op(e);
   const std::string_view name = op ? op->name : "";
   if (name.substr(0, 4) != "qnn.") return e;
+  if (target != nullptr && keeps_bytes(e, *target)) return with_plain_scales(e);
   if (name == "qnn.quantize")
     return quantized(arg(e, 0), arg(e, 1), arg(e, 2), attrs_of<QuantizeAttrs>(e).axis, tensor_of(e).dtype,
                      attrs_of<QuantizeAttrs>(e).rounding == "TONEVEN");
@@ -228,8 +239,9 @@ Expr written_out(const Expr& original, const Expr& e) {
 
 }  // namespace
 
-Result<Module> canonicalize_qnn(const Module& module, PassContext&) {
-  return rewrite_module(module, [](const Expr& original, const Expr& e) { return written_out(original, e); });
+Result<Module> canonicalize_qnn(const Module& module, PassContext& context) {
+  const Target* target = context.target ? &*context.target : nullptr;
+  return rewrite_module(module, [&](const Expr& original, const Expr& e) { return written_out(original, e, target); });
 }
 
 }  // namespace tilewright::relay

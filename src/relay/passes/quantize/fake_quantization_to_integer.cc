@@ -80,18 +80,24 @@ bool is_product(const Expr& e) {
 // A product of dequantized bytes as the dequantized product of integers.
 Expr with_integer_sums(const Expr& e, const Target& target) {
   if (!is_call_to(arg(e, 0), "qnn.dequantize") || !is_call_to(arg(e, 1), "qnn.dequantize")) return e;
-  if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) || !has_byte_kernel(e, target)) return e;
+  if (!constant_data(fold_expr(arg(arg(e, 1), 0), int64_t{1} << 28)) ||
+      !(has_byte_kernel(e, target) || may_keep_bytes(e, target)))
+    return e;
   return with_integers(e, {});
 }
 
 // A quantize of what was only moved, or chosen among, since it was dequantized from the same scale.
-Expr moved_as_integers(const Expr& e) {
+Expr moved_as_integers(const Expr& e, const Target& target) {
   const OpDef* op = called_op(arg(e, 0));
   if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
+  Expr culprit;
+  // A mean of a map, where the map as floats would be four times as large.
+  if (keeps_bytes(target))
+    for (const char* mean : {"nn.avg_pool2d", "nn.global_avg_pool2d", "mean"})
+      if (is_call_to(arg(e, 0), mean)) return realized(e, {}, &culprit);
   const Elements elements = op->facts.elements;
   const bool moves = of_first_operand(elements) && (elements != Elements::kExtreme ||
                                                     is_call_to(arg(e, 0), "nn.max_pool2d"));  // has a kernel of bytes
-  Expr culprit;
   const Expr out = moves ? realized(e, {}, &culprit) : e;
   return out == e || is_call_to(out, "qnn.requantize") ? e : out;
 }
@@ -102,7 +108,7 @@ Result<Module> integer_arithmetic(const Module& module, PassContext& context) {
   if (!context.target) return module;
   const Target target = *context.target;
   return rewrite_module(module, [&](const Expr&, const Expr& e) {
-    if (is_call_to(e, "qnn.quantize")) return moved_as_integers(e);
+    if (is_call_to(e, "qnn.quantize")) return moved_as_integers(e, target);
     return is_product(e) ? with_integer_sums(e, target) : e;
   });
 }
