@@ -9,6 +9,7 @@
 #include "driver/cli/commands.h"
 #include "driver/external_code/generators.h"
 #include "driver/function_metadata.h"
+#include "driver/micro/project.h"
 #include "driver/model_library.h"
 #include "driver/plugin.h"
 #include "driver/target_list.h"
@@ -139,6 +140,26 @@ void bind_pools(nb::module_& m) {
     unwrap([&] {
       nb::gil_scoped_release release;
       return driver::write_model_library(models, path);
+    }());
+  });
+  // Name, default and help of each option of a project.
+  m.def("micro_project_options", [] {
+    nb::list out;
+    for (const driver::ProjectOption& o : driver::project_options())
+      out.append(nb::make_tuple(o.name, o.fallback, o.help));
+    return out;
+  });
+  m.def("create_micro_project", [](const std::string& library, const std::string& folder, const std::string& platform,
+                                   const std::map<std::string, std::string>& values, bool force) {
+    unwrap([&] {
+      nb::gil_scoped_release release;
+      return driver::create_project(library, folder, {platform, values}, force);
+    }());
+  });
+  m.def("build_micro_project", [](const std::string& folder) {
+    unwrap([&] {
+      nb::gil_scoped_release release;
+      return driver::build_project(folder);
     }());
   });
 }

@@ -528,7 +528,7 @@ class Tvmc(unittest.TestCase):
         self.assertEqual(tvmc.frontends.get_frontend_names(), ["onnx", "relay"])
         for bad in (lambda: tvmc.load(self.path("none.onnx")), lambda: tvmc.load(self.path("x.h5")), lambda: tvmc.run(model), lambda: tvmc.run(package, device="cuda"),
                     lambda: tvmc.run(package, inputs={"y": X}), lambda: tvmc.run(package, fill_mode="sevens"), lambda: tvmc.TVMCPackage(self.path("none.tar")),
-                    lambda: tvmc.compile(model, pass_context_configs=["nope=1"]), lambda: tvmc.compile(model, output_format="mlf"),
+                    lambda: tvmc.compile(model, pass_context_configs=["nope=1"]), lambda: tvmc.compile(model, output_format="nope"),
                     lambda: tvmc.compile(model, desired_layout="WHAT"), lambda: tvmc.compile(model, use_vm=True), lambda: tvmc.compile(model, dump_code="asm")):
             with self.assertRaises(tvmc.TVMCException):
                 bad()

@@ -26,16 +26,19 @@ const char* const kCompilerVerbsHelp = R"(  compile                     Compile 
   rpc-tracker                 Know the devices of a group, and give each request one
   token                       Show the token of sessions, or derive one
   quantize                    Write a float32 ONNX model in 8 bits, calibrated on samples
+  micro                       Make programs for devices of models, build and run them
 )";
 
 namespace {
 
-constexpr const char* kCompilerVerbs[] = {"compile", "verify",    "inspect", "ops",     "passes",
-                                          "targets", "calibrate", "tune",    "quantize"};
+constexpr const char* kCompilerVerbs[] = {"compile", "verify",    "inspect", "ops",      "passes",
+                                          "targets", "calibrate", "tune",    "quantize", "micro"};
 constexpr const char* kServeTrials = "serve-trials";  // what `tune` starts; nobody else asks for it
 // Served by a small program of its own, which goes to devices without the rest.
 constexpr const char* kSessionVerbs[] = {"rpc-server", "rpc-tracker", "token"};
 constexpr const char* kLibrary = "libtilewright_compiler.so";
+
+}  // namespace
 
 std::string own_folder() {
   char path[PATH_MAX];
@@ -43,8 +46,6 @@ std::string own_folder() {
   std::string text(path, n > 0 ? static_cast<size_t>(n) : 0);
   return text.substr(0, text.rfind('/') + 1);
 }
-
-}  // namespace
 
 bool is_compiler_verb(const std::string& verb) {
   for (const char* known : kCompilerVerbs)

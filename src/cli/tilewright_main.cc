@@ -28,7 +28,8 @@ int report(const std::string& text, int error_number) {
 int report(const Diagnostic& d) { return report(d.str(), static_cast<int>(d.code)); }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && tilewright::cli::is_compiler_verb(argv[1])) {
+  const bool on_device = argc > 2 && std::string_view(argv[1]) == "micro" && std::string_view(argv[2]) == "run";
+  if (argc > 1 && !on_device && tilewright::cli::is_compiler_verb(argv[1])) {
     auto code = tilewright::cli::call_compiler(argc, argv);
     return code.ok() ? *code : report(code.error());
   }
@@ -57,6 +58,7 @@ int run(int argc, char** argv) {
   tilewright::cli::Action action;
   tilewright::cli::add_run_verb(app, &action);
   tilewright::cli::add_bench_verb(app, &action);
+  if (on_device) tilewright::cli::add_micro_verb(app, &action);
   if (argc == 1) {
     std::fprintf(stderr, "%s", app.help().c_str());
     return 1;

@@ -20,6 +20,7 @@ using Action = std::function<Result<int>()>;
 // Each adds a subcommand and stores its action when it is chosen.
 void add_run_verb(CLI::App& app, Action* action);
 void add_bench_verb(CLI::App& app, Action* action);
+void add_micro_verb(CLI::App& app, Action* action);  // `micro run`; the compiler has its other verbs
 
 // Whether the compiler library serves the verb, and the call into it. Errors: FileNotFound (no such library here).
 bool is_compiler_verb(const std::string& verb);
@@ -31,5 +32,6 @@ Result<int> call_compiler(int argc, const char* const* argv);
 // A function of that library, for `user` (a verb). Errors: LinkFailed.
 Result<void*> compiler_symbol(const char* name, const std::string& user);
 extern const char* const kCompilerVerbsHelp;
+std::string own_folder();  // the program's, with a slash
 
 }  // namespace tilewright::cli

@@ -136,8 +136,15 @@ Result<tw_function*> Endpoint::find(std::string_view name) {
 }
 
 Status Endpoint::copy_to(const DLTensor& remote, std::span<const char> bytes) {
+  WireTensor to = TW_TRY(remote_tensor(remote));
+  for (; bytes.size() > most_copied_; bytes = bytes.subspan(most_copied_), to.byte_offset += most_copied_)
+    TW_TRY_STATUS(copy_piece_to(to, bytes.first(most_copied_)));
+  return copy_piece_to(to, bytes);
+}
+
+Status Endpoint::copy_piece_to(const WireTensor& to, std::span<const char> bytes) {
   ByteWriter request;
-  write_tensor(request, TW_TRY(remote_tensor(remote)));
+  write_tensor(request, to);
   request.write(uint64_t{bytes.size()});
   std::string body;
   TW_TRY(exchange(frame_head(Code::kCopyToRemote, request.str().size() + bytes.size()) + request.str(),
@@ -146,8 +153,15 @@ Status Endpoint::copy_to(const DLTensor& remote, std::span<const char> bytes) {
 }
 
 Status Endpoint::copy_from(const DLTensor& remote, std::span<char> bytes) {
+  WireTensor from = TW_TRY(remote_tensor(remote));
+  for (; bytes.size() > most_copied_; bytes = bytes.subspan(most_copied_), from.byte_offset += most_copied_)
+    TW_TRY_STATUS(copy_piece_from(from, bytes.first(most_copied_)));
+  return copy_piece_from(from, bytes);
+}
+
+Status Endpoint::copy_piece_from(const WireTensor& from, std::span<char> bytes) {
   ByteWriter request;
-  write_tensor(request, TW_TRY(remote_tensor(remote)));
+  write_tensor(request, from);
   request.write(uint64_t{bytes.size()});
   std::string body;
   TW_TRY(exchange(frame(Code::kCopyFromRemote, request.str()), {}, &body, bytes));

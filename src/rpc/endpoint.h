@@ -45,6 +45,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Result<OwnedValue> allocate(DLDevice device, DLDataType dtype, std::span<const int64_t> shape,
                               std::string_view scope);
   Status copy_to(const DLTensor& remote, std::span<const char> bytes);
+  // Frames of the other end are short: copies go in pieces of so many bytes.
+  void copies_at_most(uint64_t bytes) { most_copied_ = bytes; }
   Status copy_from(const DLTensor& remote, std::span<char> bytes);
   Status copy_among(const DLTensor& from, const DLTensor& to);
   Status sync(DLDevice device);
@@ -73,6 +75,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Result<Head> read_head();
   Result<std::string> read_body(uint64_t bytes);
   Status send(std::string_view head, std::string_view bytes = {});
+  Status copy_piece_to(const WireTensor& to, std::span<const char> bytes);
+  Status copy_piece_from(const WireTensor& from, std::span<char> bytes);
   // Sends a request and serves what comes before its answer. kReturn's values are in `*body`.
   Result<std::vector<WireValue>> exchange(std::string_view request, std::string_view bytes, std::string* body,
                                           std::span<char> raw = {});
@@ -107,6 +111,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   int32_t step_;
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
   Upload upload_;
+  uint64_t most_copied_ = ~uint64_t{0};
   std::recursive_mutex mutex_;  // one exchange at a time
   bool broken_ = false;         // the bytes that come next belong to nothing: nothing more is sent
   bool releasing_ = false;

@@ -9,6 +9,8 @@
 #include "base/format.h"
 #include "rpc/connect.h"
 #include "rpc/endpoint.h"
+#include "rpc/endpoint_parts.h"
+#include "rpc/micro_channel.h"
 #include "rpc/session_process.h"
 
 namespace tilewright::rpc {
@@ -85,7 +87,8 @@ struct SessionModule {
 };
 
 // [the session's module, what its devices carry]
-Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::milliseconds limit) {
+Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::milliseconds limit,
+                                 uint64_t most_copied = ~uint64_t{0}) {
   int32_t number = 1;
   std::shared_ptr<Endpoint> endpoint;
   {
@@ -96,6 +99,7 @@ Result<OwnedValue> begin_session(std::unique_ptr<Channel> channel, std::chrono::
   }
   if (limit.count() > 0) endpoint->ends_at(std::chrono::steady_clock::now() + limit);
   TW_TRY_STATUS(endpoint->start({}));
+  endpoint->copies_at_most(most_copied);
   tw_module_class kind{};
   kind.size = sizeof kind;
   kind.type_key = "rpc.session";
@@ -125,6 +129,25 @@ Result<OwnedValue> connect(Values args) {
 // (descriptor of a socket): a session with whoever is at its other end.
 Result<OwnedValue> connect_socket(Values args) {
   return begin_session(socket_channel(static_cast<int>(TW_TRY(integer_at(args, 0)))), {});
+}
+
+// (descriptor of a socket, seconds until the device must have begun, seconds that it may be silent): a session with a
+// device on a serial line.
+Result<OwnedValue> connect_micro(Values args) {
+  const auto socket = static_cast<int>(TW_TRY(integer_at(args, 0)));
+  auto channel = TW_TRY(micro_channel(socket, TW_TRY(seconds_at(args, 1)), TW_TRY(seconds_at(args, 2))));
+  constexpr uint64_t kSmallestCopies = 256;  // until the device has said how long its packets may be
+  OwnedValue session = TW_TRY(begin_session(std::move(channel), {}, kSmallestCopies));
+  const std::shared_ptr<Endpoint> endpoint =
+      TW_TRY(session_of(moved_device({kDLCPU, 0}, static_cast<int32_t>(session.get().as.array[1].as.i))));
+  const HeldFunction size(TW_TRY(endpoint->find("tvm.rpc.server.GetCRTMaxPacketSize")));
+  if (!size.get()) return session;
+  const OwnedValue most = TW_TRY(call_function(size.get(), nullptr, 0));
+  // A copy's head: a session's, a frame's, and a tensor of up to sixteen dimensions.
+  constexpr int64_t kHead = 3 + 12 + 40 + 16 * 8;
+  if (most.get().kind == TW_INT && most.get().as.i > 2 * kHead)
+    endpoint->copies_at_most(static_cast<uint64_t>(most.get().as.i - kHead));
+  return session;
 }
 
 // (descriptor, folder, address space in bytes): serves one session in this process until it ends.
@@ -239,6 +262,7 @@ struct Named {
 };
 constexpr Named kFunctions[] = {{"rpc.Connect", connect},
                                 {"rpc.ConnectSocket", connect_socket},
+                                {"rpc.ConnectMicro", connect_micro},
                                 {"rpc.ConnectTracker", connect_tracker},
                                 {"rpc.ServerLoop", server_loop},
                                 {"rpc.NewTensor", new_tensor},

@@ -60,5 +60,6 @@ Command add_tune(CLI::App* app);
 inline constexpr const char* kServeTrialsVerb = "serve-trials";
 Command add_serve_trials(CLI::App* app);
 Command add_quantize(CLI::App* app);
+Command add_micro(CLI::App* app);
 
 }  // namespace tilewright::driver

@@ -26,6 +26,7 @@ extern "C" __attribute__((visibility("default"))) int tw_compiler_main(int argc,
   add(add_tune, "tune");
   add(add_serve_trials, kServeTrialsVerb);
   add(add_quantize, "quantize");
+  add(add_micro, "micro");
   try {
     app.parse(argc, argv);
     return chosen();

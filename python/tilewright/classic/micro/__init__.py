@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models for firmware: `export_model_library_format` writes what its build takes. No runtime is needed there (docs/aot.md)."""
+"""Models for devices without an operating system (docs/micro.md): `export_model_library_format` writes what their build takes, `generate_project` makes a whole
+program of it, and a Session runs it there."""
+from . import project_api
 from .model_library_format import UnsupportedInModelLibraryFormatError, export_model_library_format
+from .project import (GeneratedProject, TemplateProject, TemplateProjectError, UnsupportedPlatformError, generate_project, generate_project_from_mlf,
+                      get_microtvm_template_projects)
+from .session import Session, SessionTerminatedError, create_local_aot_executor
+from .transport import Transport
 
-__all__ = ["UnsupportedInModelLibraryFormatError", "export_model_library_format"]
+__all__ = ["GeneratedProject", "Session", "SessionTerminatedError", "TemplateProject", "TemplateProjectError", "Transport", "UnsupportedInModelLibraryFormatError",
+           "UnsupportedPlatformError", "create_local_aot_executor", "export_model_library_format", "generate_project", "generate_project_from_mlf",
+           "get_microtvm_template_projects", "project_api"]

@@ -21,6 +21,10 @@ class AotModule:
         if key is not None:
             dtypes = self.get_input_info()[1]
             name = list(dtypes)[key] if isinstance(key, int) and 0 <= key < len(dtypes) else key
+            if self.module.type_key == "rpc" and not isinstance(value, NDArray):  # straight into its memory: a small device has no room for another copy
+                self.get_input(key).copyfrom(as_dtype(value, dtypes.get(str(name))))
+                self._set_named(params)
+                return
             self.module["set_input"](key, self.module._taken(value if isinstance(value, NDArray) else as_dtype(value, dtypes.get(str(name)))))
         self._set_named(params)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import autotuner, compiler, frontends, runner
+from . import autotuner, compiler, frontends, micro, runner
 from .common import TVMCException, parse_shape_string
 from .model import TVMCPackage
 
@@ -36,11 +36,16 @@ def _parser() -> argparse.ArgumentParser:
     c.add_argument("--disabled-pass", default="", help="comma separated")
     c.add_argument("--tuning-records", default=None, help="a log of `tvmc tune` or of autotvm's tuners")
     c.add_argument("--executor", choices=["graph", "aot"], default="graph")
+    c.add_argument("--executor-aot-interface-api", choices=["packed", "c"], default=None)
+    c.add_argument("--executor-aot-unpacked-api", type=int, choices=[0, 1], default=None)
+    c.add_argument("--executor-aot-workspace-byte-alignment", type=int, default=None)
+    c.add_argument("--executor-aot-constant-byte-alignment", type=int, default=None)
     c.add_argument("--runtime", choices=["cpp", "crt"], default="cpp")
+    c.add_argument("--runtime-crt-system-lib", type=int, choices=[0, 1], default=0, help="accepted: a project has its models in a table")
     c.add_argument("--module-name", default="default")
     c.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
     r = verbs.add_parser("run", help="run a compiled module")
-    r.add_argument("PATH", help="path to the package")
+    r.add_argument("PATH", help="path to the package, or with --device micro to the project")
     r.add_argument("--device", choices=["cpu", "cuda", "cl", "metal", "vulkan", "rocm", "micro"], default="cpu")
     r.add_argument("--fill-mode", choices=["zeros", "ones", "random"], default="random")
     r.add_argument("-i", "--inputs", help="a .npz file")
@@ -72,14 +77,18 @@ def _parser() -> argparse.ArgumentParser:
     t.add_argument("--repeat", type=int, default=1)
     t.add_argument("--parallel", type=int, default=8, help="kernels that are compiled and measured together")
     t.add_argument("-v", "--verbose", action="count", default=0, help="accepted")
-    verbs.add_parser("micro", help="not here: see docs/migrating.md", add_help=False)
+    micro.add_micro_parser(verbs)
     return parser
 
 
 def _compile(args: argparse.Namespace) -> None:
     from ... import relay
     model = frontends.load_model(args.FILE, args.model_format, args.input_shapes)
-    compiler.compile_model(model, args.target, args.opt_level, relay.backend.Executor(args.executor), relay.backend.Runtime(args.runtime), args.tuning_records,
+    options = {name: value for name in ("interface-api", "unpacked-api", "workspace-byte-alignment", "constant-byte-alignment")
+               if args.executor == "aot" and (value := getattr(args, f"executor_aot_{name.replace('-', '_')}")) is not None}
+    if "unpacked-api" in options:
+        options["unpacked-api"] = bool(options["unpacked-api"])
+    compiler.compile_model(model, args.target, args.opt_level, relay.backend.Executor(args.executor, options), relay.backend.Runtime(args.runtime), args.tuning_records,
                            args.output, args.cross_compiler, args.cross_compiler_options, args.output_format, args.dump_code, None, args.desired_layout,
                            args.disabled_pass, args.pass_config, {"llvm": {name: getattr(args, f"llvm_{name}") for name in ("mcpu", "mattr", "mtriple")}},
                            mod_name=args.module_name)
@@ -97,7 +106,8 @@ def _run(args: argparse.Namespace) -> None:
     host, _, port = (args.rpc_tracker or "").partition(":")
     if port and not port.isdigit():
         raise TVMCException(f"'{args.rpc_tracker}' is no tracker: give host:port")
-    result = runner.run_module(TVMCPackage(args.PATH), args.device, host or None, int(port or 9090), args.rpc_key, inputs=args.inputs, fill_mode=args.fill_mode,
+    package = TVMCPackage(args.PATH, project_dir=args.PATH if args.device == "micro" else None)
+    result = runner.run_module(package, args.device, host or None, int(port or 9090), args.rpc_key, inputs=args.inputs, fill_mode=args.fill_mode,
                                benchmark=args.print_time, repeat=args.repeat, number=args.number, profile=args.profile, end_to_end=args.end_to_end)
     if args.print_time:
         print(result.format_times())
@@ -119,8 +129,6 @@ def main(argv: list[str] | None = None) -> None:
         from .... import __version__
         print(__version__)
         return
-    if args.verb == "micro":
-        sys.exit("Error: tvmc micro is not here; 'tilewright compile model.onnx -o model.a' is what firmware links")
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if args.verb is None:
@@ -128,7 +136,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(1)
     from ...._core import Error
     try:
-        {"compile": _compile, "run": _run, "tune": _tune}[args.verb](args)
+        {"compile": _compile, "run": _run, "tune": _tune, "micro": micro.run_micro}[args.verb](args)
     except (TVMCException, Error, NotImplementedError, OSError, ValueError) as error:
         sys.exit(f"Error: {error}")
 

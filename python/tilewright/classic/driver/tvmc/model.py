@@ -13,6 +13,7 @@ import numpy as np
 
 from ...contrib import cc as _cc
 from ...contrib.utils import TempDirectory, tempdir
+from ...micro.model_library_format import export_model_library_format
 from ...runtime.module import BenchmarkResult, Module, load_module, load_param_dict, save_param_dict
 from .common import TVMCException
 
@@ -77,9 +78,14 @@ class TVMCModel:
     def export_package(self, executor_factory: Any, package_path: str | None = None, cross: Any = None, cross_options: str | None = None,
                        output_format: str = "so") -> str:
         """Writes library, graph and parameters into one archive."""
-        if output_format not in ("so", "tar"):
-            raise TVMCException(f"the output format '{output_format}' is not supported; use so, or lib.export_library(\"model.a\") for C programs")
+        if output_format not in ("so", "tar", "mlf"):
+            raise TVMCException(f"the output format '{output_format}' is not supported; there are so, tar and mlf")
         package_path = package_path or self.default_package_path()
+        if output_format == "mlf":
+            if cross is not None:
+                raise TVMCException("Specifying the MLF output and a cross compiler is not supported.")
+            export_model_library_format(executor_factory, package_path)
+            return package_path
         if cross is None:
             executor_factory.save(package_path, form="package")
             return package_path
@@ -103,13 +109,19 @@ class TVMCPackage:
     type = "classic"
 
     def __init__(self, package_path: str | os.PathLike[str], project_dir: str | None = None, use_vm: bool = False):
-        if project_dir is not None or use_vm:
-            raise TVMCException("packages of micro projects and of the VM are not supported; tilewright.load runs a library of either kind")
+        if use_vm:
+            raise TVMCException("packages of the VM are not supported; tilewright.load runs a library of it")
         self.package_path = os.fspath(package_path)
         self.lib_name, self.lib_path, self._bytes = "mod.so", "", b""
         self.graph: str | None = None
         self.params: bytes = b""
-        self.project_dir = None
+        self.project_dir = project_dir
+        self._lib: Module | None = None
+        if project_dir is not None:
+            if not os.path.isdir(project_dir):
+                raise TVMCException(f"there is no project '{project_dir}'; tvmc micro create-project makes one")
+            self.type, self.executor_type = "mlf", "aot"
+            return
         if not os.path.exists(self.package_path):
             raise TVMCException(f"the package '{self.package_path}' does not exist")
         if not tarfile.is_tarfile(self.package_path):
@@ -118,6 +130,9 @@ class TVMCPackage:
             return
         with tarfile.open(self.package_path) as archive, tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             names = archive.getnames()
+            if "./metadata.json" in names or "metadata.json" in names:
+                self.type, self.executor_type = "mlf", "aot" if not any("executor-config/graph/" in name for name in names) else "graph"
+                return
             if "mod.so" not in names:
                 raise TVMCException(f"'{self.package_path}' has no mod.so: it is no package of a compiled model")
 
@@ -141,6 +156,7 @@ class TVMCPackage:
             return file.read()
 
     def _describe(self) -> None:
+        assert self._lib is not None
         aot = not self._lib.implements_function("get_graph_json")
         self.executor_type = "aot" if aot else "graph"
         if self.graph is None and not aot:
@@ -148,6 +164,8 @@ class TVMCPackage:
 
     @property
     def lib(self) -> Module:
+        if self._lib is None:
+            raise TVMCException("You're trying to run a model saved using the Model Library Format (MLF). MLF can only be used to run micro device ('--device micro').")
         return self._lib
 
 

@@ -12,6 +12,7 @@ from ...contrib.graph_executor import GraphModule
 from ...runtime.executor import AotModule
 from ...runtime.ndarray import cpu
 from .common import TVMCException
+from .micro import run_on_device
 from .model import TVMCPackage, TVMCResult
 
 
@@ -54,6 +55,14 @@ def run_module(tvmc_package: TVMCPackage, device: str = "cpu", hostname: str | N
         raise TVMCException("This model doesn't seem to have been compiled yet. Try calling tvmc.compile on the model before running it.")
     if rpc_key and not hostname:
         raise TVMCException("a key is asked for at a tracker: give its host, --rpc-tracker HOST:PORT")
+    if device == "micro":
+        if tvmc_package.project_dir is None:
+            raise TVMCException("the device 'micro' runs a project's model: give its folder (tvmc micro create-project)")
+        if isinstance(inputs, str):
+            with np.load(inputs) as file:
+                inputs = dict(file)
+        found, measured = run_on_device(tvmc_package.project_dir, lambda shapes, dtypes: make_inputs_dict(shapes, dtypes, inputs, fill_mode), benchmark, repeat, number)
+        return TVMCResult(found, measured)
     if device != "cpu":
         raise TVMCException(f"the device '{device}' does not exist here; models run on the cpu")
     if isinstance(inputs, str):

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Templates and the projects that they make of models."""
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+from .model_library_format import export_model_library_format
+from .project_api import client, server
+from .transport import Transport
+
+_VERSION = "0.9.0"  # of the interface that is mirrored
+
+
+class TemplateProjectError(Exception):
+    """A project where a template was wanted, or the other way round."""
+
+
+class UnsupportedPlatformError(Exception):
+    """There is no template of this name."""
+
+
+def get_microtvm_template_projects(platform: str) -> str:
+    """The folder of a template: "crt" (this machine), "mps2-an386", "zephyr", "arduino"."""
+    folder = pathlib.Path(__file__).parent / "templates" / platform.replace("-", "_")
+    if not (folder / client.SERVER_FILE).is_file() or os.sep in platform:
+        raise UnsupportedPlatformError(f"there is no template '{platform}'; there are crt, mps2-an386, zephyr and arduino")
+    return str(folder)
+
+
+def _checked(options: dict[str, Any] | None, info: server.ServerInfo) -> dict[str, Any]:
+    known = {o.name for o in info.project_options}
+    for name in options or {}:
+        if name not in known:
+            raise ValueError(f"'{name}' is no option of the platform {info.platform_name}; it has {', '.join(sorted(known)) or 'none'}")
+    return dict(options or {})
+
+
+class GeneratedProject:
+    """A project: `build()`, `flash()`, and `transport()` for a Session."""
+
+    @classmethod
+    def from_directory(cls, project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
+        return cls(client.instantiate_from_dir(project_dir), options)
+
+    def __init__(self, api_client: client.ProjectAPIClient, options: dict[str, Any] | None):
+        self._api_client = api_client
+        self._info = api_client.server_info_query(_VERSION)
+        if self._info.is_template:
+            raise TemplateProjectError("this is a template; generate_project makes a project of it")
+        self._options = _checked(options, self._info)
+
+    def build(self) -> None:
+        self._api_client.build(self._options)
+
+    def flash(self) -> None:
+        self._api_client.flash(self._options)
+
+    def transport(self) -> Transport:
+        return Transport(self._api_client, self._options)
+
+    def info(self) -> server.ServerInfo:
+        return self._info
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return self._options
+
+
+class TemplateProject:
+    """What a project is made from."""
+
+    @classmethod
+    def from_directory(cls, template_project_dir: str | os.PathLike[str]) -> TemplateProject:
+        return cls(client.instantiate_from_dir(template_project_dir))
+
+    def __init__(self, api_client: client.ProjectAPIClient):
+        self._api_client = api_client
+        self._info = api_client.server_info_query(_VERSION)
+        if not self._info.is_template:
+            raise TemplateProjectError("this is a project already; a template is wanted")
+
+    def info(self) -> server.ServerInfo:
+        return self._info
+
+    def generate_project_from_mlf(self, model_library_format_path: str | os.PathLike[str], project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
+        given = _checked(options, self._info)
+        self._api_client.generate_project(str(pathlib.Path(model_library_format_path).resolve()), "", str(pathlib.Path(project_dir).resolve()), given)
+        return GeneratedProject.from_directory(project_dir, given)
+
+    def generate_project(self, module: Any, project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            path = export_model_library_format(module, os.path.join(folder, "model.tar"))
+            return self.generate_project_from_mlf(path, project_dir, options)
+
+
+def generate_project(template_project_dir: str | os.PathLike[str], module: Any, generated_project_dir: str | os.PathLike[str], options: dict[str, Any] | None = None) -> GeneratedProject:
+    """A project of what relay.build gave."""
+    return TemplateProject.from_directory(template_project_dir).generate_project(module, generated_project_dir, options)
+
+
+def generate_project_from_mlf(template_project_dir: str | os.PathLike[str], project_dir: str | os.PathLike[str], mlf_path: str | os.PathLike[str],
+                              options: dict[str, Any] | None = None) -> GeneratedProject:
+    """A project of a Model Library Format."""
+    return TemplateProject.from_directory(template_project_dir).generate_project_from_mlf(mlf_path, project_dir, options)
+
+
+__all__ = ["GeneratedProject", "TemplateProject", "TemplateProjectError", "UnsupportedPlatformError", "generate_project", "generate_project_from_mlf", "get_microtvm_template_projects"]

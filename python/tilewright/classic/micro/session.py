@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session with a device: functions, memory and models of it, as in tvm.rpc."""
+from __future__ import annotations
+
+import select
+import socket
+import threading
+from typing import Any
+
+from ..rpc.base import function
+from ..rpc.client import RPCSession
+from ..runtime.executor import AotModule
+from ..runtime.module import Module
+from .transport import IoTimeoutError, TransportClosedError, TransportTimeouts
+
+
+class SessionTerminatedError(Exception):
+    """The session has ended, or did not begin."""
+
+
+class _Line(threading.Thread):
+    """Carries bytes between a transport, which answers one call at a time, and a socket."""
+
+    def __init__(self, transport: Any, end: socket.socket):
+        super().__init__(daemon=True)
+        self._transport, self._end = transport, end
+
+    def run(self) -> None:
+        try:
+            while True:
+                if select.select([self._end], [], [], 0)[0]:
+                    data = self._end.recv(4096)
+                    if not data:
+                        return
+                    self._transport.write(data, None)
+                try:
+                    self._end.sendall(self._transport.read(4096, 0.02))
+                except IoTimeoutError:
+                    pass
+        except (OSError, TransportClosedError):
+            pass  # the session's side hears that the line is closed
+        finally:
+            self._end.close()
+
+
+class Session:
+    """`with Session(project.transport()) as session:` session.device, session.create_aot_executor(), session.get_system_lib()."""
+
+    def __init__(self, transport_context_manager: Any, session_name: str = "micro-rpc", timeout_override: TransportTimeouts | None = None):
+        self._manager, self._name, self._timeouts = transport_context_manager, session_name, timeout_override
+        self._session: RPCSession | None = None
+
+    def __enter__(self) -> Session:
+        transport = self._manager.__enter__()
+        try:
+            timeouts = self._timeouts or transport.timeouts()
+            ours, theirs = socket.socketpair()
+            self._line = _Line(transport, theirs)
+            self._line.start()
+            self._session = RPCSession(function("rpc.ConnectMicro")(ours.detach(), float(timeouts.session_start_timeout_sec), float(timeouts.session_established_timeout_sec)))
+        except BaseException:
+            self._manager.__exit__(None, None, None)
+            raise
+        self.device = self._session.cpu(0)
+        self.context = self.device
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+            self._line.join(5)
+        self._manager.__exit__(*error)
+
+    def _open(self) -> RPCSession:
+        if self._session is None:
+            raise SessionTerminatedError("the session is not open: use it inside of `with`")
+        return self._session
+
+    @property
+    def rpc(self) -> RPCSession:
+        return self._open()
+
+    _rpc = rpc
+
+    def get_system_lib(self) -> Module:
+        return self._open().system_lib()
+
+    def create_aot_executor(self, name: str = "") -> Module:
+        """For AotModule. `name`: which of several models."""
+        create = self._open().get_function("tvm.aot_executor.create")
+        return create(self.get_system_lib(), self.device, name) if name else create(self.get_system_lib(), self.device)
+
+
+def create_local_aot_executor(session: Session, name: str = "") -> AotModule:
+    """The device's model, whose inputs and outputs are set and read from here."""
+    return AotModule(session.create_aot_executor(name))
+
+
+__all__ = ["Session", "SessionTerminatedError", "create_local_aot_executor"]
