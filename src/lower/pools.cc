@@ -165,7 +165,7 @@ Status plan_pools(std::span<PooledBuffer> buffers, std::span<const MemoryPool> p
 }
 
 Status check_pools(std::span<const PooledBuffer> buffers, std::span<const MemoryPool> pools) {
-  auto wrong = [](std::string what) {
+  auto wrong = [](const std::string& what) {
     return Diagnostic(ErrorCode::kInvalidArgument, "the memory planner's plan does not hold: " + what);
   };
   for (const PooledBuffer& b : buffers) {

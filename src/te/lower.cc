@@ -33,7 +33,7 @@ class Emission {
 
   Stmt innermost(const Stage& s, Part part) {
     const StagePlan& p = planning_.of(s);
-    Widening w = planning_.widening([this](const tir::ReadNode& read, std::vector<PrimExpr> indices) {
+    Widening w = planning_.widening([this](const tir::ReadNode& read, const std::vector<PrimExpr>& indices) {
       const StagePlan& from = planning_.of(*planning_.stage_of(read));
       return tir::load(from.buffers[static_cast<size_t>(Planning::output_of(read))], planning_.place(from, indices));
     });
@@ -161,7 +161,7 @@ class Emission {
     }
     for (const Lowered::Workspace& w : out_.workspaces) params.push_back(w.buffer);
     for (tir::PrimFunc& k : out_.kernels) {
-      k.body = tir::mutate(k.body, [&](PrimExpr e) -> PrimExpr {
+      k.body = tir::mutate(k.body, [&](const PrimExpr& e) -> PrimExpr {
         auto* load = tir::as<tir::LoadNode>(e);
         auto found = load ? read_only.find(load->buffer.get()) : read_only.end();
         return found == read_only.end() ? e : tir::load(found->second, load->index, load->mask);

@@ -178,7 +178,7 @@ Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Bo
 
 Operation rewrite_reads(const Operation& op, const ReadRewrite& rewrite) {
   if (op->is_placeholder()) return op;
-  auto on_expr = [&](PrimExpr e) -> PrimExpr {
+  auto on_expr = [&](const PrimExpr& e) -> PrimExpr {
     return e->kind == tir::ExprKind::kRead ? rewrite(static_cast<const tir::ReadNode&>(*e), e) : e;
   };
   Definition made{op->name, op->axis, op->reduce_axis, {}, op->combiner, {}, op->tag, op->attributes};

@@ -2,6 +2,7 @@
 // Where the extremes are. Every lane keeps the best element it has met and that element's place; lanes run across
 // lines where the axis is not the last dimension, along the line (and meet at its end) where it is.
 #include <algorithm>
+#include <utility>
 
 #include "topi/reduce.h"
 #include "topi/reduce_steps.h"
@@ -32,9 +33,9 @@ class ArgReduction {
     std::vector<int64_t> units = p_.shape;
     units[p_.axis] = 1;
     const int lanes = lanes_of_line();
-    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units),
-                      [&](Index index) { return lanes > 1 ? line(index, lanes) : scalar(index); });
+                      [&](const Index& index) { return lanes > 1 ? line(index, lanes) : scalar(index); });
     });
   }
 
@@ -47,11 +48,11 @@ class ArgReduction {
     std::vector<int64_t> units = p_.shape;
     units[p_.axis] = 1;
     units.back() = parts;
-    return parallel_for(context_, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context_, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](Index index) {
         const PrimExpr part = index[rank - 1];
         Stmt body = groups > 0 ? span(index, part * (wide * lanes), static_cast<int>(wide), lanes, {}) : Stmt();
-        auto also = [&](int64_t number, Stmt other) {
+        auto also = [&](int64_t number, const Stmt& other) {
           body = body ? make_if(eq(part, make_int(number)), other, body) : other;
         };
         if (rest) also(groups, span(index, make_int(groups * wide * lanes), static_cast<int>(rest), lanes, {}));
@@ -130,7 +131,7 @@ class ArgReduction {
     return bind("value", value, [&](PrimExpr x) {
       PrimExpr take = better(x, load(best, s));
       if (mask) take = logical_and(take, mask);
-      return bind("take", take, [&](PrimExpr take) {
+      return bind("take", take, [&](const PrimExpr& take) {
         return seq({store(where, s, select(take, at, load(where, s))), store(best, s, select(take, x, load(best, s)))});
       });
     });
@@ -151,12 +152,13 @@ class ArgReduction {
       return seq(std::move(out));
     };
     body.push_back(each(make_int(0), [&](int s, PrimExpr x) {
-      return seq({store(best, make_int(s), x), store(where, make_int(s), make_const(place_.with_lanes(lanes), 0))});
+      return seq(
+          {store(best, make_int(s), std::move(x)), store(where, make_int(s), make_const(place_.with_lanes(lanes), 0))});
     }));
     if (p_.shape[axis] > 1)
       body.push_back(loop("i", make_int(1), make_int(p_.shape[axis]), [&](PrimExpr i) {
         return bind("at", place(i, lanes), [&](PrimExpr at) {
-          return each(i, [&](int s, PrimExpr x) { return step(best, where, s, x, at, {}); });
+          return each(i, [&](int s, const PrimExpr& x) { return step(best, where, s, x, at, {}); });
         });
       }));
     for (int s = 0; s < n; ++s) {
@@ -187,7 +189,7 @@ class ArgReduction {
       return step(best, where, s, element(i, mask), at(i), mask);
     };
     if (vectors / wide > 1)
-      body.push_back(loop("j", make_int(1), make_int(vectors / wide), [&](PrimExpr j) {
+      body.push_back(loop("j", make_int(1), make_int(vectors / wide), [&](const PrimExpr& j) {
         std::vector<Stmt> steps;
         for (int s = 0; s < wide; ++s) steps.push_back(go(j * (int64_t{wide} * lanes) + int64_t{s} * lanes, s, {}));
         return seq(std::move(steps));
@@ -195,7 +197,7 @@ class ArgReduction {
     for (int64_t j = vectors / wide * wide; j < vectors; ++j)
       body.push_back(go(make_int(j * lanes), static_cast<int>(j % wide), {}));
     if (tail) body.push_back(go(make_int(vectors * lanes), 0, tail_mask(lanes, tail)));
-    body.push_back(meet(best, where, wide, lanes, [&](PrimExpr found) { return put(index, found, {}, {}); }));
+    body.push_back(meet(best, where, wide, lanes, [&](const PrimExpr& found) { return put(index, found, {}, {}); }));
     return allocate(best, allocate(where, seq(std::move(body))));
   }
 
@@ -207,24 +209,24 @@ class ArgReduction {
       for (int s = 0; s + half < wide; s += 2 * half) {
         const PrimExpr a = make_int(s), b = make_int(s + half);
         body.push_back(
-            bind("take", prefer(load(best, a), load(where, a), load(best, b), load(where, b)), [&](PrimExpr t) {
+            bind("take", prefer(load(best, a), load(where, a), load(best, b), load(where, b)), [&](const PrimExpr& t) {
               return seq({store(best, a, select(t, load(best, b), load(best, a))),
                           store(where, a, select(t, load(where, b), load(where, a)))});
             }));
       }
-    std::function<Stmt(PrimExpr, PrimExpr, int)> fold = [&](PrimExpr x, PrimExpr at, int n) -> Stmt {
+    std::function<Stmt(PrimExpr, PrimExpr, int)> fold = [&](const PrimExpr& x, const PrimExpr& at, int n) -> Stmt {
       if (n == 1) return use(at);
       std::vector<int> low(static_cast<size_t>(n) / 2), high(low.size());
       for (int i = 0; i < n / 2; ++i) low[static_cast<size_t>(i)] = i, high[static_cast<size_t>(i)] = i + n / 2;
       PrimExpr xa = shuffle({x}, low), xb = shuffle({x}, high), pa = shuffle({at}, low), pb = shuffle({at}, high);
       return bind("take", prefer(xa, pa, xb, pb), [&](PrimExpr t) {
         return bind("x", select(t, xb, xa), [&](PrimExpr x2) {
-          return bind("at", select(t, pb, pa), [&](PrimExpr at2) { return fold(x2, at2, n / 2); });
+          return bind("at", select(t, pb, pa), [&](PrimExpr at2) { return fold(x2, std::move(at2), n / 2); });
         });
       });
     };
     body.push_back(bind("x", load(best, make_int(0)), [&](PrimExpr x) {
-      return bind("at", load(where, make_int(0)), [&](PrimExpr at) { return fold(x, at, lanes); });
+      return bind("at", load(where, make_int(0)), [&](PrimExpr at) { return fold(x, std::move(at), lanes); });
     }));
     return seq(std::move(body));
   }
@@ -236,10 +238,11 @@ class ArgReduction {
     const PrimExpr zero = make_int(0);
     index[axis] = zero;
     Stmt start = seq({store(best, zero, value(index, 1, {})), store(where, zero, zero)});
-    Stmt walk = p_.shape[axis] <= 1 ? seq({}) : loop("i", make_int(1), make_int(p_.shape[axis]), [&](PrimExpr i) {
-      index[axis] = i;
-      return step(best, where, 0, value(index, 1, {}), i, {});
-    });
+    Stmt walk =
+        p_.shape[axis] <= 1 ? seq({}) : loop("i", make_int(1), make_int(p_.shape[axis]), [&](const PrimExpr& i) {
+          index[axis] = i;
+          return step(best, where, 0, value(index, 1, {}), i, {});
+        });
     return allocate(best, allocate(where, seq({start, walk, put(index, load(where, zero), {}, {})})));
   }
 

@@ -256,7 +256,7 @@ Stmt without_taps(const Conv2dTransposeProblem& p, const PhaseOutput& out, DataT
                   const KernelContext& context) {
   const DataType vector = accumulator_dtype(dtype).with_lanes(p.lanes);
   const std::vector<int64_t> units(out.view.shape.begin(), out.view.shape.end() - 1);
-  return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+  return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
     Index index = unravel(unit, units);
     index.push_back(make_int(0));
     return out.view.store(index, out.epilogue(make_const(vector, 0), index, {}));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "topi/reduce_steps.h"
 #include "topi/register_tile.h"
@@ -23,7 +24,7 @@ struct Extents {
 };
 
 Extents extents_of(const ConvDirectProblem& p, const View& data, const View& out, const Target& target) {
-  Extents e;
+  Extents e{};
   e.oc = out.shape[1] / p.groups, e.ic = data.shape[1] / p.groups;
   e.height = p.kernel.size() > 1 ? out.shape[out.shape.size() - 2] : 1;
   e.width = out.shape.back();
@@ -57,7 +58,8 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
     return steps * (step + 0.3) + 30 + 2 * rows * cols / (e.wide ? per_cycle : 1);
   };
   auto over = [](int64_t extent, int64_t size, auto&& f) {
-    double cycles = static_cast<double>(extent / size) * f(size);
+    const int64_t whole = extent / size;
+    double cycles = static_cast<double>(whole) * f(size);
     if (extent % size) cycles += f(extent % size);
     return cycles;
   };
@@ -71,7 +73,8 @@ double conv_direct_cycles(const ConvDirectProblem& p, const ConvDirectConfig& c,
       return cycles - of(static_cast<double>(last)) + of(static_cast<double>(last) - half);
     });
   });
-  return image * static_cast<double>(product(out.shape) / (out.shape[1] * e.height * e.width) * p.groups);
+  const int64_t images = product(out.shape) / (out.shape[1] * e.height * e.width);
+  return image * static_cast<double>(images * p.groups);
 }
 
 }  // namespace
@@ -100,7 +103,8 @@ ConvDirectConfig default_config(const ConvDirectProblem& p, const View& data, co
 Cost estimate(const ConvDirectProblem& p, const ConvDirectConfig& c, const View& data, const View& out,
               const Target& target) {
   Cost cost;
-  const double taps = static_cast<double>(product(p.kernel) * (data.shape[1] / p.groups));
+  const int64_t channels = data.shape[1] / p.groups;
+  const auto taps = static_cast<double>(product(p.kernel) * channels);
   const double outputs = static_cast<double>(product(out.shape));
   cost.flops = 2 * taps * outputs;
   cost.bytes = 4 * (static_cast<double>(product(data.shape)) + outputs);
@@ -179,7 +183,7 @@ struct DirectKernel {
       if (spatial > 1) index[rank - 2] = t.place[rank - 2] + col / t.vectors;
       index.back() = t.w0 + column(t, col);
       const PrimExpr mask = t.is_last(col) ? own_lanes : PrimExpr();
-      return out.store(index, epilogue(value, index, mask), mask);
+      return out.store(index, epilogue(std::move(value), index, mask), mask);
     });
   }
   Stmt tile(const PrimExpr& data_row, const PrimExpr& oc0, const Index& place, const PrimExpr& w0, int oc_rows,
@@ -188,7 +192,7 @@ struct DirectKernel {
     const Tile t{oc0, w0, place, oc_rows, rows, vectors, ends, acc};
     return bind("data_at", data_row + w0 * step_w, [&](PrimExpr data_at) {
       return bind("weights_at", oc0 * weights.strides[0] + weights.offset, [&](PrimExpr weights_at) {
-        Stmt sums = loop("ic", e.ic, [&](PrimExpr i) {
+        Stmt sums = loop("ic", e.ic, [&](const PrimExpr& i) {
           return taps_from(t, 0, data_at + i * data.strides[1], weights_at + i * weights.strides[1]);
         });
         Stmt stores = drain(t);
@@ -206,7 +210,8 @@ struct DirectKernel {
                          : own_lanes && c.vectors ? int64_t{c.vectors}
                                                   : 0;
     if (const int64_t tiles = (e.vectors - last) / c.vectors)
-      body.push_back(loop("wt", tiles, [&](PrimExpr wt) { return vectors_from(wt * c.vectors, c.vectors, false); }));
+      body.push_back(
+          loop("wt", tiles, [&](const PrimExpr& wt) { return vectors_from(wt * c.vectors, c.vectors, false); }));
     if (last) body.push_back(vectors_from(make_int(e.vectors - last), last, static_cast<bool>(own_lanes)));
     return seq(std::move(body));
   }
@@ -248,7 +253,7 @@ struct DirectKernel {
     std::vector<int64_t> units{out.shape[0], p.groups, oc_tiles};
     for (int d = 0; d + 1 < spatial; ++d) units.push_back(out.shape[d + 2]);
     if (spatial > 1) units.back() = ceil_div(e.height, int64_t{c.rows});
-    return parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+    return parallel_for(context, "unit", product(units), [&](const PrimExpr& unit) {
       return bind_all(unravel(unit, units), [&](const Index& at) { return one_unit(at, oc_tiles); });
     });
   }

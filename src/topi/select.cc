@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "topi/reduce_steps.h"
 #include "topi/select_wide.h"
@@ -61,7 +62,7 @@ struct Selection {
   const RankProblem& p;
   DataType element;
   const Operand& input;
-  const View *values, *indices;
+  const View *values{}, *indices{};
   const KernelContext& context;
 
   int64_t n() const { return p.shape[p.axis]; }
@@ -85,7 +86,7 @@ struct Selection {
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& number) const {
     PrimExpr low = binary(ExprKind::kBitAnd, number, make_int(0xffffffff));
     // It is below n; the bound is what the verifier can see.
-    return bind("from", max(min(low, make_int(n() - 1)), make_int(0)), [&](PrimExpr from) {
+    return bind("from", max(min(low, make_int(n() - 1)), make_int(0)), [&](const PrimExpr& from) {
       std::vector<Stmt> out;
       if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
       if (indices)
@@ -97,14 +98,16 @@ struct Selection {
   Stmt list(const PrimExpr& line) const {
     const Buffer best = make_buffer("best", kInt64, p.k, Scope::kStack, 64);
     const PrimExpr last = make_int(p.k - 1);
-    auto insert = [&](PrimExpr j) {
-      return bind("number", numbered(order(line, j), j), [&](PrimExpr number) {
+    auto insert = [&](const PrimExpr& j) {
+      return bind("number", numbered(order(line, j), j), [&](const PrimExpr& number) {
         // What is larger moves one place on.
         std::function<Stmt(int64_t, PrimExpr)> place = [&](int64_t t, PrimExpr carried) -> Stmt {
-          return bind("old", load(best, make_int(t)), [&](PrimExpr old) {
+          return bind("old", load(best, make_int(t)), [&](const PrimExpr& old) {
             Stmt put = store(best, make_int(t), min(carried, old));
             if (t + 1 == p.k) return put;
-            return bind("carried", max(carried, old), [&](PrimExpr rest) { return seq({put, place(t + 1, rest)}); });
+            return bind("carried", max(carried, old), [&](PrimExpr rest) {
+              return seq({put, place(t + 1, std::move(rest))});
+            });
           });
         };
         return make_if(lt(number, load(best, last)), place(0, number));
@@ -120,22 +123,22 @@ struct Selection {
       const int64_t block = std::min<int64_t>(4, n() / lanes) * lanes;
       if (block > 0) {
         blocked = n() / block * block;
-        body.push_back(loop("block", blocked / block, [&](PrimExpr b) {
+        body.push_back(loop("block", blocked / block, [&](const PrimExpr& b) {
           PrimExpr first = b * block, least = order(line, first, lanes);
           for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
           least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
           PrimExpr bound = cast(kInt32, binary(ExprKind::kShiftRight, load(best, last), make_int(32)));
-          return make_if(le(least, bound), loop("j", block, [&](PrimExpr j) { return insert(first + j); }));
+          return make_if(le(least, bound), loop("j", block, [&](const PrimExpr& j) { return insert(first + j); }));
         }));
       }
     }
     if (blocked < n()) body.push_back(loop("j", make_int(blocked), make_int(n()), insert));
-    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(best, t)); }));
+    body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(best, t)); }));
     return allocate(best, seq(std::move(body)));
   }
 
   Stmt clear(int64_t first, int64_t count) const {
-    return loop("c", count / 8, [&](PrimExpr c) {
+    return loop("c", count / 8, [&](const PrimExpr& c) {
       return store(context.scratch, ramp(c * 8 + first, 1, 8), broadcast(make_int(0), 8));
     });
   }
@@ -152,12 +155,12 @@ struct Selection {
     };
     const int first = kDigits - digits_of(element);
     std::vector<Stmt> body;
-    body.push_back(loop("i", zero, load(kept, zero), [&](PrimExpr i) {
-      return bind("number", load(memory, i + kFirstList), [&](PrimExpr number) {
+    body.push_back(loop("i", zero, load(kept, zero), [&](const PrimExpr& i) {
+      return bind("number", load(memory, i + kFirstList), [&](const PrimExpr& number) {
         std::vector<Stmt> out;
         for (int d = first; d < kDigits; ++d)
-          out.push_back(
-              bind("place", digit(number, d) + (kCounts + d * kDigit), [&](PrimExpr place) { return add_one(place); }));
+          out.push_back(bind("place", digit(number, d) + (kCounts + d * kDigit),
+                             [&](const PrimExpr& place) { return add_one(place); }));
         return seq(std::move(out));
       });
     }));
@@ -166,14 +169,14 @@ struct Selection {
       const int64_t counts = kCounts + d * kDigit;
       body.push_back(store(below, zero, zero));
       body.push_back(loop("c", kDigit, [&](PrimExpr c) {
-        return bind("count", load(memory, c + counts), [&](PrimExpr count) {
+        return bind("count", load(memory, c + counts), [&](const PrimExpr& count) {
           return seq({store(memory, c + counts, load(below, zero)), store(below, zero, load(below, zero) + count)});
         });
       }));
-      body.push_back(loop("i", zero, load(kept, zero), [&](PrimExpr i) {
+      body.push_back(loop("i", zero, load(kept, zero), [&](const PrimExpr& i) {
         return bind("number", load(memory, i + from), [&](PrimExpr number) {
           return bind("digit", digit(number, d) + counts, [&](PrimExpr digit) {
-            return bind("place", load(memory, digit), [&](PrimExpr place) {
+            return bind("place", load(memory, digit), [&](const PrimExpr& place) {
               return seq({store(memory, place + to, number), store(memory, digit, place + 1)});
             });
           });
@@ -200,15 +203,15 @@ struct Selection {
     const int lanes = context.target->lanes(32);
     const int64_t block = 4 * lanes;
     auto keep = [&](const PrimExpr& order, const PrimExpr& j) {
-      return bind("place", load(kept, zero), [&](PrimExpr place) {
+      return bind("place", load(kept, zero), [&](const PrimExpr& place) {
         return seq({store(memory, place + kFirstList, numbered(order, j)), store(kept, zero, place + 1)});
       });
     };
     auto look = [&](PrimExpr j) {
       return bind("order", order(line, j),
-                  [&](PrimExpr order) { return make_if(lt(order, load(bound, zero)), keep(order, j)); });
+                  [&](const PrimExpr& order) { return make_if(lt(order, load(bound, zero)), keep(order, j)); });
     };
-    auto reaches = [&](PrimExpr order) {
+    auto reaches = [&](const PrimExpr& order) {
       return lt(lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {order}) : order, load(bound, zero));
     };
     auto refine = [&] {
@@ -218,21 +221,24 @@ struct Selection {
                                             make_int(32)))),
                   store(sorts, zero, load(sorts, zero) + 1)});
     };
-    std::vector<Stmt> body{
-        store(kept, zero, zero), store(sorts, zero, zero),
-        loop("j", capacity,
-             [&](PrimExpr j) { return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); }); }),
-        refine()};
+    std::vector<Stmt> body{store(kept, zero, zero), store(sorts, zero, zero),
+                           loop("j", capacity,
+                                [&](PrimExpr j) {
+                                  return bind("order", order(line, j),
+                                              [&](const PrimExpr& order) { return keep(order, j); });
+                                }),
+                           refine()};
     // Positions grow, so equal elements that come later stay out.
     const int64_t head = capacity + (n() - capacity) % block;
     if (head > capacity) body.push_back(loop("j", make_int(capacity), make_int(head), look));
     const int64_t blocks = (n() - head) / block;
-    body.push_back(loop("block", blocks, [&](PrimExpr b) {
+    body.push_back(loop("block", blocks, [&](const PrimExpr& b) {
       PrimExpr first = b * block + head, least = order(line, first, lanes);
       for (int64_t i = lanes; i < block; i += lanes) least = min(least, order(line, first + i, lanes));
-      Stmt closely = loop("vector", block / lanes, [&](PrimExpr i) {
+      Stmt closely = loop("vector", block / lanes, [&](const PrimExpr& i) {
         return bind("at", first + i * int64_t{lanes}, [&](PrimExpr at) {
-          return make_if(reaches(order(line, at, lanes)), loop("j", lanes, [&](PrimExpr j) { return look(at + j); }));
+          return make_if(reaches(order(line, at, lanes)),
+                         loop("j", lanes, [&](const PrimExpr& j) { return look(at + j); }));
         });
       });
       Stmt full = make_if(le(make_int(capacity - block), load(kept, zero)), refine());
@@ -241,7 +247,7 @@ struct Selection {
     body.push_back(
         make_if(lt(load(sorts, zero), make_int(most_sorts)),
                 seq({clear(kCounts, kDigits * kDigit), sort(kept, below),
-                     loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + kFirstList)); })}),
+                     loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + kFirstList)); })}),
                 digits(line)));
     return allocate(kept, allocate(below, allocate(sorts, allocate(bound, seq(std::move(body))))));
   }
@@ -264,28 +270,29 @@ struct Selection {
     };
     std::vector<Stmt> body{store(kept, zero, zero), clear(0, kFirstList)};
     if (p.k <= n() / 2) {
-      body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("place", leading(order(line, j)), [&](PrimExpr place) { return add_one(place); });
+      body.push_back(loop("j", n(), [&](const PrimExpr& j) {
+        return bind("place", leading(order(line, j)), [&](const PrimExpr& place) { return add_one(place); });
       }));
       // The leading bits that the k-th element has.
       body.push_back(store(below, zero, zero));
       body.push_back(store(bound, zero, zero));
-      body.push_back(loop("c", kLeading, [&](PrimExpr c) {
+      body.push_back(loop("c", kLeading, [&](const PrimExpr& c) {
         return seq({store(bound, zero, select(lt(load(below, zero), make_int(p.k)), c, load(bound, zero))),
                     store(below, zero, load(below, zero) + load(memory, c))});
       }));
       body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j),
-                    [&](PrimExpr order) { return make_if(le(leading(order), load(bound, zero)), keep(order, j)); });
+        return bind("order", order(line, j), [&](const PrimExpr& order) {
+          return make_if(le(leading(order), load(bound, zero)), keep(order, j));
+        });
       }));
     } else {
       body.push_back(loop("j", n(), [&](PrimExpr j) {
-        return bind("order", order(line, j), [&](PrimExpr order) { return keep(order, j); });
+        return bind("order", order(line, j), [&](const PrimExpr& order) { return keep(order, j); });
       }));
     }
     body.push_back(sort(kept, below));
     const int64_t from = kFirstList + (digits_of(element) % 2 ? n() : 0);
-    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + from)); }));
+    body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + from)); }));
     return allocate(kept, allocate(below, allocate(bound, seq(std::move(body)))));
   }
 };
@@ -308,7 +315,7 @@ Stmt select_first(const RankProblem& p, DataType dtype, const Operand& input, co
   if (product(p.shape) == 0 || p.k == 0) return seq({});
   if (dtype.bits == 64) return select_first_wide(p, dtype, input, values, indices, context);
   const Selection selection{p, dtype, input, values, indices, context};
-  return parallel_for(context, "line", product(selection.others()), [&](PrimExpr line) {
+  return parallel_for(context, "line", product(selection.others()), [&](const PrimExpr& line) {
     return by_list(p)               ? selection.list(line)
            : by_threshold(p, dtype) ? selection.threshold(line)
                                     : selection.digits(line);

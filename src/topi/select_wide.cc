@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first k of lines of 64-bit elements: orders and positions are two numbers instead of one (topi/select.h).
 #include <limits>
+#include <utility>
 
 #include "topi/reduce_steps.h"
 #include "topi/select_wide.h"
@@ -39,7 +40,7 @@ struct WideSelection {
   const RankProblem& p;
   DataType element;
   const Operand& input;
-  const View *values, *indices;
+  const View *values{}, *indices{};
   const KernelContext& context;
 
   int64_t n() const { return p.shape[p.axis]; }
@@ -55,7 +56,7 @@ struct WideSelection {
   }
   Stmt put(const PrimExpr& line, const PrimExpr& t, const PrimExpr& place) const {
     // It is below n; the bound is what the verifier can see.
-    return bind("from", max(min(place, make_int(n() - 1)), make_int(0)), [&](PrimExpr from) {
+    return bind("from", max(min(place, make_int(n() - 1)), make_int(0)), [&](const PrimExpr& from) {
       std::vector<Stmt> out;
       if (values) out.push_back(values->store(at(line, t), input(at(line, from), 1, {})));
       if (indices)
@@ -82,7 +83,7 @@ struct WideSelection {
             if (t + 1 == p.k) return here;
             return bind("key", select(first, held, key), [&](PrimExpr rest) {
               return bind("of", select(first, holder, of), [&](PrimExpr whose) {
-                return seq({here, place(t + 1, rest, whose, first)});
+                return seq({here, place(t + 1, rest, std::move(whose), first)});
               });
             });
           });
@@ -91,7 +92,7 @@ struct WideSelection {
     };
     auto insert = [&](const PrimExpr& j, const PrimExpr& order) {
       return bind("order", order,
-                  [&](PrimExpr order) { return make_if(lt(order, load(best, last)), place(0, order, j, {})); });
+                  [&](const PrimExpr& order) { return make_if(lt(order, load(best, last)), place(0, order, j, {})); });
     };
     // The first k elements fill the list: the largest order is a possible one, and would not enter by comparison.
     std::vector<Stmt> body;
@@ -113,16 +114,17 @@ struct WideSelection {
         PrimExpr least = load(orders, at(0));
         for (int64_t i = lanes; i < block; i += lanes) least = min(least, load(orders, at(i)));
         least = lanes > 1 ? intrinsic(Intrinsic::k_reduce_min, {least}) : least;
-        look.push_back(make_if(lt(least, load(best, last)),
-                               loop("j", block, [&](PrimExpr j) { return insert(b * block + j, load(orders, j)); })));
+        look.push_back(make_if(lt(least, load(best, last)), loop("j", block, [&](const PrimExpr& j) {
+                                 return insert(b * block + j, load(orders, j));
+                               })));
         return seq(std::move(look));
       }));
     }
     if (blocked < n())
       body.push_back(
-          loop("j", make_int(blocked), make_int(n()), [&](PrimExpr j) { return insert(j, order(line, j)); }));
+          loop("j", make_int(blocked), make_int(n()), [&](const PrimExpr& j) { return insert(j, order(line, j)); }));
     body.push_back(leftovers(line, best, where));
-    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(where, t)); }));
+    body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(where, t)); }));
     return allocate(best, allocate(where, allocate(orders, seq(std::move(body)))));
   }
   // Elements of the largest order never entered; they take the empty places behind the others, first come first.
@@ -135,7 +137,7 @@ struct WideSelection {
           store(free, zero, load(free, zero) + select(lt(load(where, make_int(t)), make_int(n())), make_int(1), zero)));
     body.push_back(loop("j", n(), [&](PrimExpr j) {
       PrimExpr fits = logical_and(eq(order(line, j), most), lt(load(free, zero), make_int(p.k)));
-      return make_if(fits, bind("slot", min(load(free, zero), make_int(p.k - 1)), [&](PrimExpr slot) {
+      return make_if(fits, bind("slot", min(load(free, zero), make_int(p.k - 1)), [&](const PrimExpr& slot) {
                        return seq({store(where, slot, j), store(free, zero, slot + 1)});
                      }));
     }));
@@ -149,7 +151,7 @@ struct WideSelection {
     const PrimExpr zero = make_int(0);
     const Buffer below = make_buffer("below", kInt64, 1, Scope::kRegister);
     int64_t from = kWideDigit, to = kWideDigit + 2 * n();
-    std::vector<Stmt> body{loop("j", n(), [&](PrimExpr j) {
+    std::vector<Stmt> body{loop("j", n(), [&](const PrimExpr& j) {
       return seq({store(memory, j + from, order(line, j)), store(memory, j + (from + n()), j)});
     })};
     for (int d = 0; d < kWideDigits; ++d) {
@@ -158,22 +160,22 @@ struct WideSelection {
         // The last one is signed.
         return d + 1 == kWideDigits ? part + kWideDigit / 2 : binary(ExprKind::kBitAnd, part, make_int(kWideDigit - 1));
       };
-      body.push_back(
-          loop("c", kWideDigit / 8, [&](PrimExpr c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
-      body.push_back(loop("i", n(), [&](PrimExpr i) {
+      body.push_back(loop("c", kWideDigit / 8,
+                          [&](const PrimExpr& c) { return store(memory, ramp(c * 8, 1, 8), broadcast(zero, 8)); }));
+      body.push_back(loop("i", n(), [&](const PrimExpr& i) {
         return bind("digit", digit(load(memory, i + from)),
-                    [&](PrimExpr x) { return store(memory, x, load(memory, x) + 1); });
+                    [&](const PrimExpr& x) { return store(memory, x, load(memory, x) + 1); });
       }));
       body.push_back(store(below, zero, zero));
       body.push_back(loop("c", kWideDigit, [&](PrimExpr c) {
-        return bind("count", load(memory, c), [&](PrimExpr count) {
+        return bind("count", load(memory, c), [&](const PrimExpr& count) {
           return seq({store(memory, c, load(below, zero)), store(below, zero, load(below, zero) + count)});
         });
       }));
       body.push_back(loop("i", n(), [&](PrimExpr i) {
         return bind("order", load(memory, i + from), [&](PrimExpr order) {
           return bind("digit", digit(order), [&](PrimExpr x) {
-            return bind("place", load(memory, x), [&](PrimExpr place) {
+            return bind("place", load(memory, x), [&](const PrimExpr& place) {
               return seq({store(memory, place + to, order),
                           store(memory, place + (to + n()), load(memory, i + (from + n()))),
                           store(memory, x, place + 1)});
@@ -183,7 +185,7 @@ struct WideSelection {
       }));
       std::swap(from, to);
     }
-    body.push_back(loop("t", p.k, [&](PrimExpr t) { return put(line, t, load(memory, t + (from + n()))); }));
+    body.push_back(loop("t", p.k, [&](const PrimExpr& t) { return put(line, t, load(memory, t + (from + n()))); }));
     return allocate(below, seq(std::move(body)));
   }
 };
@@ -197,7 +199,7 @@ int64_t wide_scratch_bytes(const RankProblem& p) {
 Stmt select_first_wide(const RankProblem& p, DataType dtype, const Operand& input, const View* values,
                        const View* indices, const KernelContext& context) {
   const WideSelection selection{p, dtype, input, values, indices, context};
-  return parallel_for(context, "line", product(p.shape) / p.shape[p.axis], [&](PrimExpr line) {
+  return parallel_for(context, "line", product(p.shape) / p.shape[p.axis], [&](const PrimExpr& line) {
     return p.k <= kMostInWideList ? selection.list(line) : selection.sorted(line);
   });
 }

@@ -54,7 +54,7 @@ struct RecordChooser::Seen {
   std::set<std::string> untuned;
   struct Use {
     relay::Expr function;  // kept, so that no other group has its address
-    const Record* record;
+    const Record* record{};
   };
   std::map<const relay::ExprNode*, Use> used;  // record null: the cost model, so far
 };

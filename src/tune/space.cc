@@ -128,7 +128,7 @@ json Knob::value(size_t i) const {
   return text;
 }
 
-KnobSpace::KnobSpace(const lower::Problem& problem, std::vector<const lower::Implementation*> implementations) {
+KnobSpace::KnobSpace(const lower::Problem& problem, const std::vector<const lower::Implementation*>& implementations) {
   const DataType dtype = problem.arg_dtype(0);
   const int64_t lanes = std::max(1, problem.target.lanes(std::max<int>(32, dtype.bits)));
   struct Ranked {

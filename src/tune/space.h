@@ -32,7 +32,7 @@ class KnobSpace {
  public:
   KnobSpace() = default;
   // Over implementations that share a workload and apply to the problem.
-  KnobSpace(const lower::Problem& problem, std::vector<const lower::Implementation*> implementations);
+  KnobSpace(const lower::Problem& problem, const std::vector<const lower::Implementation*>& implementations);
 
   uint64_t size() const;
   // Whether there is more than one kernel.

@@ -27,7 +27,7 @@ class Witness : public lower::KernelChooser {
   };
 
   lower::Decision choose(const lower::Problem& problem, std::span<const lower::Candidate> candidates) const override {
-    const lower::Decision decision = KernelChooser::choose(problem, candidates);
+    lower::Decision decision = KernelChooser::choose(problem, candidates);
     auto [slot, fresh] = sites_.try_emplace(problem.group.function);
     Site& site = slot->second;
     site.function = relay::Expr(problem.group.function);

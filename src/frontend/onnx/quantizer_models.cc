@@ -134,7 +134,7 @@ class Quantizer::Build {
     return name;
   }
   std::string constant(const std::string& wanted, const Tensor& data) {
-    const std::string name = unique(wanted);
+    std::string name = unique(wanted);
     out_.initializers.push_back({name, data});
     return name;
   }
@@ -283,7 +283,7 @@ void Quantizer::Build::quantized_model(const std::set<size_t>& kept, const std::
         wanted_.insert(name);
       }
     }
-    if (prefix.size() && q_.constant(n.node.outputs[0])) continue;  // a Constant, which the float model has
+    if (!prefix.empty() && q_.constant(n.node.outputs[0])) continue;  // a Constant, which the float model has
     for (std::string& name : n.node.outputs)
       if (!name.empty()) name = prefix + name;
     out_.nodes.push_back(n);
@@ -299,7 +299,8 @@ void Quantizer::Build::compare(const std::set<size_t>& kept, const std::string& 
   for (size_t l = 0; l < q_.layers_.size(); ++l) {
     if (kept.count(l)) continue;
     EditedNode n = q_.nodes_[q_.layers_[l].node];
-    const std::string x = n.node.inputs[0], y = n.node.outputs[0], scale_of = bytes.at(x);
+    const std::string x = n.node.inputs[0], y = n.node.outputs[0];
+    const std::string& scale_of = bytes.at(x);
     if (own[x].empty()) own[x] = pair(x, scale_of, prefix + "own_" + x);
     n.node.inputs = {own[x]};
     for (const auto& name : byte_constants(l, scale_of)) n.node.inputs.push_back(name);

@@ -44,7 +44,8 @@ Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFun
   };
 }
 
-Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction function, MessageFunction message) {
+Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFunction function,
+                       MessageFunction message) {
   return [=](size_t index, std::span<const Tensor> arguments) -> Result<Evaluation> {
     const Region& region = program->regions[index];
     std::vector<const char*> names;

@@ -20,6 +20,7 @@ using MessageFunction = const char* (*)();
 // Specialisations go through a file in the system's temporary folder, which is gone before this returns.
 Specialize specialize_with(std::shared_ptr<const Program> program, SpecializeFunction function,
                            MessageFunction message);
-Evaluate evaluate_with(std::shared_ptr<const Program> program, EvaluateFunction function, MessageFunction message);
+Evaluate evaluate_with(const std::shared_ptr<const Program>& program, EvaluateFunction function,
+                       MessageFunction message);
 
 }  // namespace tilewright::runtime::vm

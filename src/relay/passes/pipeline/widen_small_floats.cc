@@ -88,7 +88,7 @@ class Widening {
 
   Expr wide_of(const Expr& e) { return has_small(e->type) ? as_type(e, widened(e->type)) : e; }
 
-  Expr with_args(const Expr& e, std::vector<Expr> operands) {
+  Expr with_args(const Expr& e, const std::vector<Expr>& operands) {
     const auto& c = *as<CallNode>(e);
     return operands == c.args ? e : call(called_op(e)->name, operands, c.attrs, c.span);
   }
