@@ -80,6 +80,8 @@ typedef struct tw_compiler_options {
   uint64_t num_plugins;
   const char* params;  /* a Relay module's weights: a .params file, bound to main's parameters by name; null: none */
   const char* weights; /* a file for the weights, which several outputs share (docs/cpp.md); null: in the output */
+  const char* const* bounds; /* "batch=1..8": the library runs at every size between, without the compiler */
+  uint64_t num_bounds;
 } tw_compiler_options;
 
 /* Compiles an ONNX model, or a Relay module (its text, or JSON of the classic save_json), to a shared library;
@@ -176,6 +178,7 @@ struct CompileOptions {
   std::vector<std::string> plugins;                         // shared libraries with code generators
   std::string params;                                       // a Relay module's weights: a .params file
   std::string weights;  // a file for the weights, which several outputs share; empty: they are in the output
+  std::vector<std::string> bounds;  // "batch=1..8": sizes that the model leaves free, each of which the output runs at
   bool kernel_cache =
       true;  // keep compiled kernels in $TILEWRIGHT_CACHE_DIR, $XDG_CACHE_HOME/tilewright or ~/.cache/tilewright
 };
@@ -198,13 +201,15 @@ inline void compile(const std::string& model, const std::string& output,
     return out;
   };
   auto shapes = pointers(options.shapes), required = pointers(options.required_passes),
-       disabled = pointers(options.disabled_passes), constants = pointers(options.constants);
+       disabled = pointers(options.disabled_passes), constants = pointers(options.constants),
+       bounds = pointers(options.bounds);
   tw_compiler_options c{};
   c.size = sizeof c;
   c.target = options.target.c_str();
   c.opt_level = options.opt_level;
   c.jobs = options.jobs;
   c.shapes = shapes.data(), c.num_shapes = shapes.size();
+  c.bounds = bounds.data(), c.num_bounds = bounds.size();
   c.required_passes = required.data(), c.num_required_passes = required.size();
   c.disabled_passes = disabled.data(), c.num_disabled_passes = disabled.size();
   c.dump_ir = options.dump_ir.empty() ? nullptr : options.dump_ir.c_str();

@@ -308,6 +308,12 @@ void bind_build(nb::module_& m) {
       .def_rw("params", &Options::params)
       .def_rw("more_shapes", &Options::more_shapes)
       .def_rw("constants", &Options::constants)
+      .def(
+          "set_bounds",
+          [](Options& self, const std::vector<std::string>& texts) {
+            self.bounds = unwrap(driver::parse_bounds(texts));
+          },
+          "Bounds as the command line writes them: batch=1..8")
       .def("set_chooser",
            [](Options& self, nb::object callable) { self.chooser = std::make_shared<ScriptChooser>(callable); })
       .def("set_config", [](Options& self, nb::dict config) { self.config = config_of(config); })

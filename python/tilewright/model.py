@@ -242,6 +242,19 @@ def variants_of(shapes: Mapping[str, Any] | None) -> list[dict[str, list[int]]]:
     return [{name: several[0] if len(several) == 1 else several[v] for name, several in lists.items()} for v in range(count)]
 
 
+def range_text(name: str, given: Any) -> str:
+    """ "1..8" for (1, 8), range(1, 9), a number, or the text itself. Error: TypeError."""
+    if isinstance(given, str):
+        return given
+    if isinstance(given, range) and given and given.step == 1:
+        return f"{given[0]}..{given[-1]}"
+    try:
+        low, high = (given, given) if isinstance(given, int) else given
+        return f"{operator.index(low)}..{operator.index(high)}"
+    except (TypeError, ValueError):
+        raise TypeError(f"the bounds of '{name}' are {given!r}; write (1, 8)") from None
+
+
 def set_constants(options: Any, constants: Mapping[str, Any] | None) -> None:
     """Arrays as they are, numbers and lists of them in the input's dtype, text as --constant takes it."""
     texts: dict[str, str] = {}
@@ -286,13 +299,15 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
             config: Mapping[str, Any] | None = None, threads: int = 0, jobs: int = 0, math: str = "default",
             kernel_cache: bool | str | os.PathLike[str] = True, dump_ir: str | os.PathLike[str] = "",
             plugins: Sequence[str | os.PathLike[str]] = (), params: str | os.PathLike[str] = "",
-            weights: str | os.PathLike[str] = "") -> Model:
+            weights: str | os.PathLike[str] = "", bounds: Mapping[str, Any] | None = None) -> Model:
     """Compiles an ONNX model (path, bytes or ModelProto), a .pt2 file, a PyTorch model (an ExportedProgram; an nn.Module or what torch.jit
     made, with its example inputs: compile(model, (image,))), a Relay module's file (text or JSON) or an IRModule for `target` and loads it.
     A model with sizes that `shapes` leaves free, or with control flow, becomes a ProgramModel.
 
     shapes: sizes of inputs that the model leaves free, by name: (1, 3, 224, 224); several shapes in one library are a list of
     shapes, or a shape with lists in it: (1, 3, 48, [320, 640]), or the command line's "1x3x48x{320,640}".
+    bounds: the smallest and largest size of dimensions that an ONNX model leaves free, by their names or as "input.0": {"batch": (1, 8)};
+    the model runs at every size between, and its library needs no compiler.
     constants: inputs that become part of the model, by name: arrays, numbers, or "@tensor.pb".
     Example inputs are what torch.export follows; an ExportedProgram has shapes of its own, and `shapes` gives sizes that it leaves free.
     opt_level, required_passes, disabled_passes, config: as in a PassContext. jobs: code generation threads, 0: one per core.
@@ -314,12 +329,15 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
     if program is not None and (constants or params):
         raise TypeError("constants and params are for models in files; a PyTorch model has its own")
     variants = variants_of(shapes)
+    options.set_bounds([f"{name}={range_text(name, given)}" for name, given in (bounds or {}).items()])
     module = _as_module(model)
     if module is not None:
-        if shapes or constants or params:
-            raise TypeError("shapes, constants and params are for models in files; an IRModule has its shapes, and bind_params makes constants")
+        if shapes or constants or params or bounds:
+            raise TypeError("shapes, bounds, constants and params are for models in files; an IRModule has its shapes, and bind_params makes constants")
         return load_built(_core.build(module, options), threads)
     if program is not None:
+        if bounds:
+            raise TypeError("bounds are for ONNX models; give a PyTorch model its sizes")
         return _of_torch(program, variants, options, config, threads)
     options.shapes, options.more_shapes, options.params = variants[0], variants[1:], os.fspath(params)
     set_constants(options, constants)
@@ -328,7 +346,7 @@ def compile(model: Any, shapes: Any = None, target: Any = "llvm", *, constants: 
     try:
         return load_built(_core.build_onnx_file(path, options) if path else _core.build_onnx_bytes(data, options), threads)
     except Error:
-        if constants or len(variants) > 1:
+        if constants or bounds or len(variants) > 1:
             raise
         with contextlib.ExitStack() as stack:
             if not path:

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -116,6 +117,38 @@ Result<Model> open_model(const ModelOptions& options) {
   return Model(path);
 }
 
+Status apply_shapes(const std::vector<std::string>& texts, std::vector<inputs::InputInfo>* inputs) {
+  for (const std::string& text : texts) {
+    auto bad = [&](const char* why) {
+      return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape",
+                        "write --shape name=1x37");
+    };
+    size_t equals = text.rfind('=');
+    if (equals == std::string::npos) return bad("has no input name");
+    std::vector<int64_t> shape;
+    for (size_t at = equals + 1; at <= text.size();) {
+      size_t end = std::min(text.find('x', at), text.size());
+      int64_t v = 0;
+      auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, v);
+      if (error != std::errc() || stop != text.data() + end || v < 0) return bad("has something that is not a size");
+      shape.push_back(v);
+      at = end + 1;
+    }
+    auto input =
+        std::find_if(inputs->begin(), inputs->end(), [&](const auto& i) { return i.name == text.substr(0, equals); });
+    if (input == inputs->end())
+      return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
+    bool fits = shape.size() == input->shape.size();
+    for (size_t d = 0; fits && d < shape.size(); ++d)
+      fits = input->shape[d] == inputs::kFreeSize || input->shape[d] == shape[d];
+    if (!fits)
+      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)),
+                        "--shape");
+    input->shape = shape;
+  }
+  return Ok{};
+}
+
 Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options) {
   const double begin = now_ms();
   const Model model = TW_TRY(open_model(options));
@@ -130,25 +163,30 @@ Result<std::unique_ptr<ModelRun>> start(const ModelOptions& options, const Model
   std::vector<inputs::InputInfo> inputs;
   Result<std::vector<Tensor>> tensors = std::vector<Tensor>();
   std::string shapes;
-  for (size_t v = 0; v < model.num_variants(); ++v) {
+  // Within bounds the executor decides what fits; without any word the first sizes are taken.
+  const bool bounded =
+      !model.metadata(plan::kBoundsKey).empty() && (!options.shapes.empty() || !options.inputs.empty());
+  for (size_t v = 0; v < (bounded ? 1 : model.num_variants()); ++v) {
     inputs.clear();
     for (const TensorInfo& t : model.variant_inputs(v)) {
       DataType dtype = TW_TRY(parse_dtype(t.dtype));
       inputs.push_back({t.name, dtype, t.shape});
+      if (bounded) inputs.back().shape.assign(t.shape.size(), inputs::kFreeSize);
     }
-    tensors = inputs::make_inputs(inputs, options.inputs, options.seed);
+    const Status wanted = apply_shapes(options.shapes, &inputs);
+    tensors = wanted.ok() ? inputs::make_inputs(inputs, options.inputs, options.seed) : wanted.error();
     for (size_t i = 0; i < inputs.size(); ++i)
       shapes += format("{}{} {}", i ? ", " : v ? "; or " : "", inputs[i].name, shape_str(inputs[i].shape));
     if (tensors.ok() || tensors.error().code != ErrorCode::kShapeMismatch) break;
   }
   if (!tensors.ok()) {
     Diagnostic error = std::move(tensors).error();
-    if (error.code == ErrorCode::kShapeMismatch && model.num_variants() > 1)
+    if (error.code == ErrorCode::kShapeMismatch && !bounded && model.num_variants() > 1)
       error.hint = format("the model was compiled for {}", shapes);
     return error;
   }
   for (size_t i = 0; i < tensors->size(); ++i) {
-    std::vector<int64_t> shape = inputs[i].shape;
+    std::vector<int64_t> shape = (*tensors)[i].shape();
     DLTensor view{(*tensors)[i].mutable_raw(),
                   {kDLCPU, 0},
                   static_cast<int32_t>(shape.size()),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "inputs/input_spec.h"
 #include "inputs/npy.h"
 #include "tilewright/runtime.h"
 
@@ -18,6 +19,7 @@ namespace tilewright::cli {
 struct ModelOptions {
   std::string model;
   std::vector<std::string> inputs;
+  std::vector<std::string> shapes;  // "x=1x37", of a model that has several
   int threads = 0;
   uint64_t seed = 0;
   bool json = false;
@@ -38,6 +40,10 @@ Timing summarize(std::vector<double> ms);
 // The model, after its plug-ins. Whatever is no library yet (objects, LLVM IR, packages) is linked first, by the
 // compiler or the system's. Throws tilewright::Error for what the runtime refuses.
 Result<Model> open_model(const ModelOptions& options);
+
+// "x=1x37" for sizes that a VM program leaves open, or that pick a variant. Errors: InvalidArgument, UnknownInput,
+// ShapeMismatch (the input does not take it).
+Status apply_shapes(const std::vector<std::string>& texts, std::vector<inputs::InputInfo>* inputs);
 
 // A loaded model with its inputs set.
 struct ModelRun {

@@ -24,7 +24,6 @@ namespace {
 struct RunOptions {
   ModelOptions model;
   std::string output, labels;
-  std::vector<std::string> shapes;
   int top = 0, repeat = 1, warmup = 0;
   bool profile = false;
 };
@@ -191,39 +190,6 @@ Status show(const RunOptions& o, const LoadReport& start, const Times& times, co
   return Ok{};
 }
 
-// "name=1x37" for the sizes that a VM program leaves open.
-Status apply_shapes(const std::vector<std::string>& texts, std::vector<inputs::InputInfo>* inputs) {
-  for (const std::string& text : texts) {
-    auto bad = [&](const char* why) {
-      return Diagnostic(ErrorCode::kInvalidArgument, format("'{}' {}", text, why), "--shape",
-                        "write --shape name=1x37");
-    };
-    size_t equals = text.rfind('=');
-    if (equals == std::string::npos) return bad("has no input name");
-    std::vector<int64_t> shape;
-    for (size_t at = equals + 1; at <= text.size();) {
-      size_t end = std::min(text.find('x', at), text.size());
-      int64_t v = 0;
-      auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, v);
-      if (error != std::errc() || stop != text.data() + end || v < 0) return bad("has something that is not a size");
-      shape.push_back(v);
-      at = end + 1;
-    }
-    auto input =
-        std::find_if(inputs->begin(), inputs->end(), [&](const auto& i) { return i.name == text.substr(0, equals); });
-    if (input == inputs->end())
-      return Diagnostic(ErrorCode::kUnknownInput, format("no input is named '{}'", text.substr(0, equals)), "--shape");
-    bool fits = shape.size() == input->shape.size();
-    for (size_t d = 0; fits && d < shape.size(); ++d)
-      fits = input->shape[d] == inputs::kFreeSize || input->shape[d] == shape[d];
-    if (!fits)
-      return Diagnostic(ErrorCode::kShapeMismatch, format("input '{}' does not take {}", input->name, shape_str(shape)),
-                        "--shape");
-    input->shape = shape;
-  }
-  return Ok{};
-}
-
 Result<int> run_program(const RunOptions& o, const Model& model) {
   if (!o.model.html.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "a VM program has no one list of steps to draw", o.model.model,
@@ -246,7 +212,7 @@ Result<int> run_program(const RunOptions& o, const Model& model) {
   const LoadReport start{now_ms() - begin, o.model.threads > 0 ? o.model.threads : runtime::default_thread_count()};
   std::vector<inputs::InputInfo> infos;
   for (const auto& t : program->inputs) infos.push_back({t.name, t.dtype, t.shape});
-  TW_TRY_STATUS(apply_shapes(o.shapes, &infos));
+  TW_TRY_STATUS(apply_shapes(o.model.shapes, &infos));
   std::vector<Tensor> inputs = TW_TRY(inputs::make_inputs(infos, o.model.inputs, o.model.seed)), results;
   Times times = TW_TRY(time_runs(o, [&]() -> Status {
     results = TW_TRY(runner->run(inputs));
@@ -275,8 +241,8 @@ Result<int> run_model(const RunOptions& o) {
   const Model model = TW_TRY(open_model(o.model));
   const double load_ms = now_ms() - begin;
   if (model.metadata("kind") == runtime::vm::kProgramKind) return run_program(o, model);
-  if (!o.shapes.empty())
-    return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for VM programs; this model's sizes are fixed",
+  if (!o.model.shapes.empty() && model.num_variants() == 1 && model.metadata(plan::kBoundsKey).empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "--shape is for models of several sizes; this one's are fixed",
                       o.model.model, "compile it again for other sizes");
   auto run = TW_TRY(start(o.model, model, load_ms));
   Times times = TW_TRY(time_runs(o, [&]() -> Status {
@@ -300,8 +266,8 @@ void add_run_verb(CLI::App& app, Action* action) {
   add_model_options(*verb, &o->model);
   verb->add_option("-o,--output", o->output, "Write the outputs to a .npz file (.npy or .pb for a single one)")
       ->type_name("FILE");
-  verb->add_option("--shape", o->shapes,
-                   "Size of an input that a VM program leaves free, NAME=1x37 (not needed with a file)")
+  verb->add_option("--shape", o->model.shapes,
+                   "Size of an input where the model has several, NAME=1x37 (not needed with a file)")
       ->allow_extra_args(false);
   verb->add_option("--top", o->top, "Show the N largest elements of each output")
       ->check(CLI::Range(0, 1000000))

@@ -78,6 +78,7 @@ Result<Built> lower_optimized(Built built, const BuildOptions& options, const lo
   built.lowered.plan.model_name = options.name;
   built.lowered.plan.compiler_version = version();
   if (options.aot) built.lowered.plan.metadata[kExecutorKey] = kAotExecutor;
+  if (!options.bounds.empty()) built.lowered.plan.metadata[plan::kBoundsKey] = bounds_str(options.bounds);
   if (!options.keep_modules) {
     built.optimized = {};
     for (lower::StepTrace& trace : built.lowered.traces)
@@ -286,16 +287,101 @@ Result<Built> build_modules(std::vector<relay::Module> modules, const BuildOptio
   return first;
 }
 
+// What a library with bounds holds. Errors: those of bounded_variants; InvalidArgument (no ONNX model, several
+// processors).
+template <class Source>
+Result<std::vector<BoundedVariant>> variants_within(const Source& source, const BuildOptions& options, bool exact) {
+  bool onnx = true;
+  if constexpr (std::is_same_v<Source, std::string>)
+    onnx = !TW_TRY(is_relay_file(source)) && !TW_TRY(is_torch_file(source));
+  else
+    onnx = !torch::is_archive(source.bytes);
+  if (!onnx)
+    return Diagnostic(ErrorCode::kInvalidArgument, "bounds are for ONNX models", "--bound",
+                      "give the sizes with --shape");
+  if (!options.more_shapes.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument, "an input has several shapes, and sizes have bounds", "--bound",
+                      "give bounds, or lists of sizes");
+  if (TW_TRY(targets_of(options.target)).size() > 1)
+    return Diagnostic(ErrorCode::kInvalidArgument, "a library with bounds is for one processor", "--bound",
+                      "compile it for each, or for the oldest");
+  return bounded_variants(TW_TRY(read(source)), options.bounds, options.shapes, exact);
+}
+
+// A variant on its way.
+struct Variation {
+  Built built;
+  std::vector<relay::FreeDim> inputs, outputs;
+};
+
+template <class Source>
+Result<Variation> optimized_variant(const Source& source, const BoundedVariant& variant, const BuildOptions& options) {
+  Variation out;
+  relay::Module module = TW_TRY(import_model(source, options, variant.shapes));
+  if (!variant.sizes.empty()) {
+    out.inputs = TW_TRY(free_inputs(variant, module));
+    auto bounded = TW_TRY(
+        relay::bound_sizes(module, TW_TRY(import_model(source, options, variant.smaller)), variant.sizes, out.inputs));
+    module = std::move(bounded.module);
+    out.outputs = std::move(bounded.outputs);
+  }
+  out.built = TW_TRY(run_passes_on(module, options));
+  return out;
+}
+
+// A library's variants before their modules take too much memory to wait for each other.
+constexpr size_t kVariantsInMemory = 16;
+
+template <class Source>
+Result<Built> build_variants(const Source& source, const std::vector<BoundedVariant>& variants,
+                             const BuildOptions& options) {
+  const bool together = variants.size() <= kVariantsInMemory;
+  auto options_of = [&](size_t i) {
+    BuildOptions own = options;
+    if (i > 0) own.name += format("_v{}", i);  // a variant's external functions have names of their own
+    return own;
+  };
+  // What every shape does with a weight is known before the first of them packs it.
+  lower::PanelWidths panels;
+  std::vector<Variation> optimized;
+  for (size_t i = 0; i < variants.size() && variants.size() > 1; ++i) {
+    Variation v = TW_TRY(optimized_variant(source, variants[i], options_of(i)));
+    TW_TRY_STATUS(panels.add(v.built.optimized, v.built.target));
+    if (together) optimized.push_back(std::move(v));
+  }
+  Built first;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    report(options, "lower", static_cast<double>(i) / static_cast<double>(variants.size()));
+    Variation v =
+        i < optimized.size() ? std::move(optimized[i]) : TW_TRY(optimized_variant(source, variants[i], options_of(i)));
+    Built built = TW_TRY(lower_optimized(std::move(v.built), options_of(i), variants.size() > 1 ? &panels : nullptr));
+    if (!variants[i].sizes.empty()) set_free_sizes(variants[i], v.inputs, v.outputs, &built.lowered.plan);
+    if (i == 0)
+      first = std::move(built);
+    else
+      lower::merge_variant(&first.lowered, std::move(built.lowered));
+  }
+  TW_TRY_STATUS(compile_kernels(&first, options));
+  return first;
+}
+
 template <class Source>
 Result<Built> build_from(const Source& source, const BuildOptions& options, const std::string& name) {
   return guarded([&]() -> Result<Built> {
-    if ((options.aot || options.ahead_of_time) && !options.more_shapes.empty())
+    if ((options.aot || options.ahead_of_time) && (!options.more_shapes.empty() || !options.bounds.empty()))
       return Diagnostic(ErrorCode::kInvalidArgument,
                         "a library of several shapes cannot have an ahead-of-time executor", {},
                         "compile one library for each shape");
     report(options, "read model", 0);
     BuildOptions named = options;
     if (named.name.empty()) named.name = name;
+    if (!options.bounds.empty()) {
+      auto made = build_variants(source, TW_TRY(variants_within(source, options, false)), named);
+      if (made.ok() || made.error().code != ErrorCode::kUnsupportedModel) return made;
+      // A size that an operator must know: then each size has kernels of its own, as far as there are few.
+      auto exact = variants_within(source, options, true);
+      return exact.ok() ? build_variants(source, *exact, named) : made;
+    }
     std::vector<relay::Module> modules = {TW_TRY(import_model(source, options, options.shapes))};
     for (const auto& shapes : options.more_shapes) modules.push_back(TW_TRY(import_model(source, options, shapes)));
     return build_modules(std::move(modules), named);

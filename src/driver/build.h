@@ -10,6 +10,7 @@
 #include "base/formats/plan.h"
 #include "codegen/codegen.h"
 #include "driver/ahead_of_time.h"
+#include "driver/bounds.h"
 #include "driver/external.h"
 #include "frontend/onnx/proto.h"
 #include "ir/pass.h"
@@ -35,6 +36,8 @@ struct BuildOptions {
   std::map<std::string, std::vector<int64_t>> shapes;  // ONNX inputs
   // The same for further variants of the model in the same library (plan::Plan::variants).
   std::vector<std::map<std::string, std::vector<int64_t>>> more_shapes;
+  // Of sizes that an ONNX model leaves free: the library has a variant for every size within them.
+  std::vector<Bound> bounds;
   // ONNX inputs that become constants: name to its values, "1,3,640,640" or "@tensor.pb" (a serialised TensorProto).
   std::map<std::string, std::string> constants;
   std::map<std::string, Tensor> constant_tensors;  // the same, as tensors of the inputs' dtypes

@@ -48,6 +48,7 @@ Result<driver::BuildOptions> build_options(const tw_compiler_options* given) {
   o.required_passes = list(c.required_passes, c.num_required_passes);
   o.disabled_passes = list(c.disabled_passes, c.num_disabled_passes);
   TW_TRY_STATUS(driver::add_shapes(list(c.shapes, c.num_shapes), &o));
+  o.bounds = TW_TRY(driver::parse_bounds(list(c.bounds, c.num_bounds)));
   for (const std::string& text : list(c.constants, c.num_constants)) {
     auto [name, value] = TW_TRY(driver::parse_constant(text));
     o.constants[name] = value;

@@ -238,6 +238,12 @@ Status check_form(const Output& out, const std::string& path, OutputForm form) {
   if (source && (form == OutputForm::kIr || form == OutputForm::kBitcode || form == OutputForm::kAssembly))
     return Diagnostic(ErrorCode::kInvalidArgument, "the target c makes C source", path,
                       "name the output .c, or .so, .o, .a or .tar, for which the system's C compiler is run");
+  bool free = false;
+  for (size_t v = 0; v <= out.plan.variants.size(); ++v)
+    free = free || !plan::variant_of(out.plan, v).free_sizes.empty();
+  if (free && form != OutputForm::kLibrary && form != OutputForm::kPackage)
+    return Diagnostic(ErrorCode::kInvalidArgument, "a model with ranges of sizes needs the runtime", path,
+                      "write a shared library (.so), or give bounds of few sizes");
   if (form == OutputForm::kModelLibrary && !out.built.weights_file.empty())
     return Diagnostic(ErrorCode::kInvalidArgument, "a Model Library Format holds the weights itself", path,
                       "leave --weights out");

@@ -37,7 +37,7 @@ bool can_be_vm(const std::string& output, const BuildOptions& options) {
 Result<Compiled> compile_model(const std::string& path, const BuildOptions& options, bool may_be_program) {
   TW_TRY_STATUS(check_options(options));  // a program is made without running a pass
   Compiled out;
-  if (!options.more_shapes.empty()) {
+  if (!options.more_shapes.empty() || !options.bounds.empty()) {
     out.ordinary = TW_TRY(build_onnx(path, options));
     return out;
   }

@@ -79,7 +79,8 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
                       "the artifact is a VM program, whose sizes are known only when it runs", artifact->path(),
                       "run it with `tilewright run` or tilewright::VirtualMachine (tilewright/vm.h), or compile the "
                       "model for fixed sizes with --shape");
-  if (options.generated_entry && (!artifact->has_entry() || !artifact->plan().variants.empty()))
+  if (options.generated_entry &&
+      (!artifact->has_entry() || !artifact->plan().variants.empty() || !artifact->plan().free_sizes.empty()))
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       artifact->has_entry() ? "the artifact has several shapes, and the generated entry runs one"
                                             : "the artifact has no generated entry",
@@ -109,12 +110,12 @@ Result<std::unique_ptr<Executor>> Executor::create(std::shared_ptr<const Artifac
   e->now_ = e->variants_.data();
   for (size_t i = 0; i < e->variants_.size(); ++i)
     e->prepare_variant(e->variants_[i], plan::variant_of(first, i), options.externals);
-  e->enter(*e->now_);
+  e->enter(*e->now_, least_sizes(first));
   return e;
 }
 
 void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::vector<FunctionRef>& externals) {
-  v.plan = &plan;
+  v.plan = v.whole = &plan;
   v.inputs.resize(plan.inputs.size());
   v.outputs.resize(plan.outputs.size());
   bool previous_parallel = false;
@@ -135,18 +136,30 @@ void Executor::prepare_variant(Variant& v, const plan::Plan& plan, const std::ve
   }
 }
 
-void Executor::enter(Variant& next) {
-  if (&next != now_)
-    for (size_t i = 0; i < next.inputs.size(); ++i) {
-      if (next.plan->inputs[i].shape == now_->plan->inputs[i].shape)
-        next.inputs[i] = now_->inputs[i];
-      else
-        next.inputs[i].set = false;  // what it had is of an earlier use
-    }
+void Executor::enter(Variant& next, const std::vector<int64_t>& sizes) {
+  const bool resized = !next.whole->free_sizes.empty() && (!next.sized || next.sized->sizes() != sizes);
+  std::vector<std::vector<int64_t>> shapes;
+  for (const plan::TensorInfo& input : now_->plan->inputs) shapes.push_back(input.shape);
+  const std::vector<Slot> inputs = now_->inputs;
+  if (resized) {
+    if (!next.sized) next.sized = std::make_unique<SizedPlan>(*next.whole);
+    next.sized->set_sizes(sizes);
+    next.plan = &next.sized->shown();
+  }
+  for (size_t i = 0; i < next.inputs.size() && (resized || &next != now_); ++i) {
+    if (next.plan->inputs[i].shape == shapes[i])
+      next.inputs[i] = inputs[i];
+    else if (resized)
+      next.inputs[i] = {};
+    else
+      next.inputs[i].set = false;  // what it had is of an earlier use
+  }
   now_ = &next;
   next.stale = true;
-  for (size_t i = 0; i < next.outputs.size(); ++i)
+  for (size_t i = 0; i < next.outputs.size(); ++i) {
+    if (resized && next.sized->padded(true, i)) next.outputs[i] = {};
     if (!next.outputs[i].data) allocate(next.outputs[i], next.plan->outputs[i]);
+  }
 }
 
 Status Executor::select_variant(size_t index) {
@@ -156,7 +169,7 @@ Status Executor::select_variant(size_t index) {
     return Diagnostic(ErrorCode::kInvalidArgument,
                       format("there is no variant {}: the model was compiled for {} shape{}", index, variants_.size(),
                              variants_.size() == 1 ? "" : "s"));
-  if (&variants_[index] != now_) enter(variants_[index]);
+  if (&variants_[index] != now_) enter(variants_[index], largest_sizes(*variants_[index].whole));
   return Ok{};
 }
 
@@ -166,22 +179,30 @@ Status Executor::fit_variant(uint64_t index, const DLTensor* tensor) {
     return tensor->ndim == static_cast<int32_t>(shape.size()) &&
            (shape.empty() || std::equal(shape.begin(), shape.end(), tensor->shape));
   };
-  if (variants_.size() == 1 || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_))
-    return Ok{};
-  // The one that keeps most of the inputs that are set.
+  const bool one = variants_.size() == 1 && now_->whole->free_sizes.empty();
+  if (one || !tensor || tensor->ndim < 0 || (tensor->ndim > 0 && !tensor->shape) || has_shape(*now_)) return Ok{};
+  // The one that keeps most of the inputs that are set, and of those the first.
   Variant* best = nullptr;
   int most = -1;
+  std::vector<int64_t> best_sizes;
   for (Variant& v : variants_) {
-    if (!has_shape(v)) continue;
+    std::vector<int64_t> sizes = v.sized ? v.sized->sizes() : least_sizes(*v.whole);
+    if (!(sizes.empty() ? has_shape(v) : sizes_for(*v.whole, index, *tensor, &sizes))) continue;
     int kept = 0;
     for (size_t i = 0; i < v.inputs.size(); ++i)
-      kept += i != index && now_->inputs[i].set && v.plan->inputs[i].shape == now_->plan->inputs[i].shape;
-    if (kept > most) best = &v, most = kept;
+      kept += i != index && now_->inputs[i].set && shape_at(*v.whole, false, i, sizes) == now_->plan->inputs[i].shape;
+    if (kept > most) best = &v, most = kept, best_sizes = std::move(sizes);
   }
   if (best) {
-    enter(*best);
+    enter(*best, best_sizes);
     return Ok{};
   }
+  const auto& metadata = artifact_->plan().metadata;
+  if (auto bounds = metadata.find(plan::kBoundsKey); bounds != metadata.end())
+    return Diagnostic(ErrorCode::kShapeMismatch,
+                      format("{} takes sizes within {}; the tensor is {}", role("input", plan().inputs[index]),
+                             bounds->second, describe(*tensor)),
+                      {}, "compile the model with wider bounds (--bound), or for this shape");
   std::string shapes;
   for (size_t i = 0; i < variants_.size() && i < 16; ++i)
     shapes += (i ? ", " : "") + describe(variants_[i].plan->inputs[index]);
@@ -255,11 +276,15 @@ std::byte* Executor::address(const plan::Buffer& b, size_t thread) const {
       start = const_cast<std::byte*>(artifact_->params());
       break;
     case plan::Space::kInput:
-      start = static_cast<std::byte*>(now_->inputs[b.index].data);
+    case plan::Space::kOutput: {
+      const bool output = b.space == plan::Space::kOutput;
+      const std::vector<Slot>& slots = output ? now_->outputs : now_->inputs;
+      if (b.index >= slots.size())  // a size
+        return reinterpret_cast<std::byte*>(const_cast<int64_t*>(now_->sized->size(b.index - slots.size())));
+      if (now_->sized) start = now_->sized->padded(output, b.index);
+      if (!start) start = static_cast<std::byte*>(slots[b.index].data);
       break;
-    case plan::Space::kOutput:
-      start = static_cast<std::byte*>(now_->outputs[b.index].data);
-      break;
+    }
     case plan::Space::kScratch:
       start = arena_->data() + (plan().arena_bytes - plan().scratch_bytes) + thread * plan().scratch_bytes;
       break;
@@ -273,6 +298,8 @@ Status Executor::prepare() {
     if (!now_->inputs[i].set)
       return Diagnostic(ErrorCode::kInvalidArgument, format("input '{}' has not been set", p.inputs[i].name), {},
                         format("set it to a {} tensor first", describe(p.inputs[i])));
+  if (now_->sized)
+    for (size_t i = 0; i < now_->inputs.size(); ++i) now_->sized->read(i, now_->inputs[i].data);
   if (!now_->stale && arena_->data() == arena_start_) return Ok{};
   const size_t copies = now_->arguments_per_thread > 0 ? static_cast<size_t>(team_->size()) : 1;
   size_t next = 0;

@@ -14,6 +14,7 @@
 #include "runtime/arena.h"
 #include "runtime/artifact.h"
 #include "runtime/profile.h"
+#include "runtime/sized_plan.h"
 #include "runtime/special_step.h"
 #include "runtime/thread_team.h"
 #include "tilewright/dlpack.h"
@@ -94,7 +95,9 @@ class Executor {
 
   // What belongs to one of the artifact's plans.
   struct Variant {
-    const plan::Plan* plan = nullptr;
+    const plan::Plan* plan = nullptr;   // with free sizes: as it is shown
+    const plan::Plan* whole = nullptr;  // as it is in the artifact
+    std::unique_ptr<SizedPlan> sized;   // made when it is first used
     std::vector<Slot> inputs, outputs;
     std::vector<Call> calls;
     std::vector<SpecialStep> specials;
@@ -107,7 +110,8 @@ class Executor {
   Executor(std::shared_ptr<const Artifact> artifact, const ExecutorOptions& options);
   void allocate(Slot& slot, const plan::TensorInfo& info);
   void prepare_variant(Variant& variant, const plan::Plan& plan, const std::vector<FunctionRef>& externals);
-  void enter(Variant& variant);
+  // With free sizes: at these.
+  void enter(Variant& variant, const std::vector<int64_t>& sizes);
   Status fit_variant(uint64_t index, const DLTensor* tensor);  // takes one into use whose input has the tensor's shape
   std::byte* address(const plan::Buffer& buffer, size_t thread) const;
   Status prepare();  // inputs are set, arguments point where they should
@@ -115,7 +119,7 @@ class Executor {
   void walk(int tid, int threads);
   void walk_timed(int tid, int threads);
   void run_special(const Call& call, void* const* arguments);  // thread 0
-  Status finish();                                             // what a special step of the run reported
+  Status finish();  // outputs where callers want them; what a special step of the run reported
 
   std::shared_ptr<const Artifact> artifact_;
   std::shared_ptr<ThreadTeam> team_;

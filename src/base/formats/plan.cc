@@ -139,6 +139,8 @@ void check_buffer(Reader& in, const Plan& plan, const Buffer& b, uint64_t i) {
     case Space::kInput:
     case Space::kOutput: {
       const auto& tensors = b.space == Space::kInput ? plan.inputs : plan.outputs;
+      if (b.space == Space::kInput && b.index >= tensors.size() && b.index - tensors.size() < plan.free_sizes.size())
+        return check_range(in, "buffer", i, b.offset, b.bytes, sizeof(int64_t), 1);
       if (b.index >= tensors.size())
         return in.refuse(format("buffer {} names tensor {} of {}", i, b.index, tensors.size()));
       return check_range(in, "buffer", i, b.offset, b.bytes, tensor_bytes(tensors[b.index]), 1);
@@ -153,6 +155,26 @@ TensorInfo read_tensor_info(Reader& in) {
   info.dtype = in.dtype("an input or output");
   info.shape = in.shape("an input or output");
   return info;
+}
+
+FreeSize read_free_size(Reader& in, const Plan& plan) {
+  FreeSize size;
+  size.name = in.text();
+  size.low = in.bytes().read<int64_t>();
+  size.largest = in.bytes().read<int64_t>();
+  if (size.low < 0 || size.low > size.largest) in.refuse(format("the size '{}' has wrong bounds", size.name));
+  size.dims = in.list<FreeSize::Dim>(9, [&](uint64_t) {
+    FreeSize::Dim d;
+    d.output = in.bytes().read<uint8_t>() != 0;
+    d.tensor = in.bytes().read<uint32_t>();
+    d.axis = in.bytes().read<uint32_t>();
+    const auto& tensors = d.output ? plan.outputs : plan.inputs;
+    if (d.tensor >= tensors.size() || d.axis >= tensors[d.tensor].shape.size() ||
+        tensors[d.tensor].shape[d.axis] != size.largest)
+      in.refuse(format("the size '{}' is no dimension of a tensor", size.name));
+    return d;
+  });
+  return size;
 }
 
 Buffer read_buffer(Reader& in, const Plan& plan, uint64_t i) {
@@ -248,6 +270,16 @@ void write_variant(Writer& out, const Plan& plan) {
   };
   out.list(plan.inputs, tensor_info);
   out.list(plan.outputs, tensor_info);
+  out.list(plan.free_sizes, [&](const FreeSize& size) {
+    out.text(size.name);
+    out.number(static_cast<uint64_t>(size.low));
+    out.number(static_cast<uint64_t>(size.largest));
+    out.list(size.dims, [&](const FreeSize::Dim& d) {
+      out.byte(d.output ? 1 : 0);
+      out.small(d.tensor);
+      out.small(d.axis);
+    });
+  });
   out.list(plan.buffers, [&](const Buffer& b) {
     out.byte(static_cast<uint8_t>(b.space));
     out.small(b.index);
@@ -289,6 +321,7 @@ void read_variant(Reader& in, Plan& plan) {
     if (bytes > kMaxSpaceBytes) in.refuse(format("the plan asks for {} bytes of a device's memory", bytes));
   plan.inputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
   plan.outputs = in.list<TensorInfo>(20, [&](uint64_t) { return read_tensor_info(in); });
+  plan.free_sizes = in.list<FreeSize>(32, [&](uint64_t) { return read_free_size(in, plan); });
   plan.buffers = in.list<Buffer>(53, [&](uint64_t i) { return read_buffer(in, plan, i); });
   plan.steps = in.list<Step>(66, [&](uint64_t i) { return read_step(in, plan, i); });
 }

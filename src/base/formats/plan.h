@@ -13,7 +13,10 @@
 
 namespace tilewright::plan {
 
-inline constexpr uint32_t kPlanVersion = 7;
+inline constexpr uint32_t kPlanVersion = 8;
+
+// Metadata of a model that was compiled for all sizes within bounds: "batch=1..8 length=1..64".
+inline constexpr const char* kBoundsKey = "bounds";
 
 // What a user passes or receives; shapes are the model's own (not physical ones).
 struct TensorInfo {
@@ -68,11 +71,24 @@ struct Param {  // a constant in the params space, under its packed layout
   uint64_t hash = 0;  // of the bytes, as weights_file.h has it; 0 where they lie in the artifact
 };
 
+// A size that is free in a plan: shapes say the largest, a run has any from `low` to that. Kernels read it, int64, as
+// an input behind the model's own.
+struct FreeSize {
+  std::string name;
+  int64_t low = 1, largest = 1;
+  struct Dim {
+    bool output = false;
+    uint32_t tensor = 0, axis = 0;
+  };
+  std::vector<Dim> dims;  // of inputs and outputs, that are this size
+};
+
 struct Plan {
   std::string model_name, compiler_version;
   std::string target;                     // the target string the kernels were built for
   std::vector<std::string> cpu_features;  // features the kernels need ("avx512f", ...)
   std::vector<TensorInfo> inputs, outputs;
+  std::vector<FreeSize> free_sizes;
   std::vector<std::string> kernels;    // symbol names, in the order of the artifact's function table
   std::vector<std::string> externals;  // functions that imported modules must have
   std::vector<int32_t> devices = {

@@ -120,6 +120,7 @@ Result<BuildOptions> CompileFlags::options() const {
   o.required_passes = required;
   o.disabled_passes = disabled;
   TW_TRY_STATUS(add_shapes(shapes, &o));
+  o.bounds = TW_TRY(parse_bounds(bounds));
   for (const auto& text : constants) {
     auto [name, value] = TW_TRY(parse_constant(text));
     o.constants[name] = value;

@@ -22,7 +22,7 @@ int fail(const Diagnostic& diagnostic);
 struct CompileFlags {
   std::string model, target = "llvm", math, dump_ir, params;
   int opt_level = 3, jobs = 0;
-  std::vector<std::string> shapes, constants, required, disabled, config, plugins;
+  std::vector<std::string> shapes, bounds, constants, required, disabled, config, plugins;
   bool quiet = false, no_kernel_cache = false;
   void add_to(CLI::App* app);
   void add_model_to(CLI::App* app);      // only those that say what the model is and what it is compiled for

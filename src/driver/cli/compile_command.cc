@@ -99,6 +99,13 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
       "%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); %d region%s, "
       "compiled when sizes are first met\n",
       output.c_str(), regions, regions == 1 ? "" : "s");
+  const bool free = std::any_of(program->inputs.begin(), program->inputs.end(), [](const auto& t) {
+    return std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; });
+  });
+  if (free)
+    std::printf(
+        "note: the compiler is needed where it runs; --bound NAME=LOW..HIGH for each free size makes a library "
+        "that needs none\n");
   if (flags.explain) {
     for (const auto& t : program->inputs)
       if (std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; }))
@@ -181,12 +188,17 @@ void print(const Flags& flags, const Written& made) {
         "calibrate` measures what they should be chosen by\n",
         made.built.target.mcpu.c_str());
   if (!plan.variants.empty())
-    std::printf("%zu input shapes; an input's shape picks one when the model runs\n", 1 + plan.variants.size());
-  for (const auto& t : plan.inputs)
-    std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
-  for (const auto& variant : plan.variants)
-    for (const auto& t : variant.inputs)
+    std::printf("%zu %s; an input's shape picks one when the model runs\n", 1 + plan.variants.size(),
+                plan.metadata.count(plan::kBoundsKey) ? "plans" : "input shapes");
+  // Of bounds the first plan and the last say enough.
+  const auto bounds = plan.metadata.find(plan::kBoundsKey);
+  const size_t last = plan.variants.size();
+  if (bounds != plan.metadata.end()) std::printf("bounds: %s\n", bounds->second.c_str());
+  for (size_t v = 0; v <= last; ++v) {
+    if (bounds != plan.metadata.end() && v != 0 && v != last) continue;
+    for (const auto& t : plan::variant_of(plan, v).inputs)
       std::printf("input  %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
+  }
   for (const auto& t : plan.outputs)
     std::printf("output %s: %s %s\n", t.name.c_str(), t.dtype.str().c_str(), shape_str(t.shape).c_str());
   if (flags.timing)
@@ -274,6 +286,11 @@ Command add_compile(CLI::App* app) {
       "Write the weights into this file, which models share that have some of them in common, and name it in "
       "the output; C source is given its address");
   flags->add_to(cmd);
+  cmd->add_option("--bound", flags->bounds,
+                  "Smallest and largest size of a dimension that the model leaves free, by its name or as input.0: "
+                  "batch=1..8. The library runs at every size between, without the compiler")
+      ->type_name("NAME=LOW..HIGH")
+      ->allow_extra_args(false);
   cmd->add_option(
          "--records", flags->records,
          "What `tune` or the classic stack's tuners measured: kernels are chosen by it where it says something")
@@ -301,6 +318,7 @@ Command add_compile(CLI::App* app) {
       "  tilewright compile model.onnx -o model.a                      # link it into a program: docs/cpp.md\n"
       "  tilewright compile model.onnx -o model.tar --format objects   # lib0.o, devc.o\n"
       "  tilewright compile rec.onnx -o rec.so --shape 'x=1x3x48x{160,320,640}'   # three widths in one library\n"
+      "  tilewright compile resnet18.onnx -o resnet18.so --bound batch=1..8     # every batch from 1 to 8\n"
       "  tilewright compile resize.onnx -o resize.so --constant sizes=1,3,640,640\n"
       "  tilewright compile net.relay --params net.params -o net.so      # what the classic stack saved\n"
       "  tilewright compile model.onnx --records model.log.json          # what `tilewright tune` found\n"

@@ -332,6 +332,45 @@ def quantized_microsoft():
          [scale, zero, other_scale, other_zero, weight, weight_scale, weight_zero, bias, real_bias, one_scale, one_zero], domains=["com.microsoft"])
 
 
+def tokens():
+    """One layer of a text encoder, batch and length free: attention with a mask, and sums, means and largest values over the length."""
+    rng = np.random.default_rng(5)
+    heads, width = 2, 16
+
+    def weight(name, *shape):
+        return constant(name, (rng.standard_normal(shape) / 4).astype(np.float32))
+
+    table = [weight("words", 40, width), weight("places", 64, width), constant("zero", np.array(0, np.int64)), constant("one", np.array(1, np.int64)),
+             constant("zeros", np.array([0], np.int64)), constant("ones", np.array([1], np.int64)), constant("heads", np.array([0, 0, heads, width // heads], np.int64)),
+             constant("merged", np.array([0, 0, width], np.int64)), constant("scale", np.array(0.35, np.float32)), constant("low", np.array(-1e4, np.float32)),
+             constant("unit", np.array(1, np.float32)), constant("axes", np.array([1], np.int64)), constant("middle", np.array([1, 2], np.int64)), constant("last", np.array([2], np.int64))]
+    make = helper.make_node
+    nodes = [make("Shape", ["ids"], ["shape"]), make("Gather", ["shape", "one"], ["length"], axis=0), make("Unsqueeze", ["length", "zeros"], ["end"]),
+             make("Slice", ["places", "zeros", "end", "zeros"], ["here"]), make("Gather", ["words", "ids"], ["word"]), make("Add", ["word", "here"], ["x"])]
+    for n in "qkv":
+        table.append(weight("w" + n, width, width))
+        nodes += [make("MatMul", ["x", "w" + n], [n + "1"], name=n), make("Reshape", [n + "1", "heads"], [n + "2"]),
+                  make("Transpose", [n + "2"], [n + "3"], perm=[0, 2, 3, 1] if n == "k" else [0, 2, 1, 3])]
+    table.append(weight("wo", width, width))
+    nodes += [make("Cast", ["mask"], ["m0"], to=FLOAT), make("Unsqueeze", ["m0", "middle"], ["m1"]), make("Sub", ["unit", "m1"], ["m2"]), make("Mul", ["m2", "low"], ["m3"]),
+              make("MatMul", ["q3", "k3"], ["s0"]), make("Mul", ["s0", "scale"], ["s1"]), make("Add", ["s1", "m3"], ["s2"]), make("Softmax", ["s2"], ["p"], axis=-1),
+              make("MatMul", ["p", "v3"], ["a0"]), make("Transpose", ["a0"], ["a1"], perm=[0, 2, 1, 3]), make("Reshape", ["a1", "merged"], ["a2"]),
+              make("MatMul", ["a2", "wo"], ["a3"]), make("Add", ["a3", "x"], ["tokens"]),
+              make("Unsqueeze", ["m0", "last"], ["w0"]), make("Mul", ["tokens", "w0"], ["w1"]), make("ReduceSum", ["w1", "axes"], ["w2"], keepdims=0),
+              make("ReduceSum", ["w0", "axes"], ["w3"], keepdims=0), make("Div", ["w2", "w3"], ["pooled"]),
+              make("ReduceMean", ["tokens"], ["mean"], axes=[1], keepdims=0), make("ReduceMax", ["tokens"], ["largest"], axes=[1], keepdims=0),
+              make("Gather", ["tokens", "zero"], ["first"], axis=1)]
+    save("tokens", nodes, [value(n, INT64, ["batch", "length"]) for n in ("ids", "mask")],
+         [value("tokens", FLOAT, ["batch", "length", width])] + [value(n, FLOAT, ["batch", width]) for n in ("pooled", "mean", "largest", "first")], table)
+
+
+def last_token():
+    """A model that cannot leave its length free: it picks the last place, and reads its input from both ends."""
+    nodes = [helper.make_node("Gather", ["x", "end"], ["last"], axis=1), helper.make_node("CumSum", ["x", "axis"], ["sums"], reverse=1)]
+    save("last_token", nodes, [value("x", FLOAT, ["batch", "length"])], [value("last", FLOAT, ["batch"]), value("sums", FLOAT, ["batch", "length"])],
+         [constant("end", np.array(-1, np.int64)), constant("axis", np.array(1, np.int64))])
+
+
 def typed_inputs():
     """Inputs of several dtypes for --constant, and one that declares more elements than 64 bits count."""
     kinds = {"whole": (INT64, [2]), "large": (TensorProto.UINT64, [1]), "byte": (TensorProto.UINT8, [2]), "real": (FLOAT, [1]),
@@ -347,6 +386,8 @@ def main():
     quantized_microsoft()
     computed_functions()
     free_sizes()
+    tokens()
+    last_token()
     texts_and_lists()
     computed_control()
     dtypes()
