@@ -114,6 +114,7 @@ std::vector<SizeRange> size_ranges(const Bound& bound, int64_t parts) {
       while (step * parts * 2 <= top) step *= 2;
       top += step;
     }
+    if (low == 0) top = 0;  // nothing is like no other size
     top = std::min(top, bound.high);
     out.push_back({low, top});
   }
@@ -163,6 +164,21 @@ Result<std::vector<std::vector<SizeRange>>> chosen_ranges(const std::vector<Boun
   return out;
 }
 
+bool is_prime(int64_t n) {
+  for (int64_t d = 2; d * d <= n; ++d)
+    if (n % d == 0) return false;
+  return n > 1;
+}
+
+// Another size than the largest, whose module shows what depends on it: below the range, so that whatever changes
+// within it differs; far enough for strides to show; and a prime number, so that what holds for multiples of a window
+// alone does not hold for both. Sizes that are free together get different ones.
+int64_t other_size(int64_t low, int64_t largest, size_t which) {
+  for (int64_t n = largest - largest / 3; n >= std::max<int64_t>(low, 2); --n)
+    if (is_prime(n) && which-- == 0) return n;
+  return std::max(low, largest - 1 - static_cast<int64_t>(which));
+}
+
 // The plan for one range of each bound.
 BoundedVariant variant_for(const onnx::Model& model, const std::vector<Bound>& bounds, const Shapes& given,
                            const std::vector<SizeRange>& ranges) {
@@ -172,8 +188,7 @@ BoundedVariant variant_for(const onnx::Model& model, const std::vector<Bound>& b
   for (size_t i = 0; i < bounds.size(); ++i) {
     const auto [low, high] = ranges[i];
     size_of[i] = out.sizes.size();
-    // Two sizes that are free are told apart by how much smaller they are in the second module.
-    smaller.push_back(low == high ? high : std::max(low, high - 1 - static_cast<int64_t>(out.sizes.size())));
+    smaller.push_back(low == high ? high : other_size(bounds[i].low, high, out.sizes.size()));
     if (low != high) out.sizes.push_back({bounds[i].name, low, high, smaller.back()});
   }
   for (const onnx::ValueInfo& input : model.graph.inputs) {
@@ -236,7 +251,9 @@ void set_free_sizes(const BoundedVariant& variant, const std::vector<relay::Free
     plan::FreeSize size{variant.sizes[s].name, variant.sizes[s].low, variant.sizes[s].largest, {}};
     for (bool output : {false, true})
       for (const relay::FreeDim& d : output ? outputs : inputs)
-        if (d.size == s) size.dims.push_back({output, static_cast<uint32_t>(d.tensor), static_cast<uint32_t>(d.axis)});
+        if (d.size == s)
+          size.dims.push_back(
+              {output, static_cast<uint32_t>(d.tensor), static_cast<uint32_t>(d.axis), d.add, d.divide});
     plan->free_sizes.push_back(std::move(size));
   }
 }

@@ -51,7 +51,7 @@ std::vector<int64_t> shape_at(const plan::Plan& whole, bool output, size_t index
   std::vector<int64_t> shape = (output ? whole.outputs : whole.inputs)[index].shape;
   for (size_t s = 0; s < sizes.size(); ++s)
     for (const auto& d : whole.free_sizes[s].dims)
-      if (d.output == output && d.tensor == index) shape[d.axis] = sizes[s];
+      if (d.output == output && d.tensor == index) shape[d.axis] = (sizes[s] + d.add) / d.divide;
   return shape;
 }
 

@@ -49,6 +49,11 @@ Plan small_plan() {
   other.scratch_bytes = 64;
   other.device_arena_bytes = {0};
   p.variants = {other};
+  // And for a range of sizes.
+  other.free_sizes = {{"height", 2, 4, {{false, 0, 2}}}, {"classes", 5, 20, {{true, 0, 1, 0, 2}}}};
+  other.buffers.push_back({Space::kInput, 3, 0, 8, kInt64, {1}, "", "size of classes"});
+  other.steps[0].buffers.push_back(3);
+  p.variants.push_back(other);
   return p;
 }
 
@@ -70,7 +75,7 @@ TEST(Plan, RoundTrip) {
 TEST(Plan, VariantsShareKernelsAndWeights) {
   auto plan = read_plan(as_bytes(write_plan(small_plan())));
   ASSERT_TRUE(plan.ok()) << plan.error().str();
-  ASSERT_EQ(plan->variants.size(), 1u);
+  ASSERT_EQ(plan->variants.size(), 2u);
   const Plan& other = variant_of(*plan, 1);
   EXPECT_EQ(&variant_of(*plan, 0), &*plan);
   EXPECT_EQ(other.inputs[0].shape, (std::vector<int64_t>{1, 3, 4, 4}));
@@ -99,6 +104,28 @@ TEST(Plan, VariantsThatDisagreeAreRefused) {
   EXPECT_TRUE(refused([](Plan& v) { v.buffers[0].bytes = 193; }));
   EXPECT_TRUE(refused([](Plan& v) { v.buffers[1].offset = 1024; }));
   EXPECT_TRUE(refused([](Plan& v) { v.scratch_bytes = 256; }));
+}
+
+TEST(Plan, FreeSizesAreDimensions) {
+  auto refused = [](auto change) {
+    Plan p = small_plan();
+    change(p.variants[1].free_sizes, p.variants[1]);
+    auto plan = read_plan(as_bytes(write_plan(p)));
+    return !plan.ok() && plan.error().code == ErrorCode::kBadArtifact;
+  };
+  using Sizes = std::vector<FreeSize>;
+  EXPECT_FALSE(refused([](Sizes&, Plan&) {}));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].dims[0].tensor = 2; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].dims[0].axis = 4; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].dims[0].axis = 1; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].dims[0].divide = 2; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[1].dims[0].divide = 0; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[1].dims[0].add = -6; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].low = 5; }));
+  EXPECT_TRUE(refused([](Sizes& s, Plan&) { s[0].low = -1; }));
+  EXPECT_TRUE(refused([](Sizes&, Plan& v) { v.buffers.back().index = 4; }));
+  EXPECT_TRUE(refused([](Sizes&, Plan& v) { v.buffers.back().bytes = 16; }));
+  EXPECT_TRUE(refused([](Sizes&, Plan& v) { v.free_sizes.clear(); }));
 }
 
 TEST(Plan, EmptyPlanRoundTrips) {
@@ -141,6 +168,14 @@ void expect_safe(const Plan& p) {
     }
   }
   ASSERT_LE(p.scratch_bytes, p.arena_bytes);
+  for (const FreeSize& size : p.free_sizes)
+    for (const FreeSize::Dim& d : size.dims) {
+      ASSERT_LT(d.tensor, (d.output ? p.outputs : p.inputs).size());
+      const auto& shape = (d.output ? p.outputs : p.inputs)[d.tensor].shape;
+      ASSERT_LT(d.axis, shape.size());
+      ASSERT_GE((size.low + d.add) / d.divide, 0);
+      ASSERT_EQ((size.largest + d.add) / d.divide, shape[d.axis]);
+    }
   for (const auto& b : p.buffers) {
     ASSERT_LT(b.device, p.devices.size());
     if (b.space == Space::kArena) {
@@ -153,7 +188,10 @@ void expect_safe(const Plan& p) {
       ASSERT_LE(b.offset + b.bytes, p.params_bytes);
     }
     if (b.space == Space::kInput) {
-      ASSERT_LT(b.index, p.inputs.size());
+      ASSERT_LT(b.index, p.inputs.size() + p.free_sizes.size());
+    }
+    if (b.space == Space::kInput && b.index >= p.inputs.size()) {
+      ASSERT_LE(b.offset + b.bytes, 8u);
     }
     if (b.space == Space::kOutput) {
       ASSERT_LT(b.index, p.outputs.size());

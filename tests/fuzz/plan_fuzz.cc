@@ -39,6 +39,9 @@ extern "C" void FuzzSeeds(std::vector<std::string>* seeds) {
   variant.buffers[0].bytes = 384;
   plan.variants = {variant};
   seeds->push_back(write_plan(plan));
+  plan.variants[0].free_sizes = {{"height", 2, 4, {{false, 0, 2}}}};
+  plan.variants[0].buffers.push_back({plan::Space::kInput, 1, 0, 8, kInt64, {1}, "", "size of height"});
+  seeds->push_back(write_plan(plan));
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -163,14 +163,19 @@ FreeSize read_free_size(Reader& in, const Plan& plan) {
   size.low = in.bytes().read<int64_t>();
   size.largest = in.bytes().read<int64_t>();
   if (size.low < 0 || size.low > size.largest) in.refuse(format("the size '{}' has wrong bounds", size.name));
-  size.dims = in.list<FreeSize::Dim>(9, [&](uint64_t) {
+  size.dims = in.list<FreeSize::Dim>(25, [&](uint64_t) {
     FreeSize::Dim d;
     d.output = in.bytes().read<uint8_t>() != 0;
     d.tensor = in.bytes().read<uint32_t>();
     d.axis = in.bytes().read<uint32_t>();
+    d.add = in.bytes().read<int64_t>();
+    d.divide = in.bytes().read<int64_t>();
+    constexpr int64_t kMost = int64_t{1} << 40;
+    const bool sane = size.largest <= kMost && d.add >= -size.low && d.add <= kMost && d.divide >= 1 &&
+                      (d.output || (d.add == 0 && d.divide == 1));
     const auto& tensors = d.output ? plan.outputs : plan.inputs;
-    if (d.tensor >= tensors.size() || d.axis >= tensors[d.tensor].shape.size() ||
-        tensors[d.tensor].shape[d.axis] != size.largest)
+    if (!sane || d.tensor >= tensors.size() || d.axis >= tensors[d.tensor].shape.size() ||
+        tensors[d.tensor].shape[d.axis] != (size.largest + d.add) / d.divide)
       in.refuse(format("the size '{}' is no dimension of a tensor", size.name));
     return d;
   });
@@ -278,6 +283,8 @@ void write_variant(Writer& out, const Plan& plan) {
       out.byte(d.output ? 1 : 0);
       out.small(d.tensor);
       out.small(d.axis);
+      out.number(static_cast<uint64_t>(d.add));
+      out.number(static_cast<uint64_t>(d.divide));
     });
   });
   out.list(plan.buffers, [&](const Buffer& b) {

@@ -79,8 +79,9 @@ struct FreeSize {
   struct Dim {
     bool output = false;
     uint32_t tensor = 0, axis = 0;
+    int64_t add = 0, divide = 1;  // of an output: (size + add) / divide, rounded down
   };
-  std::vector<Dim> dims;  // of inputs and outputs, that are this size
+  std::vector<Dim> dims;  // of inputs and outputs
 };
 
 struct Plan {

@@ -88,6 +88,7 @@ Graph graph_of(const plan::Plan& plan) {
   Writers writers;
   auto source = [&](uint32_t number) -> std::vector<Entry> {
     const plan::Buffer& b = plan.buffers[number];
+    if (b.space == plan::Space::kInput && b.index >= plan.inputs.size()) return {};  // a free size
     if (b.space == plan::Space::kInput) return {{b.index, 0}};
     if (b.space == plan::Space::kParams) {
       for (size_t i = 0; i < plan.params.size(); ++i)

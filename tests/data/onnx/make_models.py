@@ -364,6 +364,66 @@ def tokens():
          [value("tokens", FLOAT, ["batch", "length", width])] + [value(n, FLOAT, ["batch", width]) for n in ("pooled", "mean", "largest", "first")], table)
 
 
+def picture():
+    """A small network of pictures of any height and width: strided, padded and depthwise convolutions, pools, a gate by the mean of each channel."""
+    rng = np.random.default_rng(6)
+
+    def weight(name, *shape):
+        return constant(name, (rng.standard_normal(shape) / 4).astype(np.float32))
+
+    make = helper.make_node
+    weights = [weight("w0", 16, 3, 3, 3), weight("b0", 16), weight("w1", 16, 1, 5, 5), weight("w2", 16, 16, 1, 1), weight("w3", 24, 16, 3, 3), weight("w4", 24, 16, 1, 1),
+               constant("pixels", np.array([0, 24, -1], np.int64))]
+    nodes = [make("Conv", ["x", "w0", "b0"], ["c0"], strides=[2, 2], pads=[1, 1, 1, 1], name="stem"), make("Relu", ["c0"], ["r0"]),
+             make("MaxPool", ["r0"], ["p0"], kernel_shape=[3, 3], strides=[1, 1], pads=[1, 1, 1, 1]),
+             make("Conv", ["p0", "w1"], ["c1"], group=16, pads=[2, 2, 2, 2], name="depthwise"), make("Add", ["c1", "r0"], ["s1"]),
+             make("GlobalAveragePool", ["s1"], ["g0"]), make("Conv", ["g0", "w2"], ["g1"], name="gate"), make("HardSigmoid", ["g1"], ["g2"]), make("Mul", ["s1", "g2"], ["m1"]),
+             make("Conv", ["m1", "w3"], ["c3"], strides=[2, 2], pads=[1, 1, 1, 1], name="down"), make("Conv", ["m1", "w4"], ["c4"], strides=[2, 2], name="shortcut"),
+             make("Add", ["c3", "c4"], ["s3"]), make("AveragePool", ["s3"], ["map"], kernel_shape=[2, 2], strides=[1, 2]),
+             make("GlobalAveragePool", ["map"], ["mean"]), make("GlobalMaxPool", ["map"], ["largest"])]
+    save("picture", nodes, [value("x", FLOAT, [1, 3, "height", "width"])],
+         [value("map", FLOAT, [1, 24, None, None]), value("mean", FLOAT, [1, 24, 1, 1]), value("largest", FLOAT, [1, 24, 1, 1])], weights)
+
+
+def cache():
+    """One step of a decoder: keys and values of the tokens before, and a new token's behind them."""
+    rng = np.random.default_rng(7)
+    heads, width = 2, 16
+
+    def weight(name, *shape):
+        return constant(name, (rng.standard_normal(shape) / 4).astype(np.float32))
+
+    make = helper.make_node
+    shapes = [constant("heads", np.array([0, 0, heads, width // heads], np.int64)), constant("merged", np.array([0, 0, width], np.int64)),
+              constant("scale", np.array(0.35, np.float32))]
+    nodes = []
+    for n in "qkv":
+        shapes.append(weight("w" + n, width, width))
+        nodes += [make("MatMul", ["x", "w" + n], [n + "1"], name=n), make("Reshape", [n + "1", "heads"], [n + "2"]), make("Transpose", [n + "2"], [n + "3"], perm=[0, 2, 1, 3])]
+    nodes += [make("Concat", ["past_k", "k3"], ["present_k"], axis=2), make("Concat", ["past_v", "v3"], ["present_v"], axis=2),
+              make("Transpose", ["present_k"], ["kt"], perm=[0, 1, 3, 2]), make("MatMul", ["q3", "kt"], ["s0"]), make("Mul", ["s0", "scale"], ["s1"]),
+              make("Softmax", ["s1"], ["p"], axis=-1), make("MatMul", ["p", "present_v"], ["a0"]), make("Transpose", ["a0"], ["a1"], perm=[0, 2, 1, 3]),
+              make("Reshape", ["a1", "merged"], ["y"])]
+    past = [value(n, FLOAT, ["batch", heads, "past", width // heads]) for n in ("past_k", "past_v")]
+    present = [value(n, FLOAT, ["batch", heads, None, width // heads]) for n in ("present_k", "present_v")]
+    save("cache", nodes, [value("x", FLOAT, ["batch", "new", width])] + past, [value("y", FLOAT, ["batch", "new", width])] + present, shapes)
+
+
+def steps():
+    """Control flow that inputs decide, over tensors of fixed shapes: nothing is left to compile when it runs."""
+    rng = np.random.default_rng(8)
+    weights = [constant(n, (rng.standard_normal((4, 4)) / 2).astype(np.float32)) for n in ("w1", "w2")]
+    shape = [2, 4]
+    then = helper.make_graph([helper.make_node("MatMul", ["x", "w1"], ["t"])], "then", [], [value("t", FLOAT, shape)])
+    other = helper.make_graph([helper.make_node("Relu", ["x"], ["e"])], "else", [], [value("e", FLOAT, shape)])
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["state", "w2"], ["m"]), helper.make_node("Tanh", ["m"], ["next"]), helper.make_node("Identity", ["go"], ["again"])],
+        "body", [value("step", INT64, []), value("go", TensorProto.BOOL, []), value("state", FLOAT, shape)],
+        [value("again", TensorProto.BOOL, []), value("next", FLOAT, shape)])
+    nodes = [helper.make_node("If", ["positive"], ["part"], then_branch=then, else_branch=other), helper.make_node("Loop", ["trips", "", "part"], ["y"], body=body)]
+    save("steps", nodes, [value("x", FLOAT, shape), value("positive", TensorProto.BOOL, []), value("trips", INT64, [])], [value("y", FLOAT, shape)], weights)
+
+
 def last_token():
     """A model that cannot leave its length free: it picks the last place, and reads its input from both ends."""
     nodes = [helper.make_node("Gather", ["x", "end"], ["last"], axis=1), helper.make_node("CumSum", ["x", "axis"], ["sums"], reverse=1)]
@@ -387,6 +447,9 @@ def main():
     computed_functions()
     free_sizes()
     tokens()
+    picture()
+    cache()
+    steps()
     last_token()
     texts_and_lists()
     computed_control()

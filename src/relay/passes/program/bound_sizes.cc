@@ -31,6 +31,13 @@ bool same_within(const Tensor& large, const Tensor& small) {
   }
 }
 
+// Operators whose attributes are shapes or limits, which their rules look at.
+bool has_shape_attributes(const OpDef& op) {
+  const std::string_view name = op.name;
+  return op.facts.elements == Elements::kReshaped || name == "broadcast_to" || name == "full" || name == "zeros" ||
+         name == "ones" || name == "strided_slice";
+}
+
 }  // namespace
 
 // A constant that has other extents for other sizes counts as far as it is the same; one number that is the size itself
@@ -45,9 +52,9 @@ Result<Expr> BoundedGraph::constant(const ConstantNode& large, const ConstantNod
       return with_tags(e, SizeTags(a.shape().size()));
     if (a.size() == 1 && (a.dtype().is_integral() || a.dtype().is_float()))
       for (size_t s = 0; s < sizes_.size(); ++s)
-        if (a.at_double(0) == static_cast<double>(sizes_[s].largest) &&
-            b.at_double(0) == static_cast<double>(sizes_[s].smaller)) {
-          Expr now = reshape_to(cast(actual_[s], a.dtype()), a.shape());
+        if (a.at_double(0) == static_cast<double>(sizes_[s].range.largest) &&
+            b.at_double(0) == static_cast<double>(sizes_[s].range.smaller)) {
+          Expr now = reshape_to(cast(sizes_[s].actual, a.dtype()), a.shape());
           return with_tags(now, SizeTags(a.shape().size()));
         }
     return refused(e, "a value is computed from a size");
@@ -64,17 +71,51 @@ Result<Expr> BoundedGraph::constant(const ConstantNode& large, const ConstantNod
   return with_tags(e, tags);
 }
 
-int BoundedGraph::size_of_extents(int64_t large, int64_t small) const {
+BoundedGraph::BoundedGraph(const std::vector<FreeSizeRange>& sizes) {
+  for (const FreeSizeRange& s : sizes) {
+    sizes_.push_back({s, sizes_.size()});
+    largest_.push_back(s.largest);
+  }
+}
+
+// (size + add) / divide, rounded down, as one of the base.
+size_t BoundedGraph::derived(size_t size, int64_t add, int64_t divide) {
+  const Size from = sizes_[size];
+  Size to{from.range, from.base, from.add + from.divide * add, from.divide * divide};
+  for (size_t s = 0; s < sizes_.size(); ++s)
+    if (sizes_[s].base == to.base && sizes_[s].add == to.add && sizes_[s].divide == to.divide) return s;
+  const Size& base = sizes_[to.base];
+  to.range = base.range;
+  for (int64_t* n : {&to.range.low, &to.range.largest, &to.range.smaller}) *n = (*n + to.add) / to.divide;
+  auto number = [](int64_t n) { return full_constant(static_cast<double>(n), kInt64); };
+  const Expr sum = to.add == 0 ? base.actual : both("add", base.actual, number(to.add));
+  to.actual = to.divide == 1 ? sum : both("floor_divide", sum, number(to.divide));
+  largest_.push_back(to.range.largest);
+  sizes_.push_back(std::move(to));
+  return sizes_.size() - 1;
+}
+
+int BoundedGraph::size_of_extents(int64_t large, int64_t small) {
   int found = -1;
   for (size_t s = 0; s < sizes_.size(); ++s)
-    if (sizes_[s].largest == large && sizes_[s].smaller == small) {
+    if (sizes_[s].range.largest == large && sizes_[s].range.smaller == small) {
       if (found >= 0) return -1;
       found = static_cast<int>(s);
     }
-  return found;
+  if (found >= 0 || large == small) return found;
+  // A size and what is appended to it.
+  for (size_t s = 0; s < sizes_.size(); ++s) {
+    const FreeSizeRange& range = sizes_[s].range;
+    if (sizes_[s].base != s || large - range.largest != small - range.smaller || large < range.largest) continue;
+    if (found >= 0) return -1;
+    found = static_cast<int>(s);
+  }
+  if (found < 0) return -1;
+  const auto base = static_cast<size_t>(found);
+  return static_cast<int>(derived(base, large - sizes_[base].range.largest, 1));
 }
 
-int BoundedGraph::size_at(const Expr& e, size_t axis) const {
+int BoundedGraph::size_at(const Expr& e, size_t axis) {
   const auto small = dims(small_.at(e.get()));
   return axis < small.size() ? size_of_extents(dims(e)[axis], small[axis]) : -1;
 }
@@ -89,7 +130,7 @@ Diagnostic BoundedGraph::refused(const Expr& e, const std::string& why) const {
 // bool, broadcast over a tensor of this rank: what of the dimension is within the actual size.
 Expr BoundedGraph::within(const SizeTag& tag, size_t axis, size_t rank) {
   const auto size = static_cast<size_t>(tag.size);
-  const int64_t largest = sizes_[size].largest, extent = tag.outer * largest * tag.inner;
+  const int64_t largest = largest_[size], extent = tag.outer * largest * tag.inner;
   Expr& mask = masks_[{tag.size, tag.outer, tag.inner, static_cast<int64_t>(rank - axis)}];
   if (mask) return mask;
   Tensor places(kInt64, {extent});
@@ -97,7 +138,7 @@ Expr BoundedGraph::within(const SizeTag& tag, size_t axis, size_t rank) {
   for (int64_t i = 0; i < extent; ++i) values[i] = i / tag.inner % largest;
   std::vector<int64_t> shape(rank - axis, 1);
   shape[0] = extent;
-  return mask = reshape_to(call("less", {make_constant(std::move(places)), actual_[size]}, {}, {}), shape);
+  return mask = reshape_to(call("less", {make_constant(std::move(places)), sizes_[size].actual}, {}, {}), shape);
 }
 
 Expr BoundedGraph::masked(const Expr& x, size_t axis, const Expr& fill) {
@@ -163,7 +204,7 @@ Result<Expr> BoundedGraph::with_result(const Expr& original, const Expr& small, 
       const auto s = static_cast<size_t>(std::max(t.size, 0));
       const int64_t part = t.outer * t.inner;
       if (t.size < 0 ? (*la)[d] != (*lb)[d]
-                     : (*la)[d] != part * sizes_[s].largest || (*lb)[d] != part * sizes_[s].smaller)
+                     : (*la)[d] != part * sizes_[s].range.largest || (*lb)[d] != part * sizes_[s].range.smaller)
         return false;
     }
     return true;
@@ -206,7 +247,13 @@ Result<Expr> BoundedGraph::visit(const Expr& large, const Expr& small) {
       const OpDef *op = called_op(large), *other = called_op(small);
       if (!op || op != other) return refused(large, "sizes decide which operators there are");
       std::vector<Expr> args;
-      for (const Expr& a : as<CallNode>(large)->args) args.push_back(made_.at(a.get()));
+      const auto &own = as<CallNode>(large)->args, &others = as<CallNode>(small)->args;
+      if (!has_shape_attributes(*op) && attrs_str(as<CallNode>(large)->attrs) != attrs_str(as<CallNode>(small)->attrs))
+        return refused(large, "its attributes depend on a size");
+      for (size_t i = 0; i < own.size() && own.size() == others.size(); ++i) {
+        if (small_.at(own[i].get()) != others[i]) return refused(large, "sizes decide what it takes");
+        args.push_back(made_.at(own[i].get()));
+      }
       for (const Expr& a : args)
         if (!as_tensor(a->type) && !as_tuple(a->type)) return refused(large, "an operand is no tensor");
       return with_result(large, small, call_rule(*op, large, std::move(args)));
@@ -235,11 +282,10 @@ Result<BoundedModule> BoundedGraph::run(const Module& largest, const Module& sma
     return refused(large->body, "sizes decide which operators there are");
   std::vector<Expr> params = large->params;
   DictAttrs attrs = large->attrs;
-  for (const FreeSizeRange& s : sizes_) {
-    actual_.push_back(make_var("size of " + s.name, tensor_type({1}, kInt64)));
-    params.push_back(actual_.back());
-    largest_.push_back(s.largest);
-    with_tags(actual_.back(), SizeTags(1));
+  const size_t free = sizes_.size();
+  for (Size& s : sizes_) {
+    s.actual = make_var("size of " + s.range.name, tensor_type({1}, kInt64));
+    params.push_back(s.actual);
   }
   for (size_t i = 0; i < large->params.size(); ++i) {
     const auto* type = as_tensor(large->params[i]->type);
@@ -247,7 +293,10 @@ Result<BoundedModule> BoundedGraph::run(const Module& largest, const Module& sma
     SizeTags tags(type->shape.size());
     for (const FreeDim& d : inputs)
       if (d.tensor == i) tags[d.axis].size = static_cast<int>(d.size);
+    for (size_t d = 0; d < tags.size(); ++d)
+      if (tags[d].size >= 0) zero_.insert({large->params[i].get(), d});
     made_[large->params[i].get()] = with_tags(large->params[i], tags);
+    small_[large->params[i].get()] = small->params[i];
   }
   for (size_t i = 0; i < a.size(); ++i) {
     small_[a[i].get()] = b[i];
@@ -262,11 +311,12 @@ Result<BoundedModule> BoundedGraph::run(const Module& largest, const Module& sma
       const SizeTag& t = results[i][d];
       if (t.size < 0) continue;
       if (t.outer != 1 || t.inner != 1) return refused(body, "an output has a dimension that is several sizes in one");
-      out.outputs.push_back({i, d, static_cast<size_t>(t.size)});
+      const Size& size = sizes_[static_cast<size_t>(t.size)];
+      out.outputs.push_back({i, d, size.base, size.add, size.divide});
     }
   if (auto names = attrs.find("input_names"); names != attrs.end())
     if (auto* list = std::get_if<std::vector<std::string>>(&names->second))
-      for (const FreeSizeRange& s : sizes_) list->push_back("size of " + s.name);
+      for (size_t s = 0; s < free; ++s) list->push_back("size of " + sizes_[s].range.name);
   out.module = largest.with_main(make_function(std::move(params), body, std::move(attrs)));
   return out;
 }

@@ -15,7 +15,8 @@ namespace tilewright::relay {
 
 struct FreeDim {
   size_t tensor = 0, axis = 0;  // input or output, and its dimension
-  size_t size = 0;              // which of the free sizes it is
+  size_t size = 0;              // which of the free sizes
+  int64_t add = 0, divide = 1;  // of an output: (size + add) / divide, rounded down, as windows make it
 };
 
 struct FreeSizeRange {
@@ -25,7 +26,7 @@ struct FreeSizeRange {
 
 struct BoundedModule {
   Module module;                 // main has a parameter more for each size, int64 (1): how large it is now
-  std::vector<FreeDim> outputs;  // dimensions of outputs that are a free size
+  std::vector<FreeDim> outputs;  // dimensions of outputs that follow from a free size
 };
 
 // Errors: UnsupportedModel, with the operator that needs to know a size when it is compiled.

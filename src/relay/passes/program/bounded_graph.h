@@ -17,15 +17,24 @@ namespace tilewright::relay {
 
 class BoundedGraph {
  public:
-  explicit BoundedGraph(const std::vector<FreeSizeRange>& sizes) : sizes_(sizes) {}
+  explicit BoundedGraph(const std::vector<FreeSizeRange>& sizes);
   Result<BoundedModule> run(const Module& largest, const Module& smaller, const std::vector<FreeDim>& inputs);
 
  private:
+  // A free size, or what windows make of one: (base + add) / divide.
+  struct Size {
+    FreeSizeRange range;
+    size_t base = 0;
+    int64_t add = 0, divide = 1;
+    Expr actual = {};  // int64 (1)
+  };
+  size_t derived(size_t size, int64_t add, int64_t divide);
+
   Result<Expr> visit(const Expr& large, const Expr& small);
   Result<Expr> constant(const ConstantNode& large, const ConstantNode& small, const Expr& e);
   Result<Expr> with_result(const Expr& original, const Expr& small, Result<Expr> made);
-  int size_of_extents(int64_t large, int64_t small) const;  // -1: none, or more than one
-  int size_at(const Expr& e, size_t axis) const;            // of an expression of the larger module, by both modules
+  int size_of_extents(int64_t large, int64_t small);  // -1: none, or more than one
+  int size_at(const Expr& e, size_t axis);            // of an expression of the larger module, by both modules
   Diagnostic refused(const Expr& e, const std::string& why) const;
 
   // Operators: `args` are the new operands; the result has tags.
@@ -37,14 +46,30 @@ class BoundedGraph {
   Result<Expr> filled(const Expr& e, std::vector<Expr> args);
   Result<Expr> broadcast_to(const Expr& e, std::vector<Expr> args);
   Result<Expr> concatenate(const Expr& e, std::vector<Expr> args);
+  Result<Expr> appended(const Expr& e, const Expr& tuple, size_t axis);
+  Expr places(int64_t extent, size_t trailing);
   Result<Expr> split(const Expr& e, std::vector<Expr> args);
   Result<Expr> slice(const Expr& e, std::vector<Expr> args);
   Result<Expr> take(const Expr& e, std::vector<Expr> args);
+  Result<Expr> scan(const Expr& e, std::vector<Expr> args);
   Result<Expr> dense(const Expr& e, std::vector<Expr> args);
   Result<Expr> batch_matmul(const Expr& e, std::vector<Expr> args);
   Result<Expr> softmax(const Expr& e, std::vector<Expr> args);
   Result<Expr> reduce(const Expr& e, std::vector<Expr> args);
-  Result<Expr> first_axis(const Expr& e, std::vector<Expr> args);
+  // What a window that moves over one dimension reads.
+  struct Window {
+    int64_t extent = 1, stride = 1, before = 0, after = 0;
+    bool rounds_up = false;
+  };
+  Result<Expr> windows(const Expr& e, std::vector<Expr> args, const std::vector<Window>& windows, double beyond);
+  template <class Attrs>
+  Result<Expr> convolution(const Expr& e, std::vector<Expr> args, const Attrs& attrs);
+  template <class Attrs>
+  Result<Expr> pool(const Expr& e, std::vector<Expr> args, const Attrs& attrs, bool average, bool counts_padding);
+  Result<Expr> window_rule(const Expr& e, std::vector<Expr> args);
+  Result<Expr> global_pool(const Expr& e, std::vector<Expr> args);
+  Result<Expr> batch_norm(const Expr& e, std::vector<Expr> args);
+  Expr mean_over(const Expr& x, const std::vector<size_t>& axes, bool keepdims, const Span& span);
   Expr with_zero_keys(const Expr& scores, size_t axis);
   Expr same_call(const Expr& e, std::vector<Expr> args, SizeTags tags);
 
@@ -62,9 +87,8 @@ class BoundedGraph {
   static std::vector<int64_t> dims(const Expr& e);
   static std::vector<int64_t> permutation(const Expr& transpose);
 
-  const std::vector<FreeSizeRange>& sizes_;
+  std::vector<Size> sizes_;  // the free ones first
   std::vector<int64_t> largest_;
-  std::vector<Expr> actual_;                                         // the sizes' parameters
   std::unordered_map<const ExprNode*, Expr> made_;                   // by expressions of the larger module
   std::unordered_map<const ExprNode*, Expr> small_;                  // what stands in their place in the smaller one
   std::unordered_map<const ExprNode*, std::vector<SizeTags>> tags_;  // of new expressions, by result

@@ -3,6 +3,7 @@
 // is masked), or needs to know it.
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "relay/ops/nn/attrs_nn.h"
 #include "relay/ops/tensor/attrs_reduce.h"
@@ -45,6 +46,8 @@ Result<Expr> BoundedGraph::call_rule(const OpDef& op, const Expr& e, std::vector
       {"split", &BoundedGraph::split},
       {"strided_slice", &BoundedGraph::slice},
       {"take", &BoundedGraph::take},
+      {"cumsum", &BoundedGraph::scan},
+      {"cumprod", &BoundedGraph::scan},
       {"nn.dense", &BoundedGraph::dense},
       {"nn.batch_matmul", &BoundedGraph::batch_matmul},
       {"nn.softmax", &BoundedGraph::softmax},
@@ -57,12 +60,18 @@ Result<Expr> BoundedGraph::call_rule(const OpDef& op, const Expr& e, std::vector
       {"prod", &BoundedGraph::reduce},
       {"all", &BoundedGraph::reduce},
       {"any", &BoundedGraph::reduce},
-      {"nn.conv1d", &BoundedGraph::first_axis},
-      {"nn.conv2d", &BoundedGraph::first_axis},
-      {"nn.conv3d", &BoundedGraph::first_axis},
-      {"nn.max_pool2d", &BoundedGraph::first_axis},
-      {"nn.avg_pool2d", &BoundedGraph::first_axis},
-      {"nn.global_avg_pool2d", &BoundedGraph::first_axis},
+      {"nn.conv1d", &BoundedGraph::window_rule},
+      {"nn.conv2d", &BoundedGraph::window_rule},
+      {"nn.conv3d", &BoundedGraph::window_rule},
+      {"nn.max_pool1d", &BoundedGraph::window_rule},
+      {"nn.max_pool2d", &BoundedGraph::window_rule},
+      {"nn.max_pool3d", &BoundedGraph::window_rule},
+      {"nn.avg_pool1d", &BoundedGraph::window_rule},
+      {"nn.avg_pool2d", &BoundedGraph::window_rule},
+      {"nn.avg_pool3d", &BoundedGraph::window_rule},
+      {"nn.global_avg_pool2d", &BoundedGraph::global_pool},
+      {"nn.global_max_pool2d", &BoundedGraph::global_pool},
+      {"nn.batch_norm", &BoundedGraph::batch_norm},
       {"nn.batch_flatten", &BoundedGraph::reshape},
       {"full", &BoundedGraph::filled},
       {"zeros", &BoundedGraph::filled},
@@ -96,6 +105,14 @@ Result<Expr> BoundedGraph::broadcast(const Expr& e, std::vector<Expr> args) {
       if (tags[shift + d].size >= 0 && !(tags[shift + d] == t)) return refused(e, "two sizes meet in a dimension");
       tags[shift + d] = t;
     }
+  }
+  // An integer divided by what lies beyond a size must not be divided by zero.
+  static const std::set<std::string_view> divisions = {"divide", "floor_divide", "trunc_divide",
+                                                       "mod",    "floor_mod",    "trunc_mod"};
+  if (divisions.count(called_op(e)->name) > 0 && !tensor_of(args[1]).dtype.is_float()) {
+    const SizeTags divisor = tags_of(args[1]);
+    for (size_t d = 0; d < divisor.size() && !constant_data(args[1]); ++d)
+      if (divisor[d].size >= 0) args[1] = masked(args[1], d, full_constant(1, tensor_of(args[1]).dtype));
   }
   return same_call(e, std::move(args), std::move(tags));
 }
@@ -144,9 +161,54 @@ Result<Expr> BoundedGraph::broadcast_to(const Expr& e, std::vector<Expr> args) {
 Result<Expr> BoundedGraph::concatenate(const Expr& e, std::vector<Expr> args) {
   const std::vector<SizeTags> all = tags_.at(args[0].get());
   const auto axis = static_cast<size_t>(positive_axis(attrs_of<ConcatenateAttrs>(e).axis, all[0].size()));
+  if (all[0][axis].size >= 0) return appended(e, args[0], axis);
   for (const SizeTags& tags : all)
-    if (tags[axis].size >= 0 || tags != all[0]) return refused(e, "something lies behind a free size");
+    if (tags != all[0]) return refused(e, "something lies behind a free size");
   return same_call(e, std::move(args), all[0]);
+}
+
+// 0, 1, 2, ... along a dimension with so many behind it.
+Expr BoundedGraph::places(int64_t extent, size_t trailing) {
+  Tensor values(kInt64, {extent});
+  for (int64_t i = 0; i < extent; ++i) values.set_int(i, i);
+  std::vector<int64_t> shape(trailing + 1, 1);
+  shape[0] = extent;
+  return reshape_to(make_constant(std::move(values)), shape);
+}
+
+// A tensor of a free size and what comes behind it, such as the keys of earlier tokens and a new one: what comes behind
+// goes where the actual size ends.
+Result<Expr> BoundedGraph::appended(const Expr& e, const Expr& tuple, size_t axis) {
+  const auto* parts = as<TupleNode>(tuple);
+  if (!parts) return refused(e, "something lies behind a free size");
+  const SizeTags tags = tags_of(parts->fields[0]);
+  const auto size = static_cast<size_t>(tags[axis].size);
+  if (tags[axis].outer != 1 || tags[axis].inner != 1) return refused(e, "something lies behind a free size");
+  int64_t more = 0;
+  for (size_t i = 1; i < parts->fields.size(); ++i) {
+    SizeTags other = tags_of(parts->fields[i]);
+    if (other[axis].size >= 0) return refused(e, "a free size lies behind another");
+    other[axis] = tags[axis];
+    if (other != tags) return refused(e, "two sizes meet in a dimension");
+    more += dims(parts->fields[i])[axis];
+  }
+  const AttrsRef& attrs = as<CallNode>(e)->attrs;
+  std::vector<Expr> behind(parts->fields.begin() + 1, parts->fields.end());
+  const Expr last = behind.size() == 1 ? behind[0] : call("concatenate", {make_tuple(behind)}, attrs, e->span);
+  // As long as the result: whatever lies beyond the first part's actual size is replaced.
+  const Expr first = call("concatenate", {make_tuple({parts->fields[0], last})}, attrs, e->span);
+  const int64_t extent = largest_[size] + more;
+  const size_t trailing = tags.size() - axis - 1;
+  const Expr within_first = call("less", {places(extent, trailing), sizes_[size].actual}, {}, {});
+  Expr moved = last;
+  if (more > 1) {
+    const Expr from = both("subtract", places(extent, 0), sizes_[size].actual);
+    moved = call("take", {last, both("maximum", from, full_constant(0, kInt64))},
+                 make_attrs<TakeAttrs>([&](auto& a) { a.axis = static_cast<int64_t>(axis); }), e->span);
+  }
+  SizeTags out = tags;
+  out[axis].size = static_cast<int>(derived(size, more, 1));
+  return with_tags(call("where", {within_first, first, moved}, {}, e->span), std::move(out));
 }
 
 Result<Expr> BoundedGraph::split(const Expr& e, std::vector<Expr> args) {
@@ -160,7 +222,9 @@ Result<Expr> BoundedGraph::split(const Expr& e, std::vector<Expr> args) {
 
 Result<Expr> BoundedGraph::slice(const Expr& e, std::vector<Expr> args) {
   if (args.size() != 1) return refused(e, "its limits are computed");
-  const auto& attrs = attrs_of<StridedSliceAttrs>(e);
+  const auto &attrs = attrs_of<StridedSliceAttrs>(e), &other = attrs_of<StridedSliceAttrs>(small_.at(e.get()));
+  if (attrs.begin != other.begin || attrs.strides != other.strides || attrs.axes != other.axes)
+    return refused(e, "where it begins depends on a size");
   const std::vector<int64_t> own = dims(args[0]), out = dims(e);
   SizeTags tags = tags_of(args[0]);
   for (size_t i = 0; i < attrs.begin.size(); ++i) {
@@ -173,7 +237,7 @@ Result<Expr> BoundedGraph::slice(const Expr& e, std::vector<Expr> args) {
       continue;
     }
     if (own[d] == out[d] && stride == 1 && begin <= 0) continue;
-    const auto& range = sizes_[static_cast<size_t>(tags[d].size)];
+    const auto& range = sizes_[static_cast<size_t>(tags[d].size)].range;
     const bool first_places = tags[d].outer == 1 && tags[d].inner == 1 && begin >= 0 && stride > 0 && out[d] > 0 &&
                               begin + (out[d] - 1) * stride < range.low && size_at(e, d) < 0;
     if (!first_places) return refused(e, "it cuts a free size");
@@ -185,6 +249,9 @@ Result<Expr> BoundedGraph::slice(const Expr& e, std::vector<Expr> args) {
 Result<Expr> BoundedGraph::take(const Expr& e, std::vector<Expr> args) {
   const auto& attrs = attrs_of<TakeAttrs>(e);
   const SizeTags data = tags_of(args[0]), index = tags_of(args[1]);
+  // No place is taken from outside because of what lies beyond a size.
+  for (size_t d = 0; d < index.size() && !constant_data(args[1]); ++d)
+    if (index[d].size >= 0) args[1] = zeroed(args[1], d);
   if (!attrs.axis || attrs.batch_dims != 0) {
     if (!no_tags(data) || attrs.batch_dims != 0) return refused(e, "it may read across a free size");
     return same_call(e, std::move(args), index);
@@ -192,7 +259,7 @@ Result<Expr> BoundedGraph::take(const Expr& e, std::vector<Expr> args) {
   const auto axis = static_cast<size_t>(positive_axis(*attrs.axis, data.size()));
   if (data[axis].size >= 0) {
     const Tensor* places = constant_data(args[1]);
-    const int64_t low = sizes_[static_cast<size_t>(data[axis].size)].low;
+    const int64_t low = sizes_[static_cast<size_t>(data[axis].size)].range.low;
     bool good = places && no_tags(index) && data[axis].outer == 1 && data[axis].inner == 1;
     for (int64_t i = 0; good && i < places->size(); ++i) good = places->at_int(i) >= 0 && places->at_int(i) < low;
     if (!good) return refused(e, "it picks places of a free size");
@@ -201,6 +268,16 @@ Result<Expr> BoundedGraph::take(const Expr& e, std::vector<Expr> args) {
   tags.insert(tags.end(), index.begin(), index.end());
   tags.insert(tags.end(), data.begin() + static_cast<std::ptrdiff_t>(axis) + 1, data.end());
   return same_call(e, std::move(args), std::move(tags));
+}
+
+// From the front no element looks at later ones.
+Result<Expr> BoundedGraph::scan(const Expr& e, std::vector<Expr> args) {
+  const auto& attrs = attrs_of<ScanopAttrs>(e);
+  const SizeTags tags = tags_of(args[0]);
+  if (!attrs.axis) return refused(e, "it may read across a free size");
+  if (attrs.reverse && tags[static_cast<size_t>(positive_axis(*attrs.axis, tags.size()))].size >= 0)
+    return refused(e, "it begins at the end of a free size");
+  return same_call(e, std::move(args), tags);
 }
 
 Result<Expr> BoundedGraph::dense(const Expr& e, std::vector<Expr> args) {
@@ -259,6 +336,30 @@ Result<Expr> BoundedGraph::softmax(const Expr& e, std::vector<Expr> args) {
   return out;
 }
 
+// The mean over these dimensions, as far as sizes go.
+Expr BoundedGraph::mean_over(const Expr& given, const std::vector<size_t>& axes, bool keepdims, const Span& span) {
+  const SizeTags tags = tags_of(given);
+  const DataType dtype = tensor_of(given).dtype;
+  double fixed = 1;  // elements for each place of the free sizes
+  Expr x = given, count;
+  for (size_t d : axes) {
+    if (tags[d].size < 0) {
+      fixed *= static_cast<double>(dims(given)[d]);
+      continue;
+    }
+    x = zeroed(x, d);
+    fixed *= static_cast<double>(tags[d].outer * tags[d].inner);
+    const Expr size = cast(sizes_[static_cast<size_t>(tags[d].size)].actual, dtype);
+    count = count ? both("multiply", count, size) : size;
+  }
+  const Expr sum = call("sum", {x}, make_attrs<ReduceAttrs>([&](auto& a) {
+                          a.axis.emplace(axes.begin(), axes.end());
+                          a.keepdims = keepdims;
+                        }),
+                        span);
+  return both("divide", sum, reshape_to(both("multiply", count, full_constant(fixed, dtype)), {}));
+}
+
 Result<Expr> BoundedGraph::reduce(const Expr& e, std::vector<Expr> args) {
   const auto& attrs = attrs_of<ReduceAttrs>(e);
   const std::string_view name = called_op(e)->name;
@@ -266,42 +367,25 @@ Result<Expr> BoundedGraph::reduce(const Expr& e, std::vector<Expr> args) {
   const std::vector<size_t> axes = reduced_axes(attrs, tags.size());
   const DataType dtype = tensor_of(args[0]).dtype;
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  Expr x = args[0], actual;
-  double fixed = 1;  // elements of a mean for each place of the free sizes
+  Expr x = args[0];
+  bool across = false;
   SizeTags out;
   for (size_t d = 0; d < tags.size(); ++d) {
     const bool gone = std::find(axes.begin(), axes.end(), d) != axes.end();
     if (!gone) out.push_back(tags[d]);
     if (gone && attrs.keepdims) out.push_back({});
-    if (gone && tags[d].size < 0) fixed *= static_cast<double>(dims(args[0])[d]);
     if (!gone || tags[d].size < 0) continue;
-    if ((name == "max" || name == "min") && !dtype.is_float())
-      return refused(e, "it takes the extreme of integers along a free size");
-    if (name == "mean" && !dtype.is_float()) return refused(e, "it takes the mean of integers along a free size");
+    across = true;
+    if ((name == "max" || name == "min" || name == "mean") && !dtype.is_float())
+      return refused(e, "it takes the mean or an extreme of integers along a free size");
     const double fill = name == "max"                     ? -kInfinite
                         : name == "min"                   ? kInfinite
                         : name == "prod" || name == "all" ? 1
                                                           : 0;
     x = fill == 0 ? zeroed(x, d) : masked(x, d, full_constant(fill, dtype));
-    fixed *= static_cast<double>(tags[d].outer * tags[d].inner);
-    const Expr size = cast(actual_[static_cast<size_t>(tags[d].size)], dtype);
-    actual = actual ? both("multiply", actual, size) : size;
   }
-  if (!actual || name != "mean") return same_call(e, {x}, std::move(out));
-  const Expr sum = call("sum", {x}, as<CallNode>(e)->attrs, e->span);
-  const Expr count = reshape_to(both("multiply", actual, full_constant(fixed, dtype)), {});
-  return with_tags(both("divide", sum, count), std::move(out));
-}
-
-// Samples side by side: the first dimension of the first operand goes through, the others are fixed.
-Result<Expr> BoundedGraph::first_axis(const Expr& e, std::vector<Expr> args) {
-  SizeTags tags = tags_of(args[0]);
-  const bool rest = std::any_of(tags.begin() + 1, tags.end(), [](const SizeTag& t) { return t.size >= 0; }) ||
-                    std::any_of(args.begin() + 1, args.end(), [&](const Expr& a) { return !no_tags(tags_of(a)); });
-  if (rest) return refused(e, "its window moves along a free size");
-  SizeTags out(dims(e).size());
-  out[0] = tags[0];
-  return same_call(e, std::move(args), std::move(out));
+  if (!across || name != "mean") return same_call(e, {x}, std::move(out));
+  return with_tags(mean_over(args[0], axes, attrs.keepdims, e->span), std::move(out));
 }
 
 }  // namespace tilewright::relay
