@@ -477,6 +477,47 @@ class Sessions(unittest.TestCase):
             self.assertEqual(compared, 60)
         self.assertEqual(leftovers(), [])
 
+    def test_long_uploads(self):
+        """Files that the server writes itself: any length, beside calls with as many bytes, refused names, limits."""
+        with server() as native:
+            remote = rpc.connect("127.0.0.1", native.port)
+            sizes = [0, 1, (256 << 10) - 60, 256 << 10, (1 << 20) + 7, 20 << 20]
+            contents = [np.random.RandomState(n).bytes(n) for n in sizes]
+            for n, content in zip(sizes, contents):
+                remote.upload(bytearray(content), f"f{n}")
+                self.fails(101, lambda content=content: remote.upload(bytearray(content), "../outside"))
+            for n, content in zip(sizes, contents):
+                self.assertEqual(remote.download(f"f{n}"), content)
+            remote.upload(bytearray(contents[-2]), "f1")
+            self.assertEqual(remote.download("f1"), contents[-2])
+            # Another function with a name and as many bytes is called like any other.
+            where = remote.get_function("tvm.rpc.server.workpath")("x", contents[-1])
+            self.assertTrue(where.endswith("/x"))
+            self.assertEqual(sorted(remote.listdir()), sorted(f"f{n}" for n in sizes))
+            for _ in range(49):
+                remote.upload(bytearray(contents[-1]), "again")
+            self.fails(104, lambda: [remote.upload(bytearray(contents[-1]), "again") for _ in range(4)])
+            self.assertEqual(remote.download("again"), contents[-1])
+            remote.close()
+        self.assertEqual(leftovers(), [])
+
+    def test_control_c_ends_waiting(self):
+        """A call that waits for another machine ends with the interrupt that the user sends, and what comes after it works."""
+        with Native("rpc-tracker") as tracker, server() as native:
+            remote = rpc.connect("127.0.0.1", native.port)
+            endless = remote.get_function("runtime.TimeEvaluator")(remote.get_function("runtime.NumThreads"), 1, 1, 60000)
+            waits = [lambda: rpc.connect_tracker("127.0.0.1", tracker.port).request("no device has this key"), endless]
+            for wait in waits:
+                threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+                began = time.time()
+                with self.assertRaises(KeyboardInterrupt):
+                    wait()
+                self.assertLess(time.time() - began, 2)
+            self.fails(701, lambda: remote.get_function("runtime.NumThreads"))
+            again = rpc.connect("127.0.0.1", native.port)
+            self.assertGreater(again.get_function("runtime.NumThreads")(), 0)
+            self.assertEqual(rpc.connect_tracker("127.0.0.1", tracker.port).summary()["server_info"], [])
+
     def test_a_popen_session(self):
         with contextlib.ExitStack() as many:  # descriptors of two digits
             for _ in range(16):

@@ -48,6 +48,10 @@ Result<int> connect_to(const addrinfo& address, const std::string& name, std::ch
   if (why == EINPROGRESS) {
     const Status ready = wait_for(socket, POLLOUT, patience);
     socklen_t size = sizeof why;
+    if (!ready.ok() && ready.error().code != ErrorCode::kTimeLimit) {
+      ::close(socket);
+      return ready.error();
+    }
     if (!ready.ok() || ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &why, &size) != 0)
       why = ready.ok() ? errno : ETIMEDOUT;
   }

@@ -58,7 +58,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   void ends_at(std::chrono::steady_clock::time_point end) { end_ = end; }
 
   // ---- serving
-  void take_uploads(Upload upload) { upload_ = std::move(upload); }
+  // Takes a file that is here, open, and closed by who calls.
+  using Adopt = std::function<Status(const std::string& name, uint64_t bytes, int file)>;
+  void take_uploads(Upload upload, Adopt adopt = {}) { upload_ = std::move(upload), adopt_ = std::move(adopt); }
   // Until the other side ends the session. Errors: ConnectionLost, ProtocolError, TimeLimit.
   Status serve();
 
@@ -105,6 +107,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Result<std::vector<WireValue>> serve_request(Code code, std::string_view body);
   Result<std::vector<WireValue>> serve_find(std::string_view name);
   Status serve_upload(uint64_t bytes);
+  Result<std::vector<WireValue>> serve_uploaded(uint64_t bytes, Wire* keep, Guard* guard);
   Status serve_copy(const Head& head);
 
   std::unique_ptr<Channel> channel_;
@@ -112,6 +115,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::time_point::max();
   Upload upload_;
   uint64_t most_copied_ = ~uint64_t{0};
+  Adopt adopt_;
   std::recursive_mutex mutex_;  // one exchange at a time
   bool broken_ = false;         // the bytes that come next belong to nothing: nothing more is sent
   bool releasing_ = false;

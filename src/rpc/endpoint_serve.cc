@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one end of a session does for the other.
+#include <unistd.h>
+
 #include <cstring>
 #include <limits>
 
@@ -88,7 +90,9 @@ Status Endpoint::serve_one(const Head& head, Guard* guard) {
       rest = std::numeric_limits<uint64_t>::max();
     }
   }
-  if (rest != std::numeric_limits<uint64_t>::max()) {
+  if (head.code == Code::kUploaded) {
+    values = serve_uploaded(rest, &keep, guard);
+  } else if (rest != std::numeric_limits<uint64_t>::max()) {
     if (rest > kMaxFrame)
       return Diagnostic(ErrorCode::kProtocolError, format("a frame of {} bytes, of {} allowed", rest, kMaxFrame),
                         "remote", "send files with upload and tensors with copies");
@@ -238,6 +242,40 @@ Status Endpoint::serve_upload(uint64_t rest) {
     TW_TRY_STATUS(channel_->read(ignored));
   }
   return taken;
+}
+
+// (number of what is called, bytes of the file, its name): the server has written the file already. Of another function
+// than the one for uploads it is an argument like others.
+Result<std::vector<WireValue>> Endpoint::serve_uploaded(uint64_t bytes, Wire* keep, Guard* guard) {
+  constexpr uint64_t kMost = 3 * sizeof(uint64_t) + 255;
+  if (bytes > kMost) return not_as_asked("that there is not");
+  const std::string body = TW_TRY(read_body(bytes));
+  ByteReader in = reader_of(body);
+  const auto handle = in.read<uint64_t>(), size = in.read<uint64_t>();
+  const std::string name = in.read_string();
+  const int file = adopt_ ? channel_->take_descriptor() : -1;
+  if (!in.ok() || file < 0) return not_as_asked("that there is not");
+  struct Open {
+    int file;
+    ~Open() { ::close(file); }
+  } const open{file};
+  if (upload_functions_.count(handle) != 0) {
+    TW_TRY_STATUS(adopt_(name, size, file));
+    return std::vector{WireValue::of(TW_NULL), WireValue()};
+  }
+  if (size > kMaxFrame)
+    return Diagnostic(ErrorCode::kProtocolError, format("a frame of {} bytes, of {} allowed", size, kMaxFrame),
+                      "remote", "send files with upload and tensors with copies");
+  std::string content(size, '\0');
+  for (size_t at = 0; at < size;) {
+    const ssize_t n = ::pread(file, content.data() + at, size - at, static_cast<off_t>(at));
+    if (n <= 0) return not_as_asked("whose bytes were lost");
+    at += static_cast<size_t>(n);
+  }
+  ByteWriter call;
+  call.write(handle);
+  write_values(call, std::vector{WireValue::of_text(name), WireValue::of_text(content, TW_BYTES)});
+  return serve_call(call.str(), keep, guard);
 }
 
 // Bytes go from the connection to the tensor, or back, without a stop between.

@@ -254,6 +254,16 @@ Result<OwnedValue> sync(Values args) {
   TW_TRY_STATUS(TW_TRY(session_of(args[0].as.device))->sync(args[0].as.device));
   return OwnedValue();
 }
+// (function): called while calls wait for the other side; its error ends the wait, and with it the session.
+Result<OwnedValue> on_wait(Values args) {
+  if (args.size() != 1 || args[0].kind != TW_FUNCTION) return wants("a function");
+  tw_function* check = tw_function_retain(args[0].as.function);
+  set_wait_check([check]() -> Status {
+    TW_TRY(call_function(check, nullptr, 0));
+    return Ok{};
+  });
+  return OwnedValue();
+}
 Result<OwnedValue> token_path(Values) { return OwnedValue::text(default_token_path()); }
 
 struct Named {
@@ -264,6 +274,7 @@ constexpr Named kFunctions[] = {{"rpc.Connect", connect},
                                 {"rpc.ConnectSocket", connect_socket},
                                 {"rpc.ConnectMicro", connect_micro},
                                 {"rpc.ConnectTracker", connect_tracker},
+                                {"rpc.OnWait", on_wait},
                                 {"rpc.ServerLoop", server_loop},
                                 {"rpc.NewTensor", new_tensor},
                                 {"rpc.Copy", copy},

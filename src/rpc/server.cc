@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "rpc/tls.h"
+#include "rpc/upload_relay.h"
 #include "rpc/wire.h"
 
 namespace tilewright::rpc {
@@ -259,15 +260,7 @@ Status Server::supervise_pumps(Channel& client, milliseconds limit) {
   std::mutex mutex;
   std::condition_variable moved;
   bool up_done = false, down_done = false;
-  const auto pump = [&](Channel& from, Channel& to, bool* done) {
-    std::vector<char> part(256 << 10);
-    bool taken = true;  // what nobody takes is read all the same: closing on unread bytes would lose the last answer
-    for (;;) {
-      auto n = from.read_some(part);
-      if (!n.ok()) break;
-      taken = taken && to.write({part.data(), *n}).ok();
-      if (!taken && &from == inner.get()) break;
-    }
+  const auto finish = [&](Channel& to, bool* done) {
     to.finish();
     {
       std::lock_guard lock(mutex);
@@ -275,8 +268,18 @@ Status Server::supervise_pumps(Channel& client, milliseconds limit) {
     }
     moved.notify_all();
   };
-  std::thread up([&] { pump(client, *inner, &up_done); });
-  std::thread down([&] { pump(*inner, client, &down_done); });
+  std::thread up([&] {
+    UploadRelay(client, *inner, ends[0], process->folder()).run();
+    finish(*inner, &up_done);
+  });
+  std::thread down([&] {
+    std::vector<char> part(256 << 10);
+    for (;;) {
+      auto n = inner->read_some(part);
+      if (!n.ok() || !client.write({part.data(), *n}).ok()) break;
+    }
+    finish(client, &down_done);
+  });
   const auto end = limit.count() > 0 ? SteadyClock::now() + limit : SteadyClock::time_point::max();
   Status outcome = Ok{};
   {

@@ -52,8 +52,7 @@ Result<std::shared_ptr<SessionFiles>> SessionFiles::open(const std::string& fold
 
 SessionFiles::~SessionFiles() { ::close(descriptor_); }
 
-Status SessionFiles::write(const std::string& name, uint64_t bytes,
-                           const std::function<Status(std::span<char>)>& read) {
+Status SessionFiles::take_place(const std::string& name, uint64_t bytes) {
   TW_TRY_STATUS(check_base_name(name));
   if (bytes > kMaxTransfer - std::min(written_, kMaxTransfer))
     return Diagnostic(ErrorCode::kLimitExceeded, format("a session may send files of {} bytes in all", kMaxTransfer),
@@ -61,6 +60,23 @@ Status SessionFiles::write(const std::string& name, uint64_t bytes,
   written_ += bytes;
   // A new file each time: what the old one is mapped into, a loaded library, stays as it was.
   ::unlinkat(descriptor_, name.c_str(), 0);
+  return Ok{};
+}
+
+Status SessionFiles::adopt(const std::string& name, uint64_t bytes, int file) {
+  TW_TRY_STATUS(take_place(name, bytes));
+  struct stat facts {};
+  if (::fstat(file, &facts) != 0 || static_cast<uint64_t>(facts.st_size) != bytes)
+    return Diagnostic(ErrorCode::kCannotWrite, format("'{}' could not be written whole", name), "remote",
+                      "see whether the server's disk is full");
+  if (::linkat(AT_FDCWD, format("/proc/self/fd/{}", file).c_str(), descriptor_, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return file_error(name, ErrorCode::kCannotWrite);
+  return Ok{};
+}
+
+Status SessionFiles::write(const std::string& name, uint64_t bytes,
+                           const std::function<Status(std::span<char>)>& read) {
+  TW_TRY_STATUS(take_place(name, bytes));
   const OwnedFile file(::openat(descriptor_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700));
   if (file.get() < 0) return file_error(name, ErrorCode::kCannotWrite);
   std::vector<char> part(std::min<uint64_t>(bytes, 256 << 10));

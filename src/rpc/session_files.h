@@ -23,6 +23,8 @@ class SessionFiles {
   // A file of `bytes`, which `read` brings piece by piece. Errors: InvalidArgument (a name that is no base name),
   // LimitExceeded, CannotWrite; those of `read`.
   Status write(const std::string& name, uint64_t bytes, const std::function<Status(std::span<char>)>& read);
+  // The same for an open file of the folder that has no name yet. Errors: as write; CannotWrite where it is not whole.
+  Status adopt(const std::string& name, uint64_t bytes, int file);
   // Errors: InvalidArgument, FileNotFound, LimitExceeded.
   Result<std::string> read(const std::string& name) const;
   Status remove(const std::string& name) const;
@@ -32,6 +34,7 @@ class SessionFiles {
   const std::string& folder() const { return folder_; }
 
  private:
+  Status take_place(const std::string& name, uint64_t bytes);  // of a file that is to come
   SessionFiles(std::string folder, int descriptor) : folder_(std::move(folder)), descriptor_(descriptor) {}
   std::string folder_;
   int descriptor_;

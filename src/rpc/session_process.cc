@@ -136,9 +136,10 @@ Status serve_session(int socket, const std::string& folder, uint64_t memory) {
   const auto files = TW_TRY(SessionFiles::open(folder));
   if (::chdir(folder.c_str()) != 0) return Diagnostic(ErrorCode::kFileNotFound, std::strerror(errno), folder);
   TW_TRY_STATUS(register_session_functions(files));
-  auto endpoint = std::make_shared<Endpoint>(socket_channel(socket), 0);
+  auto endpoint = std::make_shared<Endpoint>(descriptor_channel(socket), 0);
   endpoint->take_uploads(
-      [files](const std::string& name, uint64_t bytes, const auto& read) { return files->write(name, bytes, read); });
+      [files](const std::string& name, uint64_t bytes, const auto& read) { return files->write(name, bytes, read); },
+      [files](const std::string& name, uint64_t bytes, int file) { return files->adopt(name, bytes, file); });
   Status served = endpoint->serve();
   endpoint->shutdown();
   return served;

@@ -26,6 +26,7 @@ class SessionProcess {
   SessionProcess& operator=(const SessionProcess&) = delete;
   ~SessionProcess();
   bool has_ended();
+  const std::string& folder() const { return folder_; }
   void kill();
 
  private:

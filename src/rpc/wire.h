@@ -36,7 +36,9 @@ enum class Code : int32_t {
   kAllocateWithScope,
   kCreateStream,
   kFreeStream,
-  kSetStream
+  kSetStream,
+  // Between a server and its session's process alone: a file that was uploaded, beside it its descriptor.
+  kUploaded = 1000
 };
 
 inline constexpr int32_t kSessionMagic = 0xFF271, kTrackerMagic = 0x2F271;

@@ -13,7 +13,7 @@ RPC_MAGIC, RPC_TRACKER_MAGIC = 0xFF271, 0x2F271
 RPC_CODE_SUCCESS, RPC_CODE_DUPLICATE, RPC_CODE_MISMATCH = RPC_MAGIC, RPC_MAGIC + 1, RPC_MAGIC + 2
 RPC_SESS_MASK = 128
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_loaded = False
+_loaded = _looks = False
 
 
 class TrackerCode:
@@ -28,6 +28,18 @@ def function(name: str) -> Any:
         load_plugin(os.path.join(_PACKAGE, "libtilewright_rpc_client.so"))
         _loaded = True
     return get_global_func(name)
+
+
+def _look() -> None:
+    """Does nothing, and in doing it lets Python handle signals: Ctrl-C while a call waits for the other side raises KeyboardInterrupt."""
+
+
+def waiting_looks_at_signals() -> None:
+    """From now on, for this process: sessions that it serves need none of it."""
+    global _looks
+    if not _looks:
+        _looks = True
+        function("rpc.OnWait")(_look)
 
 
 def program() -> str:

@@ -15,7 +15,7 @@ from ..error import Error
 from ..runtime.module import Module
 from ..runtime.ndarray import Device
 from ..runtime.ndarray import device as local_device
-from .base import TrackerCode, door, function, program
+from .base import TrackerCode, door, function, program, waiting_looks_at_signals
 from .local import LocalSession
 from .remote_array import RemoteNDArray  # noqa: F401  what results are
 
@@ -25,6 +25,7 @@ class RPCSession:
     this object and the functions, modules and tensors of it."""
 
     def __init__(self, made: Any):
+        waiting_looks_at_signals()
         handle, self._step = made
         self._module = Module(handle)
         self._functions: dict[str, Any] = {}
@@ -136,6 +137,7 @@ def connect(url: str, port: int | str, key: str = "", session_timeout: float = 0
     machine only. Errors: 101 (another key), 701 (nobody there), 702 (token refused), 703 (no such server)."""
     if session_constructor_args:
         raise NotImplementedError("a session that goes on to another machine is not there; connect to that machine")
+    waiting_looks_at_signals()
     return RPCSession(function("rpc.Connect")(url, int(port), key, float(session_timeout), *door(token, plaintext)))
 
 
@@ -148,6 +150,7 @@ class TrackerSession:
         self._connect()
 
     def _connect(self) -> None:
+        waiting_looks_at_signals()
         self._ask = function("rpc.ConnectTracker")(*self._addr, *door(self._token, self._plaintext))
 
     def _message(self, *parts: Any) -> Any:
@@ -155,7 +158,7 @@ class TrackerSession:
             self._connect()
         try:
             answer = json.loads(self._ask(json.dumps(parts)))
-        except Error:
+        except (Error, KeyboardInterrupt):
             self._ask = None  # a new connection next time
             raise
         if not isinstance(answer, list) or answer[0] != TrackerCode.SUCCESS:
