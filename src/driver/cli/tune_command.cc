@@ -8,10 +8,12 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "base/format.h"
 #include "codegen/codegen.h"
 #include "driver/cli/commands.h"
+#include "driver/cli/tune_page.h"
 #include "driver/model_file.h"
 #include "driver/trial_server.h"
 #include "tune/database.h"
@@ -26,7 +28,7 @@ void stop(int) { stopped = true; }
 
 struct TuneFlags {
   CompileFlags compile;
-  std::string log;
+  std::string log, html;
   double minutes = 1, batch_seconds = 0.2;
   int threads = 0;
   tune::TuneOptions tuning;
@@ -93,26 +95,13 @@ class Display {
   size_t drawn_ = 0;
 };
 
-nlohmann::json report(const tune::Tuning& tuning, const std::string& log, bool interrupted) {
-  nlohmann::json out{{"log", log},
-                     {"seconds", tuning.seconds()},
-                     {"trials", tuning.trials()},
-                     {"interrupted", interrupted},
-                     {"default_seconds", tuning.total_seconds(false)},
-                     {"tuned_seconds", tuning.total_seconds(true)},
-                     {"tasks", nlohmann::json::array()}};
-  for (const tune::TaskState& state : tuning.states())
-    out["tasks"].push_back({{"name", state.task->workload.name},
-                            {"args", state.task->workload.args},
-                            {"calls", state.task->calls},
-                            {"space", state.task->space.size()},
-                            {"trials", state.trials},
-                            {"failed", state.failed},
-                            {"default_us", state.default_seconds * 1e6},
-                            {"best_us", state.best_seconds * 1e6},
-                            {"implementation", state.best.implementation->name},
-                            {"configuration", state.best.text}});
-  return out;
+Status write_page(const TuneFlags& flags, const std::string& target, const nlohmann::json& report) {
+  const std::string page = tuning_page(std::filesystem::path(flags.compile.model).filename().string(), target, report);
+  std::ofstream out(flags.html, std::ios::binary);
+  out << page;
+  out.close();
+  if (!out) return Diagnostic(ErrorCode::kCannotWrite, "the page cannot be written", flags.html);
+  return Ok{};
 }
 
 Result<int> tune_model(TuneFlags flags) {
@@ -144,8 +133,10 @@ Result<int> tune_model(TuneFlags flags) {
   const bool interrupted = !done.ok() && done.error().code == ErrorCode::kInterrupted;
   if (!done.ok() && !interrupted) return done.error();
   display.end(tuning);
+  if (!flags.html.empty())
+    TW_TRY_STATUS(write_page(flags, optimized.target.str(), tuning_report(tuning, log, interrupted, /*curves=*/true)));
   if (flags.json) {
-    std::printf("%s\n", report(tuning, log, interrupted).dump(2).c_str());
+    std::printf("%s\n", tuning_report(tuning, log, interrupted, /*curves=*/false).dump(2).c_str());
   } else if (!quiet) {
     if (interrupted) std::printf("interrupted: what was found so far is kept\n");
     std::printf("tilewright compile %s --records %s\n", flags.compile.model.c_str(), log.c_str());
@@ -179,6 +170,7 @@ Command add_tune(CLI::App* app) {
   cmd->add_option("--batch-seconds", flags->batch_seconds, "How long those are measured, in turns")
       ->check(CLI::Range(0.0, 60.0))
       ->capture_default_str();
+  cmd->add_option("--html", flags->html, "Write a page with the curve of each task");
   cmd->add_flag("--json", flags->json, "Print the result as JSON");
   compile.add_model_to(cmd);
   cmd->footer(
