@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The classic tuning interface: tasks, tuners, logs, and builds that use them."""
+import ast
 import io
 import json
 import os
@@ -53,6 +54,29 @@ class Autotvm(unittest.TestCase):
             autotvm.task.create("conv9d.x86", (), "llvm")
         with self.assertRaises(ValueError):
             autotvm.task.create("dense_pack.x86", (3,), "llvm")
+
+    def test_resnet_18_has_the_recorded_tasks(self):
+        """Names, arguments, order and operations of the classic stack's own list, though the first convolution runs over the phases of its stride."""
+        with open(os.path.join(RECORDS, "resnet18_tasks.json"), encoding="utf-8") as file:
+            recorded = [(t["name"], ast.literal_eval(t["args"]), t["flop"]) for t in json.load(file)]
+        mod, params = relay.testing.resnet.get_workload(num_layers=18, batch_size=1)
+        tasks = autotvm.task.extract_from_program(mod["main"], target="llvm", params=params)
+        self.assertEqual([(t.name, t.args, t.flop) for t in tasks], recorded)
+        for task in tasks:
+            self.assertGreater(len(task.config_space), 1)
+        stem = autotvm.task.create(tasks[0].name, tasks[0].args, "llvm")  # its weights are all zero
+        self.assertEqual(stem.workload, tasks[0].workload)
+        self.assertGreater(len(stem.config_space), 1)
+
+    def test_strided_stems_have_the_model_s_sizes(self):
+        for size, kernel, stride, pad in ((224, 11, 4, 2), (112, 6, 2, 2), (96, 5, 2, 2), (128, 8, 2, 3), (64, 7, 2, 2)):
+            data = relay.var("data", shape=(1, 3, size, size))
+            weights = relay.const(np.random.RandomState(kernel).rand(32, 3, kernel, kernel).astype("float32") + 0.1)
+            body = relay.nn.conv2d(data, weights, strides=stride, padding=pad, channels=32, kernel_size=kernel)
+            mod = tvm.IRModule.from_expr(relay.Function([data], body))
+            task = autotvm.task.extract_from_program(mod, None, "llvm")[0]
+            self.assertEqual(task.args[:3], (("TENSOR", (1, 3, size, size), "float32"), ("TENSOR", (32, 3, kernel, kernel), "float32"), (stride, stride)))
+            self.assertEqual(task.args[3][:2], (pad, pad))
 
     def test_tuners_log_and_builds(self):
         task = self.tasks[0]

@@ -35,6 +35,8 @@ class Witness : public lower::KernelChooser {
     site.implementation = candidates[decision.candidate].implementation;
     if (fresh) {
       for (const lower::Candidate& candidate : candidates) add(problem, *candidate.implementation, &site);
+      std::sort(site.kinds.begin(), site.kinds.end(),
+                [](const Site::Kind& a, const Site::Kind& b) { return a.workload.name < b.workload.name; });
       for (Site::Kind& kind : site.kinds) kind.space = KnobSpace(problem, kind.implementations);
     } else {
       // Asked again once halos are known, about the implementation that was taken.

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "lower/conv_problem.h"
 #include "relay/ops/attrs.h"
+#include "tune/folded_stride.h"
 
 namespace tilewright::tune {
 namespace {
@@ -17,7 +18,7 @@ std::string suffix_of(const Target& target) { return target.mtriple.rfind("aarch
 
 // A convolution over channel blocks, as if it had none: the classic tasks are those of the model before layouts.
 Workload blocked_conv(const lower::Problem& p) {
-  const topi::Conv2dProblem c = lower::conv2d_problem(p);
+  const topi::Conv2dProblem c = unfold_stride(p, lower::conv2d_problem(p));
   const json data = tensor_arg({c.batch, c.in_channels, c.in_height, c.in_width}, p.arg_dtype(0));
   const json kernel =
       tensor_arg({c.out_channels, c.in_channels / c.groups, c.kernel_height, c.kernel_width}, p.arg_dtype(1));
