@@ -6,6 +6,7 @@
 #include "loops.h"
 #include "relay.h"
 #include "te/flops.h"
+#include "te/loop_features.h"
 #include "te/lower.h"
 #include "te/schedule.h"
 #include "tir/text.h"
@@ -290,6 +291,15 @@ void bind_schedules(nb::module_& m) {
            });
   // For another process that builds it.
   function.def("to_json", [](const Function& self) { return unwrap(driver::to_text(self)); });
+  function.def("loop_features", [](const Function& self) {  // a row of numbers for each loop
+    nb::list out;
+    for (const te::LoopFeatures& f : te::loop_features(self.lowered)) {
+      nb::list row;
+      for (const double value : f.row()) row.append(value);
+      out.append(row);
+    }
+    return out;
+  });
   m.def("parse_lowered_function", [](const std::string& text) { return unwrap(driver::parse_function(text)); });
   m.def("te_count_flops", [](const ScheduleHandle& s) { return unwrap(te::count_flops(*s.schedule)); });
   m.def("te_lower", [](const ScheduleHandle& schedule, nb::object args, const std::string& name) {

@@ -13,6 +13,7 @@ from tilewright.classic import autotvm, te, topi
 from tilewright.classic.autotvm.measure.build_process import BuildProcesses
 from tilewright.classic.autotvm.task import InstantiationError
 from tilewright.classic.autotvm.task.space import FallbackConfigEntity
+from tilewright.classic.autotvm.tuner import cost_model
 
 
 @autotvm.template("test/matmul")
@@ -128,6 +129,8 @@ class Templates(unittest.TestCase):
             np.testing.assert_allclose(*product_of(tvm.build(s, args)), rtol=1e-4)
             other, _ = matmul(8, 8, 8, "float32")  # of no record: the first of each knob
             self.assertTrue(other)
+            with autotvm.tophub.context("llvm"):  # has none: what is around it counts
+                self.assertFalse(autotvm.task.DispatchContext.current.query(tvm.target.Target("llvm"), self.task.workload).is_fallback)
         fresh = autotvm.tuner.RandomTuner(self.task)
         fresh.load_history(autotvm.record.load_from_file(log))
 
@@ -193,6 +196,29 @@ class Templates(unittest.TestCase):
             cfg.fallback_split("tile", [-1, 2])
         cfg.define_reorder("o", [1, 2, 3, 4], "interleave", spatial=[[1, 2]], reduce=[[3, 4]])
         self.assertEqual(sorted(e.perm for e in cfg.space_map["o"]), [[0, 1, 2, 3], [0, 2, 1, 3], [0, 2, 3, 1]])
+
+    def test_a_model_that_learns(self):
+        if not cost_model.is_installed():
+            print("SKIP test_a_model_that_learns: the Python package xgboost is not installed")
+            with self.assertRaises(ModuleNotFoundError):
+                cost_model.LearnedModel(self.task)
+            return
+        space = self.task.config_space
+        chosen = random.Random(0)
+        indices = [chosen.randrange(len(space)) for _ in range(120)]
+        # A made-up machine on which long inner loops are fast: the order of the other half is learned.
+        seconds = [1.0 / space.get(i)["tile_x"].size[-1] + 0.1 / space.get(i)["tile_y"].size[-1] for i in indices]
+        for feature in ("itervar", "knob", "curve"):
+            for loss in ("rank", "reg", "rank-binary"):
+                model = cost_model.LearnedModel(self.task, feature, loss)
+                model.fit(indices[:60], seconds[:60])
+                order = np.argsort(-model.predict(indices[60:]), kind="stable")
+                best, worst = ([seconds[60 + k] for k in some] for some in (order[:15], order[-15:]))
+                self.assertLess(np.mean(best), 0.6 * np.mean(worst), (feature, loss))
+        tuner = autotvm.tuner.XGBTuner(self.task, plan_size=8, feature_type="knob", loss_type="reg")
+        results = []
+        tuner.tune(n_trial=24, measure_option=local(), callbacks=[lambda t, i, r: results.extend(c.config.index for c in i)])
+        self.assertEqual(len(set(results)), 24)
 
     def test_simple_template_script(self):
         out = run_script(self, SIMPLE_TEMPLATE)

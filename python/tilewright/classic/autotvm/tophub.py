@@ -7,14 +7,14 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .task.dispatcher import ApplyHistoryBest, DispatchContext, FallbackContext
+from .task.dispatcher import ApplyHistoryBest, DispatchContext
 
 PACKAGE_VERSION: dict[str, str] = {}
 
 
 def context(target: Any, extra_files: Sequence[str | os.PathLike[str]] | None = None) -> DispatchContext:
     """A context of the extra files' records. Errors: those of ApplyHistoryBest."""
-    return ApplyHistoryBest(list(extra_files)) if extra_files else FallbackContext()
+    return ApplyHistoryBest(list(extra_files or []))
 
 
 def check_backend(tophub_location: str, backend: str) -> bool:

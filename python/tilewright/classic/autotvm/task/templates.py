@@ -140,7 +140,7 @@ class TemplateTask(Task):
         return function, [i for i, t in enumerate(tensors) if isinstance(t, _core.Tensor) and t.op.input_tensors]
 
     def search(self, name: str, seed: int) -> Any:
-        return _core.search_of_knobs(self.config_space.dims or [1], "random" if name == "guided" else name, seed)
+        return _core.search_of_knobs(self.config_space.dims or [1], name, seed)
 
     def index_of(self, config: ConfigEntity) -> int | None:
         index = config.index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import callback
-from .tuner import GATuner, GridSearchTuner, RandomTuner, Tuner, XGBTuner
+from .tuner import GATuner, GridSearchTuner, RandomTuner, Tuner
+from .xgboost_tuner import XGBTuner
 
 __all__ = ["GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner", "callback"]

@@ -17,8 +17,9 @@ logger = logging.getLogger("autotvm")
 _FAILED = 1e9  # seconds
 
 
-def _seconds(result: MeasureResult) -> float:
-    return float(np.mean(result.costs)) if result.error_no == 0 else _FAILED
+def seconds_of(result: MeasureResult | None) -> float:
+    """What a trial took; huge where it failed, or is not measured yet."""
+    return float(np.mean(result.costs)) if result is not None and result.error_no == 0 else _FAILED
 
 
 class Tuner:
@@ -46,7 +47,7 @@ class Tuner:
 
     def rate(self, result: MeasureResult) -> float:
         """Operations a second; 0 for what failed. A task whose operations nobody counts has one."""
-        return (self.task.flop or 1.0) / _seconds(result) if result.error_no == 0 else 0.0
+        return (self.task.flop or 1.0) / seconds_of(result) if result.error_no == 0 else 0.0
 
     def has_next(self) -> bool:
         """Whether there is a configuration that was not given yet."""
@@ -65,7 +66,7 @@ class Tuner:
     def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learns from what was measured."""
         for inp, result in zip(inputs, results):
-            self._search.learn(inp.config.index, _seconds(result))
+            self._search.learn(inp.config.index, seconds_of(result))
 
     def load_history(self, data_set: Iterable[tuple[MeasureInput, MeasureResult]], min_seed_records: int = 500) -> None:
         """Learns from records of the same workload, whose configurations are not measured again."""
@@ -74,7 +75,7 @@ class Tuner:
                 continue
             index = self.task.index_of(inp.config)
             if index is not None:
-                self._search.learn(index, _seconds(result))
+                self._search.learn(index, seconds_of(result))
 
     def tune(self, n_trial: int, measure_option: Any, early_stopping: int | None = None, callbacks: Sequence[Any] = (), si_prefix: str = "G") -> None:
         """Measures n_trial configurations, or all there are; stops when the last `early_stopping` were no better. Errors: tilewright.Error where
@@ -133,20 +134,4 @@ class GATuner(Tuner):
         super().__init__(task, pop_size=pop_size, elite_num=elite_num, mutation_prob=mutation_prob)
 
 
-class XGBTuner(Tuner):
-    """By a model: here the compiler's own cost model, whose guesses alternate with what lies around the best so far. It needs no training, so what
-    the classic model is told (features, loss, threads, optimiser) is checked and has no effect."""
-    search = "guided"
-
-    def __init__(self, task: Any, plan_size: int = 64, feature_type: str = "itervar", loss_type: str = "rank", num_threads: int | None = None,
-                 optimizer: Any = "sa", diversity_filter_ratio: float | None = None, log_interval: int = 50):
-        if feature_type not in ("itervar", "knob", "curve"):
-            raise ValueError(f"Invalid feature type: {feature_type}")
-        if loss_type not in ("rank", "reg", "rank-binary"):
-            raise RuntimeError(f"Invalid loss type: {loss_type}")
-        if isinstance(optimizer, str) and optimizer not in ("sa", "reg"):
-            raise ValueError(f"Invalid optimizer: {optimizer}")
-        super().__init__(task, plan_size=plan_size, feature_type=feature_type, loss_type=loss_type)
-
-
-__all__ = ["GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "XGBTuner"]
+__all__ = ["GATuner", "GridSearchTuner", "RandomTuner", "Tuner", "seconds_of"]
