@@ -5,9 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "base/format.h"
 #include "base/version.h"
+#include "base/work_folder.h"
 #include "codegen/codegen.h"
 #include "driver/model_file.h"
 #include "driver/target_list.h"
@@ -84,6 +87,79 @@ Result<Program> vm_program(const relay::Module& module, const BuildOptions& opti
   return program::make_program(module, options.target);
 }
 
+namespace {
+
+// Zeros for the arguments of a region that only takes one shape of each; nothing for another region.
+std::optional<std::map<std::string, Tensor>> only_arguments(const relay::Module& module) {
+  std::map<std::string, Tensor> out;
+  for (const relay::Expr& p : module.main_function()->params) {
+    const auto* type = as_tensor(p->type);
+    const auto shape = type ? static_shape(type->shape) : std::nullopt;
+    if (!shape || type->dtype.is_string()) return {};
+    out[relay::as<relay::VarNode>(p)->name] = Tensor::zeros(type->dtype, *shape);
+  }
+  return out;
+}
+
+// The library's bytes; none where sizes or values of a run decide what it is.
+Result<std::string> ready_library(const Program& program, size_t index, const BuildOptions& options) {
+  auto source = std::make_shared<const std::string>(program.source_of(index));
+  auto module = program::read_region(*source, source);
+  if (!module.ok()) return std::string();  // as below
+  const auto arguments = only_arguments(*module);
+  if (!arguments) return std::string();
+  BuildOptions own = options;
+  own.name = format("region_{}", index);
+  own.keep_modules = false;
+  own.shapes.clear();
+  own.dump_ir.clear();
+  std::vector<std::string> by_value;
+  auto built =
+      build_region(program.regions[index].format, {std::as_bytes(std::span(source->data(), source->size())), source},
+                   *arguments, own, &by_value);
+  if (!built.ok() || !by_value.empty()) return std::string();  // what is wrong with it, the run says
+  const WorkFolder place = TW_TRY(WorkFolder::temporary("tilewright-region"));
+  const std::string file = place.path() + "/region.so";
+  TW_TRY_STATUS(export_library(*built, file));
+  std::ifstream in(file, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+// Without the bytes that no region has a piece of any more.
+void drop_unused(Program* program) {
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> moved;
+  std::string kept;
+  for (runtime::vm::Region& region : program->regions)
+    for (auto& piece : region.pieces) {
+      auto [at, fresh] = moved.emplace(piece, kept.size());
+      if (fresh) kept.append(program->shared, piece.first, piece.second);
+      piece.first = at->second;
+    }
+  program->shared = std::move(kept);
+}
+
+}  // namespace
+
+Status make_ready(Program* program, const BuildOptions& options) {
+  bool any = false;
+  for (size_t i = 0; i < program->regions.size(); ++i) {
+    runtime::vm::Region& region = program->regions[i];
+    if (region.format != "relay") continue;
+    region.library = TW_TRY(ready_library(*program, i, options));
+    if (region.library.empty()) continue;
+    region.pieces.clear();
+    any = true;
+  }
+  if (any) drop_unused(program);
+  return Ok{};
+}
+
+bool needs_compiler(const Program& program) {
+  return std::any_of(program.regions.begin(), program.regions.end(), [](const runtime::vm::Region& r) {
+    return r.format == "evaluate" || (r.format == "relay" && r.library.empty());
+  });
+}
+
 Status export_program(const Program& program, const std::string& name, const std::string& path) {
   Built built;
   built.target = TW_TRY(targets_of(program.target)).back().target;  // of a list, what the oldest processor has
@@ -116,6 +192,7 @@ Status compile_onnx(const std::string& path, const std::string& output, const Bu
   if (!compiled.ok()) return std::move(compiled).error().at(path);
   if (compiled->ordinary) return export_library_and_release(&*compiled->ordinary, output, form, options.progress);
   TW_TRY_STATUS(check_program_options(options));
+  TW_TRY_STATUS(make_ready(&*compiled->program, options));
   return export_program(*compiled->program, std::filesystem::path(path).stem().string(), output);
 }
 

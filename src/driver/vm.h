@@ -36,6 +36,12 @@ Status check_program_options(const BuildOptions& options);
 // Compiles the model and writes the artifact. Errors: those of compile_model and of export_library.
 Status compile_onnx(const std::string& path, const std::string& output, const BuildOptions& options);
 
+// Compiles the regions that will only ever meet one shape of each argument: they come with their kernels, and run where
+// no compiler is. Errors: those of export_library.
+Status make_ready(runtime::vm::Program* program, const BuildOptions& options);
+// Whether the program needs the compiler where it runs.
+bool needs_compiler(const runtime::vm::Program& program);
+
 // Writes the program as an artifact. The file appears whole or not at all. Errors: CannotWrite, LinkFailed.
 Status export_program(const runtime::vm::Program& program, const std::string& name, const std::string& path);
 

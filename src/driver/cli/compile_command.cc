@@ -76,7 +76,9 @@ Result<std::optional<AheadOfTime>> Flags::ahead_of_time(OutputForm form_of_outpu
 }
 
 // A model whose sizes, or inputs that sizes depend on, are known only when it runs.
-int write_program(const Flags& flags, std::optional<runtime::vm::Program> program, const std::string& output) {
+int write_program(const Flags& flags, std::optional<runtime::vm::Program> program, const BuildOptions& options,
+                  const std::string& output) {
+  if (Status ready = make_ready(&*program, options); !ready.ok()) return fail(ready.error());
   auto written = export_program(*program, std::filesystem::path(flags.model).stem().string(), output);
   if (!written.ok()) return fail(written.error());
   if (flags.json) {
@@ -87,18 +89,21 @@ int write_program(const Flags& flags, std::optional<runtime::vm::Program> progra
     return kExitOk;
   }
   if (flags.quiet) return kExitOk;
-  int regions = 0, evaluated = 0;
+  int regions = 0, evaluated = 0, ready = 0;
   std::map<std::string, int> functions;
   for (const auto& r : program->regions) {
     if (r.format == "host")
       ++functions[r.source.substr(0, r.source.find('\n'))];
     else
-      ++(r.format == "evaluate" ? evaluated : regions);
+      ++(r.format == "evaluate" ? evaluated : r.library.empty() ? regions : ready);
   }
-  std::printf(
-      "%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); %d region%s, "
-      "compiled when sizes are first met\n",
-      output.c_str(), regions, regions == 1 ? "" : "s");
+  std::printf("%s: a VM program: sizes, control flow or values that only a run can tell (--explain says which); ",
+              output.c_str());
+  if (regions > 0 || ready == 0)
+    std::printf("%d region%s, compiled when sizes are first met\n", regions, regions == 1 ? "" : "s");
+  if (ready > 0)
+    std::printf("%d%s region%s with kernels%s\n", ready, regions > 0 ? " more" : "", ready == 1 ? "" : "s",
+                needs_compiler(*program) ? "" : ": no compiler is needed where it runs");
   const bool free = std::any_of(program->inputs.begin(), program->inputs.end(), [](const auto& t) {
     return std::any_of(t.shape.begin(), t.shape.end(), [](int64_t d) { return d < 0; });
   });
@@ -246,7 +251,7 @@ int run(const Flags& flags) {
         Diagnostic(ErrorCode::kUnsupportedModel,
                    "the model becomes a VM program, whose kernels are compiled when it runs and take no records",
                    flags.model, "fix the sizes with --shape, or leave --records out"));
-  if (compiled->program) return write_program(flags, std::move(compiled->program), output);
+  if (compiled->program) return write_program(flags, std::move(compiled->program), *options, output);
   std::optional<Built> built = std::move(compiled->ordinary);
   if (records) note_records(*records, &built->lowered);
   if (options->progress) options->progress("link", 0);

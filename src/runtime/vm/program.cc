@@ -7,7 +7,7 @@
 
 namespace tilewright::runtime::vm {
 namespace {
-constexpr uint64_t kMagic = 0x324d565754;  // "TWVM2"
+constexpr uint64_t kMagic = 0x334d565754;  // "TWVM3"
 constexpr uint64_t kMaxSource = uint64_t{1} << 40;
 Diagnostic bad(const char* what) {
   return Diagnostic(ErrorCode::kBadArtifact, format("the VM program is damaged: {}", what), {},
@@ -69,6 +69,7 @@ std::string write_program(const Program& p) {
       out.write<uint64_t>(offset);
       out.write<uint64_t>(bytes);
     }
+    out.write_string(r.library);
   }
   out.write_string(p.shared);
   return out.take();
@@ -98,7 +99,7 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
     p.inputs.push_back(std::move(t));
   }
   for (uint64_t n = in.read_count(8); n > 0 && in.ok(); --n) p.outputs.push_back(in.read_string());
-  for (uint64_t n = in.read_count(24); n > 0 && in.ok(); --n) {
+  for (uint64_t n = in.read_count(32); n > 0 && in.ok(); --n) {
     Region r;
     r.format = in.read_string(64);
     for (uint64_t m = in.read_count(8); m > 0 && in.ok(); --m) r.inputs.push_back(in.read_string());
@@ -107,6 +108,7 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
       const auto offset = in.read<uint64_t>();
       r.pieces.emplace_back(offset, in.read<uint64_t>());
     }
+    r.library = in.read_string(kMaxSource);
     p.regions.push_back(std::move(r));
   }
   p.shared = in.read_string(kMaxSource);
@@ -115,6 +117,7 @@ Result<Program> read_program(std::span<const std::byte> bytes) {
   for (const Region& r : p.regions) {
     if (r.format != "relay" && r.format != "evaluate" && r.format != "host") return bad("a region's format");
     if (r.format == "host" && !host_function_of(r).ok()) return bad("a function that does not exist");
+    if (!r.library.empty() && r.format != "relay") return bad("a region's kernels");
     uint64_t total = 0;  // no byte belongs to a region twice
     for (const auto& [offset, bytes] : r.pieces) {
       if (offset > p.shared.size() || bytes > p.shared.size() - offset || bytes > p.shared.size() - total)

@@ -29,6 +29,9 @@ struct Region {
   std::string source;
   std::vector<std::pair<uint64_t, uint64_t>> pieces =
       {};  // offset and bytes in Program::shared: they follow the source
+  // A "relay" region whose arguments have one shape each may come with its kernels: a library like that of a model. Its
+  // pieces are gone then, and the source is there to be read.
+  std::string library = {};
 };
 
 struct Program {

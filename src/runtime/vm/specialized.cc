@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/vm/specialized.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -43,6 +45,27 @@ uint64_t physical_memory() {
   return pages > 0 && bytes > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(bytes) : uint64_t{1} << 36;
 }
 
+Diagnostic no_place(const char* what) {
+  return Diagnostic(ErrorCode::kCannotWrite, format("a program's kernels cannot be put into memory: {}", what), {},
+                    "free some memory");
+}
+
+// A library that is bytes, through a file in memory.
+Result<std::shared_ptr<const Artifact>> load_library(const std::string& bytes) {
+  const int file = memfd_create("tilewright-region", MFD_CLOEXEC);
+  if (file < 0) return no_place(std::strerror(errno));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = write(file, bytes.data() + done, bytes.size() - done);
+    if (n <= 0 && errno != EINTR) break;
+    done += static_cast<size_t>(std::max<ssize_t>(n, 0));
+  }
+  Result<std::shared_ptr<const Artifact>> artifact = no_place(std::strerror(errno));
+  if (done == bytes.size()) artifact = Artifact::load(format("/proc/self/fd/{}", file));
+  close(file);
+  return artifact;
+}
+
 std::vector<Tensor> tensors_of(std::span<const Value> values) {
   std::vector<Tensor> out;
   for (const Value& v : values) out.push_back(v->tensor);
@@ -62,11 +85,12 @@ SpecializedFunctions::SpecializedFunctions(std::shared_ptr<const Program> progra
   last_.resize(program_->regions.size(), entries_.end());
   kept_of_.resize(program_->regions.size(), 0);
   large_.resize(program_->regions.size(), false);
+  ready_.resize(program_->regions.size());
   for (size_t i = 0; i < program_->regions.size(); ++i) {
     const Region& r = program_->regions[i];
     uint64_t bytes = r.source.size();
     for (const auto& piece : r.pieces) bytes += piece.second;
-    large_[i] = bytes > kLargestEarlyBytes;  // its weights alone
+    large_[i] = bytes > kLargestEarlyBytes || !r.library.empty();  // its weights alone
     host_.emplace_back();
     if (r.format != "host") continue;
     if (auto made = host_function_of(r); made.ok()) host_.back() = std::move(*made);
@@ -93,7 +117,21 @@ SpecializedFunctions::Entry* SpecializedFunctions::find_entry(size_t index, std:
   return &*found;
 }
 
-Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
+Result<Specialization> SpecializedFunctions::kernels_for(size_t index, std::span<const Tensor> arguments) {
+  const Region& region = program_->regions[index];
+  if (!region.library.empty()) {
+    if (!ready_[index]) ready_[index] = TW_TRY(load_library(region.library));
+    for (const plan::TensorInfo& input : ready_[index]->plan().inputs) {
+      const auto at = static_cast<size_t>(std::find(region.inputs.begin(), region.inputs.end(), input.name) -
+                                          region.inputs.begin());
+      if (at < arguments.size() && (arguments[at].shape() != input.shape || !(arguments[at].dtype() == input.dtype)))
+        return Diagnostic(ErrorCode::kShapeMismatch,
+                          format("a region was compiled for {}, and meets {}", shape_str(input.shape),
+                                 shape_str(arguments[at].shape())),
+                          {}, "compile the model again");
+    }
+    return Specialization{ready_[index], {}};
+  }
   if (!specialize_)
     return Diagnostic(ErrorCode::kUnsupportedModel,
                       "the program has to be compiled for these shapes, and there is no compiler here", {},
@@ -102,6 +140,11 @@ Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t inde
   auto made = TW_TRY(specialize_(index, arguments));
   ++compiled_;
   if (trace_) note(format("compile region_{}", index), "", begin);
+  return made;
+}
+
+Result<SpecializedFunctions::Entry*> SpecializedFunctions::entry_for(size_t index, std::span<const Tensor> arguments) {
+  auto made = TW_TRY(kernels_for(index, arguments));
   Entry entry{index, {}, {}, nullptr, {}};
   for (const Tensor& t : arguments) entry.shapes.push_back(t.shape());
   for (size_t i : made.by_value) entry.values.emplace_back(i, bytes_of(arguments[i]));

@@ -65,6 +65,8 @@ class SpecializedFunctions : public PackedFunctions {
     std::vector<size_t> arguments;  // of the executor's inputs
   };
   Result<Entry*> entry_for(size_t index, std::span<const Tensor> arguments);
+  // The region's own kernels, or what the compiler makes.
+  Result<Specialization> kernels_for(size_t index, std::span<const Tensor> arguments);
   Entry* find_entry(size_t index, std::span<const Value> inputs);
   Status run_compiled(size_t index, std::span<const Value> inputs, std::span<Value> outputs);
   // Whether the call was computed without compiling.
@@ -83,8 +85,9 @@ class SpecializedFunctions : public PackedFunctions {
   std::unordered_map<size_t, int64_t>
       early_;                 // calls that were evaluated, by region and what would have been compiled in
   std::vector<int> kept_of_;  // specialisations, by region
-  std::vector<std::vector<size_t>> early_values_;  // by region: arguments whose values were needed
-  std::vector<bool> large_;                        // by region: too much work for it
+  std::vector<std::vector<size_t>> early_values_;       // by region: arguments whose values were needed
+  std::vector<bool> large_;                             // by region: too much work for it, or its kernels are there
+  std::vector<std::shared_ptr<const Artifact>> ready_;  // by region: its own kernels, once they are loaded
   size_t compiled_ = 0, evaluated_ = 0;
   std::vector<TraceEvent>* trace_ = nullptr;
 };

@@ -410,7 +410,7 @@ def cache():
 
 
 def steps():
-    """Control flow that inputs decide, over tensors of fixed shapes: nothing is left to compile when it runs."""
+    """Control flow that values decide, over tensors of fixed shapes: nothing is left to compile when it runs."""
     rng = np.random.default_rng(8)
     weights = [constant(n, (rng.standard_normal((4, 4)) / 2).astype(np.float32)) for n in ("w1", "w2")]
     shape = [2, 4]
@@ -420,8 +420,9 @@ def steps():
         [helper.make_node("MatMul", ["state", "w2"], ["m"]), helper.make_node("Tanh", ["m"], ["next"]), helper.make_node("Identity", ["go"], ["again"])],
         "body", [value("step", INT64, []), value("go", TensorProto.BOOL, []), value("state", FLOAT, shape)],
         [value("again", TensorProto.BOOL, []), value("next", FLOAT, shape)])
-    nodes = [helper.make_node("If", ["positive"], ["part"], then_branch=then, else_branch=other), helper.make_node("Loop", ["trips", "", "part"], ["y"], body=body)]
-    save("steps", nodes, [value("x", FLOAT, shape), value("positive", TensorProto.BOOL, []), value("trips", INT64, [])], [value("y", FLOAT, shape)], weights)
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "zero"], ["positive"]),
+             helper.make_node("If", ["positive"], ["part"], then_branch=then, else_branch=other), helper.make_node("Loop", ["trips", "", "part"], ["y"], body=body)]
+    save("steps", nodes, [value("x", FLOAT, shape), value("trips", INT64, [])], [value("y", FLOAT, shape)], weights + [constant("zero", np.array(0, np.float32))])
 
 
 def last_token():
