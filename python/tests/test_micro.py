@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projects for devices, from models to results over a session: the host's program, the emulated board, the Project API, and what they refuse."""
+import importlib.util
 import io
 import json
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import textwrap
@@ -158,6 +160,33 @@ class Projects(unittest.TestCase):
             self.assertLessEqual(np.abs(reference.astype(int) - results[0][i].astype(int)).max(), 1)
         text = pathlib.Path(self.path("mps2-an386"), "build/main.map").read_text()
         self.assertNotIn("malloc", text)
+
+    @unittest.skipUnless(importlib.util.find_spec("onnx"), "no onnx here, with which the models are made")
+    def test_mlperf_tiny(self):
+        """The benchmark's four shapes in int8: their workspace, inputs and outputs in it; the bytes of two on the board are those of this machine."""
+        script = pathlib.Path(__file__).resolve().parents[2] / "bench/zoo/mlperf_tiny.py"
+        subprocess.run([sys.executable, str(script), self.folder], check=True)
+        for name, most in {"kws": 16640, "vww": 55808, "ic": 49664, "ad": 1024}.items():
+            import onnx
+            mod, params = relay.frontend.from_onnx(onnx.load(self.path(f"{name}.onnx")))
+            pools = WorkspaceMemoryPools([WorkspacePoolInfo("sram", [], PoolInfoProperties())])
+            lib = build(mod, params, "c -mcpu=cortex-m4", name=name, config={"tir.usmp.enable": True, "tir.usmp.use_workspace_io": True, "tir.usmp.algorithm": "hill_climb"},
+                        workspace_memory_pools=pools)
+            micro.export_model_library_format(lib, self.path(f"{name}.tar"))
+            with tarfile.open(self.path(f"{name}.tar")) as archive:
+                metadata = json.load(archive.extractfile("./metadata.json"))
+            pool = metadata["modules"][name]["interface"]["pools"][0]
+            self.assertLessEqual(pool["bytes"], most, name)
+            if not BOARD or name not in ("kws", "ad"):
+                continue
+            results = []
+            for template in ("crt", "mps2-an386"):
+                project = micro.generate_project_from_mlf(micro.get_microtvm_template_projects(template), self.path(f"{name}-{template}"), self.path(f"{name}.tar"))
+                project.build()
+                with micro.Session(project.transport()) as session:
+                    shape = [int(d) for d in AotModule(session.create_aot_executor()).get_input(0).shape]
+                    results.append(self.run_model(session, {"input": np.random.default_rng(4).integers(-128, 128, shape).astype("int8")})[0])
+            np.testing.assert_array_equal(results[0], results[1])
 
     def test_trees_for_other_platforms(self):
         mod, _, _ = network(np.random.default_rng(3))

@@ -13,9 +13,11 @@ using namespace tir;
 
 namespace {
 
-// Sums, a weight and a tile's data stay in the thirteen registers that a Cortex-M has beside two addresses and a count.
-constexpr int kSumRegisters = 8;
-constexpr int64_t kStepsTogether = 4;  // of a loop over channels, where a step is short
+// Sums, a weight and a tile's data stay in the thirteen registers that a Cortex-M has beside two addresses and a count:
+// with eight sums GCC 12 spills.
+constexpr int kSumRegisters = 6;
+// Of a loop over channels, where a step is short.
+int64_t channels_together(const ConvBytesProblem& p) { return p.kernel_width == 1 && p.channels % 4 == 0 ? 4 : 1; }
 
 // Pixels [begin, end) of an output row whose windows lie in the map.
 struct Inside {
@@ -33,9 +35,8 @@ double tile_instructions(const ConvBytesProblem& p, double rows, double pixels) 
   const bool shared = p.stride_width == 1 && p.dilation_width == 1;  // neighbours read the same data
   const double loads = shared ? distinct : pixels * taps;
   const double body = loads * (p.zero != 0 ? 2 : 1) + rows * taps + rows * pixels * taps;
-  const double together = p.kernel_width == 1 && p.channels % kStepsTogether == 0 ? kStepsTogether : 1;
   const double steps = static_cast<double>(p.channels * p.kernel_height);
-  return steps * (body + 3 / together) + 12 + rows * pixels * 22;
+  return steps * (body + 3.0 / static_cast<double>(channels_together(p))) + 12 + rows * pixels * 22;
 }
 
 double conv_bytes_instructions(const ConvBytesProblem& p, const ConvBytesConfig& c) {
@@ -92,8 +93,7 @@ struct BytesKernel {
   }
   Stmt sums(const Place& t, const RegisterTile& acc, const PrimExpr& data_at, const PrimExpr& weights_at) const {
     const int64_t taps = p.kernel_height * p.kernel_width;
-    const bool short_steps = t.whole_row && p.kernel_width * c.oc_rows * c.pixels <= 16;
-    const int64_t together = short_steps && p.channels % kStepsTogether == 0 ? kStepsTogether : 1;
+    const int64_t together = channels_together(p);
     return loop("ky", t.rows.begin, t.rows.end, [&](const PrimExpr& k) {
       return bind("row_at", data_at + k * (p.dilation_height * data.strides[2]), [&](const PrimExpr& row_at) {
         return bind("taps_at", weights_at + k * p.kernel_width, [&](const PrimExpr& taps_at) {
@@ -116,11 +116,18 @@ struct BytesKernel {
                             (t.x * p.stride_width - p.pad_left) * data.strides[3] + data.offset;
     return bind("data_at", origin, [&](const PrimExpr& data_at) {
       return bind("weights_at", t.oc * per_output + weights.offset, [&](const PrimExpr& weights_at) {
-        const Stmt stores = acc.drain([&](int r, int col, PrimExpr value) {
-          const Index index{t.n, t.oc + r, t.y, t.x + col};
-          return out.store(index, epilogue(std::move(value), index, {}), {});
+        // What follows a sum is longer than a step: it is there once, behind an array, and not for each sum.
+        const Buffer sum = make_buffer("sums", kInt32, int64_t{oc_rows} * pixels, Scope::kStack);
+        const Stmt keep = acc.drain([&](int r, int col, const PrimExpr& value) {
+          return store(sum, make_int(int64_t{r} * pixels + col), value);
         });
-        return acc.scope(seq({acc.clear(), sums(t, acc, data_at, weights_at), stores}));
+        const Stmt stores = loop("r", oc_rows, [&](const PrimExpr& r) {
+          return loop("col", pixels, [&](const PrimExpr& col) {
+            const Index index{t.n, t.oc + r, t.y, t.x + col};
+            return out.store(index, epilogue(load(sum, r * pixels + col), index, {}), {});
+          });
+        });
+        return allocate(sum, seq({acc.scope(seq({acc.clear(), sums(t, acc, data_at, weights_at), keep})), stores}));
       });
     });
   }

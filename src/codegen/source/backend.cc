@@ -35,7 +35,7 @@ bool is_small(const Target& target) {
 Result<Target> resolve_small(Target target) {
   if (!is_small(target))
     return Diagnostic(
-        ErrorCode::kUnknownTarget, format("the target c knows no processor '{}'", target.mcpu), {},
+        ErrorCode::kUnknownTarget, format("the target c takes no -mcpu={}: it is for any processor", target.mcpu), {},
         "leave -mcpu out for C that runs anywhere; it knows cortex-m0, m0plus, m3, m4, m7, m23, m33, m55, m85");
   target.vector_bits = 32, target.vector_registers = 13;
   target.machine.source = MachineModel::Source::kTable, target.machine.family = "a microcontroller";

@@ -274,6 +274,9 @@ CPrinter::Code CPrinter::cast(const tir::CastNode& n) {
                                       wide.text);
     return wrapped(to, number);
   }
+  if (const auto* rounded = tir::as<tir::CallNode>(n.value);
+      rounded != nullptr && rounded->op == Intrinsic::k_round && from == kFloat32 && to == kInt32)
+    return {format("tw_round_to_i32({})", code(rounded->args[0]).text), kAtom};
   const std::string value = at(n.value, kUnary);
   if (is_bits_float(to)) {
     // Wide integers and doubles have more bits than a float holds.

@@ -106,6 +106,24 @@ void add_integer_helpers(std::vector<CHelper>* out) {
                   "  return bits;\n}\n"});
 }
 
+// The nearest whole number as an integer, ties to even. A Cortex-M has an instruction for it, and none for rounding
+// among floats.
+void add_rounded_integer_helper(std::vector<CHelper>* out) {
+  out->push_back({"tw_round_to_i32",
+                  "static inline int32_t tw_round_to_i32(float x) {\n"
+                  "#if defined(__ARM_FP) && defined(__GNUC__) && !defined(__aarch64__)\n"
+                  "  float bits;\n"
+                  "  int32_t out;\n"
+                  "  __asm__(\"vcvtr.s32.f32 %0, %1\" : \"=t\"(bits) : \"t\"(x));\n"
+                  "  memcpy(&out, &bits, sizeof out);\n"
+                  "  return out;\n"
+                  "#else\n"
+                  "  x = rintf(x);\n"
+                  "  if (!(x >= -2147483648.0f)) return INT32_MIN;\n"
+                  "  return x < 2147483648.0f ? (int32_t)x : INT32_MAX;\n"
+                  "#endif\n}\n"});
+}
+
 // Where no instruction rounds, a sum does that has no room for fractions.
 void add_rounding_helper(std::vector<CHelper>* out) {
   out->push_back({"tw_rint_f32",
@@ -122,11 +140,18 @@ void add_rounding_helper(std::vector<CHelper>* out) {
 // Conversions that C leaves undefined out of range give some value; the sources of NaN the smallest one.
 void add_conversion_helpers(std::vector<CHelper>* out) {
   for (const auto& [suffix, type, f] : {std::tuple("f32", "float", "f"), std::tuple("f64", "double", "")}) {
-    // Between floats, lest a processor without doubles computes in them.
-    out->push_back(
-        {format("tw_{}_to_i32", suffix), format("static inline int32_t tw_{0}_to_i32({1} x) {{\n"
-                                                "  return x {2} && x < 2147483648.0{3} ? (int32_t)x : INT32_MIN;\n}}\n",
-                                                suffix, type, *f ? ">= -2147483648.0f" : "> -2147483649.0", f)});
+    // Between floats, lest a processor without doubles computes in them; the nearest there is.
+    out->push_back(*f ? CHelper{"tw_f32_to_i32",
+                                "static inline int32_t tw_f32_to_i32(float x) {\n"
+                                "#if defined(__ARM_FP)\n"
+                                "  return (int32_t)x; /* the instruction saturates */\n"
+                                "#else\n"
+                                "  if (!(x >= -2147483648.0f)) return INT32_MIN;\n"
+                                "  return x < 2147483648.0f ? (int32_t)x : INT32_MAX;\n"
+                                "#endif\n}\n"}
+                      : CHelper{"tw_f64_to_i32",
+                                "static inline int32_t tw_f64_to_i32(double x) {\n"
+                                "  return x > -2147483649.0 && x < 2147483648.0 ? (int32_t)x : INT32_MIN;\n}\n"});
     out->push_back({format("tw_{}_to_i64", suffix),
                     format("static inline int64_t tw_{0}_to_i64({1} x) {{\n"
                            "  return x >= -9223372036854775808.0{2} && x < 9223372036854775808.0{2} ? (int64_t)x : "
@@ -239,6 +264,7 @@ const std::vector<CHelper>& c_helper_table() {
     add_choice_helpers(&out);
     add_integer_helpers(&out);
     add_rounding_helper(&out);
+    add_rounded_integer_helper(&out);
     add_conversion_helpers(&out);
     add_small_float_helpers(&out);
     return out;

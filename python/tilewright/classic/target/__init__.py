@@ -18,8 +18,9 @@ from ..runtime.container import convert_to_object
 from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
-# Kinds that code is generated for, with the attributes that decide what code comes out; the others describe, and are kept: C is for any processor.
-_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "math"), "c": ()}
+# Kinds that code is generated for, with the attributes that decide what code comes out; the others describe, and are kept: C is for any processor, but
+# for small ones it has kernels of its own.
+_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "math"), "c": ("mcpu",)}
 
 
 def _unknown(message: str, hint: str = "") -> Exception:
@@ -170,6 +171,9 @@ class Target:
         """What the compiler is told. Error: 401 (code is not generated for the kind)."""
         if not self.makes_code:
             raise _unknown(f"code is not generated for target kind '{self._kind}'", "use \"llvm\", or \"c\" for C source; models run on the CPU")
+        if self._kind == "c":
+            processor = str(self._attrs.get("mcpu", "")).partition("+")[0]  # "cortex-m4+nodsp"
+            return f"c -mcpu={processor}" if processor.startswith("cortex-m") else "c"
         words = [f"-{k}={','.join(v) if isinstance(v, list) else v}" for k in _EFFECTIVE[self._kind] for v in [self._attrs.get(k)] if v]
         return " ".join([self._kind, *words])
 

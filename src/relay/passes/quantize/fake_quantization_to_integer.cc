@@ -86,15 +86,49 @@ Expr with_integer_sums(const Expr& e, const Target& target) {
   return with_integers(e, {});
 }
 
+// A quantize of a whole map's mean: what makes the map stores it as bytes, and the sum reads them as numbers. As floats
+// the map would take four times the memory.
+Expr mean_of_bytes(const Expr& e) {
+  const Expr pool = arg(e, 0);
+  const auto shape = static_shape(tensor_of(arg(pool, 0)).shape);
+  if (!shape || shape->size() != 4) return e;
+  bool whole = is_call_to(pool, "nn.global_avg_pool2d") && attrs_of<GlobalPool2DAttrs>(pool).layout == "NCHW";
+  if (is_call_to(pool, "nn.avg_pool2d")) {
+    const auto& a = attrs_of<AvgPool2DAttrs>(pool);
+    whole = a.layout == "NCHW" && a.pool_size == std::vector<int64_t>{(*shape)[2], (*shape)[3]} &&
+            std::all_of(a.padding.begin(), a.padding.end(), [](int64_t p) { return p == 0; }) &&
+            std::all_of(a.dilation.begin(), a.dilation.end(), [](int64_t d) { return d == 1; });
+  }
+  if (!whole) return e;
+  const Expr real = arg(pool, 0), bytes = call("annotation.stop_fusion", {arg(real, 0)}, {}, e->span);
+  const Expr numbers = call("qnn.dequantize", {bytes, arg(real, 1), arg(real, 2)}, as<CallNode>(real)->attrs, e->span);
+  const Expr mean = call("mean", {numbers}, make_attrs<ReduceAttrs>([](auto& r) {
+                           r.axis = std::vector<int64_t>{2, 3};
+                           r.keepdims = true;
+                         }),
+                         e->span);
+  return call("qnn.quantize", {mean, arg(e, 1), arg(e, 2)}, as<CallNode>(e)->attrs, e->span);
+}
+
+// A sum of two dequantized maps: one is stored, as bytes, and the other's kernel reads it; without this the first would
+// be stored as the floats that are added.
+Expr with_stored_operand(const Expr& e) {
+  const Expr stored = arg(e, 0), other = arg(e, 1);
+  for (const Expr& side : {stored, other})
+    if (!is_call_to(side, "qnn.dequantize") || tensor_of(arg(side, 0)).dtype.bits != 8 || !as<CallNode>(arg(side, 0)))
+      return e;
+  const Expr bytes = call("annotation.stop_fusion", {arg(stored, 0)}, {}, e->span);
+  const Expr numbers =
+      call("qnn.dequantize", {bytes, arg(stored, 1), arg(stored, 2)}, as<CallNode>(stored)->attrs, e->span);
+  return call("add", {numbers, other}, as<CallNode>(e)->attrs, e->span);
+}
+
 // A quantize of what was only moved, or chosen among, since it was dequantized from the same scale.
 Expr moved_as_integers(const Expr& e, const Target& target) {
   const OpDef* op = called_op(arg(e, 0));
   if (!op || as<CallNode>(arg(e, 0))->args.empty() || !is_call_to(arg(arg(e, 0), 0), "qnn.dequantize")) return e;
+  if (const Expr mean = keeps_bytes(target) ? mean_of_bytes(e) : e; mean != e) return mean;
   Expr culprit;
-  // A mean of a map, where the map as floats would be four times as large.
-  if (keeps_bytes(target))
-    for (const char* mean : {"nn.avg_pool2d", "nn.global_avg_pool2d", "mean"})
-      if (is_call_to(arg(e, 0), mean)) return realized(e, {}, &culprit);
   const Elements elements = op->facts.elements;
   const bool moves = of_first_operand(elements) && (elements != Elements::kExtreme ||
                                                     is_call_to(arg(e, 0), "nn.max_pool2d"));  // has a kernel of bytes
@@ -109,6 +143,7 @@ Result<Module> integer_arithmetic(const Module& module, PassContext& context) {
   const Target target = *context.target;
   return rewrite_module(module, [&](const Expr&, const Expr& e) {
     if (is_call_to(e, "qnn.quantize")) return moved_as_integers(e, target);
+    if (is_call_to(e, "add") && keeps_bytes(target)) return with_stored_operand(e);
     return is_product(e) ? with_integer_sums(e, target) : e;
   });
 }
