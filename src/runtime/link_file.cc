@@ -154,6 +154,9 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
         if (name.ends_with(end)) objects.push_back(member);
     }
     if (!library.empty()) return load_named(library, path);
+    if (objects.empty() && is_plain_file(folder + "/metadata.json"))
+      return Diagnostic(ErrorCode::kBadArtifact, "a Model Library Format is for programs of devices, not to be loaded",
+                        path, "tilewright micro create makes a program of it");
     if (objects.empty())
       return Diagnostic(ErrorCode::kBadArtifact, "the package holds neither a library nor objects", path);
   }
