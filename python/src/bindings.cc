@@ -47,6 +47,7 @@ NB_MODULE(_core, m) {
   bind_compiler(m);
   bind_build(m);
   bind_loops(m);
+  bind_statements(m);
   bind_schedules(m);
   bind_torch(m);
   bind_tune(m);

@@ -101,8 +101,11 @@ nb::tuple fields_of(const PrimExpr& e) {
     return nb::make_tuple(wrap(n->condition), wrap(n->on_true), wrap(n->on_false));
   if (const auto* n = tir::as<tir::CallNode>(e))
     return nb::make_tuple(std::string("tir.") + tir::intrinsic_name(n->op), wrap_all(n->args));
+  if (const auto* n = tir::as<tir::ExternNode>(e)) return nb::make_tuple(n->name, wrap_all(n->args));
   if (const auto* n = tir::as<tir::ReadNode>(e)) {
     const auto* tensor = dynamic_cast<const te::TensorNode*>(n->source.get());
+    if (const auto* array = tir::array_of(n->source))
+      return nb::make_tuple(loop_instance("Array", tir::Array(array)), wrap_all(n->indices));
     return nb::make_tuple(tensor ? loop_instance("Tensor", te::Tensor(tensor)) : nb::none(), wrap_all(n->indices));
   }
   if (const auto* n = tir::as<tir::LetNode>(e)) return nb::make_tuple(wrap(n->var), wrap(n->value), wrap(n->body));
@@ -110,7 +113,7 @@ nb::tuple fields_of(const PrimExpr& e) {
     return nb::make_tuple(wrap(n->base), n->stride, static_cast<int>(n->dtype.lanes));
   if (const auto* n = tir::as<tir::BroadcastNode>(e))
     return nb::make_tuple(wrap(n->value), static_cast<int>(n->dtype.lanes));
-  if (const auto* n = tir::as<tir::LoadNode>(e)) return nb::make_tuple(n->buffer->name, wrap(n->index));
+  if (const auto* n = tir::as<tir::LoadNode>(e)) return nb::make_tuple(nb::cast(n->buffer), wrap(n->index));
   return nb::make_tuple();
 }
 

@@ -2,7 +2,7 @@
 // Expressions of the loop IR as Python objects of the class of their kind.
 #pragma once
 #include "bind.h"
-#include "tir/expr.h"
+#include "tir/stmt.h"
 
 namespace tilewright::python {
 
@@ -11,6 +11,7 @@ namespace tilewright::python {
 tir::PrimExpr prim_expr_of(nb::handle object);
 std::vector<tir::PrimExpr> prim_exprs_of(nb::handle sequence);
 nb::object wrap(const tir::PrimExpr& e);  // None for null
+nb::object wrap_stmt(const tir::Stmt& s);
 nb::list wrap_all(const std::vector<tir::PrimExpr>& list);
 
 // An object of the Python class that was set for the kind (_set_loop_class), else of the bound one.
@@ -28,7 +29,8 @@ nb::object loop_instance(const char* kind, const T& value) {
   return out;
 }
 
-void bind_loops(nb::module_& m);      // PrimExpr
-void bind_schedules(nb::module_& m);  // tensors, operations, schedules, what they are lowered and built to
+void bind_loops(nb::module_& m);       // PrimExpr
+void bind_statements(nb::module_& m);  // Stmt, Array
+void bind_schedules(nb::module_& m);   // tensors, operations, schedules, what they are lowered and built to
 
 }  // namespace tilewright::python

@@ -40,6 +40,9 @@ class KeptObject : public Node {
 struct ScheduleHandle {
   std::shared_ptr<te::Schedule> schedule;
 };
+struct IntrinsicHandle {
+  std::shared_ptr<const te::TensorIntrinsic> intrinsic;
+};
 struct StageHandle {
   std::shared_ptr<te::Schedule> schedule;
   te::Stage* stage;
@@ -48,7 +51,8 @@ struct StageHandle {
 nb::object wrap_iter(const IterVar& v) { return loop_instance("IterVar", v); }
 nb::object wrap_tensor(const Tensor& t) { return loop_instance("Tensor", t); }
 nb::object wrap_operation(const Operation& op) {
-  return loop_instance(op->is_placeholder() ? "PlaceholderOp" : "ComputeOp", op);
+  const char* kind = op->external ? "ExternOp" : op->scan ? "ScanOp" : "ComputeOp";
+  return loop_instance(op->is_placeholder() ? "PlaceholderOp" : kind, op);
 }
 nb::list wrap_iters(const std::vector<IterVar>& list) {
   nb::list out;
@@ -150,6 +154,10 @@ void bind_tensors(nb::module_& m) {
       .def_prop_ro("_combiner",
                    [](const Operation& self) { return self->combiner ? nb::cast(*self->combiner) : nb::none(); })
       .def_prop_ro("_condition", [](const Operation& self) { return wrap(self->condition); })
+      .def_prop_ro("_scan_axis",
+                   [](const Operation& self) { return self->scan ? wrap_iter(self->scan->axis) : nb::none(); })
+      .def_prop_ro("_body",
+                   [](const Operation& self) { return self->external ? wrap_stmt(self->external->body) : nb::none(); })
       .def_prop_ro("num_outputs", [](const Operation& self) { return self->dtypes.size(); })
       .def("output",
            [](const Operation& self, size_t index) {
@@ -170,6 +178,31 @@ void bind_tensors(nb::module_& m) {
   m.def("te_placeholder", [](nb::object shape, const std::string& dtype, const std::string& name) {
     return wrap_tensor(te::placeholder(sizes_of(shape), unwrap(parse_dtype(dtype)), name));
   });
+  m.def(
+      "te_extern",
+      [](const std::string& name, nb::object inputs, nb::object in_arrays, nb::object out_arrays,
+         const tir::Stmt& body) {
+        return wrap_operation(unwrap(te::define_extern(name, all_of<Tensor>(inputs), all_of<tir::Array>(in_arrays),
+                                                       all_of<tir::Array>(out_arrays), body)));
+      },
+      any, any, any, any, any);
+  m.def("te_scan", [](const std::string& name, nb::object init, nb::object update, nb::object state) {
+    return wrap_operation(
+        unwrap(te::define_scan(name, all_of<Tensor>(init), all_of<Tensor>(update), all_of<Tensor>(state))));
+  });
+  using Intrinsic = IntrinsicHandle;
+  nb::class_<Intrinsic>(m, "TensorIntrinsic", "Code that computes a piece of a stage")
+      .def_prop_ro("name", [](const Intrinsic& self) { return self.intrinsic->name; })
+      .def_prop_ro("op", [](const Intrinsic& self) { return wrap_operation(self.intrinsic->operation); });
+  m.def(
+      "te_intrinsic",
+      [](const std::string& name, const Operation& op, nb::object inputs, nb::object outputs, nb::object body,
+         nb::object reset, nb::object update) {
+        auto part = [](nb::handle s) { return s.is_none() ? tir::Stmt() : nb::cast<tir::Stmt>(s); };
+        return Intrinsic{std::make_shared<te::TensorIntrinsic>(te::TensorIntrinsic{
+            name, op, all_of<tir::Array>(inputs), all_of<tir::Array>(outputs), part(body), part(reset), part(update)})};
+      },
+      any, any, any, any, any, any, any);
   m.def(
       "te_compute",
       [](const std::string& name, nb::object axes, nb::object reduce_axes, nb::object values, nb::object combiner,
@@ -208,6 +241,15 @@ void bind_stages(nb::module_& m) {
       .def("_parallel", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->parallel(v)); })
       .def("_bind", [](const StageHandle& self, const IterVar& v,
                        const std::string& thread) { unwrap(self.stage->bind(v, thread)); })
+      .def("_tensorize", [](const StageHandle& self, const IterVar& v,
+                            const IntrinsicHandle& by) { unwrap(self.stage->tensorize(v, by.intrinsic)); })
+      .def(
+          "_set_store_predicate",
+          [](const StageHandle& self, nb::object condition) {
+            unwrap(self.stage->set_store_predicate(prim_expr_of(condition)));
+          },
+          any)
+      .def("_import_llvm", [](const StageHandle& self, const std::string& text) { self.stage->import_llvm(text); })
       .def("_check_loop", [](const StageHandle& self, const IterVar& v) { unwrap(self.stage->check_loop(v)); })
       .def("_compute_at", [](const StageHandle& self, const StageHandle& consumer,
                              const IterVar& v) { unwrap(self.stage->compute_at(*consumer.stage, v)); })
@@ -282,6 +324,25 @@ void bind_schedules(nb::module_& m) {
                      }
                      return out;
                    })
+      .def_prop_ro("bodies",  // the kernels' statements
+                   [](const Function& self) {
+                     nb::list out;
+                     for (const tir::PrimFunc& k : self.lowered.kernels) out.append(wrap_stmt(k.body));
+                     return out;
+                   })
+      .def("with_body",
+           [](const Function& self, const tir::Stmt& body) { return unwrap(driver::with_body(self, body)); })
+      .def("with_intrinsics",  // what f gives for named functions and intrinsics in their place
+           [](const Function& self, const nb::object& f) {
+             Function out = self;
+             for (tir::PrimFunc& k : out.lowered.kernels)
+               k.body = tir::mutate(k.body, [&](PrimExpr e) -> PrimExpr {
+                 if (e->kind != tir::ExprKind::kExtern && e->kind != tir::ExprKind::kCall) return e;
+                 nb::object made = f(wrap(e));
+                 return made.is_none() ? e : prim_expr_of(made);
+               });
+             return out;
+           })
       .def("text",  // as the schedule says, or as code generation gets it
            [](const Function& self, bool finished) {
              std::string out;
@@ -314,6 +375,12 @@ void bind_schedules(nb::module_& m) {
         tensors.push_back(nb::cast<Tensor>(a));
     }
     out.lowered = unwrap(te::lower(*schedule.schedule, tensors, name, scalars));
+    return out;
+  });
+  m.def("te_lower_function", [](const tir::BlockFunction& function) {
+    Function out{function.name, {}, {}};
+    for (const auto& p : function.params) out.scalar.push_back(!p.array);
+    out.lowered = unwrap(te::lower(function));
     return out;
   });
   m.def("build_functions", [](nb::object functions, const driver::BuildOptions& options) {

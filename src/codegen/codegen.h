@@ -85,6 +85,9 @@ struct IrObject {
   Target target;
 };
 Result<IrObject> compile_ir(const std::string& path);
+// The text of LLVM IR that functions of a script bring along, as an object for `target`. Errors: ParseError,
+// CodegenFailed.
+Result<std::string> compile_llvm_text(const std::string& text, const Target& target);
 
 // Links objects into a shared library with the linker built in; `params`, when given, are written behind what was
 // linked; `params_written` is called when the pieces are no longer needed. The library is sealed

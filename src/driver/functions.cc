@@ -13,6 +13,7 @@
 #include "driver/guarded.h"
 #include "tir/passes/lower_kernel.h"
 #include "tir/text.h"
+#include "tir/verify.h"
 #include "tir/walk.h"
 
 namespace tilewright::driver {
@@ -143,11 +144,77 @@ Result<plan::Function> described(const LoweredFunction& f, std::span<const tir::
     const auto bytes = static_cast<int64_t>(w.buffer->dtype.bytes());
     out.workspaces.push_back({TW_TRY(writer.program(w.elements * bytes)), w.per_thread});
   }
+  for (const te::Lowered::Call& c : f.lowered.calls) {
+    plan::FunctionCall& call = out.calls.emplace_back();
+    call.before = static_cast<uint32_t>(c.before);
+    call.name = c.name;
+    for (const te::Lowered::Call::Value& v : c.args) {
+      plan::FunctionCall::Argument& a = call.arguments.emplace_back();
+      if (v.number && v.number->dtype.is_float()) {
+        const auto number = tir::as_const_float(v.number);
+        if (!number)
+          return Diagnostic(ErrorCode::kInvalidArgument, format("an argument of '{}' is computed", c.name),
+                            format("function {}", f.name), "give functions of the runtime numbers and tensors");
+        a.kind = plan::FunctionCall::Kind::kFloat, a.number = *number;
+      } else if (v.number) {
+        a.kind = plan::FunctionCall::Kind::kInteger;
+        a.integer = TW_TRY(writer.program(v.number));
+      } else {
+        a.kind = plan::FunctionCall::Kind::kTensor, a.memory = static_cast<uint32_t>(v.memory), a.dtype = v.dtype;
+        for (const PrimExpr& d : v.shape) a.shape.push_back(TW_TRY(writer.program(d)));
+      }
+    }
+  }
   TW_TRY_STATUS(plan::check_function(out));
   return out;
 }
 
 }  // namespace
+
+Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::Stmt& body) {
+  LoweredFunction out = function;
+  const std::vector<tir::Buffer> params =
+      function.lowered.kernels.empty() ? std::vector<tir::Buffer>() : function.lowered.kernels[0].params;
+  std::vector<tir::Stmt> parts = {body};
+  if (const auto* seq = tir::as<tir::SeqNode>(body)) parts = seq->stmts;
+  if (!function.lowered.calls.empty() && parts.size() != function.lowered.kernels.size())
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      format("the function calls others between its {} kernels, and {} statements are given",
+                             function.lowered.kernels.size(), parts.size()),
+                      format("function {}", function.name), "keep the number of statements");
+  out.lowered.kernels.clear();
+  for (const tir::Stmt& part : parts) {
+    tir::PrimFunc kernel;
+    kernel.name = parts.size() == 1 ? function.name : format("{}_{}", function.name, out.lowered.kernels.size());
+    kernel.params = params;
+    kernel.body = part;
+    TW_TRY_STATUS(tir::verify(kernel));
+    out.lowered.kernels.push_back(std::move(kernel));
+  }
+  return out;
+}
+
+// Names that are no C functions are a script's own, which a rule should have taken away.
+static Status check_names(const LoweredFunction& f) {
+  std::string wrong;
+  auto check = [&](const std::string& name) {
+    bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+    for (char c : name) plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
+    if (!plain) wrong = name;
+  };
+  for (const tir::PrimFunc& k : f.lowered.kernels) {
+    tir::for_each_expr(k.body, [&](const PrimExpr& e) {
+      if (const auto* n = tir::as<tir::ExternNode>(e)) check(n->name);
+    });
+    tir::for_each_stmt(k.body, [&](const tir::Stmt& s) {
+      if (const auto* n = tir::as<tir::CallExternNode>(s)) check(n->name);
+    });
+  }
+  if (wrong.empty()) return Ok{};
+  return Diagnostic(ErrorCode::kInvalidArgument, format("nothing says what the intrinsic '{}' becomes", wrong),
+                    format("function {}", f.name),
+                    "give it a rule with register_intrin_lowering, or call a C function");
+}
 
 Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& function) {
   std::vector<tir::PrimFunc> out;
@@ -179,6 +246,7 @@ Result<Built> build_functions(std::span<const LoweredFunction> functions, const 
         return Diagnostic(ErrorCode::kInvalidArgument,
                           format("a loop is bound to '{}', and processors have no such threads", f.lowered.bound[0]),
                           format("function {}", f.name), "use parallel in the place of bind");
+      TW_TRY_STATUS(check_names(f));
       std::vector<tir::PrimFunc> kernels = TW_TRY(finished_kernels(f));
       table.push_back(TW_TRY(described(f, kernels, static_cast<uint32_t>(built.lowered.kernels.size()))));
       std::move(kernels.begin(), kernels.end(), std::back_inserter(built.lowered.kernels));
@@ -190,6 +258,11 @@ Result<Built> build_functions(std::span<const LoweredFunction> functions, const 
         options.jobs > 0 ? options.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     codegen::KernelCache cache(options.kernel_cache);
     built.objects = TW_TRY(codegen::compile_kernels(built.lowered.kernels, built.target, jobs, {}, &cache)).objects;
+    std::set<std::string> imported;
+    for (const LoweredFunction& f : functions)
+      for (const std::string& text : f.lowered.imports)
+        if (imported.insert(text).second)
+          built.objects.push_back(TW_TRY(codegen::compile_llvm_text(text, built.target)));
     return built;
   });
 }

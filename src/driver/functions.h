@@ -19,6 +19,10 @@ struct LoweredFunction {
   std::vector<bool> scalar;
 };
 
+// The same function with other statements: each of a sequence is a kernel. They use the function's buffers, and those
+// that it wrote it may write. Errors: VerifyFailed (a variable or a buffer that is not there, a dtype).
+Result<LoweredFunction> with_body(const LoweredFunction& function, const tir::Stmt& body);
+
 // Kernels as code generation gets them: the passes of kernels done, named after the function. Errors: VerifyFailed.
 Result<std::vector<tir::PrimFunc>> finished_kernels(const LoweredFunction& function);
 

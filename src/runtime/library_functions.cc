@@ -55,6 +55,7 @@ class LibraryFunctions::Call {
       team->run([](void* self, int tid, int n) { static_cast<Call*>(self)->walk(tid, n); }, this);
     else
       walk(0, 1);
+    if (failed_) return std::move(*failed_);
     return Ok{};
   }
 
@@ -129,15 +130,59 @@ class LibraryFunctions::Call {
 
   void walk(int tid, int threads) {
     void* const* buffers = buffers_[static_cast<size_t>(tid)].data();
-    for (size_t i = 0; i < function_.kernels.size(); ++i) {
-      const plan::FunctionKernel& k = function_.kernels[i];
+    auto call = function_.calls.begin();
+    for (size_t i = 0; i <= function_.kernels.size(); ++i) {
       if (i > 0 && threads > 1) team_->barrier(tid);
+      const auto first = call;
+      for (; call != function_.calls.end() && call->before == i; ++call)
+        if (tid == 0 && !failed_) make_call(*call);
+      if (call != first && threads > 1) team_->barrier(tid);
+      if (failed_ || i == function_.kernels.size()) return;
+      const plan::FunctionKernel& k = function_.kernels[i];
       if (k.parallel)
         artifact_.kernels()[k.kernel](buffers, tid, threads);
       else if (tid == 0)
         artifact_.kernels()[k.kernel](buffers, 0, 1);
     }
   }
+
+  // On the first thread, while the others wait.
+  void make_call(const plan::FunctionCall& c) {
+    std::vector<DLTensor> tensors(c.arguments.size());
+    std::vector<std::vector<int64_t>> shapes(c.arguments.size());
+    std::vector<tw_value> values;
+    for (size_t i = 0; i < c.arguments.size(); ++i) {
+      const plan::FunctionCall::Argument& a = c.arguments[i];
+      tw_value& v = values.emplace_back();
+      v = {};
+      if (a.kind == plan::FunctionCall::Kind::kFloat) {
+        v.kind = TW_FLOAT, v.as.f = a.number;
+        continue;
+      }
+      const std::vector<plan::SizeProgram> integer = {a.integer};
+      for (const plan::SizeProgram& p : a.kind == plan::FunctionCall::Kind::kTensor ? a.shape : integer) {
+        const auto n = plan::evaluate(p, sizes_);
+        if (!n) return fail_call(wrong(format("an argument of '{}' is none for these sizes", c.name)));
+        shapes[i].push_back(*n);
+      }
+      if (a.kind == plan::FunctionCall::Kind::kInteger) {
+        v.kind = TW_INT, v.as.i = shapes[i][0];
+        continue;
+      }
+      const size_t first = sizes_.empty() ? 0 : 1;
+      DLTensor& t = tensors[i] = {};
+      t.data = buffers_[0][first + a.memory];
+      t.device = {kDLCPU, 0}, t.dtype = to_dlpack(a.dtype);
+      t.ndim = static_cast<int32_t>(shapes[i].size()), t.shape = shapes[i].data();
+      v.kind = TW_TENSOR, v.as.tensor = &t;
+    }
+    const FunctionRef function = find_global(c.name);
+    if (!function)
+      return fail_call(wrong(format("it calls the function '{}', and none is registered by that name", c.name),
+                             "register it, or import the package that brings it"));
+    if (auto result = runtime::call(function.get(), values); !result.ok()) fail_call(std::move(result).error());
+  }
+  void fail_call(Diagnostic d) { failed_ = std::move(d); }
 
   struct Place {
     uint64_t offset, per_thread;
@@ -149,6 +194,7 @@ class LibraryFunctions::Call {
   std::vector<void*> data_;
   std::vector<Place> places_;
   std::vector<std::vector<void*>> buffers_;  // by thread
+  std::optional<Diagnostic> failed_;         // written by the first thread between two meetings
 };
 
 Result<std::shared_ptr<const LibraryFunctions>> LibraryFunctions::of(const std::shared_ptr<const Artifact>& artifact) {

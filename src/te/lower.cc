@@ -2,11 +2,11 @@
 #include "te/lower.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "base/format.h"
-#include "base/formats/function_table.h"
+#include "te/kernels.h"
 #include "te/stage_plan.h"
+#include "te/tensorize.h"
 #include "tir/walk.h"
 
 namespace tilewright::te {
@@ -19,10 +19,16 @@ class Emission {
  public:
   explicit Emission(Planning& planning) : planning_(planning), out_(planning.take()) {}
 
-  Lowered run() {
-    for (const auto& s : schedule().stages())
-      if (planning_.of(*s).alive && !s->attached_to()) emit_kernel(*s);
-    finish_parameters();
+  Result<Lowered> run() {
+    for (const auto& s : schedule().stages()) {
+      if (!planning_.of(*s).alive || planning_.home_of(*s)) continue;
+      if (s->op()->external)
+        TW_TRY_STATUS(emit_extern(*s));
+      else
+        emit_kernel(*s);
+    }
+    if (problem_) return std::move(*problem_);
+    finish_parameters(planning_.argument_buffers(), &out_);
     return std::move(out_);
   }
 
@@ -33,20 +39,23 @@ class Emission {
 
   Stmt innermost(const Stage& s, Part part) {
     const StagePlan& p = planning_.of(s);
+    if (s.op()->scan) return tir::seq({});  // its updates are computed in its loop
     Widening w = planning_.widening([this](const tir::ReadNode& read, const std::vector<PrimExpr>& indices) {
       const StagePlan& from = planning_.of(*planning_.stage_of(read));
-      return tir::load(from.buffers[static_cast<size_t>(Planning::output_of(read))], planning_.place(from, indices));
+      const int output = Planning::output_of(read);
+      return tir::load(from.buffers[static_cast<size_t>(output)], planning_.place(from, output, indices));
     });
     std::vector<PrimExpr> at;
     for (const IterVar& a : p.body->axis) {
       at.push_back(p.value(a));
       w.bind(a->var, at.back());
     }
-    const PrimExpr index = planning_.place(p, at);
+    std::vector<PrimExpr> index;
+    for (size_t i = 0; i < p.buffers.size(); ++i) index.push_back(planning_.place(p, static_cast<int>(i), at));
     if (part == Part::kInit) {
       std::vector<Stmt> stores;
       for (size_t i = 0; i < p.buffers.size(); ++i)
-        stores.push_back(tir::store(p.buffers[i], index, w.value(p.body->combiner->identity[i])));
+        stores.push_back(tir::store(p.buffers[i], index[i], w.value(p.body->combiner->identity[i])));
       return tir::seq(std::move(stores));
     }
     for (const IterVar& a : p.body->reduce_axis) w.bind(a->var, p.value(a));
@@ -55,7 +64,7 @@ class Emission {
     if (part == Part::kUpdate) {
       tir::Substitution sides;
       for (size_t i = 0; i < values.size(); ++i) {
-        sides[p.body->combiner->lhs[i].get()] = tir::load(p.buffers[i], index);
+        sides[p.body->combiner->lhs[i].get()] = tir::load(p.buffers[i], index[i]);
         sides[p.body->combiner->rhs[i].get()] = values[i];
       }
       for (size_t i = 0; i < values.size(); ++i) values[i] = tir::substitute(p.body->combiner->result[i], sides);
@@ -65,13 +74,13 @@ class Emission {
   }
 
   // Of several values all are computed before the first is stored: each may read what others had.
-  static Stmt stored(const StagePlan& p, const PrimExpr& index, const std::vector<PrimExpr>& values) {
-    if (values.size() == 1) return tir::store(p.buffers[0], index, values[0]);
+  static Stmt stored(const StagePlan& p, const std::vector<PrimExpr>& index, const std::vector<PrimExpr>& values) {
+    if (values.size() == 1) return tir::store(p.buffers[0], index[0], values[0]);
     std::vector<PrimExpr> held;
     std::vector<Stmt> stores;
     for (size_t i = 0; i < values.size(); ++i) {
       held.push_back(tir::make_var(format("value{}", i), values[i]->dtype));
-      stores.push_back(tir::store(p.buffers[i], index, held[i]));
+      stores.push_back(tir::store(p.buffers[i], index[i], held[i]));
     }
     Stmt out = tir::seq(std::move(stores));
     for (size_t i = values.size(); i-- > 0;) out = tir::let_stmt(held[i], values[i], std::move(out));
@@ -87,13 +96,18 @@ class Emission {
     for (const PrimExpr& g : p.guards)
       if (part != Part::kInit || !uses_any(g, reduces)) condition = condition ? tir::logical_and(condition, g) : g;
     Stmt body = innermost(s, part);
+    if (s.store_predicate() && part != Part::kInit) {
+      const PrimExpr holds = store_condition(s);
+      condition = condition ? tir::logical_and(condition, holds) : holds;
+    }
     return condition ? tir::make_if(condition, std::move(body)) : body;
   }
 
   std::vector<const Stage*> attached_at(const Stage& s, const IterVar& leaf) const {
     std::vector<const Stage*> out;
     for (const auto& t : schedule().stages())
-      if (t->attached_to() == &s && t->attached_at() == leaf && planning_.of(*t).alive) out.push_back(t.get());
+      if (planning_.of(*t).alive && planning_.home_of(*t) == &s && planning_.home_loop_of(*t) == leaf)
+        out.push_back(t.get());
     return out;
   }
 
@@ -101,6 +115,7 @@ class Emission {
     const auto& leaves = s.leaves();
     if (from == leaves.size()) return guarded_innermost(s, part);
     const IterVar& leaf = leaves[from];
+    if (s.tensorized_by() && leaf == s.tensorized_at()) return tensorized(s, from, part);
     const bool reduces = leaf->kind == IterKind::kReduce;
     if (reduces && part == Part::kOuter) return tir::seq({loops(s, from, Part::kInit), loops(s, from, Part::kUpdate)});
     if (reduces && part == Part::kInit) return loops(s, from + 1, part);
@@ -133,51 +148,82 @@ class Emission {
     return out;
   }
 
+  PrimExpr store_condition(const Stage& s) {
+    const StagePlan& p = planning_.of(s);
+    Widening w = planning_.widening({});
+    for (const auto& [v, at] : p.offset) w.bind(v->var, at);
+    for (const auto* list : {&p.body->axis, &p.body->reduce_axis})
+      for (const IterVar& a : *list) w.bind(a->var, p.value(a));
+    return w.value(s.store_predicate());
+  }
+
+  // The intrinsic's code in the place of the loops from `from` on (te/tensorize.h has matched them).
+  Stmt tensorized(const Stage& s, size_t from, Part part) {
+    const StagePlan& p = planning_.of(s);
+    const TensorIntrinsic& by = *s.tensorized_by();
+    const bool whole = part == Part::kOuter;
+    Stmt body = whole ? by.body : part == Part::kInit ? by.reset : by.update;
+    if (whole && !body) body = tir::seq({by.reset, by.update});
+    if (part == Part::kInit && !by.reset) return tir::seq({});  // the first update is the whole
+    Stmt code = placed_code(s, body);
+    if (part == Part::kUpdate && !by.reset) {
+      PrimExpr first;
+      for (size_t i = 0; i < from; ++i) {
+        if (s.leaves()[i]->kind != IterKind::kReduce) continue;
+        const PrimExpr start = tir::eq(p.loop.at(s.leaves()[i].get()), tir::make_int(0));
+        first = first ? tir::logical_and(first, start) : start;
+      }
+      code = tir::make_if(first, placed_code(s, by.body), std::move(code));
+    }
+    PrimExpr condition;
+    for (const PrimExpr& g : p.guards) condition = condition ? tir::logical_and(condition, g) : g;
+    return condition && part != Part::kInit ? tir::make_if(condition, std::move(code)) : code;
+  }
+
+  Stmt placed_code(const Stage& s, const Stmt& body) {
+    const StagePlan& p = planning_.of(s);
+    Flatten flatten(planning_.scopes(), planning_.sizes(), format("stage {}", s.op()->name),
+                    [this](const tir::ArrayNode& a, const PrimExpr& n) { return workspace(a, n, true); });
+    for (const auto& [array, at] : p.intrinsic->places) flatten.place(array, at);
+    for (const auto& [var, value] : p.intrinsic->values) flatten.bind(var, value);
+    auto made = flatten.run(body);
+    if (made) return *made;
+    if (!problem_) problem_ = made.error();
+    return tir::seq({});
+  }
+
+  tir::Buffer workspace(const tir::ArrayNode& a, const PrimExpr& elements, bool per_thread) {
+    const auto known = tir::as_const_int(elements);
+    tir::Buffer buffer = tir::make_buffer(a.name, a.dtype.element(), known ? *known : tir::kUnknownSize);
+    out_.workspaces.push_back({buffer, elements, per_thread});
+    return buffer;
+  }
+
+  Status emit_extern(const Stage& s) {
+    const StagePlan& p = planning_.of(s);
+    const ExternBody& e = *s.op()->external;
+    Flatten flatten(planning_.scopes(), planning_.sizes(), format("extern {}", s.op()->name),
+                    [this](const tir::ArrayNode& a, const PrimExpr& n) { return workspace(a, n, true); });
+    for (size_t i = 0; i < e.inputs.size(); ++i) {
+      const StagePlan& from = planning_.of(*TW_TRY(schedule().stage(e.inputs[i]->op)));
+      const auto k = static_cast<size_t>(e.inputs[i]->index);
+      flatten.place(e.input_arrays[i], {from.buffers[k], from.strides[k], tir::make_int(0)});
+    }
+    for (size_t i = 0; i < e.output_arrays.size(); ++i)
+      flatten.place(e.output_arrays[i], {p.buffers[i], p.strides[i], tir::make_int(0)});
+    return add_statements(e.body, flatten, planning_.name(), planning_.argument_buffers(), &out_);
+  }
+
   void emit_kernel(const Stage& s) {
     tir::PrimFunc kernel;
-    kernel.name = out_.kernels.empty() ? planning_.name() : format("{}_{}", planning_.name(), out_.kernels.size());
-    kernel.body = loops(s, 0, Part::kOuter);
+    kernel.name = kernel_name(planning_.name(), out_);
+    kernel.body = loops(s, 0, s.op()->scan ? Part::kUpdate : Part::kOuter);
     out_.kernels.push_back(std::move(kernel));
   }
 
-  // All kernels take the same buffers; what none of them writes is read-only.
-  void finish_parameters() {
-    std::unordered_set<const tir::BufferNode*> written;
-    for (const tir::PrimFunc& k : out_.kernels)
-      tir::for_each_stmt(k.body, [&](const Stmt& st) {
-        if (auto* store = tir::as<tir::StoreNode>(st)) written.insert(store->buffer.get());
-      });
-    std::map<const tir::BufferNode*, tir::Buffer> read_only;
-    std::vector<tir::Buffer> params;
-    tir::Buffer sizes;
-    if (!out_.sizes.empty()) {
-      sizes = tir::make_buffer("sizes", kInt64, static_cast<int64_t>(out_.sizes.size()), tir::Scope::kGlobal, 0, true);
-      params.push_back(sizes);
-    }
-    for (const tir::Buffer& b : planning_.argument_buffers()) {
-      if (!written.count(b.get()))
-        read_only[b.get()] = tir::make_buffer(b->name, b->dtype, b->size, b->scope, b->alignment, true);
-      params.push_back(written.count(b.get()) ? b : read_only[b.get()]);
-    }
-    for (const Lowered::Workspace& w : out_.workspaces) params.push_back(w.buffer);
-    for (tir::PrimFunc& k : out_.kernels) {
-      k.body = tir::mutate(k.body, [&](const PrimExpr& e) -> PrimExpr {
-        auto* load = tir::as<tir::LoadNode>(e);
-        auto found = load ? read_only.find(load->buffer.get()) : read_only.end();
-        return found == read_only.end() ? e : tir::load(found->second, load->index, load->mask);
-      });
-      for (size_t i = out_.sizes.size(); i-- > 0;) {
-        const PrimExpr given = tir::load(sizes, tir::make_int(static_cast<int64_t>(i)));
-        k.body =
-            tir::let_stmt(out_.size_values[i],
-                          tir::min(tir::max(given, tir::make_int(0)), tir::make_int(plan::kMaxFunctionSize)), k.body);
-      }
-      k.params = params;
-    }
-  }
-
-  const Planning& planning_;
+  Planning& planning_;
   Lowered out_;
+  std::optional<Diagnostic> problem_;
 };
 
 }  // namespace

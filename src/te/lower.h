@@ -6,6 +6,7 @@
 // over the tensor's edge, has a condition around the innermost statement wherever it cannot be proven to hold.
 #pragma once
 #include "te/schedule.h"
+#include "tir/block.h"
 
 namespace tilewright::te {
 
@@ -30,6 +31,20 @@ struct Lowered {
   };
   std::vector<Workspace> workspaces;
   std::vector<PrimExpr> size_values;
+  // Functions of the runtime, by name, which get whole tensors.
+  struct Call {
+    size_t before;  // how many of the kernels run before it
+    std::string name;
+    struct Value {
+      PrimExpr number;    // over size_values, or a number; or
+      size_t memory = 0;  // which of the arguments, and behind them which workspace, of `shape` and `dtype`
+      std::vector<PrimExpr> shape;
+      DataType dtype;
+    };
+    std::vector<Value> args;
+  };
+  std::vector<Call> calls;
+  std::vector<std::string> imports;  // LLVM IR that goes into the library
   // Threads of a device that loops are bound to. Here they are loops like others; nothing is built from such kernels.
   std::vector<std::string> bound;
 };
@@ -39,5 +54,10 @@ struct Lowered {
 // is read or an output that is missing, a stage that is computed inside a loop that does not hold all its consumers).
 Result<Lowered> lower(const Schedule& schedule, const std::vector<Tensor>& arguments, const std::string& name,
                       const std::vector<PrimExpr>& scalars = {});
+
+// The same of loops and blocks over arrays: each statement of the function is a kernel. Errors: InvalidArgument.
+Result<Lowered> lower(const tir::BlockFunction& function);
+
+inline constexpr int64_t kMaxStackBytes = 16 << 10;  // of one array; larger ones are workspaces
 
 }  // namespace tilewright::te

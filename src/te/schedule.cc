@@ -5,12 +5,14 @@
 #include <functional>
 
 #include "base/format.h"
+#include "tir/text.h"
 #include "tir/walk.h"
 
 namespace tilewright::te {
 
 Stage::Stage(Operation op) : op_(std::move(op)), leaves_(op_->axis) {
   leaves_.insert(leaves_.end(), op_->reduce_axis.begin(), op_->reduce_axis.end());
+  if (op_->scan) leaves_ = {op_->scan->axis};
 }
 
 Diagnostic Stage::refused(std::string what, std::string hint) const {
@@ -100,6 +102,35 @@ Status Stage::bind(const IterVar& leaf, std::string thread) {
   return Ok{};
 }
 
+Status Stage::tensorize(const IterVar& leaf, std::shared_ptr<const TensorIntrinsic> by) {
+  TW_TRY_STATUS(place_of(leaf));
+  if (!op_->is_compute()) return refused("it has no elements that are computed one by one", "tensorize a te.compute");
+  tensorized_at_ = leaf, tensorized_by_ = std::move(by);
+  return Ok{};
+}
+
+Status Stage::set_store_predicate(PrimExpr condition) {
+  if (!op_->is_compute()) return refused("it stores no elements one by one", "give the condition to a te.compute");
+  if (condition->dtype != kBool)
+    return refused(format("the condition is of {}", condition->dtype.str()), "give a comparison");
+  std::vector<const tir::ExprNode*> known;
+  for (const std::vector<IterVar>& list : {leaves_, op_->axis, op_->reduce_axis})
+    for (const IterVar& v : list) known.push_back(v->var.get());
+  for (const Relation& r : relations_)
+    for (const IterVar& v : {r.parent, r.outer, r.inner}) known.push_back(v->var.get());
+  std::string other;
+  tir::for_each_expr(condition, [&](const PrimExpr& e) {
+    const bool foreign =
+        e->kind == tir::ExprKind::kVar && std::find(known.begin(), known.end(), e.get()) == known.end();
+    if (foreign || e->kind == tir::ExprKind::kRead) other = tir::to_text(e);
+  });
+  if (!other.empty())
+    return refused(format("the condition uses '{}', which is none of its loops", other),
+                   "write it over the stage's own loops; processors have no threads of other kinds");
+  store_predicate_ = std::move(condition);
+  return Ok{};
+}
+
 const std::string* Stage::bound_to(const IterVar& leaf) const {
   auto found = threads_.find(leaf.get());
   return found == threads_.end() ? nullptr : &found->second;
@@ -113,6 +144,7 @@ Status Stage::check_loop(const IterVar& leaf) const {
 Status Stage::compute_at(const Stage& consumer, const IterVar& leaf) {
   if (op_->is_placeholder()) return refused("an input is not computed", "cache_read copies it");
   if (is_output_) return refused("an output is computed by itself", "compute_at is for what others read");
+  if (!op_->is_compute()) return refused("it is computed whole", "compute_at is for a te.compute");
   for (const Stage* s = &consumer; s; s = s->attached_)
     if (s == this) return refused(format("'{}' is computed inside this stage", consumer.op_->name));
   TW_TRY_STATUS(consumer.place_of(leaf));
@@ -123,6 +155,7 @@ Status Stage::compute_at(const Stage& consumer, const IterVar& leaf) {
 Status Stage::compute_inline() {
   if (op_->is_placeholder()) return refused("an input is not computed");
   if (is_output_) return refused("an output has to be stored", "inline what it reads");
+  if (!op_->is_compute()) return refused("it has no expression that could be written into another");
   if (op_->combiner) return refused("a reduction cannot be written into another expression", "use compute_at");
   inline_ = true, attached_ = nullptr, attached_at_ = {};
   return Ok{};
@@ -211,6 +244,7 @@ Result<Tensor> Schedule::cache_write(const Tensor& tensor, std::string suffix) {
   Stage* of = TW_TRY(stage(tensor->op));
   const Operation original = of->op_;
   if (original->is_placeholder()) return of->refused("an input is not computed", "cache_read copies it");
+  if (!original->is_compute()) return of->refused("it is computed whole", "cache_write is for a te.compute");
   if (!of->relations_.empty())
     return of->refused("its loops were changed already", "call cache_write before split and fuse");
   // The computation keeps its axes; the copy, which is the stage that scripts hold loops of, has the data's.

@@ -13,6 +13,15 @@
 
 namespace tilewright::te {
 
+// A computation that one piece of a script's code does: `operation` says what, over placeholders, whose elements are
+// arrays in the statements. `reset` and `update` (may be null) are its parts where the reduction goes on outside of it.
+struct TensorIntrinsic {
+  std::string name;
+  Operation operation;
+  std::vector<tir::Array> inputs, outputs;  // of operation->inputs() and of its outputs
+  tir::Stmt body, reset, update;
+};
+
 struct Relation {
   bool fuses;  // outer and inner become parent; otherwise parent becomes outer and inner
   IterVar parent, outer, inner;
@@ -52,6 +61,16 @@ class Stage {
   // To a thread of a device ("blockIdx.x"): no processor of ours has those, see Lowered::bound.
   Status bind(const IterVar& leaf, std::string thread);
   const std::string* bound_to(const IterVar& leaf) const;  // null: to none
+  // The loop and all inside of it are this code; lower says whether it computes the same.
+  Status tensorize(const IterVar& leaf, std::shared_ptr<const TensorIntrinsic> by);
+  const IterVar& tensorized_at() const { return tensorized_at_; }
+  const std::shared_ptr<const TensorIntrinsic>& tensorized_by() const { return tensorized_by_; }
+  // Elements are stored only where this holds, a condition over the stage's loops and axes.
+  Status set_store_predicate(PrimExpr condition);
+  const PrimExpr& store_predicate() const { return store_predicate_; }
+  // LLVM IR that goes into the library of what is built.
+  void import_llvm(std::string text) { imports_.push_back(std::move(text)); }
+  const std::vector<std::string>& imports() const { return imports_; }
   // That the loop is one of the stage's: what else is said of it has no effect on a processor.
   Status check_loop(const IterVar& leaf) const;
 
@@ -73,6 +92,10 @@ class Stage {
   std::map<const IterVarNode*, tir::ForKind> kinds_;
   std::map<const IterVarNode*, std::string> threads_;
   bool is_output_ = false, inline_ = false;
+  IterVar tensorized_at_;
+  std::shared_ptr<const TensorIntrinsic> tensorized_by_;
+  PrimExpr store_predicate_;
+  std::vector<std::string> imports_;
   const Stage* attached_ = nullptr;
   IterVar attached_at_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "te/stage_plan.h"
+#include "te/tensorize.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +13,6 @@
 namespace tilewright::te {
 namespace {
 
-constexpr int64_t kMaxStackBytes = 16 << 10;  // of one tensor; larger ones are workspaces
 constexpr int64_t kMaxStackTotal = 64 << 10;  // of a kernel, below what code generation takes
 
 }  // namespace
@@ -26,14 +26,20 @@ bool uses_any(const PrimExpr& e, const std::vector<Loop>& loops) {
 }
 
 Status Planning::run() {
+  TW_TRY_STATUS(check_whole_tensors());
   inline_stages();
+  TW_TRY_STATUS(find_scans());
   TW_TRY_STATUS(find_arguments());
   TW_TRY_STATUS(find_sizes());
   describe_arguments();
   for (const auto& s : schedule_.stages())
-    if (s->op()->is_placeholder()) plan_placeholder(*s);
+    if (s->op()->is_placeholder() && !scans_.count(s.get())) plan_placeholder(*s);
   for (auto s = schedule_.stages().rbegin(); s != schedule_.stages().rend(); ++s)
     if (!(*s)->op()->is_placeholder() && !(*s)->is_inline()) TW_TRY_STATUS(plan(**s));
+  for (const auto& s : schedule_.stages()) {
+    out_.imports.insert(out_.imports.end(), s->imports().begin(), s->imports().end());
+    if (s->tensorized_by() && plans_.at(s.get()).alive) TW_TRY_STATUS(match_intrinsic(*this, *s, &plans_[s.get()]));
+  }
   return Ok{};
 }
 
@@ -75,7 +81,8 @@ Status Planning::find_arguments() {
   }
   for (const auto& s : schedule_.stages())
     for (size_t i = 0; i < s->op()->dtypes.size(); ++i)
-      if ((s->is_output() || s->op()->is_placeholder()) && !given_.count(std::pair(s.get(), static_cast<int>(i))))
+      if ((s->is_output() || (s->op()->is_placeholder() && !scans_.count(s.get()))) &&
+          !given_.count(std::pair(s.get(), static_cast<int>(i))))
         return wrong(s->op()->name, s->is_output() ? "the output is no argument" : "the input is no argument",
                      "give all inputs and outputs as arguments");
   return Ok{};
@@ -111,9 +118,15 @@ Status Planning::find_sizes() {
   for (const auto& s : schedule_.stages()) {
     const Operation& op = plans_[s.get()].body;
     for (const PrimExpr& d : op->shape) visit_all(d);
+    for (const auto& shape : op->shapes)
+      for (const PrimExpr& d : shape) visit_all(d);
     for (const PrimExpr& v : op->values) visit_all(v);
     for (const IterVar& a : op->reduce_axis) visit_all(a->min), visit_all(a->extent);
     if (op->condition) visit_all(op->condition);
+    if (op->external) {
+      for (const PrimExpr& v : bound_variables(op->external->body)) bound.insert(v.get());
+      tir::for_each_expr(op->external->body, visit);
+    }
   }
   if (problem) return std::move(*problem);
   return Ok{};
@@ -152,22 +165,58 @@ Status Planning::plan(const Stage& s) {
   for (const PrimExpr& d : p.body->shape) dims.push_back(size(d));
   p.lo.assign(dims.size(), tir::make_int(0));
   extents = allocated = dims;
-  if (s.attached_to()) {
+  const auto in = scans_.find(&s);
+  const bool of_state = in != scans_.end() && in->second.role != InScan::Role::kBetween;
+  if (home_of(s)) {
     if (is_argument)
       return wrong(s.op()->name, "the tensor is an argument and is computed inside another stage's loop",
                    "compute_root it");
     TW_TRY_STATUS(find_path(s, readers));
-    find_region(s, readers, dims, &extents, &allocated);
+    if (of_state) {  // an update: the elements of one time
+      const Stage& scan = *in->second.scan;
+      p.lo[0] = plans_[&scan].value(scan.op()->scan->axis);
+      extents[0] = tir::make_int(1);
+    } else {
+      find_region(s, readers, dims, &extents, &allocated);
+    }
   }
-  set_loops(s, dims, extents);
-  PrimExpr stride = tir::make_int(1);
-  p.strides.assign(dims.size(), stride);
-  for (size_t d = dims.size(); d-- > 0;) {
-    p.strides[d] = stride;
-    stride = scopes_.simplify(stride * allocated[d]);
-  }
-  for (size_t i = 0; i < s.op()->dtypes.size(); ++i) p.buffers.push_back(memory(s, static_cast<int>(i), stride));
+  if (s.op()->is_compute() || s.op()->scan) set_loops(s, dims, extents);
+  p.origin = of_state ? std::vector<PrimExpr>(dims.size(), tir::make_int(0)) : p.lo;
+  plan_memory(s, dims, allocated);
   return Ok{};
+}
+
+void Planning::plan_memory(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& allocated) {
+  StagePlan& p = plans_[&s];
+  const auto in = scans_.find(&s);
+  for (size_t i = 0; i < s.op()->dtypes.size(); ++i) {
+    if (in != scans_.end() && in->second.role != InScan::Role::kBetween) {
+      const StagePlan& scan = plans_.at(in->second.scan);
+      const auto state = static_cast<size_t>(in->second.state.at(static_cast<int>(i)));
+      p.buffers.push_back(scan.buffers[state]), p.strides.push_back(scan.strides[state]);
+      continue;
+    }
+    std::vector<PrimExpr> sizes = allocated;
+    if (!s.op()->shapes.empty()) {
+      sizes.clear();
+      for (const PrimExpr& d : s.op()->shapes[i]) sizes.push_back(size(d));
+    }
+    PrimExpr stride = tir::make_int(1);
+    std::vector<PrimExpr>& strides = p.strides.emplace_back(sizes.size(), stride);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      strides[d] = stride;
+      stride = scopes_.simplify(stride * sizes[d]);
+    }
+    p.buffers.push_back(memory(s, static_cast<int>(i), stride));
+  }
+  if (!s.op()->scan) return;
+  for (const auto& [stage, other] : scans_)  // the states' placeholders lie in it
+    if (other.scan == &s && other.role == InScan::Role::kState) {
+      StagePlan& state = plans_[stage];
+      const auto i = static_cast<size_t>(other.state.begin()->second);
+      state.lo.assign(dims.size(), tir::make_int(0)), state.origin = state.lo;
+      state.buffers = {p.buffers[i]}, state.strides = {p.strides[i]};
+    }
 }
 
 std::vector<const Stage*> Planning::readers_of(const Stage& s) const {
@@ -182,22 +231,22 @@ std::vector<const Stage*> Planning::readers_of(const Stage& s) const {
 
 // All readers are inside the loop that the stage is computed in.
 Status Planning::find_path(const Stage& s, const std::vector<const Stage*>& readers) {
-  const Stage& home = *s.attached_to();
+  const Stage& home = *home_of(s);
   const auto& leaves = home.leaves();
-  const auto at = std::find(leaves.begin(), leaves.end(), s.attached_at());
+  const auto at = std::find(leaves.begin(), leaves.end(), home_loop_of(s));
   if (at == leaves.end())
     return wrong(format("stage {}", s.op()->name),
                  format("the loop '{}' of '{}', which it is computed in, was split or fused since",
-                        s.attached_at()->name(), home.op()->name),
+                        home_loop_of(s)->name(), home.op()->name),
                  "call compute_at after the loops are made");
   if (!plans_[&home].alive)
     return wrong(format("stage {}", s.op()->name), format("'{}' is not computed in loops of its own", home.op()->name),
                  "compute_at a stage that is not inlined");
   for (const Stage* k : readers) {
     const Stage* below = k;
-    while (below != &home && below->attached_to() && below->attached_to() != &home) below = below->attached_to();
-    const bool inside = below == &home || (below->attached_to() == &home &&
-                                           std::find(leaves.begin(), leaves.end(), below->attached_at()) >= at);
+    while (below != &home && home_of(*below) && home_of(*below) != &home) below = home_of(*below);
+    const bool inside = below == &home || (home_of(*below) == &home &&
+                                           std::find(leaves.begin(), leaves.end(), home_loop_of(*below)) >= at);
     if (!inside)
       return wrong(format("stage {}", s.op()->name),
                    format("it is computed inside '{}', but '{}' outside of that loop reads it, too", home.op()->name,
@@ -288,11 +337,13 @@ void Planning::find_region(const Stage& s, const std::vector<const Stage*>& read
 
 void Planning::set_loops(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& extents) {
   StagePlan& p = plans_[&s];
-  for (size_t d = 0; d < dims.size(); ++d) {
+  for (size_t d = 0; d < p.body->axis.size(); ++d) {
     p.base[p.body->axis[d].get()] = p.lo[d];
     p.extent[p.body->axis[d].get()] = extents[d];
   }
-  for (const IterVar& a : p.body->reduce_axis) {
+  std::vector<IterVar> reduces = p.body->reduce_axis;
+  if (p.body->scan) reduces = {p.body->scan->axis};
+  for (const IterVar& a : reduces) {
     p.base[a.get()] = size(a->min);
     p.extent[a.get()] = size(a->extent);
   }
@@ -320,7 +371,7 @@ void Planning::set_loops(const Stage& s, const std::vector<PrimExpr>& dims, cons
     if (tir::as_const_int(simple) != 1) p.guards.push_back(simple);
   };
   for (const IterVar& v : uneven) guard(tir::lt(p.offset[v.get()], p.extent[v.get()]));
-  if (!s.attached_to()) return;
+  if (!home_of(s) || s.op()->scan) return;
   for (size_t d = 0; d < dims.size(); ++d) {
     const PrimExpr value = p.value(p.body->axis[d]);
     guard(tir::ge(value, tir::make_int(0)));
@@ -357,7 +408,7 @@ tir::Buffer Planning::memory(const Stage& s, int output, const PrimExpr& element
   const DataType dtype = s.op()->dtypes[static_cast<size_t>(output)];
   const auto known = tir::as_const_int(elements);
   const std::string name = output == 0 ? s.op()->name : format("{}.{}", s.op()->name, output);
-  if (s.attached_to() && known && *known <= kMaxStackBytes) {
+  if (home_of(s) && known && *known <= kMaxStackBytes) {
     const auto bytes = static_cast<int64_t>(dtype.bytes_for(static_cast<uint64_t>(*known)));
     if (bytes <= kMaxStackBytes && stack_bytes_ + bytes <= kMaxStackTotal) {
       stack_bytes_ += bytes;
@@ -365,13 +416,14 @@ tir::Buffer Planning::memory(const Stage& s, int output, const PrimExpr& element
     }
   }
   tir::Buffer buffer = tir::make_buffer(name, dtype, known ? *known : tir::kUnknownSize);
-  out_.workspaces.push_back({buffer, elements, s.attached_to() != nullptr});
+  out_.workspaces.push_back({buffer, elements, home_of(s) != nullptr});
   return buffer;
 }
 
-PrimExpr Planning::place(const StagePlan& p, const std::vector<PrimExpr>& indices) const {
+PrimExpr Planning::place(const StagePlan& p, int output, const std::vector<PrimExpr>& indices) const {
   PrimExpr sum = tir::make_int(0);
-  for (size_t d = 0; d < indices.size(); ++d) sum = sum + scopes_.simplify(indices[d] - p.lo[d]) * p.strides[d];
+  const std::vector<PrimExpr>& strides = p.strides[static_cast<size_t>(output)];
+  for (size_t d = 0; d < indices.size(); ++d) sum = sum + scopes_.simplify(indices[d] - p.origin[d]) * strides[d];
   return sum;
 }
 
@@ -380,9 +432,10 @@ void Planning::plan_placeholder(const Stage& s) {
   StagePlan& p = plans_[&s];
   PrimExpr stride = tir::make_int(1);
   const size_t n = s.op()->shape.size();
-  p.lo.assign(n, tir::make_int(0)), p.strides.assign(n, stride);
+  p.lo.assign(n, tir::make_int(0)), p.origin = p.lo;
+  p.strides.assign(1, std::vector<PrimExpr>(n, stride));
   for (size_t d = n; d-- > 0;) {
-    p.strides[d] = stride;
+    p.strides[0][d] = stride;
     stride = stride * size(s.op()->shape[d]);
   }
   p.buffers.push_back(given_.at({&s, 0}));

@@ -7,11 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "te/flatten.h"
 #include "te/lower.h"
 #include "te/region.h"
-#include "te/widen.h"
 
 namespace tilewright::te {
+
+// What an intrinsic's arrays and variables are in a stage (te/tensorize.h).
+struct IntrinsicPlaces {
+  std::vector<std::pair<tir::Array, Placed>> places;
+  std::vector<std::pair<PrimExpr, PrimExpr>> values;
+};
 
 struct Loop {
   PrimExpr var, extent;
@@ -23,12 +29,14 @@ struct StagePlan {
   bool alive = false;
   std::vector<Loop> path;                                 // the loops around the stage, outermost first
   std::vector<PrimExpr> lo;                               // of each dimension: the first index that is computed
-  std::vector<PrimExpr> strides;                          // of the buffers
+  std::vector<std::vector<PrimExpr>> strides;             // of the buffers, by output
+  std::vector<PrimExpr> origin;                           // of each dimension: the first index that is stored
   std::map<const IterVarNode*, PrimExpr> extent, offset;  // offset: from the start, over the loops' variables
   std::map<const IterVarNode*, PrimExpr> base;            // where an operation's axis starts
   std::map<const IterVarNode*, PrimExpr> loop;            // the variable of a leaf
   std::vector<PrimExpr> guards;
-  std::vector<tir::Buffer> buffers;  // by output
+  std::vector<tir::Buffer> buffers;                  // by output
+  std::shared_ptr<const IntrinsicPlaces> intrinsic;  // of a tensorized stage
 
   PrimExpr value(const IterVar& axis) const { return base.at(axis.get()) + offset.at(axis.get()); }
 };
@@ -48,7 +56,15 @@ class Planning {
   const StagePlan& of(const Stage& s) const { return plans_.at(&s); }
   Stage* stage_of(const tir::ReadNode& read) const;
   static int output_of(const tir::ReadNode& read) { return static_cast<const TensorNode&>(*read.source).index; }
-  PrimExpr place(const StagePlan& p, const std::vector<PrimExpr>& indices) const;
+  PrimExpr place(const StagePlan& p, int output, const std::vector<PrimExpr>& indices) const;
+  PrimExpr simplified(const PrimExpr& e) const { return scopes_.simplify(e); }
+  // Where a stage is computed: what it was asked, or the time of the scan that it is a part of.
+  const Stage* home_of(const Stage& s) const;
+  const IterVar& home_loop_of(const Stage& s) const;
+  // The size that an index or extent over sizes is.
+  PrimExpr size(const PrimExpr& e) const;
+  const std::vector<std::pair<PrimExpr, PrimExpr>>& sizes() const { return sizes_; }
+  Scopes& scopes() { return scopes_; }
   Widening widening(Widening::OnRead on_read) const;
   const std::vector<tir::Buffer>& argument_buffers() const { return argument_buffers_; }
   // Sizes, arguments and workspaces; the kernels are still to come.
@@ -60,9 +76,11 @@ class Planning {
   Status find_arguments();
   Status find_sizes();
   void describe_arguments();
-  PrimExpr size(const PrimExpr& e) const;
+  Status check_whole_tensors() const;
+  Status find_scans();
   Status plan(const Stage& s);
   void plan_placeholder(const Stage& s);
+  void plan_memory(const Stage& s, const std::vector<PrimExpr>& dims, const std::vector<PrimExpr>& allocated);
   std::vector<const Stage*> readers_of(const Stage& s) const;
   Status find_path(const Stage& s, const std::vector<const Stage*>& readers);
   Running running_beside(const StagePlan& k, const Stage& reader, const std::vector<Loop>& path, bool* known) const;
@@ -79,6 +97,13 @@ class Planning {
   Lowered out_;
   Scopes scopes_;
   std::map<const Stage*, StagePlan> plans_;
+  // Of the stages of scans: the scan, and of each output (of init and update) or placeholder the state that it is.
+  struct InScan {
+    const Stage* scan = nullptr;
+    enum class Role : uint8_t { kInit, kUpdate, kState, kBetween } role = Role::kBetween;
+    std::map<int, int> state;
+  };
+  std::map<const Stage*, InScan> scans_;
   std::map<std::pair<const Stage*, int>, tir::Buffer> given_;
   std::vector<tir::Buffer> argument_buffers_;
   std::vector<std::pair<PrimExpr, PrimExpr>> sizes_;

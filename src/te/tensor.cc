@@ -82,6 +82,56 @@ Result<Operation> define(Definition d) {
   return made_of(std::move(d), std::move(shape), std::move(dtypes));
 }
 
+Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, std::vector<tir::Array> input_arrays,
+                                std::vector<tir::Array> output_arrays, tir::Stmt body) {
+  if (output_arrays.empty()) return bad_tensor("an extern has no output", name, "give it a shape");
+  if (inputs.size() != input_arrays.size())
+    return bad_tensor(format("{} buffers for {} inputs", input_arrays.size(), inputs.size()), name);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]->dtype() != input_arrays[i]->dtype || inputs[i]->shape().size() != input_arrays[i]->shape.size())
+      return bad_tensor(format("the buffer of '{}' is of {} and {} dimensions", inputs[i]->op->name,
+                               input_arrays[i]->dtype.str(), input_arrays[i]->shape.size()),
+                        name, "give buffers the dtypes and dimensions of the tensors");
+  auto* op = new OperationNode;
+  Operation out(op);
+  op->name = std::move(name);
+  for (const tir::Array& a : output_arrays) op->shapes.push_back(a->shape), op->dtypes.push_back(a->dtype);
+  op->shape = op->shapes[0];
+  op->external = ExternBody{std::move(inputs), std::move(input_arrays), std::move(output_arrays), std::move(body)};
+  return out;
+}
+
+Result<Operation> define_scan(std::string name, std::vector<Tensor> init, std::vector<Tensor> update,
+                              std::vector<Tensor> state) {
+  if (init.empty() || init.size() != update.size() || init.size() != state.size())
+    return bad_tensor(format("a scan of {} inits, {} updates and {} states", init.size(), update.size(), state.size()),
+                      name, "give each state its init and its update");
+  auto* op = new OperationNode;
+  Operation out(op);
+  for (size_t i = 0; i < state.size(); ++i) {
+    const Tensor &first = init[i], &next = update[i], &s = state[i];
+    if (!s->op->is_placeholder()) return bad_tensor(format("state {} is computed", i), name, "give a placeholder");
+    if (!first->op->is_compute() || !next->op->is_compute())
+      return bad_tensor(format("init or update {} is no te.compute", i), name, "compute them");
+    const size_t rank = s->shape().size();
+    if (rank == 0 || first->shape().size() != rank || next->shape().size() != rank)
+      return bad_tensor(format("state {} has {} dimensions, its init {}, its update {}", i, rank, first->shape().size(),
+                               next->shape().size()),
+                        name, "give all three the same dimensions, the first of them time");
+    if (s->dtype() != first->dtype() || s->dtype() != next->dtype())
+      return bad_tensor(format("state {} is of {}, its init of {}, its update of {}", i, s->dtype().str(),
+                               first->dtype().str(), next->dtype().str()),
+                        name, "cast them");
+    op->shapes.push_back(s->shape()), op->dtypes.push_back(s->dtype());
+  }
+  op->name = std::move(name);
+  op->shape = op->shapes[0];
+  const PrimExpr first = init[0]->shape()[0], last = state[0]->shape()[0];
+  const IterVar axis = reduce_axis(first, tir::cast(first->dtype, last) - first, op->name + ".idx");
+  op->scan = ScanBody{axis, std::move(init), std::move(update), std::move(state)};
+  return out;
+}
+
 IterVar reduce_axis(PrimExpr min, PrimExpr extent, std::string name) {
   const DataType dtype = extent->dtype;
   return make_node<IterVarNode>(tir::make_var(std::move(name), dtype), tir::cast(dtype, std::move(min)),
@@ -111,11 +161,19 @@ Result<Combiner> make_combiner(Reduction reduction, DataType dtype) {
   return c;
 }
 
-const std::vector<PrimExpr>& TensorNode::shape() const { return op->shape; }
+const std::vector<PrimExpr>& TensorNode::shape() const {
+  return op->shapes.empty() ? op->shape : op->shapes[static_cast<size_t>(index)];
+}
 DataType TensorNode::dtype() const { return op->dtypes[static_cast<size_t>(index)]; }
 
 std::vector<Tensor> OperationNode::inputs() const {
+  if (external) return external->inputs;
   std::vector<Tensor> out;
+  if (scan) {
+    out = scan->init;
+    out.insert(out.end(), scan->update.begin(), scan->update.end());
+    return out;
+  }
   auto visit = [&](const PrimExpr& e) {
     if (e->kind != tir::ExprKind::kRead) return;
     const auto* tensor = dynamic_cast<const TensorNode*>(static_cast<const tir::ReadNode&>(*e).source.get());
@@ -176,8 +234,35 @@ Result<Operation> compute_reduction(const std::vector<PrimExpr>& shape, const Bo
   return define(std::move(d));
 }
 
+namespace {
+// Of an operation that names whole tensors: what another tensor takes the place of.
+Operation rewrite_inputs(const Operation& op, const ReadRewrite& rewrite) {
+  bool changed = false;
+  auto replaced = [&](Tensor& t) {
+    const PrimExpr e =
+        tir::read(t->dtype(), t, t->op->name, std::vector<PrimExpr>(t->shape().size(), tir::make_int(0)));
+    const PrimExpr with = rewrite(static_cast<const tir::ReadNode&>(*e), e);
+    const auto* read = tir::as<tir::ReadNode>(with);
+    const auto* tensor = read ? dynamic_cast<const TensorNode*>(read->source.get()) : nullptr;
+    if (with == e || !tensor) return;
+    t = Tensor(tensor), changed = true;
+  };
+  auto* made = new OperationNode;
+  Operation out(made);
+  made->name = op->name, made->shape = op->shape, made->shapes = op->shapes, made->dtypes = op->dtypes;
+  made->external = op->external, made->scan = op->scan, made->tag = op->tag, made->attributes = op->attributes;
+  if (made->external)
+    for (Tensor& t : made->external->inputs) replaced(t);
+  if (made->scan)
+    for (std::vector<Tensor>* list : {&made->scan->init, &made->scan->update})
+      for (Tensor& t : *list) replaced(t);
+  return changed ? out : op;
+}
+}  // namespace
+
 Operation rewrite_reads(const Operation& op, const ReadRewrite& rewrite) {
   if (op->is_placeholder()) return op;
+  if (!op->is_compute()) return rewrite_inputs(op, rewrite);
   auto on_expr = [&](const PrimExpr& e) -> PrimExpr {
     return e->kind == tir::ExprKind::kRead ? rewrite(static_cast<const tir::ReadNode&>(*e), e) : e;
   };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tir/expr.h"
+#include "tir/block.h"
 
 namespace tilewright::te {
 
@@ -51,22 +51,40 @@ class TensorNode : public Node {
 };
 using Tensor = Ref<TensorNode>;
 
+// What statements of a script's own compute: they read whole inputs, as arrays, and write whole outputs.
+struct ExternBody {
+  std::vector<Tensor> inputs;
+  std::vector<tir::Array> input_arrays, output_arrays;
+  tir::Stmt body;
+};
+// A recurrence. The first dimension of every state is time: `init` says its first elements, `update` the others, one
+// after another, from earlier ones, which it reads as elements of the placeholders `state`.
+struct ScanBody {
+  IterVar axis;
+  std::vector<Tensor> init, update, state;
+};
+
 // A placeholder (no body), or elements computed one by one: values[i] is the element of output i at `axis`, or what is
 // combined over `reduce_axis` where `condition` (may be null) holds.
 class OperationNode : public Node {
  public:
   std::string name;
-  std::vector<PrimExpr> shape;  // of every output
+  std::vector<PrimExpr> shape;  // of every output, where `shapes` is empty
+  std::vector<std::vector<PrimExpr>> shapes;
   std::vector<DataType> dtypes;
   std::vector<IterVar> axis, reduce_axis;
   std::vector<PrimExpr> values;
   std::optional<Combiner> combiner;
   PrimExpr condition;
+  std::optional<ExternBody> external;
+  std::optional<ScanBody> scan;
   std::string tag;       // what kind of computation scripts say it is ("broadcast")
   Ref<Node> attributes;  // what else its maker says of it
 
-  bool is_placeholder() const { return values.empty(); }
-  // Tensors that the body reads, each once, in the order of their first use.
+  bool is_placeholder() const { return values.empty() && !external && !scan; }
+  // Elements computed one by one: what loops can be made of.
+  bool is_compute() const { return !values.empty(); }
+  // Tensors that the body reads, each once, in the order of their first use. Of a scan: init and update.
   std::vector<Tensor> inputs() const;
 };
 
@@ -90,6 +108,12 @@ struct Definition {
 // Errors: InvalidArgument (sizes or values that are none; a reduction without an axis, over an axis that is none of a
 // reduction, or with a combiner of another number of values or of other dtypes).
 Result<Operation> define(Definition definition);
+
+// Errors of both: InvalidArgument (no output; statements over other memory; states that do not fit together).
+Result<Operation> define_extern(std::string name, std::vector<Tensor> inputs, std::vector<tir::Array> input_arrays,
+                                std::vector<tir::Array> output_arrays, tir::Stmt body);
+Result<Operation> define_scan(std::string name, std::vector<Tensor> init, std::vector<Tensor> update,
+                              std::vector<Tensor> state);
 
 using Body = std::function<std::vector<PrimExpr>(const std::vector<PrimExpr>& axis)>;
 // One output for each expression of the body.

@@ -450,6 +450,10 @@ PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args) {
   return make_node<CallNode>(type, op, std::move(args));
 }
 
+PrimExpr extern_value(DataType dtype, std::string name, std::vector<PrimExpr> args) {
+  return make_node<ExternNode>(dtype, std::move(name), std::move(args));
+}
+
 PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c) {
   return intrinsic(Intrinsic::k_fma, {std::move(a), std::move(b), std::move(c)});
 }

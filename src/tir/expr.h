@@ -20,7 +20,8 @@ namespace tilewright::tir {
   X(Add) X(Sub) X(Mul) X(Div) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) \
   X(And) X(Or) X(BitAnd) X(BitOr) X(BitXor) X(ShiftLeft) X(ShiftRight)
 #define TW_TIR_OTHER(X) \
-  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Read) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Let)
+  X(IntImm) X(FloatImm) X(Var) X(Not) X(Select) X(Cast) X(Reinterpret) X(Load) X(Read) X(Ramp) X(Broadcast) X(Shuffle) X(Call) X(Extern) \
+  X(Let)
 // clang-format on
 enum class ExprKind : uint8_t {
 #define TW_KIND(name) k##name,
@@ -174,6 +175,14 @@ class CallNode : public ExprNode {
   const Intrinsic op;
   const std::vector<PrimExpr> args;
 };
+// A function by its C name, of scalars, which changes nothing that the kernel sees; or one that a script lowers.
+class ExternNode : public ExprNode {
+ public:
+  ExternNode(DataType d, std::string n, std::vector<PrimExpr> a)
+      : ExprNode(ExprKind::kExtern, d), name(std::move(n)), args(std::move(a)) {}
+  const std::string name;
+  const std::vector<PrimExpr> args;
+};
 class LetNode : public ExprNode {
  public:
   LetNode(PrimExpr v, PrimExpr x, PrimExpr b)
@@ -224,6 +233,7 @@ PrimExpr ramp(PrimExpr base, int64_t stride, int lanes);
 PrimExpr broadcast(PrimExpr value, int lanes);  // a no-op for lanes == 1
 PrimExpr shuffle(std::vector<PrimExpr> vectors, std::vector<int> indices);
 PrimExpr intrinsic(Intrinsic op, std::vector<PrimExpr> args);
+PrimExpr extern_value(DataType dtype, std::string name, std::vector<PrimExpr> args);
 PrimExpr fma(PrimExpr a, PrimExpr b, PrimExpr c);  // a*b + c, one rounding
 PrimExpr let(PrimExpr var, PrimExpr value, PrimExpr body);
 PrimExpr load(Buffer buffer, PrimExpr index, PrimExpr mask = {});

@@ -49,6 +49,9 @@ std::unique_ptr<Step> Compiler::step(const Stmt& s) {
       break;
     }
     case StmtKind::kPrefetch:
+    case StmtKind::kCallExtern:
+    case StmtKind::kWrite:
+    case StmtKind::kBlock:
       break;
     case StmtKind::kLetStmt: {
       const auto& n = static_cast<const LetStmtNode&>(*s);
@@ -127,6 +130,8 @@ Slot Compiler::compute(const PrimExpr& e) {
     }
   } else if (auto* s = as<ShuffleNode>(e)) {
     for (const auto& v : s->vectors) i.more.push_back(value(v));
+  } else if (e->kind == ExprKind::kExtern) {
+    // has no value here: the instruction says so when it is reached
   } else if (auto* l = as<LoadNode>(e)) {
     i.in[0] = value(l->index);
     if (l->mask) i.in[1] = value(l->mask);

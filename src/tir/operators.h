@@ -36,10 +36,10 @@ inline constexpr OperatorRow kOperators[] = {
 };
 // Words that cannot name a variable or buffer. Dtype and intrinsic names cannot either.
 inline constexpr const char* kReservedWords[] = {
-    "func",     "for",   "from",        "extent",     "let",       "alloc",    "if",    "else",     "pass",
-    "or",       "and",   "not",         "min",        "max",       "true",     "false", "inf",      "nan",
-    "select",   "cast",  "reinterpret", "ramp",       "broadcast", "shuffle",  "mask",  "readonly", "align",
-    "register", "stack", "threads",     "vectorized", "unrolled",  "parallel",
+    "func",     "for",   "from",        "extent",     "let",       "alloc",    "if",     "else",     "pass",
+    "or",       "and",   "not",         "min",        "max",       "true",     "false",  "inf",      "nan",
+    "select",   "cast",  "reinterpret", "ramp",       "broadcast", "shuffle",  "mask",   "readonly", "align",
+    "register", "stack", "threads",     "vectorized", "unrolled",  "parallel", "extern", "call",     "address",
 };
 
 }  // namespace tilewright::tir

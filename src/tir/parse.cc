@@ -193,6 +193,20 @@ class Parser : ExprParser {
       }
       return make_node<IfNode>(condition, then_case, else_case);
     }
+    if (next_is("call") && names_.find("call") == names_.end()) {
+      ++at_;
+      std::string name = word("a function");
+      std::vector<ExternArgument> args;
+      expect("(");
+      while (!next_is(")")) {
+        if (!args.empty()) expect(",");
+        args.push_back(extern_argument());
+      }
+      expect(")");
+      Stmt s = made<CallExternNode>(std::move(name), std::move(args), false);
+      finish_header();
+      return s;
+    }
     const bool hint = accept_word("prefetch");
     auto it = names_.find(token().text);
     if (it == names_.end() || !it->second.buffer) fail(format("a statement expected, found '{}'", token().text));
@@ -209,6 +223,15 @@ class Parser : ExprParser {
     Stmt s = made<StoreNode>(b, index, value, mask);
     finish_header();
     return s;
+  }
+
+  ExternArgument extern_argument() {
+    if (!accept_word("address")) return {expr(), {}};
+    auto it = names_.find(token().text);
+    if (it == names_.end() || !it->second.buffer) fail(format("a buffer expected, found '{}'", token().text));
+    Buffer b = it->second.buffer;
+    ++at_;
+    return {subscript().first, b};
   }
 
   int blocks_ = 0;  // how deep blocks are nested

@@ -170,6 +170,7 @@ PrimExpr ExprParser::literal(std::optional<DataType> type, bool negative) {
   if (name == "let") return let_call();
   if (name == "ramp" || name == "broadcast") return lanes_call(name);
   if (name == "shuffle") return shuffle_call();
+  if (name == "extern") return extern_call();
   return plain_call(name);
 }
 
@@ -227,6 +228,16 @@ PrimExpr ExprParser::shuffle_call() {
   expect(")");
   if (indices.size() > UINT16_MAX) fail("a shuffle gives at most 65535 lanes");
   return made<ShuffleNode>(std::move(vectors), std::move(indices));
+}
+
+PrimExpr ExprParser::extern_call() {
+  std::string function = word("a function");
+  expect(",");
+  const DataType type = dtype();
+  std::vector<PrimExpr> args;
+  while (accept(",")) args.push_back(expr());
+  expect(")");
+  return made<ExternNode>(type, std::move(function), std::move(args));
 }
 
 // Functions whose arguments are expressions and nothing else.

@@ -51,6 +51,7 @@ class ExprParser : protected TokenCursor {
   PrimExpr let_call();
   PrimExpr lanes_call(std::string_view name);
   PrimExpr shuffle_call();
+  PrimExpr extern_call();
   PrimExpr plain_call(std::string_view name);
 
   int depth_ = 0;

@@ -144,6 +144,16 @@ class Printer {
         const auto& n = static_cast<const CallNode&>(*e);
         return call(intrinsic_name(n.op), n.args);
       }
+      case ExprKind::kExtern: {
+        const auto& n = static_cast<const ExternNode&>(*e);
+        out += format("extern({}, {}", n.name, e->dtype.str());
+        for (const PrimExpr& a : n.args) {
+          out += ", ";
+          expr(a);
+        }
+        out += ")";
+        return;
+      }
       case ExprKind::kRead: {
         const auto& n = static_cast<const ReadNode&>(*e);
         return call(n.name + "[", n.indices, true, "]");
@@ -312,6 +322,31 @@ class Printer {
         out += "prefetch ";
         element(n.buffer, n.index, PrimExpr());
         out += "\n";
+        break;
+      }
+      case StmtKind::kCallExtern: {
+        const auto& n = static_cast<const CallExternNode&>(*s);
+        out += format("call {}(", n.name);
+        for (size_t i = 0; i < n.args.size(); ++i) {
+          if (i) out += ", ";
+          if (n.args[i].buffer || n.args[i].address) out += "address ";
+          n.args[i].buffer ? element(n.args[i].buffer, n.args[i].value, PrimExpr()) : expr(n.args[i].value);
+        }
+        out += ")\n";
+        break;
+      }
+      case StmtKind::kWrite: {
+        const auto& n = static_cast<const WriteNode&>(*s);
+        call(n.name + "[", n.indices, true, "]");
+        out += " = ";
+        expr(n.value);
+        out += "\n";
+        break;
+      }
+      case StmtKind::kBlock: {
+        const auto& n = static_cast<const BlockNode&>(*s);
+        out += format("block {}:\n", n.name);
+        block(n.body, depth + 1);
         break;
       }
       case StmtKind::kLetStmt: {

@@ -5,12 +5,13 @@
 
 namespace tilewright::tir {
 
-Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind) {
+Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind, Annotations annotations) {
   TW_ICHECK(var->kind == ExprKind::kVar && var->dtype.lanes == 1 && var->dtype.is_integral(), var->dtype.str());
   TW_ICHECK(min->dtype == var->dtype && extent->dtype == var->dtype,
             format("loop variable {}, min {}, extent {}", var->dtype.str(), min->dtype.str(), extent->dtype.str()));
   TW_ICHECK(body, "a loop has a body");
-  return make_node<ForNode>(std::move(var), std::move(min), std::move(extent), kind, std::move(body));
+  return make_node<ForNode>(std::move(var), std::move(min), std::move(extent), kind, std::move(body),
+                            std::move(annotations));
 }
 
 Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask) {
@@ -80,6 +81,14 @@ Stmt allocate(Buffer buffer, Stmt body) {
   TW_ICHECK(buffer->scope != Scope::kGlobal, format("{} is a parameter, not an allocation", buffer->name));
   TW_ICHECK(body, "an allocation has a body");
   return make_node<AllocateNode>(std::move(buffer), std::move(body));
+}
+
+Stmt call_extern(std::string name, std::vector<ExternArgument> args, bool packed) {
+  return make_node<CallExternNode>(std::move(name), std::move(args), packed);
+}
+
+Stmt write(Ref<Node> target, std::string name, std::vector<PrimExpr> indices, PrimExpr value) {
+  return make_node<WriteNode>(std::move(target), std::move(name), std::move(indices), std::move(value));
 }
 
 }  // namespace tilewright::tir

@@ -9,7 +9,8 @@
 
 namespace tilewright::tir {
 
-#define TW_TIR_STMTS(X) X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(Seq) X(Allocate)
+// Write and Block are of loops over memory that has dimensions (tir/block.h); no kernel holds one.
+#define TW_TIR_STMTS(X) X(For) X(Store) X(Prefetch) X(LetStmt) X(If) X(Seq) X(Allocate) X(CallExtern) X(Write) X(Block)
 enum class StmtKind : uint8_t {
 #define TW_KIND(name) k##name,
   TW_TIR_STMTS(TW_KIND)
@@ -25,18 +26,23 @@ using Stmt = Ref<StmtNode>;
 // Requests that the passes vectorize, unroll and divide_parallel remove before code generation.
 enum class ForKind : uint8_t { kSerial, kVectorized, kUnrolled, kParallel };
 
+// What scripts say of a loop or a block, by name: a number or a quoted text. Passes of kernels do not look at it.
+using Annotations = std::vector<std::pair<std::string, std::string>>;
+
 class ForNode : public StmtNode {  // for var in [min, min + extent)
  public:
-  ForNode(PrimExpr v, PrimExpr m, PrimExpr e, ForKind k, Stmt b)
+  ForNode(PrimExpr v, PrimExpr m, PrimExpr e, ForKind k, Stmt b, Annotations a = {})
       : StmtNode(StmtKind::kFor),
         var(std::move(v)),
         min(std::move(m)),
         extent(std::move(e)),
         for_kind(k),
-        body(std::move(b)) {}
+        body(std::move(b)),
+        annotations(std::move(a)) {}
   const PrimExpr var, min, extent;
   const ForKind for_kind;
   const Stmt body;
+  const Annotations annotations;
 };
 class StoreNode : public StmtNode {  // buffer[index] = value; index and mask as in Load
  public:
@@ -83,11 +89,71 @@ class AllocateNode : public StmtNode {  // a kStack or kRegister buffer live in 
   const Stmt body;
 };
 
+// A function by its C name: scalars by value, memory by the address of an element. What it returns is not looked at.
+// `packed`: a function of the runtime, which takes whole tensors; no kernel holds one.
+struct ExternArgument {
+  PrimExpr value;  // a scalar; or (with a buffer) an index into it; or (address) a Read of memory with dimensions
+  Buffer buffer;
+  bool address = false;
+};
+class CallExternNode : public StmtNode {
+ public:
+  CallExternNode(std::string n, std::vector<ExternArgument> a, bool p)
+      : StmtNode(StmtKind::kCallExtern), name(std::move(n)), args(std::move(a)), packed(p) {}
+  const std::string name;
+  const std::vector<ExternArgument> args;
+  const bool packed;
+};
+// target[indices] = value, of memory that has dimensions: what Read is for stores.
+class WriteNode : public StmtNode {
+ public:
+  WriteNode(Ref<Node> t, std::string n, std::vector<PrimExpr> i, PrimExpr v)
+      : StmtNode(StmtKind::kWrite),
+        target(std::move(t)),
+        name(std::move(n)),
+        indices(std::move(i)),
+        value(std::move(v)) {}
+  const Ref<Node> target;
+  const std::string name;
+  const std::vector<PrimExpr> indices;
+  const PrimExpr value;
+};
+// A variable of a block, what it runs over, and what it is where the block stands.
+struct BlockAxis {
+  PrimExpr var, min, extent;
+  bool reduces;
+  PrimExpr value;
+};
+// One instance of a computation (te/block_schedule.h): `body` where `predicate` (may be null) holds, and `init` (may be
+// null) before it where all axes that reduce are at their start.
+class BlockNode : public StmtNode {
+ public:
+  BlockNode(std::string n, std::vector<BlockAxis> a, PrimExpr p, Stmt i, Stmt b, std::vector<Ref<Node>> m,
+            Annotations t = {})
+      : StmtNode(StmtKind::kBlock),
+        name(std::move(n)),
+        axes(std::move(a)),
+        predicate(std::move(p)),
+        init(std::move(i)),
+        body(std::move(b)),
+        memory(std::move(m)),
+        annotations(std::move(t)) {}
+  const std::string name;
+  const std::vector<BlockAxis> axes;
+  const PrimExpr predicate;
+  const Stmt init, body;
+  const std::vector<Ref<Node>> memory;  // arrays that live in it (tir/block.h)
+  const Annotations annotations;
+};
+
 template <class T>
 const T* as(const Stmt& s) {
   return dynamic_cast<const T*>(s.get());
 }
-Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::kSerial);
+Stmt make_for(PrimExpr var, PrimExpr min, PrimExpr extent, Stmt body, ForKind kind = ForKind::kSerial,
+              Annotations annotations = {});
+Stmt call_extern(std::string name, std::vector<ExternArgument> args, bool packed = false);
+Stmt write(Ref<Node> target, std::string name, std::vector<PrimExpr> indices, PrimExpr value);
 Stmt store(Buffer buffer, PrimExpr index, PrimExpr value, PrimExpr mask = {});
 Stmt prefetch(Buffer buffer, PrimExpr index);
 Stmt let_stmt(PrimExpr var, PrimExpr value, Stmt body);

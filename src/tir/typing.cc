@@ -183,6 +183,13 @@ std::string typing_error(const ExprNode& e) {
     }
     case ExprKind::kRead:
       return "an element of a tensor expression is left in a function";
+    case ExprKind::kExtern: {
+      const auto& n = static_cast<const ExternNode&>(e);
+      if (!is_number(e.dtype) || e.dtype.lanes != 1) return format("{} gives {}", n.name, e.dtype.str());
+      for (const PrimExpr& a : n.args)
+        if (!is_number(a->dtype) || a->dtype.lanes != 1) return format("{} of {}", n.name, a->dtype.str());
+      return {};
+    }
     case ExprKind::kCall:
       return call_error(static_cast<const CallNode&>(e));
     case ExprKind::kLet: {
@@ -230,6 +237,21 @@ std::string typing_error(const StmtNode& s) {
     }
     case StmtKind::kSeq:
       return {};
+    case StmtKind::kCallExtern: {
+      const auto& n = static_cast<const CallExternNode&>(s);
+      for (const ExternArgument& a : n.args) {
+        if (a.value->dtype.lanes != 1) return format("{} of {}", n.name, a.value->dtype.str());
+        if (a.buffer && a.buffer->scope == Scope::kRegister)
+          return format("the address of the register buffer {}", a.buffer->name);
+        if (a.buffer && a.value->dtype != kInt64)
+          return format("{} indexed by {}", a.buffer->name, a.value->dtype.str());
+        if (a.address) return "an address without a place in memory is left in a function";
+      }
+      return n.packed ? format("a call of the runtime's function {} is left in a kernel", n.name) : "";
+    }
+    case StmtKind::kWrite:
+    case StmtKind::kBlock:
+      return "what has no place in memory yet is left in a function";
     case StmtKind::kAllocate: {
       const auto& b = *static_cast<const AllocateNode&>(s).buffer;
       return b.scope != Scope::kGlobal ? "" : format("an allocation of {}, which is global", b.name);

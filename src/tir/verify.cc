@@ -153,6 +153,9 @@ class Verifier {
       case StmtKind::kPrefetch:
       case StmtKind::kIf:
       case StmtKind::kSeq:
+      case StmtKind::kCallExtern:
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
         for_each_child(s, [&](const Stmt& child) { stmt(child, depth + 1); });
         break;
     }
@@ -162,6 +165,10 @@ class Verifier {
     if (auto* n = as<StoreNode>(s)) bounds(*n->buffer, n->index, bool(n->mask));
     if (auto* n = as<PrefetchNode>(s); n && !in_scope_.count(n->buffer.get()))
       fail(format("the buffer {} is used outside its scope", n->buffer->name));
+    if (auto* n = as<CallExternNode>(s))
+      for (const ExternArgument& a : n->args)
+        if (a.buffer && !in_scope_.count(a.buffer.get()))
+          fail(format("the buffer {} is used outside its scope", a.buffer->name));
     if (auto* n = as<AllocateNode>(s))
       if (auto what = typing_error(*n->buffer); !what.empty()) fail(what);
     if (auto* n = as<ForNode>(s); n && form_ == Form::kFinal && n->for_kind != ForKind::kSerial)

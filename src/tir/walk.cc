@@ -82,6 +82,9 @@ void for_each_child(const PrimExpr& e, const std::function<void(const PrimExpr&)
     case ExprKind::kCall:
       for (const auto& a : node<CallNode>(e).args) f(a);
       break;
+    case ExprKind::kExtern:
+      for (const auto& a : node<ExternNode>(e).args) f(a);
+      break;
     case ExprKind::kLet:
       f(node<LetNode>(e).value);
       f(node<LetNode>(e).body);
@@ -109,6 +112,17 @@ void for_each_own_expr(const Stmt& s, const std::function<void(const PrimExpr&)>
     case StmtKind::kIf:
       f(node<IfNode>(s).condition);
       break;
+    case StmtKind::kCallExtern:
+      for (const auto& a : node<CallExternNode>(s).args) f(a.value);
+      break;
+    case StmtKind::kWrite:
+      for (const auto& i : node<WriteNode>(s).indices) f(i);
+      f(node<WriteNode>(s).value);
+      break;
+    case StmtKind::kBlock:
+      for (const auto& a : node<BlockNode>(s).axes) f(a.min), f(a.extent), f(a.value);
+      if (node<BlockNode>(s).predicate) f(node<BlockNode>(s).predicate);
+      break;
     case StmtKind::kSeq:
     case StmtKind::kAllocate:
       break;
@@ -122,6 +136,12 @@ void for_each_child(const Stmt& s, const std::function<void(const Stmt&)>& f) {
       break;
     case StmtKind::kStore:
     case StmtKind::kPrefetch:
+    case StmtKind::kCallExtern:
+    case StmtKind::kWrite:
+      break;
+    case StmtKind::kBlock:
+      if (node<BlockNode>(s).init) f(node<BlockNode>(s).init);
+      f(node<BlockNode>(s).body);
       break;
     case StmtKind::kLetStmt:
       f(node<LetStmtNode>(s).body);
@@ -226,6 +246,13 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
       for (const auto& a : n.args) args.push_back(f(a));
       return args == n.args ? e : intrinsic(n.op, std::move(args));
     }
+    case ExprKind::kExtern: {
+      const auto& n = node<ExternNode>(e);
+      std::vector<PrimExpr> args;
+      args.reserve(n.args.size());
+      for (const auto& a : n.args) args.push_back(f(a));
+      return args == n.args ? e : extern_value(e->dtype, n.name, std::move(args));
+    }
     case ExprKind::kLet: {
       const auto& n = node<LetNode>(e);
       auto v = f(n.value), b = f(n.body);
@@ -234,6 +261,26 @@ PrimExpr map_children(const PrimExpr& e, const std::function<PrimExpr(const Prim
   }
   return e;
 }
+
+namespace {
+Stmt map_block(const BlockNode& n, const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>& on_expr,
+               const std::function<Stmt(const Stmt&)>& on_stmt) {
+  std::vector<BlockAxis> axes = n.axes;
+  bool changed = false;
+  auto map = [&](PrimExpr& e) {
+    PrimExpr made = on_expr(e);
+    changed = changed || made != e;
+    e = std::move(made);
+  };
+  for (BlockAxis& a : axes) map(a.min), map(a.extent), map(a.value);
+  PrimExpr predicate = n.predicate;
+  if (predicate) map(predicate);
+  Stmt init = n.init ? on_stmt(n.init) : Stmt(), body = on_stmt(n.body);
+  if (!changed && init == n.init && body == n.body) return s;
+  return make_node<BlockNode>(n.name, std::move(axes), std::move(predicate), std::move(init), std::move(body), n.memory,
+                              n.annotations);
+}
+}  // namespace
 
 Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>& on_expr,
                   const std::function<Stmt(const Stmt&)>& on_stmt) {
@@ -244,7 +291,7 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
       auto body = on_stmt(n.body);
       return lo == n.min && extent == n.extent && body == n.body
                  ? s
-                 : make_for(n.var, std::move(lo), std::move(extent), std::move(body), n.for_kind);
+                 : make_for(n.var, std::move(lo), std::move(extent), std::move(body), n.for_kind, n.annotations);
     }
     case StmtKind::kStore: {
       const auto& n = node<StoreNode>(s);
@@ -283,6 +330,28 @@ Stmt map_children(const Stmt& s, const std::function<PrimExpr(const PrimExpr&)>&
       auto body = on_stmt(n.body);
       return body == n.body ? s : allocate(n.buffer, std::move(body));
     }
+    case StmtKind::kCallExtern: {
+      const auto& n = node<CallExternNode>(s);
+      std::vector<ExternArgument> args = n.args;
+      bool changed = false;
+      for (ExternArgument& a : args) {
+        PrimExpr value = on_expr(a.value);
+        changed = changed || value != a.value;
+        a.value = std::move(value);
+      }
+      return changed ? call_extern(n.name, std::move(args), n.packed) : s;
+    }
+    case StmtKind::kWrite: {
+      const auto& n = node<WriteNode>(s);
+      std::vector<PrimExpr> indices;
+      indices.reserve(n.indices.size());
+      for (const auto& i : n.indices) indices.push_back(on_expr(i));
+      PrimExpr value = on_expr(n.value);
+      return indices == n.indices && value == n.value ? s
+                                                      : write(n.target, n.name, std::move(indices), std::move(value));
+    }
+    case StmtKind::kBlock:
+      return map_block(node<BlockNode>(s), s, on_expr, on_stmt);
   }
   return s;
 }

@@ -9,7 +9,7 @@
 namespace tilewright::plan {
 namespace {
 
-constexpr uint32_t kFunctionsVersion = 1;
+constexpr uint32_t kWithoutCalls = 1, kWithCalls = 2;  // versions
 constexpr size_t kMaxSteps = 1 << 16;
 
 int operands_of(SizeOp op) {
@@ -131,6 +131,55 @@ void write_function(ByteWriter& out, const Function& f) {
   for (const FunctionWorkspace& w : f.workspaces) {
     write_program(out, w.bytes);
     out.write<uint8_t>(w.per_thread);
+  }
+}
+
+void write_calls(ByteWriter& out, const Function& f) {
+  out.write<uint64_t>(f.calls.size());
+  for (const FunctionCall& c : f.calls) {
+    out.write(c.before);
+    out.write_string(c.name);
+    out.write<uint64_t>(c.arguments.size());
+    for (const FunctionCall::Argument& a : c.arguments) {
+      out.write(static_cast<uint8_t>(a.kind));
+      if (a.kind == FunctionCall::Kind::kInteger) write_program(out, a.integer);
+      if (a.kind == FunctionCall::Kind::kFloat) out.write(a.number);
+      if (a.kind != FunctionCall::Kind::kTensor) continue;
+      out.write(a.memory);
+      out.write_string(a.dtype.str());
+      out.write<uint64_t>(a.shape.size());
+      for (const SizeProgram& p : a.shape) write_program(out, p);
+    }
+  }
+}
+
+FunctionCall::Argument read_call_argument(ByteReader& in, const Function& f) {
+  FunctionCall::Argument a;
+  const auto kind = in.read<uint8_t>();
+  if (kind > static_cast<uint8_t>(FunctionCall::Kind::kFloat)) in.fail();
+  a.kind = static_cast<FunctionCall::Kind>(kind);
+  if (a.kind == FunctionCall::Kind::kInteger) a.integer = read_program(in, f.sizes.size());
+  if (a.kind == FunctionCall::Kind::kFloat) a.number = in.read<double>();
+  if (a.kind != FunctionCall::Kind::kTensor) return a;
+  a.memory = in.read<uint32_t>();
+  const size_t places = f.tensors.size() + f.workspaces.size();
+  if (a.memory >= places || (a.memory >= f.tensors.size() && f.workspaces[a.memory - f.tensors.size()].per_thread))
+    in.fail();
+  auto dtype = parse_dtype(in.read_string(64));
+  if (!dtype.ok()) in.fail();
+  if (dtype.ok()) a.dtype = *dtype;
+  for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i) a.shape.push_back(read_program(in, f.sizes.size()));
+  return a;
+}
+
+void read_calls(ByteReader& in, Function* f) {
+  for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i) {
+    FunctionCall& c = f->calls.emplace_back();
+    c.before = in.read<uint32_t>();
+    c.name = in.read_string();
+    if (c.before > f->kernels.size() || (i > 0 && c.before < f->calls[i - 1].before)) in.fail();
+    for (uint64_t k = 0, args = in.read_count(1); k < args && in.ok(); ++k)
+      c.arguments.push_back(read_call_argument(in, *f));
   }
 }
 
@@ -260,19 +309,26 @@ Status check_function(const Function& f) {
 
 std::string write_functions(std::span<const Function> functions) {
   ByteWriter out;
-  out.write(kFunctionsVersion);
+  const bool calls =
+      std::any_of(functions.begin(), functions.end(), [](const Function& f) { return !f.calls.empty(); });
+  out.write(calls ? kWithCalls : kWithoutCalls);
   out.write<uint64_t>(functions.size());
-  for (const Function& f : functions) write_function(out, f);
+  for (const Function& f : functions) {
+    write_function(out, f);
+    if (calls) write_calls(out, f);
+  }
   return out.take();
 }
 
 Result<std::vector<Function>> read_functions(std::string_view bytes, uint64_t kernels) {
   ByteReader in(std::as_bytes(std::span(bytes)));
   const Diagnostic damaged(ErrorCode::kBadArtifact, "the table of functions is damaged", {}, "build the library again");
-  if (in.read<uint32_t>() != kFunctionsVersion) return Diagnostic(damaged);
+  const auto version = in.read<uint32_t>();
+  if (version != kWithoutCalls && version != kWithCalls) return Diagnostic(damaged);
   std::vector<Function> out;
   for (uint64_t i = 0, n = in.read_count(8); i < n && in.ok(); ++i) {
     out.push_back(read_function(in, kernels));
+    if (version == kWithCalls && in.ok()) read_calls(in, &out.back());
     if (in.ok() && !check_function(out.back()).ok()) in.fail();
   }
   if (!in.ok() || in.remaining() != 0) return Diagnostic(damaged);

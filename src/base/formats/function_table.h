@@ -64,6 +64,21 @@ struct FunctionWorkspace {
   SizeProgram bytes;
   bool per_thread = false;
 };
+// A function of the process by name, called on one thread. Its arguments are numbers and tensors.
+struct FunctionCall {
+  uint32_t before = 0;  // how many of the function's kernels run before it
+  std::string name;
+  enum class Kind : uint8_t { kTensor, kInteger, kFloat };
+  struct Argument {
+    Kind kind = Kind::kInteger;
+    uint32_t memory = 0;  // which of `tensors`, and behind them which workspace (of all threads)
+    DataType dtype;
+    std::vector<SizeProgram> shape;
+    SizeProgram integer;
+    double number = 0;
+  };
+  std::vector<Argument> arguments;
+};
 // Each kernel gets the sizes (int64; when there are any), the tensors in the order of `tensors`, the workspaces.
 struct Function {
   std::string name;
@@ -72,6 +87,7 @@ struct Function {
   std::vector<uint32_t> tensors;  // into arguments
   std::vector<FunctionKernel> kernels;
   std::vector<FunctionWorkspace> workspaces;
+  std::vector<FunctionCall> calls;
 };
 
 // "A: float32[n, 32]", "n"; "f(n, A: float32[n, 32])".

@@ -7,6 +7,7 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/IRReader/IRReader.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/Support/MemoryBufferRef.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -91,6 +92,32 @@ Result<IrObject> compile_ir(const std::string& path) {
   if (module->getDataLayout() != machine->createDataLayout()) return bad("its data layout is not this target's");
   std::string object = TW_TRY(emit_machine_code(*module, *machine, /*assembly=*/false));
   return IrObject{std::move(object), std::move(target)};
+}
+
+Result<std::string> compile_llvm_text(const std::string& text, const Target& target) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic problem;
+  std::unique_ptr<llvm::Module> module =
+      llvm::parseIR(llvm::MemoryBufferRef(text, "imported LLVM IR"), problem, context);
+  auto bad = [&](std::string what) {
+    return Diagnostic(ErrorCode::kParseError, std::move(what), "import_llvm",
+                      format("LLVM IR as version {} writes it is read", llvm_version()));
+  };
+  if (!module) return bad(format("line {}: {}", problem.getLineNo(), problem.getMessage().str()));
+  std::string why;
+  llvm::raw_string_ostream stream(why);
+  if (llvm::verifyModule(*module, &stream)) return bad("malformed LLVM IR: " + stream.str());
+  initialize_llvm();
+  TargetMachinePtr machine = make_target_machine(target, Effort::kGlue);
+  if (module->getDataLayout() != machine->createDataLayout()) return bad("its data layout is not this target's");
+  module->setTargetTriple(target.mtriple);
+  module->setPICLevel(llvm::PICLevel::BigPIC);
+  for (llvm::Function& function : *module) {
+    if (function.isDeclaration()) continue;
+    function.addFnAttr("target-cpu", target.mcpu);
+    function.addFnAttr("target-features", feature_string(target));
+  }
+  return emit_machine_code(*module, *machine, /*assembly=*/false);
 }
 
 }  // namespace tilewright::codegen

@@ -151,6 +151,12 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
       return emit_shuffle(static_cast<const ShuffleNode*>(e));
     case ExprKind::kCall:
       return emit_call(static_cast<const CallNode*>(e));
+    case ExprKind::kExtern: {
+      auto* n = static_cast<const ExternNode*>(e);
+      std::vector<V> args;
+      for (const PrimExpr& a : n->args) args.push_back(emit(a));
+      return emit_extern(n->name, type, args);
+    }
     case ExprKind::kLet: {
       auto* n = static_cast<const LetNode*>(e);
       vars_[n->var.get()] = emit(n->value);
@@ -159,6 +165,20 @@ Value* KernelEmitter::emit_uncached(const ExprNode* e) {
     default:
       return nullptr;  // Var and binary kinds were handled above
   }
+}
+
+// The C function of this name. One name has one type in a module: calls of another are through a pointer all the same.
+Value* KernelEmitter::emit_extern(const std::string& name, llvm::Type* result, const std::vector<Value*>& args) {
+  std::vector<llvm::Type*> types;
+  for (Value* a : args) {
+    if (a->getType()->isIntegerTy(1)) return fail(format("{} takes a bool; cast it to int32", name));
+    types.push_back(a->getType());
+  }
+  auto* signature = llvm::FunctionType::get(result, types, false);
+  llvm::Module* module = b_.GetInsertBlock()->getModule();
+  llvm::CallInst* call = b_.CreateCall(signature, module->getOrInsertFunction(name, signature).getCallee(), args);
+  call->setDoesNotThrow();
+  return result->isVoidTy() ? nullptr : call;
 }
 
 Value* KernelEmitter::emit_binary(const BinaryNode* e) {

@@ -104,6 +104,14 @@ void KernelEmitter::emit_if(const IfNode* s) {
   b_.SetInsertPoint(done);
 }
 
+void KernelEmitter::emit_call_extern(const CallExternNode* s) {
+  std::vector<Value*> args;
+  for (const ExternArgument& a : s->args)
+    args.push_back(a.buffer ? address(a.buffer.get(), a.value.get(), /*inside=*/false) : emit(a.value));
+  // What an int function gives is not looked at: its caller reads no register that a void function leaves otherwise.
+  emit_extern(s->name, b_.getVoidTy(), args);
+}
+
 // Chains of lets and allocations are as long as a tile is large: they are walked, not recursed into.
 void KernelEmitter::emit(const Stmt& stmt) {
   const StmtNode* s = stmt.get();
@@ -124,6 +132,16 @@ void KernelEmitter::emit(const Stmt& stmt) {
         forget(before);
         return;
       }
+      case StmtKind::kCallExtern: {
+        const size_t before = mark();
+        emit_call_extern(static_cast<const CallExternNode*>(s));
+        forget(before);
+        return;
+      }
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        fail("loops over memory without a place are left in a kernel");
+        return;
       case StmtKind::kIf:
         emit_if(static_cast<const IfNode*>(s));
         return;

@@ -70,6 +70,7 @@ class KernelEmitter {
   V emit_quotient(tir::ExprKind kind, DataType dtype, V a, V b);
   V emit_shuffle(const tir::ShuffleNode* e);
   V emit_call(const tir::CallNode* e);
+  V emit_extern(const std::string& name, llvm::Type* result, const std::vector<V>& args);
   V emit_reduce(const tir::CallNode* e);
   V emit_dot4(V sum, V a, V b);
   V emit_choice(const tir::CallNode* e);
@@ -101,6 +102,7 @@ class KernelEmitter {
   // Statements (emit_stmt.cc).
   void emit_for(const tir::ForNode* s);
   void emit_if(const tir::IfNode* s);
+  void emit_call_extern(const tir::CallExternNode* s);
   void emit_allocate(const tir::BufferNode* buffer);
 
   llvm::IRBuilderBase& b_;

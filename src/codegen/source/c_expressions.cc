@@ -120,6 +120,9 @@ CPrinter::Code CPrinter::uncached(const PrimExpr& e) {
       memo_order_.push_back(n.var.get());
       return code(n.body);
     }
+    case ExprKind::kExtern:
+      fail(format("the function {} is none that C code may call", static_cast<const tir::ExternNode&>(*e).name));
+      return {"0", kAtom};
     default:
       fail(format("{} is left in C code", kind_name(e->kind)));
       return {"0", kAtom};

@@ -130,6 +130,12 @@ void CPrinter::print(const Stmt& stmt) {
         return print_store(static_cast<const tir::StoreNode&>(*s));
       case StmtKind::kPrefetch:
         return;
+      case StmtKind::kCallExtern:
+        return fail(
+            format("the function {} is none that C code may call", static_cast<const tir::CallExternNode&>(*s).name));
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        return fail("loops over memory without a place are left in C code");
       case StmtKind::kIf:
         return print_if(static_cast<const tir::IfNode&>(*s));
       case StmtKind::kSeq:

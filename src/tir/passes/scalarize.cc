@@ -35,7 +35,11 @@ class LaneByLane {
       case StmtKind::kFor:
       case StmtKind::kIf:
       case StmtKind::kSeq:
+      case StmtKind::kCallExtern:
         return with_children(s);
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        break;  // never in a kernel
     }
     return s;
   }

@@ -77,6 +77,12 @@ class Simplifier {
       case StmtKind::kSeq:
         return map_children(
             s, [](const PrimExpr& e) { return e; }, [&](const Stmt& child) { return stmt(child); });
+      case StmtKind::kCallExtern:
+        return map_children(
+            s, [&](const PrimExpr& e) { return expr(e); }, [](const Stmt& child) { return child; });
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        return s;  // never in a kernel
       case StmtKind::kAllocate: {
         const auto& n = static_cast<const AllocateNode&>(*s);
         Stmt body = stmt(n.body);
@@ -319,6 +325,8 @@ class DeadCodeElimination {
       for_each_own_expr(s, [&](const PrimExpr& e) { count(e, 1); });
       if (auto* n = as<StoreNode>(s)) buffers_[n->buffer.get()]++;
       if (auto* n = as<PrefetchNode>(s)) buffers_[n->buffer.get()]++;
+      if (auto* n = as<CallExternNode>(s))
+        for (const ExternArgument& a : n->args) buffers_[a.buffer.get()]++;
     });
   }
 

@@ -58,6 +58,9 @@ Stmt scratch_in_registers(const Stmt& body) {
     if (const auto* n = as<StoreNode>(s); n && n->buffer->scope == Scope::kStack)
       places[n->buffer.get()].use(n->index, n->mask);
     if (const auto* n = as<PrefetchNode>(s)) places[n->buffer.get()].constant = false;
+    if (const auto* n = as<CallExternNode>(s))
+      for (const ExternArgument& a : n->args)
+        if (a.buffer) places[a.buffer.get()].constant = false;
   });
   for_each_expr(body, [&](const PrimExpr& e) {
     if (const auto* n = as<LoadNode>(e); n && n->buffer->scope == Scope::kStack)
@@ -145,6 +148,13 @@ class Lifetimes {
       case StmtKind::kPrefetch:
         touch(static_cast<const PrefetchNode&>(*s).buffer.get());
         break;
+      case StmtKind::kCallExtern:
+        for (const ExternArgument& a : static_cast<const CallExternNode&>(*s).args)
+          if (a.buffer) touch(a.buffer.get());
+        break;
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        break;  // never in a kernel
       case StmtKind::kFor: {
         const int64_t begin = now_;
         loops_.push_back(begin);
@@ -251,6 +261,12 @@ Stmt shared_scratch(const Stmt& body) {
           if (Buffer b = replaced(n->buffer)) return store(std::move(b), n->index, n->value, n->mask);
         if (const auto* n = as<PrefetchNode>(s))
           if (Buffer b = replaced(n->buffer)) return prefetch(std::move(b), n->index);
+        if (const auto* n = as<CallExternNode>(s)) {
+          std::vector<ExternArgument> args = n->args;
+          for (ExternArgument& a : args)
+            if (Buffer b = a.buffer ? replaced(a.buffer) : Buffer()) a.buffer = std::move(b);
+          return call_extern(n->name, std::move(args), n->packed);
+        }
         if (const auto* n = as<AllocateNode>(s); n && (replaced(n->buffer) || unused.count(n->buffer.get())))
           return n->body;
         return s;

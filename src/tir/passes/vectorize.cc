@@ -29,6 +29,10 @@ class LoopBody {
       }
       case StmtKind::kStore:
         return store_stmt(s);
+      case StmtKind::kCallExtern:
+      case StmtKind::kWrite:
+      case StmtKind::kBlock:
+        return give_up(s);
       case StmtKind::kPrefetch:
         return seq({});  // one hint per element would be too many
       case StmtKind::kLetStmt: {
@@ -164,6 +168,8 @@ class LoopBody {
         if (n.op == Intrinsic::k_if_then_else) return choice(n);
         break;
       }
+      case ExprKind::kExtern:
+        return lane_by_lane(static_cast<const ExternNode&>(*e), e);
       case ExprKind::kDiv:
       case ExprKind::kFloorDiv:
       case ExprKind::kFloorMod: {
@@ -190,6 +196,26 @@ class LoopBody {
     if (failed) return e;
     PrimExpr result = map_children_unless_failed(e, recurse);
     return reduces_lanes && result != e ? give_up(e) : result;
+  }
+
+  // A function by name takes scalars.
+  PrimExpr lane_by_lane(const ExternNode& n, const PrimExpr& e) {
+    std::vector<PrimExpr> wide;
+    bool varies = false;
+    for (const PrimExpr& a : n.args) {
+      wide.push_back(expr(a));
+      varies = varies || wide.back()->dtype.lanes > 1;
+    }
+    if (failed || !varies) return failed || wide == n.args ? e : extern_value(e->dtype, n.name, std::move(wide));
+    std::vector<PrimExpr> values;
+    std::vector<int> order;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      std::vector<PrimExpr> args;
+      for (const PrimExpr& a : wide) args.push_back(a->dtype.lanes > 1 ? shuffle({a}, {lane}) : a);
+      values.push_back(extern_value(e->dtype, n.name, std::move(args)));
+      order.push_back(lane);
+    }
+    return shuffle(std::move(values), std::move(order));
   }
 
   // The builders check dtypes, so nothing is built from the meaningless results of a failure.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory by its dimensions, which Read and Write name, and functions over it: what scripts write and te::BlockSchedule
+// changes. te/flatten.h makes kernels of them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tir/stmt.h"
+
+namespace tilewright::tir {
+
+class ArrayNode : public Node {
+ public:
+  ArrayNode(std::string n, DataType d, std::vector<PrimExpr> s, std::vector<PrimExpr> t, std::string sc)
+      : name(std::move(n)), dtype(d), shape(std::move(s)), strides(std::move(t)), scope(std::move(sc)) {}
+  const std::string name;
+  const DataType dtype;
+  const std::vector<PrimExpr> shape;    // int32 or int64
+  const std::vector<PrimExpr> strides;  // in elements; empty: rows one after another
+  const std::string scope;              // "global", or what a script says; no processor looks at it
+};
+using Array = Ref<ArrayNode>;
+inline Array make_array(std::string name, DataType dtype, std::vector<PrimExpr> shape, std::string scope = "global",
+                        std::vector<PrimExpr> strides = {}) {
+  return make_node<ArrayNode>(std::move(name), dtype, std::move(shape), std::move(strides), std::move(scope));
+}
+inline PrimExpr read(const Array& array, std::vector<PrimExpr> indices) {
+  return read(array->dtype, array, array->name, std::move(indices));
+}
+inline Stmt write(const Array& array, std::vector<PrimExpr> indices, PrimExpr value) {
+  return write(Ref<Node>(array), array->name, std::move(indices), std::move(value));
+}
+inline const ArrayNode* array_of(const Ref<Node>& source) { return dynamic_cast<const ArrayNode*>(source.get()); }
+
+// A function whose parameters are arrays and sizes, in any order; free variables of shapes are sizes, too.
+struct BlockFunction {
+  std::string name;
+  struct Param {
+    Array array;   // or
+    PrimExpr var;  // a size
+  };
+  std::vector<Param> params;
+  Stmt body;  // arrays that are no parameters live in blocks
+};
+
+}  // namespace tilewright::tir
