@@ -319,7 +319,7 @@ class Program:
         if r.random() < 0.6:
             x, vx = self.tensors[-1], self.values[-1]
         n, m = self.sizes
-        kind = r.randrange(5)
+        kind = r.randrange(7)
         if kind == 0:
             made, value = te.compute((n, m), lambda i, j: x[i, j] * 3 - y[i, j], name=name), vx * 3 - vy
         elif kind == 1:
@@ -331,6 +331,28 @@ class Program:
             made, value = te.compute((n, m), lambda i, j: te.sum(x[i, k] * y[i, j], axis=k), name=name), vx.sum(1, keepdims=True, dtype="int32") * vy
         elif kind == 3:
             made, value = te.compute((n, m), lambda i, j: x[n - 1 - i, m - 1 - j] + j, name=name), vx[::-1, ::-1] + np.arange(self.columns, dtype="int32")
+        elif kind == 5:  # a recurrence over rows, with a stage between the state and its update
+            state = te.placeholder((n, m), name=name + "s", dtype="int32")
+            first = te.compute((1, m), lambda t, j: y[t, j] - 1, name=name + "i")
+            between = te.compute((n, m), lambda t, j: state[t - 1, j] + x[t, j], name=name + "b")
+            update = te.compute((n, m), lambda t, j: te.max(between[t, j], y[t, m - 1 - j]), name=name + "u")
+            made, value = te.scan(first, update, state, name=name), vy - 1
+            for t in range(1, self.rows):
+                value[t] = np.maximum(value[t - 1] + vx[t], vy[t, ::-1])
+        elif kind == 6:  # statements of a script's own
+            def body(ins, outs):
+                ib = tvm.tir.ir_builder.create()
+                source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+                with ib.for_range(0, n, "i", kind=r.choice(("serial", "parallel"))) as i:
+                    with ib.for_range(0, m, "j", kind=r.choice(("serial", "vectorize", "unroll"))) as j:
+                        with ib.if_scope(i + j < n):
+                            target[i, j] = source[i, j] * 2
+                        with ib.else_scope():
+                            target[i, j] = source[i, j] + j
+                return ib.get()
+            made = te.extern((n, m), [x], body, name=name)
+            rows, columns = np.indices(vx.shape)
+            value = np.where(rows + columns < self.rows, vx * 2, vx + columns)
         else:
             k = te.reduce_axis((0, n), "k")
             made, value = te.compute((n, m), lambda i, j: te.max(te.max(x[k, j], y[i, j]), axis=k), name=name), np.maximum(vx.max(0, keepdims=True), vy)
@@ -352,6 +374,9 @@ class Program:
 
     def step(self, s, stage):
         r, loops = self.random, list(stage.leaf_iter_vars)
+        if not loops:  # an extern has none: what asks for its elements is refused
+            r.choice((stage.compute_inline, stage.compute_root, lambda: s.cache_write(stage.op.output(0), "local")))()
+            return
         loop = r.choice(loops)
         what = r.randrange(12)
         if what in (0, 1):
@@ -368,7 +393,7 @@ class Program:
         elif what == 6:
             stage.parallel(loop)
         elif what == 7:
-            other = r.choice([t for t in s.stages])
+            other = r.choice([t for t in s.stages if t.leaf_iter_vars])
             stage.compute_at(other, r.choice(list(other.leaf_iter_vars)))
         elif what == 8:
             stage.compute_inline()

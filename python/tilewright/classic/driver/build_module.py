@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _core
 from ..relay.backend import Executor, Runtime
+from ..relay.op.registry import registered
 from ..relay.executor_factory import BuiltLibrary, ExecutorFactoryModule
 from ..target import Target
 from ..te.lowering import arguments_of
@@ -40,12 +41,35 @@ def lower(inp: Any, args: Any = None, name: str = "main", binds: Any = None, sim
     """The loops of a schedule for these arguments, inputs and outputs in any order. Printing shows them as the schedule says, before they
     are unrolled and vectorised. Errors: 101 (an input that is missing, a stage in a loop that does not hold its readers)."""
     if isinstance(inp, LoopModule):
-        return inp
+        return _passed(inp)
     if isinstance(inp, PrimFunc):
-        return LoopModule({name: inp.with_attr("global_symbol", name)})
+        return _passed(LoopModule({name: inp.with_attr("global_symbol", name)}))
     if not isinstance(inp, Schedule):
         raise ValueError(f"Expected input to be an IRModule, PrimFunc or te.Schedule, but got {type(inp)}")
-    return LoopModule({name: PrimFunc(_core.te_lower(inp, arguments_of(args, binds), name))})
+    return _passed(LoopModule({name: PrimFunc._of(_core.te_lower(inp, arguments_of(args, binds), name))}))
+
+
+def _passed(mod: LoopModule) -> LoopModule:
+    """After the passes that a script asks for with PassContext(config={"tir.add_lower_pass": [(phase, pass), ...]})."""
+    for _, step in sorted(PassContext.current().config.get("tir.add_lower_pass", []), key=lambda item: int(item[0])):
+        made = step(mod)
+        if not isinstance(made, LoopModule):
+            raise ValueError(f"the pass {getattr(step, '__name__', step)} gives a {type(made).__name__}, no module of loops")
+        mod = made
+    return mod
+
+
+def _with_rules(lowered: Any, target: Target) -> Any:
+    """Intrinsics as register_intrin_lowering says for the target."""
+    rules: dict[str, Any] = {**registered("default.FLowerIntrinsic"), **registered(f"{target.kind.name}.FLowerIntrinsic")}
+    if not rules:
+        return lowered
+
+    def rewritten(call: Any) -> Any:
+        rule = rules.get(str(call.op))
+        made = rule(call) if rule else None
+        return None if made is call else made
+    return lowered.with_intrinsics(rewritten)
 
 
 def schedule_to_module(sch: Schedule, args: Any = None, name: str = "main", binds: Any = None) -> LoopModule:
@@ -72,12 +96,13 @@ def build(inputs: Any, args: Any = None, target: Any = None, target_host: Any = 
     """A library of functions: of a schedule and its arguments, of what `lower` gave, or of several of those.
 
     Errors: tilewright.Error (101: as lower, or a loop that is bound to a device's thread; 401)."""
-    functions = [f._lowered for f in _functions(inputs, args, name, binds)]
-    if not functions:
+    prepared = _functions(inputs, args, name, binds)
+    if not prepared:
         raise ValueError("there is no function to build")
     if isinstance(inputs, Mapping) and target is None:
         target = next(iter(inputs))
     chosen = Target(target if target is not None else Target.current() or "llvm", target_host)
+    functions = [_with_rules(f._lowered, chosen) for f in prepared]
     runtime = runtime or Runtime("cpp")
     options = PassContext.current().build_options(chosen)
     options.name = functions[0].name

@@ -184,9 +184,9 @@ class CallingConv:
     DEFAULT, C_PACKED_FUNC, DEVICE_KERNEL_LAUNCH = 0, 1, 2
 
 
-def register_intrin_lowering(op_name: str, target: Any = None, f: Any = None, level: int = 10) -> Any:
-    from .op import register_intrin_lowering as register
-    return register(op_name, target, f, level)
+def register_intrin_lowering(op_name: str, target: str, *, f: Any = None, level: int = 10) -> Any:
+    from ..relay.op.registry import register_intrin_lowering as register
+    return register(op_name, target, f=f, level=level)
 
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:

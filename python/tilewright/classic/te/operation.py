@@ -6,7 +6,9 @@ import inspect
 import typing
 
 from ... import _core
+from ..tir.buffer import buffer_of, decl_buffer
 from ..tir.range import Range
+from ..tir.stmt import evaluate
 from ..tir.expr import SizeVar, Var
 from ..tir.reduction import IterVar, Reduce, ThreadAxis
 from . import tag as _tag
@@ -90,6 +92,50 @@ def compute(shape: typing.Any, fcompute: typing.Callable[..., typing.Any], name:
     return outputs if many else outputs[0]
 
 
+def extern(shape: typing.Any, inputs: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "extern", dtype: typing.Any = None, in_buffers: typing.Any = None,
+           out_buffers: typing.Any = None, tag: str = "", attrs: typing.Any = None) -> typing.Any:
+    """Tensors that statements compute: fcompute(ins, outs) gets buffers and gives what an ir_builder made, or a call (tvm.tir.call_packed, call_extern).
+
+    `shape`: of one output, or a list of shapes; `dtype`: of the outputs (default: that of the inputs). Errors: 101 and ValueError."""
+    shapes = [shape] if not shape or isinstance(shape, tuple) or not hasattr(shape[0], "__iter__") else list(shape)
+    given = [_core_tensor(t) for t in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    if in_buffers is not None:
+        in_buffers = in_buffers if isinstance(in_buffers, (list, tuple)) else [in_buffers]
+        if len(in_buffers) != len(given):
+            raise RuntimeError(f"Number of inputs and in_buffers mismatch: {len(given)} vs {len(in_buffers)}.")
+    if dtype is None and out_buffers is None:
+        kinds = {t.dtype for t in given}
+        if len(kinds) != 1:
+            raise ValueError("Cannot infer output type, please provide dtype argument")
+        dtype = kinds.pop()
+    dtypes = [str(dtype)] * len(shapes) if isinstance(dtype, str) or dtype is None else [str(d) for d in dtype]
+    ins = list(in_buffers) if in_buffers is not None else [buffer_of(t) for t in given]
+    if out_buffers is not None:
+        outs = list(out_buffers) if isinstance(out_buffers, (list, tuple)) else [out_buffers]
+    else:
+        outs = [decl_buffer(list(s), d, name if len(shapes) == 1 else f"{name}.v{i}") for i, (s, d) in enumerate(zip(shapes, dtypes))]
+    op = _core.te_extern(name, given, ins, outs, evaluate(fcompute(ins, outs)))
+    made = [op.output(i) for i in range(op.num_outputs)]
+    return made[0] if len(made) == 1 else made
+
+
+def _core_tensor(value: typing.Any) -> Tensor:
+    if not isinstance(value, _core.Tensor):
+        raise ValueError("expect inputs to be tensor")
+    return value
+
+
+def scan(init: typing.Any, update: typing.Any, state_placeholder: typing.Any, inputs: typing.Any = None, name: str = "scan", tag: str = "", attrs: typing.Any = None) -> typing.Any:
+    """A recurrence over the first dimension: the states' first elements are `init`, each further one is `update` of earlier ones, read from
+    `state_placeholder`. Of several states: lists, and a list of tensors. Error: 101."""
+    lists = [[v] if isinstance(v, _core.Tensor) else list(v) for v in (init, update, state_placeholder)]
+    if len({len(v) for v in lists}) != 1:
+        raise ValueError("init, update, state_placeholder must have same length")
+    op = _core.te_scan(name, *lists)
+    made = [op.output(i) for i in range(op.num_outputs)]
+    return made[0] if len(made) == 1 else made
+
+
 def reduce_axis(dom: typing.Any, name: str = "rv", thread_tag: str = "", span: object = None) -> IterVar:
     """An axis that a reduction runs over: `te.reduce_axis((0, n), name="k")`."""
     low, extent = _range(dom)
@@ -116,4 +162,4 @@ def thread_axis(dom: typing.Any = None, tag: str = "", name: str = "", span: obj
     return ThreadAxis(None if dom is None else Range.from_min_extent(*_range(dom)), tag, name or tag)
 
 
-__all__ = ["compute", "const", "placeholder", "reduce_axis", "size_var", "thread_axis", "var"]
+__all__ = ["compute", "const", "extern", "placeholder", "reduce_axis", "scan", "size_var", "thread_axis", "var"]

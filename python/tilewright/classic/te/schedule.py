@@ -2,6 +2,7 @@
 """How and when tensors are computed."""
 from __future__ import annotations
 
+import os
 import typing
 
 from ... import _core
@@ -118,8 +119,12 @@ class Stage(_core.Stage):
         self._check_loop(_loop(var))
 
     def pragma(self, var: IterVar, pragma_type: str, pragma_value: typing.Any = None) -> None:
-        """A hint on a loop. "unroll", "vectorize" and "parallel" are those steps; others change nothing."""
+        """A hint on a loop. "unroll", "vectorize" and "parallel" are those steps; "import_llvm" brings LLVM IR (its text, or a file's path) into the
+        library, "import_c" a program in C; others change nothing."""
         self._check_loop(_loop(var))
+        if pragma_type in ("import_llvm", "import_c"):
+            self._import_llvm(_llvm_text(pragma_type, str(pragma_value)))
+            return
         step = {"unroll": self.unroll, "vectorize": self.vectorize, "parallel": self.parallel}.get(pragma_type)
         if step is not None:
             step(var)
@@ -127,13 +132,30 @@ class Stage(_core.Stage):
             raise ValueError(f"there is no pragma '{pragma_type}'; there are {', '.join(sorted({*_PRAGMAS, 'unroll', 'vectorize', 'parallel'}))}")
 
     def set_store_predicate(self, predicate: typing.Any) -> None:
-        raise ValueError("which iterations store is the computation's: write it with te.if_then_else or a reduction's `where`")
+        """Elements are stored only where the condition over the stage's loops holds; what is in the others is undefined."""
+        self._set_store_predicate(predicate)
+
+    def tensorize(self, var: IterVar, tensor_intrin: typing.Any) -> None:
+        """The loop and all inside of it are an intrinsic's code (te.decl_tensor_intrin). That it computes the same is checked when the schedule is lowered."""
+        if not isinstance(tensor_intrin, _core.TensorIntrinsic):
+            raise TypeError("tensorize takes what te.decl_tensor_intrin gave")
+        self._tensorize(_loop(var), tensor_intrin)
 
     def __repr__(self) -> str:
         return f"stage({self.op.name}, {self.op!r})"
 
 
 _PRAGMAS = frozenset({"auto_unroll_max_step", "auto_unroll_max_depth", "unroll_explicit", "parallel_launch_point", "parallel_stride_pattern", "parallel_barrier_when_finish"})
+
+
+def _llvm_text(pragma: str, value: str) -> str:
+    if pragma == "import_c":
+        from ..contrib import clang
+        return clang.create_llvm(value)
+    if "\n" in value or not os.path.isfile(value):
+        return value
+    with open(value, encoding="utf-8", errors="strict") as file:
+        return file.read()
 
 
 def _scope(scope: str) -> str:

@@ -120,8 +120,20 @@ class ComputeOp(BaseComputeOp):
         return values if combiner is None else [Reduce(combiner, values, self.reduce_axis, self._condition, i) for i in range(len(values))]
 
 
-for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp)):
+class ExternOp(Operation):
+    """What statements compute."""
+
+    body = property(lambda self: self._body)
+
+
+class ScanOp(Operation):
+    """A recurrence."""
+
+    scan_axis = property(lambda self: self._scan_axis)
+
+
+for _kind, _class in (("Tensor", Tensor), ("PlaceholderOp", PlaceholderOp), ("ComputeOp", ComputeOp), ("ExternOp", ExternOp), ("ScanOp", ScanOp)):
     _core._set_loop_class(_kind, _class)
 
 
-__all__ = ["BaseComputeOp", "ComputeOp", "Operation", "PlaceholderOp", "Tensor", "TensorSlice"]
+__all__ = ["BaseComputeOp", "ComputeOp", "ExternOp", "Operation", "PlaceholderOp", "ScanOp", "Tensor", "TensorSlice"]

@@ -4,30 +4,79 @@ from __future__ import annotations
 
 import typing
 
-from .expr import IntImm
+from ... import _core
+from .expr import Var
+from .stmt import Address
 
 
-class Buffer:
-    """A description of memory that loops read: a name, sizes and a dtype."""
+class Buffer(_core.Array):
+    """Memory by its dimensions: a name, sizes and a dtype. `buffer[i, j]` is an element."""
 
     def __init__(self, shape: typing.Any, dtype: str = "float32", name: str = "buffer", data: typing.Any = None, strides: typing.Any = None,
                  elem_offset: typing.Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None):
-        shape = shape if isinstance(shape, (tuple, list)) else (shape,)
-        self.shape = tuple(IntImm("int32", d) if type(d) is int else d for d in shape)
-        self.dtype, self.name, self.data, self.strides, self.elem_offset = str(dtype), name, data, list(strides or []), elem_offset
-        self.data_alignment, self.offset_factor, self.buffer_type, self._scope = data_alignment, offset_factor, buffer_type, scope
+        shape = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__iter__") else (shape,)
+        super().__init__(_core.array(str(name), str(dtype), list(shape), scope or "global", list(strides or [])))
+        self._more = {"data": data, "elem_offset": elem_offset, "data_alignment": data_alignment, "offset_factor": offset_factor, "buffer_type": buffer_type}
+
+    def __getattr__(self, name: str) -> typing.Any:
+        if name in ("elem_offset", "data_alignment", "offset_factor", "buffer_type"):
+            return self.__dict__.get("_more", {}).get(name)
+        raise AttributeError(f"a buffer has no '{name}'")
+
+    @property
+    def data(self) -> typing.Any:
+        """The variable that a script gave for the memory, or one of its name."""
+        return self.__dict__.get("_more", {}).get("data") or Var(self.name, "handle")
 
     def scope(self) -> str:
-        return self._scope or "global"
+        return self._scope
+
+    def access_ptr(self, access_mask: typing.Any, ptr_type: str = "handle", content_lanes: int = 1, offset: typing.Any = 0, extent: typing.Any = None) -> Address:
+        """The address of the first element, or of the one `offset` elements behind it, for functions that are called by name."""
+        if isinstance(access_mask, str) and set(access_mask) - {"r", "w"}:
+            raise ValueError(f"Unknown access_mask {access_mask}")
+        return Address(self._element([offset] if len(self.shape) else [], self.dtype))
+
+    def vload(self, begin: typing.Any, dtype: typing.Any = None) -> typing.Any:
+        """Elements from `begin` on: one, or as many as the dtype has lanes."""
+        return self._element(list(begin) if isinstance(begin, (list, tuple)) else [begin], str(dtype or self.dtype))
+
+    def vstore(self, begin: typing.Any, value: typing.Any) -> typing.Any:
+        return _core.stmt_write(self, list(begin) if isinstance(begin, (list, tuple)) else [begin], value)
+
+    def __getitem__(self, indices: typing.Any) -> typing.Any:
+        at = list(indices) if isinstance(indices, tuple) else [indices]
+        lanes = 1
+        for i in at:
+            if hasattr(i, "dtype") and "x" in str(i.dtype):
+                lanes = int(str(i.dtype).rpartition("x")[2])
+        return self._element(at, self.dtype if lanes == 1 else f"{self.dtype}x{lanes}")
+
+    def __eq__(self, other: object) -> bool:
+        return self._same(other)
+
+    def __hash__(self) -> int:
+        return _core.Array.__hash__(self)
+
+    def same_as(self, other: typing.Any) -> bool:
+        return self._same(other)
 
     def __repr__(self) -> str:
         return f"buffer({self.name}, {self.dtype}, {list(self.shape)})"
 
 
+_core._set_loop_class("Array", Buffer)
+
+
 def decl_buffer(shape: typing.Any, dtype: str | None = None, name: str = "buffer", data: typing.Any = None, strides: typing.Any = None, elem_offset: typing.Any = None,
                 scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None, span: object = None) -> Buffer:
-    """A description of memory, of float32 unless a dtype is given."""
+    """Memory of float32 unless a dtype is given."""
     return Buffer(shape, dtype or "float32", name, data, strides, elem_offset, scope, data_alignment, offset_factor, buffer_type, axis_separators)
 
 
-__all__ = ["Buffer", "decl_buffer"]
+def buffer_of(tensor: typing.Any, name: str | None = None) -> Buffer:
+    """A buffer that a tensor's elements lie in."""
+    return decl_buffer(list(tensor.shape), tensor.dtype, name or tensor.name)
+
+
+__all__ = ["Buffer", "buffer_of", "decl_buffer"]

@@ -233,12 +233,20 @@ class Reinterpret(PrimExpr):
     value = Cast.value
 
 
+class OpName(StringImm):
+    """What a call calls: `op.name`."""
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
 class Call(PrimExpr):
-    """An intrinsic of some arguments."""
+    """An intrinsic, or a function by name, of some arguments."""
 
     @property
     def op(self) -> typing.Any:
-        return StringImm(self._fields[0])
+        return OpName(self._fields[0])
 
     @property
     def args(self) -> list[typing.Any]:
@@ -252,6 +260,8 @@ class ProducerLoad(PrimExpr):
     def producer(self) -> typing.Any:
         return self._fields[0]
 
+    buffer = producer
+
     @property
     def indices(self) -> list[typing.Any]:
         return list(self._fields[1])
@@ -262,10 +272,20 @@ class Let(PrimExpr):
 
 
 class Ramp(PrimExpr):
+    """base, base + stride, ... of `lanes` numbers."""
+
+    def __init__(self, base: typing.Any, stride: int, lanes: int, span: object = None):
+        super().__init__(_core.prim_ramp(base, int(stride), int(lanes)))
+
     base, stride, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(3))
 
 
 class Broadcast(PrimExpr):
+    """One value in all lanes."""
+
+    def __init__(self, value: typing.Any, lanes: int, span: object = None):
+        super().__init__(_core.prim_broadcast(value, int(lanes)))
+
     value, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(2))
 
 
@@ -301,7 +321,7 @@ _with_dims(DimExpr)
 _core._set_class("IntImm", IntImm)
 _core._set_class("Any", Any)
 _core._set_class("Dim", DimExpr)
-for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Read": ProducerLoad,
+for _kind, _class in {"IntImm": IntImm, "FloatImm": FloatImm, "Var": Var, "Not": Not, "Select": Select, "Cast": Cast, "Reinterpret": Reinterpret, "Call": Call, "Extern": Call, "Read": ProducerLoad,
                       "Let": Let, "Ramp": Ramp, "Broadcast": Broadcast, "Load": PrimExpr, "Shuffle": PrimExpr, "Add": Add, "Sub": Sub, "Mul": Mul, "Div": Div, "FloorDiv": FloorDiv,
                       "FloorMod": FloorMod, "Min": Min, "Max": Max, "EQ": EQ, "NE": NE, "LT": LT, "LE": LE, "GT": GT, "GE": GE, "And": And, "Or": Or, "BitAnd": BitAnd,
                       "BitOr": BitOr, "BitXor": BitXor, "ShiftLeft": ShiftLeft, "ShiftRight": ShiftRight}.items():

@@ -5,46 +5,91 @@ from __future__ import annotations
 import typing
 from collections.abc import Iterator, Mapping
 
+from ... import _core
 from .buffer import Buffer, decl_buffer
 from .expr import Var
+from .stmt import evaluate
 
 
 class PrimFunc:
-    """A lowered function: its kernels' loops are its text."""
+    """A function over buffers: statements that a script made, or the kernels that a schedule was lowered to.
 
-    def __init__(self, lowered: typing.Any, attrs: Mapping[str, typing.Any] | None = None):
-        self._lowered = lowered
-        self.attrs: dict[str, typing.Any] = {"global_symbol": lowered.name, "tir.noalias": True, **(attrs or {})}
+    PrimFunc(params, body): params are buffers and variables, or handles that `buffer_map` says the buffers of."""
+
+    def __init__(self, params: typing.Any, body: typing.Any, ret_type: typing.Any = None, buffer_map: Mapping[typing.Any, Buffer] | None = None, attrs: Mapping[str, typing.Any] | None = None,
+                 span: object = None):
+        buffers = {getattr(k, "name", k): v for k, v in (buffer_map or {}).items()}
+        made = [buffers.get(getattr(p, "name", None), p) if not isinstance(p, Buffer) else p for p in params]
+        for p in made:
+            if not isinstance(p, Buffer) and not (isinstance(p, Var) and "int" in p.dtype):
+                raise ValueError(f"the parameter {p} is no buffer and no size; give a tvm.tir.decl_buffer, or say its buffer in buffer_map")
+        name = str((attrs or {}).get("global_symbol", "main"))
+        self._function, self._kernels = _core.BlockFunction(name, made, evaluate(body)), None
+        self.attrs: dict[str, typing.Any] = {"global_symbol": name, **(attrs or {})}
+
+    @classmethod
+    def _of(cls, lowered: typing.Any = None, function: typing.Any = None, attrs: Mapping[str, typing.Any] | None = None) -> "PrimFunc":
+        out = cls.__new__(cls)
+        out._kernels, out._function = lowered, function
+        out.attrs = {"global_symbol": (lowered or function).name, "tir.noalias": True, **(attrs or {})}
+        return out
+
+    @property
+    def _lowered(self) -> typing.Any:
+        if self._kernels is None:
+            self._kernels = _core.te_lower_function(self._function)
+        return self._kernels
 
     @property
     def params(self) -> list[typing.Any]:
         """The arguments: variables, and handles of buffers."""
+        if self._function is not None:
+            return [Var(p.name, "handle") if isinstance(p, Buffer) else p for p in self._function.params]
         return [Var(a[0], "handle") if isinstance(a, tuple) else a for a in self._lowered.arguments]
 
     @property
     def buffer_map(self) -> dict[str, Buffer]:
         """The buffers of arguments by name."""
+        if self._function is not None:
+            return {p.name: p for p in self._function.params if isinstance(p, Buffer)}
         return {a[0]: decl_buffer(a[2], a[1], a[0]) for a in self._lowered.arguments if isinstance(a, tuple)}
 
     @property
-    def body(self) -> str:
-        """The loops as text."""
-        return self._lowered.text(False)
+    def body(self) -> typing.Any:
+        """The statements: of kernels one after another."""
+        if self._function is not None:
+            return self._function.body
+        parts = self._lowered.bodies
+        return parts[0] if len(parts) == 1 else _core.stmt_seq(parts)
+
+    def with_body(self, new_body: typing.Any, span: object = None) -> "PrimFunc":
+        """The same function with other statements. Error: 103 (kernels: a variable or a buffer that is not the function's)."""
+        if self._function is not None:
+            return PrimFunc._of(function=_core.BlockFunction(self._function.name, self._function.params, new_body), attrs=self.attrs)
+        return PrimFunc._of(self._lowered.with_body(new_body), attrs=self.attrs)
 
     def with_attr(self, key: typing.Any, value: typing.Any = None) -> "PrimFunc":
         """A copy with attributes: a key and a value, or a dict. `global_symbol` is the function's name."""
         new = dict(key) if isinstance(key, Mapping) else {key: value}
-        lowered = self._lowered.renamed(str(new["global_symbol"])) if "global_symbol" in new else self._lowered
-        return PrimFunc(lowered, {**self.attrs, **new})
+        if "global_symbol" not in new:
+            return PrimFunc._of(self._kernels, self._function, {**self.attrs, **new})
+        name = str(new["global_symbol"])
+        if self._function is not None:
+            return PrimFunc._of(function=_core.BlockFunction(name, self._function.params, self._function.body), attrs={**self.attrs, **new})
+        return PrimFunc._of(self._kernels.renamed(name), attrs={**self.attrs, **new})
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        return self.body
+        """The kernels' loops as text."""
+        return self._lowered.text(False)
 
     def astext(self, show_meta_data: bool = True) -> str:
-        return self.body
+        return self.script()
+
+    def show(self, *_: typing.Any, **__: typing.Any) -> None:
+        print(self.script())
 
     def __repr__(self) -> str:
-        return self.body
+        return self.script()
 
 
 class LoopModule:
@@ -80,7 +125,10 @@ class LoopModule:
         return list(self.functions)
 
     def script(self, *_: typing.Any, **__: typing.Any) -> str:
-        return "\n".join(f.body for f in self.functions.values())
+        return "\n".join(f.script() for f in self.functions.values())
+
+    def show(self, *_: typing.Any, **__: typing.Any) -> None:
+        print(self.script())
 
     def astext(self, show_meta_data: bool = True) -> str:
         return self.script()

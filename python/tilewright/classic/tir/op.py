@@ -207,23 +207,68 @@ def likely(cond: typing.Any, span: object = None) -> typing.Any:
     return cond
 
 
-_INTRINSICS = {f"tir.{n}": n for n in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "floor", "ceil", "round", "trunc", "fabs", "sin", "cos", "tan", "isnan", "pow", "fma", "popcount")}
+_INTRINSICS = frozenset(("exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "tanh", "erf", "sigmoid", "pow", "floor", "ceil", "round", "trunc", "fabs", "sin", "cos", "tan", "asin", "acos",
+                        "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "copysign", "isnan", "isinf", "isfinite", "popcount", "clz", "fma"))
 
 
 def call_intrin(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
-    """An intrinsic by name, `tir.exp`."""
-    name = getattr(func_name, "name", func_name)
-    if str(name).removeprefix("tir.") not in {*_INTRINSICS.values(), "exp2", "log2", "log10", "clz", "atan", "cosh", "sinh", "if_then_else"}:
-        raise ValueError(f"there is no intrinsic '{name}'")
-    if str(name).endswith("if_then_else"):
+    """An intrinsic by name, `tir.exp`; or one of a script's own (`register_op_attr("tir.mine", ...)`), which a rule of register_intrin_lowering lowers."""
+    name = str(getattr(func_name, "name", func_name)).removeprefix("tir.")
+    if name == "if_then_else":
         return if_then_else(*args)
-    out = _core.prim_call(str(name).removeprefix("tir."), list(args))
+    if name not in _INTRINSICS:
+        from ..relay.op.registry import is_registered
+        if not is_registered(f"tir.{name}"):
+            raise ValueError(f"there is no intrinsic '{func_name}'; one of your own is registered with register_op_attr(\"tir.{name}\", \"TCallEffectKind\", ...)")
+        return _core.extern_value(str(dtype), f"tir.{name}", list(args))
+    out = _core.prim_call(name, list(args))
     return out if dtype_of(out) == str(dtype) else _core.prim_cast(str(dtype), out)
+
+
+def call_extern(dtype: str, func_name: str, *args: typing.Any, span: object = None) -> typing.Any:
+    """A C function by name: a value where it takes numbers alone, and a statement where it takes memory (`buffer.access_ptr("r")`)."""
+    from .stmt import Address, ExternCall
+    if [a for a in args if isinstance(a, (Address, _core.Array))]:
+        return ExternCall(str(func_name), args, False, str(dtype))
+    return _core.extern_value(str(dtype), str(func_name), list(args))
+
+
+call_pure_extern = call_extern
+
+
+def call_packed(*args: typing.Any, span: object = None) -> typing.Any:
+    """A function of the runtime by name, of whole buffers and numbers: a statement of a te.extern, or of a function's outermost level."""
+    from .stmt import ExternCall
+    if not args or not isinstance(args[0], str):
+        raise ValueError("call_packed takes a function's name and its arguments")
+    return ExternCall(args[0], args[1:], True)
+
+
+call_cpacked = call_packed
+
+
+def call_llvm_intrin(dtype: str, name: str, *args: typing.Any, span: object = None) -> typing.Any:
+    raise ValueError(f"the intrinsic '{name}' of LLVM is not called by name: kernels are vectorized by the schedule; a C function of yours may be (call_extern, import_llvm)")
+
+
+call_llvm_pure_intrin = call_llvm_intrin
+
+
+def address_of(buffer_load: typing.Any, span: object = None) -> typing.Any:
+    """Where an element of a buffer lies."""
+    from .stmt import Address
+    return Address(buffer_load)
+
+
+class CallEffectKind:
+    """What a function does besides giving a value."""
+    ExprAnnotation, Pure, ReadState, UpdateState, SpecialCallArg, EmbedInfo, ControlJump = range(7)
+    Opaque = UpdateState
 
 
 call_pure_intrin = call_intrin
 
-__all__ = ["abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_intrin", "call_pure_intrin", "ceil", "ceildiv",
+__all__ = ["CallEffectKind", "abs", "address_of", "call_cpacked", "call_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "call_packed", "call_pure_extern", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atanh", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "call_intrin", "call_pure_intrin", "ceil", "ceildiv",
            "clz", "const", "copysign", "cos", "cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fma", "fmod", "if_then_else", "indexdiv", "indexmod", "infinity",
            "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p", "log2", "max_value", "min_value", "nearbyint", "popcount", "pow", "power", "reinterpret", "round", "rsqrt",
            "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"]

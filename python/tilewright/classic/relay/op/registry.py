@@ -40,7 +40,7 @@ def attribute_of(op_name: str, attr_key: str) -> Any:
 
 def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int = 10) -> Any:
     """`@register_op_attr("nn.relu", "target.mine")` above a function, or with the value as argument."""
-    if _core.op_info(op_name) is None:
+    if _core.op_info(op_name) is None and not op_name.startswith("tir."):
         raise ValueError(f"no operator is called '{op_name}'")
 
     def store(v: Any) -> Any:
@@ -49,9 +49,22 @@ def register_op_attr(op_name: str, attr_key: str, value: Any = None, level: int 
     return store if value is None else store(value)
 
 
+def is_registered(op_name: str) -> bool:
+    """Whether a script has said anything of an operator."""
+    return any(name == op_name for name, _ in _table)
+
+
+def register_intrin_lowering(op_name: str, target: str, *, f: Any = None, level: int = 10) -> Any:
+    """What a call of an intrinsic ("tir.exp") becomes in builds for a kind of target, or for "default": f(call) gives an expression."""
+    def store(v: Any) -> Any:
+        register(op_name, f"{target}.FLowerIntrinsic", v, level)
+        return v
+    return store if f is None else store(f)
+
+
 def registered(attr_key: str) -> dict[str, Callable[..., Any]]:
     """Operators that have the attribute."""
     return {name: value for (name, key), (value, _) in _table.items() if key == attr_key}
 
 
-__all__ = ["OpPattern", "attribute_of", "register_op_attr", "registered"]
+__all__ = ["OpPattern", "attribute_of", "is_registered", "register_intrin_lowering", "register_op_attr", "registered"]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code that computes a piece of a stage."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from ..tir.buffer import decl_buffer
+from ..tir.stmt import evaluate
+
+TensorIntrin = _core.TensorIntrinsic
+
+
+def decl_tensor_intrin(op: typing.Any, fcompute: typing.Callable[..., typing.Any], name: str = "tensor_intrin", binds: typing.Any = None, scalar_params: typing.Any = None,
+                       default_buffer_params: typing.Any = None) -> TensorIntrin:
+    """What `op` computes, a te.compute over placeholders, as statements over buffers: fcompute(ins, outs) gives the body, or (body, reset, update),
+    where a reduction goes on outside: reset starts it, update adds to it. `binds`: buffers of tensors, with strides that are numbers or variables."""
+    if scalar_params:
+        raise ValueError("an intrinsic takes no scalars; take them from a tensor of one element")
+    if not hasattr(op, "input_tensors") or not op.input_tensors:
+        raise ValueError("an intrinsic is of a te.compute over placeholders")
+    given = dict(binds or {})
+    more = dict(default_buffer_params or {})
+    inputs, outputs = list(op.input_tensors), [op.output(i) for i in range(op.num_outputs)]
+    buffers = []
+    for t in inputs + outputs:
+        found = next((b for key, b in given.items() if key.same_as(t)), None)
+        if found is None:
+            params = dict(more)
+            for key in ("offset_factor", "data_alignment", "scope", "buffer_type", "strides"):
+                params.setdefault(key, {"offset_factor": 1, "data_alignment": -1, "scope": "", "buffer_type": "", "strides": None}[key])
+            found = decl_buffer(list(t.shape), t.dtype, t.op.name, **params)
+        buffers.append(found)
+    ins, outs = buffers[:len(inputs)], buffers[len(inputs):]
+    made = fcompute(ins, outs)
+    parts = list(made) if isinstance(made, (tuple, list)) else [made]
+    body, reset, update = [None if p is None else evaluate(p) for p in (parts + [None, None])[:3]]
+    return _core.te_intrinsic(name, op, ins, outs, body, reset, update)
+
+
+__all__ = ["TensorIntrin", "decl_tensor_intrin"]

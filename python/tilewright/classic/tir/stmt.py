@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements of the loop IR: those that scripts make over buffers, and those of kernels that `tvm.lower` shows."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+from .expr import PrimExpr
+
+_KINDS = ("serial", "vectorized", "unrolled", "parallel")  # as C++ numbers them
+
+
+class ForKind:
+    """How a loop runs."""
+    SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = range(5)
+
+
+_CLASSIC = {"serial": ForKind.SERIAL, "vectorized": ForKind.VECTORIZED, "unrolled": ForKind.UNROLLED, "parallel": ForKind.PARALLEL}
+_NAMES = {"serial": 0, "vectorize": 1, "vectorized": 1, "unroll": 2, "unrolled": 2, "parallel": 3, ForKind.SERIAL: 0, ForKind.PARALLEL: 3, ForKind.VECTORIZED: 1, ForKind.UNROLLED: 2,
+          ForKind.THREAD_BINDING: 0}
+
+
+def loop_kind(kind: typing.Any) -> int:
+    """The number of a loop's kind in C++, of a name or a ForKind."""
+    if kind not in _NAMES:
+        raise ValueError(f"there is no kind of loop '{kind}'; there are serial, parallel, vectorize and unroll")
+    return _NAMES[kind]
+
+
+class Stmt(_core.Stmt):
+    """A statement."""
+
+    def __str__(self) -> str:
+        return self._text()
+
+    __repr__ = __str__
+
+    def _field(self, i: int) -> typing.Any:
+        return self._fields[i]
+
+
+def _field(i: int) -> typing.Any:
+    return property(lambda self: self._fields[i])
+
+
+class For(Stmt):
+    """for loop_var in [min, min + extent)."""
+
+    def __init__(self, loop_var: typing.Any, min_val: typing.Any, extent: typing.Any, kind: typing.Any, body: Stmt, thread_binding: typing.Any = None, annotations: typing.Any = None, span: object = None):
+        notes = dict(annotations or {})
+        if thread_binding is not None:
+            notes["thread"] = thread_binding.thread_tag
+        super().__init__(_core.stmt_for(loop_var, min_val, extent, loop_kind(kind), body, notes))
+
+    loop_var, min, extent, body, annotations = (_field(i) for i in (0, 1, 2, 4, 5))
+
+    @property
+    def kind(self) -> int:
+        return ForKind.THREAD_BINDING if "thread" in self.annotations else _CLASSIC[_KINDS[self._fields[3]]]
+
+
+class BufferStore(Stmt):
+    """buffer[indices] = value."""
+
+    def __init__(self, buffer: typing.Any, value: typing.Any, indices: typing.Any, span: object = None):
+        super().__init__(_core.stmt_write(buffer, list(indices), value))
+
+    buffer, value = _field(0), _field(1)
+    indices = property(lambda self: list(self._fields[2]))
+
+
+class LetStmt(Stmt):
+    def __init__(self, var: typing.Any, value: typing.Any, body: Stmt, span: object = None):
+        super().__init__(_core.stmt_let(var, value, body))
+
+    var, value, body = (_field(i) for i in range(3))
+
+
+class IfThenElse(Stmt):
+    def __init__(self, condition: typing.Any, then_case: Stmt, else_case: typing.Any = None, span: object = None):
+        super().__init__(_core.stmt_if(condition, then_case, else_case))
+
+    condition, then_case, else_case = (_field(i) for i in range(3))
+
+
+class SeqStmt(Stmt):
+    """Statements one after another."""
+
+    def __init__(self, seq: typing.Any, span: object = None):
+        super().__init__(_core.stmt_seq(list(seq)))
+
+    @property
+    def seq(self) -> list[Stmt]:
+        return list(self._fields[0])
+
+    def __getitem__(self, i: int) -> Stmt:
+        return self.seq[i]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+
+class Prefetch(Stmt):
+    buffer = _field(0)
+
+
+class Allocate(Stmt):
+    """Memory of a kernel that lives in `body`."""
+
+    buffer, body = _field(0), _field(1)
+
+    @property
+    def dtype(self) -> str:
+        return self.buffer.dtype
+
+    @property
+    def extents(self) -> list[int]:
+        return [self.buffer.size]
+
+
+class ExternCall:
+    """A call of a C function that takes memory, or of a function of the runtime: a statement, no value."""
+
+    def __init__(self, name: str, args: typing.Any, packed: bool, dtype: str = "int32"):
+        self.name, self.dtype = name, dtype
+        self.args = [_argument(name, a, packed) for a in args]
+        self.packed = packed
+
+    def asobject(self) -> typing.Any:
+        raise ValueError(f"the call of '{self.name}' is given memory: it is a statement (ib.emit, Evaluate), not a value; take its result from that memory")
+
+    def statement(self) -> Stmt:
+        return _core.stmt_call(self.name, self.args, self.packed)
+
+    def __repr__(self) -> str:
+        return str(self.statement())
+
+
+class Address:
+    """Where an element of a buffer lies: `buffer.access_ptr("r")`, `address_of(buffer[i])`."""
+
+    dtype = "handle"
+
+    def __init__(self, element: typing.Any):
+        self.element = element
+
+    def asobject(self) -> typing.Any:
+        raise ValueError("an address is an argument of call_extern, no value of an expression")
+
+
+def _argument(name: str, value: typing.Any, packed: bool) -> typing.Any:
+    if isinstance(value, Address):
+        return ("address", value.element)
+    if isinstance(value, _core.Array):
+        return ("address", value._element([0] * len(value.shape), value.dtype))
+    if isinstance(value, str):
+        raise ValueError(f"'{name}' is given the text '{value}': functions called from loops take numbers and buffers")
+    return value
+
+
+class Evaluate(Stmt):
+    """A call for what it does: `Evaluate(tvm.tir.call_extern(...))`."""
+
+    def __init__(self, value: typing.Any, span: object = None):
+        super().__init__(evaluate(value))
+
+    @property
+    def value(self) -> typing.Any:
+        name, args, packed = self._fields
+        return ExternCall(name, [Address(a[1]._element(a[2], a[1].dtype)) if isinstance(a, tuple) and isinstance(a[1], _core.Array) else a for a in args], packed)
+
+
+def evaluate(value: typing.Any) -> Stmt:
+    """What an expression does as a statement: a function that is called; of anything else nothing."""
+    if isinstance(value, _core.Stmt):
+        return value
+    if isinstance(value, ExternCall):
+        return value.statement()
+    if isinstance(value, _core.PrimExpr) and value._kind == "Extern":
+        return _core.stmt_call(value._fields[0], list(value._fields[1]), False)
+    _core.prim_expr(value)
+    return _core.stmt_seq([])
+
+
+class BlockAxis(typing.NamedTuple):
+    """A variable of a block: what it runs over, whether over it is reduced, and its value where the block stands."""
+    var: typing.Any
+    min: typing.Any
+    extent: typing.Any
+    reduces: bool
+    value: typing.Any
+
+
+class Block(Stmt):
+    """An instance of a computation: `body`, and before it `init` where all reduced axes start."""
+
+    def __init__(self, name_hint: str, axes: typing.Any, body: Stmt, init: typing.Any = None, predicate: typing.Any = None, alloc_buffers: typing.Any = (), annotations: typing.Any = None):
+        super().__init__(_core.stmt_block(name_hint, [tuple(a) for a in axes], predicate, init, body, list(alloc_buffers), annotations))
+
+    name_hint, predicate, init, body, annotations = (_field(i) for i in (0, 2, 3, 4, 6))
+
+    @property
+    def iter_vars(self) -> list[BlockAxis]:
+        return [BlockAxis(*a) for a in self._fields[1]]
+
+    @property
+    def iter_values(self) -> list[typing.Any]:
+        return [a[4] for a in self._fields[1]]
+
+    @property
+    def alloc_buffers(self) -> list[typing.Any]:
+        return list(self._fields[5])
+
+    block = property(lambda self: self)
+
+
+BlockRealize = Block
+
+
+class BufferLoad(PrimExpr):
+    """buffer[indices]."""
+
+    def __init__(self, buffer: typing.Any, indices: typing.Any, span: object = None):
+        super().__init__(buffer._element(list(indices), buffer.dtype))
+
+    buffer = property(lambda self: self._fields[0])
+
+    @property
+    def indices(self) -> list[typing.Any]:
+        made = self._fields[1]
+        return list(made) if isinstance(made, (list, tuple)) else [made]
+
+
+def AttrStmt(node: typing.Any, attr_key: str, value: typing.Any, body: Stmt, span: object = None) -> Stmt:  # noqa: N802  the classic name
+    """A note on statements: they are what they are."""
+    return body
+
+
+def stmt_seq(*args: typing.Any) -> Stmt:
+    """Statements, or expressions for what they do, one after another."""
+    return _core.stmt_seq([evaluate(a) for a in args])
+
+
+def stmt_list(stmt: Stmt) -> list[Stmt]:
+    return stmt.seq if isinstance(stmt, SeqStmt) else [stmt]
+
+
+for _kind, _class in {"For": For, "Store": BufferStore, "Write": BufferStore, "Prefetch": Prefetch, "LetStmt": LetStmt, "If": IfThenElse, "Seq": SeqStmt, "Allocate": Allocate,
+                      "CallExtern": Evaluate, "Block": Block, "Load": BufferLoad}.items():
+    _core._set_loop_class(_kind, _class)
+
+__all__ = ["Allocate", "AttrStmt", "Block", "BlockRealize", "BufferLoad", "BufferStore", "Evaluate", "For", "ForKind", "IfThenElse", "LetStmt", "Prefetch", "SeqStmt", "Stmt", "stmt_list", "stmt_seq"]

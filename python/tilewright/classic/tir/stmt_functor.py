@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements and expressions walked and rewritten by functions."""
+from __future__ import annotations
+
+import typing
+
+from ... import _core
+
+
+def post_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], None]) -> None:
+    """Calls fvisit on each statement and expression, children before parents."""
+    _core.stmt_visit(stmt, fvisit, False)
+
+
+def pre_order_visit(stmt: typing.Any, fvisit: typing.Callable[[typing.Any], typing.Any]) -> None:
+    """The same, parents before children."""
+    _core.stmt_visit(stmt, fvisit, True)
+
+
+def ir_transform(stmt: typing.Any, preorder: typing.Any, postorder: typing.Any, only_enable: typing.Any = None) -> typing.Any:
+    """The statement with nodes replaced by what the functions return for them (None: nothing). What `preorder` returns is not looked at any further;
+    `postorder` gets a node with its children replaced. `only_enable`: kinds of nodes, ["tir.For"]."""
+    return _core.stmt_rewrite(stmt, preorder, postorder, only_enable)
+
+
+def substitute(node: typing.Any, vmap: typing.Any) -> typing.Any:
+    """Variables replaced: {variable: expression}."""
+    variables = {getattr(k, "var", k): v for k, v in vmap.items()}
+    return _core.stmt_substitute(node, variables) if isinstance(node, _core.Stmt) else _core.prim_substitute(node, variables)
+
+
+__all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "substitute"]

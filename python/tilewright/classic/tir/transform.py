@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over functions of loops."""
+from __future__ import annotations
+
+import typing
+
+from .function import LoopModule, PrimFunc
+
+
+class PrimFuncPass:
+    """A pass over each function of a module of loops: `pass_(mod)`."""
+
+    def __init__(self, transform: typing.Callable[..., typing.Any], opt_level: int, name: str):
+        self._transform, self.opt_level, self.__name__ = transform, opt_level, name
+
+    @property
+    def info(self) -> typing.Any:
+        from ..transform import PassInfo
+        return PassInfo(self.opt_level, self.__name__)
+
+    def __call__(self, mod: typing.Any) -> LoopModule:
+        from ..transform import PassContext
+        context = PassContext.current()
+        if isinstance(mod, PrimFunc):
+            mod = LoopModule({str(mod.attrs["global_symbol"]): mod})
+        if not isinstance(mod, LoopModule):
+            raise TypeError(f"the pass {self.__name__} is for modules of loops, not for a {type(mod).__name__}")
+        if not context.pass_enabled(self.info):
+            return mod
+        out = LoopModule()
+        for name, function in mod.functions.items():
+            made = self._transform(function, mod, context)
+            if not isinstance(made, PrimFunc):
+                raise ValueError(f"the pass {self.__name__} gives a {type(made).__name__} for the function '{name}', no PrimFunc")
+            out[name] = made
+        return out
+
+    def __repr__(self) -> str:
+        return f"PrimFuncPass({self.__name__})"
+
+
+def prim_func_pass(pass_func: typing.Any = None, opt_level: int | None = None, name: str | None = None, required: typing.Any = None, traceable: bool = False) -> typing.Any:
+    """`@prim_func_pass(opt_level=0)` above f(function, module, context), or above a class with transform_function of those."""
+    if opt_level is None:
+        raise ValueError("Please provide opt_level for the function pass.")
+
+    def make(arg: typing.Any) -> typing.Any:
+        title = name or arg.__name__
+        if not isinstance(arg, type):
+            return PrimFuncPass(arg, opt_level, title)
+
+        def made(*args: typing.Any, **kwargs: typing.Any) -> PrimFuncPass:
+            instance = arg(*args, **kwargs)
+            return PrimFuncPass(instance.transform_function, opt_level, title)
+        return made
+    return make(pass_func) if pass_func else make
+
+
+def Apply(ftransform: typing.Callable[[PrimFunc], PrimFunc]) -> PrimFuncPass:  # noqa: N802  the classic name
+    """ftransform(function) of each function."""
+    return PrimFuncPass(lambda function, _mod, _context: ftransform(function), 0, "Apply")
+
+
+def Filter(fcond: typing.Callable[[PrimFunc], bool]) -> typing.Callable[[LoopModule], LoopModule]:  # noqa: N802
+    """Only the functions for which fcond holds."""
+    return lambda mod: LoopModule({name: f for name, f in mod.functions.items() if fcond(f)})
+
+
+def __getattr__(name: str) -> typing.Any:
+    raise AttributeError(f"tilewright.tir.transform has no '{name}': loops are lowered by the compiler's own passes; a pass of yours is written with prim_func_pass")
+
+
+__all__ = ["Apply", "Filter", "PrimFuncPass", "prim_func_pass"]
