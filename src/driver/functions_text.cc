@@ -37,6 +37,12 @@ Result<std::string> to_text(const LoweredFunction& function) {
                           : format("a loop is bound to '{}', and processors have no such threads", lowered.bound[0]),
                       format("function {}", function.name),
                       lowered.bound.empty() ? "give the template numbers" : "use parallel in the place of bind");
+  if (!lowered.calls.empty() || !lowered.imports.empty())
+    return Diagnostic(ErrorCode::kInvalidArgument,
+                      lowered.calls.empty()
+                          ? "a function that brings LLVM IR along cannot be measured"
+                          : format("it calls the function '{}', which another process has not", lowered.calls[0].name),
+                      format("function {}", function.name), "measure it in this process, with time_evaluator");
   json j{{"name", function.name}, {"arguments", json::array()}, {"workspaces", json::array()}};
   for (const auto& a : lowered.arguments) {
     json shape = json::array();

@@ -77,7 +77,9 @@ constexpr const char* kEverything =
     "  h[0] = float16(1.5) + float16(inf)\n"
     "  %0 = fma(x[ramp(0, 1, 16)], broadcast(2.0, 16), broadcast(1.0, 16))\n"
     "  y[ramp(0, 1, 16)] = %0 * sigmoid(%0)\n"
-    "  y[3] = reduce_add(x[ramp(0, 1, 16)]) + pow(x[0], copysign(x[1], ldexp_int(x[2], int32(3))))\n";
+    "  y[3] = reduce_add(x[ramp(0, 1, 16)]) + pow(x[0], copysign(x[1], ldexp_int(x[2], int32(3))))\n"
+    "  call gemv(address y[tid], int32(3), x[0])\n"
+    "  y[4] = extern(tanhf, float32, x[5])\n";
 
 std::string everything() {
   std::string text = kEverything;
@@ -102,7 +104,7 @@ TEST(Text, EveryExpressionKindAppearsInTheRoundTrip) {
   for_each_stmt(f->body, [&](const Stmt& s) { statements.insert(s->kind); });
   for (int k = 0; k <= static_cast<int>(ExprKind::kLet); ++k)
     EXPECT_TRUE(seen.count(static_cast<ExprKind>(k))) << kind_name(static_cast<ExprKind>(k));
-  EXPECT_EQ(statements.size(), 7u);
+  EXPECT_EQ(statements.size(), 8u);
 }
 
 TEST(Text, SharingSurvives) {
