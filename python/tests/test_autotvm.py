@@ -4,11 +4,13 @@ import ast
 import io
 import json
 import os
+import random
 import tempfile
 import unittest
 
 import numpy as np
 
+from tilewright import _core
 from tilewright import classic as tvm
 from tilewright.classic import autotvm, relay
 from tilewright.classic.autotvm.task.space import ConfigEntity, ConfigSpace
@@ -67,6 +69,20 @@ class Autotvm(unittest.TestCase):
         stem = autotvm.task.create(tasks[0].name, tasks[0].args, "llvm")  # its weights are all zero
         self.assertEqual(stem.workload, tasks[0].workload)
         self.assertGreater(len(stem.config_space), 1)
+
+    def test_entities_are_kernels_of_their_own(self):
+        """Loops that are equal are one kernel of a library: entities by chance of each space are as many kernels as there are entities."""
+        chosen = random.Random(4)
+        for task in self.tasks:
+            drawn = (chosen.randrange(len(task.config_space)) for _ in range(5000))
+            indices = list(dict.fromkeys(i for i in drawn if task.config_space.is_index_valid(i)))[:20]
+            with tempfile.TemporaryDirectory() as folder:
+                steps = _core.export_trials(_core.trials_line(task.core, indices), folder)
+                lib = tvm.runtime.load_module(os.path.join(folder, "trials.so"))
+                calls = [n["attrs"]["func_name"] for n in json.loads(lib["get_graph_json"]())["nodes"] if n["op"] != "null"]
+            kernels = [calls[step] for why, _, step, _, _ in steps if not why]
+            self.assertGreaterEqual(len(kernels), min(len(indices), 2))
+            self.assertEqual(len(set(kernels)), len(kernels), task)
 
     def test_strided_stems_have_the_model_s_sizes(self):
         for size, kernel, stride, pad in ((224, 11, 4, 2), (112, 6, 2, 2), (96, 5, 2, 2), (128, 8, 2, 3), (64, 7, 2, 2)):
