@@ -7,6 +7,7 @@
 #include "lower/place.h"
 #include "relay/ops/attrs.h"
 #include "topi/conv_direct.h"
+#include "topi/narrow_groups.h"
 #include "topi/pack.h"
 #include "topi/words.h"
 
@@ -21,6 +22,12 @@ bool may_flatten(const Problem& p, const topi::Conv2dProblem& c) {
   return !p.graph.placed || topi::can_flatten(c, view_of(p.input(0)), view_of(p.output()));
 }
 
+// Weights OIHW4i16o: a block of output channels holds several groups of 4.
+bool holds_narrow_groups(const Problem& p) {
+  const auto weights = p.arg_shape(1);
+  return p.attrs<Conv2DNCHWcAttrs>().groups > 1 && p.arg_shape(0).size() == 5 && weights[4] < weights[5];
+}
+
 // nn.contrib_conv2d_NCHWc, or nn.conv3d over channel blocks, whose weights are packed on the way.
 template <bool volume>
 struct DirectBlocks {
@@ -32,6 +39,7 @@ struct DirectBlocks {
   static std::optional<Site> site(const Problem& p) {
     if (!p.anchor.direct() || !(has_tiles(p) || (!volume && has_words(p))) || (volume && !is_blocked_volume(p)))
       return std::nullopt;
+    if (!volume && holds_narrow_groups(p)) return std::nullopt;
     const topi::Conv2dProblem c = volume ? volume_problem(p) : conv2d_problem(p);
     if (c.words && c.plain_data && c.dilation_width != 1) return std::nullopt;
     if (volume && is_depthwise_volume(c)) return std::nullopt;
@@ -60,6 +68,34 @@ struct DirectBlocks {
       auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
       const topi::View w = topi::make_view(input(1).buffer, topi::packed_weight_shape(problem));
       return topi::conv2d_nchwc(problem, config, input(0), w, scope.output(), scope.epilogue(anchor), context);
+    };
+    return choice;
+  }
+};
+
+// Several groups in a block of channels.
+struct NarrowGroups {
+  using Config = topi::NarrowGroupsConfig;
+  static std::optional<topi::Conv2dProblem> site(const Problem& p) {
+    if (!p.anchor.direct() || !has_tiles(p) || !holds_narrow_groups(p)) return std::nullopt;
+    const topi::Conv2dProblem c = conv2d_problem(p);
+    if (!topi::is_narrow_group(c.in_channels / c.groups, c.out_channels / c.groups, c.lanes)) return std::nullopt;
+    return c;
+  }
+  static std::vector<Config> configs(const Problem& p, const topi::Conv2dProblem& c, size_t most) {
+    return topi::narrow_groups_configs(c, p.target, most);
+  }
+  static bool fits(const Problem&, const topi::Conv2dProblem& c, const Config& config) { return topi::fits(c, config); }
+  static topi::Cost cost(const Problem& p, const topi::Conv2dProblem& c, const Config& config) {
+    return topi::estimate(c, config, p.target);
+  }
+  static std::shared_ptr<Choice> make(const Problem& p, const topi::Conv2dProblem& c, const Config& config) {
+    auto choice = std::make_shared<Choice>();
+    choice->halos = halo_of_data(p, spatial_halo(5, topi::halo_need(c)));
+    choice->emit = [=, anchor = p.anchor](const GroupScope& scope, const topi::KernelContext& context) {
+      auto input = [&](size_t i) -> const topi::View& { return scope.input(static_cast<size_t>(anchor.inputs[i])); };
+      return topi::narrow_groups_conv2d_nchwc(c, config, input(0), input(1), scope.output(), scope.epilogue(anchor),
+                                              context);
     };
     return choice;
   }
@@ -179,6 +215,7 @@ struct PlainConv {
 constexpr bool kByPlace = true;
 constexpr Implementation kConvImplementations[] = {
     tuned<DirectBlocks<false>>("nn.contrib_conv2d_NCHWc", "conv2d_nchwc.direct", 10, kByPlace),
+    tuned<NarrowGroups>("nn.contrib_conv2d_NCHWc", "conv2d_nchwc.narrow_groups", 10),
     tuned<Depthwise<false>>("nn.contrib_depthwise_conv2d_NCHWc", "depthwise_conv2d_nchwc.direct", 10),
     tuned<PlainConv<Conv1DAttrs>>("nn.conv1d", "conv1d.direct", 5),
     tuned<PlainConv<Conv2DAttrs>>("nn.conv2d", "conv2d.direct", 5),

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise, transposed and plain-layout convolution, pooling, resizing: each against plain loops.
+#include <array>
 #include <limits>
 
 #include "harness.h"
 #include "topi/conv2d_transpose.h"
 #include "topi/conv_direct.h"
 #include "topi/depthwise.h"
+#include "topi/narrow_groups.h"
 #include "topi/pack.h"
 #include "topi/pool.h"
 #include "topi/resize.h"
@@ -158,6 +160,63 @@ TEST(Depthwise, EveryWayToHoldTaps) {
         return std::vector<DepthwiseConfig>{
             {3, HeldTaps::kAll}, {4, HeldTaps::kRow}, {5, HeldTaps::kRow}, {1, HeldTaps::kRow}, {4, HeldTaps::kOne}};
       });
+}
+
+// Several groups in a block of channels, with every shape of tile: whole ones, tails of both axes, channels held in
+// parts.
+TEST(NarrowGroups, EveryTile) {
+  KernelSet set;
+  std::vector<Check> checks;
+  const int64_t v = set.target().lanes(32), n = 2, h = 7, w = 11;
+  for (const auto& [width, k, s, d] :
+       std::vector<std::array<int64_t, 4>>{{2, 3, 1, 1}, {4, 3, 2, 1}, {v / 2, 3, 1, 2}, {v / 2, 1, 2, 1}}) {
+    const int64_t c = 2 * v - width, pad = d * (k / 2), blocks = 2;
+    Conv2dProblem p;
+    p.batch = n, p.in_channels = p.out_channels = c, p.groups = c / width, p.lanes = static_cast<int>(v);
+    p.in_height = h, p.in_width = w, p.kernel_height = p.kernel_width = k, p.stride_height = p.stride_width = s;
+    p.dilation_height = p.dilation_width = d, p.pad_top = p.pad_left = p.pad_bottom = p.pad_right = pad;
+    p.out_height = (h + 2 * pad - d * (k - 1) - 1) / s + 1, p.out_width = (w + 2 * pad - d * (k - 1) - 1) / s + 1;
+    const Tensor filter = random_tensor({c, width, k, k}, 5);
+    auto tap = [=](int64_t o, int64_t i, int64_t y, int64_t x) {
+      return filter.as<float>()[static_cast<size_t>(((o * width + i) * k + y) * k + x)];
+    };
+    for (const NarrowGroupsConfig config : {NarrowGroupsConfig{1, 3, 1}, {2, 4, 2}, {3, 2, 1}, {1, 40, 2}}) {
+      ASSERT_TRUE(fits(p, config));
+      View data =
+          view_with_halo("data", {n, blocks, h, w, v}, {0, 0, pad, pad, 0}, {0, 0, pad, pad, 0}, kFloat32, true);
+      View weights = param("weights", {blocks, 1, k, k, width, v}),
+           out = result({n, blocks, p.out_height, p.out_width, v});
+      const int kernel = set.add({out.buffer, data.buffer, weights.buffer}, [&](const KernelContext& context) {
+        return narrow_groups_conv2d_nchwc(p, config, data, weights, out, twice_plus_one(), context);
+      });
+      Memory packed(product(weights.shape));
+      for_each_index(weights.shape, [&](const Shape& i) {
+        const int64_t o = i[0] * v + i[5];
+        packed[flat_at(weights, i)] = o < c ? tap(o, i[4], i[2], i[3]) : 0;
+      });
+      std::vector<Memory> inputs;
+      inputs.push_back(filled(data, 1, [=](const Shape& i) { return i[1] * v + i[4] < c; }));
+      inputs.push_back(std::move(packed));
+      Memory values = inputs[0];
+      checks.push_back(
+          {format("groups of {} k{} s{} d{}: {}", width, k, s, d, to_text(config)), out, std::move(inputs), kernel,
+           [=](const Shape& at) {
+             double sum = 0;
+             const int64_t o = at[1] * v + at[4];
+             for (int64_t i = 0; i < width && o < c; ++i)
+               for (int64_t y = 0; y < k; ++y)
+                 for (int64_t x = 0; x < k; ++x) {
+                   const int64_t from = o / width * width + i, row = at[2] * s - pad + y * d,
+                                 column = at[3] * s - pad + x * d;
+                   if (row < 0 || column < 0 || row >= h || column >= w) continue;
+                   sum += double{values[flat_at(data, {at[0], from / v, row, column, from % v})]} * tap(o, i, y, x);
+                 }
+             return 2 * sum + 1;
+           },
+           2.0 * static_cast<double>(k * k * width)});
+    }
+  }
+  run_checks(set, checks);
 }
 
 TEST(Depthwise, RowsOfTheWindowStayInRegistersWhereAllDoNotFit) {

@@ -178,16 +178,20 @@ class BlockRewriter {
     int64_t in = data[1], out = kernel[0], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == in && out == in && !words;
     bool grouped = groups > 1 && whole(in / groups) && whole(out / groups);
-    // Groups of 8 channels share a block of 16: vectors of 8 are as fast where units are 256 bits wide, and the layout
-    // stays.
+    // Several groups in a block: its lanes meet each their own group's channels.
+    const bool several = groups > 1 && !depthwise && !words && in == out && in >= lanes_ && in / groups < lanes_ &&
+                         lanes_ % (in / groups) == 0;
+    // Groups of 24 channels end in the middle of a block of 16: vectors of 8 are as fast where units are 256 bits wide,
+    // and the layout stays.
     const int64_t half = lanes_ / 2;
-    bool narrow =
-        lanes_ == 16 && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 && (out / groups) % half == 0;
-    if (groups != 1 && !depthwise && !grouped && !narrow) return {};
+    bool narrow = lanes_ == 16 && !several && groups > 1 && !depthwise && !grouped && (in / groups) % half == 0 &&
+                  (out / groups) % half == 0;
+    if (groups != 1 && !depthwise && !grouped && !several && !narrow) return {};
     bool stem = groups == 1 && in <= 4 && !values_.at(c->args[0].get()).blocked();
     if (words && stem && attrs.dilation != std::vector<int64_t>{1, 1}) return {};
     std::string kernel_layout = depthwise ? format("OIHW1i{}o", lanes_)
                                 : stem    ? format("OIHW{}i{}o", in, lanes_)
+                                : several ? format("OIHW{}i{}o", in / groups, lanes_)
                                 : narrow  ? format("OIHW{0}i{0}o", half)
                                           : format("OIHW{0}i{0}o", lanes_);
     Expr packed = call("layout_transform", {plain(c->args[1])}, make_attrs<LayoutTransformAttrs>([&](auto& a) {

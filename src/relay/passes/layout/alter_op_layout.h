@@ -6,8 +6,8 @@
 //   pools and what lies between them likewise in NCDHW16c; their weights keep their layout.
 // Requires: static shapes, BatchNorm folded, constants as weights, bias as add of a (C, 1, 1) constant
 // (CanonicalizeOps). Ensures: the same function of the same inputs; results keep their plain layout.
-//   Groups of whole half blocks (8 of 16 channels) stay blocked over weights OIHW8i8o; other narrow groups leave the
-//   island.
+//   Groups that divide a block (of 2, 4 or 8 channels) stay blocked over weights OIHW4i16o, groups of whole half blocks
+//   (24 channels) over OIHW8i8o; other narrow groups leave the island.
 // Why here: after the arithmetic passes, which know plain layouts only; before FoldConstant packs the weights and
 // FuseOps. Padding lanes of the last block are finite on every edge (only ops that keep them finite stay inside an
 // island when the channels do not fill it), and weights are zero there, so they never reach a real channel. Tests:

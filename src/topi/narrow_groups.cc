@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topi/narrow_groups.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "topi/reduce_steps.h"
+#include "topi/register_tile.h"
+
+namespace tilewright::topi {
+
+using namespace tir;
+
+namespace {
+
+int64_t group_width(const Conv2dProblem& p) { return p.in_channels / p.groups; }
+
+// Input pixels that `width` outputs side by side meet in a row of the window.
+int64_t span_of(const Conv2dProblem& p, int64_t width) {
+  return (width - 1) * p.stride_width + (p.kernel_width - 1) * p.dilation_width + 1;
+}
+// Which of `width` outputs pixel `x` of the span meets with tap `k`, or -1.
+int64_t output_of(const Conv2dProblem& p, int64_t x, int64_t k, int64_t width) {
+  const int64_t rest = x - k * p.dilation_width;
+  return rest < 0 || rest % p.stride_width != 0 || rest / p.stride_width >= width ? -1 : rest / p.stride_width;
+}
+int64_t used_pixels(const Conv2dProblem& p, int64_t width) {
+  int64_t used = 0;
+  for (int64_t x = 0; x < span_of(p, width); ++x)
+    for (int64_t k = 0; k < p.kernel_width; ++k)
+      if (output_of(p, x, k, width) >= 0) {
+        ++used;
+        break;
+      }
+  return used;
+}
+
+double narrow_tile_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, int64_t height, int64_t width,
+                          const Target& target) {
+  if (height == 0 || width == 0) return 0;
+  const MachineModel& machine = target.machine;
+  const double fmas = machine.fmas_per_cycle(target.vector_bits), loads = machine.loads_per_cycle(target.vector_bits);
+  const double pixels = static_cast<double>(height * width), w = static_cast<double>(group_width(p)),
+               kw = static_cast<double>(p.kernel_width);
+  const double pixels_in = static_cast<double>(height * used_pixels(p, width));
+  // Two shuffles where channels come from another part of the block, the first for several channels.
+  const double part = 4, moves = w > part ? 1 / std::min(part, static_cast<double>(c.channels)) : 0;
+  const double sums = pixels * w * kw, shuffles = pixels_in * w * (1 + moves);
+  // Shuffles, one a cycle, share a unit that multiplies.
+  const double row = std::max({sums / fmas, (sums + shuffles) / (1.5 * fmas), shuffles, 4.4 * w * kw,
+                               (pixels_in * w / c.channels + w * kw) / loads});
+  return static_cast<double>(p.kernel_height) * (row + 1 + kw * w / 4) + 24 + 2 * pixels / fmas;
+}
+
+double image_cycles(const Conv2dProblem& p, const NarrowGroupsConfig& c, const Target& target) {
+  auto rows = [&](int64_t height) {
+    return static_cast<double>(p.out_width / c.tile_width) * narrow_tile_cycles(p, c, height, c.tile_width, target) +
+           narrow_tile_cycles(p, c, height, p.out_width % c.tile_width, target);
+  };
+  return static_cast<double>(p.out_height / c.tile_height) * rows(c.tile_height) +
+         (p.out_height % c.tile_height ? rows(p.out_height % c.tile_height) : 0);
+}
+
+}  // namespace
+
+bool is_narrow_group(int64_t in, int64_t out, int64_t lanes) {
+  return in == out && in > 1 && in < lanes && lanes % in == 0;
+}
+
+std::vector<NarrowGroupsConfig> narrow_groups_configs(const Conv2dProblem& p, const Target& target, size_t most) {
+  NarrowGroupsConfig best;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  std::vector<Weighed<NarrowGroupsConfig>> all;
+  for (int64_t channels = 1; channels <= group_width(p); channels *= 2)
+    for (int64_t height = 1; height <= std::min<int64_t>(p.out_height, 4); ++height)
+      for (int64_t width = 1; width <= p.out_width; ++width) {
+        // Sums, weights, a pixel and its shuffled form share the registers.
+        if (height * width + channels * p.kernel_width + 2 > target.vector_registers) break;
+        const NarrowGroupsConfig c{static_cast<int>(height), static_cast<int>(width), static_cast<int>(channels)};
+        const double cycles = image_cycles(p, c, target);
+        if (cycles < best_cycles * 0.995) best = c, best_cycles = cycles;
+        all.emplace_back(cycles, c);
+      }
+  return best_of(best, std::move(all), most);
+}
+
+bool fits(const Conv2dProblem& p, const NarrowGroupsConfig& c) {
+  return c.tile_height >= 1 && c.tile_width >= 1 && c.channels >= 1 && group_width(p) % c.channels == 0;
+}
+
+Cost estimate(const Conv2dProblem& p, const NarrowGroupsConfig& c, const Target& target) {
+  const double taps = static_cast<double>(p.kernel_height * p.kernel_width * group_width(p));
+  const double blocks = static_cast<double>(p.batch * ceil_div(p.out_channels, p.lanes));
+  Cost cost;
+  cost.flops = 2 * taps * static_cast<double>(p.batch * p.out_channels * p.out_height * p.out_width);
+  cost.bytes = 4 * blocks * p.lanes * static_cast<double>(p.in_height * p.in_width + p.out_height * p.out_width);
+  const double rate = cost.bytes <= target.machine.l2_bytes ? target.machine.l2_gbps : target.machine.l3_gbps;
+  cost.microseconds = std::max(blocks * image_cycles(p, c, target) / target.machine.cycles_per_microsecond(),
+                               cost.bytes / (rate * 1e3));
+  return cost;
+}
+
+namespace {
+
+struct NarrowGroupsKernel {
+  const Conv2dProblem& p;
+  const NarrowGroupsConfig& c;
+  const View &data, &weights, &out;
+  const Epilogue& epilogue;
+  const KernelContext& context;
+  const int v = p.lanes;
+  const int64_t width_of_group = group_width(p);
+  const PixelStrides in = pixel_strides(data, false), to = pixel_strides(out, false);
+  const DataType vector = accumulator_dtype(data.dtype()).with_lanes(v);
+  const Buffer tap = make_buffer("tap", vector, c.channels* p.kernel_width, Scope::kRegister);
+  const Buffer pixel = make_buffer("pixel", vector, 1, Scope::kRegister);
+
+  // Pixels (h0 + r, w0 + i) of a block of channels, whose sums are `acc`.
+  struct Tile {
+    const Index& at;  // image, block of channels, tile of rows
+    PrimExpr h0, w0, data_at, weights_at;
+    int height, width;
+    Buffer acc;
+  };
+
+  Stmt stmt() const {
+    const std::vector<int64_t> units{p.batch, ceil_div(p.out_channels, v), ceil_div(p.out_height, c.tile_height)};
+    const int64_t panel = p.kernel_height * p.kernel_width * width_of_group * v;
+    Stmt all = parallel_for(context, "unit", product(units), [&](PrimExpr unit) {
+      return bind_all(unravel(unit, units), [&](Index at) {
+        return bind("weights_at", at[1] * panel + weights.offset, [&](PrimExpr weights_at) {
+          const int tail = static_cast<int>(p.out_height % c.tile_height);
+          if (p.out_height < c.tile_height) return row(at, weights_at, tail);
+          Stmt whole = row(at, weights_at, c.tile_height);
+          if (tail == 0) return whole;
+          return make_if(eq(at[2], make_int(units[2] - 1)), row(at, weights_at, tail), whole);
+        });
+      });
+    });
+    return allocate(tap, allocate(pixel, all));
+  }
+
+  Stmt row(const Index& at, const PrimExpr& weights_at, int height) const {
+    const int64_t tiles = p.out_width / c.tile_width;
+    const int tail = static_cast<int>(p.out_width % c.tile_width);
+    return bind("h0", at[2] * c.tile_height, [&](PrimExpr h0) {
+      std::vector<Stmt> body;
+      if (tiles > 0)
+        body.push_back(loop("wt", tiles, [&](PrimExpr wt) {
+          return tile(at, h0, wt * c.tile_width, weights_at, height, c.tile_width);
+        }));
+      if (tail > 0) body.push_back(tile(at, h0, make_int(tiles * c.tile_width), weights_at, height, tail));
+      return seq(std::move(body));
+    });
+  }
+
+  Stmt tile(const Index& at, const PrimExpr& h0, const PrimExpr& w0, const PrimExpr& weights_at, int height,
+            int width) const {
+    Tile t{at,         h0,     w0,    {},
+           weights_at, height, width, make_buffer("acc", vector, int64_t{height} * width, Scope::kRegister)};
+    const PrimExpr from = at[0] * in.image + at[1] * in.block + h0 * (p.stride_height * in.height) +
+                          w0 * (p.stride_width * in.width) +
+                          (data.offset - p.pad_top * in.height - p.pad_left * in.width);
+    const PrimExpr into = at[0] * to.image + at[1] * to.block + h0 * to.height + w0 * to.width + out.offset;
+    return bind("data_at", from, [&](PrimExpr data_at) {
+      return bind("out_at", into, [&](PrimExpr out_at) {
+        t.data_at = data_at;
+        std::vector<Stmt> body;
+        for (int i = 0; i < height * width; ++i) body.push_back(store(t.acc, make_int(i), make_const(vector, 0)));
+        body.push_back(loop("kh", p.kernel_height, [&](PrimExpr kh) { return taps_of_row(t, kh); }));
+        for (int i = 0; i < height * width; ++i) {
+          const int64_t r = i / width, x = i % width;
+          Index index = pixel_index(out, at[0], at[1], make_int(0), h0 + r, w0 + x, make_int(0));
+          body.push_back(store(out.buffer, ramp(out_at + (r * to.height + x * to.width), 1, v),
+                               epilogue(load(t.acc, make_int(i)), index, {})));
+        }
+        return allocate(t.acc, seq(std::move(body)));
+      });
+    });
+  }
+
+  // A row of the window: some of a group's channels at a time, whose weights are held while the pixels pass.
+  Stmt taps_of_row(const Tile& t, const PrimExpr& kh) const {
+    return bind("row", t.data_at + kh * (p.dilation_height * in.height), [&](PrimExpr row) {
+      const PrimExpr weights_row = t.weights_at + kh * (p.kernel_width * width_of_group * v);
+      std::vector<Stmt> steps;
+      for (int64_t first = 0; first < width_of_group; first += c.channels) {
+        for (int64_t k = 0; k < p.kernel_width; ++k)
+          for (int64_t i = 0; i < c.channels; ++i)
+            steps.push_back(
+                store(tap, make_int(k * c.channels + i),
+                      widened(load(weights.buffer, ramp(weights_row + (k * width_of_group + first + i) * v, 1, v)))));
+        for (int r = 0; r < t.height; ++r)
+          for (int64_t x = 0; x < span_of(p, t.width); ++x) pixel_passes(&steps, t, row, first, r, x);
+      }
+      return seq(std::move(steps));
+    });
+  }
+  void pixel_passes(std::vector<Stmt>* steps, const Tile& t, const PrimExpr& row, int64_t first, int r,
+                    int64_t x) const {
+    const PrimExpr block =
+        widened(load(data.buffer, ramp(row + (r * p.stride_height * in.height + x * in.width), 1, v)));
+    for (int64_t i = 0; i < c.channels; ++i) {
+      std::vector<Stmt> uses;
+      for (int64_t k = 0; k < p.kernel_width; ++k)
+        if (const int64_t o = output_of(p, x, k, t.width); o >= 0) {
+          const PrimExpr at = make_int(r * t.width + o);
+          uses.push_back(
+              store(t.acc, at,
+                    multiply_add(load(pixel, make_int(0)), load(tap, make_int(k * c.channels + i)), load(t.acc, at))));
+        }
+      if (uses.empty()) return;
+      steps->push_back(store(pixel, make_int(0), own_channel(block, first + i)));
+      steps->insert(steps->end(), uses.begin(), uses.end());
+    }
+  }
+  // Each lane's own group's channel: 128-bit parts to their places first, which several channels share, then lanes
+  // within the parts.
+  PrimExpr own_channel(const PrimExpr& block, int64_t channel) const {
+    const int part = 16 / static_cast<int>(vector.element().bytes());
+    std::vector<int> parts, lanes;
+    for (int l = 0; l < v; ++l) {
+      const int from = static_cast<int>(l / width_of_group * width_of_group + channel);
+      parts.push_back(from / part * part + l % part);
+      lanes.push_back(l / part * part + from % part);
+    }
+    bool in_place = true;
+    for (int l = 0; l < v; ++l) in_place = in_place && parts[static_cast<size_t>(l)] == l;
+    return shuffle({in_place ? block : shuffle({block}, parts)}, lanes);
+  }
+  PrimExpr widened(const PrimExpr& value) const { return value->dtype == vector ? value : cast(vector, value); }
+};
+
+}  // namespace
+
+Stmt narrow_groups_conv2d_nchwc(const Conv2dProblem& p, const NarrowGroupsConfig& c, const View& data,
+                                const View& weights, const View& out, const Epilogue& epilogue,
+                                const KernelContext& context) {
+  return NarrowGroupsKernel{p, c, data, weights, out, epilogue, context}.stmt();
+}
+
+}  // namespace tilewright::topi
