@@ -259,3 +259,18 @@ def exchanged_parts(name, node, fields):
     assert with_fields(node) == node
     place = tvm.target.VirtualDevice(tvm.cpu(0))
     assert with_fields(node, virtual_device=place).virtual_device_ == place and node.virtual_device_ == tvm.target.VirtualDevice()
+
+
+@program
+def annotated_regions():
+    from tvm.relay.op.annotation import compiler_begin, compiler_end
+    x, y = relay.var("x", shape=(3,)), relay.var("y", shape=(3,))
+    begins = [compiler_begin(x, "one"), compiler_begin(y, "one")]
+    total = begins[0] + begins[1]
+    first = compiler_end(total, "one")
+    start = compiler_begin(first, "two")
+    last = compiler_end(relay.exp(start), "two")
+    regions = relay.analysis.AnnotatedRegionSet(last, relay.op.get("annotation.compiler_begin"), relay.op.get("annotation.compiler_end"))
+    one, two = regions.get_region(total), regions.get_region(last)
+    assert len(regions) == 2 and (one.target, two.target) == ("one", "two") and regions.get_region(x) is None
+    assert set(one.args) == set(begins) and one.rets == [first] and set(one.nodes) == {*begins, total, first} and two.args == [start] and two.rets == [last]

@@ -19,6 +19,11 @@ class InvalidType(Error, TypeError):
     code, name, hint = 101, "InvalidArgument", ""
 
 
+class ChoiceError(Error):
+    """Branches of two types, or a match that says it is complete, and is not."""
+    code, name, hint = 301, "TypeMismatch", ""
+
+
 class _Same:
     """Errors of the compiler as one that is of a Python kind, too."""
 
@@ -86,5 +91,5 @@ def register_error(func_name: Any = None, cls: type | None = None) -> Any:
     return store if cls is None else store(cls)
 
 
-__all__ = ["DiagnosticError", "Error", "InternalError", "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented",
+__all__ = ["ChoiceError", "DiagnosticError", "Error", "InternalError", "OpAttributeInvalid", "OpAttributeRequired", "OpAttributeUnImplemented", "OpError", "OpNotImplemented",
            "RPCError", "RPCSessionTimeoutError", "TVMError", "register_error"]

@@ -282,8 +282,12 @@ def named_pass(name: str, arguments: Mapping[str, Any] | None = None, options: M
         rule = rules_by_pass().get(name)
         if rule and name == "AlterOpLayout":  # alone, the rules of a script are the whole pass
             return rule(mod)
-        return _core.run_pass(rule(mod) if rule else mod, name, context.opt_level if opt_level is None else opt_level, text,
-                              {**context._options, **(options or {})}, dict(arguments or {}))
+        out = _core.run_pass(rule(mod) if rule else mod, name, context.opt_level if opt_level is None else opt_level, text,
+                             {**context._options, **(options or {})}, dict(arguments or {}))
+        if name == "InferType":
+            from .relay.analysis import check_choices
+            check_choices(out)
+        return out
 
     return ModulePass(PassInfo(_levels().get(name, 0), name), run)
 

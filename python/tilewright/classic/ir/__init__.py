@@ -114,9 +114,9 @@ def save_json(node: Any) -> str:
 
 def load_json(json_str: str) -> Any:
     """What save_json wrote, here or there; a function of the classic stack is "main" of a module. Error: 303."""
-    from . import json_values
-    if json_values.can_load(json_str):
-        return json_values.load(json_str, load_json)
+    from . import json_reader
+    if json_reader.is_value(json_str):
+        return json_reader.load(json_str, load_json)
     mod = _core.load_json(json_str)
     part = None
     if _PART in json_str:

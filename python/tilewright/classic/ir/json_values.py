@@ -7,15 +7,24 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..runtime.container import Array, Map, ShapeTuple, String
+from ..runtime.container import Map, ShapeTuple
 from ..runtime.ndarray import Device
-from ..tir import FloatImm, IntImm, StringImm
+from ..tir import StringImm
 from ..tir import Var as TirVar
 from .env_func import EnvFunc
 from .ty import GlobalTypeVar, PointerType, PrimType
 
 # Relay (a type, an expression, a module) as a node of a container.
-_RELAY = "tilewright.Relay"
+RELAY = "tilewright.Relay"
+
+
+def _plain(value: Any) -> Any:
+    """Numbers, texts and lists of Python's own."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (bool, float)) or value is None else int(value) if isinstance(value, int) else str(value)
 
 
 class _Writer:
@@ -35,6 +44,7 @@ class _Writer:
 
     def _node(self, value: Any) -> dict[str, Any]:
         from ..relay.expr import DictAttrs, GlobalVar, Op
+        from ..target import Target
         if isinstance(value, Op):
             return {"type_key": "Op", "repr_str": value.name}
         if isinstance(value, (GlobalVar, GlobalTypeVar)):
@@ -49,6 +59,8 @@ class _Writer:
             return {"type_key": "EnvFunc", "repr_str": value.name}
         if isinstance(value, DictAttrs):
             return {"type_key": "DictAttrs", "attrs": {"__dict__": str(self.add(Map(value)))}}
+        if isinstance(value, Target):
+            return {"type_key": "Target", "repr_str": json.dumps(_plain(value.export()))}
         if isinstance(value, Device):
             return {"type_key": "Device", "attrs": {"device_type": str(value.device_type), "device_id": str(value.device_id)}}
         if isinstance(value, (StringImm, str)):
@@ -68,13 +80,14 @@ class _Writer:
             return {"type_key": "FloatImm" if real else "IntImm", "attrs": {"dtype": str(dtype), "span": "0", "value": number}}
         if value is None:
             return {"type_key": ""}
-        return {"type_key": _RELAY, "repr_str": self._relay(value)}
+        return {"type_key": RELAY, "repr_str": self._relay(value)}
 
 
 def can_save(value: Any) -> bool:
     """Whether a value has a form here rather than as Relay."""
     from ..relay.expr import DictAttrs, GlobalVar, Op
-    return isinstance(value, (Op, GlobalVar, GlobalTypeVar, PrimType, PointerType, TirVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
+    from ..target import Target
+    return isinstance(value, (Op, Target, GlobalVar, GlobalTypeVar, PrimType, PointerType, TirVar, EnvFunc, DictAttrs, Device, str, dict, list, tuple, int, float)) or value is None
 
 
 def save(value: Any, relay: Callable[[Any], str]) -> str:
@@ -83,49 +96,4 @@ def save(value: Any, relay: Callable[[Any], str]) -> str:
     return json.dumps({"root": root, "nodes": writer.nodes, "b64ndarrays": [], "attrs": {"tvm_version": "0.9.0"}}, indent=2)
 
 
-_KEYS = ("Op", "PrimType", "tir.Var", "tir.SizeVar", "PointerType", "GlobalVar", "GlobalTypeVar", "EnvFunc", "DictAttrs", "Device", "tir.StringImm", "runtime.String", "runtime.ShapeTuple", "Map", "StrMap", "Array", "FloatImm", "IntImm", _RELAY)
-
-
-def can_load(text: str) -> bool:
-    """Whether the root of a JSON text is a value of this kind."""
-    try:
-        graph = json.loads(text)
-        return graph["nodes"][graph["root"]]["type_key"] in _KEYS
-    except (ValueError, KeyError, IndexError, TypeError):
-        return False
-
-
-def load(text: str, relay: Callable[[str], Any]) -> Any:
-    """What save wrote, and what the classic stack wrote of the same kinds. ValueError for damaged text."""
-    from ..relay.expr import DictAttrs, GlobalVar, Op
-    graph = json.loads(text)
-    nodes = graph["nodes"]
-
-    variables: dict[int, TirVar] = {}
-
-    def variable(index: int) -> TirVar:
-        attrs = nodes[index]["attrs"]
-        return variables.setdefault(index, TirVar(attrs["name"], attrs["dtype"]))
-
-    def read(index: int) -> Any:
-        node = nodes[index]
-        key, attrs, data = node["type_key"], node.get("attrs", {}), node.get("data", [])
-        if key in ("Map", "StrMap"):
-            if "keys" in node:
-                return Map(zip(map(String, node["keys"]), map(read, data)))
-            return Map(zip(map(read, data[::2]), map(read, data[1::2])))
-        plain: dict[str, Callable[[], Any]] = {
-            "": lambda: None, "tir.Var": lambda: variable(index), "tir.SizeVar": lambda: variable(index), "Op": lambda: Op(node["repr_str"]),
-            "GlobalVar": lambda: GlobalVar(read(int(attrs["name_hint"]))), "PrimType": lambda: PrimType(attrs["dtype"]),
-            "PointerType": lambda: PointerType(read(int(attrs["element_type"])), attrs["storage_scope"]), "GlobalTypeVar": lambda: GlobalTypeVar(read(int(attrs["name_hint"]))), "EnvFunc": lambda: EnvFunc(node["repr_str"]), "DictAttrs": lambda: DictAttrs(read(int(attrs["__dict__"]))),
-            "Device": lambda: Device(int(attrs["device_type"]), int(attrs["device_id"])), "tir.StringImm": lambda: StringImm(node["repr_str"]),
-            "runtime.String": lambda: String(node["repr_str"]), "runtime.ShapeTuple": lambda: ShapeTuple(data), "Array": lambda: Array(map(read, data)),
-            "FloatImm": lambda: FloatImm(attrs["dtype"], float(attrs["value"])), "IntImm": lambda: IntImm(attrs["dtype"], int(attrs["value"])),
-            _RELAY: lambda: relay(node["repr_str"])}
-        if key not in plain:
-            raise ValueError(f"a {key} inside of a container is not read")
-        return plain[key]()
-    return read(graph["root"])
-
-
-__all__ = ["can_load", "can_save", "load", "save"]
+__all__ = ["can_save", "save"]

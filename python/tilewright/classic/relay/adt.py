@@ -16,6 +16,9 @@ class PatternWildcard(Pattern):
     def __init__(self) -> None:
         super().__init__(_core.make_pattern("Wildcard", None, None))
 
+    def __repr__(self) -> str:
+        return "_"
+
 
 class PatternVar(Pattern):
     def __init__(self, var: Var):
@@ -30,6 +33,9 @@ class PatternConstructor(Pattern):
 
     constructor = property(lambda self: self._fields[0])
     patterns = property(lambda self: self._fields[1])
+
+    def __repr__(self) -> str:
+        return self.constructor.name_hint + (f"({', '.join(map(repr, self.patterns))})" if self.patterns else "")
 
 
 class PatternTuple(Pattern):

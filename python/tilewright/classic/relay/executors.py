@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ... import _core
-from ..ir.ty import TupleType, TypeCall
+from ..ir.ty import RelayRefType, TupleType, TypeCall
 from ..runtime.container import ADT
 from ..runtime.ndarray import Device, NDArray, as_array, cpu
 from ..runtime.vm import VirtualMachine
-from .expr import Constant, Expr, Function, GlobalVar, Tuple, Var, free_vars
+from .expr import Constant, Expr, Function, GlobalVar, RefRead, Tuple, Var, free_vars
 
 
 class _Executor:
@@ -142,6 +142,13 @@ class InterpreterExecutor(_Executor):
     """The reference interpreter where the virtual machine does not go (references), the virtual machine elsewhere."""
 
     def _function(self, module: Any) -> Callable[[dict[str, Any]], Any]:
+        main = module["main"]
+        if isinstance(main.checked_type.ret_type, RelayRefType):
+            from .backend.interpreter import RefValue
+            read = module.copy()
+            read["main"] = Function(main.params, RefRead(main.body))
+            held = self._function(read._completed())
+            return lambda inputs: RefValue(held(inputs))
         try:
             return ProgramExecutor._function(self, module)  # type: ignore[arg-type]
         except _core.Error as error:

@@ -135,7 +135,7 @@ def ToMixedPrecision(mixed_precision_type: str = "float16", missing_op_mode: int
         from .mixed_precision import rules
         keep = bool(context.config.get("relay.ToMixedPrecision.keep_orig_output_dtype", False))
         return named_pass("ToMixedPrecision", {"dtype": mixed_precision_type, "keep": keep, "rules": rules(mixed_precision_type)})._run(mod, context)
-    return ModulePass(PassInfo(4, "ToMixedPrecision"), run)
+    return ModulePass(PassInfo(0, "ToMixedPrecision"), run)
 
 
 def FakeQuantizationToInteger(hard_fail: bool = False, use_qat: bool = False) -> Pass:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .... import _core
-from ...error import InvalidValue
+from ...error import ChoiceError, InvalidValue
 from ...ir import ty
 from ..adt import Match, PatternConstructor, PatternTuple, PatternVar
-from ..expr import Call, Constant, Expr, Function, GlobalVar, Let, Op, Tuple, Var, _like, free_vars, infer_type
+from ..expr import Call, Constant, Expr, Function, GlobalVar, If, Let, Op, Tuple, Var, _like, free_vars, infer_type
 
 
 def post_order_visit(expr: Any, fvisit: Callable[[Expr], None]) -> None:
@@ -196,6 +196,9 @@ def list_fake_quantized_op_freqs(mod: Any) -> dict[str, int]:
     return out
 
 
+extract_fake_quantized_ops = list_fake_quantized_op_freqs
+
+
 def extract_fused_functions(mod: Any) -> dict[str, Function]:
     """The primitive functions of main after FuseOps, by a name made of their operators."""
     from ..transform import FuseOps, InferType
@@ -299,6 +302,20 @@ def unmatched_cases(match: Match, mod: Any = None) -> list[Any]:
         else:
             missing.append(case)
     return missing
+
+
+def check_choices(mod: Any) -> None:
+    """Error 301 where the branches of an If give two kinds of tensors, and where a match that says it is complete is not."""
+    for name, function in mod.functions.items():
+        for e in _core.post_order(function) if isinstance(function, Function) else []:
+            if isinstance(e, If):
+                a, b = e.true_branch._checked_type_, e.false_branch._checked_type_
+                if isinstance(a, ty.TensorType) and isinstance(b, ty.TensorType) and (a.dtype, len(a.shape)) != (b.dtype, len(b.shape)):
+                    raise ChoiceError(f"the branches of an If in @{name.name_hint} give {a} and {b}")
+            elif isinstance(e, Match) and e.complete:
+                missing = unmatched_cases(e, mod)
+                if missing:
+                    raise ChoiceError(f"a match in @{name.name_hint} has no clause for {', '.join(map(str, missing[:4]))}; `match?` allows that")
 
 
 def get_calibration_data(mod: Any, data: Any) -> dict[Any, dict[str, list[Any]]]:
@@ -410,8 +427,9 @@ def _product(numbers: Sequence[int]) -> int:
     return out
 
 
-from . import sparse_conv2d, sparse_dense  # noqa: E402
+from . import annotated_regions, sparse_conv2d, sparse_dense  # noqa: E402
+from .annotated_regions import AnnotatedRegionSet  # noqa: E402
 
-__all__ = ["CallGraph", "Feature", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
-           "count_layers", "detect_feature", "extract_fused_functions", "extract_intermdeiate_expr", "free_type_vars", "free_vars", "get_calibration_data",
+__all__ = ["AnnotatedRegionSet", "CallGraph", "Feature", "all_dtypes", "all_type_vars", "all_vars", "bound_type_vars", "bound_vars", "check_basic_block_normal_form", "check_constant", "check_kind",
+           "annotated_regions", "check_choices", "count_layers", "detect_feature", "extract_fake_quantized_ops", "extract_fused_functions", "extract_intermdeiate_expr", "free_type_vars", "free_vars", "get_calibration_data",
            "get_total_mac_number", "list_fake_quantized_op_freqs", "list_op_freqs", "post_order_visit", "search_fc_transpose", "sparse_conv2d", "sparse_dense", "unmatched_cases", "well_formed"]

@@ -33,7 +33,7 @@ def run_opt_pass(expr: Any, opt_pass: Any, import_prelude: bool = False) -> Any:
 
 def _np_randn_from_type(t: Any, scale: float = 1, mean: float = 0) -> Any:
     import numpy as np
-    return (mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
+    return np.asarray(mean + scale * np.random.randn(*t.concrete_shape)).astype(t.dtype)
 
 
 def rand(dtype: str = "float32", *shape: int) -> Any:
@@ -91,11 +91,14 @@ def enabled_targets() -> list[tuple[str, Any]]:
 ctx_list = enabled_targets
 
 def __getattr__(name: str) -> Any:
-    if name in ("to_python", "run_as_python", "py_converter", "tf"):
-        raise AttributeError(f"relay.testing.{name} is not supported; instead: relay.create_executor(\"debug\", mod).evaluate() runs every program")
-    if name == "darknet":
+    if name in ("to_python", "tf"):
+        raise AttributeError(f"relay.testing.{name} is not supported; instead: relay.testing.run_as_python runs every program")
+    if name in ("darknet", "py_converter"):
         import importlib
-        return importlib.import_module(".darknet", __name__)
+        return importlib.import_module(f".{name}", __name__)
+    if name == "run_as_python":
+        from .py_converter import run_as_python
+        return run_as_python
     if name == "gradient":
         from ..transform import gradient
         return gradient
