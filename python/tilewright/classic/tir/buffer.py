@@ -5,8 +5,8 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import Var
-from .stmt import Address
+from .expr import Var, dtype_of
+from .stmt import Address, write
 
 
 class Buffer(_core.Array):
@@ -15,6 +15,11 @@ class Buffer(_core.Array):
     def __init__(self, shape: typing.Any, dtype: str = "float32", name: str = "buffer", data: typing.Any = None, strides: typing.Any = None,
                  elem_offset: typing.Any = None, scope: str = "", data_alignment: int = -1, offset_factor: int = 0, buffer_type: str = "", axis_separators: typing.Any = None):
         shape = shape if isinstance(shape, (tuple, list)) or hasattr(shape, "__iter__") else (shape,)
+        for d in [*shape, *(strides or [])]:
+            if dtype_of(d) not in ("int32", "int64") or (isinstance(d, int) and d < 0):
+                raise ValueError(f"the buffer '{name}' has the size {d}; sizes are int32 or int64, 0 or more")
+        if not str(dtype).startswith(("int", "uint", "float", "bfloat", "bool")):
+            raise ValueError(f"the buffer '{name}' holds {dtype}; elements are numbers")
         super().__init__(_core.array(str(name), str(dtype), list(shape), scope or "global", list(strides or [])))
         self._more = {"data": data, "elem_offset": elem_offset, "data_alignment": data_alignment, "offset_factor": offset_factor, "buffer_type": buffer_type}
 
@@ -42,7 +47,7 @@ class Buffer(_core.Array):
         return self._element(list(begin) if isinstance(begin, (list, tuple)) else [begin], str(dtype or self.dtype))
 
     def vstore(self, begin: typing.Any, value: typing.Any) -> typing.Any:
-        return _core.stmt_write(self, list(begin) if isinstance(begin, (list, tuple)) else [begin], value)
+        return write(self, begin if isinstance(begin, (list, tuple)) else [begin], value)
 
     def __getitem__(self, indices: typing.Any) -> typing.Any:
         at = list(indices) if isinstance(indices, tuple) else [indices]

@@ -275,6 +275,8 @@ class Ramp(PrimExpr):
     """base, base + stride, ... of `lanes` numbers."""
 
     def __init__(self, base: typing.Any, stride: int, lanes: int, span: object = None):
+        if "int" not in dtype_of(base) or "x" in dtype_of(base) or not 1 < int(lanes) < 1 << 16:
+            raise ValueError(f"a ramp is of a whole number and 2 to 65535 lanes, not of {dtype_of(base)} and {lanes}")
         super().__init__(_core.prim_ramp(base, int(stride), int(lanes)))
 
     base, stride, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(3))
@@ -284,6 +286,8 @@ class Broadcast(PrimExpr):
     """One value in all lanes."""
 
     def __init__(self, value: typing.Any, lanes: int, span: object = None):
+        if "x" in dtype_of(value) or not 1 < int(lanes) < 1 << 16:
+            raise ValueError(f"a broadcast is of one value to 2 to 65535 lanes, not of {dtype_of(value)} to {lanes}")
         super().__init__(_core.prim_broadcast(value, int(lanes)))
 
     value, lanes = (property(lambda self, i=i: self._fields[i]) for i in range(2))

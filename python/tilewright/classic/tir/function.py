@@ -23,6 +23,8 @@ class PrimFunc:
         for p in made:
             if not isinstance(p, Buffer) and not (isinstance(p, Var) and "int" in p.dtype):
                 raise ValueError(f"the parameter {p} is no buffer and no size; give a tvm.tir.decl_buffer, or say its buffer in buffer_map")
+            if [q for q in made if q is p][1:]:
+                raise ValueError(f"the parameter {p} is given twice")
         name = str((attrs or {}).get("global_symbol", "main"))
         self._function, self._kernels = _core.BlockFunction(name, made, evaluate(body)), None
         self.attrs: dict[str, typing.Any] = {"global_symbol": name, **(attrs or {})}

@@ -9,7 +9,7 @@ from .buffer import Buffer, decl_buffer
 from .expr import Var
 from .op import likely as _likely
 from .reduction import ThreadAxis
-from .stmt import evaluate, loop_kind
+from .stmt import evaluate, loop_kind, write
 
 
 class WithScope:
@@ -45,7 +45,7 @@ class BufferVar:
 
     def __setitem__(self, index: typing.Any, value: typing.Any) -> None:
         at = list(index) if isinstance(index, tuple) else [index]
-        self._builder.emit(_core.stmt_write(self._buffer, at, value))
+        self._builder.emit(write(self._buffer, at, value))
 
     def access_ptr(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         return self._buffer.access_ptr(*args, **kwargs)

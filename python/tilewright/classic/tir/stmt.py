@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 
 from ... import _core
-from .expr import PrimExpr
+from .expr import PrimExpr, dtype_of
 
 _KINDS = ("serial", "vectorized", "unrolled", "parallel")  # as C++ numbers them
 
@@ -59,11 +59,28 @@ class For(Stmt):
         return ForKind.THREAD_BINDING if "thread" in self.annotations else _CLASSIC[_KINDS[self._fields[3]]]
 
 
+def _lanes(value: typing.Any) -> int:
+    return int(dtype_of(value).partition("x")[2] or 1)
+
+
+def write(buffer: typing.Any, indices: typing.Any, value: typing.Any) -> Stmt:
+    """buffer[indices] = value, checked."""
+    at = list(indices)
+    for i in at:
+        if "int" not in dtype_of(i):
+            raise ValueError(f"'{buffer.name}' is indexed with {dtype_of(i)}; index with integers")
+    value = value.asobject() if hasattr(value, "asobject") else value
+    wide = max([_lanes(i) for i in at], default=1)
+    if wide > 1 and _lanes(value) not in (1, wide):
+        raise ValueError(f"{_lanes(value)} values are stored at {wide} places of '{buffer.name}'")
+    return _core.stmt_write(buffer, at, value)
+
+
 class BufferStore(Stmt):
     """buffer[indices] = value."""
 
     def __init__(self, buffer: typing.Any, value: typing.Any, indices: typing.Any, span: object = None):
-        super().__init__(_core.stmt_write(buffer, list(indices), value))
+        super().__init__(write(buffer, indices, value))
 
     buffer, value = _field(0), _field(1)
     indices = property(lambda self: list(self._fields[2]))
