@@ -126,10 +126,11 @@ Result<Expr> BoundedGraph::along_axis(const Expr& e, std::vector<Expr> args, int
 }
 
 Result<Expr> BoundedGraph::reshape(const Expr& e, std::vector<Expr> args) {
-  auto tags = reshaped_tags(dims(args[0]), tags_of(args[0]), dims(e), largest_);
+  const Expr x = std::move(args[0]);
+  auto tags = reshaped_tags(dims(x), tags_of(x), dims(e), largest_);
   if (!tags) return refused(e, "a free size does not stay one dimension");
   // Shapes in its attributes are those of the larger module, which this is.
-  return with_tags(reshape_to(args[0], dims(e)), std::move(*tags));
+  return with_tags(reshape_to(x, dims(e)), std::move(*tags));
 }
 
 Result<Expr> BoundedGraph::transpose(const Expr& e, std::vector<Expr> args) {
@@ -361,13 +362,14 @@ Expr BoundedGraph::mean_over(const Expr& given, const std::vector<size_t>& axes,
 }
 
 Result<Expr> BoundedGraph::reduce(const Expr& e, std::vector<Expr> args) {
+  const Expr given = std::move(args[0]);
   const auto& attrs = attrs_of<ReduceAttrs>(e);
   const std::string_view name = called_op(e)->name;
-  const SizeTags tags = tags_of(args[0]);
+  const SizeTags tags = tags_of(given);
   const std::vector<size_t> axes = reduced_axes(attrs, tags.size());
-  const DataType dtype = tensor_of(args[0]).dtype;
+  const DataType dtype = tensor_of(given).dtype;
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  Expr x = args[0];
+  Expr x = given;
   bool across = false;
   SizeTags out;
   for (size_t d = 0; d < tags.size(); ++d) {
@@ -385,7 +387,7 @@ Result<Expr> BoundedGraph::reduce(const Expr& e, std::vector<Expr> args) {
     x = fill == 0 ? zeroed(x, d) : masked(x, d, full_constant(fill, dtype));
   }
   if (!across || name != "mean") return same_call(e, {x}, std::move(out));
-  return with_tags(mean_over(args[0], axes, attrs.keepdims, e->span), std::move(out));
+  return with_tags(mean_over(given, axes, attrs.keepdims, e->span), std::move(out));
 }
 
 }  // namespace tilewright::relay
