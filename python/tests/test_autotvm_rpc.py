@@ -12,10 +12,12 @@ os.environ["TILEWRIGHT_TOKEN"] = os.path.join(FOLDER.name, "token")
 import numpy as np
 
 import tilewright.as_tvm  # noqa: F401
+from test_autotvm import network
 import tvm
 from tvm import autotvm, relay, rpc, te
 from tvm.autotvm.measure import check_remote, request_remote
 from tvm.contrib import graph_executor, utils
+from tilewright.classic.rpc.server import Process
 
 
 @autotvm.template("fleet/scale")
@@ -31,13 +33,9 @@ def scale(n):
     return s, [A, B]
 
 
-def network():
-    data = relay.var("data", shape=(1, 8, 14, 14), dtype="float32")
-    y = relay.nn.relu(relay.nn.conv2d(data, relay.var("w"), kernel_size=(3, 3), channels=16, padding=(1, 1)))
-    y = relay.nn.dense(relay.nn.batch_flatten(relay.nn.global_avg_pool2d(y)), relay.var("d", shape=(10, 16)))
-    mod = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(y), y))
-    random = np.random.RandomState(0)
-    return mod, {"w": random.rand(16, 8, 3, 3).astype("float32"), "d": random.rand(10, 16).astype("float32")}
+def device(key, tracker_port):
+    """The small program without the compiler, as it runs on a board."""
+    return Process("rpc-server", "--host", "127.0.0.1", "--port", "9091", "--port-end", "9190", "--key", key, "--tracker", f"127.0.0.1:{tracker_port}", "--silent")
 
 
 class Devices(unittest.TestCase):
@@ -45,7 +43,7 @@ class Devices(unittest.TestCase):
     def setUpClass(cls):
         cls.tracker = rpc.tracker.Tracker(host="127.0.0.1", port=9190, port_end=9290, silent=True)
         address = ("127.0.0.1", cls.tracker.port)
-        cls.servers = [rpc.Server(host="127.0.0.1", port=9091, port_end=9190, key="board", tracker_addr=address, silent=True) for _ in range(2)]
+        cls.servers = [device("board", cls.tracker.port) for _ in range(2)]
         for _ in range(100):
             if len(rpc.connect_tracker(*address).summary()["server_info"]) == 2:
                 break
@@ -108,13 +106,13 @@ class Devices(unittest.TestCase):
     def test_a_device_that_goes_away(self):
         """Trials that were under way there fail with a number, and the others are measured on the device that is left."""
         address = ("127.0.0.1", self.tracker.port)
-        servers = [rpc.Server(host="127.0.0.1", port=9091, port_end=9190, key="frail", tracker_addr=address, silent=True) for _ in range(2)]
+        servers = [device("frail", self.tracker.port) for _ in range(2)]
         while rpc.connect_tracker(*address).summary()["queue_info"].get("frail", {"free": 0})["free"] < 2:
             time.sleep(0.05)
         task = autotvm.task.create("fleet/scale", (1 << 20,), "llvm")
         runner = autotvm.RPCRunner("frail", *address, number=20, repeat=3, timeout=20, n_parallel=2)
         results = []
-        killer = threading.Timer(0.3, lambda: servers[0].proc._process.kill())
+        killer = threading.Timer(0.3, lambda: servers[0]._process.kill())
         killer.start()
         autotvm.tuner.GridSearchTuner(task).tune(n_trial=16, measure_option=autotvm.measure_option("local", runner), callbacks=[lambda t, i, r: results.extend(r)])
         killer.join()
