@@ -16,7 +16,7 @@ from .runtime.ndarray import (Device, NDArray, as_array, cpu, cuda, device, ext_
 
 _core._set_types(NDArray, Device)
 
-from . import arith, autotvm, contrib, driver, error, ir, micro, parser, relay, rpc, runtime, support, target, te, testing, tir, topi, transform  # noqa: E402
+from . import arith, autotvm, contrib, driver, error, ir, micro, parser, relay, rpc, runtime, script, support, target, te, testing, tir, topi, transform  # noqa: E402
 from .ir import instrument  # noqa: E402
 from .runtime import DataType, DataTypeCode, Object, ShapeTuple, convert, nd  # noqa: E402
 from .driver import build, lower  # noqa: E402
@@ -28,5 +28,5 @@ TVMError = Error
 
 __all__ = ["DataType", "DataTypeCode", "Device", "Error", "Function", "IRModule", "NDArray", "Object", "ShapeTuple", "Target", "arith", "autotvm", "build", "const", "contrib", "convert", "cpu", "cuda",
            "device", "driver", "error", "ext_dev", "generic", "get_global_func", "gpu", "hexagon", "instrument", "ir", "list_global_func_names", "lower",
-           "metal", "micro", "nd", "opencl", "parser", "register_error", "register_extension", "register_func", "register_object", "relay", "remove_global_func", "rocm", "rpc", "runtime", "support", "target", "te", "testing", "tir",
+           "metal", "micro", "nd", "opencl", "parser", "register_error", "register_extension", "register_func", "register_object", "relay", "remove_global_func", "rocm", "rpc", "runtime", "script", "support", "target", "te", "testing", "tir",
            "topi", "transform", "vpi", "vulkan", "webgpu"]

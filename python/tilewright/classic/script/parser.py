@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python functions read as functions over buffers. Statements are taken from the syntax tree; expressions are evaluated by Python over expressions."""
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import typing
+
+from ... import _core
+from ..tir.buffer import Buffer, decl_buffer
+from ..tir.expr import Var, dtype_of
+from ..tir.function import LoopModule, PrimFunc
+from ..tir.stmt import evaluate, loop_kind
+
+_LOOPS = {"serial": "serial", "parallel": "parallel", "vectorized": "vectorized", "unroll": "unrolled", "unrolled": "unrolled", "thread_binding": "serial", "range": "serial"}
+
+
+class ScriptError(ValueError):
+    """A script that is none; the message has the place."""
+
+
+class _Expressions(ast.NodeTransformer):
+    """`and`, `or`, `not` and chains of comparisons as calls: Python's own want a truth value."""
+
+    def _call(self, name: str, args: list[ast.expr], node: ast.AST) -> ast.expr:
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), args, []), node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        return self._call("__all" if isinstance(node.op, ast.And) else "__any", node.values, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        return self._call("__not", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:  # noqa: N802
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        left, parts = node.left, []
+        for operator, right in zip(node.ops, node.comparators):
+            parts.append(ast.copy_location(ast.Compare(left, [operator], [right]), node))
+            left = right
+        return self._call("__all", parts, node)
+
+
+def _is_t(node: ast.AST, *names: str) -> bool:
+    """T.axis.spatial, by the last parts of its name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return isinstance(node, ast.Name) and parts == list(names)
+
+
+def _t_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) else ""
+
+
+class _Block:
+    """What is said of a block before its body."""
+
+    def __init__(self, name: str):
+        self.name, self.axes, self.predicate, self.init, self.memory, self.notes = name, [], None, None, [], {}  # type: ignore[var-annotated]
+
+
+class _Reader:
+    def __init__(self, function: ast.FunctionDef, environment: dict[str, typing.Any], first_line: int):
+        self._function, self._line = function, first_line
+        self._names = dict(environment)
+        self._names.update(__all=_core_all, __any=_core_any, __not=_core.prim_not)
+        self._blocks: list[_Block] = []
+        self._root = _Block("root")
+        self._attributes: dict[str, typing.Any] = {}
+
+    def _fail(self, node: ast.AST, what: str) -> typing.NoReturn:
+        raise ScriptError(f"{self._function.name}, line {self._line + getattr(node, 'lineno', 1)}: {what}")
+
+    def _value(self, node: ast.expr) -> typing.Any:
+        tree = ast.Expression(_Expressions().visit(node))
+        try:
+            return eval(compile(ast.fix_missing_locations(tree), "<script>", "eval"), self._names)  # noqa: S307  the script is the caller's own code
+        except (_core.Error, ScriptError):
+            raise
+        except Exception as error:
+            self._fail(node, f"{type(error).__name__}: {error}")
+
+    def read(self) -> PrimFunc:
+        params, waiting = [], {}
+        for arg in self._function.args.args:
+            kind = self._value(arg.annotation) if arg.annotation is not None else "handle"
+            if hasattr(kind, "shape"):
+                made: typing.Any = decl_buffer(list(kind.shape), kind.dtype, arg.arg)
+            elif kind == "handle":
+                made = None
+                waiting[arg.arg] = len(params)
+            elif hasattr(kind, "dtype"):
+                made = Var(arg.arg, kind.dtype)
+            else:
+                self._fail(arg, f"the parameter '{arg.arg}' is a T.Buffer, a T.handle or a T.int32")
+            params.append(made)
+            self._names[arg.arg] = made if made is not None else _Handle(arg.arg)
+        self._params, self._waiting = params, waiting
+        self._blocks.append(self._root)
+        body = self._body(self._function.body)
+        if waiting:
+            self._fail(self._function, f"no T.match_buffer says what '{next(iter(waiting))}' is")
+        if body._kind == "Block" and not body._fields[1] and body._fields[0] == "root" and not self._root.memory:
+            whole = body
+        else:
+            whole = _core.stmt_block("root", [], None, None, body, self._root.memory, None)
+        name = str(self._attributes.get("global_symbol", self._function.name))
+        return PrimFunc(params, whole, attrs={**self._attributes, "global_symbol": name})
+
+    # ---- statements ----
+
+    def _body(self, nodes: list[ast.stmt]) -> typing.Any:
+        parts = []
+        for i, node in enumerate(nodes):
+            let = self._open_let(node)
+            if let is not None:  # the rest is its body
+                variable, value = let
+                parts.append(_core.stmt_let(variable, value, self._body(nodes[i + 1:])))
+                break
+            made = self._statement(node)
+            if made is not None:
+                parts.append(made)
+        return _core.stmt_seq(parts)
+
+    def _open_let(self, node: ast.stmt) -> typing.Any:
+        """`x: T.int32 = value`, `x = value` of an expression."""
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            value = self._value(node.value)
+            kind = self._value(node.annotation)
+            variable = Var(node.target.id, getattr(kind, "dtype", None) or dtype_of(value))
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and not isinstance(node.value, ast.Call):
+            value = self._value(node.value)
+            if isinstance(value, (Buffer, Var)):
+                self._names[node.targets[0].id] = value
+                return None
+            variable = Var(node.targets[0].id, dtype_of(value))
+        else:
+            return None
+        self._names[variable.name] = variable
+        return variable, value
+
+    def _statement(self, node: ast.stmt) -> typing.Any:
+        if isinstance(node, ast.For):
+            return self._loop(node)
+        if isinstance(node, ast.With):
+            return self._with(node)
+        if isinstance(node, ast.If):
+            condition = self._value(node.test)
+            if isinstance(condition, (bool, int)) and not hasattr(condition, "dtype"):
+                return self._body(node.body if condition else node.orelse)
+            return _core.stmt_if(condition, self._body(node.body), self._body(node.orelse) if node.orelse else None)
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            return self._assign(node, node.targets[0], node.value)
+        if isinstance(node, ast.AugAssign):
+            read = ast.copy_location(ast.BinOp(_loaded(node.target), node.op, node.value), node)
+            return self._assign(node, node.target, read)
+        if isinstance(node, ast.Expr):
+            return self._call(node)
+        if isinstance(node, ast.AnnAssign) or isinstance(node, ast.Pass):
+            return None
+        self._fail(node, f"a {type(node).__name__} is no statement of a script; there are for, with T.block, if, assignments and calls of T")
+
+    def _assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> typing.Any:
+        if isinstance(target, ast.Subscript):
+            buffer = self._value(target.value)
+            if not isinstance(buffer, Buffer):
+                self._fail(node, "an element is assigned of something that is no buffer")
+            indices = self._value(target.slice)
+            indices = list(indices) if isinstance(indices, tuple) else [indices]
+            return _core.stmt_write(buffer, indices, self._value(value))
+        if isinstance(value, ast.Call) and isinstance(target, (ast.Name, ast.Tuple)):
+            return self._declare(node, target, value)
+        self._fail(node, "a script assigns elements of buffers, variables, and what T makes")
+
+    def _declare(self, node: ast.stmt, target: ast.expr, call: ast.Call) -> None:
+        names = [t.id for t in target.elts if isinstance(t, ast.Name)] if isinstance(target, ast.Tuple) else [typing.cast(ast.Name, target).id]
+        args = lambda: [self._value(a) for a in call.args]  # noqa: E731
+        options = {k.arg: self._value(k.value) for k in call.keywords if k.arg}
+        function = call.func
+        if _is_t(function, "match_buffer"):
+            handle, shape, *more = args()
+            if not isinstance(handle, _Handle):
+                self._fail(node, "T.match_buffer is of a parameter that is a T.handle")
+            made = decl_buffer(list(shape) if isinstance(shape, (list, tuple)) else [shape], more[0] if more else options.get("dtype", "float32"), names[0])
+            self._params[self._waiting.pop(handle.name)] = made
+        elif _is_t(function, "alloc_buffer"):
+            shape, *more = args()
+            made = decl_buffer(list(shape) if isinstance(shape, (list, tuple)) else [shape], more[0] if more else options.get("dtype", "float32"), names[0], scope=options.get("scope", ""))
+            self._blocks[-1].memory.append(made)
+        elif _is_t(function, "var"):
+            made = Var(names[0], *args(), **options)
+        elif _is_t(function, "axis", "remap"):
+            kinds, loops = args()
+            for kind, name, loop in zip(kinds, names, loops):
+                extent = self._extents.get(loop)
+                if extent is None:
+                    self._fail(node, f"T.axis.remap is given '{loop}', which is no loop's variable")
+                self._axis(name, kind == "R", 0, extent, loop)
+            return
+        elif any(_is_t(function, "axis", k) for k in ("spatial", "S", "reduce", "R")):
+            dom, value = args()
+            low, high = dom if isinstance(dom, (tuple, list)) else (0, dom)
+            extent = high if isinstance(low, int) and low == 0 else high - low
+            self._axis(names[0], function.attr in ("reduce", "R"), low, extent, value)  # type: ignore[attr-defined]
+            return
+        else:
+            value = self._value(call)
+            made = value if isinstance(value, (Buffer, Var)) else self._fail(node, f"'{names[0]}' = a {type(value).__name__}: values of elements are assigned to buffers, or annotated: {names[0]}: T.float32 = ...")
+        self._names[names[0]] = made
+
+    def _axis(self, name: str, reduces: bool, low: typing.Any, extent: typing.Any, value: typing.Any) -> None:
+        dtype = next((str(e.dtype) for e in (extent, value) if hasattr(e, "dtype") and "int" in str(e.dtype)), "int32")
+        variable = Var(name, dtype)
+        self._names[name] = variable
+        self._blocks[-1].axes.append((variable, low, extent, reduces, value))
+
+    _extents: dict[typing.Any, typing.Any] = {}
+
+    def _loop(self, node: ast.For) -> typing.Any:
+        call = node.iter
+        if not isinstance(call, ast.Call):
+            self._fail(node, "a loop is over T.serial, T.grid, T.parallel, T.vectorized, T.unroll, T.thread_binding or range")
+        kind = _t_name(call.func)
+        names = [t.id for t in node.target.elts] if isinstance(node.target, ast.Tuple) else [node.target.id]  # type: ignore[attr-defined]
+        args = [self._value(a) for a in call.args]
+        options = {k.arg: self._value(k.value) for k in call.keywords}
+        notes = dict(options.get("annotations") or {})
+        if kind == "grid":
+            ranges = [(0, extent) for extent in args]
+        elif kind in _LOOPS and 1 <= len(args) <= 2:
+            low, high = args if len(args) == 2 else (0, args[0])
+            ranges = [(low, high if isinstance(low, int) and low == 0 else high - low)]
+        else:
+            self._fail(node, f"there is no loop over '{kind}' of {len(args)} arguments")
+        if len(ranges) != len(names):
+            self._fail(node, f"{len(names)} variables for {len(ranges)} loops")
+        if kind == "thread_binding":
+            notes["thread"] = options.get("thread", "")
+        variables = []
+        self._extents = dict(self._extents)
+        for name, (low, extent) in zip(names, ranges):
+            dtype = next((str(e.dtype) for e in (extent, low) if hasattr(e, "dtype") and "int" in str(e.dtype)), "int32")
+            variables.append(Var(name, dtype))
+            self._names[name] = variables[-1]
+            self._extents[variables[-1]] = extent
+        body = self._body(node.body)
+        number = loop_kind(_LOOPS.get(kind, "serial"))
+        for variable, (low, extent) in reversed(list(zip(variables, ranges))):
+            body = _core.stmt_for(variable, low, extent, number, body, notes)
+        return body
+
+    def _with(self, node: ast.With) -> typing.Any:
+        call = node.items[0].context_expr
+        if not isinstance(call, ast.Call):
+            self._fail(node, "with is of T.block, T.init and T.let")
+        if _is_t(call.func, "init"):
+            self._blocks[-1].init = self._body(node.body)
+            return None
+        if _is_t(call.func, "let"):
+            variable, value = [self._value(a) for a in call.args]
+            return _core.stmt_let(variable, value, self._body(node.body))
+        if not _is_t(call.func, "block"):
+            self._fail(node, "with is of T.block, T.init and T.let")
+        block = _Block(self._value(call.args[0]) if call.args else "root")
+        self._blocks.append(block)
+        body = self._body(node.body)
+        self._blocks.pop()
+        return _core.stmt_block(block.name, block.axes, block.predicate, block.init, body, block.memory, block.notes)
+
+    def _call(self, node: ast.Expr) -> typing.Any:
+        call = node.value
+        if isinstance(call, ast.Constant):
+            return None
+        if not isinstance(call, ast.Call):
+            self._fail(node, "an expression by itself does nothing")
+        if _is_t(call.func, "reads") or _is_t(call.func, "writes"):
+            return None  # found from the statements
+        if _is_t(call.func, "func_attr"):
+            self._attributes.update(self._value(call.args[0]))
+            return None
+        if _is_t(call.func, "block_attr"):
+            self._blocks[-1].notes.update(self._value(call.args[0]))
+            return None
+        if _is_t(call.func, "where"):
+            self._blocks[-1].predicate = self._value(call.args[0])
+            return None
+        if _is_t(call.func, "evaluate"):
+            value = self._value(call.args[0])
+            return None if isinstance(value, int) else evaluate(value)
+        return evaluate(self._value(call))
+
+
+class _Handle:
+    def __init__(self, name: str):
+        self.name = name
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(target), mode="eval").body
+
+
+def _core_all(*args: typing.Any) -> typing.Any:
+    from ..tir.op import all as every
+    return every(*args)
+
+
+def _core_any(*args: typing.Any) -> typing.Any:
+    from ..tir.op import any as some
+    return some(*args)
+
+
+def _environment(frame: typing.Any) -> dict[str, typing.Any]:
+    from . import tir
+    names: dict[str, typing.Any] = {"T": tir}
+    while frame is not None:
+        for name, value in {**frame.f_globals, **frame.f_locals}.items():
+            names.setdefault(name, value) if name != "T" else None
+        if frame.f_code.co_name == "<module>":
+            break
+        frame = frame.f_back
+    return names
+
+
+def _source(thing: typing.Any) -> tuple[str, int]:
+    try:
+        lines, first = inspect.getsourcelines(thing)
+    except (OSError, TypeError):
+        raise ScriptError(f"the text of {getattr(thing, '__name__', thing)} cannot be found; write it in a file, or give the text to tvm.script.from_source") from None
+    return textwrap.dedent("".join(lines)), first - 1
+
+
+def _functions(tree: ast.AST, environment: dict[str, typing.Any], first: int) -> dict[str, PrimFunc]:
+    return {node.name: _Reader(node, environment, first).read() for node in getattr(tree, "body", []) if isinstance(node, ast.FunctionDef)}
+
+
+def prim_func(input_func: typing.Any) -> typing.Any:
+    """`@T.prim_func` above a function. In a class it is left to `ir_module`."""
+    frame = inspect.currentframe()
+    outer = frame.f_back if frame else None
+    if outer is not None and "__qualname__" in outer.f_locals and "__module__" in outer.f_locals:
+        return input_func
+    text, first = _source(input_func)
+    return next(iter(_functions(ast.parse(text), {**_environment(outer), **_closure(input_func)}, first).values()))
+
+
+def _closure(function: typing.Any) -> dict[str, typing.Any]:
+    found = inspect.getclosurevars(function)
+    return {k: v for k, v in {**found.globals, **found.nonlocals}.items() if k != "T"}
+
+
+def ir_module(input_module: type) -> LoopModule:
+    """`@tvm.script.ir_module` above a class whose functions are prim_funcs."""
+    frame = inspect.currentframe()
+    text, first = _source(input_module)
+    made = _functions(ast.parse(text).body[0], _environment(frame.f_back if frame else None), first)
+    return LoopModule({name: f.with_attr("global_symbol", f.attrs.get("global_symbol", name)) for name, f in made.items()})
+
+
+def from_source(input_func: typing.Any, tir_prefix: typing.Any = None) -> typing.Any:
+    """A function or a module of a script's text, as `mod.script()` writes it; or of a function or class that has a source."""
+    frame = inspect.currentframe()
+    environment = _environment(frame.f_back if frame else None)
+    if not isinstance(input_func, str):
+        return ir_module(input_func) if isinstance(input_func, type) else prim_func(input_func)
+    try:
+        tree = ast.parse(textwrap.dedent(input_func))
+    except SyntaxError as error:
+        raise ScriptError(f"line {error.lineno}: {error.msg}") from None
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            return LoopModule(_functions(node, environment, 0))
+    functions = _functions(tree, environment, 0)
+    if not functions:
+        raise ScriptError("the text has no function")
+    return next(iter(functions.values())) if len(functions) == 1 else LoopModule(functions)
+
+
+__all__ = ["ScriptError", "from_source", "ir_module", "prim_func"]
