@@ -252,11 +252,9 @@ Result<relay::Module> import_model(const Source& source, const BuildOptions& opt
 Result<Built> build_for_target(std::vector<Built> optimized, const std::vector<BuildOptions>& options,
                                const lower::PanelWidths* panels, bool named_for_target) {
   Built built = TW_TRY(lower_optimized(std::move(optimized[0]), options[0], panels));
-  std::optional<lower::VariantMerger> merger;
-  if (optimized.size() > 1) merger.emplace(&built.lowered);
   for (size_t i = 1; i < optimized.size(); ++i) {
     Built variant = TW_TRY(lower_optimized(std::move(optimized[i]), options[i], panels));
-    merger->add(std::move(variant.lowered));
+    lower::merge_variant(&built.lowered, std::move(variant.lowered));
   }
   if (named_for_target) name_kernels_for(built.target, &built.lowered);
   TW_TRY_STATUS(compile_kernels(&built, options[0]));
@@ -352,19 +350,16 @@ Result<Built> build_variants(const Source& source, const std::vector<BoundedVari
     if (together) optimized.push_back(std::move(v));
   }
   Built first;
-  std::optional<lower::VariantMerger> merger;
   for (size_t i = 0; i < variants.size(); ++i) {
     report(options, "lower", static_cast<double>(i) / static_cast<double>(variants.size()));
     Variation v =
         i < optimized.size() ? std::move(optimized[i]) : TW_TRY(optimized_variant(source, variants[i], options_of(i)));
     Built built = TW_TRY(lower_optimized(std::move(v.built), options_of(i), variants.size() > 1 ? &panels : nullptr));
     if (!variants[i].sizes.empty()) set_free_sizes(variants[i], v.inputs, v.outputs, &built.lowered.plan);
-    if (i > 0) {
-      merger->add(std::move(built.lowered));
-      continue;
-    }
-    first = std::move(built);
-    if (variants.size() > 1) merger.emplace(&first.lowered);
+    if (i == 0)
+      first = std::move(built);
+    else
+      lower::merge_variant(&first.lowered, std::move(built.lowered));
   }
   TW_TRY_STATUS(compile_kernels(&first, options));
   return first;
