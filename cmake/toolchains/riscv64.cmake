@@ -5,3 +5,5 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR riscv64)
 set(TILEWRIGHT_TRIPLE riscv64-linux-gnu)
 include(${CMAKE_CURRENT_LIST_DIR}/debian_cross.cmake)
+# Atomic operations on single bytes are functions of the compiler's there.
+set(CMAKE_CXX_STANDARD_LIBRARIES_INIT "-l:libatomic.a")

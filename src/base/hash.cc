@@ -7,8 +7,14 @@ namespace tilewright {
 namespace {
 // Folds a 128-bit product, the mixing step of the wyhash family.
 uint64_t mix(uint64_t a, uint64_t b) {
+#ifdef __SIZEOF_INT128__
   auto p = static_cast<unsigned __int128>(a) * b;
   return static_cast<uint64_t>(p) ^ static_cast<uint64_t>(p >> 64);
+#else  // by halves, on processors of 32 bits
+  const uint64_t al = a & 0xffffffff, ah = a >> 32, bl = b & 0xffffffff, bh = b >> 32;
+  const uint64_t low = al * bl, first = ah * bl + (low >> 32), second = al * bh + (first & 0xffffffff);
+  return ((second << 32) | (low & 0xffffffff)) ^ (ah * bh + (first >> 32) + (second >> 32));
+#endif
 }
 constexpr uint64_t kA = 0x9e3779b97f4a7c15, kB = 0xd6e8feb86659fd93, kC = 0xa0761d6478bd642f;
 }  // namespace

@@ -70,6 +70,8 @@ void for_each_piece(WeightPieces pieces, Take take) {
 // The object that stands for the weights while others are linked: it defines kParamsSymbol. `relocatable`: the result
 // is an object that a linker of the user's takes.
 std::string weights_stand_in(bool relocatable, const Target& target);
+// The weights as an object themselves, in files of 32 bits.
+std::string weights_object(WeightPieces pieces, const Target& target);
 // Puts the pieces, one after another, behind what was linked with a stand-in (a library or an object), page-aligned,
 // and lets everything that points to it point there. Errors: CannotWrite, about `result`.
 Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result);

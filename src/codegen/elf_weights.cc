@@ -13,8 +13,10 @@
 #include "base/checked.h"
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/formats/elf.h"
 #include "base/work_folder.h"
 #include "codegen/codegen.h"
+#include "codegen/processor.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -22,8 +24,6 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kLoadPage = 65536;           // the largest page of the processors we compile for
 constexpr uint64_t kLargeSection = 0x10000000;  // SHF_X86_64_LARGE: x86-64 psABI, "large code model"
-
-bool is_x86_64(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }
 
 // A string table: "\0name\0name\0".
 struct Strings {
@@ -133,7 +133,7 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
         return true;
       });
     } else if (s.sh_type == SHT_RELA && loads()) {
-      const uint32_t relative = machine() == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
+      const uint32_t relative = pointer_relocations(machine(), 64).relative;
       each<Elf64_Rela>(s.sh_offset, s.sh_size / sizeof(Elf64_Rela), [&](Elf64_Rela& r) {
         if (ELF64_R_TYPE(r.r_info) != relative || static_cast<uint64_t>(r.r_addend) != before.sh_addr) return false;
         r.r_addend = static_cast<int64_t>(address);
@@ -147,6 +147,81 @@ Status LinkedFile::move_weights(uint64_t offset, uint64_t bytes) {
   return Ok{};
 }
 
+// The records of one word size.
+struct Words32 {
+  using Header = Elf32_Ehdr;
+  using Section = Elf32_Shdr;
+  using Symbol = Elf32_Sym;
+  static constexpr unsigned char kClass = ELFCLASS32;
+};
+struct Words64 {
+  using Header = Elf64_Ehdr;
+  using Section = Elf64_Shdr;
+  using Symbol = Elf64_Sym;
+  static constexpr unsigned char kClass = ELFCLASS64;
+};
+
+// What an object with nothing but kParamsSymbol has in its only section of data.
+struct Content {
+  const char* section;
+  uint32_t type;
+  const std::string& bytes;
+  uint32_t alignment;
+};
+
+template <class Words>
+std::string params_object(const Content& content, const Target& target) {
+  enum { kNull, kData, kStackNote, kSymbols, kNames, kSectionNames, kSections };
+  using Symbol = typename Words::Symbol;
+  using Section = typename Words::Section;
+  Strings names, section_names;
+  std::string symbols(sizeof(Symbol), '\0');  // the first symbol is null by definition
+  Symbol symbol{};
+  symbol.st_name = names.add(kParamsSymbol);
+  symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+  symbol.st_other = STV_HIDDEN;
+  symbol.st_shndx = kData;
+  append(&symbols, symbol);
+
+  std::string file(sizeof(typename Words::Header), '\0');
+  Section sections[kSections] = {};
+  using Extent = decltype(Section::sh_size);
+  auto section = [&](int index, const char* name, uint32_t type, const std::string& bytes, uint32_t align) {
+    file.resize((file.size() + align - 1) / align * align);
+    sections[index].sh_name = section_names.add(name);
+    sections[index].sh_type = type;
+    sections[index].sh_offset = static_cast<Extent>(file.size());
+    sections[index].sh_size = static_cast<Extent>(bytes.size());
+    sections[index].sh_addralign = align;
+    file += bytes;
+  };
+  section(kData, content.section, content.type, content.bytes, content.alignment);
+  sections[kData].sh_flags = SHF_ALLOC;
+  section(kStackNote, ".note.GNU-stack", SHT_PROGBITS, "", 1);
+  section(kSymbols, ".symtab", SHT_SYMTAB, symbols, 8);
+  sections[kSymbols].sh_link = kNames;
+  sections[kSymbols].sh_info = 1;  // the first global symbol
+  sections[kSymbols].sh_entsize = sizeof(Symbol);
+  section(kNames, ".strtab", SHT_STRTAB, names.bytes, 1);
+  section(kSectionNames, ".shstrtab", SHT_STRTAB, section_names.bytes, 1);
+  file.resize((file.size() + 7) / 8 * 8);
+
+  typename Words::Header header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = Words::kClass;
+  header.e_ident[EI_DATA] = ELFDATA2LSB, header.e_ident[EI_VERSION] = EV_CURRENT;
+  header.e_type = ET_REL;
+  header.e_machine = static_cast<Elf64_Half>(processor_of(target).elf_machine);
+  header.e_flags = elf_flags(target);
+  header.e_version = EV_CURRENT;
+  header.e_shoff = static_cast<Extent>(file.size());
+  header.e_ehsize = sizeof(header), header.e_shentsize = sizeof(Section);
+  header.e_shnum = kSections, header.e_shstrndx = kSectionNames;
+  std::memcpy(file.data(), &header, sizeof header);
+  for (const Section& s : sections) append(&file, s);
+  return file;
+}
+
 }  // namespace
 
 uint64_t weight_bytes(WeightPieces pieces) {
@@ -156,62 +231,21 @@ uint64_t weight_bytes(WeightPieces pieces) {
 }
 
 std::string weights_stand_in(bool relocatable, const Target& target) {
-  enum { kNull, kData, kStackNote, kSymbols, kNames, kSectionNames, kSections };
   // Another linker puts .lrodata where no code has to reach it; on other processors there is no such name.
   const bool far = relocatable && is_x86_64(target);
   const Elf64_Nhdr note_head{.n_namesz = 4, .n_descsz = 0, .n_type = 0};
   std::string note;
   append(&note, note_head);
   note.append("TW\0\0", 4);
+  return params_object<Words64>({far ? kFarParamsSection : kParamsSection, SHT_NOTE, note, 4}, target);
+}
 
-  Strings names, section_names;
-  std::string symbols(sizeof(Elf64_Sym), '\0');  // the first symbol is null by definition
-  Elf64_Sym symbol{};
-  symbol.st_name = names.add(kParamsSymbol);
-  symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
-  symbol.st_other = STV_HIDDEN;
-  symbol.st_shndx = kData;
-  append(&symbols, symbol);
-
-  std::string file(sizeof(Elf64_Ehdr), '\0');
-  Elf64_Shdr sections[kSections] = {};
-  auto section = [&](int index, const char* name, uint32_t type, const std::string& bytes, uint64_t align) {
-    file.resize((file.size() + align - 1) / align * align);
-    sections[index].sh_name = section_names.add(name);
-    sections[index].sh_type = type;
-    sections[index].sh_offset = file.size();
-    sections[index].sh_size = bytes.size();
-    sections[index].sh_addralign = align;
-    file += bytes;
-  };
-  section(kData, far ? kFarParamsSection : kParamsSection, SHT_NOTE, note, 4);
-  sections[kData].sh_flags = SHF_ALLOC;
-  section(kStackNote, ".note.GNU-stack", SHT_PROGBITS, "", 1);
-  section(kSymbols, ".symtab", SHT_SYMTAB, symbols, 8);
-  sections[kSymbols].sh_link = kNames;
-  sections[kSymbols].sh_info = 1;  // the first global symbol
-  sections[kSymbols].sh_entsize = sizeof(Elf64_Sym);
-  section(kNames, ".strtab", SHT_STRTAB, names.bytes, 1);
-  sections[kSectionNames].sh_name = section_names.add(".shstrtab");
-  sections[kSectionNames].sh_type = SHT_STRTAB;
-  sections[kSectionNames].sh_offset = file.size();
-  sections[kSectionNames].sh_size = section_names.bytes.size();
-  sections[kSectionNames].sh_addralign = 1;
-  file += section_names.bytes;
-  file.resize((file.size() + 7) / 8 * 8);
-
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64, header.e_ident[EI_DATA] = ELFDATA2LSB, header.e_ident[EI_VERSION] = EV_CURRENT;
-  header.e_type = ET_REL;
-  header.e_machine = target.mtriple.rfind("aarch64", 0) == 0 ? EM_AARCH64 : EM_X86_64;
-  header.e_version = EV_CURRENT;
-  header.e_shoff = file.size();
-  header.e_ehsize = sizeof(header), header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = kSections, header.e_shstrndx = kSectionNames;
-  std::memcpy(file.data(), &header, sizeof header);
-  for (const Elf64_Shdr& s : sections) append(&file, s);
-  return file;
+std::string weights_object(WeightPieces pieces, const Target& target) {
+  std::string bytes;
+  bytes.reserve(weight_bytes(pieces));
+  for_each_piece(
+      pieces, [&](const std::byte* data, uint64_t size) { bytes.append(reinterpret_cast<const char*>(data), size); });
+  return params_object<Words32>({kParamsSection, SHT_PROGBITS, bytes, kPage}, target);
 }
 
 Status place_weights(const std::string& path, WeightPieces pieces, const std::string& result) {

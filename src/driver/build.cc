@@ -54,6 +54,12 @@ Result<Built> run_passes_on(const relay::Module& module, const BuildOptions& opt
   built.target = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(options.target))));
   for (const auto& [device, target] : options.device_targets)
     built.device_targets[device] = TW_TRY(codegen::resolve_target(TW_TRY(parse_target(target))));
+  for (const auto& [device, target] : built.device_targets)
+    if (target.mtriple != built.target.mtriple && !target.mtriple.empty() && !built.target.mtriple.empty())
+      return Diagnostic(ErrorCode::kUnknownTarget,
+                        format("the target of {} is for {}, and that of the rest for {}", device, target.mtriple,
+                               built.target.mtriple),
+                        {}, "one library holds code for one processor: give both targets the same -mtriple");
   PassContext context = TW_TRY(pass_context(options, built.target));
   report(options, "optimise", 0);
   const relay::Module named = relay::with_distinct_parameters(module);

@@ -11,6 +11,7 @@
 #include "driver/loaded_build.h"
 #include "driver/model_file.h"
 #include "driver/relay_file.h"
+#include "driver/run_elsewhere.h"
 #include "driver/source_run.h"
 #include "driver/torch_file.h"
 #include "frontend/onnx/import.h"
@@ -241,14 +242,15 @@ Result<VerifyReport> compare_outputs(const relay::Module& module, const plan::Pl
   return report;
 }
 
-// A C program is checked by its outputs: it has no entry for a single kernel.
-Result<VerifyReport> verify_source(const relay::Module& module, const Built& built, const VerifyOptions& options) {
+// A C program is checked by its outputs, as it has no entry for a single kernel, and so is what runs elsewhere.
+Result<VerifyReport> verify_outputs(const relay::Module& module, const Built& built, const VerifyOptions& options) {
   const plan::Plan& plan = built.lowered.plan;
   const auto inputs = TW_TRY(gather_inputs(plan, options));
   VerifyReport report;
   report.steps = plan.steps.size();
   report.taken_apart = built.lowered.taken_apart;
-  const auto outputs = TW_TRY(run_source(built, inputs));
+  const auto outputs =
+      TW_TRY(options.run_with.empty() ? run_source(built, inputs) : run_elsewhere(built, inputs, options.run_with));
   return compare_outputs(module, plan, inputs, outputs, options, std::move(report));
 }
 
@@ -270,7 +272,8 @@ Tensor random_tensor(DataType dtype, const std::vector<int64_t>& shape, uint64_t
 Result<VerifyReport> verify_module(const relay::Module& module, const VerifyOptions& options) {
   TW_TRY(parse_target(options.build.target));  // one, not a list: what is compared is what runs here
   auto built = TW_TRY(build(module, options.build));
-  if (codegen::backend_of(built.target).makes_source) return verify_source(module, built, options);
+  if (codegen::backend_of(built.target).makes_source || !options.run_with.empty())
+    return verify_outputs(module, built, options);
   const auto artifact = TW_TRY(load_build(built));
   const auto& plan = artifact->plan();
   if (!plan.externals.empty())

@@ -36,6 +36,8 @@ struct VerifyOptions {
   double absolute_atol = 0;                // added to it as it is: what the ONNX test runner means by atol
   uint64_t seed = 0;
   bool layers = true;  // check every kernel, not the outputs alone
+  std::string
+      run_with;  // a command for libraries of another processor (run_elsewhere.h): the outputs alone are checked
 };
 
 Result<VerifyReport> verify_onnx(const std::string& path, const VerifyOptions& options);

@@ -21,6 +21,9 @@ std::string Target::str() const {
   if (!mcpu.empty()) out += " -mcpu=" + mcpu;
   for (size_t i = 0; i < mattr.size(); ++i) out += (i ? "," : " -mattr=") + mattr[i];
   if (vector_width > 0) out += format(" -vector-width={}", vector_width);
+  if (!mabi.empty()) out += " -mabi=" + mabi;
+  if (!mfloat_abi.empty()) out += " -mfloat-abi=" + mfloat_abi;
+  if (num_cores > 0) out += format(" -num-cores={}", num_cores);
   if (strict_math) out += " -math=strict";
   return out;
 }
@@ -43,7 +46,7 @@ Result<Target> parse_target(std::string_view text) {
     return false;
   };
   while (words >> word) {
-    std::string attributes, math, width;
+    std::string attributes, math, width, said;
     if (option("mtriple", &target.mtriple)) continue;
     if (option("mcpu", &target.mcpu)) {
       if (target.mcpu.find(',') == std::string::npos) continue;
@@ -58,6 +61,20 @@ Result<Target> parse_target(std::string_view text) {
         return Diagnostic(ErrorCode::kUnknownTarget, format("-vector-width={} is not known", width), {},
                           "use -vector-width=128, 256 or 512");
       continue;
+    }
+    // What classic targets say of a board beside the processor changes no code.
+    if (option("keys", &said) || option("device", &said) || option("model", &said)) continue;
+    if (option("mabi", &target.mabi)) continue;
+    if (option("mfloat-abi", &target.mfloat_abi)) {
+      if (target.mfloat_abi == "hard" || target.mfloat_abi == "soft" || target.mfloat_abi == "softfp") continue;
+      return Diagnostic(ErrorCode::kUnknownTarget, format("-mfloat-abi={} is not known", target.mfloat_abi), {},
+                        "use -mfloat-abi=hard, soft or softfp");
+    }
+    if (option("num-cores", &said)) {
+      const auto [end, error] = std::from_chars(said.data(), said.data() + said.size(), target.num_cores);
+      if (error == std::errc() && end == said.data() + said.size() && target.num_cores > 0) continue;
+      return Diagnostic(ErrorCode::kUnknownTarget, format("-num-cores={} is no number of cores", said), {},
+                        "write a whole number such as -num-cores=4");
     }
     if (option("mattr", &attributes)) {
       std::istringstream list(attributes);
@@ -76,8 +93,9 @@ Result<Target> parse_target(std::string_view text) {
       target.strict_math = math == "strict";
       continue;
     }
-    return Diagnostic(ErrorCode::kUnknownTarget, format("target option '{}' is not known", word), {},
-                      "known options: -mcpu=, -mattr=, -mtriple=, -vector-width=, -math=");
+    return Diagnostic(
+        ErrorCode::kUnknownTarget, format("target option '{}' is not known", word), {},
+        "known options: -mcpu=, -mattr=, -mtriple=, -mabi=, -mfloat-abi=, -num-cores=, -vector-width=, -math=");
   }
   return target;
 }

@@ -16,6 +16,9 @@ struct Target {
   std::string mtriple;             // empty: the host's
   std::string mcpu;                // empty: the host's
   std::vector<std::string> mattr;  // "+avx512f", "-avx512f"
+  std::string mabi;                // "lp64d"; empty: what the processor's systems usually have
+  std::string mfloat_abi;          // of ARM: "hard", "soft" or "softfp"; empty: what the triple says
+  int num_cores = 0;               // of the machine, for whoever schedules; 0: not said. Code does not depend on it
   int vector_width = 0;  // -vector-width=: bits of the vectors kernels are made of; 0: as the processor has them. Wider
                          // ones are taken in pieces: kernels of several processors then read weights packed alike
   bool strict_math = false;  // -math=strict: algorithms that sum the products of the definition only, no Winograd

@@ -32,11 +32,8 @@ Diagnostic bad(std::string what) {
 // Everything that can be known without running anything of the file.
 Result<ElfImage> check_file(std::span<const std::byte> file, const LoadOptions& options) {
   ElfImage image = TW_TRY(check_artifact_file(file, options.verify_params));
-  if (image.machine != this_elf_machine())
-    return Diagnostic(ErrorCode::kCpuMismatch,
-                      format("the library is for {}, this machine is {}", elf_machine_name(image.machine),
-                             elf_machine_name(this_elf_machine())),
-                      {}, "compile the model for this machine with --target");
+  if (image.machine != this_elf_machine() || image.word_bits != 8 * sizeof(void*))
+    return for_another_machine(elf_file_machine(file));
   return image;
 }
 
@@ -201,7 +198,7 @@ Status Artifact::choose(ArtifactTable* table, const ElfImage* image, uint64_t ba
 
 // The plan, and whether the rest of the artifact and the machine are what it wants.
 Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
-  auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), table.plan_bytes});
+  auto plan = plan::read_plan({static_cast<const std::byte*>(table.plan), static_cast<size_t>(table.plan_bytes)});
   if (!plan.ok()) {
     Diagnostic d = std::move(plan).error();
     d.where = path_;
@@ -215,7 +212,7 @@ Status Artifact::take(const ArtifactTable& table, const LoadOptions& options) {
         format("the model was compiled for '{}', and this machine lacks {}", plan->target, joined(missing)), path_,
         "compile the model on this machine, or with --target for an older CPU");
   plan_ = std::move(*plan);
-  kernels_ = {table.kernels, table.kernel_count};
+  kernels_ = {table.kernels, static_cast<size_t>(table.kernel_count)};
   params_ = static_cast<const std::byte*>(table.params);
   return plan_.weights_file.empty() ? Status(Ok{}) : open_weights(options);
 }

@@ -16,6 +16,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#endif
+#if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
 
@@ -109,6 +111,8 @@ constexpr Feature kFeatures[] = {
     {"dotprod", AT_HWCAP, 24},
     {"bf16", AT_HWCAP, 26},
     {"i8mm", AT_HWCAP, 27},
+#elif defined(__i386__)  // where the first word is CPUID's
+    {"sse2", AT_HWCAP, 26},
 #elif defined(__riscv)
     {"a", AT_HWCAP, 'a' - 'a'},
     {"c", AT_HWCAP, 'c' - 'a'},
@@ -221,7 +225,7 @@ int default_thread_count() {
   return cores;
 }
 
-#if defined(__x86_64__)
+#if defined(__SSE__)
 FlushDenormals::FlushDenormals() : saved_(_mm_getcsr()) {
   _mm_setcsr(static_cast<unsigned>(saved_) | 0x8040);
 }  // FTZ, DAZ

@@ -85,8 +85,20 @@ Result<std::string> compiler_for(const std::string& form) {
                     "install one or set CXX, or export a library (.so)");
 }
 
-// Runs a program to its end; no shell in between.
-Status run(const std::vector<std::string>& command, const std::string& folder) {
+// The library that was made of `path`, which messages name: its folder will be gone, and the mapping outlives the file.
+Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
+  LoadOptions options;
+  options.home = path;
+  auto library = LibraryModule::load(file, options);
+  if (library.ok()) return std::shared_ptr<Module>(std::move(*library));
+  Diagnostic problem = std::move(library).error();
+  problem.where = path;
+  return problem;
+}
+
+}  // namespace
+
+Status run_program(const std::vector<std::string>& command, const std::string& folder) {
   const std::string said = folder + "/said";
   std::vector<char*> argv;
   for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
@@ -111,19 +123,6 @@ Status run(const std::vector<std::string>& command, const std::string& folder) {
                     format("'{}' failed: {}", command[0], text.empty() ? "it said nothing" : text));
 }
 
-// The library that was made of `path`, which messages name: its folder will be gone, and the mapping outlives the file.
-Result<std::shared_ptr<Module>> load_named(const std::string& file, const std::string& path) {
-  LoadOptions options;
-  options.home = path;
-  auto library = LibraryModule::load(file, options);
-  if (library.ok()) return std::shared_ptr<Module>(std::move(*library));
-  Diagnostic problem = std::move(library).error();
-  problem.where = path;
-  return problem;
-}
-
-}  // namespace
-
 Status run_c_compiler(const std::vector<std::string>& arguments, const std::string& folder) {
   const char* set = std::getenv("CC");
   const std::string compiler = set && *set ? std::string(set) : first_found({"gcc", "clang", "cc"});
@@ -131,7 +130,7 @@ Status run_c_compiler(const std::vector<std::string>& arguments, const std::stri
     return Diagnostic(ErrorCode::kLinkFailed, "no C compiler was found on the path", {}, "install one or set CC");
   std::vector<std::string> command = {compiler};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run(command, folder);
+  return run_program(command, folder);
 }
 
 Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::string& form) {
@@ -142,7 +141,7 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
   const std::string& folder = place.path();
   std::vector<std::string> objects = {file};
   if (form == "tar") {
-    Status unpacked = run({"tar", "-xf", file, "-C", folder}, folder);
+    Status unpacked = run_program({"tar", "-xf", file, "-C", folder}, folder);
     if (!unpacked.ok()) return std::move(unpacked).error().at(path);
     objects.clear();
     std::string library;
@@ -181,7 +180,7 @@ Result<std::shared_ptr<Module>> load_linked(const std::string& path, const std::
     if (archive) command.push_back("-Wl,--no-whole-archive");
   }
   command.push_back("-lm");
-  Status linked = run(command, folder);
+  Status linked = run_program(command, folder);
   if (!linked.ok()) return std::move(linked).error().at(path);
   return load_named(folder + "/lib.so", path);
 }

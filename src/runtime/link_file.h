@@ -21,6 +21,10 @@ Result<std::string> pack_imports_to_c(const std::shared_ptr<Module>& module);
 // The same of an import tree.
 std::string imports_to_c(std::string_view tree);
 
+// Runs a program (found on the path) to its end, no shell in between; `folder` is for what it says. Error: LinkFailed,
+// with that.
+Status run_program(const std::vector<std::string>& command, const std::string& folder);
+
 // Runs the system's C compiler ($CC, or the first of gcc, clang, cc) to its end; `folder` is for what it says. Error:
 // LinkFailed, with that.
 Status run_c_compiler(const std::vector<std::string>& arguments, const std::string& folder);

@@ -24,7 +24,7 @@ Target for_words(const Target& target) {
   };
   Target out = target;
   // A row's word; else the halves of both operands' words, and a product.
-  out.vector_registers -= has("avx512vnni") || has("avxvnni") ? 1 : 4;
+  out.vector_registers -= has("avx512vnni") || has("avxvnni") || has("i8mm") ? 1 : 4;
   return out;
 }
 

@@ -5,6 +5,8 @@
     tests/conformance/run.py                        all 1,914 of them
     tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
     tests/conformance/run.py --target c             the same as C99 by the system's C compiler, warnings being errors
+    tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is built
+                                                    with its toolchain file (docs/cross.md) and run by qemu-user
     tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
     tests/conformance/run.py --write                renews the table of docs/conformance.md
@@ -13,7 +15,8 @@ The cases lie in the package's own folders node, simple, pytorch-converted, pyto
 process with limits of its own (tilewright verify). A case fails the run when it fails or is unsupported and is not
 listed, or is listed and passes: the list may only shrink.
 
-Exit code: 0 as expected, 1 not, 77 the package is not there (./dev models test fetches it).
+Exit code: 0 as expected, 1 not, 77 the package is not there (./dev models test fetches it), or the tools for the other
+processor are not (./dev setup --cross).
 """
 import argparse
 import collections
@@ -22,6 +25,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -31,6 +35,27 @@ CACHE = ROOT / ".cache"
 EXPECTED_FAILURES = {"llvm": pathlib.Path(__file__).with_name("expected_failures.txt"),
                      "c": pathlib.Path(__file__).with_name("expected_failures_c.txt")}
 DOCUMENT = ROOT / "docs/conformance.md"
+
+
+class Processor:
+    """Another processor: what is compiled for, the toolchain file, and the emulator."""
+
+    def __init__(self, toolchain, triple, options="", emulator=None):
+        self.toolchain, self.triple = toolchain, triple
+        self.target = f"llvm -mtriple={triple}{options}"
+        self.emulator = [f"qemu-{toolchain}"] if emulator is None else emulator
+        self.compiler = f"{triple}-g++"
+
+
+CROSS = {
+    "aarch64": Processor("aarch64", "aarch64-linux-gnu"),
+    "aarch64-dot": Processor("aarch64", "aarch64-linux-gnu", " -mattr=+dotprod"),
+    "aarch64-i8mm": Processor("aarch64", "aarch64-linux-gnu", " -mattr=+dotprod,+i8mm"),
+    "riscv64": Processor("riscv64", "riscv64-linux-gnu"),
+    "riscv64v": Processor("riscv64", "riscv64-linux-gnu", " -mattr=+m,+a,+f,+d,+c,+v", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
+    "arm": Processor("arm", "arm-linux-gnueabihf"),
+    "i686": Processor("i686", "i686-linux-gnu", emulator=["qemu-i386"]),
+}
 GROUPS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 CHUNK = 24
 SKIPPED = 77
@@ -81,6 +106,24 @@ def find_cases(data):
             for group, place in places.items()}
 
 
+def build_runtime(processor):
+    """The command that runs libraries for the processor, as `tilewright run` does; None, with the reason printed, where tools are missing."""
+    missing = [name for name in (processor.compiler, processor.emulator[0]) if shutil.which(name) is None]
+    if missing:
+        print(f"skipped: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not here; ./dev setup --cross installs them")
+        return None
+    folder = ROOT / f"build-{processor.toolchain}"
+    steps = [["cmake", "--build", str(folder), "--target", "tilewright"]]
+    if not (folder / "build.ninja").exists():
+        steps.insert(0, ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "--toolchain", str(ROOT / f"cmake/toolchains/{processor.toolchain}.cmake"),
+                         "-DTILEWRIGHT_COMPILER=OFF", "-DTILEWRIGHT_TESTS=OFF"])
+    for step in steps:
+        done = subprocess.run(step, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"the runtime for {processor.triple} was not built: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return [*processor.emulator, "-L", f"/usr/{processor.triple}", str(folder / "tilewright")]
+
+
 def run_inexact(tool, target, folders, seconds):
     """Results of the cases of inexact.py, by their own rules."""
     script, python = pathlib.Path(__file__).with_name("inexact.py"), str(CACHE / "venv/bin/python")
@@ -91,7 +134,7 @@ def run_inexact(tool, target, folders, seconds):
             truth.parent.mkdir(parents=True, exist_ok=True)
             subprocess.run([python, str(script), "truth", str(folder), str(truth)], check=True)
             results[folder] = run_chunk(tool, target, [truth], seconds)[truth]
-        elif folder.name.startswith("test_bernoulli"):
+        elif folder.name.startswith("test_bernoulli") and "--run-with" not in target:
             done = subprocess.run([python, str(script), "draws", str(tool), str(folder)], capture_output=True, text=True)
             what = done.stdout.strip() or (done.stderr.strip().splitlines() or [""])[-1]
             results[folder] = ("failed", what) if what else ("passed", "by statistics")
@@ -100,7 +143,7 @@ def run_inexact(tool, target, folders, seconds):
 
 def run_chunk(tool, target, folders, seconds):
     """Returns {folder: (verdict, detail)}; a chunk whose process dies is run again one by one."""
-    command = [str(tool), "verify", "--json", "--quiet", "--time-limit", str(seconds), "--target", target,
+    command = [str(tool), "verify", "--json", "--quiet", "--time-limit", str(seconds), *target,
                *map(str, folders)]
     try:
         result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -190,7 +233,7 @@ def main():
     parser = argparse.ArgumentParser(description="Run the ONNX backend tests through the compiled path.")
     parser.add_argument("words", nargs="*", metavar="WORD", help="only cases whose name contains one of these")
     parser.add_argument("--tool", type=pathlib.Path, default=ROOT / "build/tilewright")
-    parser.add_argument("--target", default="llvm", help="what is compiled for")
+    parser.add_argument("--target", default="llvm", help="what is compiled for: a target, or " + ", ".join(CROSS))
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th case")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seconds", type=int, default=30, help="limit of one case")
@@ -209,10 +252,17 @@ def main():
         cases = {group: folders for group, folders in cases.items() if folders}
     if args.sample > 1:
         cases = {group: folders[::args.sample] for group, folders in cases.items()}
-    listed = EXPECTED_FAILURES[args.target.split()[0]]
-    results = run_all(args.tool, args.target, cases, args.jobs, args.seconds)
+    target = ["--target", args.target]
+    if args.target in CROSS:
+        command = build_runtime(CROSS[args.target])
+        if command is None:
+            return SKIPPED
+        target = ["--target", CROSS[args.target].target, "--run-with", " ".join(command)]
+    # Another processor has no compiler for VM programs, like C.
+    listed = EXPECTED_FAILURES["c" if args.target in CROSS else args.target.split()[0]]
+    results = run_all(args.tool, target, cases, args.jobs, args.seconds)
     if args.target.split()[0] != "c":  # which has no libraries that `run` could load
-        results.update(run_inexact(args.tool, args.target, [f for folders in cases.values() for f in folders], args.seconds))
+        results.update(run_inexact(args.tool, target, [f for folders in cases.values() for f in folders], args.seconds))
     print("\n".join(table(cases, results)))
     if args.reasons:
         print("\n" + "\n".join(f"{count:5}  {reason}" for reason, count in reasons(results)))

@@ -113,6 +113,7 @@ Result<std::vector<ArtifactContents::Set>> sets_at(const Pointed& pointed, uint6
 
 Result<ArtifactContents> read_artifact_file(std::span<const std::byte> file) {
   const ElfImage image = TW_TRY(check_artifact_file(file, true));
+  if (image.word_bits != 8 * sizeof(void*)) return for_another_machine(elf_file_machine(file));
   const uint64_t at = image.find(kArtifactSymbol)->address;
   ArtifactTable table{};  // its pointers are set when it is loaded
   std::memcpy(&table, file.data() + *image.file_offset(at, sizeof table), sizeof table);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "base/format.h"
 
@@ -15,7 +17,39 @@ namespace {
 
 constexpr uint64_t kMaxImageBytes = uint64_t{1} << 42;
 
+// The records of files of one word size.
+struct Words64 {
+  using Ehdr = Elf64_Ehdr;
+  using Phdr = Elf64_Phdr;
+  using Shdr = Elf64_Shdr;
+  using Dyn = Elf64_Dyn;
+  using Sym = Elf64_Sym;
+  using Rel = Elf64_Rel;
+  using Rela = Elf64_Rela;
+  using Word = uint64_t;
+  static constexpr unsigned char kClass = ELFCLASS64;
+  static uint32_t type_of(uint64_t info) { return ELF64_R_TYPE(info); }
+  static uint64_t symbol_of(uint64_t info) { return ELF64_R_SYM(info); }
+};
+struct Words32 {
+  using Ehdr = Elf32_Ehdr;
+  using Phdr = Elf32_Phdr;
+  using Shdr = Elf32_Shdr;
+  using Dyn = Elf32_Dyn;
+  using Sym = Elf32_Sym;
+  using Rel = Elf32_Rel;
+  using Rela = Elf32_Rela;
+  using Word = uint32_t;
+  static constexpr unsigned char kClass = ELFCLASS32;
+  static uint32_t type_of(uint64_t info) { return static_cast<uint32_t>(ELF32_R_TYPE(info)); }
+  static uint64_t symbol_of(uint64_t info) { return ELF32_R_SYM(info); }
+};
+
+template <class Words>
 class Reader {
+  using Word = typename Words::Word;
+  static constexpr uint64_t kWordBytes = sizeof(Word);
+
  public:
   explicit Reader(std::span<const std::byte> file) : file_(file) {}
 
@@ -49,29 +83,30 @@ class Reader {
   }
 
   Status header() {
-    if (file_.size() < sizeof(Elf64_Ehdr) || std::memcmp(file_.data(), ELFMAG, SELFMAG) != 0)
-      return Diagnostic(ErrorCode::kBadArtifact, "the file is not a compiled model (no ELF shared library)", {},
-                        "compile a model first: tilewright compile model.onnx -o model.so");
-    header_ = at<Elf64_Ehdr>(0);
-    if (header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_ident[EI_DATA] != ELFDATA2LSB ||
-        header_.e_ident[EI_VERSION] != EV_CURRENT || header_.e_version != EV_CURRENT || header_.e_type != ET_DYN)
-      return bad("the file is not a 64-bit little-endian shared library");
+    if (file_.size() < sizeof(typename Words::Ehdr)) return bad("the file is shorter than its header");
+    header_ = at<typename Words::Ehdr>(0);
+    if (header_.e_ident[EI_CLASS] != Words::kClass || header_.e_ident[EI_VERSION] != EV_CURRENT ||
+        header_.e_version != EV_CURRENT || header_.e_type != ET_DYN)
+      return bad("the file is not a shared library");
     image_.machine = header_.e_machine;
-    if (header_.e_ehsize != sizeof(Elf64_Ehdr) || header_.e_phentsize != sizeof(Elf64_Phdr) || header_.e_phnum == 0 ||
-        !fits(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), file_.size()))
+    image_.word_bits = 8 * static_cast<unsigned>(kWordBytes);
+    if (header_.e_ehsize != sizeof(typename Words::Ehdr) || header_.e_phentsize != sizeof(typename Words::Phdr) ||
+        header_.e_phnum == 0 ||
+        !fits(header_.e_phoff, uint64_t{header_.e_phnum} * sizeof(typename Words::Phdr), file_.size()))
       return bad("the program headers lie outside of the file");
-    image_.file_bytes = header_.e_phoff + uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr);
+    image_.file_bytes = header_.e_phoff + uint64_t{header_.e_phnum} * sizeof(typename Words::Phdr);
     return Ok{};
   }
 
   Status segments() {
-    std::vector<Elf64_Phdr> others;
+    std::vector<typename Words::Phdr> others;
     for (unsigned i = 0; i < header_.e_phnum; ++i) {
-      auto p = at<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
+      auto p = at<typename Words::Phdr>(header_.e_phoff + i * sizeof(typename Words::Phdr));
       if (!fits(p.p_offset, p.p_filesz, file_.size()) || p.p_memsz > kMaxImageBytes || p.p_vaddr > kMaxImageBytes)
         return bad(format("segment {} covers bytes {} to {}+{} of a file of {} bytes", i, p.p_offset, p.p_offset,
                           p.p_filesz, file_.size()));
-      if (p.p_type != PT_NULL) image_.file_bytes = std::max(image_.file_bytes, p.p_offset + p.p_filesz);
+      if (p.p_type != PT_NULL)
+        image_.file_bytes = std::max<uint64_t>(image_.file_bytes, uint64_t{p.p_offset} + p.p_filesz);
       if (p.p_type != PT_LOAD) {
         others.push_back(p);
         continue;
@@ -121,11 +156,13 @@ class Reader {
   // Sections are for tools, not for loading; a table that points outside of the file still shows damage (truncation).
   Status sections() {
     if (header_.e_shnum == 0) return Ok{};
-    uint64_t bytes = uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr);
-    if (header_.e_shentsize != sizeof(Elf64_Shdr) || !fits(header_.e_shoff, bytes, file_.size()))
+    uint64_t bytes = uint64_t{header_.e_shnum} * sizeof(typename Words::Shdr);
+    if (header_.e_shentsize != sizeof(typename Words::Shdr) || !fits(header_.e_shoff, bytes, file_.size()))
       return bad("the section headers lie outside of the file");
-    image_.file_bytes = std::max(image_.file_bytes, header_.e_shoff + bytes);
-    auto section = [&](unsigned i) { return at<Elf64_Shdr>(header_.e_shoff + i * sizeof(Elf64_Shdr)); };
+    image_.file_bytes = std::max<uint64_t>(image_.file_bytes, header_.e_shoff + bytes);
+    auto section = [&](unsigned i) {
+      return at<typename Words::Shdr>(header_.e_shoff + i * sizeof(typename Words::Shdr));
+    };
     std::span<const std::byte> names;
     if (header_.e_shstrndx < header_.e_shnum) {
       auto s = section(header_.e_shstrndx);
@@ -138,7 +175,7 @@ class Reader {
       if (s.sh_type == SHT_NOBITS || s.sh_type == SHT_NULL) continue;
       if (!fits(s.sh_offset, s.sh_size, file_.size())) return bad(format("section {} lies outside of the file", i));
       if (!names.empty() && s.sh_name >= names.size()) return bad(format("section {} has no name", i));
-      image_.file_bytes = std::max(image_.file_bytes, s.sh_offset + s.sh_size);
+      image_.file_bytes = std::max<uint64_t>(image_.file_bytes, uint64_t{s.sh_offset} + s.sh_size);
       const char* name = names.empty() ? "" : reinterpret_cast<const char*>(names.data() + s.sh_name);
       image_.sections.push_back({name, s.sh_offset, s.sh_size});
     }
@@ -146,8 +183,8 @@ class Reader {
   }
 
   Status dynamic() {
-    for (uint64_t i = 0; i + sizeof(Elf64_Dyn) <= dynamic_bytes_; i += sizeof(Elf64_Dyn)) {
-      auto entry = *loaded<Elf64_Dyn>(dynamic_ + i);
+    for (uint64_t i = 0; i + sizeof(typename Words::Dyn) <= dynamic_bytes_; i += sizeof(typename Words::Dyn)) {
+      auto entry = *loaded<typename Words::Dyn>(dynamic_ + i);
       if (entry.d_tag == DT_NULL) {
         terminated_ = true;
         break;
@@ -176,27 +213,33 @@ class Reader {
           break;
         }
         case DT_SYMENT:
-          if (v != sizeof(Elf64_Sym)) return bad("symbols have a wrong size");
+          if (v != sizeof(typename Words::Sym)) return bad("symbols have a wrong size");
           break;
         case DT_RELAENT:
-          if (v != sizeof(Elf64_Rela)) return bad("relocations have a wrong size");
+          if (v != sizeof(typename Words::Rela)) return bad("relocations have a wrong size");
+          break;
+        case DT_RELENT:
+          if (v != sizeof(typename Words::Rel)) return bad("relocations have a wrong size");
           break;
         case DT_PLTREL:
-          if (v != DT_RELA) return bad("the relocations have a kind that is not used on this machine");
+          if (v != (addends_in_place() ? DT_REL : DT_RELA))
+            return bad("the relocations have a kind that is not used on this machine");
           break;
         case DT_REL:
+          if (!addends_in_place()) return bad(never_has(entry.d_tag));
+          break;
         case DT_TEXTREL:
         case DT_AUDIT:
         case DT_DEPAUDIT:
         case DT_FILTER:
         case DT_AUXILIARY:
-          return bad(format("the dynamic section has an entry ({:#x}) that an artifact never has", entry.d_tag));
+          return bad(never_has(entry.d_tag));
         default:
           break;
       }
     }
     for (auto [where, size] : {std::pair{DT_INIT_ARRAY, DT_INIT_ARRAYSZ}, std::pair{DT_FINI_ARRAY, DT_FINI_ARRAYSZ}})
-      if (tag(size) % 8 != 0 || (tag(size) && !image_.segment_of(tag(where), tag(size))))
+      if (tag(size) % kWordBytes != 0 || (tag(size) && !image_.segment_of(tag(where), tag(size))))
         return bad("an array of entry functions lies outside of what is loaded");
     return Ok{};
   }
@@ -212,10 +255,11 @@ class Reader {
       return bad("the library has no symbol hash table");
     }
     // The hash tables index defined symbols only; undefined ones that precede them are counted through the section.
-    if (!image_.file_offset(table, count * sizeof(Elf64_Sym))) return bad("the symbol table lies outside of the file");
+    if (!image_.file_offset(table, count * sizeof(typename Words::Sym)))
+      return bad("the symbol table lies outside of the file");
     symbol_count_ = count;
     for (uint64_t i = 0; i < count; ++i) {
-      auto s = *loaded<Elf64_Sym>(table + i * sizeof(Elf64_Sym));
+      auto s = *loaded<typename Words::Sym>(table + i * sizeof(typename Words::Sym));
       if (s.st_name >= strings_bytes_) return bad(format("symbol {} has no name", i));
       if (s.st_shndx == SHN_UNDEF) continue;
       if (s.st_shndx != SHN_ABS && ELF64_ST_TYPE(s.st_info) != STT_TLS && !image_.segment_of(s.st_value, 0))
@@ -232,7 +276,7 @@ class Reader {
     auto head = loaded<std::array<uint32_t, 4>>(table);
     if (!head) return bad("the symbol hash table lies outside of the file");
     auto [buckets, first, masks, shift] = *head;
-    uint64_t bucket_at = table + 16 + uint64_t{masks} * 8, chain_at = bucket_at + uint64_t{buckets} * 4;
+    uint64_t bucket_at = table + 16 + uint64_t{masks} * kWordBytes, chain_at = bucket_at + uint64_t{buckets} * 4;
     if (buckets == 0 || masks == 0 || (masks & (masks - 1)) || shift > 63 ||
         !image_.file_offset(table, chain_at - table))
       return bad("the symbol hash table is damaged");
@@ -291,63 +335,85 @@ class Reader {
   }
 
   Status relocations() {
-    TW_TRY_STATUS(relocation_table(tag(DT_RELA), tag(DT_RELASZ)));
-    TW_TRY_STATUS(relocation_table(tag(DT_JMPREL), tag(DT_PLTRELSZ)));
-    if (tag(DT_RELACOUNT) > tag(DT_RELASZ) / sizeof(Elf64_Rela)) return bad("the relocation table is damaged");
+    if (addends_in_place()) {
+      TW_TRY_STATUS((relocation_table<typename Words::Rel>(tag(DT_REL), tag(DT_RELSZ))));
+      TW_TRY_STATUS((relocation_table<typename Words::Rel>(tag(DT_JMPREL), tag(DT_PLTRELSZ))));
+      if (tag(DT_RELCOUNT) > tag(DT_RELSZ) / sizeof(typename Words::Rel)) return bad("the relocation table is damaged");
+    } else {
+      TW_TRY_STATUS((relocation_table<typename Words::Rela>(tag(DT_RELA), tag(DT_RELASZ))));
+      TW_TRY_STATUS((relocation_table<typename Words::Rela>(tag(DT_JMPREL), tag(DT_PLTRELSZ))));
+      if (tag(DT_RELACOUNT) > tag(DT_RELASZ) / sizeof(typename Words::Rela))
+        return bad("the relocation table is damaged");
+    }
     uint64_t relr = tag(36 /* DT_RELR */), relr_bytes = tag(35 /* DT_RELRSZ */);
     if (relr_bytes == 0) return Ok{};
-    if (relr_bytes % 8 != 0 || !image_.file_offset(relr, relr_bytes))
+    if (relr_bytes % kWordBytes != 0 || !image_.file_offset(relr, relr_bytes))
       return bad("the relocation table lies outside of the file");
+    constexpr int kBits = 8 * static_cast<int>(kWordBytes);
     uint64_t where = 0;
-    for (uint64_t i = 0; i < relr_bytes; i += 8) {
-      uint64_t entry = *loaded<uint64_t>(relr + i);
+    for (uint64_t i = 0; i < relr_bytes; i += kWordBytes) {
+      uint64_t entry = *loaded<Word>(relr + i);
       if ((entry & 1) == 0) {
-        if (!writable(entry, 8)) return bad("a relocation writes outside of the data");
+        if (!writable(entry, kWordBytes)) return bad("a relocation writes outside of the data");
         packed_pointer(entry);
-        where = entry + 8;
+        where = entry + kWordBytes;
         continue;
       }
-      for (int bit = 1; bit < 64; ++bit) {
+      for (int bit = 1; bit < kBits; ++bit) {
         if ((entry >> bit & 1) == 0) continue;
-        if (!writable(where + (bit - 1) * 8, 8)) return bad("a relocation writes outside of the data");
-        packed_pointer(where + (bit - 1) * 8);
+        const uint64_t at = where + static_cast<uint64_t>(bit - 1) * kWordBytes;
+        if (!writable(at, kWordBytes)) return bad("a relocation writes outside of the data");
+        packed_pointer(at);
       }
-      where += 63 * 8;
+      where += static_cast<uint64_t>(kBits - 1) * kWordBytes;
     }
     return Ok{};
   }
 
+  template <class Record>
   Status relocation_table(uint64_t table, uint64_t bytes) {
     if (bytes == 0) return Ok{};
-    if (bytes % sizeof(Elf64_Rela) != 0 || !image_.file_offset(table, bytes))
+    if (bytes % sizeof(Record) != 0 || !image_.file_offset(table, bytes))
       return bad("the relocation table lies outside of the file");
-    for (uint64_t i = 0; i < bytes; i += sizeof(Elf64_Rela)) {
-      auto r = *loaded<Elf64_Rela>(table + i);
-      if (ELF64_R_TYPE(r.r_info) == 0) continue;
-      if (!writable(r.r_offset, 8)) return bad("a relocation writes outside of the data");
-      if (ELF64_R_SYM(r.r_info) >= std::max<uint64_t>(symbol_count_, 1)) return bad("a relocation names no symbol");
-      pointer(r);
+    for (uint64_t i = 0; i < bytes; i += sizeof(Record)) {
+      auto r = *loaded<Record>(table + i);
+      const uint32_t type = Words::type_of(r.r_info);
+      if (type == 0) continue;
+      if (!writable(r.r_offset, kWordBytes)) return bad("a relocation writes outside of the data");
+      if (Words::symbol_of(r.r_info) >= std::max<uint64_t>(symbol_count_, 1))
+        return bad("a relocation names no symbol");
+      uint64_t addend = 0;
+      if constexpr (std::is_same_v<Record, typename Words::Rela>)
+        addend = static_cast<Word>(r.r_addend);
+      else if (auto stored = loaded<Word>(r.r_offset))
+        addend = *stored;
+      pointer(r.r_offset, r.r_info, addend);
       if (header_.e_machine != EM_X86_64) continue;
-      if (ELF64_R_TYPE(r.r_info) == R_X86_64_IRELATIVE && !executable(r.r_addend))
-        return bad("a relocation calls something that is no code");
-      if (ELF64_R_TYPE(r.r_info) == R_X86_64_RELATIVE && in_entry_arrays(r.r_offset) && !executable(r.r_addend))
+      if (type == R_X86_64_IRELATIVE && !executable(addend)) return bad("a relocation calls something that is no code");
+      if (type == R_X86_64_RELATIVE && in_entry_arrays(r.r_offset) && !executable(addend))
         return bad("an entry function lies outside of the code");
     }
     return Ok{};
   }
 
-  void pointer(const Elf64_Rela& r) {
-    const auto type = ELF64_R_TYPE(r.r_info);
-    const bool arm = header_.e_machine == EM_AARCH64;
-    const auto addend = static_cast<uint64_t>(r.r_addend);
-    if (type == (arm ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE)) image_.pointers.push_back({r.r_offset, addend});
-    if (type != (arm ? R_AARCH64_ABS64 : R_X86_64_64)) return;
-    auto symbol = loaded<Elf64_Sym>(tag(DT_SYMTAB) + ELF64_R_SYM(r.r_info) * sizeof(Elf64_Sym));
-    if (symbol && symbol->st_shndx != SHN_UNDEF) image_.pointers.push_back({r.r_offset, symbol->st_value + addend});
+  void pointer(uint64_t at, uint64_t info, uint64_t addend) {
+    const uint32_t type = Words::type_of(info);
+    const ElfPointerRelocations known = pointer_relocations(header_.e_machine, image_.word_bits);
+    if (type == known.relative) image_.pointers.push_back({at, addend});
+    if (type != known.absolute) return;
+    using Symbol = typename Words::Sym;
+    auto symbol = loaded<Symbol>(tag(DT_SYMTAB) + Words::symbol_of(info) * sizeof(Symbol));
+    if (symbol && symbol->st_shndx != SHN_UNDEF)
+      image_.pointers.push_back({at, static_cast<Word>(symbol->st_value + addend)});
   }
   // Those of DT_RELR have their target in their place.
   void packed_pointer(uint64_t at) {
-    if (auto to = loaded<uint64_t>(at)) image_.pointers.push_back({at, *to});
+    if (auto to = loaded<Word>(at)) image_.pointers.push_back({at, *to});
+  }
+  // On these two processors the addend of a relocation is what its place holds.
+  bool addends_in_place() const { return header_.e_machine == EM_ARM || header_.e_machine == EM_386; }
+  static std::string never_has(int64_t tag) {
+    return format("the dynamic section has an entry ({:#x}) that an artifact never has", tag);
   }
 
   bool in_entry_arrays(uint64_t address) const {
@@ -363,7 +429,7 @@ class Reader {
     return s && s->executable;
   }
   bool has(int64_t t) const {
-    return std::any_of(tags_.begin(), tags_.end(), [&](const Elf64_Dyn& d) { return d.d_tag == t; });
+    return std::any_of(tags_.begin(), tags_.end(), [&](const typename Words::Dyn& d) { return d.d_tag == t; });
   }
   uint64_t tag(int64_t t) const {
     for (const auto& entry : tags_)
@@ -373,8 +439,8 @@ class Reader {
 
   std::span<const std::byte> file_;
   ElfImage image_;
-  Elf64_Ehdr header_{};
-  std::vector<Elf64_Dyn> tags_;
+  typename Words::Ehdr header_{};
+  std::vector<typename Words::Dyn> tags_;
   uint64_t dynamic_ = 0, dynamic_bytes_ = 0, strings_ = 0, strings_bytes_ = 0, symbol_count_ = 0;
   bool terminated_ = false;
 };
@@ -408,22 +474,15 @@ std::optional<uint64_t> ElfImage::pointer_at(uint64_t address) const {
   return std::nullopt;
 }
 
-std::string elf_machine_name(unsigned machine) {
-  if (machine == EM_X86_64) return "x86-64";
-  if (machine == EM_AARCH64) return "AArch64";
-  return format("ELF machine {}", machine);
+Result<ElfImage> read_elf(std::span<const std::byte> file) {
+  const std::string machine = elf_file_machine(file);
+  if (machine.empty())
+    return Diagnostic(ErrorCode::kBadArtifact, "the file is not a compiled model (no ELF shared library)", {},
+                      "compile a model first: tilewright compile model.onnx -o model.so");
+  // Whole, for all that is known, but nothing of it can be read in the byte order of this machine.
+  constexpr auto kOwnOrder = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
+  if (file[EI_DATA] != std::byte{kOwnOrder}) return for_another_machine(machine);
+  return file[EI_CLASS] == std::byte{ELFCLASS32} ? Reader<Words32>(file).read() : Reader<Words64>(file).read();
 }
-
-unsigned this_elf_machine() {
-#if defined(__x86_64__)
-  return EM_X86_64;
-#elif defined(__aarch64__)
-  return EM_AARCH64;
-#else
-  return EM_NONE;
-#endif
-}
-
-Result<ElfImage> read_elf(std::span<const std::byte> file) { return Reader(file).read(); }
 
 }  // namespace tilewright

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checked look at a 64-bit little-endian ELF shared library before anything trusts it.
+// A checked look at a little-endian ELF shared library, of 64 bits or 32, before anything trusts it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +39,7 @@ struct ElfImage {
   std::vector<ElfSection> sections;  // those with bytes in the file; a stripped file may have none
   std::vector<ElfPointer> pointers;  // into the library itself
   unsigned machine = 0;              // EM_X86_64, ...
+  unsigned word_bits = 0;            // 64, or 32
   uint64_t file_bytes = 0;           // where the ELF file's own content ends; anything after it is a trailer
   const ElfSymbol* find(std::string_view name) const;
   // The segment holding [address, address+bytes), or null.
@@ -54,7 +55,17 @@ struct ElfImage {
 Result<ElfImage> read_elf(std::span<const std::byte> file);
 // The machine this code runs on, as in ElfImage::machine.
 unsigned this_elf_machine();
-// "x86-64", "AArch64", or the number.
+// "x86-64", "AArch64", "ARM", or the number.
 std::string elf_machine_name(unsigned machine);
+// Types of the relocations that set a pointer: to a place in the library itself, and to a symbol.
+struct ElfPointerRelocations {
+  uint32_t relative = 0, absolute = 0;
+};
+ElfPointerRelocations pointer_relocations(unsigned machine, unsigned word_bits);
+// The machine that an ELF file's first bytes name, whatever its word size and byte order; with the size where it is not
+// 64 bits: "ARM (32 bits)". Empty: no ELF file.
+std::string elf_file_machine(std::span<const std::byte> file);
+// CpuMismatch: a library for `machine` cannot run here.
+Diagnostic for_another_machine(const std::string& machine);
 
 }  // namespace tilewright

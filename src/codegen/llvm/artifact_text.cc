@@ -33,7 +33,7 @@ void define_params(llvm::Module& module, WeightPieces pieces, const Target& targ
   auto* defined = new llvm::GlobalVariable(module, value->getType(), true, llvm::GlobalValue::ExternalLinkage, value);
   defined->setVisibility(llvm::GlobalValue::HiddenVisibility);
   defined->setAlignment(llvm::Align(4096));
-  defined->setSection(is_x86(target) ? kFarParamsSection : kParamsSection);
+  defined->setSection(is_x86_64(target) ? kFarParamsSection : kParamsSection);
   declared->replaceAllUsesWith(defined);
   defined->takeName(declared);
   declared->eraseFromParent();

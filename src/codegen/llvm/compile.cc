@@ -177,9 +177,10 @@ constexpr const char* kLlvmForms[] = {"ll", "s"};
 }  // namespace
 
 Backend llvm_backend() {
-  return {
-      "llvm", "machine code for x86-64 and AArch64", resolve_cpu, kLlvmLegalize, compile_objects, llvm_text, kLlvmForms,
-      false};
+  return {"llvm",          "machine code for x86, ARM and RISC-V",
+          resolve_cpu,     kLlvmLegalize,
+          compile_objects, llvm_text,
+          kLlvmForms,      false};
 }
 
 }  // namespace tilewright::codegen

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <cmath>
@@ -396,11 +398,44 @@ Value* KernelEmitter::emit_choice(const CallNode* e) {
   return out;
 }
 
+// The same for four lanes of ARM's vectors; null where there are no such vectors. Without an instruction for unsigned
+// by signed bytes, that of signed ones takes the bytes less 128, and what that leaves out is 128 times the sum of the
+// others, which the rows of a tile share. Without both, products of a byte by a byte fit into 16 bits.
+Value* KernelEmitter::emit_arm_dot4(Value* sum, Value* a, Value* b) {
+  const Architecture architecture = processor_of(target_).architecture;
+  const bool wide = architecture == Architecture::kAArch64;
+  if (lanes_of(sum) != 4 || !(wide || (architecture == Architecture::kArm && has_feature(target_, "neon"))))
+    return nullptr;
+  namespace in = llvm::Intrinsic;
+  llvm::Type* words = sum->getType();
+  llvm::Type* bytes = llvm::FixedVectorType::get(b_.getInt8Ty(), 16);
+  auto dot = [&](in::ID id, Value* s, Value* x, Value* y) { return b_.CreateIntrinsic(id, {words, bytes}, {s, x, y}); };
+  Value *x = b_.CreateBitCast(a, bytes), *y = b_.CreateBitCast(b, bytes);
+  if (has_feature(target_, "i8mm"))
+    return dot(wide ? in::ID{in::aarch64_neon_usdot} : in::ID{in::arm_neon_usdot}, sum, x, y);
+  if (has_feature(target_, "dotprod")) {
+    const in::ID signed_dot = wide ? in::ID{in::aarch64_neon_sdot} : in::ID{in::arm_neon_sdot};
+    auto number = [&](uint64_t value) { return llvm::ConstantInt::get(bytes, value); };
+    Value* half = dot(signed_dot, llvm::Constant::getNullValue(words), y, number(64));
+    Value* rest = b_.CreateShl(half, 1);
+    return b_.CreateAdd(dot(signed_dot, sum, b_.CreateXor(x, number(0x80)), y), rest);
+  }
+  llvm::Type* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), 8);
+  Value *u = b_.CreateBitCast(a, halves), *v = b_.CreateBitCast(b, halves);
+  Value* products[] = {b_.CreateMul(b_.CreateAnd(u, 255), b_.CreateAShr(b_.CreateShl(v, 8), 8)),
+                       b_.CreateMul(b_.CreateLShr(u, 8), b_.CreateAShr(v, 8))};
+  for (Value* product : products)
+    sum = wide ? b_.CreateAdd(sum, b_.CreateIntrinsic(in::aarch64_neon_saddlp, {words, halves}, {product}))
+               : b_.CreateIntrinsic(in::arm_neon_vpadals, {words, halves}, {sum, product});
+  return sum;
+}
+
 // sum + the four products of each lane's bytes, exactly: one instruction where there is one for unsigned by signed
 // bytes; else pairs of 16 bits, whose products cannot overflow 32 (those of bytes, vpmaddubsw, saturate at 16).
 Value* KernelEmitter::emit_dot4(Value* sum, Value* a, Value* b) {
+  if (Value* made = emit_arm_dot4(sum, a, b)) return made;
   const int lanes = lanes_of(sum);
-  const bool x86 = is_x86(target_);
+  const bool x86 = is_x86(target_) && target_.vector_bits >= 128;
   auto has = [&](const char* feature) { return has_feature(target_, feature); };
   namespace in = llvm::Intrinsic;
   const bool dots = x86 && ((has("avx512vnni") && (lanes == 16 || has("avx512vl"))) || (has("avxvnni") && lanes <= 8));

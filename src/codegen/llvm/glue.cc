@@ -6,6 +6,7 @@
 // what the constructor hands over are names of the object's own.
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsARM.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
@@ -132,7 +133,7 @@ struct Glue {
     static_assert(sizeof(ArtifactTable) == 16 + 9 * 8);
     llvm::Constant* fields[] = {llvm::ConstantDataArray::getString(context, llvm::StringRef(kArtifactMagic, 8), false),
                                 llvm::ConstantInt::get(i32, kArtifactAbi),
-                                llvm::ConstantInt::get(i32, sizeof(ArtifactTable)),
+                                llvm::ConstantInt::get(i32, 0),  // below: of the table as this processor lays it out
                                 best.plan_bytes,
                                 u64(best.plan_size),
                                 params,
@@ -142,6 +143,9 @@ struct Glue {
                                 u64(best.plan_hash),
                                 emit_sets(),
                                 u64(sets.size() == 1 ? 0 : sets.size())};
+    const uint64_t table_bytes =
+        module->getDataLayout().getTypeAllocSize(llvm::ConstantStruct::getAnon(fields)->getType());
+    fields[2] = llvm::ConstantInt::get(i32, table_bytes);
     llvm::GlobalVariable* table = constant(llvm::ConstantStruct::getAnon(fields), kArtifactSymbol, true);
     table->setAlignment(llvm::Align(8));
     return table;
@@ -225,24 +229,36 @@ struct Glue {
   }
 
   // Denormals are flushed while kernels run: decaying activations would otherwise cost up to a hundred times as much.
+  // Null where there is nothing to set: RISC-V computes with them at full speed.
   Value* enter_flush_mode(Value* slot) {
-    if (is_x86(any)) {
+    const Architecture architecture = processor_of(any).architecture;
+    if (is_x86(any) && any.vector_bits >= 128) {
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_stmxcsr, {}, {slot});
       Value* saved = b.CreateLoad(b.getInt32Ty(), slot);
       b.CreateStore(b.CreateOr(saved, b.getInt32(0x8040)), slot);  // FTZ, DAZ
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
       return saved;
     }
-    Value* saved = b.CreateIntrinsic(llvm::Intrinsic::aarch64_get_fpcr, {}, {});
-    b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {b.CreateOr(saved, b.getInt64(1 << 24))});
-    return saved;
+    if (architecture == Architecture::kAArch64) {
+      Value* saved = b.CreateIntrinsic(llvm::Intrinsic::aarch64_get_fpcr, {}, {});
+      b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {b.CreateOr(saved, b.getInt64(1 << 24))});
+      return saved;
+    }
+    if (architecture == Architecture::kArm && has_feature(any, "vfp3")) {
+      Value* saved = b.CreateIntrinsic(llvm::Intrinsic::arm_get_fpscr, {}, {});
+      b.CreateIntrinsic(llvm::Intrinsic::arm_set_fpscr, {}, {b.CreateOr(saved, b.getInt32(1 << 24))});
+      return saved;
+    }
+    return nullptr;
   }
   void leave_flush_mode(Value* slot, Value* saved) {
+    if (saved == nullptr) return;
     if (is_x86(any)) {
       b.CreateStore(saved, slot);
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
     } else {
-      b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {saved});
+      const llvm::Intrinsic::ID wide = llvm::Intrinsic::aarch64_set_fpcr, narrow = llvm::Intrinsic::arm_set_fpscr;
+      b.CreateIntrinsic(processor_of(any).architecture == Architecture::kAArch64 ? wide : narrow, {}, {saved});
     }
   }
 
@@ -377,7 +393,8 @@ struct Glue {
       set.run = emit_run_first(run_name() + set.suffix, set.run_variant, !several);
     }
     llvm::Function* first = several ? emit_run_first(run_name(), emit_run_chosen(), true) : sets[0].run;
-    if (stands_alone(plan()) && !system_lib && !apart) {
+    // tvm-ffi is for processors of 64 bits.
+    if (stands_alone(plan()) && !system_lib && !apart && processor_of(any).pointer_bits == 64) {
       plan::Plan head;
       head.inputs = plan().inputs, head.outputs = plan().outputs, head.arena_bytes = arena_bytes();
       emit_ffi_entry(*module, head, any, first);

@@ -30,6 +30,7 @@
 
 #include "base/format.h"
 #include "base/formats/artifact.h"
+#include "base/formats/elf.h"
 #include "base/formats/seal.h"
 #include "base/version.h"
 #include "base/work_folder.h"
@@ -158,9 +159,9 @@ Status only_data_points_to_weights(const llvm::object::ObjectFile& object) {
         llvm::consumeError(name.takeError());
         continue;
       }
-      const bool arm = object.getArch() == llvm::Triple::aarch64;
-      const uint64_t whole = arm ? uint64_t{llvm::ELF::R_AARCH64_ABS64} : uint64_t{llvm::ELF::R_X86_64_64};
-      if (*name == kParamsSymbol && r.getType() != whole)
+      const auto* file = llvm::dyn_cast<llvm::object::ELFObjectFileBase>(&object);
+      if (file == nullptr || file->getBytesInAddress() != 8) continue;  // there the weights are linked like other data
+      if (*name == kParamsSymbol && r.getType() != pointer_relocations(file->getEMachine(), 64).absolute)
         return Diagnostic(ErrorCode::kInternal, "compiled code reaches the weights other than by their address");
     }
   return Ok{};
@@ -194,6 +195,19 @@ bool is_libstdcxx(llvm::StringRef name) {
   for (const char* start :
        {"_ZNS", "_ZNKS", "_ZS", "_ZTIS", "_ZTVN10__cxxabiv1", "_ZTVS", "_ZTI", "_Zn", "_Zd", "__cxa_", "__gxx_"})
     if (name.starts_with(start)) return name != "__cxa_finalize" && name != "__cxa_atexit";
+  return false;
+}
+
+// What compilers call for arithmetic that a processor has no instruction for: division of 64 bits on one of 32, floats
+// where there are none. The names are those of GCC's "Integer library routines" and of ARM's run-time ABI.
+bool is_libgcc(llvm::StringRef name) {
+  for (const char* start : {"__aeabi_", "__gnu_h2f", "__gnu_f2h"})
+    if (name.starts_with(start)) return true;
+  for (const char* start : {"__div",   "__udiv", "__mod", "__umod", "__mul",   "__fix",  "__float",   "__extend",
+                            "__trunc", "__add",  "__sub", "__ashl", "__ashr",  "__lshr", "__eq",      "__ne",
+                            "__lt",    "__le",   "__gt",  "__ge",   "__unord", "__clz",  "__popcount"})
+    for (const char* type : {"si", "di", "ti", "sf", "df", "hf"})
+      if (name.starts_with(start) && name.substr(std::strlen(start)).starts_with(type)) return true;
   return false;
 }
 
@@ -263,6 +277,7 @@ struct LinkFolder {
   WorkFolder folder;
   std::vector<std::string> files;
   uint64_t weight_bytes = 0;  // that will lie behind the result
+  bool narrow = false;        // a file of 32 bits, which holds its weights already
   std::string in_folder(const std::string& name) const { return folder.path() + "/" + name; }
   std::string result() const { return in_folder("result"); }
 };
@@ -278,9 +293,13 @@ Result<LinkFolder> prepare(std::span<const std::string> objects, const std::stri
     TW_TRY_STATUS(write_part(out.files.back(), TW_TRY(without_offset_table(objects[i])), path));
   }
   if (weights.pieces != nullptr) {
-    out.weight_bytes = weight_bytes(*weights.pieces);
+    // In files of 32 bits the weights, which cannot be large there, pass through the linker.
+    out.narrow = processor_of(target).pointer_bits == 32;
+    if (!out.narrow) out.weight_bytes = weight_bytes(*weights.pieces);
     out.files.push_back(out.in_folder("weights.o"));
-    TW_TRY_STATUS(write_part(out.files.back(), weights_stand_in(relocatable, target), path));
+    const std::string object =
+        out.narrow ? weights_object(*weights.pieces, target) : weights_stand_in(relocatable, target);
+    TW_TRY_STATUS(write_part(out.files.back(), object, path));
   }
   return out;
 }
@@ -310,7 +329,7 @@ Status link(std::vector<std::string> arguments, const LinkFolder& place, const s
 }
 
 Status write_weights(const Weights& weights, const LinkFolder& place, const std::string& path) {
-  if (weights.pieces) TW_TRY_STATUS(place_weights(place.result(), *weights.pieces, path));
+  if (weights.pieces && !place.narrow) TW_TRY_STATUS(place_weights(place.result(), *weights.pieces, path));
   if (weights.written) weights.written();
   return Ok{};
 }
@@ -343,14 +362,19 @@ Status move_into_place(const LinkFolder& place, const std::string& path) {
 
 Status link_shared(std::span<const std::string> objects, const std::string& path, const Target& target,
                    const WeightPieces* params, const std::function<void()>& params_written) {
+  if (is_bare_metal(target))
+    return Diagnostic(ErrorCode::kLinkFailed,
+                      format("'{}' has no operating system that would load a shared library", target.mtriple), path,
+                      "write an object (.o) or an archive (.a) and link it into the program");
   const Weights weights{params, params_written};
   LinkFolder place = TW_TRY(prepare(objects, path, weights, /*relocatable=*/false, target));
   std::map<std::string, std::set<std::string>> needed;  // by library
+  const bool android = target.mtriple.find("android") != std::string::npos;
   for (const std::string& name : TW_TRY(undefined_symbols(objects))) {
-    if (is_libm(name)) needed["libm.so.6"].insert(name);
+    if (is_libm(name)) needed[android ? "libm.so" : "libm.so.6"].insert(name);
     if (name == kSystemLibRegister) needed[runtime_library()].insert(name);
     if (is_libstdcxx(name)) needed[kLibstdcxx].insert(name);
-    if (llvm::StringRef(name).starts_with("_Unwind_")) needed["libgcc_s.so.1"].insert(name);
+    if (llvm::StringRef(name).starts_with("_Unwind_") || is_libgcc(name)) needed["libgcc_s.so.1"].insert(name);
   }
   for (const auto& [library, functions] : needed)
     place.files.push_back(TW_TRY(library_stub(library, functions, target, place.folder.path(), path)));

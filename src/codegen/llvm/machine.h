@@ -10,6 +10,7 @@
 #include "base/formats/plan.h"
 #include "base/result.h"
 #include "codegen/codegen.h"
+#include "codegen/processor.h"
 #include "ir/target.h"
 
 namespace llvm {
@@ -37,8 +38,6 @@ void initialize_llvm();  // once per process; safe to call often
 TargetMachinePtr make_target_machine(const Target& target, Effort effort);
 // LLVM's feature string ("+avx512f,-xop") of a resolved target.
 std::string feature_string(const Target& target);
-bool has_feature(const Target& target, std::string_view name);
-bool is_x86(const Target& target);
 
 // Errors are what LLVM reported through the context's diagnostics.
 Result<std::string> emit_machine_code(llvm::Module& module, llvm::TargetMachine& machine, bool assembly);

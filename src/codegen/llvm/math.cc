@@ -25,14 +25,29 @@ constexpr double kLog2e = 1.4426950408889634074, kLn2 = 0.69314718055994530942;
 // ln2 in two pieces: the first has 9 trailing zero bits in float32, so that its product with |n| < 512 is exact.
 constexpr double kLn2Hi = 0x1.62ep-1, kLn2Lo = kLn2 - kLn2Hi;
 
+// Whether there is an instruction for fma, of the precisions that kernels use it in.
+bool multiplies_and_adds(const Target& target) {
+  switch (processor_of(target).architecture) {
+    case Architecture::kX86_64:
+    case Architecture::kX86:
+      return has_feature(target, "fma");
+    case Architecture::kAArch64:
+      return true;
+    case Architecture::kArm:
+      return has_feature(target, "vfp4");
+    case Architecture::kRiscv64:
+    case Architecture::kRiscv32:
+      return has_feature(target, "d");
+  }
+  return false;
+}
+
 bool is_double(llvm::Value* x) { return x->getType()->getScalarType()->isDoubleTy(); }
 
 }  // namespace
 
 VectorMath::VectorMath(llvm::IRBuilderBase& builder, const Target& target)
-    : b_(builder),
-      has_fma_(!is_x86(target) || has_feature(target, "fma")),
-      has_scalef_(has_feature(target, "avx512f")) {}
+    : b_(builder), has_fma_(multiplies_and_adds(target)), has_scalef_(has_feature(target, "avx512f")) {}
 
 llvm::Value* VectorMath::number(V like, double value) { return llvm::ConstantFP::get(like->getType(), value); }
 llvm::Value* VectorMath::integer(V like, int64_t value) {

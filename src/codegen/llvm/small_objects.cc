@@ -40,7 +40,7 @@ Result<std::string> compile_imports(std::string_view tree, const Target& target)
                                         llvm::ConstantDataArray::getString(context, bytes, false), kImportsSymbol);
   blob->setAlignment(llvm::Align(8));
   // As far from the code as it likes, where it would push the code's data out of reach.
-  if (is_x86(target) && bytes.size() > (size_t{1} << 30)) blob->setSection(".lrodata");
+  if (is_x86_64(target) && bytes.size() > (size_t{1} << 30)) blob->setSection(".lrodata");
   return emit_machine_code(module, *machine, false);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which CPU code is generated for: the host's or a named one, its vectors and the features code may use.
+#include <elf.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/MC/MCSubtargetInfo.h>
@@ -22,34 +23,10 @@
 namespace tilewright::codegen {
 namespace {
 
-// Features generated code can come to depend on, each checkable at run time. The list is the contract with the loader,
-// so anything else LLVM would use unasked is turned off (kUnwanted).
-constexpr const char* kX86Features[] = {"sse3",         "ssse3",
-                                        "sse4.1",       "sse4.2",
-                                        "popcnt",       "movbe",
-                                        "avx",          "f16c",
-                                        "fma",          "avx2",
-                                        "bmi",          "bmi2",
-                                        "lzcnt",        "gfni",
-                                        "avx512f",      "avx512cd",
-                                        "avx512bw",     "avx512dq",
-                                        "avx512vl",     "avx512ifma",
-                                        "avx512vbmi",   "avxvnni",
-                                        "avx512vbmi2",  "avx512vnni",
-                                        "avx512bitalg", "avx512vpopcntdq",
-                                        "avx512bf16",   "avx512fp16"};
-constexpr const char* kAArch64Features[] = {"neon", "fullfp16", "dotprod", "bf16", "i8mm", "sve"};
-// Old AMD extensions no newer CPU has, and gathers, which are microcoded on AMD: the kernels never ask for them.
-constexpr const char* kX86Unwanted = "-xop,-fma4,-tbm,-sse4a,-fast-gather";
-
-std::string join_features(const Target& target, bool x86) {
-  std::string out = x86 ? kX86Unwanted : "";
+std::string join_features(const Target& target) {
+  std::string out = processor_of(target).unwanted;
   for (const std::string& feature : target.mattr) out += (out.empty() ? "" : ",") + feature;
   return out;
-}
-
-std::span<const char* const> known_features(bool x86) {
-  return x86 ? std::span<const char* const>(kX86Features) : std::span<const char* const>(kAArch64Features);
 }
 
 llvm::StringMap<bool> host_features() {
@@ -75,6 +52,10 @@ void initialize_llvm() {
         LLVMInitializeX86AsmPrinter(), LLVMInitializeX86AsmParser();  // of inline assembly
     LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64Target(), LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeARMTargetInfo(), LLVMInitializeARMTarget(), LLVMInitializeARMTargetMC();
+    LLVMInitializeARMAsmPrinter();
+    LLVMInitializeRISCVTargetInfo(), LLVMInitializeRISCVTarget(), LLVMInitializeRISCVTargetMC();
+    LLVMInitializeRISCVAsmPrinter();
   });
 }
 
@@ -83,13 +64,7 @@ std::mutex& llvm_options_lock() {
   return lock;
 }
 
-bool is_x86(const Target& target) { return target.mtriple.rfind("x86_64", 0) == 0; }
-
-std::string feature_string(const Target& target) { return join_features(target, is_x86(target)); }
-
-bool has_feature(const Target& target, std::string_view name) {
-  return std::find(target.cpu_features.begin(), target.cpu_features.end(), name) != target.cpu_features.end();
-}
+std::string feature_string(const Target& target) { return join_features(target); }
 
 void TargetMachineDeleter::operator()(llvm::TargetMachine* machine) const { delete machine; }
 
@@ -101,86 +76,173 @@ TargetMachinePtr make_target_machine(const Target& target, Effort effort) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what carries the contract flag
   options.UseInitArray = true;                           // constructors where every linker looks for them
+  options.MCOptions.ABIName = target.mabi;
+  if (!target.mfloat_abi.empty())
+    options.FloatABIType = target.mfloat_abi == "hard" ? llvm::FloatABI::Hard : llvm::FloatABI::Soft;
 #if LLVM_VERSION_MAJOR >= 18
   auto level = effort == Effort::kKernel ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::Less;
 #else
   auto level = effort == Effort::kKernel ? llvm::CodeGenOpt::Default : llvm::CodeGenOpt::Less;
 #endif
-  return TargetMachinePtr(backend->createTargetMachine(target.mtriple, target.mcpu, feature_string(target), options,
-                                                       llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+  // What a program without an operating system is made of lies where it was linked.
+  const auto relocation = is_bare_metal(target) ? llvm::Reloc::Static : llvm::Reloc::PIC_;
+  const bool medium = processor_of(target).architecture == Architecture::kRiscv64;  // its small one ends at 2 GiB
+  return TargetMachinePtr(
+      backend->createTargetMachine(target.mtriple, target.mcpu, feature_string(target), options, relocation,
+                                   medium ? llvm::CodeModel::Medium : llvm::CodeModel::Small, level));
 }
 
 std::string llvm_version() { return LLVM_VERSION_STRING; }
 
-Result<Target> resolve_cpu(Target target) {
-  initialize_llvm();
-  const llvm::Triple host(llvm::sys::getProcessTriple());
-  llvm::Triple triple(target.mtriple.empty() ? host.str() : llvm::Triple::normalize(target.mtriple));
-  std::string error;
-  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(triple.str(), error);
-  const bool x86 = triple.getArch() == llvm::Triple::x86_64, arm = triple.getArch() == llvm::Triple::aarch64;
-  if (backend == nullptr || !(x86 || arm) || !triple.isOSBinFormatELF())
-    return unknown(format("there is no code generator for '{}'", triple.str()),
-                   "use x86_64-linux-gnu or aarch64-linux-gnu, or leave -mtriple out for this machine");
-  target.mtriple = triple.str();
+namespace {
 
-  std::unique_ptr<llvm::MCSubtargetInfo> all(backend->createMCSubtargetInfo(target.mtriple, "generic", ""));
-  const bool native = target.mcpu == "native" || (target.mcpu.empty() && triple.getArch() == host.getArch());
-  if (native && triple.getArch() != host.getArch())
-    return unknown(format("-mcpu=native is this machine's CPU, which is not {}", triple.getArchName().str()),
-                   "name a CPU");
-  if (native) {
-    target.mcpu = llvm::sys::getHostCPUName().str();
-    if (!all->isCPUStringValid(target.mcpu)) target.mcpu = "generic";
-    // A virtual machine may hide features its CPU model has, and an unknown model has features "generic" lacks.
-    std::unique_ptr<llvm::MCSubtargetInfo> model(backend->createMCSubtargetInfo(target.mtriple, target.mcpu, ""));
-    llvm::StringMap<bool> host_has = host_features();
-    std::vector<std::string> differences;
-    for (const char* feature : known_features(x86)) {
-      auto found = host_has.find(feature);
-      if (found == host_has.end()) continue;
-      if (found->second != model->checkFeatures(format("+{}", feature)))
-        differences.push_back((found->second ? "+" : "-") + std::string(feature));
-    }
-    target.mattr.insert(target.mattr.begin(), differences.begin(), differences.end());
-  } else if (target.mcpu.empty()) {
-    target.mcpu = "generic";
-  } else if (!all->isCPUStringValid(target.mcpu)) {
-    return unknown(
-        format("there is no {} CPU named '{}'", x86 ? "x86-64" : "AArch64", target.mcpu),
-        x86 ? "use native, x86-64-v2, x86-64-v3, x86-64-v4, znver4, skylake-avx512 or another name LLVM knows"
-            : "use native, generic, neoverse-n1, neoverse-v1, apple-m1 or another name LLVM knows");
+// The features of this machine's processor that its model alone does not say.
+void add_host_differences(const llvm::Target& backend, Target* target) {
+  // A virtual machine may hide features its CPU model has, and an unknown model has features "generic" lacks.
+  std::unique_ptr<llvm::MCSubtargetInfo> model(backend.createMCSubtargetInfo(target->mtriple, target->mcpu, ""));
+  llvm::StringMap<bool> host_has = host_features();
+  std::vector<std::string> differences;
+  for (const char* feature : processor_of(*target).features) {
+    auto found = host_has.find(feature);
+    if (found == host_has.end()) continue;
+    if (found->second != model->checkFeatures(format("+{}", feature)))
+      differences.push_back((found->second ? "+" : "-") + std::string(feature));
   }
+  target->mattr.insert(target->mattr.begin(), differences.begin(), differences.end());
+}
+
+// The triple as LLVM writes it, for code of the kind that the processor runs.
+std::string triple_of(const Target& target, const std::string& host) {
+  llvm::Triple triple(target.mtriple.empty() ? host : llvm::Triple::normalize(target.mtriple));
+  // Debian's name of its 32-bit ARM, whose processors are of the seventh version.
+  if (triple.getArchName() == "arm" && triple.getEnvironment() == llvm::Triple::GNUEABIHF) triple.setArchName("armv7a");
+  return triple.str();
+}
+
+// Processors of ARM's M profile know the short instructions only.
+void use_thumb(const llvm::Target& backend, Target* target) {
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      backend.createMCSubtargetInfo(target->mtriple, target->mcpu, join_features(*target)));
+  if (info->checkFeatures("+mclass") && target->mtriple.starts_with("arm")) target->mtriple.replace(0, 3, "thumb");
+}
+
+Status check_features(const llvm::MCSubtargetInfo& all, const Target& target, const Processor& processor) {
 #if LLVM_VERSION_MAJOR >= 17
   for (const std::string& feature : target.mattr) {
     bool found = false;
-    for (const auto& known : all->getAllProcessorFeatures()) found |= feature.substr(1) == known.Key;
+    for (const auto& known : all.getAllProcessorFeatures()) found |= feature.substr(1) == known.Key;
     if (!found)
-      return unknown(
-          format("'{}' in -mattr is not a feature of {}", feature, x86 ? "x86-64" : "AArch64"),
-          x86 ? "features are written as +avx2, +fma, +avx512f, -avx512f" : "features are written as +dotprod, -sve");
+      return unknown(format("'{}' in -mattr is not a feature of {}", feature, processor.name),
+                     format("features are written as {}", processor.features_form));
   }
 #endif
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      backend->createMCSubtargetInfo(target.mtriple, target.mcpu, join_features(target, x86)));
-  target.cpu_features.clear();
-  for (const char* feature : known_features(x86))
-    if (info->checkFeatures(format("+{}", feature))) target.cpu_features.push_back(feature);
+  return Ok{};
+}
 
-  auto has = [&](const char* name) { return has_feature(target, name); };
-  target.vector_bits = 128, target.vector_registers = x86 ? 16 : 32;
-  if (has("avx2")) target.vector_bits = 256;
-  if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq"))
-    target.vector_bits = 512, target.vector_registers = 32;
+// -mabi= and -mfloat-abi=, with what they are where the target does not say.
+Status settle_abi(const Processor& processor, Target* target) {
+  const bool arm = processor.architecture == Architecture::kArm;
+  if (!target->mfloat_abi.empty() && !arm)
+    return unknown(format("-mfloat-abi is ARM's, and the target is for {}", processor.name), "leave it out");
+  std::string list;
+  bool known = target->mabi.empty();
+  for (const char* abi : processor.abis)
+    known |= target->mabi == abi, list += (list.empty() ? "" : ", ") + std::string(abi);
+  if (!known)
+    return unknown(format("-mabi={} is no ABI of {}", target->mabi, processor.name),
+                   list.empty() ? "leave it out" : "there are " + list);
+  if (processor.elf_machine != EM_RISCV) return Ok{};
+  const char* floats = has_feature(*target, "d") ? "d" : has_feature(*target, "f") ? "f" : "";
+  const std::string base = processor.pointer_bits == 64 ? "lp64" : "ilp32";
+  if (target->mabi.empty()) target->mabi = base + floats;
+  const std::string wanted = target->mabi.substr(base.size());
+  if ((wanted == "d" && *floats != 'd') || (wanted == "f" && *floats == 0))
+    return unknown(format("-mabi={} passes numbers in registers that the processor lacks", target->mabi),
+                   format("add -mattr=+{}, or use -mabi={}{}", wanted, base, floats));
+  return Ok{};
+}
+
+// The vectors that kernels are made of. Where a processor has none they are two numbers long, and scalars in the end.
+void settle_vectors(const Processor& processor, Target* target) {
+  auto has = [&](const char* name) { return has_feature(*target, name); };
+  auto vectors = [&](int bits, int registers) { target->vector_bits = bits, target->vector_registers = registers; };
+  switch (processor.architecture) {
+    case Architecture::kX86_64:
+    case Architecture::kX86: {
+      const bool wide = processor.architecture == Architecture::kX86_64;
+      vectors(has("avx2") ? 256 : 128, wide ? 16 : 8);
+      if (!wide && !has("sse2")) vectors(64, 8);
+      if (has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq")) vectors(512, wide ? 32 : 8);
+      break;
+    }
+    case Architecture::kAArch64:
+      vectors(128, 32);
+      break;
+    case Architecture::kArm:
+      has("neon") ? vectors(128, 16) : vectors(64, 8);
+      break;
+    case Architecture::kRiscv64:
+    case Architecture::kRiscv32:
+      has("v") ? vectors(128, 32) : vectors(64, 16);
+      break;
+  }
+}
+
+}  // namespace
+
+Result<Target> resolve_cpu(Target target) {
+  initialize_llvm();
+  const llvm::Triple host(llvm::sys::getProcessTriple());
+  target.mtriple = triple_of(target, host.str());
+  const Processor* processor = find_processor(target.mtriple);
+  std::string error;
+  const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.mtriple, error);
+  if (backend == nullptr || processor == nullptr || !llvm::Triple(target.mtriple).isOSBinFormatELF()) {
+    std::string known;
+    for (const Processor& p : processors()) known += format("{}{}", known.empty() ? "" : ", ", p.triple);
+    return unknown(format("there is no code generator for '{}'", target.mtriple),
+                   format("use one such as {}, or leave -mtriple out for this machine", known));
+  }
+  const bool here = llvm::Triple(target.mtriple).getArch() == host.getArch();
+  std::unique_ptr<llvm::MCSubtargetInfo> all(backend->createMCSubtargetInfo(target.mtriple, "generic", ""));
+  const bool native = target.mcpu == "native" || (target.mcpu.empty() && here);
+  if (native && !here)
+    return unknown(format("-mcpu=native is this machine's CPU, which is not {}", processor->name), "name a CPU");
+  if (native) {
+    target.mcpu = llvm::sys::getHostCPUName().str();
+    if (!all->isCPUStringValid(target.mcpu)) target.mcpu = "generic";
+    add_host_differences(*backend, &target);
+  } else if (target.mcpu.empty()) {
+    target.mcpu = processor->default_cpu;
+    // What every Linux of RISC-V is compiled for; a processor without one may have as little as it likes.
+    if (processor->elf_machine == EM_RISCV && target.mattr.empty()) {
+      target.mattr = {"+m", "+a", "+c"};
+      if (!is_bare_metal(target) && target.mtriple.find("-linux") != std::string::npos)
+        target.mattr.insert(target.mattr.end(), {"+f", "+d"});
+    }
+  } else if (!all->isCPUStringValid(target.mcpu)) {
+    return unknown(format("there is no {} CPU named '{}'", processor->name, target.mcpu),
+                   format("use {} or another name LLVM knows", processor->cpus));
+  }
+  TW_TRY_STATUS(check_features(*all, target, *processor));
+  if (processor->architecture == Architecture::kArm) use_thumb(*backend, &target);
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      backend->createMCSubtargetInfo(target.mtriple, target.mcpu, join_features(target)));
+  target.cpu_features.clear();
+  for (const char* feature : processor->features)
+    if (info->checkFeatures(format("+{}", feature))) target.cpu_features.emplace_back(feature);
+  TW_TRY_STATUS(settle_abi(*processor, &target));
+  settle_vectors(*processor, &target);
   if (target.vector_width > 0) {
     // A register of an older processor holds a piece of a vector; one that has wider vectors has as many narrow ones.
     const int pieces = std::max(1, target.vector_width / target.vector_bits);
     target.vector_registers = std::max(4, target.vector_registers / pieces);
     target.vector_bits = target.vector_width;
   }
-  target.machine = machine_model_of(target.mcpu);
+  const bool unnamed = target.mcpu == "generic" && processor->architecture != Architecture::kX86_64;
+  target.machine = machine_model_of(unnamed ? processor->model : target.mcpu);
   // A file that is damaged counts as none here; `tilewright targets` says so.
-  if (native || (triple.getArch() == host.getArch() && target.mcpu == llvm::sys::getHostCPUName()))
+  if (native || (here && target.mcpu == llvm::sys::getHostCPUName()))
     if (auto profile = stored_machine_profile(target.mcpu, target.vector_bits); profile.ok() && *profile)
       apply(**profile, &target.machine);
   return target;

@@ -215,6 +215,11 @@ Value* from_storage(llvm::IRBuilderBase& b, Value* value, DataType dtype) {
 
 namespace {
 
+// Elsewhere LLVM calls a function for it that not every system has.
+bool converts_halves(const Target& target) {
+  return has_feature(target, "f16c") || processor_of(target).architecture == Architecture::kAArch64;
+}
+
 // Between formats of 16 bits or fewer and float32; rounding to nearest, ties to even.
 Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const Target& target) {
   llvm::Type* f32 = reshape_type(value, b.getFloatTy());
@@ -223,8 +228,7 @@ Value* widen_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const T
     Value* wide = b.CreateZExt(value, reshape_type(value, b.getInt32Ty()));
     return b.CreateBitCast(b.CreateShl(wide, int_like(wide, 16)), f32);
   }
-  if (has_feature(target, "f16c") || !is_x86(target))
-    return b.CreateFPExt(b.CreateBitCast(value, reshape_type(value, b.getHalfTy())), f32);
+  if (converts_halves(target)) return b.CreateFPExt(b.CreateBitCast(value, reshape_type(value, b.getHalfTy())), f32);
   return half_bits_to_float(b, value);
 }
 
@@ -239,7 +243,7 @@ Value* narrow_small(llvm::IRBuilderBase& b, Value* value, DataType dtype, const 
     Value* out = b.CreateSelect(b.CreateFCmpUNO(value, value), quiet, rounded);
     return b.CreateTrunc(b.CreateLShr(out, int_like(out, 16)), reshape_type(value, b.getInt16Ty()));
   }
-  if (has_feature(target, "f16c") || !is_x86(target))
+  if (converts_halves(target))
     return b.CreateBitCast(b.CreateFPTrunc(value, reshape_type(value, b.getHalfTy())),
                            reshape_type(value, b.getInt16Ty()));
   return float_to_half_bits(b, value);

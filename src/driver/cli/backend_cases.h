@@ -11,7 +11,8 @@ namespace tilewright::driver {
 struct BackendLimits {
   int seconds = 60;
   int megabytes = 8192;
-  std::string target = "llvm";  // what cases are compiled for; only llvm also makes VM programs
+  std::string target = "llvm";  // what cases are compiled for; only llvm, for this machine, also makes VM programs
+  std::string run_with;         // VerifyOptions::run_with
 };
 
 // Compiles and runs every folder in a process of its own under the limits; a line each (passed, failed: largest error,

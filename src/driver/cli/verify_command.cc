@@ -50,6 +50,7 @@ int verify_model(const Flags& flags) {
   options.atol = flags.atol;
   options.seed = flags.seed;
   options.layers = !flags.outputs_only;
+  options.run_with = flags.limits.run_with;
   if (flags.against != "reference") {
     auto loaded = load_expected(flags.against, &options);
     if (!loaded.ok()) return fail(loaded.error());
@@ -100,6 +101,9 @@ Command add_verify(CLI::App* app) {
   cmd->add_option("--atol", flags->atol, "Absolute tolerance over each tensor's largest magnitude; default 1e-4");
   cmd->add_option("--seed", flags->seed, "Of the random inputs");
   cmd->add_flag("--outputs-only", flags->outputs_only, "Compare the outputs, not every kernel");
+  cmd->add_option("--run-with", flags->limits.run_with,
+                  "Command that runs libraries of another processor as `tilewright run` does, such as 'qemu-aarch64 -L "
+                  "/usr/aarch64-linux-gnu build-aarch64/tilewright'; the outputs are compared");
   cmd->add_option("--time-limit", flags->limits.seconds, "Seconds each folder's process may take; default 60");
   cmd->add_option("--memory-limit", flags->limits.megabytes,
                   "MiB of address space each folder's process may take; default 8192");

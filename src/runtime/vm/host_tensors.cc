@@ -156,10 +156,14 @@ Status range(HostCall& c) {
   if (dtype.is_integral()) {
     const int64_t from = start.at_int(0), to = limit.at_int(0), step = delta.at_int(0);
     if (step == 0) return host_error("a range in steps of 0");
-    const __int128 span = static_cast<__int128>(to) - from;
-    const __int128 n =
-        step > 0 ? (span <= 0 ? 0 : (span + step - 1) / step) : (span >= 0 ? 0 : (span + step + 1) / step);
-    if (n > (int64_t{1} << 40)) return Diagnostic(ErrorCode::kLimitExceeded, "a range is too long");
+    // Distances may be larger than an int64: they and the step are counted without their sign.
+    const bool up = step > 0;
+    const uint64_t distance = (up ? to <= from : to >= from) ? 0
+                              : up                           ? static_cast<uint64_t>(to) - static_cast<uint64_t>(from)
+                                                             : static_cast<uint64_t>(from) - static_cast<uint64_t>(to);
+    const uint64_t by = up ? static_cast<uint64_t>(step) : -static_cast<uint64_t>(step);
+    const uint64_t n = distance / by + (distance % by != 0 ? 1 : 0);
+    if (n > (uint64_t{1} << 40)) return Diagnostic(ErrorCode::kLimitExceeded, "a range is too long");
     Tensor out = TW_TRY(c.pool.allocate(dtype, {static_cast<int64_t>(n)}));
     for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, from + i * step);
     c.give(0, make_tensor(std::move(out)));

@@ -17,12 +17,24 @@ def get_cc() -> str | None:
     return next((found for found in map(shutil.which, ("g++", "gcc", "clang++", "clang", "c++", "cc")) if found), None)
 
 
+def _package(compiler: str) -> str:
+    """How a compiler that is missing is had on Debian: g++ of its triple, by its name."""
+    name = os.path.basename(compiler)
+    triple = next((name[:-len(end)] for end in ("-gcc", "-g++", "-c++", "-cc") if name.endswith(end)), "")
+    if triple in ("arm-none-eabi", "riscv64-unknown-elf"):
+        return f"gcc-{triple}"
+    return f"g++-{triple}" if triple else name if name.startswith(("clang", "gcc", "g++")) else "g++"
+
+
 def _run(output: str, objects: Any, flags: Sequence[str], options: Sequence[str] | None, cc: str | None) -> None:
     compiler = cc or get_cc()
     if not compiler:
         raise ValueError("no C++ compiler was found; set CXX, or leave out fcompile to use the built-in linker")
     objects = [objects] if isinstance(objects, str) else list(objects)
-    done = subprocess.run([compiler, *flags, "-o", output, *objects, *(options or [])], capture_output=True, text=True)
+    try:
+        done = subprocess.run([compiler, *flags, "-o", output, *objects, *(options or [])], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise ValueError(f"the compiler '{compiler}' is not here; on Debian: apt-get install {_package(compiler)}") from None
     if done.returncode != 0:
         raise RuntimeError(f"Compilation error:\n{done.stdout}{done.stderr}\nCommand line: {' '.join(done.args)}")
 

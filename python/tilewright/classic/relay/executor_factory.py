@@ -49,6 +49,17 @@ def _machine(triple: str) -> str:
     return same.get(name, "arm" if name.startswith(("armv", "thumb")) else name)
 
 
+def _object_machine(path: str) -> str:
+    """What an ELF file's code runs on: "AArch64", "ARM (32 bits)"; empty for other files."""
+    with open(path, "rb") as file:
+        head = file.read(20)
+    if len(head) < 20 or head[:4] != b"\x7fELF":
+        return ""
+    number = int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
+    names = {3: "x86", 40: "ARM", 62: "x86-64", 183: "AArch64", 243: "RISC-V"}
+    return names.get(number, f"ELF machine {number}") + (" (32 bits)" if head[4] == 1 else "")
+
+
 class BuiltLibrary(Module):
     """The library of a factory: what `graph, lib, params = relay.build(...)` gives, which can be exported and saved."""
 
@@ -268,8 +279,14 @@ class ExecutorFactoryModule:
             for number, static in enumerate(self._static):
                 added.append(os.path.join(folder, f"static{number}.o"))
                 static.save(added[-1])
+            files = [*(os.path.join(folder, name) for name in given), *added]
+            own = _object_machine(files[0])
+            for file_of_another in files[1:]:
+                other = _object_machine(file_of_another)
+                if own and other and own != other:
+                    raise ValueError(f"{os.path.basename(file_of_another)} is for {other}, and the library is for {own}: one file holds code for one processor")
             try:
-                fcompile(made, [*(os.path.join(folder, name) for name in given), *added], **kwargs)
+                fcompile(made, files, **kwargs)
                 os.replace(made, path)
             except RuntimeError as error:
                 self._refuse_other_machine(fcompile, error)

@@ -20,7 +20,7 @@ from .kinds import COMMON, DEFAULTS, DEVICES, KINDS, TAGS
 _current: contextvars.ContextVar[tuple["Target", ...]] = contextvars.ContextVar("target", default=())
 # Kinds that code is generated for, with the attributes that decide what code comes out; the others describe, and are kept: C is for any processor, but
 # for small ones it has kernels of its own.
-_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "math"), "c": ("mcpu",)}
+_EFFECTIVE = {"llvm": ("mtriple", "mcpu", "mattr", "mabi", "mfloat-abi", "num-cores", "math"), "c": ("mcpu",)}
 
 
 def _unknown(message: str, hint: str = "") -> Exception:

@@ -75,8 +75,9 @@ bool blocks_take(const Conv2DAttrs& a, const std::vector<int64_t>& weight, const
 
 // Without one, four bytes take as many instructions as four exact products of floats, and more registers.
 bool has_byte_instruction(const Target& target) {
-  return std::any_of(target.cpu_features.begin(), target.cpu_features.end(),
-                     [](const std::string& f) { return f == "avx512vnni" || f == "avxvnni"; });
+  return std::any_of(target.cpu_features.begin(), target.cpu_features.end(), [](const std::string& f) {
+    return f == "avx512vnni" || f == "avxvnni" || f == "dotprod" || f == "i8mm";
+  });
 }
 
 std::optional<ByteProduct> byte_product(const Expr& e, const Target& target) {
