@@ -22,12 +22,14 @@ if(TARGET tilewright)
   add_test(NAME conformance.c COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
            --tool $<TARGET_FILE:tilewright> --target c --sample 20)
   set_tests_properties(conformance.c PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 300)
+  add_test(NAME e2e.neon_loops COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/e2e/neon_loops.py
+           --tool $<TARGET_FILE:tilewright>)
+  set_tests_properties(e2e.neon_loops PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e)
   # Samples for other processors, where ./dev setup --cross has been.
-  foreach(processor aarch64 aarch64-i8mm riscv64 arm i686)
+  foreach(processor aarch64 riscv64)
     add_test(NAME conformance.${processor} COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/conformance/run.py
              --tool $<TARGET_FILE:tilewright> --target ${processor} --sample 40)
     set_tests_properties(conformance.${processor} PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 900)
   endforeach()
-  set_tests_properties(conformance.aarch64 conformance.aarch64-i8mm PROPERTIES RESOURCE_LOCK build-aarch64)
   set_tests_properties(conformance.onnx PROPERTIES SKIP_RETURN_CODE 77 LABELS e2e TIMEOUT 1500 RUN_SERIAL ON)
 endif()

@@ -5,7 +5,7 @@
     tests/conformance/run.py                        all 1,914 of them
     tests/conformance/run.py test_relu test_conv    those whose name contains one of the words
     tests/conformance/run.py --target c             the same as C99 by the system's C compiler, warnings being errors
-    tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm, i686), whose runtime is built
+    tests/conformance/run.py --target aarch64       the same for another processor (riscv64, riscv64v, arm), whose runtime is built
                                                     with its toolchain file (docs/cross.md) and run by qemu-user
     tests/conformance/run.py --sample 20            every 20th of them
     tests/conformance/run.py --update               renews expected_failures.txt (refuses to add to it; --accept-new adds)
@@ -54,7 +54,6 @@ CROSS = {
     "riscv64": Processor("riscv64", "riscv64-linux-gnu"),
     "riscv64v": Processor("riscv64", "riscv64-linux-gnu", " -mattr=+m,+a,+f,+d,+c,+v", ["qemu-riscv64", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"]),
     "arm": Processor("arm", "arm-linux-gnueabihf"),
-    "i686": Processor("i686", "i686-linux-gnu", emulator=["qemu-i386"]),
 }
 GROUPS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 CHUNK = 24

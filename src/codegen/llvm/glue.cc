@@ -231,7 +231,6 @@ struct Glue {
   // Denormals are flushed while kernels run: decaying activations would otherwise cost up to a hundred times as much.
   // Null where there is nothing to set: RISC-V computes with them at full speed.
   Value* enter_flush_mode(Value* slot) {
-    const Architecture architecture = processor_of(any).architecture;
     if (is_x86(any) && any.vector_bits >= 128) {
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_stmxcsr, {}, {slot});
       Value* saved = b.CreateLoad(b.getInt32Ty(), slot);
@@ -239,12 +238,12 @@ struct Glue {
       b.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {slot});
       return saved;
     }
-    if (architecture == Architecture::kAArch64) {
+    if (processor_of(any).architecture == Architecture::kAArch64) {
       Value* saved = b.CreateIntrinsic(llvm::Intrinsic::aarch64_get_fpcr, {}, {});
       b.CreateIntrinsic(llvm::Intrinsic::aarch64_set_fpcr, {}, {b.CreateOr(saved, b.getInt64(1 << 24))});
       return saved;
     }
-    if (architecture == Architecture::kArm && has_feature(any, "vfp3")) {
+    if (processor_of(any).architecture == Architecture::kArm && has_feature(any, "vfp3")) {
       Value* saved = b.CreateIntrinsic(llvm::Intrinsic::arm_get_fpscr, {}, {});
       b.CreateIntrinsic(llvm::Intrinsic::arm_set_fpscr, {}, {b.CreateOr(saved, b.getInt32(1 << 24))});
       return saved;

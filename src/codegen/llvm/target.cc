@@ -214,6 +214,9 @@ Result<Target> resolve_cpu(Target target) {
     add_host_differences(*backend, &target);
   } else if (target.mcpu.empty()) {
     target.mcpu = processor->default_cpu;
+    // Systems that pass floats in registers are for processors that have NEON, but for the oldest.
+    if (processor->architecture == Architecture::kArm && target.mtriple.ends_with("gnueabihf"))
+      target.mattr.insert(target.mattr.begin(), "+neon");
     // What every Linux of RISC-V is compiled for; a processor without one may have as little as it likes.
     if (processor->elf_machine == EM_RISCV && target.mattr.empty()) {
       target.mattr = {"+m", "+a", "+c"};

@@ -40,12 +40,14 @@ def _run(output: str, objects: Any, flags: Sequence[str], options: Sequence[str]
 
 
 def create_shared(output: str, objects: Any, options: Sequence[str] | None = None, cc: str | None = None, **_: Any) -> None:
-    """Links objects into a shared library. A library that is finished already is copied, options do not change it."""
+    """Links objects into a shared library; by a compiler for processors without an operating system, which have none, into one object. A library
+    that is finished already is copied, options do not change it."""
     single = [objects] if isinstance(objects, str) else list(objects)
     if len(single) == 1 and single[0].endswith(".so"):
         shutil.copyfile(single[0], output)
         return
-    _run(output, single, ["-shared", "-fPIC"], options, cc)
+    bare = any(part in os.path.basename(cc or "") for part in ("-none-", "-elf-"))
+    _run(output, single, ["-r", "-nostdlib"] if bare else ["-shared", "-fPIC"], options, cc)
 
 
 create_shared.output_format = "so"  # type: ignore[attr-defined]

@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-# The runtime and the command line for 32-bit x86 with SSE2, by Debian's cross compiler (./dev setup --cross; docs/cross.md):
-#   cmake -S . -B build-i686 -G Ninja --toolchain cmake/toolchains/i686.cmake -DTILEWRIGHT_COMPILER=OFF
-set(CMAKE_SYSTEM_NAME Linux)
-set(CMAKE_SYSTEM_PROCESSOR i686)
-set(TILEWRIGHT_TRIPLE i686-linux-gnu)
-set(CMAKE_CXX_FLAGS_INIT "-msse2 -mfpmath=sse")
-include(${CMAKE_CURRENT_LIST_DIR}/debian_cross.cmake)
