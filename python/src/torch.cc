@@ -48,6 +48,7 @@ nb::object python_value(const torch::Value& v) {
       return items;
     }
     case torch::Value::kNothing:
+    case torch::Value::kGrown:
     case torch::Value::kGraph:
       return nb::none();
   }
@@ -74,6 +75,7 @@ std::string type_name(const torch::Value& v) {
     case torch::Value::kDtype:
     case torch::Value::kOption:
       return "int";
+    case torch::Value::kGrown:
     case torch::Value::kGraph:
       return "";
   }

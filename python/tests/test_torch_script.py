@@ -4,6 +4,7 @@ import pathlib
 import sys
 import unittest
 import warnings
+from typing import List, Optional
 
 import numpy as np
 
@@ -179,22 +180,110 @@ class Scripted(Traced):
         x = models.image(4, 3)
         self.check(torch.jit.script(Lists().eval()), (x, x + 1))
 
-    def test_branch_and_loop_that_a_run_decides_are_refused(self):
+    def compare(self, module, *runs):
+        """Compiled once; each run's results as PyTorch's."""
+        script = torch.jit.script(module.eval())
+        with torch.no_grad():
+            compiled = tw.compile(script, runs[0])
+            for inputs in runs:
+                want = script(*[i.clone() if isinstance(i, torch.Tensor) else i for i in inputs])
+                got = compiled(*[i if isinstance(i, torch.Tensor) else np.int64(i) for i in inputs])
+                want = [want] if isinstance(want, (torch.Tensor, int)) else list(want)
+                got = [got] if isinstance(got, np.ndarray) else list(got)
+                self.assertEqual(len(got), len(want))
+                for g, w in zip(got, want):
+                    self.assertTrue(close(g, w), f"{g} and {w} for {inputs}")
+
+    def test_arguments_that_have_defaults(self):
+        class Two(nn.Module):
+            def forward(self, x, mask: Optional[torch.Tensor] = None, scale: float = 2.0):
+                return x * scale if mask is None else x * mask
+
+        self.compare(Two(), (models.image(3, 4),))
+
+    def test_branches_that_a_run_decides(self):
         class Branch(nn.Module):
             def forward(self, x):
-                if bool(x.sum() > 0):
-                    x = x * 2
+                y, parts = x + 1, [x]
+                if bool(x[0, 0] > 0.5):
+                    y += 3
+                    parts.append(x * 2)
                 else:
-                    x = x - 1
-                return x
+                    y[0] = 7.0
+                    parts.append(x)
+                    parts.append(x - 1)
+                if bool(x.sum() < -1e9):
+                    raise ValueError("too small")
+                return y, torch.cat(parts), len(parts) + y.sum()
 
-        search = torch.jit.script(models.seeded(models.BeamSearch).eval())
-        for compiled, word in ((lambda: relay.frontend.from_pytorch(torch.jit.script(Branch()), [("x", (3,))]), "prim.If"),
-                               (lambda: tw.compile(search, (models.image(1, 16), 5)), "prim.Loop")):
-            with self.assertRaises(tw.Error) as caught:
-                compiled()
-            self.assertIn(caught.exception.code, (203, 204))
-            self.assertIn(word, str(caught.exception))
+        x = models.image(5, 4)
+        self.compare(Branch(), (x * 0,), (x * 0 + 1,), (x,))
+
+    def test_an_early_return(self):
+        class Early(nn.Module):
+            def forward(self, x):
+                for i in range(x.size(0)):
+                    if bool(x[i].sum() > 2):
+                        return x[i] * i
+                return x[0] - 1
+
+        x = models.image(5, 4)
+        self.compare(Early(), (x,), (x * 0,), (x * 2,), (x * x,))
+
+    def test_loops_that_a_run_decides(self):
+        class Until(nn.Module):
+            def forward(self, x):
+                n = 0
+                while bool(x.sum() < 100) and n < 50:
+                    x = x * 2
+                    n += 1
+                return x, n
+
+        class Collect(nn.Module):
+            def forward(self, x, n: int):
+                states: List[torch.Tensor] = []
+                squares: List[int] = []
+                seen = x[:1]
+                h = torch.zeros(4)
+                for t in range(n):
+                    h = torch.tanh(h + x[t % 5])
+                    states.append(h)
+                    if t % 2 == 0:
+                        squares.append(t * t)
+                    seen = torch.cat([seen, x[t:t + 1] * float(t)])
+                return torch.stack(states), h, len(states), torch.tensor(squares), seen
+
+        class Stop(nn.Module):
+            def forward(self, x, n: int):
+                k = 0
+                for t in range(n):
+                    if bool(x[t % 5, 0] > 0.8):
+                        break
+                    if t % 2 == 1:
+                        continue
+                    k += 1
+                return x * k
+
+        x = models.image(5, 4)
+        self.compare(Until(), (x,), (x * 7,), (x * 1000,))
+        self.compare(Collect(), (x, 3), (x, 1), (x + 1, 4))
+        self.compare(Stop(), (x, 3), (x, 0), (x * 0, 9), (x + 1, 9))
+
+    def test_what_a_run_would_have_to_know(self):
+        class Maybe(nn.Module):
+            def forward(self, x):
+                y: Optional[torch.Tensor] = None
+                if bool(x.sum() > 0):
+                    y = x
+                return x if y is None else y * 2
+
+        with self.assertRaises(tw.Error) as caught:
+            tw.compile(torch.jit.script(Maybe()), (models.image(3),))
+        self.assertIn("None", str(caught.exception))
+
+    def test_beam_search_of_as_many_steps_as_a_run_says(self):
+        state = models.image(1, 16)
+        self.compare(models.seeded(models.BeamSearch).eval(), (state, 5), (state, 3), (state * 2, 8))
 
     def test_beam_search(self):
         """Of a number of steps that the module knows."""

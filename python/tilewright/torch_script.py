@@ -52,6 +52,14 @@ def inlined(module: Any) -> Any:
     return graph
 
 
+def default_arguments(module: Any, count: int) -> dict[int, dict[str, Any]]:
+    """What a scripted forward takes where a caller gives nothing, by the input's place."""
+    schema = getattr(getattr(module, "forward", None), "schema", None)
+    arguments = list(schema.arguments)[-count:] if schema is not None and count else []
+    written = {i: literal(a.default_value) for i, a in enumerate(arguments) if a.has_default_value()}
+    return {i: value for i, value in written.items() if value is not None}
+
+
 class Script:
     """One module's walk. `inputs`: (name, shape, dtype) for each input of the graph; `renamed`: what a weight is called."""
 
@@ -68,6 +76,11 @@ class Script:
         if values and values[0].type().kind() == "ClassType":
             self.objects[values[0].debugName()] = (module, "")
             values = values[1:]
+        defaults = default_arguments(module, len(values))
+        if len(inputs) < len(values) and all(i in defaults for i in range(len(inputs), len(values))):
+            for i in range(len(inputs), len(values)):
+                self.literals[values[i].debugName()] = defaults[i]
+            values = values[:len(inputs)]
         if len(values) != len(inputs):
             raise error_of(101, "InvalidArgument", f"the module takes {len(values)} inputs ({', '.join(v.debugName() for v in values)}), {len(inputs)} are described")
         for value, (name, shape, dtype) in zip(values, inputs):
@@ -245,7 +258,7 @@ def traced_program(module: Any, examples: Sequence[Any] | None) -> Program:
     if examples is None:
         raise error_of(101, "InvalidArgument", "a TorchScript module has no shapes of its own", "give example inputs: compile(module, (image,))")
     names = [v.debugName() for v in module.graph.inputs() if v.type().kind() != "ClassType"]
-    if len(names) != len(examples):
+    if len(names) < len(examples):
         raise error_of(101, "InvalidArgument", f"the module takes {len(names)} inputs ({', '.join(names)}), {len(examples)} are given")
     described = [(n.replace(".", "_"), list(getattr(e, "shape", ())), str(getattr(e, "dtype", "int64")).replace("torch.", "")) for n, e in zip(names, examples)]
     return Script(module, described).program

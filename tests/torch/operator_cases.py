@@ -326,7 +326,62 @@ def windows():
     yield Case("weight_norm", nn.utils.parametrizations.weight_norm(nn.Linear(4, 5)), [real(2, 4)])
 
 
+def turned(x, angles):
+    """Rotary embedding as a product of complex numbers."""
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles).unsqueeze(-2)).flatten(-2)
+
+
+def fourier():
+    x = real(2, 6, 5)
+    for name in "fft ifft fft2 ifft2 fftn ifftn rfft rfft2 rfftn".split():
+        yield Case(f"fft.{name}", lambda a, n=name: torch.view_as_real(getattr(torch.fft, n)(a).resolve_conj()), [x])
+    for name in "irfft irfft2 irfftn".split():
+        yield Case(f"fft.{name}", lambda a, n=name: getattr(torch.fft, n)(torch.complex(a, a * 2)), [x])
+    for norm in "ortho forward".split():
+        yield Case(f"fft.{norm}", lambda a, n=norm: torch.fft.irfft(torch.fft.rfft(a, dim=1, norm=n) * 0.5, dim=1, n=6, norm=n), [x])
+    yield Case("fft.longer", lambda a: torch.view_as_real(torch.fft.fft(a, n=8, dim=-2)), [x])
+    yield Case("fft.shorter", lambda a: torch.view_as_real(torch.fft.rfft(a, n=3)), [x])
+    yield Case("fft.irfft.longer", lambda a: torch.fft.irfft(torch.complex(a, a), n=11), [x])
+    yield Case("fft.of_both", lambda a: torch.fft.fft(torch.fft.fft(a, dim=-1), dim=-2).real, [x])
+    yield Case("stft.complex", lambda a, w: torch.stft(a, 8, 4, window=w, return_complex=True).abs(), [real(2, 32), torch.hann_window(8)])
+    yield Case("complex.rotary", turned, [real(2, 5, 3, 4), real(5, 2)])
+    yield Case("complex.arithmetic", lambda a, b: torch.view_as_real((torch.complex(a, b) * torch.complex(b, a) - a) / torch.complex(a + 3, b) + 2), [x, real(5)])
+    yield Case("complex.parts", lambda a, b: ((z := torch.complex(a, b)).abs(), z.conj().imag, z.real), [x, real(2, 6, 5)])
+    yield Case("complex.shapes", lambda a: torch.view_as_real(torch.cat([torch.fft.fft(a)[:, 1:3], torch.fft.fft(a).transpose(1, -1).transpose(-2, -1)[:, :1]], 1).unsqueeze(-1).permute(3, 0, -2, 1)), [x])
+
+
+def columns():
+    x = real(2, 3, 7, 6)
+    yield Case("unfold", lambda a: F.unfold(a, (3, 2)), [x])
+    yield Case("unfold.all", lambda a: F.unfold(a, 3, dilation=2, padding=(1, 2), stride=(2, 1)), [x])
+    yield Case("unfold.alone", lambda a: F.unfold(a, 2, stride=2), [real(3, 6, 6)])
+    yield Case("fold", lambda a: F.fold(a, (6, 8), (2, 3), padding=1, stride=(2, 1)), [real(2, 12, 32)])
+    yield Case("fold.alone", lambda a: F.fold(a, (4, 4), 2, stride=2), [real(8, 4)])
+    yield Case("histc", lambda a: torch.histc(a, 7, -1, 1), [real(40)])
+    yield Case("histc.range", lambda a: torch.histc(a, 5), [real(4, 6)])
+    yield Case("histc.whole", lambda a: torch.histc(a.float(), 6, 0, 5), [whole(30, low=0)])
+    yield Case("unsqueeze_", lambda a: (b := a.clone(), b.unsqueeze_(1), b.mul_(2), b.transpose_(0, 2), b + 1)[-1], [real(3, 4)])
+
+
+def chosen_by_data():
+    """As many results as the data decide; the first is a program that waits for them."""
+    x, mask = real(5, 4), truth(5, 4)
+    yield Case("mask.index", lambda a, m: (a[m], a[m] * 2 + 1), [x, mask])
+    yield Case("mask.rows", lambda a: a[a[:, 0] > 0].sum(0), [x])
+    yield Case("mask.middle", lambda a: a[:, a[0] > -0.5], [x])
+    yield Case("mask.none", lambda a: a[a > 100].sum(), [x])
+    yield Case("mask.put", lambda a: (b := a.clone()).index_put_((a > 0,), a[a > 0] * 3), [x])
+    yield Case("mask.put.one", lambda a: (b := a.clone()).index_put_((a > 0,), torch.tensor(7.0)), [x])
+    yield Case("masked_select", lambda a, m: torch.masked_select(a, m), [x, mask])
+    yield Case("masked_select.broadcast", lambda a, m: torch.masked_select(a, m), [x, truth(4)])
+    yield Case("nonzero", lambda a, m: (m.nonzero(), torch.where(m)[1] * 2), [x, mask])
+    yield Case("unique", lambda a: torch.unique(a, return_inverse=True, return_counts=True), [whole(4, 5)])
+    yield Case("unique.dim", lambda a: torch.unique(a, dim=0), [whole(6, 2, low=0, high=2)])
+    yield Case("bincount", lambda a: torch.bincount(a, minlength=3), [whole(9, low=0)])
+
+
 def cases():
     torch.manual_seed(3)
-    for family in (elementwise, activations, reductions, shapes, slices, indexing, products, windows):
+    for family in (elementwise, activations, reductions, shapes, slices, indexing, products, windows, fourier, columns, chosen_by_data):
         yield from family()

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "frontend/lets.h"
 #include "frontend/onnx/graph_order.h"
 #include "frontend/onnx/importer.h"
 #include "relay/ops/program/attrs_program.h"
@@ -18,16 +19,6 @@ constexpr int kMostImports = 4;
 // The type that a value of the model has as a function's parameter. Two sequences need not have one type, so theirs is
 // left open.
 Type value_type(const Expr& e) { return as_tensor(e->type) ? e->type : incomplete_type(); }
-
-// The type that fits values of both types.
-Type common_type(const Type& a, const Type& b) {
-  if (type_equal(a, b)) return a;
-  const auto *s = as_tensor(a), *t = as_tensor(b);
-  if (!s || !t || s->dtype != t->dtype || s->shape.size() != t->shape.size()) return incomplete_type();
-  Shape shape;
-  for (size_t i = 0; i < s->shape.size(); ++i) shape.push_back(s->shape[i] == t->shape[i] ? s->shape[i] : Dim::any());
-  return tensor_type(std::move(shape), s->dtype);
-}
 
 Expr let(const Expr& var, const Expr& value, const Expr& body) { return make_node<relay::LetNode>(var, value, body); }
 
@@ -44,11 +35,7 @@ class LetScope {
  public:
   explicit LetScope(NodeContext& c) : c_(c) {}
 
-  Expr bound(const std::string& name, const Expr& e) {
-    if (e->kind == relay::ExprKind::kConstant || e->kind == relay::ExprKind::kVar) return e;
-    lets_.emplace_back(relay::make_var(name, e->type), e);
-    return lets_.back().first;
-  }
+  Expr bound(const std::string& name, const Expr& e) { return lets_.bound(name, e); }
   Value bound(const std::string& name, const Value& v) {
     if (v.expr) return bound(name, v.expr);
     if (!v.sequence) return v;
@@ -76,14 +63,11 @@ class LetScope {
     }
     return out;
   }
-  Expr put(Expr e) const {
-    for (size_t i = lets_.size(); i-- > 0;) e = let(lets_[i].first, lets_[i].second, e);
-    return e;
-  }
+  Expr put(Expr e) const { return lets_.around(std::move(e)); }
 
  private:
   NodeContext& c_;
-  std::vector<std::pair<Expr, Expr>> lets_;
+  frontend::Lets lets_;
   std::map<std::string, Value> named_;
 };
 
@@ -208,7 +192,7 @@ struct RecursiveLoop {
     std::vector<Expr> arguments = {next, more ? more : c.scalar(1, kBool)}, last;
     for (size_t i = 0; i < types.size(); ++i) {
       arguments.push_back(c.importer().one_value(made.carried[i]));
-      const Type common = common_type(types[i], value_type(arguments.back()));
+      const Type common = frontend::common_type(types[i], value_type(arguments.back()));
       *same = *same && (type_equal(common, types[i]) || !is_complete(types[i]));
       types[i] = common;
     }

@@ -70,6 +70,7 @@ const ViewOp* view_op(std::string_view target) {
 Values replay(const Place& place, const ViewStep& step, const Expr& seen) {
   NamedValues arguments = step.arguments;
   arguments.at(0).second = Value(seen);
+  if (place.torch) return place.torch->convert_node(*step.node, arguments);
   return convert_resolved(place, *step.node, std::move(arguments));
 }
 
@@ -106,6 +107,34 @@ Expr put_strided(const NodeContext& c, const Expr& whole, int64_t axis, int64_t 
   index = c.expand(index, 1, c.rank(whole) - axis - 1);
   return c.call("scatter_elements", {whole, c.broadcast_to(index, c.dims(part)), part},
                 make_attrs<relay::ScatterElementsAttrs>([&](auto& a) { a.axis = axis; }));
+}
+
+// The same where sizes or places are known only to a run: by the operator that does it for values.
+Expr put_back_at_run_time(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
+  const auto scattered = [&](const char* target, std::initializer_list<const char*> settings) {
+    NamedValues arguments = {{"self", Value(before)}, {"src", Value(content)}};
+    for (const char* name : settings)
+      for (const auto& [given, v] : step.arguments)
+        if (given == name) arguments.emplace_back(given, v);
+    return place.torch->made_by(target, *step.node, std::move(arguments)).expr;
+  };
+  switch (view_op(step.node->target)->inverse) {
+    case Inverse::kSelect:
+      return scattered("aten.select_scatter.default", {"dim", "index"});
+    case Inverse::kSlice:
+      return scattered("aten.slice_scatter.default", {"dim", "start", "end", "step"});
+    case Inverse::kReshape:
+      return place.torch
+          ->made_by("aten.reshape_as.default", *step.node, {{"self", Value(content)}, {"other", Value(before)}})
+          .expr;
+    case Inverse::kSame:
+    case Inverse::kPermute:
+    case Inverse::kTranspose:
+    case Inverse::kParts:
+    case Inverse::kNone:
+      break;
+  }
+  throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a change in place of what it shows")};
 }
 
 // `before` with the step's result replaced by `content`.
@@ -150,6 +179,21 @@ Expr put_back(const Place& place, const ViewStep& step, const Expr& before, cons
       break;
   }
   c.unsupported("a change in place of what it shows");
+}
+
+Expr put_back_anyhow(const Place& place, const ViewStep& step, const Expr& before, const Expr& content) {
+  if (!place.torch || !place.torch->programs()) return put_back(place, step, before, content);
+  const Inverse inverse = view_op(step.node->target)->inverse;
+  const bool simple = inverse == Inverse::kSame || inverse == Inverse::kTranspose;
+  if (!simple && (!is_complete(before->type) || !is_complete(content->type)))
+    return put_back_at_run_time(place, step, before, content);
+  try {
+    return put_back(place, step, before, content);
+  } catch (const ConversionFailure& failure) {
+    const ErrorCode code = failure.diagnostic.code;
+    if (code != ErrorCode::kFreeDimension && code != ErrorCode::kUnsupportedModel) throw;
+    return put_back_at_run_time(place, step, before, content);
+  }
 }
 
 }  // namespace
@@ -207,7 +251,7 @@ void write_through(const Place& place, View* view, Expr content) {
   std::vector<Expr> before = {memory.whole};
   for (const ViewStep& step : view->steps) before.push_back(result_of(replay(place, step, before.back()), step.result));
   Expr whole = content;
-  for (size_t i = view->steps.size(); i-- > 0;) whole = put_back(place, view->steps[i], before[i], whole);
+  for (size_t i = view->steps.size(); i-- > 0;) whole = put_back_anyhow(place, view->steps[i], before[i], whole);
   memory.whole = std::move(whole);
   view->version = ++memory.version;
   view->now = std::move(content);

@@ -27,6 +27,12 @@ using frontend::make_attrs;
 
 struct View;
 
+// What is known of a tensor whose sizes only a run has.
+struct Likeness {
+  DataType dtype = kFloat32;
+  int64_t rank = 0;
+};
+
 // What a name stands for during the import.
 struct Value {
   enum Kind {
@@ -37,6 +43,7 @@ struct Value {
     kDtype,
     kOption,  // a layout, memory format or device
     kList,
+    kGrown,  // the only item of a list whose length only a run has: a sequence (growing.h)
     kGraph
   } kind = kNothing;
   Expr expr;         // kTensor, kNumber
@@ -45,8 +52,10 @@ struct Value {
   int64_t option = 0;
   std::shared_ptr<std::vector<Value>> list;  // shared: TorchScript appends to it
   std::shared_ptr<const Graph> graph;
-  std::shared_ptr<View> view;  // the memory of a tensor (alias.h)
-  bool poisoned = false;       // made by a node that could not be converted; its users are not converted either
+  std::shared_ptr<View> view;    // the memory of a tensor (alias.h)
+  std::optional<Likeness> like;  // of a tensor without a type, where it can be told
+  bool complex = false;          // a tensor whose last axis has real and imaginary parts (converters/complex.cc)
+  bool poisoned = false;         // made by a node that could not be converted; its users are not converted either
   Value() = default;
   Value(Expr e) : kind(kTensor), expr(std::move(e)) {}
   static Value number(Expr e);
@@ -78,6 +87,7 @@ class NodeContext : public frontend::ExpressionBuilder {
   const Value& value(std::string_view name) const;
   const Value& positional(size_t i) const;
   size_t argument_count() const { return arguments_.size(); }
+  const NamedValues& arguments() const { return arguments_; }
   Expr tensor(std::string_view name) const;  // a number as a scalar tensor
   std::vector<Expr> tensors(std::string_view name) const;
   int64_t integer(std::string_view name) const;
@@ -134,6 +144,9 @@ class NodeContext : public frontend::ExpressionBuilder {
   NamedValues arguments_;
 };
 
+// Converts a node whose arguments are values; in-place operators as functions.
+Values convert_resolved(const Place& place, const Node& node, NamedValues arguments);
+
 // A literal as a value. Names are not literals.
 Value literal_value(const Argument& a);
 
@@ -147,7 +160,8 @@ struct ConverterEntry {
 // clang-format off
 #define TW_TORCH_FAMILIES(X) \
   X(arithmetic) X(comparison) X(activation) X(reduction) X(view) X(shape) X(creation) X(linear) X(conv) X(norm) \
-  X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision)
+  X(indexing) X(attention) X(control) X(cells) X(quantized) X(prim) X(vision) X(windows) \
+  X(complex)
 // clang-format on
 #define TW_TORCH_FAMILY(name) std::span<const ConverterEntry> name##_converters();
 TW_TORCH_FAMILIES(TW_TORCH_FAMILY)
@@ -157,6 +171,8 @@ TW_TORCH_FAMILIES(TW_TORCH_FAMILY)
 std::string_view without_overload(std::string_view target);
 // The converter of a target, with its overload or without; null when there is none.
 const ConverterEntry* find_converter(std::string_view target);
+// The same for complex operands.
+const ConverterEntry* find_complex_converter(std::string_view target);
 // The operator that an in-place one is with another place for its result: "aten.add" of "aten.add_.Tensor"; empty when
 // it is none.
 std::string functional_name(std::string_view target);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/format.h"
 #include "frontend/torch/alias.h"
+#include "frontend/torch/growing.h"
 #include "frontend/torch/importer.h"
 #include "relay/op.h"
 
@@ -22,6 +23,27 @@ onnx::ImportOptions onnx_options(const ImportOptions& options) {
   onnx::ImportOptions out;
   out.programs = options.programs;
   return out;
+}
+
+bool holds_complex(const Value& v) {
+  return v.complex || (v.list && std::any_of(v.list->begin(), v.list->end(), holds_complex));
+}
+Values convert_complex(const Place& place, const Node& node, const NamedValues& arguments) {
+  const ConverterEntry* entry = find_complex_converter(node.target);
+  if (!entry) refuse(ErrorCode::kUnsupportedOp, "complex numbers");
+  NodeContext context(place, node, arguments);
+  try {
+    return entry->convert(context);
+  } catch (const std::out_of_range&) {
+    context.fail_type("its arguments do not fit its operands");
+  }
+}
+
+// In-place operators that change a tensor's shape, not its elements.
+bool changes_shape_only(std::string_view functional) {
+  static constexpr std::string_view kTargets[] = {"aten.unsqueeze", "aten.squeeze",  "aten.t",      "aten.transpose",
+                                                  "aten.swapaxes",  "aten.swapdims", "aten.detach", "aten.as_strided"};
+  return std::find(std::begin(kTargets), std::end(kTargets), without_overload(functional)) != std::end(kTargets);
 }
 
 bool is_poisoned(const Value& v) {
@@ -97,6 +119,12 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
   auto custom = given(node.target);
   if (custom == options_.converters.end()) custom = given(without_overload(node.target));
   if (custom != options_.converters.end()) return custom_conversion(custom->second, node, arguments);
+  if (std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_grown(named.second); }))
+    return convert_grown(*this, node, arguments);
+  if (std::any_of(arguments.begin(), arguments.end(), [](const auto& named) { return holds_complex(named.second); }))
+    return convert_complex(place(), node, arguments);
+  if (auto made = sized_by_data(node, arguments)) return std::move(*made);
+  if (auto made = answered(node, arguments)) return std::move(*made);
   const bool typed =
       std::all_of(arguments.begin(), arguments.end(), [](const auto& named) { return is_typed(named.second); });
   const bool has_graph = std::any_of(arguments.begin(), arguments.end(),
@@ -112,6 +140,18 @@ Values Importer::convert(const Node& node, const NamedValues& arguments) {
     if (!programs() || has_graph || !wants_a_value) throw;
     return wait(node, arguments);
   }
+}
+
+Value Importer::made_by(const std::string& target, const Node& near, NamedValues arguments) {
+  made_nodes_.push_back(std::make_unique<Node>());
+  Node& node = *made_nodes_.back();
+  node.target = target;
+  node.name = near.name;
+  node.outputs.resize(1);
+  node.outputs[0].kind = Argument::kValue;
+  Values made = convert(node, arguments);
+  if (made.size() != 1) refuse(ErrorCode::kMalformedModel, format("{} has {} results", target, made.size()));
+  return made[0];
 }
 
 Values Importer::in_place(const Node& node, const std::string& functional, const NamedValues& arguments) {
@@ -131,7 +171,21 @@ Values Importer::in_place(const Node& node, const std::string& functional, const
   write_through(place(), self.view.get(), content);
   Value out(content);
   out.view = self.view;
+  out.complex = self.complex;
   return {out};
+}
+
+// The tensor has another shape from now on, under its name, too.
+Values Importer::reshaped_in_place(const Node& node, const std::string& functional, const NamedValues& arguments,
+                                   Scope& scope) {
+  made_nodes_.push_back(std::make_unique<Node>(node));
+  Node& pure = *made_nodes_.back();
+  pure.target = functional;
+  Values made = convert(pure, arguments);
+  share_memory(place(), pure, arguments, &made);
+  const Argument& self = node.inputs.at(0).value;
+  if (self.kind == Argument::kValue && !made.empty()) scope.values.insert_or_assign(self.text, made[0]);
+  return made;
 }
 
 void Importer::bind(const Node& node, Values made, Scope& scope) {
@@ -190,11 +244,14 @@ void Importer::import_node(const Node& node, Scope& scope) {
   scope_ = &scope;
   try {
     Values made;
-    if (!functional.empty()) {
+    if (!functional.empty() && changes_shape_only(functional)) {
+      made = reshaped_in_place(node, functional, arguments, scope);
+    } else if (!functional.empty()) {
       made = in_place(node, functional, arguments);
     } else {
       made = convert(node, arguments);
-      if (is_view(node.target)) share_memory(place(), node, arguments, &made);
+      const bool complex = std::any_of(made.begin(), made.end(), holds_complex);
+      if (is_view(node.target) && !complex) share_memory(place(), node, arguments, &made);
       for (Value& v : made) v = in_own_memory(std::move(v));
     }
     scope_ = around;
@@ -244,6 +301,9 @@ void Importer::add_result(const Value& v, const std::string& name) {
     return;
   }
   if (!v.expr) return;  // None, a text: nothing that a library gives
+  if (v.complex)
+    refuse(ErrorCode::kUnsupportedModel, format("the output '{}' is complex", name), "",
+           "give torch.view_as_real of it");
   std::string unique = name;
   for (int i = 1; std::find(output_names_.begin(), output_names_.end(), unique) != output_names_.end(); ++i)
     unique = format("{}.{}", name, i);

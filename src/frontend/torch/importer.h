@@ -32,6 +32,11 @@ class Importer {
   // Used by the converters of control flow: the graph's outputs for these inputs. `outside`: whose names it sees.
   Values import_graph(const Graph& graph, Values arguments, const Scope* outside = nullptr);
   const Scope* scope() const { return scope_; }
+  // The value as its memory is now.
+  Value current_value(const Value& v) { return now(v); }
+  // What a node of this kind makes, with the others' rules: it may wait.
+  Values convert_node(const Node& node, const NamedValues& arguments) { return convert(node, arguments); }
+  Value made_by(const std::string& target, const Node& near, NamedValues arguments);
   bool programs() const { return options_.programs != Programs::kRefused; }
   size_t unsupported_count() const { return unsupported_.size(); }
   void forget_unsupported(size_t from) { unsupported_.forget(from); }
@@ -53,8 +58,16 @@ class Importer {
   Value now(const Value& v);
   Values convert(const Node& node, const NamedValues& arguments);
   Values custom_conversion(const CustomConverter& converter, const Node& node, const NamedValues& arguments);
+  std::optional<Values> sized_by_data(const Node& node, const NamedValues& arguments);
+  Value places_of(const Node& near, const Value& v);
+  Values axes_of_places(const Node& near, const Value& v);
+  NamedValues without_masks(const Node& node, const NamedValues& arguments);
+  Values histogram(const Node& node, const NamedValues& arguments);
   Values in_place(const Node& node, const std::string& functional, const NamedValues& arguments);
   Values wait(const Node& node, const NamedValues& arguments);
+  void describe(const Node& node, const NamedValues& arguments, Values* made);
+  std::optional<Values> answered(const Node& node, const NamedValues& arguments);
+  Values reshaped_in_place(const Node& node, const std::string& functional, const NamedValues& arguments, Scope& scope);
   void bind(const Node& node, Values made, Scope& scope);
   void add_result(const Value& v, const std::string& name);
   Result<relay::Module> finish(Scope& scope);
@@ -72,9 +85,8 @@ class Importer {
   std::vector<Expr> inputs_, results_;
   std::vector<std::string> input_names_, output_names_;
   const Scope* scope_ = nullptr;
-  int64_t imported_ = 0;  // nodes, as often as loops are unrolled
+  std::vector<std::unique_ptr<Node>> made_nodes_;  // that no graph has
+  int64_t imported_ = 0;                           // nodes, as often as loops are unrolled
 };
 
-// Converts a node whose arguments are values; in-place operators as functions.
-Values convert_resolved(const Place& place, const Node& node, NamedValues arguments);
 }  // namespace tilewright::torch

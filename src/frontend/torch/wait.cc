@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/torch/wait.h"
 
+#include <algorithm>
+
 #include "base/base64.h"
 #include "base/format.h"
 #include "frontend/torch/importer.h"
@@ -21,8 +23,12 @@ Argument argument_of(const Value& v, std::vector<Expr>* operands, std::vector<si
     case Value::kNothing:
     case Value::kGraph:
       return a;
+    case Value::kGrown:
+      throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "a list whose length only a run knows")};
     case Value::kTensor:
     case Value::kNumber: {
+      if (v.complex)
+        throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedOp, "complex numbers whose sizes only a run knows")};
       const Tensor* t = NodeContext::known(v.expr);
       if (v.kind == Value::kNumber && t && t->size() == 1) {
         a.kind = t->dtype().is_float() ? Argument::kFloat : t->dtype().is_bool() ? Argument::kBool : Argument::kInt;
@@ -72,7 +78,68 @@ Value value_of(const Argument& a, const std::vector<Expr>& operands) {
   return a.text.starts_with(kNumberMark) ? Value::number(operands[at]) : Value(operands[at]);
 }
 
+// Operators whose result is a number of Python's.
+bool makes_number(std::string_view target) {
+  static constexpr std::string_view kTargets[] = {"aten.item",
+                                                  "aten._local_scalar_dense",
+                                                  "aten.Int",
+                                                  "aten.Float",
+                                                  "aten.Bool",
+                                                  "aten.IntImplicit",
+                                                  "aten.FloatImplicit",
+                                                  "aten.len",
+                                                  "aten.dim",
+                                                  "aten.numel",
+                                                  "aten.ScalarImplicit",
+                                                  "aten.sym_size",
+                                                  "aten.sym_numel",
+                                                  "prim.ImplicitTensorToNum"};
+  return target.starts_with("operator.") || target.starts_with("math.") || target.starts_with("torch.sym_") ||
+         target.starts_with("_operator.") || target.starts_with("prim.max") || target.starts_with("prim.min") ||
+         target == "aten.size.int" ||
+         std::find(std::begin(kTargets), std::end(kTargets), without_overload(target)) != std::end(kTargets);
+}
+
+// The value with sizes of one where only a run has them; nothing where nothing is known of it.
+std::optional<Value> sample_of(const Value& v, int64_t number) {
+  Value out = v;
+  out.view = nullptr;
+  if (v.list) {
+    Values items;
+    for (const Value& item : *v.list) {
+      auto sample = sample_of(item, number);
+      if (!sample) return std::nullopt;
+      items.push_back(std::move(*sample));
+    }
+    return Value::of_list(std::move(items));
+  }
+  if (!v.expr || NodeContext::known(v.expr)) return out;
+  if (v.kind == Value::kNumber) {
+    const auto* t = as_tensor(v.expr->type);
+    Tensor one = Tensor::zeros(t ? t->dtype : kInt64, {});
+    one.set_double(0, static_cast<double>(number));
+    out.expr = relay::make_constant(std::move(one));
+    return out;
+  }
+  const auto like = likeness_of(v);
+  if (!like) return std::nullopt;
+  Shape shape;
+  const auto* t = as_tensor(v.expr->type);
+  for (int64_t i = 0; i < like->rank; ++i) {
+    const auto known = t ? t->shape[static_cast<size_t>(i)].constant() : std::nullopt;
+    shape.emplace_back(known.value_or(1));
+  }
+  out.expr = relay::make_var("sample", tensor_type(std::move(shape), like->dtype));
+  return out;
+}
+
 }  // namespace
+
+std::optional<Likeness> likeness_of(const Value& v) {
+  if (!v.expr) return std::nullopt;
+  const auto* t = as_tensor(v.expr->type);
+  return t ? Likeness{t->dtype, static_cast<int64_t>(t->shape.size())} : v.like;
+}
 
 Values Importer::wait(const Node& node, const NamedValues& arguments) {
   Node bare;
@@ -94,10 +161,56 @@ Values Importer::wait(const Node& node, const NamedValues& arguments) {
   attrs->node = base64_encode(write_node(bare));
   auto made = relay::try_call("onnx.node", std::move(operands), owner, relay::make_span(node.name));
   if (!made.ok()) throw ConversionFailure{std::move(made).error()};
-  if (outputs == 1) return {Value(*made)};
   Values out;
-  for (size_t i = 0; i < outputs; ++i) out.emplace_back(relay::make_get(*made, static_cast<int64_t>(i), (*made)->span));
+  if (outputs == 1)
+    out = {makes_number(node.target) ? Value::number(*made) : Value(*made)};
+  else
+    for (size_t i = 0; i < outputs; ++i)
+      out.emplace_back(relay::make_get(*made, static_cast<int64_t>(i), (*made)->span));
+  describe(node, arguments, &out);
   return out;
+}
+
+// The node's converter is asked with some sizes in place of those that only a run has: dtypes and ranks are the same.
+void Importer::describe(const Node& node, const NamedValues& arguments, Values* made) {
+  if (without_overload(node.target) == "aten.squeeze") return;
+  for (const int64_t number : {0, 1}) {
+    NamedValues samples;
+    for (const auto& [name, v] : arguments) {
+      auto sample = sample_of(v, number);
+      if (!sample) return;
+      samples.emplace_back(name, std::move(*sample));
+    }
+    try {
+      Values like = convert_resolved({onnx_, nullptr}, node, std::move(samples));
+      if (like.size() == 1 && like[0].list) like = Values(*like[0].list);
+      if (like.size() != made->size()) continue;
+      for (size_t i = 0; i < like.size(); ++i)
+        if (like[i].kind == Value::kTensor && like[i].expr) (*made)[i].like = likeness_of(like[i]);
+      return;
+    } catch (const ConversionFailure&) {
+      continue;  // nothing is known of its results
+    }
+  }
+}
+
+// What the dtype and rank of a value without a type answer.
+std::optional<Values> Importer::answered(const Node& node, const NamedValues& arguments) {
+  if (arguments.empty() || !arguments[0].second.expr || is_complete(arguments[0].second.expr->type))
+    return std::nullopt;
+  const auto like = likeness_of(arguments[0].second);
+  if (!like) return std::nullopt;
+  const std::string_view op = without_overload(node.target);
+  auto whole = [](int64_t i) { return Value::number(relay::make_constant(Tensor::scalar<int64_t>(kInt64, i))); };
+  if (op == "prim.dtype") return Values{Value::of_dtype(like->dtype)};
+  if (op == "aten.dim") return Values{whole(like->rank)};
+  if (node.target == "aten.size.default" || node.target == "aten.size" || op == "prim.shape") {
+    Values sizes;
+    for (int64_t i = 0; i < like->rank; ++i)
+      sizes.push_back(made_by("aten.size.int", node, {arguments[0], {"dim", whole(i)}}));
+    return Values{Value::of_list(std::move(sizes))};
+  }
+  return std::nullopt;
 }
 
 std::vector<relay::Expr> convert_waiting(const std::string& text, const std::vector<Expr>& operands,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/torch/convert.h"
 #include "relay/expr.h"
 
 namespace tilewright::onnx {
@@ -14,6 +15,9 @@ class Importer;
 namespace tilewright::torch {
 
 inline constexpr const char* kWaitingDomain = "torch";
+
+// The dtype and rank of a tensor, by its type or by what made it.
+std::optional<Likeness> likeness_of(const Value& v);
 
 // Converts a node that waited, for these operands. Leaves by ConversionFailure.
 std::vector<relay::Expr> convert_waiting(const std::string& node, const std::vector<relay::Expr>& operands,

@@ -287,6 +287,13 @@ Values number_or(NodeContext& c) {
   return as_number(c.call("logical_or", {c.cast(c.positional(0).expr, kBool), c.cast(c.positional(1).expr, kBool)}));
 }
 
+// One of two numbers.
+Values number_choice(NodeContext& c) {
+  const Value &yes = c.positional(1), &no = c.positional(2);
+  if (!c.positional(0).expr || !yes.expr || !no.expr) c.fail_type("its operands are not numbers");
+  return {Value::number(c.where(c.cast(c.positional(0).expr, kBool), yes.expr, c.cast(no.expr, c.dtype(yes.expr))))};
+}
+
 constexpr ConverterEntry kTable[] = {
     {"aten.exp", real_function<kExp>},
     {"aten.log", real_function<kLog>},
@@ -379,6 +386,7 @@ constexpr ConverterEntry kTable[] = {
     {"operator.or_", number_or},
     {"operator.not_", number_not},
     {"torch.sym_not", number_not},
+    {"torch.sym_ite", number_choice},
     {"torch.sym_max", number_binary<kMaximum>},
     {"torch.sym_min", number_binary<kMinimum>},
     {"torch.sym_float", number_float},

@@ -2,7 +2,9 @@
 // Control flow: what is decided at the import takes one way; what only a run decides becomes Relay's `if` and a
 // function that calls itself last.
 #include "base/format.h"
+#include "frontend/lets.h"
 #include "frontend/torch/importer.h"
+#include "frontend/torch/run_time_control.h"
 
 namespace tilewright::torch {
 namespace control {
@@ -34,29 +36,18 @@ Values poisoned(size_t count) {
   return Values(std::max<size_t>(count, 1), bad);
 }
 
-// Lets around what is being made: what several branches or steps read is computed once.
-class Lets {
- public:
-  Value bound(const Value& v) {
-    if (!v.expr || v.expr->kind == relay::ExprKind::kConstant || v.expr->kind == relay::ExprKind::kVar) return v;
-    Value out = v;
-    out.expr = relay::make_var("outside", v.expr->type);
-    lets_.emplace_back(out.expr, v.expr);
-    return out;
-  }
-  Values bound(const Values& values) {
-    Values out;
-    for (const Value& v : values) out.push_back(bound(v));
-    return out;
-  }
-  Expr around(Expr e) const {
-    for (size_t i = lets_.size(); i-- > 0;) e = make_node<relay::LetNode>(lets_[i].first, lets_[i].second, e);
-    return e;
-  }
+using frontend::Lets;
 
- private:
-  std::vector<std::pair<Expr, Expr>> lets_;
-};
+Value bound(Lets& lets, const Value& v) {
+  Value out = v;
+  if (v.expr) out.expr = lets.bound("outside", v.expr);
+  return out;
+}
+Values bound(Lets& lets, const Values& values) {
+  Values out;
+  for (const Value& v : values) out.push_back(bound(lets, v));
+  return out;
+}
 
 std::vector<Expr> tensors_of(NodeContext& c, const Values& values) {
   std::vector<Expr> out;
@@ -73,11 +64,6 @@ Values fields_of(const Expr& e, size_t count) {
   for (size_t i = 0; i < count; ++i) out.emplace_back(relay::make_get(e, static_cast<int64_t>(i)));
   return out;
 }
-Expr truth_of(NodeContext& c, const Expr& e) {
-  Expr flat = c.rank(e) == 0 ? e : c.reshape(e, {});
-  return c.cast(flat, kBool);
-}
-
 // Operands of a branch or step are values of its own: what it changes in place stays inside.
 Values detached(const Values& values) {
   Values out = values;
@@ -96,14 +82,13 @@ Values cond(NodeContext& c) {
     return importer.import_graph(taken ? then_graph : else_graph, detached(operands));
   }
   Lets lets;
-  const Values arguments = lets.bound(detached(operands));
+  const Values arguments = bound(lets, detached(operands));
   const Values first = importer.import_graph(then_graph, arguments);
   const Values second = importer.import_graph(else_graph, arguments);
   if (any_poisoned(first) || any_poisoned(second)) return poisoned(first.size());
-  const std::vector<Expr> a = tensors_of(c, first), b = tensors_of(c, second);
+  std::vector<Expr> a = tensors_of(c, first), b = tensors_of(c, second);
   if (a.size() != b.size() || a.empty()) c.fail("its branches have other results");
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!type_equal(a[i]->type, b[i]->type)) c.unsupported("branches whose results have other types");
+  agree_on_types(c, &a, &b);
   Expr branch = make_node<relay::IfNode>(truth_of(c, predicate.expr), whole(a), whole(b));
   return fields_of(lets.around(branch), a.size());
 }
@@ -116,7 +101,7 @@ Values while_loop(NodeContext& c) {
     throw ConversionFailure{Diagnostic(ErrorCode::kUnsupportedModel, "how often it runs is known only at run time", "",
                                        "compile it to a shared library, which may be a program (docs/vm.md)")};
   Lets lets;
-  const Values carried = lets.bound(initial), outside = lets.bound(more);
+  const Values carried = bound(lets, initial), outside = bound(lets, more);
   std::vector<Expr> params;
   std::vector<Type> types;
   Values inside;
@@ -171,21 +156,34 @@ Values map(NodeContext& c) {
 }
 
 // TorchScript's, whose graphs see the names around them; graphs are the last arguments.
+bool is_decided(NodeContext& c, const Expr& condition) {
+  return !importer_of(c).programs() || NodeContext::known(condition);
+}
 Values script_if(NodeContext& c) {
   Importer& importer = importer_of(c);
-  const bool taken = c.constant(c.positional(0).expr, "condition").at_int(0) != 0;
+  const Expr condition = c.positional(0).expr;
+  if (!condition) c.fail_type("its condition is no truth value");
+  if (!is_decided(c, condition))
+    return branch_at_run_time(c, condition, graph_of(c, c.positional(1)), graph_of(c, c.positional(2)));
+  const bool taken = c.constant(condition, "condition").at_int(0) != 0;
   return importer.import_graph(graph_of(c, c.positional(taken ? 1 : 2)), {}, importer.scope());
 }
+// Steps are imported one by one as long as it is known that they are made.
 Values script_loop(NodeContext& c) {
   Importer& importer = importer_of(c);
   const Scope* around = importer.scope();
   const size_t last = c.argument_count() - 1;
   const Graph& body = graph_of(c, c.positional(last));
-  const int64_t most = c.integer_of(c.positional(0), "trip count");
+  const Expr limit = c.positional(0).expr;
+  Expr goes_on = c.positional(1).expr;
+  if (!limit || !goes_on) c.fail_type("its number of steps is no number");
+  const bool limited = is_decided(c, limit);
+  const int64_t most = limited ? c.integer_of(c.positional(0), "trip count") : 0;
   Values carried;
   for (size_t i = 2; i < last; ++i) carried.push_back(c.positional(i));
-  Expr goes_on = c.positional(1).expr;
-  for (int64_t step = 0; step < most; ++step) {
+  for (int64_t step = 0; !limited || step < most; ++step) {
+    if (!limited || !is_decided(c, goes_on))
+      return loop_at_run_time(c, {body, limited && most == INT64_MAX ? Expr() : limit, goes_on, step}, carried);
     if (c.constant(goes_on, "condition").at_int(0) == 0) break;
     if (step >= kMostSteps) c.unsupported(format("more than {} steps", kMostSteps));
     Values arguments = {Value::number(c.constant_of(Tensor::scalar<int64_t>(kInt64, step)))};

@@ -255,7 +255,15 @@ Values masked_scatter(NodeContext& c) {
   return {c.reshaped(c.where(held, taken_source, c.reshaped(x, {-1})), shape)};
 }
 
+// What a program does by the places that a run finds (data_sized.cc).
+Values only_in_programs(NodeContext& c) { c.unsupported("as many elements as the data decide, outside of a program"); }
+
 constexpr ConverterEntry kTable[] = {
+    {"aten.masked_select", only_in_programs},
+    {"aten.nonzero_numpy", only_in_programs},
+    {"aten.bincount", only_in_programs},
+    {"aten._unique2", only_in_programs},
+    {"aten.unique_dim", only_in_programs},
     {"aten.embedding", embedding},
     {"aten.index_select", index_select},
     {"aten.take", take},

@@ -111,7 +111,6 @@ Values range(NodeContext& c) {
 
 // ---- changing a list
 
-// A list that holds itself has no end.
 void check_new_item(NodeContext& c, const Value& list, const Value& item) {
   if (!item.list) return;
   if (item.list == list.list) c.unsupported("a list that holds itself");
@@ -191,6 +190,7 @@ std::optional<bool> same(const Value& a, const Value& b) {
       if (x->dtype().is_float() || y->dtype().is_float()) return x->at_double(0) == y->at_double(0);
       return x->at_int(0) == y->at_int(0);
     }
+    case Value::kGrown:
     case Value::kGraph:
       break;
   }
@@ -340,10 +340,10 @@ Values itself_not_none(NodeContext& c) {
   if (is_nothing(c.positional(0))) c.fail("its operand is None");
   return {c.positional(0)};
 }
-// The value of a branch that ends in an error.
-Values unset(NodeContext& c) {
-  (void)c;
-  return {Value()};
+Values unset(NodeContext&) {
+  Value v;
+  v.text = "uninitialized";
+  return {v};
 }
 
 // ---- texts
@@ -364,6 +364,7 @@ std::string text_of(NodeContext& c, const Value& v) {
     }
     case Value::kTensor:
     case Value::kNumber:
+    case Value::kGrown:
     case Value::kGraph:
       break;
   }
@@ -387,7 +388,6 @@ Values formatted(NodeContext& c) {
   return {Value::of_text(out)};
 }
 Values as_text(NodeContext& c) { return {Value::of_text(text_of(c, c.positional(0)))}; }
-// Reached where no value of a run decided about it.
 Values raise(NodeContext& c) {
   const std::string message = c.argument_count() > 0 ? text_of(c, c.positional(0)) : "";
   c.fail(format("for inputs of these shapes the model itself raises an error: {}", message));

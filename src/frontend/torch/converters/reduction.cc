@@ -256,6 +256,8 @@ constexpr ConverterEntry kTable[] = {
     {"aten.argmax", place_of_extreme<true>},
     {"aten.argmin", place_of_extreme<false>},
     {"aten.all", truth<true>},
+    {"aten._is_all_true", truth<true>},
+    {"aten._is_any_true", truth<false>},
     {"aten.any", truth<false>},
     {"aten.var", variance},
     {"aten.std", deviation},

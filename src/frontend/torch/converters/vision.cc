@@ -150,7 +150,6 @@ Values bucketize(NodeContext& c) { return {searched(c, c.tensor("boundaries"), c
 
 // Complex results are pairs of real ones: (..., frequencies, frames, 2).
 Values stft(NodeContext& c) {
-  if (c.flag("return_complex", false)) c.unsupported("complex results");
   Expr x = c.tensor("self");
   const int64_t n = c.integer("n_fft"), length = c.integer("win_length", n), rank = c.rank(x);
   const DataType dtype = c.dtype(x);
@@ -166,7 +165,9 @@ Values stft(NodeContext& c) {
                     a.normalized = c.flag("normalized", false);
                     a.onesided = c.flag("onesided", true);
                   }));
-  return {rank == 1 ? c.squeeze(y, {0}) : y};
+  Value out(rank == 1 ? c.squeeze(y, {0}) : y);
+  out.complex = c.flag("return_complex", false);
+  return {out};
 }
 
 constexpr ConverterEntry kSamplingConverters[] = {
